@@ -42,7 +42,7 @@ HEADER_OF = {
     'comm': 'comm/comm', 'datatype': 'datatype/datatype',
     'op': 'datatype/op', 'group': 'comm/group',
     'errhandler': 'base/error', 'info': 'base/info',
-    'session': 'comm/session', 'file': 'io/file', 'win': 'rma/win',
+    'session': 'comm/session/session', 'file': 'io/file', 'win': 'rma/win',
 }
 
 # Objects beside communicators that have error handlers, and functions whose

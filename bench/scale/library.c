@@ -6,7 +6,7 @@
 #include "bench/scale/stages.h"
 #include "common/base/sys.h"
 #include "common/table/table.h"
-#include "libchempi/didl/coll/hier.h"
+#include "libchempi/didl/coll/hier/hier.h"
 
 static bool attachment(const void *arg, uint32_t node, uint32_t i, int *network)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls without a hierarchy: in the node's shared memory, else as a schedule
  * of messages. */
-#include "libchempi/didl/coll/node.h"
+#include "libchempi/didl/coll/node/node.h"
 #include "libchempi/didl/coll/sched.h"
 
 int chempi_coll_do_messages(const struct chempi_coll_call *c, int tag,

@@ -7,7 +7,7 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/hier_ops.h"
+#include "libchempi/didl/coll/hier/hier_ops.h"
 #include "libchempi/didl/comm/p2p.h"
 
 struct chempi_coll_block {

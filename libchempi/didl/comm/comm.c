@@ -24,7 +24,7 @@
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/comm/comm_make.h"
-#include "libchempi/didl/comm/session.h"
+#include "libchempi/didl/comm/session/session.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/progress.h"

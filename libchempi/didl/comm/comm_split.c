@@ -19,7 +19,7 @@
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/place.h"
-#include "libchempi/didl/comm/session.h"
+#include "libchempi/didl/comm/session/session.h"
 
 #define RESOURCE_KEY "mpi_hw_resource_type"
 #define PSET_KEY "mpi_pset_name"

@@ -14,7 +14,7 @@
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/datarep.h"
 #include "libchempi/didl/io/op.h"
-#include "libchempi/didl/io/worker.h"
+#include "libchempi/didl/io/task/worker.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"

@@ -4,7 +4,7 @@
 #define CHEMPI_LIBCHEMPI_DIDL_IO_COLLECTIVE_H
 
 #include "libchempi/didl/io/op.h"
-#include "libchempi/didl/io/task.h"
+#include "libchempi/didl/io/task/task.h"
 
 /* What each member tells before an access; 64-bit words. */
 enum chempi_io_told {

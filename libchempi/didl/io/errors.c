@@ -7,7 +7,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/io/file.h"
-#include "libchempi/didl/io/worker.h"
+#include "libchempi/didl/io/task/worker.h"
 
 void chempi_io_describe(struct chempi_object *object,
                         struct chempi_error_subject *out)

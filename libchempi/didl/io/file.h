@@ -26,7 +26,7 @@
 #include "libchempi/didl/base/object.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/datatype/datatype.h"
-#include "libchempi/didl/io/access.h"
+#include "libchempi/didl/io/access/access.h"
 #include "libchempi/services/layout.h"
 
 struct chempi_errhandler;

@@ -28,7 +28,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/comm/p2p_request.h"
-#include "libchempi/didl/comm/session.h"
+#include "libchempi/didl/comm/session/session.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"

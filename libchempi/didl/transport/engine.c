@@ -20,7 +20,7 @@
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/progress.h"
-#include "libchempi/didl/transport/sent_sites.h"
+#include "libchempi/didl/transport/where/sent_sites.h"
 
 static struct {
     struct chempi_list dirty; /* struct chempi_peer.dirty */

@@ -13,8 +13,8 @@
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
-#include "libchempi/didl/transport/sent_sites.h"
 #include "libchempi/didl/transport/sysmsg.h"
+#include "libchempi/didl/transport/where/sent_sites.h"
 
 #define WAIT_NS UINT64_C(1000000000)
 #define PAUSE_NS 100000

@@ -12,7 +12,7 @@
 
 #include "common/base/list.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/transport/where.h"
+#include "libchempi/didl/transport/where/where.h"
 
 /* True when the wait is over. Called under the lane lock; must be cheap, and
  * stay true when asked again. */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libchempi/didl/coll/hier.h"
-#include "libchempi/didl/coll/node.h"
+#include "libchempi/didl/coll/hier/hier.h"
+#include "libchempi/didl/coll/node/node.h"
 #include "libchempi/didl/datatype/op.h"
 #include "tests/unit/coll/fake_pt2pt.h"
 

@@ -15,8 +15,8 @@
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/pairwise_rings.h"
-#include "libchempi/didl/coll/shm_slot.h"
+#include "libchempi/didl/coll/node/pairwise_rings.h"
+#include "libchempi/didl/coll/node/shm_slot.h"
 
 enum { MEMBERS = 4, ROUNDS = 7, MOST = 400000 };
 

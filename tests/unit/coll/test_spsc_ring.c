@@ -12,7 +12,7 @@
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/shm_slot.h"
+#include "libchempi/didl/coll/node/shm_slot.h"
 
 struct chempi_ctx chempi_ctx;
 

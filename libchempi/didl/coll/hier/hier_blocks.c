@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Collectives of blocks through the hierarchy (hier_ops.h): gather, scatter,
+ * allgather, alltoall, reduce_scatter. Blocks travel packed, in the order of a
+ * tree, so that what belongs below one rank is one range.
+ */
+#include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/coll/hier/hier_ops.h"
+
+/* Packed blocks of equal length. */
+struct pack {
+    char *buf;
+    int first;     /* position in the tree's order of what stands at buf */
+    MPI_Count len; /* bytes of a block */
+};
+
+static char *block_at(const struct pack *p, int position)
+{
+    return chempi_coll_plus(p->buf, (position - p->first) * p->len);
+}
+
+static bool is_leader(const struct chempi_hier_run *r,
+                      const struct chempi_hier_tree *t)
+{
+    return t->leader == r->h->rank;
+}
+
+static int node_size(const struct chempi_hier_run *r)
+{
+    return chempi_hier_node_size(r->h, r->h->node_of[r->h->rank]);
+}
+
+static const int *members(const struct chempi_hier_run *r)
+{
+    return chempi_hier_node_members(r->h, r->h->node_of[r->h->rank]);
+}
+
+/* A copy of bytes. */
+static void copy(struct chempi_coll_sched *s, const void *from, void *to,
+                 MPI_Count len)
+{
+    struct chempi_datatype *byte = chempi_coll_byte();
+
+    chempi_coll_copy(s, from, len, byte, to, len, byte);
+}
+
+/* ---- within the node: members' blocks from and to the leader's pack ---- */
+
+/* Where the node's blocks stand in the order of its members: in the pack
+ * itself, if the leader is the first of them. */
+static char *members_room(struct chempi_hier_run *r,
+                          const struct chempi_hier_tree *t,
+                          const struct pack *p)
+{
+    if (r->h->index[t->leader] == 0)
+        return block_at(p, t->at);
+    return chempi_coll_bytes(r->s, node_size(r) * p->len);
+}
+
+/* local has the sender's side. */
+static void collect_in_node(struct chempi_hier_run *r,
+                            const struct chempi_hier_tree *t,
+                            const struct pack *p, struct chempi_coll_call local)
+{
+    char *room = is_leader(r, t) ? members_room(r, t, p) : NULL;
+
+    local.kind = CHEMPI_COLL_GATHER;
+    local.comm = r->c->comm;
+    local.root = r->h->index[t->leader];
+    local.rbuf = room;
+    local.rcount = p->len;
+    local.rtype = chempi_coll_byte();
+    chempi_hier_in_node(r, local);
+    if (!is_leader(r, t) || local.root == 0)
+        return;
+    for (int i = 0; i < node_size(r); i++)
+        copy(r->s, room + i * p->len, block_at(p, t->place[members(r)[i]]),
+             p->len);
+}
+
+/* local has the receiver's side. */
+static void deal_in_node(struct chempi_hier_run *r,
+                         const struct chempi_hier_tree *t, const struct pack *p,
+                         struct chempi_coll_call local)
+{
+    char *room = is_leader(r, t) ? members_room(r, t, p) : NULL;
+
+    local.kind = CHEMPI_COLL_SCATTER;
+    local.comm = r->c->comm;
+    local.root = r->h->index[t->leader];
+    local.sbuf = room;
+    local.scount = p->len;
+    local.stype = chempi_coll_byte();
+    if (is_leader(r, t) && local.root != 0)
+        for (int i = 0; i < node_size(r); i++)
+            copy(r->s, block_at(p, t->place[members(r)[i]]), room + i * p->len,
+                 p->len);
+    chempi_hier_in_node(r, local);
+}
+
+/* ---- between nodes ---- */
+
+/* The packs of the nodes below. */
+static void receive_below(struct chempi_hier_run *r,
+                          const struct chempi_hier_tree *t,
+                          const struct pack *p)
+{
+    for (int i = t->local_count; i < t->child_count; i++)
+        chempi_coll_recv(r->s, block_at(p, t->begin[i]),
+                         (t->begin[i + 1] - t->begin[i]) * p->len,
+                         chempi_coll_byte(), t->children[i]);
+    chempi_coll_fence(r->s);
+}
+
+static void send_below(struct chempi_hier_run *r,
+                       const struct chempi_hier_tree *t, const struct pack *p)
+{
+    for (int i = t->child_count - 1; i >= t->local_count; i--)
+        chempi_coll_send(r->s, block_at(p, t->begin[i]),
+                         (t->begin[i + 1] - t->begin[i]) * p->len,
+                         chempi_coll_byte(), t->children[i]);
+}
+
+/* ---- gather and scatter ---- */
+
+static bool is_worth_packing(MPI_Count len)
+{
+    return len > 0 && len <= chempi_setting_signed(CHEMPI_SET_COLL_GATHER_TREE);
+}
+
+/* Element 0 of rank i's block at the root. */
+static void *block_of(const void *buf, int i, MPI_Count count,
+                      const struct chempi_datatype *type)
+{
+    return chempi_coll_at(buf, i * count, type);
+}
+
+bool chempi_hier_gather(struct chempi_hier_run *r)
+{
+    const struct chempi_coll_call *c = r->c;
+    bool is_root = r->h->rank == c->root;
+    bool is_in_place = is_root && c->sbuf == MPI_IN_PLACE;
+    struct pack p = {.len = is_root ? c->rcount * c->rtype->size
+                                    : c->scount * c->stype->size};
+    struct chempi_coll_call local = {
+        .sbuf = c->sbuf, .scount = c->scount, .stype = c->stype};
+    const struct chempi_hier_tree *t;
+
+    if (!is_worth_packing(p.len))
+        return false;
+    t = chempi_hier_way(r, CHEMPI_HIER_ROOTED, c->root);
+    if (!t)
+        return true;
+    p.first = t->at;
+    if (is_leader(r, t))
+        p.buf = chempi_coll_bytes(r->s, (t->end - t->at) * p.len);
+    if (is_in_place) {
+        local.sbuf = block_of(c->rbuf, c->root, c->rcount, c->rtype);
+        local.scount = c->rcount;
+        local.stype = c->rtype;
+    }
+    collect_in_node(r, t, &p, local);
+    if (!is_leader(r, t))
+        return true;
+    receive_below(r, t, &p);
+    if (!is_root)
+        chempi_coll_send(r->s, p.buf, (t->end - t->at) * p.len,
+                         chempi_coll_byte(), t->parent);
+    for (int i = is_in_place; is_root && i < r->h->size; i++)
+        chempi_coll_copy(r->s, block_at(&p, i), p.len, chempi_coll_byte(),
+                         block_of(c->rbuf, t->order[i], c->rcount, c->rtype),
+                         c->rcount, c->rtype);
+    return true;
+}
+
+bool chempi_hier_scatter(struct chempi_hier_run *r)
+{
+    const struct chempi_coll_call *c = r->c;
+    bool is_root = r->h->rank == c->root;
+    struct pack p = {.len = is_root ? c->scount * c->stype->size
+                                    : c->rcount * c->rtype->size};
+    struct chempi_coll_call local = {
+        .rbuf = c->rbuf, .rcount = c->rcount, .rtype = c->rtype};
+    const struct chempi_hier_tree *t;
+
+    if (!is_worth_packing(p.len))
+        return false;
+    t = chempi_hier_way(r, CHEMPI_HIER_ROOTED, c->root);
+    if (!t)
+        return true;
+    p.first = t->at;
+    if (is_leader(r, t))
+        p.buf = chempi_coll_bytes(r->s, (t->end - t->at) * p.len);
+    for (int i = 0; is_root && i < r->h->size; i++)
+        chempi_coll_copy(
+            r->s, block_of(c->sbuf, t->order[i], c->scount, c->stype),
+            c->scount, c->stype, block_at(&p, i), p.len, chempi_coll_byte());
+    if (is_leader(r, t) && !is_root) {
+        chempi_coll_recv(r->s, p.buf, (t->end - t->at) * p.len,
+                         chempi_coll_byte(), t->parent);
+        chempi_coll_fence(r->s);
+    }
+    if (is_leader(r, t))
+        send_below(r, t, &p);
+    deal_in_node(r, t, &p, local);
+    return true;
+}
+
+/* ---- allgather ---- */
+
+/* Once around all ranks in the order of the tree: neighbours are near, and a
+ * link between two parts of the cluster is crossed once each way. */
+static void build_ring(struct chempi_hier_run *r,
+                       const struct chempi_hier_tree *t)
+{
+    const struct chempi_coll_call *c = r->c;
+    struct chempi_coll_place own = chempi_coll_result_of(c, r->h->rank);
+    int n = r->h->size;
+
+    if (c->sbuf != MPI_IN_PLACE)
+        chempi_coll_copy(r->s, c->sbuf, c->scount, c->stype, own.buf, own.count,
+                         c->rtype);
+    for (int i = 0; i < n - 1; i++) {
+        struct chempi_coll_place out =
+            chempi_coll_result_of(c, t->order[(t->at + n - i) % n]);
+        struct chempi_coll_place in =
+            chempi_coll_result_of(c, t->order[(t->at + 2 * n - 1 - i) % n]);
+
+        chempi_coll_recv(r->s, in.buf, in.count, c->rtype,
+                         t->order[(t->at + n - 1) % n]);
+        chempi_coll_send(r->s, out.buf, out.count, c->rtype,
+                         t->order[(t->at + 1) % n]);
+        chempi_coll_fence(r->s);
+    }
+}
+
+/* The leaders of the top team give each other what they have. */
+static void swap_among_tops(struct chempi_hier_run *r,
+                            const struct chempi_hier_tree *t,
+                            const struct pack *p)
+{
+    const struct chempi_hier *h = r->h;
+    int count = chempi_hier_top(h)->count;
+    MPI_Count *counts =
+        chempi_coll_bytes(r->s, 2 * count * (MPI_Count)sizeof(*counts));
+    struct chempi_coll_call call = {
+        .kind = CHEMPI_COLL_ALLGATHERV,
+        .comm = r->c->comm,
+        .sbuf = MPI_IN_PLACE,
+        .rbuf = p->buf,
+        .rtype = chempi_coll_byte(),
+        .rcounts = {counts, true},
+        .rdispls = {counts + count, true},
+    };
+    int me = 0;
+
+    if (!counts)
+        return;
+    for (int i = 0; i < count; i++) {
+        int from = t->place[h->top_ranks[i]];
+        int to = i + 1 < count ? t->place[h->top_ranks[i + 1]] : h->size;
+
+        counts[i] = (to - from) * p->len;
+        counts[count + i] = from * p->len;
+        if (h->top_ranks[i] == h->rank)
+            me = i;
+    }
+    chempi_hier_among(r, h->top_ranks, me, count, chempi_coll_build_allgather,
+                      &call);
+}
+
+static void allgather_packed(struct chempi_hier_run *r,
+                             const struct chempi_hier_tree *t,
+                             const struct pack *p)
+{
+    const struct chempi_coll_call *c = r->c;
+    MPI_Count whole = r->h->size * p->len;
+    struct chempi_coll_place own = chempi_coll_result_of(c, r->h->rank);
+    struct chempi_coll_call local = {
+        .sbuf = c->sbuf, .scount = c->scount, .stype = c->stype};
+    struct chempi_coll_call down = {
+        .kind = CHEMPI_COLL_BCAST,
+        .comm = c->comm,
+        .root = r->h->index[t->leader],
+        .rbuf = p->buf,
+        .rcount = whole,
+        .rtype = chempi_coll_byte(),
+    };
+
+    if (c->sbuf == MPI_IN_PLACE) {
+        local.sbuf = own.buf;
+        local.scount = own.count;
+        local.stype = c->rtype;
+    }
+    collect_in_node(r, t, p, local);
+    if (is_leader(r, t)) {
+        receive_below(r, t, p);
+        if (t->parent < 0) {
+            swap_among_tops(r, t, p);
+        } else {
+            chempi_coll_send(r->s, block_at(p, t->at),
+                             (t->end - t->at) * p->len, chempi_coll_byte(),
+                             t->parent);
+            chempi_coll_recv(r->s, p->buf, whole, chempi_coll_byte(),
+                             t->parent);
+            chempi_coll_fence(r->s);
+        }
+        for (int i = t->child_count - 1; i >= t->local_count; i--)
+            chempi_coll_send(r->s, p->buf, whole, chempi_coll_byte(),
+                             t->children[i]);
+    }
+    chempi_hier_in_node(r, down);
+}
+
+bool chempi_hier_allgather(struct chempi_hier_run *r)
+{
+    const struct chempi_coll_call *c = r->c;
+    bool is_v = c->kind == CHEMPI_COLL_ALLGATHERV;
+    struct pack p = {.len = is_v ? 0 : c->rcount * c->rtype->size};
+    const struct chempi_hier_tree *t;
+    MPI_Count total = p.len * r->h->size;
+
+    for (int i = 0; is_v && i < r->h->size; i++)
+        total += chempi_bigs_get(c->rcounts, (size_t)i) * c->rtype->size;
+    if (total == 0)
+        return true;
+    if (is_v && total <= chempi_setting_signed(CHEMPI_SET_COLL_ALLGATHER_BRUCK))
+        return false;
+    t = chempi_hier_way(r, CHEMPI_HIER_TOPPED, -1);
+    if (!t)
+        return true;
+    if (total > chempi_setting_signed(CHEMPI_SET_COLL_ALLGATHER_BRUCK)) {
+        build_ring(r, t);
+        return true;
+    }
+    p.buf = chempi_coll_bytes(r->s, total);
+    allgather_packed(r, t, &p);
+    for (int i = 0; i < r->h->size; i++)
+        chempi_coll_copy(r->s, block_at(&p, i), p.len, chempi_coll_byte(),
+                         chempi_coll_result_of(c, t->order[i]).buf, c->rcount,
+                         c->rtype);
+    return true;
+}
+
+/* ---- alltoall: the leaders exchange for their nodes ---- */
+
+/* At a leader, blocks in packed rows: `out` has one row per member of the
+ * node, for all ranks; `in` likewise what has come for it. */
+struct rows {
+    char *out;
+    char *in;
+    MPI_Count len; /* of a block */
+};
+
+/* Number of bytes between this node and another. */
+static MPI_Count pair_bytes(const struct chempi_hier_run *r, int node,
+                            MPI_Count len)
+{
+    return len * node_size(r) * chempi_hier_node_size(r->h, node);
+}
+
+/* Sorted by receiver, then by sender. */
+static char *pack_for(struct chempi_hier_run *r, const struct rows *rows,
+                      int node)
+{
+    const int *to = chempi_hier_node_members(r->h, node);
+    char *buf = chempi_coll_bytes(r->s, pair_bytes(r, node, rows->len));
+    char *at = buf;
+
+    if (!buf)
+        return NULL;
+    for (int j = 0; j < chempi_hier_node_size(r->h, node); j++)
+        for (int i = 0; i < node_size(r); i++) {
+            copy(r->s,
+                 rows->out + ((MPI_Count)i * r->h->size + to[j]) * rows->len,
+                 at, rows->len);
+            at += rows->len;
+        }
+    return buf;
+}
+
+static void unpack_from(struct chempi_hier_run *r, const struct rows *rows,
+                        int node, const char *buf)
+{
+    const int *from = chempi_hier_node_members(r->h, node);
+
+    for (int j = 0; j < node_size(r); j++)
+        for (int i = 0; i < chempi_hier_node_size(r->h, node); i++) {
+            copy(r->s, buf,
+                 rows->in + ((MPI_Count)j * r->h->size + from[i]) * rows->len,
+                 rows->len);
+            buf += rows->len;
+        }
+}
+
+static void exchange_rows(struct chempi_hier_run *r, const struct rows *rows)
+{
+    struct chempi_datatype *byte = chempi_coll_byte();
+    const struct chempi_hier *h = r->h;
+    int own = h->node_of[h->rank];
+    char *buf;
+
+    for (int d = 1; d < h->node_count; d++) {
+        int to = (own + d) % h->node_count;
+        int from = (own + h->node_count - d) % h->node_count;
+        MPI_Count len = pair_bytes(r, from, rows->len);
+
+        buf = chempi_coll_bytes(r->s, len);
+        if (!buf)
+            return;
+        chempi_coll_recv(r->s, buf, len, byte,
+                         chempi_hier_node_members(h, from)[0]);
+        chempi_coll_send(r->s, pack_for(r, rows, to),
+                         pair_bytes(r, to, rows->len), byte,
+                         chempi_hier_node_members(h, to)[0]);
+        chempi_coll_fence(r->s);
+        unpack_from(r, rows, from, buf);
+    }
+    buf = pack_for(r, rows, own);
+    if (buf)
+        unpack_from(r, rows, own, buf);
+}
+
+bool chempi_hier_alltoall(struct chempi_hier_run *r)
+{
+    const struct chempi_coll_call *c = r->c;
+    bool is_in_place = c->sbuf == MPI_IN_PLACE;
+    bool is_first = r->h->index[r->h->rank] == 0;
+    int n = r->h->size;
+    struct rows rows = {.len = c->rcount * c->rtype->size};
+    MPI_Count row = rows.len * n;
+    struct chempi_coll_call local = {
+        .kind = CHEMPI_COLL_GATHER,
+        .comm = c->comm,
+        .sbuf = is_in_place ? c->rbuf : c->sbuf,
+        .scount = n * (is_in_place ? c->rcount : c->scount),
+        .stype = is_in_place ? c->rtype : c->stype,
+        .rcount = row,
+        .rtype = chempi_coll_byte(),
+    };
+
+    if (c->kind != CHEMPI_COLL_ALLTOALL || r->h->node_count == n ||
+        rows.len == 0 ||
+        n < chempi_setting_signed(CHEMPI_SET_COLL_ALLTOALL_RANKS) ||
+        rows.len > chempi_setting_signed(CHEMPI_SET_COLL_ALLTOALL_BRUCK))
+        return false;
+    if (is_first) {
+        rows.out = chempi_coll_bytes(r->s, row * node_size(r));
+        rows.in = chempi_coll_bytes(r->s, row * node_size(r));
+    }
+    local.rbuf = rows.out;
+    chempi_hier_in_node(r, local);
+    if (is_first)
+        exchange_rows(r, &rows);
+    local = (struct chempi_coll_call){
+        .kind = CHEMPI_COLL_SCATTER,
+        .comm = c->comm,
+        .sbuf = rows.in,
+        .scount = row,
+        .stype = chempi_coll_byte(),
+        .rbuf = c->rbuf,
+        .rcount = n * c->rcount,
+        .rtype = c->rtype,
+    };
+    chempi_hier_in_node(r, local);
+    return true;
+}
+
+/* ---- reduce_scatter: to rank 0, then down the tree ---- */
+
+static MPI_Count part_count(const struct chempi_coll_call *c, int i)
+{
+    if (c->kind == CHEMPI_COLL_REDUCE_SCATTER_BLOCK)
+        return c->rcount;
+    return chempi_bigs_get(c->rcounts, (size_t)i);
+}
+
+/* Where the parts begin in the order of the tree, in elements; [size + 1]. */
+static MPI_Count *sum_parts(struct chempi_hier_run *r,
+                            const struct chempi_hier_tree *t)
+{
+    int n = r->h->size;
+    MPI_Count *sums =
+        chempi_coll_bytes(r->s, (n + 1) * (MPI_Count)sizeof(*sums));
+
+    if (!sums)
+        return NULL;
+    sums[0] = 0;
+    for (int i = 0; i < n; i++)
+        sums[i + 1] = sums[i] + part_count(r->c, t->order[i]);
+    return sums;
+}
+
+/* The root's vector in the order of the tree. */
+static void sort_parts(struct chempi_hier_run *r,
+                       const struct chempi_hier_tree *t, const MPI_Count *sums,
+                       const void *all, void *buf)
+{
+    struct chempi_datatype *type = r->c->rtype;
+    MPI_Count at = 0;
+
+    for (int i = 0; i < r->h->size; i++) {
+        MPI_Count n = part_count(r->c, i);
+
+        chempi_coll_copy(r->s, chempi_coll_at(all, at, type), n, type,
+                         chempi_coll_at(buf, sums[t->place[i]], type), n, type);
+        at += n;
+    }
+}
+
+static void deal_parts_in_node(struct chempi_hier_run *r,
+                               const struct chempi_hier_tree *t,
+                               const MPI_Count *sums, const void *buf)
+{
+    const struct chempi_coll_call *c = r->c;
+    int n = node_size(r);
+    MPI_Count *counts =
+        chempi_coll_bytes(r->s, 2 * n * (MPI_Count)sizeof(*counts));
+    struct chempi_coll_call local = {
+        .kind = CHEMPI_COLL_SCATTERV,
+        .comm = c->comm,
+        .root = r->h->index[t->leader],
+        .sbuf = buf,
+        .stype = c->rtype,
+        .scounts = {counts, true},
+        .sdispls = {counts ? counts + n : NULL, true},
+        .rbuf = c->rbuf,
+        .rcount = part_count(c, r->h->rank),
+        .rtype = c->rtype,
+    };
+
+    for (int i = 0; counts && i < n; i++) {
+        int rank = members(r)[i];
+
+        counts[i] = part_count(c, rank);
+        counts[n + i] = sums[t->place[rank]] - sums[t->at];
+    }
+    chempi_hier_in_node(r, local);
+}
+
+static void deal_parts(struct chempi_hier_run *r,
+                       const struct chempi_hier_tree *t, const void *all)
+{
+    struct chempi_datatype *type = r->c->rtype;
+    MPI_Count *sums = sum_parts(r, t);
+    void *buf = NULL;
+
+    if (!sums) {
+        deal_parts_in_node(r, t, NULL, NULL); /* S4 and K2 */
+        return;
+    }
+    if (is_leader(r, t))
+        buf = chempi_coll_temp(r->s, sums[t->end] - sums[t->at], type);
+    if (t->parent < 0) {
+        sort_parts(r, t, sums, all, buf);
+    } else if (is_leader(r, t)) {
+        chempi_coll_recv(r->s, buf, sums[t->end] - sums[t->at], type,
+                         t->parent);
+        chempi_coll_fence(r->s);
+    }
+    for (int i = t->child_count - 1; is_leader(r, t) && i >= t->local_count;
+         i--)
+        chempi_coll_send(
+            r->s, chempi_coll_at(buf, sums[t->begin[i]] - sums[t->at], type),
+            sums[t->begin[i + 1]] - sums[t->begin[i]], type, t->children[i]);
+    deal_parts_in_node(r, t, sums, buf);
+}
+
+bool chempi_hier_reduce_scatter(struct chempi_hier_run *r)
+{
+    const struct chempi_coll_call *c = r->c;
+    const struct chempi_hier_tree *t =
+        chempi_hier_way(r, CHEMPI_HIER_ROOTED, 0);
+    MPI_Count total = 0;
+    struct chempi_coll_call reduce = *c;
+    bool is_done;
+
+    for (int i = 0; i < r->h->size; i++)
+        total += part_count(c, i);
+    if (!t || total == 0)
+        return true;
+    reduce.kind = CHEMPI_COLL_REDUCE;
+    reduce.root = 0;
+    reduce.sbuf = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf;
+    reduce.rbuf =
+        r->h->rank == 0 ? chempi_coll_temp(r->s, total, c->rtype) : NULL;
+    reduce.rcount = total;
+    r->c = &reduce;
+    is_done = chempi_hier_reduce(r);
+    r->c = c;
+    if (is_done)
+        deal_parts(r, t, reduce.rbuf);
+    return is_done;
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Phases, and the collectives that move or combine whole vectors: barrier,
+ * broadcast, reductions. See hier_ops.h.
+ */
+#include "libchempi/didl/coll/hier/hier_ops.h"
+
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/setting.h"
+
+enum {
+    SLICE_BYTES = 16 * 1024 * 1024, /* reduced at a time */
+    CHAIN_NODES_MAX = 64            /* a longer chain takes too long to fill */
+};
+
+/* ---- phases ---- */
+
+void chempi_hier_flush(struct chempi_hier_run *r)
+{
+    struct chempi_coll_sched *s = r->s;
+
+    if (!r->node_comm) {
+        chempi_coll_fence(s);
+        return;
+    }
+    s->failed = chempi_coll_run(s);
+    s->count = 0;
+    s->open = 0;
+    s->widest = 0;
+}
+
+void chempi_hier_among(struct chempi_hier_run *r, const int32_t *ranks,
+                       int rank, int size, chempi_coll_build_fn *build,
+                       const struct chempi_coll_call *c)
+{
+    struct chempi_coll_sched *s = r->s;
+    int own_rank = s->rank;
+    int own_size = s->size;
+
+    s->map = ranks;
+    s->rank = rank;
+    s->size = size;
+    build(s, c);
+    chempi_coll_fence(s);
+    s->map = NULL;
+    s->rank = own_rank;
+    s->size = own_size;
+}
+
+static void append_in_node(struct chempi_hier_run *r,
+                           const struct chempi_coll_call *local)
+{
+    const struct chempi_hier *h = r->h;
+    int node = h->node_of[h->rank];
+
+    chempi_coll_fence(r->s);
+    chempi_hier_among(r, chempi_hier_node_members(h, node), h->index[h->rank],
+                      chempi_hier_node_size(h, node), chempi_coll_build_flat,
+                      local);
+}
+
+void chempi_hier_in_node(struct chempi_hier_run *r,
+                         struct chempi_coll_call local)
+{
+    struct chempi_coll_sched *s = r->s;
+
+    if (!r->node_comm || r->node_comm->size == 1) {
+        if (CHEMPI_LIKELY(!s->error)) /* S4 */
+            append_in_node(r, &local);
+        return;
+    }
+    chempi_hier_flush(r);
+    local.comm = r->node_comm;
+    if (CHEMPI_LIKELY(!s->failed))
+        s->failed = chempi_coll_do_flat(&local);
+    else
+        chempi_coll_do_void(&local, !s->error); /* K2 */
+}
+
+/* ---- ways ---- */
+
+const struct chempi_hier_tree *
+chempi_hier_way(struct chempi_hier_run *r, enum chempi_hier_kind kind, int root)
+{
+    const struct chempi_hier_tree *t = chempi_hier_tree(r->h, kind, root);
+
+    if (!t && !r->s->error)
+        r->s->error = chempi_error_set(MPI_ERR_NO_MEM,
+                                       "no memory for the way of a collective "
+                                       "operation");
+    return t;
+}
+
+static bool is_leader(const struct chempi_hier_run *r,
+                      const struct chempi_hier_tree *t)
+{
+    return t->leader == r->h->rank;
+}
+
+/* Does the order of the tree's subtrees keep the order of ranks? */
+static bool is_ordered(const struct chempi_hier *h,
+                       const struct chempi_hier_tree *t)
+{
+    for (int i = 0; i < h->size; i++)
+        if (t->order[i] != i)
+            return false;
+    return true;
+}
+
+/* To the children in other nodes, over the slow networks first. */
+static void send_down(struct chempi_hier_run *r,
+                      const struct chempi_hier_tree *t, const void *buf,
+                      MPI_Count count, struct chempi_datatype *type)
+{
+    for (int i = t->child_count - 1; i >= t->local_count; i--)
+        chempi_coll_send(r->s, buf, count, type, t->children[i]);
+}
+
+/* ---- broadcast ---- */
+
+static MPI_Count segment_bytes(void)
+{
+    return chempi_setting_signed(CHEMPI_SET_COLL_HIER_SEGMENT);
+}
+
+/* Down between the nodes, a segment behind the other, so that a node hands on
+ * one while it receives the next. */
+static void bcast_segments(struct chempi_hier_run *r,
+                           const struct chempi_hier_tree *t, MPI_Count len)
+{
+    const struct chempi_coll_call *c = r->c;
+    struct chempi_datatype *byte = chempi_coll_byte();
+    bool is_packed = !c->rtype->is_contiguous;
+    bool is_root = t->parent < 0;
+    MPI_Count segment = segment_bytes();
+    void *buf;
+
+    buf = is_packed ? chempi_coll_bytes(r->s, len)
+                    : chempi_coll_plus(c->rbuf, c->rtype->true_lb);
+    if (is_packed && is_root)
+        chempi_coll_copy(r->s, c->rbuf, c->rcount, c->rtype, buf, len, byte);
+    for (MPI_Count at = 0; at < len + segment; at += segment) {
+        MPI_Count ready = is_root ? at : at - segment;
+        MPI_Count rest = len - at;
+
+        if (!is_root && rest > 0)
+            chempi_coll_recv(r->s, chempi_coll_plus(buf, at),
+                             rest < segment ? rest : segment, byte, t->parent);
+        rest = len - ready;
+        if (ready >= 0 && rest > 0)
+            send_down(r, t, chempi_coll_plus(buf, ready),
+                      rest < segment ? rest : segment, byte);
+        if (!is_root)
+            chempi_coll_fence(r->s);
+        chempi_coll_throttle(r->s);
+    }
+    if (is_packed && !is_root)
+        chempi_coll_copy(r->s, buf, len, byte, c->rbuf, c->rcount, c->rtype);
+}
+
+static void bcast_whole(struct chempi_hier_run *r,
+                        const struct chempi_hier_tree *t)
+{
+    const struct chempi_coll_call *c = r->c;
+
+    if (t->parent >= 0) {
+        chempi_coll_recv(r->s, c->rbuf, c->rcount, c->rtype, t->parent);
+        chempi_coll_fence(r->s);
+    }
+    send_down(r, t, c->rbuf, c->rcount, c->rtype);
+}
+
+bool chempi_hier_bcast(struct chempi_hier_run *r)
+{
+    const struct chempi_coll_call *c = r->c;
+    MPI_Count len = c->rcount * c->rtype->size;
+    bool is_long = len > segment_bytes();
+    const struct chempi_hier_tree *t;
+    struct chempi_coll_call local = {
+        .kind = CHEMPI_COLL_BCAST,
+        .comm = c->comm,
+        .rbuf = c->rbuf,
+        .rcount = c->rcount,
+        .rtype = c->rtype,
+    };
+
+    t = chempi_hier_way(r,
+                        is_long && r->h->node_count <= CHAIN_NODES_MAX
+                            ? CHEMPI_HIER_ROOTED_CHAIN
+                            : CHEMPI_HIER_ROOTED,
+                        c->root);
+    if (!t)
+        return true;
+    if (is_leader(r, t)) {
+        if (is_long)
+            bcast_segments(r, t, len);
+        else
+            bcast_whole(r, t);
+    }
+    local.root = r->h->index[t->leader];
+    chempi_hier_in_node(r, local);
+    return true;
+}
+
+/* ---- reductions ---- */
+
+/* A piece of the vector that is being reduced. */
+struct piece {
+    const void *in;
+    void *acc;
+    MPI_Count count;
+};
+
+/* The next piece makes do with the same temporary memory. */
+static void end_piece(struct chempi_hier_run *r, struct chempi_coll_block *kept)
+{
+    chempi_hier_flush(r);
+    chempi_coll_reuse(r->s, kept);
+}
+
+/* The contributions of this node, at its leader. */
+static void reduce_in_node(struct chempi_hier_run *r,
+                           const struct chempi_hier_tree *t,
+                           const struct piece *p)
+{
+    struct chempi_coll_call local = {
+        .kind = CHEMPI_COLL_REDUCE,
+        .comm = r->c->comm,
+        .sbuf = p->in,
+        .rbuf = p->acc,
+        .rcount = p->count,
+        .rtype = r->c->rtype,
+        .op = r->c->op,
+        .root = r->h->index[t->leader],
+    };
+
+    if (is_leader(r, t) && p->in == p->acc)
+        local.sbuf = MPI_IN_PLACE;
+    chempi_hier_in_node(r, local);
+    r->s->op = r->c->op;
+}
+
+/* acc[at, at + n) takes in what came from a child, whose ranks all follow. */
+static void take_in(struct chempi_hier_run *r, const struct piece *p,
+                    MPI_Count at, MPI_Count n, void *tmp)
+{
+    struct chempi_datatype *type = r->c->rtype;
+    void *acc = chempi_coll_at(p->acc, at, type);
+
+    if (r->c->op->is_commutative) {
+        chempi_coll_combine(r->s, tmp, acc, n, type);
+        return;
+    }
+    chempi_coll_combine(r->s, acc, tmp, n, type);
+    chempi_coll_copy(r->s, tmp, n, type, acc, n, type);
+}
+
+static MPI_Count least(MPI_Count a, MPI_Count b)
+{
+    return a < b ? a : b;
+}
+
+/* Elements of a segment. */
+static MPI_Count segment_count(const struct chempi_datatype *type,
+                               MPI_Count count)
+{
+    MPI_Count n = type->size > 0 ? segment_bytes() / type->size : count;
+
+    return least(n > 0 ? n : 1, count);
+}
+
+static void receive_segment(struct chempi_hier_run *r,
+                            const struct chempi_hier_tree *t, MPI_Count n,
+                            void *const *tmp)
+{
+    for (int i = t->local_count; i < t->child_count; i++)
+        chempi_coll_recv(r->s, tmp[i - t->local_count], n, r->c->rtype,
+                         t->children[i]);
+}
+
+/*
+ * What the nodes below have is combined with acc, and the whole goes to the
+ * parent; while one segment is combined, the next is on its way.
+ */
+static void reduce_up(struct chempi_hier_run *r,
+                      const struct chempi_hier_tree *t, const struct piece *p)
+{
+    struct chempi_datatype *type = r->c->rtype;
+    MPI_Count segment = segment_count(type, p->count);
+    int n = t->child_count - t->local_count;
+    void **tmp = chempi_coll_bytes(r->s, 2 * (n + 1) * (MPI_Count)sizeof(*tmp));
+    int turn = 0;
+
+    for (int i = 0; tmp && i < 2 * n; i++)
+        tmp[i] = i < n || p->count > segment
+                     ? chempi_coll_temp(r->s, segment, type)
+                     : NULL;
+    if (r->s->error)
+        return;
+    receive_segment(r, t, segment, tmp);
+    chempi_coll_fence(r->s);
+    for (MPI_Count at = 0; at < p->count; at += segment) {
+        MPI_Count here = least(segment, p->count - at);
+        MPI_Count next = least(segment, p->count - at - here);
+
+        if (next > 0)
+            receive_segment(r, t, next, tmp + (turn ? 0 : n));
+        for (int i = 0; i < n; i++)
+            take_in(r, p, at, here, tmp[(turn ? n : 0) + i]);
+        if (t->parent >= 0)
+            chempi_coll_send(r->s, chempi_coll_at(p->acc, at, type), here, type,
+                             t->parent);
+        chempi_coll_fence(r->s);
+        turn = !turn;
+    }
+}
+
+static MPI_Count slice_count(const struct chempi_coll_call *c)
+{
+    MPI_Count n = c->rtype->size > 0 ? SLICE_BYTES / c->rtype->size : c->rcount;
+
+    return least(n > 0 ? n : 1, c->rcount);
+}
+
+static const void *input(const struct chempi_coll_call *c)
+{
+    return c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf;
+}
+
+/* The result of an operation in order stands at rank 0. */
+static void hand_to_root(struct chempi_hier_run *r, const struct piece *p)
+{
+    const struct chempi_coll_call *c = r->c;
+
+    if (r->h->rank == 0)
+        chempi_coll_send(r->s, p->acc, p->count, c->rtype, c->root);
+    else if (r->h->rank == c->root)
+        chempi_coll_recv(r->s, p->acc, p->count, c->rtype, 0);
+    chempi_coll_fence(r->s);
+}
+
+bool chempi_hier_reduce(struct chempi_hier_run *r)
+{
+    const struct chempi_coll_call *c = r->c;
+    int top = c->op->is_commutative ? c->root : 0;
+    const struct chempi_hier_tree *t =
+        chempi_hier_way(r, CHEMPI_HIER_ROOTED, top);
+    MPI_Count slice = slice_count(c);
+    bool is_root = r->h->rank == c->root;
+    struct chempi_coll_block *kept;
+    void *own = NULL;
+
+    if (!t)
+        return true;
+    if (!c->op->is_commutative && !is_ordered(r->h, t))
+        return false;
+    if (c->rcount == 0)
+        return true;
+    if (is_leader(r, t) && !is_root)
+        own = chempi_coll_temp(r->s, slice, c->rtype);
+    kept = r->s->blocks;
+    for (MPI_Count at = 0; at < c->rcount; at += slice) {
+        struct piece p = {
+            .in = chempi_coll_at(input(c), at, c->rtype),
+            .acc = is_root ? chempi_coll_at(c->rbuf, at, c->rtype) : own,
+            .count = least(slice, c->rcount - at),
+        };
+
+        reduce_in_node(r, t, &p);
+        if (is_leader(r, t))
+            reduce_up(r, t, &p);
+        if (top != c->root)
+            hand_to_root(r, &p);
+        end_piece(r, kept);
+    }
+    return true;
+}
+
+/* ---- allreduce and barrier: up to the top team, there, down again ---- */
+
+static void share_among_tops(struct chempi_hier_run *r, const struct piece *p)
+{
+    const struct chempi_hier *h = r->h;
+    struct chempi_coll_call call = {
+        .kind = CHEMPI_COLL_ALLREDUCE,
+        .comm = r->c->comm,
+        .sbuf = MPI_IN_PLACE,
+        .rbuf = p->acc,
+        .rcount = p->count,
+        .rtype = r->c->rtype,
+        .op = r->c->op,
+    };
+    int me = 0;
+
+    while (h->top_ranks[me] != h->rank)
+        me++;
+    chempi_hier_among(r, h->top_ranks, me, chempi_hier_top(h)->count,
+                      chempi_coll_build_allreduce, &call);
+}
+
+static void allreduce_piece(struct chempi_hier_run *r,
+                            const struct chempi_hier_tree *t,
+                            const struct piece *p)
+{
+    struct chempi_coll_call down = {
+        .kind = CHEMPI_COLL_BCAST,
+        .comm = r->c->comm,
+        .root = r->h->index[t->leader],
+        .rbuf = p->acc,
+        .rcount = p->count,
+        .rtype = r->c->rtype,
+    };
+
+    reduce_in_node(r, t, p);
+    if (is_leader(r, t)) {
+        reduce_up(r, t, p);
+        if (t->parent < 0)
+            share_among_tops(r, p);
+        else
+            chempi_coll_recv(r->s, p->acc, p->count, r->c->rtype, t->parent);
+        chempi_coll_fence(r->s);
+        send_down(r, t, p->acc, p->count, r->c->rtype);
+    }
+    chempi_hier_in_node(r, down);
+}
+
+bool chempi_hier_allreduce(struct chempi_hier_run *r)
+{
+    const struct chempi_coll_call *c = r->c;
+    const struct chempi_hier_tree *t =
+        chempi_hier_way(r, CHEMPI_HIER_TOPPED, -1);
+    struct chempi_coll_block *kept = r->s->blocks;
+    MPI_Count slice = slice_count(c);
+
+    if (!t)
+        return true;
+    if (!c->op->is_commutative && !is_ordered(r->h, t))
+        return false;
+    for (MPI_Count at = 0; at < c->rcount; at += slice) {
+        struct piece p = {
+            .in = chempi_coll_at(input(c), at, c->rtype),
+            .acc = chempi_coll_at(c->rbuf, at, c->rtype),
+            .count = least(slice, c->rcount - at),
+        };
+
+        allreduce_piece(r, t, &p);
+        end_piece(r, kept);
+    }
+    return true;
+}
+
+/* A barrier is an allreduce of nothing worth mentioning. */
+bool chempi_hier_barrier(struct chempi_hier_run *r)
+{
+    unsigned char *nothing = chempi_coll_bytes(r->s, 1);
+    const struct chempi_coll_call *whole = r->c;
+    struct chempi_coll_call c = {
+        .kind = CHEMPI_COLL_ALLREDUCE,
+        .comm = whole->comm,
+        .sbuf = MPI_IN_PLACE,
+        .rbuf = nothing,
+        .rcount = 1,
+        .rtype = chempi_coll_byte(),
+        .op = chempi_op_lookup(MPI_BOR),
+    };
+
+    if (!nothing)
+        return true;
+    *nothing = 0;
+    r->c = &c;
+    (void)chempi_hier_allreduce(r);
+    r->c = whole;
+    return true;
+}

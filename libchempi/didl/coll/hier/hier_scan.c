@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Scan and exscan through the hierarchy (hier_ops.h), where every node's ranks
+ * follow each other. Two ways:
+ *
+ *   a chain: a node's first member takes what all nodes before it came to into
+ *   its own contribution, so that the node's scan gives everyone the result;
+ *   the last member hands the sum to the next node. Long data goes in
+ *   segments, one behind the other.
+ *
+ *   level by level: the nodes scan at the same time, their last members scan
+ *   over the nodes, and each node's members take in what that gave.
+ *
+ * The chain does the least in all and never meets; its length is that of the
+ * row of nodes. So short data on many nodes goes level by level. The members
+ * of a scan all bring the same amount of data: after a failure a member goes
+ * on with what it has, and only its messages are empty (K2).
+ */
+#include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/coll/hier/hier_ops.h"
+
+enum {
+    SLICE_BYTES = 16 * 1024 * 1024,
+    MESSAGES = 4,       /* as long as so many of others: each of a scan's
+                           segments makes the members of every node meet */
+    CHAIN_NODES_MAX = 4 /* of short data */
+};
+
+/* This process's part in it. */
+struct part {
+    int node;
+    int first; /* ranks of the node: first .. last */
+    int last;
+    bool is_ex;
+    bool is_in_place;
+    bool is_first;
+    bool is_last;
+    bool has_next; /* a node */
+};
+
+/* A segment. */
+struct piece {
+    const void *in;
+    void *out;
+    MPI_Count count;
+};
+
+static struct part part_of(const struct chempi_hier_run *r)
+{
+    const struct chempi_hier *h = r->h;
+    int node = h->node_of[h->rank];
+    int first = h->first[node]; /* ranks follow each other */
+    int last = h->first[node + 1] - 1;
+
+    return (struct part){
+        .node = node,
+        .first = first,
+        .last = last,
+        .is_ex = r->c->kind == CHEMPI_COLL_EXSCAN,
+        .is_in_place = r->c->sbuf == MPI_IN_PLACE,
+        .is_first = h->rank == first,
+        .is_last = h->rank == last,
+        .has_next = node + 1 < h->node_count,
+    };
+}
+
+static void copy(struct chempi_hier_run *r, const void *from, void *to,
+                 MPI_Count count)
+{
+    chempi_coll_copy(r->s, from, count, r->c->rtype, to, count, r->c->rtype);
+}
+
+/* to = from op to */
+static void combine(struct chempi_hier_run *r, const void *from, void *to,
+                    MPI_Count count)
+{
+    r->s->op = r->c->op;
+    chempi_coll_combine(r->s, from, to, count, r->c->rtype);
+}
+
+static void scan_in_node(struct chempi_hier_run *r, const void *in, void *out,
+                         MPI_Count count)
+{
+    struct chempi_coll_call local = {
+        .kind = r->c->kind,
+        .comm = r->c->comm,
+        .sbuf = in == out ? MPI_IN_PLACE : in,
+        .rbuf = out,
+        .rcount = count,
+        .rtype = r->c->rtype,
+        .op = r->c->op,
+    };
+
+    chempi_hier_in_node(r, local);
+}
+
+static MPI_Count least(MPI_Count a, MPI_Count b)
+{
+    return a < b ? a : b;
+}
+
+/* Elements that have so many bytes. */
+static MPI_Count elements(const struct chempi_coll_call *c, MPI_Count bytes)
+{
+    MPI_Count n = c->rtype->size > 0 ? bytes / c->rtype->size : c->rcount;
+
+    return least(n > 0 ? n : 1, c->rcount);
+}
+
+/* ---- the chain ---- */
+
+/*
+ * The first member of a node that is not the first: what came before goes
+ * into its contribution, which is returned. In an exscan it is also its
+ * result: `before` keeps it where the node's scan works in the user's buffer.
+ */
+static const void *take_before(struct chempi_hier_run *r, const struct part *p,
+                               const struct piece *k, void *before)
+{
+    struct chempi_datatype *type = r->c->rtype;
+    bool is_result = p->is_ex && !p->is_in_place;
+    void *from = is_result ? k->out : before;
+    void *own = is_result ? before : k->out;
+
+    chempi_coll_recv(r->s, from, k->count, type, p->first - 1);
+    chempi_coll_fence(r->s);
+    if (!p->is_ex && !p->is_in_place && r->c->op->is_commutative) {
+        combine(r, k->in, from, k->count);
+        return from;
+    }
+    if (k->in != own)
+        copy(r, k->in, own, k->count);
+    combine(r, from, own, k->count);
+    return own;
+}
+
+/* The last member of a node: what the next one has to know. `own` is what it
+ * contributed to an exscan. */
+static void hand_on(struct chempi_hier_run *r, const struct part *p,
+                    const struct piece *k, void *own)
+{
+    void *sum = k->out;
+
+    if (p->is_ex) {
+        sum = own;
+        if (!p->is_first)
+            combine(r, k->out, sum, k->count);
+    }
+    chempi_coll_send(r->s, sum, k->count, r->c->rtype, p->last + 1);
+    chempi_coll_fence(r->s);
+}
+
+static void chain_piece(struct chempi_hier_run *r, const struct part *p,
+                        const struct piece *k, void *before, void *own)
+{
+    bool takes = p->is_first && p->node > 0;
+    bool hands = p->is_last && p->has_next;
+    const void *in = k->in;
+
+    if (takes)
+        in = take_before(r, p, k, before);
+    if (hands && p->is_ex)
+        copy(r, in, own, k->count);
+    scan_in_node(r, in, k->out, k->count);
+    if (takes && p->is_ex && p->is_in_place)
+        copy(r, before, k->out, k->count);
+    if (hands)
+        hand_on(r, p, k, own);
+}
+
+static void chain(struct chempi_hier_run *r, const struct part *p,
+                  MPI_Count segment)
+{
+    const struct chempi_coll_call *c = r->c;
+    const void *in = p->is_in_place ? c->rbuf : c->sbuf;
+    MPI_Count step = elements(c, least(segment * MESSAGES, SLICE_BYTES));
+    struct chempi_coll_block *kept;
+    void *before = NULL;
+    void *own = NULL;
+
+    if (p->is_first && p->node > 0)
+        before = chempi_coll_temp(r->s, step, c->rtype);
+    if (p->is_last && p->has_next && p->is_ex)
+        own = chempi_coll_temp(r->s, step, c->rtype);
+    kept = r->s->blocks;
+    for (MPI_Count at = 0; at < c->rcount; at += step) {
+        struct piece k = {
+            .in = chempi_coll_at(in, at, c->rtype),
+            .out = chempi_coll_at(c->rbuf, at, c->rtype),
+            .count = least(step, c->rcount - at),
+        };
+
+        chain_piece(r, p, &k, before, own);
+        chempi_coll_reuse(r->s, kept); /* hand_on() or the node has fenced */
+    }
+}
+
+/* ---- level by level ---- */
+
+/* The last member of each node: before = what the nodes before came to. */
+static void scan_over_nodes(struct chempi_hier_run *r, const struct part *p,
+                            const void *total, void *before)
+{
+    const struct chempi_hier *h = r->h;
+    struct chempi_coll_call call = {
+        .kind = CHEMPI_COLL_EXSCAN,
+        .comm = r->c->comm,
+        .sbuf = total,
+        .rbuf = before,
+        .rcount = r->c->rcount,
+        .rtype = r->c->rtype,
+        .op = r->c->op,
+    };
+    int32_t *lasts =
+        chempi_coll_bytes(r->s, h->node_count * (MPI_Count)sizeof(int32_t));
+
+    if (!lasts)
+        return;
+    for (int n = 0; n < h->node_count; n++)
+        lasts[n] = h->first[n + 1] - 1;
+    chempi_hier_among(r, lasts, p->node, h->node_count, chempi_coll_build_scan,
+                      &call);
+}
+
+/* All in the node get what came before it, from its last member. */
+static void deal_before(struct chempi_hier_run *r, const struct part *p,
+                        void *before)
+{
+    struct chempi_coll_call down = {
+        .kind = CHEMPI_COLL_BCAST,
+        .comm = r->c->comm,
+        .root = p->last - p->first,
+        .rbuf = before,
+        .rcount = r->c->rcount,
+        .rtype = r->c->rtype,
+    };
+
+    chempi_hier_in_node(r, down);
+    if (p->is_ex && p->is_first)
+        copy(r, before, r->c->rbuf, r->c->rcount);
+    else
+        combine(r, before, r->c->rbuf, r->c->rcount);
+}
+
+static void by_level(struct chempi_hier_run *r, const struct part *p)
+{
+    const struct chempi_coll_call *c = r->c;
+    const void *in = p->is_in_place ? c->rbuf : c->sbuf;
+    void *before = chempi_coll_temp(r->s, c->rcount, c->rtype);
+    void *total = c->rbuf;
+
+    if (p->is_ex && p->is_last) {
+        total = chempi_coll_temp(r->s, c->rcount, c->rtype);
+        copy(r, in, total, c->rcount);
+    }
+    scan_in_node(r, in, c->rbuf, c->rcount);
+    if (p->is_ex && p->is_last && !p->is_first)
+        combine(r, c->rbuf, total, c->rcount);
+    if (p->is_last)
+        scan_over_nodes(r, p, total, before);
+    if (p->node > 0)
+        deal_before(r, p, before);
+}
+
+/* ---- which ---- */
+
+bool chempi_hier_scan(struct chempi_hier_run *r)
+{
+    const struct chempi_coll_call *c = r->c;
+    MPI_Count segment = chempi_setting_signed(CHEMPI_SET_COLL_HIER_SEGMENT);
+    struct part p = part_of(r);
+
+    if (!r->h->is_in_blocks)
+        return false;
+    if (c->rcount == 0)
+        return true;
+    /* Between different networks a chain crosses each border once. */
+    if (r->h->node_count > CHAIN_NODES_MAX && r->h->team_count == 1 &&
+        c->rcount * c->rtype->size <= segment)
+        by_level(r, &p);
+    else
+        chain(r, &p, segment);
+    return true;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Areas of shared memory for the communicators of a node: who has which; see
+ * node.h. The first page of the extension says which areas are taken and how
+ * many members still use each; the lines' pages are reserved by the first
+ * member (rank 0) of the communicator that gets the area, those of a slot by
+ * whoever writes it first. What lies behind the slots goes back to the kernel
+ * with a communicator that used much of it.
+ *
+ *   B1  taken's bit is set before users and owners are, and cleared by the
+ *       member that takes users to 0, after which nobody touches the area
+ *   B2  every member leaves an area once: when it releases its communicator,
+ *       or when it could not learn over messages which area it is
+ */
+#include "libchempi/didl/coll/node/node.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/hier/hier_ops.h"
+#include "libchempi/didl/coll/node/cma_copy.h"
+#include "libchempi/didl/coll/node/pairwise_rings.h"
+#include "libchempi/didl/coll/sched.h"
+
+enum { AREAS = 32, PAGE = 4096 };
+
+struct control {
+    _Atomic uint32_t taken; /* bit per area */
+    _Atomic uint32_t users[AREAS];
+    _Atomic uint32_t is_large[AREAS]; /* some member has rings or streams */
+    _Atomic uint64_t owners[AREAS];   /* owner_of() its communicator; 0: none */
+};
+static_assert(sizeof(struct control) <= PAGE, "control is one page");
+
+static struct {
+    struct control *control; /* NULL: no areas; then what cma_copy.c shares */
+    unsigned char *areas;
+    size_t area_len; /* bytes, whole pages */
+    _Atomic uint64_t counts[CHEMPI_COLL_WAYS];
+} node;
+
+void chempi_coll_count(enum chempi_coll_way way)
+{
+    (void)atomic_fetch_add_explicit(&node.counts[way], 1, memory_order_relaxed);
+}
+
+uint64_t chempi_coll_counted(enum chempi_coll_way way)
+{
+    return atomic_load_explicit(&node.counts[way], memory_order_relaxed);
+}
+
+static size_t pages(size_t len)
+{
+    return (len + PAGE - 1) & ~(size_t)(PAGE - 1);
+}
+
+/* The pipe's places, who is there, counts and lines of all cells. */
+static size_t head_len(int size)
+{
+    return CHEMPI_NODE_PIECES * sizeof(struct chempi_node_piece) +
+           (size_t)size * sizeof(struct chempi_yield_policy_presence) +
+           CHEMPI_NODE_CELLS *
+               (sizeof(struct chempi_node_count) +
+                (size_t)(size + 1) * sizeof(struct chempi_node_line));
+}
+
+static size_t bulk_len(int size)
+{
+    return (size_t)CHEMPI_NODE_SLOTS * (size_t)(size + 1) *
+           CHEMPI_NODE_BULK_BYTES;
+}
+
+static size_t boards_len(int size)
+{
+    return (size_t)size * CHEMPI_NODE_BOARDS * CHEMPI_NODE_BOARD_BYTES;
+}
+
+/* Whole pages; 0: so many members have none. */
+static size_t stream_len(int size)
+{
+    size_t len = CHEMPI_NODE_STREAM_BYTES / (size_t)size;
+
+    return (len < CHEMPI_NODE_STREAM_MAX ? len : CHEMPI_NODE_STREAM_MAX) &
+           ~(size_t)(PAGE - 1);
+}
+
+/* Larger communicators have none. */
+static size_t rings_len(int size)
+{
+    int most = size < CHEMPI_RINGS_RANKS_MAX ? size : CHEMPI_RINGS_RANKS_MAX;
+
+    return (size_t)most * CHEMPI_RINGS_STRIDE;
+}
+
+static size_t area_len(int size)
+{
+    return pages(head_len(size)) + bulk_len(size) + boards_len(size) +
+           (size_t)size * CHEMPI_SPSC_RING_STRIDE +
+           CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES +
+           2 * (size_t)CHEMPI_NODE_STREAM_BYTES + rings_len(size);
+}
+
+int chempi_coll_init(void)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    struct chempi_err err;
+    int most = s->local_size < CHEMPI_NODE_RANKS_MAX ? (int)s->local_size
+                                                     : CHEMPI_NODE_RANKS_MAX;
+    void *start;
+    size_t front = PAGE + pages(chempi_coll_cma_copy_len(s->local_size));
+    int rc;
+
+    for (int i = 0; i < CHEMPI_COLL_WAYS; i++)
+        atomic_store(&node.counts[i], 0);
+    if (s->local_size < 2)
+        return MPI_SUCCESS;
+    node.area_len = area_len(most);
+    rc = chempi_region_extend(s->region, front + AREAS * node.area_len, &start,
+                              &err);
+    if (rc < 0)
+        return chempi_error_from(rc, &err);
+    rc = chempi_region_reserve(s->region, start, front, &err);
+    if (rc < 0)
+        return chempi_error_from(rc, &err);
+    node.control = start;
+    node.areas = (unsigned char *)start + front;
+    chempi_coll_cma_copy_init((unsigned char *)start + PAGE, s->local_size,
+                              s->local_rank);
+    return MPI_SUCCESS;
+}
+
+void chempi_coll_fini(void)
+{
+    chempi_coll_cma_copy_fini();
+    node.control = NULL;
+}
+
+static unsigned char *area_at(int area)
+{
+    return node.areas + (size_t)area * node.area_len;
+}
+
+/* Names the communicator while it lives: its context, which no two
+ * communicators of its first member have at a time, and that member. */
+static uint64_t owner_of(const struct chempi_comm *comm)
+{
+    return ((uint64_t)comm->send_context << 32 | chempi_comm_proc(comm, 0)) + 1;
+}
+
+/* Take a free area for `size` members and make its pages; -1 when there is
+ * none or no memory for it. */
+static int claim(const struct chempi_comm *comm, int size)
+{
+    uint32_t taken;
+    int area;
+
+    if (!node.control)
+        return -1;
+    taken = atomic_load(&node.control->taken);
+    do {
+        for (area = 0; area < AREAS && (taken >> area & 1u); area++)
+            ;
+        if (area == AREAS)
+            return -1;
+    } while (!atomic_compare_exchange_weak(&node.control->taken, &taken,
+                                           taken | UINT32_C(1) << area));
+    if (chempi_region_reserve(chempi_ctx.services.region, area_at(area),
+                              head_len(size), NULL) < 0) {
+        atomic_fetch_and(&node.control->taken, ~(UINT32_C(1) << area));
+        return -1;
+    }
+    memset(area_at(area), 0, head_len(size));
+    atomic_store(&node.control->users[area], (uint32_t)size);
+    atomic_store(&node.control->owners[area], owner_of(comm));
+    return area;
+}
+
+/* What lies behind lines and slots, which every communicator needs: new pages
+ * take longer than all the rest of its beginning and end. In vain: it stays
+ * reserved for who gets the area next. */
+static CHEMPI_COLD void give_back(int area, int size)
+{
+    size_t kept = pages(head_len(size)) + bulk_len(size);
+
+    (void)chempi_region_release(chempi_ctx.services.region,
+                                area_at(area) + kept, area_len(size) - kept);
+}
+
+static void leave(int area, int size)
+{
+    if (atomic_fetch_sub(&node.control->users[area], 1) != 1)
+        return;
+    /* Nobody touches it any more, and nobody can get it yet. */
+    if (atomic_exchange(&node.control->is_large[area], 0))
+        give_back(area, size);
+    atomic_store(&node.control->owners[area], 0);
+    atomic_fetch_and(&node.control->taken, ~(UINT32_C(1) << area));
+}
+
+/* The message that names the area did not come through. */
+static CHEMPI_COLD void leave_unknown(const struct chempi_comm *comm)
+{
+    uint64_t owner = owner_of(comm);
+
+    for (int area = 0; node.control && area < AREAS; area++)
+        if (atomic_load(&node.control->owners[area]) == owner) {
+            leave(area, (int)comm->size);
+            return;
+        }
+}
+
+void chempi_coll_release(struct chempi_comm *comm)
+{
+    struct chempi_coll_state *st = comm->coll;
+
+    if (!st)
+        return;
+    if (st->is_on && node.control) {
+        if (st->is_stream_reserved || chempi_coll_pairwise_rings_are_made(st))
+            atomic_store(&node.control->is_large[st->area], 1);
+        leave(st->area, st->size);
+    }
+    chempi_hier_detach(st);
+    free(st->scratch);
+    free(st->rings);
+    free(st);
+    comm->coll = NULL;
+}
+
+static bool are_all_here(const struct chempi_comm *comm)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    for (uint32_t i = 0; i < comm->size; i++)
+        if (s->node_of_proc[chempi_comm_proc(comm, i)] != s->node)
+            return false;
+    return true;
+}
+
+/* Rank 0 tells all which area it is, over messages. */
+static int agree(struct chempi_comm *comm, int32_t *area)
+{
+    struct chempi_coll_sched s;
+    struct chempi_coll_call c = {
+        .kind = CHEMPI_COLL_BCAST,
+        .comm = comm,
+        .rbuf = area,
+        .rcount = sizeof(*area),
+        .rtype = chempi_coll_byte(),
+    };
+    int rc;
+
+    chempi_coll_sched_init(&s, comm, chempi_coll_next_tag(comm));
+    chempi_coll_build_bcast(&s, &c);
+    rc = chempi_coll_run(&s);
+    chempi_coll_sched_fini(&s);
+    return rc;
+}
+
+static void set_places(struct chempi_coll_state *st)
+{
+    unsigned char *start = area_at(st->area);
+
+    st->pipe = (void *)start;
+    st->crowd.presence = (void *)(st->pipe + CHEMPI_NODE_PIECES);
+    st->counts = (void *)(st->crowd.presence + st->size);
+    st->lines = (void *)(st->counts + CHEMPI_NODE_CELLS);
+    st->bulk = start + pages(head_len(st->size));
+    st->boards = st->bulk + bulk_len(st->size);
+    st->chain_memory = st->boards + boards_len(st->size);
+    st->pieces = st->chain_memory + (size_t)st->size * CHEMPI_SPSC_RING_STRIDE;
+    st->streams = st->pieces + CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES;
+    st->stream_len = stream_len(st->size);
+    st->ring_memory = st->streams + 2 * (size_t)CHEMPI_NODE_STREAM_BYTES;
+}
+
+struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
+                                                  int *rc)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    struct chempi_coll_state *st;
+    size_t masks = ((size_t)comm->size + 1) * 2 * CHEMPI_NODE_MASKS;
+    int32_t area = -1;
+
+    st = chempi_sys->calloc(1, sizeof(*st) + masks * sizeof(st->reserved[0]) +
+                                   (size_t)comm->size *
+                                       (sizeof(st->local_ranks[0]) +
+                                        sizeof(st->crowd.neighbours[0])));
+    if (!st) {
+        *rc = chempi_error_set(MPI_ERR_NO_MEM,
+                               "no memory for collective operations");
+        return NULL;
+    }
+    comm->coll = st;
+    comm->fini_coll = chempi_coll_release;
+    st->comm = comm;
+    st->size = (int)comm->size;
+    st->rank = comm->rank;
+    st->local_ranks = (uint32_t *)(st->reserved + masks);
+    st->crowd.neighbours = (uint16_t *)(st->local_ranks + comm->size);
+    st->crowd.size = st->size;
+    st->crowd.rank = st->rank;
+    if (comm->is_inter || comm->size < 2)
+        return st;
+    if (!are_all_here(comm)) {
+        *rc = chempi_hier_attach(comm, st);
+        return *rc ? NULL : st;
+    }
+    if (comm->size > CHEMPI_NODE_RANKS_MAX)
+        return st;
+    if (comm->rank == 0)
+        area = claim(comm, st->size);
+    *rc = agree(comm, &area);
+    if (*rc) {
+        leave_unknown(comm);
+        return NULL; /* others may wait for the message for ever: say so */
+    }
+    if (area < 0 || area >= AREAS || !node.control)
+        return st;
+    st->area = area;
+    for (uint32_t i = 0; i < comm->size; i++)
+        st->local_ranks[i] = s->local_rank_of_proc[chempi_comm_proc(comm, i)];
+    set_places(st);
+    st->is_on = true;
+    return st;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Collectives in the shared memory of a node.
+ *
+ * An area serves one communicator whose members all live on this node. It has
+ * CHEMPI_NODE_CELLS cells, used in turn by the communicator's operations; in a
+ * cell every member has a line (header and up to LINE_BYTES of data), with a
+ * slot of BULK_BYTES behind it for more, and there is one line more, for what
+ * is for all.
+ *
+ *   A1  all members perform the same operations in the same order, so sequence
+ *       number, cell and number of arrivals are known without asking
+ *   A2  an operation that synchronises (all have arrived before any leaves) is
+ *       at most CELLS - 1 operations after the one before; thus whoever
+ *       starts operation s knows that all have finished operation s - CELLS
+ *       and its cell is free
+ *   A3  a member writes only its own line and slot; the common ones only as
+ *       the root, or as the last that arrived; all of them as the root of a
+ *       scatter
+ *   A4  seq is stored last, with release; readers load it with acquire first
+ *   A5  what other members wrote is data: lengths are compared, never trusted
+ *   A6  a member whose memory others copy from or to (place) stays in the
+ *       operation until they have said that they are done
+ *   A7  a board is used in operations that synchronise, every other one of
+ *       those that may use it; thus all have read it when it comes up again
+ *   A8  scans and some reductions use no cell but SPSC rings from each member
+ * to the next (spsc_ring.h), in which the first members run ahead of the last
+ *   A9  a member has two stream boards, for chunks of large blocks, which all
+ *       use in turn: one for each round ever, and between a round and the one
+ *       after the next all meet; thus all have read a board when it comes up
+ *   A10 a pipe of PIECES is for broadcasts: piece number p of all that were
+ *       ever sent goes to place p mod PIECES, once all others have counted
+ *       themselves there as readers of the piece before it. The root says how
+ *       many pieces there are, so all members count alike
+ *   A11 operations that synchronise do not use the slots of their cells but
+ *       two others of each member, in turn: whoever is in one knows that all
+ *       have finished the one before the last. These stay in the caches, and
+ *       the first operations need not make a page each. (Two members, who run
+ *       side by side, are faster with slots that the other has long left.)
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/compiler.h"
+#include "libchempi/didl/coll/call.h"
+#include "libchempi/didl/coll/node/spsc_ring.h"
+#include "libchempi/didl/coll/node/yield_policy.h"
+
+enum {
+    CHEMPI_NODE_CELLS = 64,
+    CHEMPI_NODE_SYNC_SLOTS = 2, /* used in turn */
+    CHEMPI_NODE_SLOTS = CHEMPI_NODE_CELLS + CHEMPI_NODE_SYNC_SLOTS,
+    CHEMPI_NODE_MASKS = (CHEMPI_NODE_SLOTS + 63) / 64,
+    CHEMPI_NODE_LINE_BYTES = 48,
+    CHEMPI_NODE_RANKS_MAX = 1024,   /* of a communicator that gets an area */
+    CHEMPI_NODE_PAGE_BYTES = 4096,  /* of a slot, reserved when first used */
+    CHEMPI_NODE_BULK_BYTES = 16384, /* the rest likewise */
+    CHEMPI_NODE_BOARDS = 2,         /* of a member, used in turn */
+    CHEMPI_NODE_BOARD_BYTES = 32 << 10,
+    CHEMPI_NODE_STREAM_BYTES = 1 << 20, /* one stream board of every member */
+    CHEMPI_NODE_STREAM_MAX = 256 << 10, /* .. and of one */
+    CHEMPI_NODE_PIECES = 16,            /* of the pipe */
+    CHEMPI_NODE_PIECE_BYTES = 32 << 10
+};
+
+/* Where a member's data lies in its own memory, for others to read or write
+ * (cma_copy.h). */
+struct chempi_node_place {
+    uint64_t in;
+    uint64_t out;
+    uint64_t seal; /* of an offer */
+    uint64_t spare[2];
+    uint32_t reply; /* 0, or in which phase a copy of its own failed */
+};
+
+struct chempi_node_line {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t seq; /* of the operation */
+    uint32_t mark; /* meaning depends on the operation */
+    uint64_t len;  /* bytes */
+    union {
+        unsigned char data[CHEMPI_NODE_LINE_BYTES];
+        struct chempi_node_place place;
+    };
+};
+static_assert(sizeof(struct chempi_node_line) == CHEMPI_CACHE_LINE,
+              "a line is a cache line");
+
+struct chempi_node_count {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t arrived; /* ever; wraps */
+    _Atomic uint32_t met;      /* arrived, when all met once more */
+    _Atomic uint32_t finished; /* copies from or to the root's memory */
+    _Atomic uint32_t goal;     /* of finished; the one that reaches it rouses
+                                  the root, which sets both */
+};
+
+/* A place of the pipe. */
+struct chempi_node_piece {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t seq;   /* 1 + its number */
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t reads; /* ever; wraps */
+};
+
+/* A member's ends of the SPSC rings of scans and reductions (node_scan.c). */
+struct chempi_node_chain {
+    bool is_made;                       /* by all */
+    bool is_off;                        /* some member got no memory */
+    bool is_broken;                     /* X2 */
+    struct chempi_spsc_ring_writer out; /* to the next member; last to first */
+    struct chempi_spsc_ring_reader in;
+};
+
+/* comm->coll */
+struct chempi_coll_state {
+    const struct chempi_comm *comm;
+    struct chempi_hier *hier;      /* of members on several nodes, or NULL */
+    struct chempi_comm *node_comm; /* then: those on this node */
+    bool is_on;                    /* false: no area; messages only */
+    /* The kernel has refused a copy of which all members know, or one of
+     * which this member knows as the root. */
+    bool is_refused;
+    bool is_refused_root;
+    int area;
+    int size; /* members = ranks of the communicator */
+    int rank;
+    unsigned char *scratch; /* for parts of operations; NULL: none yet */
+    uint64_t scratch_len;   /* bytes */
+    uint32_t seq;           /* of the last operation */
+    uint32_t last_sync;     /* the last one that synchronised */
+    uint32_t expected[CHEMPI_NODE_CELLS]; /* arrivals, ever */
+    struct chempi_node_count *counts;     /* [CELLS] */
+    struct chempi_node_line *lines; /* [size + 1][CELLS]; [size] is common */
+    unsigned char *bulk;            /* [size + 1][SLOTS][BULK_BYTES] */
+    uint32_t syncs;                 /* operations that synchronised; wraps */
+    unsigned char *boards;          /* [size][BOARDS][BOARD_BYTES] */
+    uint32_t rows;                  /* operations that may use a board */
+    bool is_reserved[CHEMPI_NODE_BOARDS]; /* this member's */
+    uint32_t *local_ranks;                /* [size] */
+    struct chempi_node_piece *pipe;       /* [PIECES] */
+    unsigned char *pieces;                /* [PIECES][PIECE_BYTES] */
+    uint64_t pieces_sent;                 /* ever */
+    bool is_pipe_reserved;                /* by this process */
+    unsigned char *streams;               /* [2][size][stream_len] */
+    uint64_t stream_len;                  /* bytes of one board */
+    uint32_t streamed;                    /* rounds, ever; wraps */
+    bool is_stream_reserved;              /* this member's boards */
+    unsigned char *chain_memory;          /* [size][CHEMPI_SPSC_RING_STRIDE] */
+    struct chempi_node_chain chain;
+    unsigned char
+        *ring_memory; /* [size][CHEMPI_RINGS_STRIDE] (pairwise_rings.h) */
+    struct chempi_pairwise_rings *rings; /* NULL: none yet */
+    struct chempi_yield_policy crowd;
+    uint64_t reserved[]; /* [size + 1][2][MASKS]: first pages of slots, and
+                            whole slots, that this process reserved, a bit
+                            for each; then what local_ranks
+                            and crowd.neighbours point to */
+};
+
+/* The state of a communicator, made at its first collective operation (which
+ * all members are in). NULL when out of memory: then *rc is an error class. */
+struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
+                                                  int *rc);
+
+/* Do the call through shared memory if all members can: true, and *rc is its
+ * result. False: go by messages (with this tag, perhaps); all members get the
+ * same answer. */
+bool chempi_coll_node_run(struct chempi_coll_state *st,
+                          const struct chempi_coll_call *c, int tag, int *rc);
+int chempi_coll_node_barrier(struct chempi_coll_state *st);
+
+static inline bool chempi_coll_node_try(const struct chempi_coll_call *c,
+                                        int tag, int *rc)
+{
+    struct chempi_coll_state *st = c->comm->coll;
+
+    if (CHEMPI_UNLIKELY(!st)) {
+        st = chempi_coll_node_attach(c->comm, rc);
+        if (!st)
+            return true;
+    }
+    return st->is_on && chempi_coll_node_run(st, c, tag, rc);
+}
+
+#endif

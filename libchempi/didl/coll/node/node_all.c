@@ -1,0 +1,794 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Allgather and alltoall in a node's shared memory. What fits a slot goes
+ * through it. With three and more members, large blocks go through boards, a
+ * chunk of each in a round, and all meet once a round. Otherwise everyone says
+ * where its data lies, all meet, copy what they need from each other's memory,
+ * and meet again before anybody leaves. Data that others cannot copy goes by
+ * messages. The large blocks of an exchange that is larger than the caches go
+ * through rings if all members can use them.
+ */
+#include <string.h>
+
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/node/cma_copy.h"
+#include "libchempi/didl/coll/node/nt_copy.h"
+#include "libchempi/didl/coll/node/pairwise_rings.h"
+#include "libchempi/didl/coll/node/shm_slot.h"
+#include "libchempi/didl/coll/sched.h"
+
+/* One side's block for or from a member. */
+struct block {
+    void *buf;
+    MPI_Count count;
+    struct chempi_datatype *type;
+};
+
+static uint64_t block_len(const struct block *b)
+{
+    return b->count > 0 ? (uint64_t)(b->count * b->type->size) : 0;
+}
+
+static uint64_t block_address(const struct block *b)
+{
+    return (uint64_t)(uintptr_t)chempi_coll_plus(b->buf, b->type->true_lb);
+}
+
+static int copy_block(const struct block *from, const struct block *to)
+{
+    if (block_len(from) == 0)
+        return MPI_SUCCESS;
+    return chempi_datatype_copy(from->buf, from->count, from->type, to->buf,
+                                to->count, to->type);
+}
+
+static int get_remote(const struct cell *cell, int i, uint64_t from,
+                      uint64_t len, const struct block *to, int *code)
+{
+    if (CHEMPI_UNLIKELY(len != block_len(to)))
+        return chempi_coll_shm_slot_wrong_amount(i, len, block_len(to));
+    if (len > 0 && !*code)
+        *code = chempi_coll_cma_copy_get(cell->st->local_ranks[i], from, len,
+                                         to->buf, to->count, to->type);
+    return MPI_SUCCESS;
+}
+
+/* How a member shows its block in an allgather, or a block in its row (not as
+ * STREAM). */
+enum mark { BLOCK_HERE, BLOCK_BY_MESSAGE, BLOCK_DIRECT, BLOCK_STREAM };
+
+/* ---- rounds of chunks (A9) ---- */
+
+enum { ROUNDS_BUSY = 4 }; /* before others' progress is looked after */
+
+/* The same answer everywhere. */
+static bool are_streams_on(const struct chempi_coll_state *st)
+{
+    return st->size > 2 && st->stream_len > 0 &&
+           chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
+}
+
+/* Member m's board in this round. */
+static unsigned char *stream_of(const struct chempi_coll_state *st, int m)
+{
+    size_t i = (st->streamed % 2) * (size_t)st->size + (size_t)m;
+
+    return st->streams + i * st->stream_len;
+}
+
+/* Has this member its boards? */
+static bool has_stream(struct chempi_coll_state *st)
+{
+    struct chempi_region *region = chempi_ctx.services.region;
+    size_t len = (size_t)st->stream_len;
+    unsigned char *first = st->streams + (size_t)st->rank * len;
+    unsigned char *second = first + (size_t)st->size * len;
+
+    if (!are_streams_on(st))
+        return false;
+    if (CHEMPI_UNLIKELY(!st->is_stream_reserved))
+        st->is_stream_reserved =
+            chempi_region_reserve(region, first, len, NULL) == 0 &&
+            chempi_region_reserve(region, second, len, NULL) == 0;
+    return st->is_stream_reserved;
+}
+
+/* Chunks of what is left are at most `most` bytes. */
+static uint64_t chunk_len(uint64_t len, uint64_t at, uint64_t most)
+{
+    uint64_t left = at < len ? len - at : 0;
+
+    return left < most ? left : most;
+}
+
+static void put_chunk(const struct block *from, uint64_t at, uint64_t most,
+                      unsigned char *chunk)
+{
+    uint64_t len = chunk_len(block_len(from), at, most);
+
+    if (len > 0)
+        chempi_coll_nt_copy_pack(from->buf, from->count, from->type, at, chunk,
+                                 len);
+}
+
+/* len: of the whole block, as its sender says. */
+static int get_chunk(const struct chempi_coll_state *st, int i, uint64_t at,
+                     uint64_t len, const struct block *to, bool is_long)
+{
+    uint64_t n = chunk_len(len, at, st->stream_len);
+
+    if (CHEMPI_UNLIKELY(len != block_len(to)))
+        return chempi_coll_shm_slot_wrong_amount(i, len, block_len(to));
+    if (n > 0)
+        chempi_coll_nt_copy_unpack(to->buf, to->count, to->type, at,
+                                   stream_of(st, i), n, is_long);
+    return MPI_SUCCESS;
+}
+
+/* What a member keeps for itself. */
+static int copy_own(const struct block *from, const struct block *to,
+                    bool is_long)
+{
+    if (block_len(from) == 0)
+        return MPI_SUCCESS;
+    if (!is_long || !from->type->is_contiguous || !to->type->is_contiguous ||
+        block_len(from) > block_len(to))
+        return copy_block(from, to);
+    chempi_coll_nt_copy_past((void *)(uintptr_t)block_address(to),
+                             (const void *)(uintptr_t)block_address(from),
+                             (size_t)block_len(from));
+    return MPI_SUCCESS;
+}
+
+/* ---- allgather ---- */
+
+static struct block gather_place(const struct chempi_coll_call *c, int i)
+{
+    bool is_v = c->kind == CHEMPI_COLL_ALLGATHERV;
+    MPI_Count at =
+        is_v ? chempi_bigs_get(c->rdispls, (size_t)i) : i * c->rcount;
+
+    return (struct block){
+        .buf = chempi_coll_at(c->rbuf, at, c->rtype),
+        .count = is_v ? chempi_bigs_get(c->rcounts, (size_t)i) : c->rcount,
+        .type = c->rtype,
+    };
+}
+
+/* All know all lengths. */
+static bool is_small(const struct chempi_coll_call *c, int size)
+{
+    int count = c->kind == CHEMPI_COLL_ALLGATHERV ? size : 1;
+
+    for (int i = 0; i < count; i++) {
+        struct block b = gather_place(c, i);
+
+        if (block_len(&b) > CHEMPI_NODE_BULK_BYTES)
+            return false;
+    }
+    return true;
+}
+
+static int allgather_small(const struct cell *cell,
+                           const struct chempi_coll_call *c,
+                           const struct block *own)
+{
+    struct chempi_coll_state *st = cell->st;
+    uint64_t len = block_len(own);
+    int rc = MPI_SUCCESS;
+
+    cell_mine(cell)->len = len;
+    cell_mine(cell)->mark = BLOCK_HERE; /* for whoever takes another way */
+    if (len <= CHEMPI_NODE_BULK_BYTES)
+        rc = chempi_coll_shm_slot_put(cell, st->rank, own->buf, own->count,
+                                      own->type, len);
+    rc = cell_first_error(chempi_coll_shm_slot_meet(cell), rc);
+    for (int i = 0; i < st->size; i++) {
+        struct block to = gather_place(c, i);
+
+        len = cell_line(cell, i)->len;
+        if (i == st->rank && c->sbuf == MPI_IN_PLACE)
+            continue;
+        if (len > CHEMPI_NODE_BULK_BYTES)
+            rc = cell_first_error(rc, chempi_coll_shm_slot_mismatch(cell, i));
+        else
+            rc = cell_first_error(
+                rc, chempi_coll_shm_slot_get(i, cell_data(cell, i, len), len,
+                                             to.buf, to.count, to.type));
+    }
+    return rc;
+}
+
+/* Append what goes by messages: from those who say so, and from this member
+ * to all if it is one. */
+static void allgather_messages(const struct cell *cell,
+                               struct chempi_coll_sched *s,
+                               const struct chempi_coll_call *c,
+                               const struct block *own)
+{
+    struct chempi_coll_state *st = cell->st;
+
+    for (int i = 0; i < st->size; i++) {
+        struct block to = gather_place(c, i);
+
+        if (i == st->rank)
+            continue;
+        if (cell_line(cell, i)->mark == BLOCK_BY_MESSAGE)
+            chempi_coll_recv(s, to.buf, to.count, to.type, i);
+        if (cell_mine(cell)->mark == BLOCK_BY_MESSAGE)
+            chempi_coll_send(s, own->buf, own->count, own->type, i);
+        chempi_coll_throttle(s);
+    }
+}
+
+/* The blocks of others, beginning with the neighbour's, so that not all read
+ * the same memory at a time. */
+static int allgather_copies(const struct cell *cell,
+                            const struct chempi_coll_call *c, int *code)
+{
+    struct chempi_coll_state *st = cell->st;
+    int rc = MPI_SUCCESS;
+
+    for (int k = 1; k < st->size; k++) {
+        int i = (st->rank + k) % st->size;
+        const struct chempi_node_line *line = cell_line(cell, i);
+        struct block to = gather_place(c, i);
+
+        if (line->mark == BLOCK_DIRECT)
+            rc = cell_first_error(
+                rc, get_remote(cell, i, line->place.in, line->len, &to, code));
+    }
+    return rc;
+}
+
+/* How this member shows its block. */
+static enum mark allgather_mark(struct chempi_coll_state *st,
+                                const struct block *own)
+{
+    if (has_stream(st))
+        return BLOCK_STREAM;
+    return own->type->is_contiguous && !st->is_refused &&
+                   chempi_coll_cma_copy_is_on()
+               ? BLOCK_DIRECT
+               : BLOCK_BY_MESSAGE;
+}
+
+/* What the lines of all say, which is the same for all. */
+struct shown {
+    uint64_t longest;  /* bytes of a block in chunks */
+    uint64_t all;      /* bytes of these blocks together */
+    bool is_all_there; /* all blocks go in chunks */
+    bool is_mixed;     /* a member takes all blocks for small ones */
+};
+
+static struct shown allgather_shown(const struct cell *cell)
+{
+    struct shown s = {.is_all_there = true};
+
+    for (int i = 0; i < cell->st->size; i++) {
+        const struct chempi_node_line *line = cell_line(cell, i);
+
+        if (line->mark != BLOCK_STREAM) {
+            s.is_all_there = false;
+            s.is_mixed |= line->mark == BLOCK_HERE;
+            continue;
+        }
+        s.longest = line->len > s.longest ? line->len : s.longest;
+        s.all += line->len;
+    }
+    return s;
+}
+
+/* The blocks that go in chunks; the first ones lie there since all met. Those
+ * who run at the same time read the same board: it is in a cache then. */
+static int allgather_rounds(const struct cell *cell,
+                            const struct chempi_coll_call *c,
+                            const struct block *own, const struct shown *shown,
+                            bool is_long)
+{
+    struct chempi_coll_state *st = cell->st;
+    bool is_mine = cell_mine(cell)->mark == BLOCK_STREAM;
+    int rc = MPI_SUCCESS;
+
+    for (uint64_t at = 0; at < shown->longest; at += st->stream_len) {
+        if (at > 0) {
+            if (is_mine)
+                put_chunk(own, at, st->stream_len, stream_of(st, st->rank));
+            rc = cell_first_error(rc, chempi_coll_shm_slot_meet_again(cell));
+        }
+        for (int k = 1; k < st->size; k++) {
+            int i = (st->rank + k) % st->size;
+            const struct chempi_node_line *line = cell_line(cell, i);
+            struct block to = gather_place(c, i);
+
+            if (line->mark == BLOCK_STREAM)
+                rc = cell_first_error(
+                    rc, get_chunk(st, i, at, line->len, &to, is_long));
+        }
+        if (++st->streamed % ROUNDS_BUSY == 0)
+            (void)chempi_progress_poll();
+    }
+    return rc;
+}
+
+/* The blocks that go another way, and the meeting that ends it; false: all do
+ * the operation again by messages. */
+static bool allgather_rest(const struct cell *cell,
+                           const struct chempi_coll_call *c,
+                           const struct block *own, int tag, int *rc)
+{
+    struct chempi_coll_sched s;
+    bool is_void;
+    int code = 0;
+
+    *rc = cell_first_error(*rc, allgather_copies(cell, c, &code));
+    chempi_coll_sched_init(&s, c->comm, tag);
+    allgather_messages(cell, &s, c, own);
+    *rc = cell_first_error(*rc, chempi_coll_run(&s));
+    chempi_coll_sched_fini(&s);
+    *rc = cell_first_error(
+        *rc, chempi_coll_shm_slot_end_copies(cell, 1, code, &is_void));
+    return !is_void;
+}
+
+static bool allgather_large(const struct cell *cell,
+                            const struct chempi_coll_call *c,
+                            const struct block *own, int tag, int *rc)
+{
+    struct chempi_coll_state *st = cell->st;
+    struct chempi_node_line *line = cell_mine(cell);
+    struct block to = gather_place(c, st->rank);
+    struct shown shown;
+    bool is_long;
+
+    line->len = block_len(own);
+    line->mark = allgather_mark(st, own);
+    line->place.in = block_address(own);
+    line->place.reply = 0;
+    if (line->mark == BLOCK_STREAM)
+        put_chunk(own, 0, st->stream_len, stream_of(st, st->rank));
+    *rc = chempi_coll_shm_slot_meet(cell);
+    shown = allgather_shown(cell);
+    if (CHEMPI_UNLIKELY(shown.is_mixed)) {
+        /* Those have met once and left. */
+        *rc =
+            cell_first_error(*rc, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
+        return true;
+    }
+    is_long = chempi_coll_nt_copy_is_long(shown.all * (uint64_t)st->size);
+    if (c->sbuf != MPI_IN_PLACE)
+        *rc = cell_first_error(*rc, copy_own(own, &to, is_long));
+    *rc =
+        cell_first_error(*rc, allgather_rounds(cell, c, own, &shown, is_long));
+    return shown.is_all_there || allgather_rest(cell, c, own, tag, rc);
+}
+
+bool chempi_coll_node_allgather(struct chempi_coll_state *st,
+                                const struct chempi_coll_call *c, int tag,
+                                int *rc)
+{
+    struct block own = {.buf = (void *)(uintptr_t)c->sbuf,
+                        .count = c->scount,
+                        .type = c->stype};
+    struct cell cell;
+
+    if (c->sbuf == MPI_IN_PLACE)
+        own = gather_place(c, st->rank);
+    if (is_small(c, st->size)) {
+        cell_open_sync(st, &cell);
+        *rc = allgather_small(&cell, c, &own);
+        return true;
+    }
+    if ((st->is_refused || !chempi_coll_cma_copy_is_on()) &&
+        !are_streams_on(st))
+        return false;
+    cell_open_sync(st, &cell);
+    return allgather_large(&cell, c, &own, tag, rc);
+}
+
+/* ---- alltoall ---- */
+
+/*
+ * A member's row in its slot, or on its board if it is longer: an entry per
+ * member, then the blocks that are HERE.
+ */
+struct entry {
+    uint64_t at;   /* HERE: bytes from the row's start; DIRECT: address */
+    uint64_t what; /* length << 2 | enum mark */
+};
+static_assert(CHEMPI_NODE_RANKS_MAX * sizeof(struct entry) <=
+                  CHEMPI_NODE_BULK_BYTES,
+              "a row of entries fits a slot");
+
+/* In the mark of a row's line. */
+enum {
+    HAS_DIRECT = 1,
+    ON_BOARD = 2,
+    NO_ROW = 4,    /* the member takes all blocks for small ones */
+    HAS_RINGS = 8, /* it has rings for its large blocks, or no such blocks */
+    NEEDS_RINGS = 16
+};
+
+struct row {
+    unsigned char *start;
+    uint64_t room; /* bytes */
+};
+
+enum {
+    HERE_MAX = 4096, /* bytes of a block in a row */
+    COPIES_MAX = 64  /* members; with more, a message carries many blocks */
+};
+
+static struct block recv_block(const struct chempi_coll_call *c, int i)
+{
+    size_t u = (size_t)i;
+
+    if (c->kind == CHEMPI_COLL_ALLTOALL)
+        return (struct block){chempi_coll_at(c->rbuf, i * c->rcount, c->rtype),
+                              c->rcount, c->rtype};
+    if (c->kind == CHEMPI_COLL_ALLTOALLV)
+        return (struct block){
+            chempi_coll_at(c->rbuf, chempi_bigs_get(c->rdispls, u), c->rtype),
+            chempi_bigs_get(c->rcounts, u), c->rtype};
+    return (struct block){
+        chempi_coll_plus(c->rbuf, chempi_bigs_get(c->rdispls, u)),
+        chempi_bigs_get(c->rcounts, u), chempi_datatype_lookup(c->rtypes[i])};
+}
+
+static struct block send_block(const struct chempi_coll_call *c, int i)
+{
+    size_t u = (size_t)i;
+
+    if (c->kind == CHEMPI_COLL_ALLTOALL)
+        return (struct block){chempi_coll_at(c->sbuf, i * c->scount, c->stype),
+                              c->scount, c->stype};
+    if (c->kind == CHEMPI_COLL_ALLTOALLV)
+        return (struct block){
+            chempi_coll_at(c->sbuf, chempi_bigs_get(c->sdispls, u), c->stype),
+            chempi_bigs_get(c->scounts, u), c->stype};
+    return (struct block){
+        chempi_coll_plus(c->sbuf, chempi_bigs_get(c->sdispls, u)),
+        chempi_bigs_get(c->scounts, u), chempi_datatype_lookup(c->stypes[i])};
+}
+
+static unsigned char *board_of(const struct chempi_coll_state *st, int m)
+{
+    size_t i = (size_t)m * CHEMPI_NODE_BOARDS + st->rows % CHEMPI_NODE_BOARDS;
+
+    return st->boards + i * CHEMPI_NODE_BOARD_BYTES;
+}
+
+/* False: there is no memory for it, a slot must do. */
+static bool has_board(struct chempi_coll_state *st)
+{
+    bool *is_reserved = &st->is_reserved[st->rows % CHEMPI_NODE_BOARDS];
+
+    if (CHEMPI_UNLIKELY(!*is_reserved))
+        *is_reserved = chempi_region_reserve(
+                           chempi_ctx.services.region, board_of(st, st->rank),
+                           CHEMPI_NODE_BOARD_BYTES, NULL) == 0;
+    return *is_reserved;
+}
+
+static struct row row_of(const struct cell *cell, int m)
+{
+    if (cell_line(cell, m)->mark & ON_BOARD)
+        return (struct row){board_of(cell->st, m), CHEMPI_NODE_BOARD_BYTES};
+    return (struct row){cell_slot(cell, m), CHEMPI_NODE_BULK_BYTES};
+}
+
+/* Where this member's row goes; start is NULL when there is no slot. */
+static struct row begin_row(const struct cell *cell,
+                            const struct chempi_coll_call *c, int *rc)
+{
+    struct chempi_coll_state *st = cell->st;
+    uint64_t len = (uint64_t)st->size * sizeof(struct entry);
+
+    for (int i = 0; i < st->size; i++) {
+        struct block from = send_block(c, i);
+
+        if (i != st->rank && block_len(&from) <= HERE_MAX)
+            len += block_len(&from);
+    }
+    if (len > CHEMPI_NODE_BULK_BYTES && has_board(st)) {
+        cell_mine(cell)->mark = ON_BOARD;
+        return row_of(cell, st->rank);
+    }
+    len = len <= CHEMPI_NODE_PAGE_BYTES ? CHEMPI_NODE_PAGE_BYTES
+                                        : CHEMPI_NODE_BULK_BYTES;
+    return (struct row){chempi_coll_shm_slot_room(cell, st->rank, len, rc),
+                        len};
+}
+
+/* What this member says of rings for the len bytes of its large blocks. */
+static uint32_t rings_mark(struct chempi_coll_state *st, uint64_t len)
+{
+    if (!are_streams_on(st))
+        return 0;
+    /* As if all had as much; an exchange reads as much as it writes. */
+    if (len > 0 && 2 * len < chempi_setting(CHEMPI_SET_COLL_NODE_RINGS) /
+                                 (uint64_t)st->size)
+        return 0;
+    if (!chempi_coll_pairwise_rings_open(st, len > 0))
+        return 0;
+    return len > 0 ? HAS_RINGS | NEEDS_RINGS : HAS_RINGS;
+}
+
+/* Does what is not HERE go through rings? The same answer everywhere. */
+static bool are_rings_used(const struct cell *cell)
+{
+    uint32_t all = HAS_RINGS;
+    uint32_t any = 0;
+
+    for (int i = 0; i < cell->st->size; i++) {
+        all &= cell_line(cell, i)->mark;
+        any |= cell_line(cell, i)->mark;
+    }
+    return (all & HAS_RINGS) && (any & NEEDS_RINGS);
+}
+
+/* Fill the row in; false when there is no slot. */
+static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
+                      bool can_copy, int *rc)
+{
+    struct chempi_coll_state *st = cell->st;
+    struct row row = begin_row(cell, c, rc);
+    struct entry *entries = (void *)row.start;
+    uint64_t used = (uint64_t)st->size * sizeof(struct entry);
+    uint64_t large = 0; /* bytes of blocks that are not HERE */
+
+    for (int i = 0; row.start && i < st->size; i++) {
+        struct block from = send_block(c, i);
+        uint64_t len = block_len(&from);
+        struct entry entry = {.at = used, .what = len << 2 | BLOCK_BY_MESSAGE};
+
+        if (i == st->rank || len == 0) {
+            entry.what = 0;
+        } else if (len <= HERE_MAX && len <= row.room - used) {
+            struct block to = {row.start + used, (MPI_Count)len,
+                               chempi_coll_byte()};
+
+            entry.what = len << 2 | BLOCK_HERE;
+            (void)copy_block(&from, &to);
+            used += len;
+        } else if (can_copy && from.type->is_contiguous) {
+            entry.at = block_address(&from);
+            entry.what = len << 2 | BLOCK_DIRECT;
+            cell_mine(cell)->mark |= HAS_DIRECT;
+        }
+        if ((entry.what & 3) != BLOCK_HERE)
+            large += len;
+        entries[i] = entry;
+    }
+    if (row.start)
+        cell_mine(cell)->mark |= rings_mark(st, large);
+    return row.start != NULL;
+}
+
+/* One member's part in an exchange with rows. */
+struct exchange {
+    const struct cell *cell;
+    const struct chempi_coll_call *c;
+    struct chempi_coll_sched sched; /* what goes by messages */
+    bool has_row;
+    bool has_rings; /* what is not HERE goes through these */
+    bool is_long;   /* results go past the caches */
+    int code;       /* first failure of a copy */
+};
+
+static struct entry entry_of(const struct cell *cell, int from, int to)
+{
+    struct entry entry;
+
+    memcpy(&entry, row_of(cell, from).start + (size_t)to * sizeof(struct entry),
+           sizeof(entry));
+    return entry;
+}
+
+/* A block of len bytes that its sender puts into its ring, also if it is not
+ * what this member expects. */
+static int take_from_ring(const struct exchange *x, int i, uint64_t len,
+                          const struct block *to)
+{
+    bool is_right = len == block_len(to);
+    struct chempi_ring_block block = {.buf = to->buf,
+                                      .is_unwanted = !is_right,
+                                      .count = to->count,
+                                      .type = to->type,
+                                      .len = len};
+
+    chempi_coll_pairwise_rings_recv(x->cell->st, i, &block);
+    if (CHEMPI_UNLIKELY(!is_right))
+        return chempi_coll_shm_slot_wrong_amount(i, len, block_len(to));
+    return MPI_SUCCESS;
+}
+
+/* What member i has for this one. */
+static int take_entry(struct exchange *x, int i)
+{
+    const struct cell *cell = x->cell;
+    struct row row = row_of(cell, i);
+    struct block to = recv_block(x->c, i);
+    struct entry entry;
+    enum mark mark;
+    uint64_t len;
+
+    if (CHEMPI_UNLIKELY(cell_line(cell, i)->len == CELL_NO_ROOM))
+        return chempi_coll_shm_slot_mismatch(cell, i);
+    entry = entry_of(cell, i, cell->st->rank);
+    mark = entry.what & 3;
+    len = entry.what >> 2;
+    if (x->has_rings) {
+        if (mark != BLOCK_HERE)
+            return take_from_ring(x, i, len, &to);
+        chempi_coll_pairwise_rings_recv(cell->st, i,
+                                        &(struct chempi_ring_block){0});
+    }
+    if (mark == BLOCK_BY_MESSAGE) {
+        chempi_coll_recv(&x->sched, to.buf, to.count,
+                         to.type ? to.type : chempi_coll_byte(), i);
+        return MPI_SUCCESS;
+    }
+    if (CHEMPI_UNLIKELY(len != block_len(&to)))
+        return chempi_coll_shm_slot_wrong_amount(i, len, block_len(&to));
+    if (len == 0)
+        return MPI_SUCCESS;
+    if (mark == BLOCK_DIRECT)
+        return get_remote(cell, i, entry.at, len, &to, &x->code);
+    if (len > HERE_MAX || entry.at > row.room - len)
+        return chempi_coll_shm_slot_mismatch(cell, i);
+    return chempi_coll_shm_slot_get(i, row.start + entry.at, len, to.buf,
+                                    to.count, to.type);
+}
+
+/* What this member said would come another way than HERE or DIRECT. */
+static void send_rest(struct exchange *x, int i)
+{
+    struct block from = send_block(x->c, i);
+    enum mark mark = entry_of(x->cell, x->cell->st->rank, i).what & 3;
+    struct chempi_ring_block block = {.buf = from.buf,
+                                      .count = from.count,
+                                      .type = from.type,
+                                      .len = block_len(&from)};
+
+    if (x->has_rings) {
+        if (mark == BLOCK_HERE)
+            block.len = 0;
+        chempi_coll_pairwise_rings_send(x->cell->st, i, &block);
+    } else if (mark == BLOCK_BY_MESSAGE) {
+        chempi_coll_send(&x->sched, from.buf, from.count, from.type, i);
+    }
+}
+
+/* Have some members made rows and others not? The same answer for all; then
+ * all end after the first meeting. */
+static bool is_mixed(const struct cell *cell)
+{
+    uint32_t own = cell_mine(cell)->mark & NO_ROW;
+
+    for (int i = 0; i < cell->st->size; i++)
+        if ((cell_line(cell, i)->mark & NO_ROW) != own)
+            return true;
+    return false;
+}
+
+/* All rows are there. */
+static int exchange_blocks(struct exchange *x, int tag)
+{
+    struct chempi_coll_state *st = x->cell->st;
+    struct block from = send_block(x->c, st->rank);
+    struct block to = recv_block(x->c, st->rank);
+    int rc;
+
+    chempi_coll_sched_init(&x->sched, x->c->comm, tag);
+    rc = copy_own(&from, &to, x->is_long);
+    for (int k = 1; k < st->size; k++) {
+        rc = cell_first_error(rc, take_entry(x, (st->rank + k) % st->size));
+        if (x->has_row)
+            send_rest(x, (st->rank + st->size - k) % st->size);
+        chempi_coll_throttle(&x->sched);
+    }
+    rc = cell_first_error(rc, chempi_coll_run(&x->sched));
+    chempi_coll_sched_fini(&x->sched);
+    if (x->has_rings)
+        rc = cell_first_error(chempi_coll_pairwise_rings_run(st, x->is_long),
+                              rc);
+    return rc;
+}
+
+static bool alltoall_rows(const struct cell *cell,
+                          const struct chempi_coll_call *c, int tag, int *rc)
+{
+    struct chempi_coll_state *st = cell->st;
+    struct block own = recv_block(c, st->rank);
+    /* An exchange reads as much as it writes. */
+    uint64_t all =
+        2 * block_len(&own) * (uint64_t)st->size * (uint64_t)st->size;
+    bool is_any_direct = false;
+    bool is_void = false;
+    struct exchange x = {
+        .cell = cell, .c = c, .is_long = chempi_coll_nt_copy_is_long(all)};
+
+    cell_mine(cell)->mark = 0;
+    cell_mine(cell)->len = 0;
+    cell_mine(cell)->place.reply = 0;
+    st->rows++;
+    x.has_row =
+        write_row(cell, c, !st->is_refused && chempi_coll_cma_copy_is_on(), rc);
+    *rc = cell_first_error(*rc, chempi_coll_shm_slot_meet(cell));
+    if (CHEMPI_UNLIKELY(is_mixed(cell))) {
+        *rc =
+            cell_first_error(*rc, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
+        return true;
+    }
+    for (int i = 0; i < st->size; i++)
+        is_any_direct |= (cell_line(cell, i)->mark & HAS_DIRECT) != 0;
+    x.has_rings = are_rings_used(cell);
+    if (x.has_rings) { /* so there is as much as this */
+        x.is_long |= chempi_coll_nt_copy_is_long(
+            chempi_setting(CHEMPI_SET_COLL_NODE_RINGS));
+        chempi_coll_count(CHEMPI_COLL_WAY_RINGS);
+    }
+    *rc = cell_first_error(*rc, exchange_blocks(&x, tag));
+    if (is_any_direct && !x.has_rings)
+        *rc = cell_first_error(
+            *rc, chempi_coll_shm_slot_end_copies(cell, 1, x.code, &is_void));
+    return !is_void;
+}
+
+/* Regular alltoall whose row (all blocks of a member) fits a slot. */
+static int alltoall_small(const struct cell *cell,
+                          const struct chempi_coll_call *c, uint64_t block)
+{
+    struct chempi_coll_state *st = cell->st;
+    bool is_in_place = c->sbuf == MPI_IN_PLACE;
+    const void *from = is_in_place ? c->rbuf : c->sbuf;
+    MPI_Count count = is_in_place ? c->rcount : c->scount;
+    struct chempi_datatype *type = is_in_place ? c->rtype : c->stype;
+    uint64_t row = block * (uint64_t)st->size;
+    int rc = MPI_SUCCESS;
+
+    cell_mine(cell)->mark = NO_ROW;
+    cell_mine(cell)->len = (uint64_t)(count * type->size * st->size);
+    if (cell_mine(cell)->len == row)
+        rc = chempi_coll_shm_slot_put(cell, st->rank, from, count * st->size,
+                                      type, row);
+    rc = cell_first_error(chempi_coll_shm_slot_meet(cell), rc);
+    rc = cell_first_error(chempi_coll_shm_slot_check(cell, row), rc);
+    if (CHEMPI_UNLIKELY(rc) && is_mixed(cell))
+        st->rows++; /* as whoever has made a row */
+    for (int i = 0; !rc && i < st->size; i++)
+        rc = chempi_coll_shm_slot_get(
+            i, cell_data(cell, i, row) + (uint64_t)st->rank * block, block,
+            chempi_coll_at(c->rbuf, i * c->rcount, c->rtype), c->rcount,
+            c->rtype);
+    return rc;
+}
+
+bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
+                               const struct chempi_coll_call *c, int tag,
+                               int *rc)
+{
+    struct cell cell;
+    MPI_Count block;
+
+    *rc = MPI_SUCCESS;
+    if (c->kind == CHEMPI_COLL_ALLTOALL) {
+        block = c->rcount * c->rtype->size;
+        if (block <= CHEMPI_NODE_BULK_BYTES / st->size) {
+            cell_open_sync(st, &cell);
+            *rc = alltoall_small(&cell, c, (uint64_t)block);
+            return true;
+        }
+        if (st->size > COPIES_MAX &&
+            block <= chempi_setting_signed(CHEMPI_SET_COLL_ALLTOALL_BRUCK))
+            return false;
+    }
+    if (c->sbuf == MPI_IN_PLACE)
+        return false;
+    cell_open_sync(st, &cell);
+    return alltoall_rows(&cell, c, tag, rc);
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One operation in its cell; see shm_slot.h. */
+#include "libchempi/didl/coll/node/shm_slot.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/transport/loss.h"
+
+enum { YIELDS = 2 }; /* before progress is made */
+
+/* ---- waiting and waking ---- */
+
+struct wait {
+    const _Atomic uint32_t *word;
+    uint32_t value;
+};
+
+static bool is_reached(void *arg)
+{
+    const struct wait *w = arg;
+
+    return atomic_load_explicit(w->word, memory_order_acquire) == w->value;
+}
+
+static void put_comm(struct chempi_where *w, const void *object)
+{
+    const struct chempi_coll_state *st = object;
+
+    if (st)
+        chempi_where_put_comm(w, st->comm);
+}
+
+/* In a meeting. */
+static void put_missing(struct chempi_where *w, const void *object)
+{
+    const struct chempi_coll_state *st = object;
+    int count = 0;
+
+    put_comm(w, st);
+    for (int m = 0; m < st->size; m++)
+        if (chempi_yield_policy_is_missed(&st->crowd, m))
+            chempi_where_put_missing(w, st->comm, m, count++);
+    chempi_where_put_rest(w, count);
+}
+
+int chempi_coll_shm_slot_wait(const struct chempi_coll_state *st,
+                              const _Atomic uint32_t *word, uint32_t value)
+{
+    struct wait w = {word, value};
+
+    return chempi_coll_shm_slot_await(st, is_reached, &w);
+}
+
+/* Who will not come any more ends the wait. */
+struct meeting {
+    chempi_progress_done_fn *done;
+    void *arg;
+    const struct chempi_comm *comm;
+};
+
+static bool is_done_or_lost(void *arg)
+{
+    const struct meeting *m = arg;
+
+    return m->done(m->arg) || chempi_loss_is_in(m->comm);
+}
+
+static int wait_or_lose(const struct chempi_coll_state *st,
+                        chempi_progress_done_fn *done, void *arg,
+                        chempi_where_fn *words)
+{
+    struct meeting m = {done, arg, st->comm};
+
+    (void)chempi_progress_wait_for(is_done_or_lost, &m, words, st);
+    return done(arg) ? MPI_SUCCESS : MPI_ERR_PROC_ABORTED;
+}
+
+static int await_or_tell(const struct chempi_coll_state *st,
+                         chempi_progress_done_fn *done, void *arg,
+                         chempi_where_fn *words)
+{
+    uint64_t most = chempi_setting(CHEMPI_SET_COLL_NODE_SPINS);
+    uint32_t spins = chempi_progress_spins();
+
+    if (done(arg))
+        return MPI_SUCCESS;
+    if (spins == 0) {
+        /* More ranks than cores: most often the one waited for comes next. */
+        for (int i = 0; i < YIELDS; i++) {
+            (void)sched_yield();
+            if (done(arg))
+                return MPI_SUCCESS;
+        }
+    }
+    spins = spins < most ? spins : (uint32_t)most;
+    while (spins-- > 0) {
+        CHEMPI_CPU_RELAX();
+        if (done(arg))
+            return MPI_SUCCESS;
+    }
+    return wait_or_lose(st, done, arg, words);
+}
+
+int chempi_coll_shm_slot_await(const struct chempi_coll_state *st,
+                               chempi_progress_done_fn *done, void *arg)
+{
+    return await_or_tell(st, done, arg, put_comm);
+}
+
+void chempi_coll_shm_slot_rouse_others(const struct chempi_coll_state *st)
+{
+    chempi_progress_order_looks();
+    for (int i = 0; i < st->size; i++)
+        if (i != st->rank)
+            chempi_progress_look_local(st->local_ranks[i]);
+}
+
+/* ---- rooms ---- */
+
+/* Where this cell's bit of member m's slots is; of whole slots, or of their
+ * first pages. */
+static uint64_t *reserved_mask(const struct cell *cell, int m, bool is_whole)
+{
+    size_t row = (size_t)m * 2 + is_whole;
+
+    return &cell->st->reserved[row * CHEMPI_NODE_MASKS + cell->slot / 64];
+}
+
+static CHEMPI_COLD int reserve(const struct cell *cell, int m, bool is_whole)
+{
+    struct chempi_err err = {.text = ""};
+    int rc = chempi_region_reserve(
+        chempi_ctx.services.region, cell_slot(cell, m),
+        is_whole ? CHEMPI_NODE_BULK_BYTES : CHEMPI_NODE_PAGE_BYTES, &err);
+
+    if (rc < 0)
+        return chempi_error_set(MPI_ERR_NO_MEM, "%s", err.text);
+    *reserved_mask(cell, m, false) |= UINT64_C(1) << cell->slot % 64;
+    if (is_whole)
+        *reserved_mask(cell, m, true) |= UINT64_C(1) << cell->slot % 64;
+    return MPI_SUCCESS;
+}
+
+unsigned char *chempi_coll_shm_slot_room(const struct cell *cell, int m,
+                                         uint64_t len, int *rc)
+{
+    bool is_whole = len > CHEMPI_NODE_PAGE_BYTES;
+    uint64_t mask;
+    int code;
+
+    if (len <= CHEMPI_NODE_LINE_BYTES)
+        return cell_line(cell, m)->data;
+    mask = *reserved_mask(cell, m, is_whole);
+    if (CHEMPI_UNLIKELY(!(mask >> cell->slot % 64 & 1u))) {
+        code = reserve(cell, m, is_whole);
+        if (code) {
+            cell_line(cell, m)->len = CELL_NO_ROOM;
+            *rc = code;
+            return NULL;
+        }
+    }
+    return cell_slot(cell, m);
+}
+
+/* ---- meeting ---- */
+
+/* Members' lines, one after the other. */
+struct lines {
+    const struct cell *cell;
+    int next; /* those before it are there */
+};
+
+static bool are_lines_there(void *arg)
+{
+    struct lines *l = arg;
+    const struct cell *cell = l->cell;
+
+    for (; l->next < cell->st->size; l->next++)
+        if (l->next != cell->st->rank && !cell_is_there(cell, l->next))
+            return false;
+    return true;
+}
+
+int chempi_coll_shm_slot_collect(const struct cell *cell)
+{
+    struct lines l = {.cell = cell};
+
+    return chempi_coll_shm_slot_await(cell->st, are_lines_there, &l);
+}
+
+/*
+ * Synchronise, two members: each sees the other's line. Both have published
+ * their data before, so that no third party is needed.
+ */
+static int meet_other(const struct cell *cell)
+{
+    int other = 1 - cell->st->rank;
+
+    cell_publish(cell_mine(cell), cell->seq);
+    cell_rouse(cell->st, other);
+    return chempi_coll_shm_slot_wait(cell->st, &cell_line(cell, other)->seq,
+                                     cell->seq);
+}
+
+int chempi_coll_shm_slot_wait_for_all(struct chempi_coll_state *st,
+                                      const _Atomic uint32_t *word,
+                                      uint32_t value)
+{
+    struct wait w = {word, value};
+
+    if (is_reached(&w))
+        return MPI_SUCCESS;
+    if (chempi_progress_spins() > 0)
+        return await_or_tell(st, is_reached, &w, put_missing);
+    if (chempi_yield_policy_wait(&st->crowd, is_reached, &w))
+        return MPI_SUCCESS;
+    return wait_or_lose(st, is_reached, &w, put_missing);
+}
+
+int chempi_coll_shm_slot_meet(const struct cell *cell)
+{
+    if (cell->st->size == 2)
+        return meet_other(cell);
+    *cell_expected(cell) += (uint32_t)cell->st->size;
+    chempi_yield_policy_come(&cell->st->crowd);
+    if (!cell_arrive(cell))
+        return chempi_coll_shm_slot_wait_for_all(
+            cell->st, &cell_common(cell)->seq, cell->seq);
+    cell_common(cell)->mark = CELL_NO_RESULT;
+    cell_publish(cell_common(cell), cell->seq);
+    chempi_coll_shm_slot_rouse_others(cell->st);
+    return MPI_SUCCESS;
+}
+
+int chempi_coll_shm_slot_meet_again(const struct cell *cell)
+{
+    struct chempi_node_count *count = cell_count(cell);
+
+    *cell_expected(cell) += (uint32_t)cell->st->size;
+    chempi_yield_policy_come(&cell->st->crowd);
+    if (!cell_arrive(cell))
+        return chempi_coll_shm_slot_wait_for_all(cell->st, &count->met,
+                                                 *cell_expected(cell));
+    /* Orders what all did before they arrived; partner: as in publish. */
+    atomic_store_explicit(&count->met, *cell_expected(cell),
+                          memory_order_release);
+    chempi_coll_shm_slot_rouse_others(cell->st);
+    return MPI_SUCCESS;
+}
+
+bool chempi_coll_shm_slot_has_failed(const struct cell *cell, uint32_t phase)
+{
+    for (int i = 0; i < cell->st->size; i++) {
+        uint32_t reply = cell_line(cell, i)->place.reply;
+
+        if (CHEMPI_UNLIKELY(reply != 0 && reply <= phase))
+            return true;
+    }
+    return false;
+}
+
+int chempi_coll_shm_slot_end_copies(const struct cell *cell, uint32_t phase,
+                                    int code, bool *is_void)
+{
+    struct chempi_node_line *line = cell_mine(cell);
+    int rc;
+
+    if (code && line->place.reply == 0)
+        line->place.reply = phase;
+    rc = chempi_coll_shm_slot_meet_again(cell);
+    *is_void = chempi_coll_shm_slot_has_failed(cell, phase);
+    if (*is_void)
+        cell->st->is_refused = true;
+    return rc;
+}
+
+int chempi_coll_shm_slot_barrier(struct chempi_coll_state *st)
+{
+    struct cell cell;
+
+    cell_open_sync(st, &cell);
+    return chempi_coll_shm_slot_meet(&cell);
+}
+
+int chempi_coll_shm_slot_open(struct chempi_coll_state *st, struct cell *cell)
+{
+    int rc = MPI_SUCCESS;
+
+    if (st->seq + 1 - st->last_sync >= CHEMPI_NODE_CELLS - 1)
+        rc = chempi_coll_shm_slot_barrier(st);
+    cell_open_next(st, cell);
+    return rc;
+}
+
+/* ---- users' data in and out ---- */
+
+static CHEMPI_COLD int different_amounts(void)
+{
+    return chempi_error_set(MPI_ERR_COUNT,
+                            "the ranks take part with different amounts of "
+                            "data");
+}
+
+int chempi_coll_shm_slot_put(const struct cell *cell, int m, const void *buf,
+                             MPI_Count count, struct chempi_datatype *type,
+                             uint64_t len)
+{
+    int rc = MPI_SUCCESS;
+    unsigned char *slot = chempi_coll_shm_slot_room(cell, m, len, &rc);
+
+    if (CHEMPI_UNLIKELY(!slot))
+        return rc;
+    if (CHEMPI_LIKELY(type->is_contiguous)) {
+        cell_copy(slot, chempi_coll_plus(buf, type->true_lb), len);
+        return MPI_SUCCESS;
+    }
+    return chempi_datatype_copy(buf, count, type, slot, (MPI_Count)len,
+                                chempi_coll_byte());
+}
+
+CHEMPI_COLD int chempi_coll_shm_slot_wrong_amount(int member, uint64_t len,
+                                                  uint64_t room)
+{
+    if (len > room)
+        return chempi_p2p_note_too_much(member, len, room);
+    return different_amounts();
+}
+
+int chempi_coll_shm_slot_get(int member, const void *slot, uint64_t len,
+                             void *buf, MPI_Count count,
+                             struct chempi_datatype *type)
+{
+    uint64_t room = (uint64_t)(count * type->size);
+
+    if (CHEMPI_UNLIKELY(len != room))
+        return chempi_coll_shm_slot_wrong_amount(member, len, room);
+    if (CHEMPI_LIKELY(type->is_contiguous)) {
+        cell_copy(chempi_coll_plus(buf, type->true_lb), slot, len);
+        return MPI_SUCCESS;
+    }
+    return chempi_datatype_copy(slot, (MPI_Count)len, chempi_coll_byte(), buf,
+                                count, type);
+}
+
+int chempi_coll_shm_slot_mismatch(const struct cell *cell, int member)
+{
+    if (cell_line(cell, member)->len == CELL_NO_ROOM)
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "a rank of this node is out of shared memory; "
+                                "raise the memory limit of the job's control "
+                                "group (or of the machine), or start fewer "
+                                "ranks on this node");
+    return different_amounts();
+}
+
+int chempi_coll_shm_slot_check(const struct cell *cell, uint64_t len)
+{
+    for (int i = 0; i < cell->st->size; i++)
+        if (CHEMPI_UNLIKELY(cell_line(cell, i)->len != len))
+            return chempi_coll_shm_slot_mismatch(cell, i);
+    return MPI_SUCCESS;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One operation in its cell of a node's area: opening it, publishing, meeting,
+ * and users' data in and out of slots. See node.h for the rules.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_SHM_SLOT_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_SHM_SLOT_H
+
+#include <string.h>
+
+#include "libchempi/didl/coll/node/node.h"
+#include "libchempi/didl/datatype/datatype.h"
+#include "libchempi/didl/transport/progress.h"
+
+struct cell {
+    struct chempi_coll_state *st;
+    uint32_t seq;
+    uint32_t index;
+    uint32_t slot;                  /* index of its members' slots */
+    struct chempi_node_line *lines; /* of member 0; see cell_line() */
+};
+
+/* A line's len when its writer could not get the pages of the slot. */
+#define CELL_NO_ROOM UINT64_MAX
+/* Of a member that takes part without data. */
+#define CELL_VOID (UINT64_MAX - 1)
+
+enum { CELL_AHEAD = 2 }; /* operations */
+
+/* The common line's mark where all have met and that is all; somebody may have
+ * expected the result of a reduction there. */
+#define CELL_NO_RESULT UINT32_MAX
+
+/* ---- waiting and waking ---- */
+
+/* Until *word == value, which whoever stores it rouses this process for. */
+int chempi_coll_shm_slot_wait(const struct chempi_coll_state *st,
+                              const _Atomic uint32_t *word, uint32_t value);
+
+/* The same for who has come to a meeting (yield_policy.h) and waits for the
+ * others. */
+int chempi_coll_shm_slot_wait_for_all(struct chempi_coll_state *st,
+                                      const _Atomic uint32_t *word,
+                                      uint32_t value);
+
+/* The same for any condition; see chempi_progress_wait(). st names the
+ * communicator to whoever asks what is waited for, and may be NULL. */
+int chempi_coll_shm_slot_await(const struct chempi_coll_state *st,
+                               chempi_progress_done_fn *done, void *arg);
+
+static inline void cell_rouse(const struct chempi_coll_state *st, int member)
+{
+    chempi_progress_rouse_local(st->local_ranks[member]);
+}
+
+void chempi_coll_shm_slot_rouse_others(const struct chempi_coll_state *st);
+
+/* ---- parts of a cell; member st->size is the common one ---- */
+
+static inline struct chempi_node_line *cell_line(const struct cell *cell, int m)
+{
+    return cell->lines + (size_t)m * CHEMPI_NODE_CELLS;
+}
+
+static inline struct chempi_node_line *cell_common(const struct cell *cell)
+{
+    return cell_line(cell, cell->st->size);
+}
+
+static inline struct chempi_node_line *cell_mine(const struct cell *cell)
+{
+    return cell_line(cell, cell->st->rank);
+}
+
+static inline unsigned char *cell_slot(const struct cell *cell, int m)
+{
+    return cell->st->bulk + ((size_t)m * CHEMPI_NODE_SLOTS + cell->slot) *
+                                CHEMPI_NODE_BULK_BYTES;
+}
+
+/* Where member m's data is when it has len bytes, len <= BULK_BYTES. */
+static inline const unsigned char *cell_data(const struct cell *cell, int m,
+                                             uint64_t len)
+{
+    if (len <= CHEMPI_NODE_LINE_BYTES)
+        return cell_line(cell, m)->data;
+    return cell_slot(cell, m);
+}
+
+/* The same for writing, once the line's len is set. NULL when out of shared
+ * memory: then *rc is set, and len is what no reader takes for a length. */
+unsigned char *chempi_coll_shm_slot_room(const struct cell *cell, int m,
+                                         uint64_t len, int *rc);
+
+static inline struct chempi_node_count *cell_count(const struct cell *cell)
+{
+    return &cell->st->counts[cell->index];
+}
+
+static inline uint32_t *cell_expected(const struct cell *cell)
+{
+    return &cell->st->expected[cell->index];
+}
+
+/* ---- the operation ---- */
+
+/* One in which some may leave before others have come (A2). */
+int chempi_coll_shm_slot_open(struct chempi_coll_state *st, struct cell *cell);
+
+static inline void cell_open_next(struct chempi_coll_state *st,
+                                  struct cell *cell)
+{
+    cell->st = st;
+    cell->seq = ++st->seq;
+    cell->index = cell->seq % CHEMPI_NODE_CELLS;
+    cell->slot = cell->index;
+    cell->lines = st->lines + cell->index;
+}
+
+/* One in which all meet (A11). */
+static inline void cell_open_sync(struct chempi_coll_state *st,
+                                  struct cell *cell)
+{
+    cell_open_next(st, cell);
+    st->last_sync = cell->seq;
+    if (st->size > 2)
+        cell->slot = CHEMPI_NODE_CELLS + st->syncs++ % CHEMPI_NODE_SYNC_SLOTS;
+}
+
+static inline void cell_publish(struct chempi_node_line *line, uint32_t seq)
+{
+    /* Orders the line's data before its number; partner: the acquire load in
+     * chempi_coll_shm_slot_wait(). */
+    atomic_store_explicit(&line->seq, seq, memory_order_release);
+    /* Its readers still have the lines of the next operations: ask for them
+     * before the stores stand in a queue for them, one after the other. */
+    CHEMPI_PREFETCH_WRITE(line + CELL_AHEAD);
+}
+
+/* One more has arrived in this cell; true: it is the last. */
+static inline bool cell_arrive(const struct cell *cell)
+{
+    uint32_t before = atomic_fetch_add_explicit(&cell_count(cell)->arrived, 1,
+                                                memory_order_acq_rel);
+
+    return before + 1 == *cell_expected(cell);
+}
+
+/* Is line m of this operation complete? Orders reading it after. */
+static inline bool cell_is_there(const struct cell *cell, int m)
+{
+    return atomic_load_explicit(&cell_line(cell, m)->seq,
+                                memory_order_acquire) == cell->seq;
+}
+
+/* Towards a root: this member's line is complete. No word that several write:
+ * that would cost more than looking at all lines costs the root. */
+static inline void cell_hand_in(const struct cell *cell, int root)
+{
+    cell_publish(cell_mine(cell), cell->seq);
+    cell_rouse(cell->st, root);
+}
+
+/* The root: wait until the lines of all others are complete. */
+int chempi_coll_shm_slot_collect(const struct cell *cell);
+
+/* All meet, the first time in an operation. */
+int chempi_coll_shm_slot_meet(const struct cell *cell);
+
+/* All meet once more, as often as they like. */
+int chempi_coll_shm_slot_meet_again(const struct cell *cell);
+
+/*
+ * All meet once more, after a phase in which they have copied from or to each
+ * other's memory; code is the first failure among this member's copies, or 0.
+ * *is_void: somebody's has failed in this phase or an earlier one, which all
+ * learn. Phases are numbered from 1; place.reply was 0 when all met before.
+ */
+int chempi_coll_shm_slot_end_copies(const struct cell *cell, uint32_t phase,
+                                    int code, bool *is_void);
+
+/* Has a member told before the phase that it cannot take part? */
+bool chempi_coll_shm_slot_has_failed(const struct cell *cell, uint32_t phase);
+
+int chempi_coll_shm_slot_barrier(struct chempi_coll_state *st);
+
+/* ---- users' data in and out ---- */
+
+/* memcpy(), with one number as the usual case. */
+static inline void cell_copy(void *to, const void *from, uint64_t len)
+{
+    if (CHEMPI_LIKELY(len == sizeof(uint64_t)))
+        memcpy(to, from, sizeof(uint64_t));
+    else if (len > 0)
+        memcpy(to, from, (size_t)len);
+}
+
+/* Into member m's room. */
+int chempi_coll_shm_slot_put(const struct cell *cell, int m, const void *buf,
+                             MPI_Count count, struct chempi_datatype *type,
+                             uint64_t len);
+
+/* What it means that len bytes have come from a member (-1: from more than one)
+ * where `room` were expected. */
+int chempi_coll_shm_slot_wrong_amount(int member, uint64_t len, uint64_t room);
+
+/* len: what the sender, a member (or -1), says; at most BULK_BYTES. */
+int chempi_coll_shm_slot_get(int member, const void *slot, uint64_t len,
+                             void *buf, MPI_Count count,
+                             struct chempi_datatype *type);
+
+static inline int cell_first_error(int a, int b)
+{
+    return a ? a : b;
+}
+
+/* What member `member` did, when its line's len is not what it should be. */
+int chempi_coll_shm_slot_mismatch(const struct cell *cell, int member);
+
+/* Do all lines have this length? */
+int chempi_coll_shm_slot_check(const struct cell *cell, uint64_t len);
+
+/* Elements of a reduce-scatter's part i. */
+static inline MPI_Count chempi_coll_part_count(const struct chempi_coll_call *c,
+                                               int i)
+{
+    return c->kind == CHEMPI_COLL_REDUCE_SCATTER_BLOCK
+               ? c->rcount
+               : chempi_bigs_get(c->rcounts, (size_t)i);
+}
+
+/* ---- the operations, by file ---- */
+
+typedef bool chempi_coll_node_fn(struct chempi_coll_state *st,
+                                 const struct chempi_coll_call *c, int tag,
+                                 int *rc);
+
+/* node_root.c */
+chempi_coll_node_fn chempi_coll_node_bcast;
+chempi_coll_node_fn chempi_coll_node_gather;
+chempi_coll_node_fn chempi_coll_node_scatter;
+/* node_pipe.c: broadcasts of more than fits a slot. Can this process send? The
+ * len bytes of a message are those of its type or, for a receiver, what the
+ * root has said. */
+bool chempi_coll_pipe_is_open(struct chempi_coll_state *st);
+int chempi_coll_pipe_send(struct chempi_coll_state *st,
+                          const struct chempi_coll_call *c, uint64_t len);
+int chempi_coll_pipe_recv(struct chempi_coll_state *st,
+                          const struct chempi_coll_call *c, uint64_t len);
+/* node_all.c */
+chempi_coll_node_fn chempi_coll_node_allgather;
+chempi_coll_node_fn chempi_coll_node_alltoall;
+/* node_reduce.c */
+chempi_coll_node_fn chempi_coll_node_reduction;
+/* node_scan.c */
+chempi_coll_node_fn chempi_coll_node_scan;
+/* node_fold.c: reductions of more than fits a slot, len bytes of each member */
+bool chempi_coll_node_fold(struct chempi_coll_state *st,
+                           const struct chempi_coll_call *c, uint64_t len,
+                           int *rc);
+
+/* Elements as their sender has them into a result, without the padding of
+ * pairs: what lies between the numbers of a result is the user's. */
+static inline void cell_take(void *result, const void *from, MPI_Count count,
+                             struct chempi_datatype *type)
+{
+    if (CHEMPI_LIKELY(type->is_contiguous))
+        memcpy(result, from, (size_t)(count * type->extent));
+    else
+        (void)chempi_datatype_copy(from, count, type, result, count, type);
+}
+
+#endif

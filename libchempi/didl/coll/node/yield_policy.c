@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Meetings where ranks outnumber cores; see yield_policy.h. */
+#define _GNU_SOURCE /* sched_getcpu */
+#include "libchempi/didl/coll/node/yield_policy.h"
+
+#include <sched.h>
+
+#include "libchempi/didl/base/setting.h"
+
+enum {
+    YIELDS = 2,      /* before progress is made */
+    LOOKS = 64,      /* waits after which the neighbours may have moved */
+    LOOKS_EARLY = 8, /* .. when some member has not said where it runs */
+    SPINS_MAX = 1000 /* whatever the setting says: no progress is made */
+};
+
+static uint32_t current_core(void)
+{
+    int core = sched_getcpu();
+
+    return core < 0 ? 0 : (uint32_t)core + 1;
+}
+
+/* M3 */
+static void find_neighbours(struct chempi_yield_policy *crowd)
+{
+    crowd->neighbour_count = 0;
+    crowd->looks_left = LOOKS;
+    for (int i = 0; i < crowd->size; i++) {
+        uint32_t core = atomic_load_explicit(&crowd->presence[i].core,
+                                             memory_order_relaxed);
+
+        if (core == 0)
+            crowd->looks_left = LOOKS_EARLY;
+        else if (core == crowd->core && i != crowd->rank)
+            crowd->neighbours[crowd->neighbour_count++] = (uint16_t)i;
+    }
+}
+
+static void look_around(struct chempi_yield_policy *crowd)
+{
+    uint32_t core = current_core();
+
+    if (core != crowd->core) {
+        crowd->core = core;
+        atomic_store_explicit(&crowd->presence[crowd->rank].core, core,
+                              memory_order_relaxed);
+        crowd->looks_left = 0;
+    }
+    if (crowd->looks_left == 0)
+        find_neighbours(crowd);
+    crowd->looks_left--;
+}
+
+/* Does a member that has not come need this core? */
+static bool is_core_wanted(const struct chempi_yield_policy *crowd)
+{
+    for (int i = 0; i < crowd->neighbour_count; i++) {
+        uint32_t met = atomic_load_explicit(
+            &crowd->presence[crowd->neighbours[i]].met, memory_order_relaxed);
+
+        if ((int32_t)(met - crowd->met) < 0)
+            return true;
+    }
+    return crowd->core == 0;
+}
+
+static bool spin(chempi_progress_done_fn *done, void *arg)
+{
+    uint64_t spins = chempi_setting(CHEMPI_SET_COLL_NODE_SPINS);
+
+    spins = spins < SPINS_MAX ? spins : SPINS_MAX;
+    while (spins-- > 0) {
+        CHEMPI_CPU_RELAX();
+        if (done(arg))
+            return true;
+    }
+    return false;
+}
+
+bool chempi_yield_policy_wait(struct chempi_yield_policy *crowd,
+                              chempi_progress_done_fn *done, void *arg)
+{
+    for (int i = 0; i < YIELDS; i++) {
+        look_around(crowd);
+        if (!is_core_wanted(crowd)) {
+            if (spin(done, arg))
+                return true;
+            crowd->looks_left /= 2; /* are they still where they were? */
+        }
+        (void)sched_yield();
+        if (done(arg))
+            return true;
+    }
+    return false;
+}

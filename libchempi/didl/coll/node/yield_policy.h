@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Meetings where ranks outnumber cores. A member that waits should give its
+ * core away as long as another one that has not come yet runs on the same core,
+ * and keep it when the missing ones run elsewhere: giving it to a member that
+ * waits, too, costs two changes of context for nothing. So every member says
+ * how often it has met the others and where it ran last.
+ *
+ *   M1  a member writes its own presence only; met is stored at each meeting,
+ *       core when it has changed
+ *   M2  all of it is advice: whatever it says, a wait is bounded by
+ *       chempi_progress_wait()
+ *   M3  the neighbours are those that said this member's core when it looked
+ *       last; it looks again when it runs on another core and once in a while,
+ *       the sooner the more often it has kept its core in vain
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_YIELD_POLICY_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_YIELD_POLICY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/compiler.h"
+#include "libchempi/didl/transport/progress.h"
+
+/* Of one member, in shared memory. */
+struct chempi_yield_policy_presence {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t met; /* ever; wraps */
+    _Atomic uint32_t core; /* 1 + its number; 0: not known */
+};
+
+/* What a member knows of the others. */
+struct chempi_yield_policy {
+    struct chempi_yield_policy_presence *presence; /* [size] */
+    uint16_t *neighbours; /* [neighbour_count] members */
+    int size;
+    int rank;
+    int neighbour_count;
+    uint32_t met;        /* this member's */
+    uint32_t core;       /* as said last */
+    uint32_t looks_left; /* 0: look for neighbours */
+};
+
+/* This member comes to the next meeting; before it counts as arrived. */
+static inline void chempi_yield_policy_come(struct chempi_yield_policy *crowd)
+{
+    /* Advice, and most often read on this core: no order is needed. */
+    atomic_store_explicit(&crowd->presence[crowd->rank].met, ++crowd->met,
+                          memory_order_relaxed);
+}
+
+/* This member has come and waits; has member m not come yet? For words. */
+static inline bool
+chempi_yield_policy_is_missed(const struct chempi_yield_policy *crowd, int m)
+{
+    const uint32_t met =
+        atomic_load_explicit(&crowd->presence[m].met, memory_order_relaxed);
+
+    return (int32_t)(met - crowd->met) < 0;
+}
+
+/* For who has come and waits for the others: until done(arg), or until it is
+ * better to make progress, too. Returns done(arg). Gives the core away; no
+ * lock may be held. */
+bool chempi_yield_policy_wait(struct chempi_yield_policy *crowd,
+                              chempi_progress_done_fn *done, void *arg);
+
+#endif

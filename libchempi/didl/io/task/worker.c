@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads for file access; see worker.h. */
+#define _GNU_SOURCE /* pthread_sigmask */
+#include "libchempi/didl/io/task/worker.h"
+
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/io/count.h"
+#include "libchempi/didl/io/file.h"
+#include "libchempi/didl/io/memory.h"
+#include "libchempi/didl/io/task/task.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/progress.h"
+
+static struct {
+    pthread_mutex_t lock; /* guards all but done_count's reading */
+    pthread_cond_t wanted;
+    pthread_t threads[CHEMPI_IO_WORKERS_MAX];
+    int thread_count;
+    int idle;
+    int waiting_count; /* jobs on `waiting` */
+    bool is_ending;
+    struct chempi_list waiting; /* W1 */
+    struct chempi_list done;
+    _Atomic int done_count; /* on `done` */
+    struct chempi_progress_hook hook;
+    bool is_hooked; /* under the lane lock */
+} pool = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .wanted = PTHREAD_COND_INITIALIZER,
+    .waiting = {&pool.waiting, &pool.waiting},
+    .done = {&pool.done, &pool.done},
+};
+
+static struct chempi_io_job *of_link(struct chempi_list *link)
+{
+    return CHEMPI_CONTAINER_OF(link, struct chempi_io_job, link);
+}
+
+static void hand_back(struct chempi_io_job *job)
+{
+    (void)pthread_mutex_lock(&pool.lock);
+    chempi_list_append(&pool.done, &job->link);
+    (void)atomic_fetch_add_explicit(&pool.done_count, 1, memory_order_release);
+    (void)pthread_mutex_unlock(&pool.lock);
+}
+
+/* Urgent: others may wait for what comes after the job. */
+static void tell_of_done(void)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    chempi_wake_urge(&s->wakes[s->local_rank], s->wake_fds[s->local_rank],
+                     s->is_wake_registered);
+}
+
+static void *work(void *arg)
+{
+    (void)arg;
+    (void)pthread_mutex_lock(&pool.lock);
+    while (!pool.is_ending) {
+        struct chempi_io_job *job;
+
+        if (chempi_list_is_empty(&pool.waiting)) {
+            pool.idle++;
+            (void)pthread_cond_wait(&pool.wanted, &pool.lock);
+            pool.idle--;
+            continue;
+        }
+        job = of_link(chempi_list_first(&pool.waiting));
+        chempi_list_remove(&job->link);
+        pool.waiting_count--;
+        (void)pthread_mutex_unlock(&pool.lock);
+        job->run(job);
+        hand_back(job);
+        tell_of_done();
+        (void)pthread_mutex_lock(&pool.lock);
+    }
+    (void)pthread_mutex_unlock(&pool.lock);
+    return NULL;
+}
+
+/* Holder of pool.lock. False: there is no thread at all. */
+static bool need_thread_locked(void)
+{
+    sigset_t all;
+    sigset_t old;
+
+    if (pool.idle > pool.waiting_count ||
+        pool.thread_count == CHEMPI_IO_WORKERS_MAX)
+        return true;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    if (pthread_create(&pool.threads[pool.thread_count], NULL, work, NULL) == 0)
+        pool.thread_count++;
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return pool.thread_count > 0;
+}
+
+/* Under the lane lock. The finishers may submit again. */
+static int poll_done(struct chempi_progress_hook *hook)
+{
+    struct chempi_list ready;
+    int events = 0;
+
+    (void)hook;
+    if (CHEMPI_LIKELY(
+            atomic_load_explicit(&pool.done_count, memory_order_acquire) == 0))
+        return 0;
+    chempi_list_init(&ready);
+    (void)pthread_mutex_lock(&pool.lock);
+    chempi_list_splice(&ready, &pool.done);
+    atomic_store_explicit(&pool.done_count, 0, memory_order_relaxed);
+    (void)pthread_mutex_unlock(&pool.lock);
+    while (!chempi_list_is_empty(&ready)) {
+        struct chempi_io_job *job = of_link(chempi_list_first(&ready));
+
+        chempi_list_remove(&job->link);
+        job->finish(job);
+        events++;
+    }
+    return events;
+}
+
+static bool is_any_done(struct chempi_progress_hook *hook)
+{
+    (void)hook;
+    return atomic_load_explicit(&pool.done_count, memory_order_acquire) > 0;
+}
+
+void chempi_io_submit_locked(struct chempi_io_job *job)
+{
+    bool is_taken;
+
+    if (!pool.is_hooked) {
+        pool.hook.poll = poll_done;
+        pool.hook.is_ready = is_any_done;
+        chempi_progress_add_hook(&pool.hook);
+        pool.is_hooked = true;
+    }
+    (void)pthread_mutex_lock(&pool.lock);
+    is_taken = need_thread_locked();
+    if (is_taken) {
+        chempi_list_append(&pool.waiting, &job->link);
+        pool.waiting_count++;
+        (void)pthread_cond_signal(&pool.wanted);
+    }
+    (void)pthread_mutex_unlock(&pool.lock);
+    if (!is_taken) {
+        job->run(job);
+        hand_back(job);
+    }
+}
+
+void chempi_io_submit(struct chempi_io_job *job)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_io_submit_locked(job);
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
+int chempi_io_init(void)
+{
+    pool.is_ending = false;
+    chempi_io_count_init();
+    chempi_error_set_subject(CHEMPI_MAGIC_FILE, chempi_io_describe);
+    chempi_io_shared_init();
+    return MPI_SUCCESS;
+}
+
+void chempi_io_fini(void)
+{
+    (void)pthread_mutex_lock(&pool.lock);
+    pool.is_ending = true;
+    (void)pthread_cond_broadcast(&pool.wanted);
+    (void)pthread_mutex_unlock(&pool.lock);
+    for (int i = 0; i < pool.thread_count; i++)
+        (void)pthread_join(pool.threads[i], NULL);
+    pool.thread_count = 0;
+    chempi_io_task_fini();
+    chempi_io_memory_fini();
+    if (pool.is_hooked)
+        chempi_progress_remove_hook(&pool.hook);
+    pool.is_hooked = false;
+}
