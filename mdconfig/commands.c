@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/json.h"
 #include "common/table/format.h"
 #include "common/table/load.h"
+#include "common/words/json.h"
 #include "mdconfig/description/text.h"
 #include "mdconfig/pictures/explain.h"
 #include "mdconfig/pictures/show.h"

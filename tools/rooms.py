@@ -28,6 +28,7 @@ ROOMS = [
 # circle. Rooms without a floor only stand in no circle.
 FLOORS = [
     ['common/base'],
+    ['common/words'],
     ['common/table', 'common/control', 'common/auth'],
     ['libchempi/services'],
     ['libchempi/hop', 'libchempi/devices', 'libchempi/devices/self',
@@ -78,6 +79,7 @@ CIRCLES_OF_FILES = [
 # start with.
 MAY_INCLUDE = [
     (r'common/base/', ['common/base/']),
+    (r'common/words/', ['common/base/', 'common/words/']),
     (r'common/', ['common/']),
     (r'(mdconfig|chempid)/', ['common/', '{top}/']),
     (r'programs/gateway/', ['common/', 'libchempi/ddi.h', 'libchempi/hop/',
@@ -114,8 +116,8 @@ MAY_INCLUDE = [
                        'libchempi/didl/coll/']),
     (r'programs/chempi-info/', ['{dir}/']),
     (r'(demo|bench|programs/chempi-probe)/', []),
-    (r'programs/libchempi-stats/', ['common/base/', '{dir}/']),
-    (r'programs/libchempi-check/', ['common/base/', '{dir}/',
+    (r'programs/libchempi-stats/', ['common/base/', 'common/words/', '{dir}/']),
+    (r'programs/libchempi-check/', ['common/base/', 'common/words/', '{dir}/',
                                     'libchempi/didl/tool/checker.h']),
     (r'tests/', ['']),
 ]

@@ -19,8 +19,8 @@
 #include "chempid/version.h"
 #include "common/auth/auth.h"
 #include "common/auth/noise.h"
-#include "common/base/plain.h"
 #include "common/control/msg.h"
+#include "common/words/plain.h"
 
 #define USER_TEXT 64 /* bytes */
 

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "chempid/tree/cuts.h"
-#include "common/base/fold.h"
 #include "common/control/msg.h"
 #include "common/table/load.h"
 #include "common/table/table.h"
+#include "common/words/fold.h"
 
 #define NAMES_TEXT 320 /* bytes of a list of nodes */
 #define PAIRS_TEXT 400 /* bytes of pairs of nodes */

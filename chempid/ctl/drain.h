@@ -8,7 +8,7 @@
 
 #include "chempid/tree/status.h"
 #include "common/base/err.h"
-#include "common/base/json.h"
+#include "common/words/json.h"
 
 struct chempi_drain {
     FILE *out;

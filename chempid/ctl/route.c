@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
-#include "common/base/json.h"
 #include "common/table/load.h"
 #include "common/table/parts.h"
 #include "common/table/table.h"
+#include "common/words/json.h"
 
 #define GATEWAYS_MAX 64u /* that are named for a stage */
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "chempid/tree/status.h"
-#include "common/base/json.h"
+#include "common/words/json.h"
 
 /* A list with an object for each node: "node", and "error" or what `put` adds.
  * Returns the exit status: 1 where some node has an error. */

@@ -16,8 +16,8 @@
 #include "chempid/tree/local.h"
 #include "chempid/version.h"
 #include "common/base/log.h"
-#include "common/base/size.h"
 #include "common/table/load.h"
+#include "common/words/size.h"
 
 static const char usage[] =
     "Usage: chempid [OPTION]...\n"

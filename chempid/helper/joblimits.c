@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/size.h"
+#include "common/words/size.h"
 
 /* 0 would be no limit that anybody could live with. */
 static int parse_number(const char *text, uint64_t *out)

@@ -18,7 +18,7 @@
 
 #include "chempid/tree/limits.h"
 #include "common/base/clock.h"
-#include "common/base/plain.h"
+#include "common/words/plain.h"
 
 #define LINE_MAX_LEN 1200u
 #define KINDS 16 /* the modules of a daemon, by their levels */

@@ -12,8 +12,8 @@
 #include "chempid/job/corelist.h"
 #include "chempid/job/namelist.h"
 #include "chempid/tree/members.h"
-#include "common/base/fold.h"
 #include "common/control/msg.h"
+#include "common/words/fold.h"
 
 #define NAMES_TEXT 200 /* bytes of a list of nodes */
 #define LINE "'rank N=NODE slot=CORES'"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "chempid/launcher/verdict.h"
-#include "common/base/fold.h"
+#include "common/words/fold.h"
 
 #define NAMED_MAX 8u    /* lost gateways that are named with their reason */
 #define PAIRS_TEXT 260  /* bytes of pairs of nodes in words */

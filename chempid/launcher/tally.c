@@ -11,7 +11,7 @@
 #include "chempid/stats/traffic.h"
 #include "chempid/stats/traffic_print.h"
 #include "chempid/stats/windows.h"
-#include "common/base/json.h"
+#include "common/words/json.h"
 
 /* All in one line, so that it can be told from what ranks write. */
 static void print_json(const struct chempi_options *opt,

@@ -25,9 +25,9 @@
 #include "common/auth/handshake.h"
 #include "common/auth/secret.h"
 #include "common/base/clock.h"
-#include "common/base/plain.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
+#include "common/words/plain.h"
 
 #define WORDS_MAX 64
 #define NOISE_MAX                                                              \

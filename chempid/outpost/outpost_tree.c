@@ -11,9 +11,9 @@
 
 #include "chempid/tree/pieces.h"
 #include "common/base/clock.h"
-#include "common/base/plain.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
+#include "common/words/plain.h"
 
 /* ---- blocking talk ------------------------------------------------------- */
 

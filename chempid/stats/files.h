@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "common/base/json.h"
 #include "common/control/wire.h"
+#include "common/words/json.h"
 
 /* Sum lines of the same name; the result is sorted. */
 void chempi_files_merge(const void *text, size_t len,

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "common/base/json.h"
+#include "common/words/json.h"
 
 /* At most 25 lines: the sum, what each network, device and protocol carried,
  * and messages from node to node; for more than CHEMPI_TRAFFIC_SQUARE nodes the

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/fold.h"
-#include "common/base/pairs.h"
 #include "common/base/sys.h"
 #include "common/table/load.h"
 #include "common/table/table.h"
+#include "common/words/fold.h"
+#include "common/words/pairs.h"
 
 #define CANDIDATES_MAX 64u /* nodes that would do as a gateway */
 #define GROUP_TEXT 320     /* bytes of one group in words */

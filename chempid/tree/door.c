@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "common/base/json.h"
-#include "common/base/plain.h"
 #include "common/base/sys.h"
 #include "common/control/client.h"
+#include "common/words/json.h"
+#include "common/words/plain.h"
 
 #define PREFIX "chempi-job/" /* then user, job and process */
 #define NAMES "/proc/net/unix"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "common/base/array.h"
-#include "common/base/plain.h"
+#include "common/words/plain.h"
 
 /* Node names are file names of tables and sockets, too, and words of commands,
  * none of which is an option; and they are printed. */

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "common/base/file.h"
-#include "common/base/plain.h"
 #include "common/control/msg.h"
+#include "common/words/plain.h"
 
 static uint8_t fall_of(enum chempi_status_fate fate)
 {

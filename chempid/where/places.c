@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
-#include "common/base/plain.h"
 #include "common/base/sys.h"
+#include "common/words/plain.h"
 
 #define UNKNOWN CHEMPI_PLACES_UNKNOWN
 #define SURPLUS CHEMPI_PLACES_SURPLUS

@@ -13,10 +13,10 @@
 #include <stdio.h>
 
 #include "chempid/job/spec.h"
-#include "common/base/json.h"
 #include "common/control/client.h"
 #include "common/control/msg.h"
 #include "common/control/wire.h"
+#include "common/words/json.h"
 
 /* Places that get a line each. When there are more, ranks in the same call get
  * one together. */

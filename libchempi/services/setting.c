@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/base/size.h"
+#include "common/words/size.h"
 
 static const char *const switch_list[] = {"off", "on"};
 const struct chempi_words chempi_words_switch = {

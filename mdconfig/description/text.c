@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
-#include "common/base/distance.h"
+#include "common/words/distance.h"
 
 struct unit {
     const char *name;

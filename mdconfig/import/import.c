@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
-#include "common/base/fold.h"
+#include "common/words/fold.h"
 #include "mdconfig/description/desc.h"
 
 #define GATEWAY_HINT "Say `gateway: true` if it may forward."

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/base/fold.h"
+#include "common/words/fold.h"
 #include "mdconfig/description/text.h"
 #include "mdconfig/routes/ways.h"
 

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "common/base/json.h"
+#include "common/words/json.h"
 #include "mdconfig/routes/route.h"
 
 #define CHEMPI_DIFF_WAY_MAX 512 /* bytes of a way in words */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/fold.h"
 #include "common/table/known.h"
+#include "common/words/fold.h"
 #include "mdconfig/description/text.h"
 
 #define NAMES_LEN 256 /* bytes of a list of names on one line */

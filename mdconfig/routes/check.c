@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
-#include "common/base/fold.h"
 #include "common/table/envelope.h"
 #include "common/table/known.h"
+#include "common/words/fold.h"
 #include "mdconfig/description/text.h"
 #include "mdconfig/routes/circle.h"
 #include "mdconfig/routes/loss.h"

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "common/base/fold.h"
+#include "common/words/fold.h"
 #include "mdconfig/description/mem.h"
 
 const struct chempi_desc_node *

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "common/base/fold.h"
+#include "common/words/fold.h"
 
 static bool sends(const struct chempi_graph *g, uint32_t node_class,
                   uint32_t network)

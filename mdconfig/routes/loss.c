@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/base/fold.h"
-#include "common/base/pairs.h"
+#include "common/words/fold.h"
+#include "common/words/pairs.h"
 #include "mdconfig/description/mem.h"
 
 #define GROUPS_MAX 3u /* in a sentence */

@@ -7,7 +7,7 @@
 
 /*
  * " between a[0,1] and b, c; from d to e" for marks[a * classes + b], which are
- * used up (common/base/pairs.h): three groups at most, and the number of pairs
+ * used up (common/words/pairs.h): three groups at most, and the number of pairs
  * of nodes if there are more, or, with is_whole, each group on a line of its
  * own, with all names. malloc'ed.
  */

@@ -6,7 +6,7 @@
 #ifndef CHEMPI_MDCONFIG_WAYS_H
 #define CHEMPI_MDCONFIG_WAYS_H
 
-#include "common/base/json.h"
+#include "common/words/json.h"
 #include "mdconfig/routes/route.h"
 
 #define CHEMPI_WAYS_STAGES_MAX 4u

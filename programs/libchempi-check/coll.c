@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/symbol.h"
+#include "common/words/symbol.h"
 #include "programs/libchempi-check/check.h"
 
 /* What a member tells. */

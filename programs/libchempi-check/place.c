@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/source_line.h"
-#include "common/base/symbol.h"
+#include "common/words/source_line.h"
+#include "common/words/symbol.h"
 #include "programs/libchempi-check/check.h"
 
 enum { PLACES = 256 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/base/json.h"
+#include "common/words/json.h"
 #include "programs/libchempi-stats/sites.h"
 
 static double seconds(uint64_t ns)

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/base/json.h"
-#include "common/base/source_line.h"
-#include "common/base/symbol.h"
+#include "common/words/json.h"
+#include "common/words/source_line.h"
+#include "common/words/symbol.h"
 
 enum {
     ROOM = 4096,  /* places of a process, a power of two */

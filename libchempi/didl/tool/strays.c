@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
-#include "common/base/distance.h"
 #include "common/base/log.h"
+#include "common/words/distance.h"
 #include "libchempi/didl/tool/registry.h"
 
 #define PREFIX "CHEMPI_"

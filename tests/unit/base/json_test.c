@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/json.h"
+#include "common/words/json.h"
 
 static char *text;
 static size_t len;

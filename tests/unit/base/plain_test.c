@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "common/base/plain.h"
+#include "common/words/plain.h"
 
 static void expect(const char *text, const char *kept, const char *wanted)
 {

@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "common/base/size.h"
+#include "common/words/size.h"
 
 static uint64_t parsed(const char *text)
 {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
-#include "common/base/distance.h"
-#include "common/base/fold.h"
+#include "common/words/distance.h"
+#include "common/words/fold.h"
 #include "mdconfig/description/desc.h"
 #include "mdconfig/description/pattern.h"
 #include "mdconfig/description/text.h"

@@ -11,7 +11,7 @@
 #include <unwind.h>
 
 #include "common/base/compiler.h"
-#include "common/base/symbol.h"
+#include "common/words/symbol.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/base/setting.h"
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/fold.h"
 #include "common/base/sys.h"
+#include "common/words/fold.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/control/daemon.h"

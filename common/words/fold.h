@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lists of names for people: numbers that follow each other become ranges. */
-#ifndef CHEMPI_COMMON_BASE_FOLD_H
-#define CHEMPI_COMMON_BASE_FOLD_H
+#ifndef CHEMPI_COMMON_WORDS_FOLD_H
+#define CHEMPI_COMMON_WORDS_FOLD_H
 
 #include <stddef.h>
 

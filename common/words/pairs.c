@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Groups of pairs; see pairs.h. */
-#include "common/base/pairs.h"
+#include "common/words/pairs.h"
 
 #include <stddef.h>
 #include <string.h>

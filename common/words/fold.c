@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Names with numbers as ranges; see fold.h. */
-#include "common/base/fold.h"
+#include "common/words/fold.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Words that others have chosen, on their way to a terminal or a log. */
-#ifndef CHEMPI_COMMON_BASE_PLAIN_H
-#define CHEMPI_COMMON_BASE_PLAIN_H
+#ifndef CHEMPI_COMMON_WORDS_PLAIN_H
+#define CHEMPI_COMMON_WORDS_PLAIN_H
 
 #include <stddef.h>
 

@@ -7,8 +7,8 @@
  *
  * A failing file shows at its own end (fflush, fclose).
  */
-#ifndef CHEMPI_COMMON_BASE_JSON_H
-#define CHEMPI_COMMON_BASE_JSON_H
+#ifndef CHEMPI_COMMON_WORDS_JSON_H
+#define CHEMPI_COMMON_WORDS_JSON_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Numbers with units; see size.h. */
-#include "common/base/size.h"
+#include "common/words/size.h"
 
 #include <ctype.h>
 #include <errno.h>

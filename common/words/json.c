@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* JSON; see json.h. */
-#include "common/base/json.h"
+#include "common/words/json.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "common/base/utf8.h"
+#include "common/words/utf8.h"
 
 static void put_text(FILE *file, const char *text)
 {

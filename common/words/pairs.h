@@ -3,8 +3,8 @@
  * Pairs of things, told in groups: all that belong to the same others in the
  * same way are one group, so that few groups say what many pairs are.
  */
-#ifndef CHEMPI_COMMON_BASE_PAIRS_H
-#define CHEMPI_COMMON_BASE_PAIRS_H
+#ifndef CHEMPI_COMMON_WORDS_PAIRS_H
+#define CHEMPI_COMMON_WORDS_PAIRS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How much two words differ, for what a misspelt one may have meant. */
-#ifndef CHEMPI_COMMON_BASE_DISTANCE_H
-#define CHEMPI_COMMON_BASE_DISTANCE_H
+#ifndef CHEMPI_COMMON_WORDS_DISTANCE_H
+#define CHEMPI_COMMON_WORDS_DISTANCE_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Text without orders to terminals; see plain.h. */
-#include "common/base/plain.h"
+#include "common/words/plain.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Numbers as people write them: 65536, 64K, 4G. */
-#ifndef CHEMPI_COMMON_BASE_SIZE_H
-#define CHEMPI_COMMON_BASE_SIZE_H
+#ifndef CHEMPI_COMMON_WORDS_SIZE_H
+#define CHEMPI_COMMON_WORDS_SIZE_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * From addresses in files to lines of the source. Debug information is read by
  * addr2line, which is where compilers are.
  */
-#ifndef CHEMPI_COMMON_BASE_SOURCE_LINE_H
-#define CHEMPI_COMMON_BASE_SOURCE_LINE_H
+#ifndef CHEMPI_COMMON_WORDS_SOURCE_LINE_H
+#define CHEMPI_COMMON_WORDS_SOURCE_LINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /* What somebody else has written as JSON (RFC 8259); see json.h. */
 #include <string.h>
 
-#include "common/base/json.h"
-#include "common/base/utf8.h"
+#include "common/words/json.h"
+#include "common/words/utf8.h"
 
 struct cursor {
     const char *at;

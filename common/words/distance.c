@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How much two words differ; see distance.h. */
-#include "common/base/distance.h"
+#include "common/words/distance.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Characters of UTF-8 (RFC 3629). */
-#ifndef CHEMPI_COMMON_BASE_UTF8_H
-#define CHEMPI_COMMON_BASE_UTF8_H
+#ifndef CHEMPI_COMMON_WORDS_UTF8_H
+#define CHEMPI_COMMON_WORDS_UTF8_H
 
 #include <stddef.h>
 #include <stdint.h>

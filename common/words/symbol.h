@@ -4,8 +4,8 @@
  * mappings and the symbol tables of their files. Needs no memory but the
  * stack, takes no lock and is safe in handlers of signals.
  */
-#ifndef CHEMPI_COMMON_BASE_SYMBOL_H
-#define CHEMPI_COMMON_BASE_SYMBOL_H
+#ifndef CHEMPI_COMMON_WORDS_SYMBOL_H
+#define CHEMPI_COMMON_WORDS_SYMBOL_H
 
 #include <stdbool.h>
 #include <stddef.h>
