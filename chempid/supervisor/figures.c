@@ -52,7 +52,6 @@ int chempi_figures_take(struct chempi_rank *rank, struct chempi_reader *r,
         return 0;
     rank->has_told = true;
     rank->is_asked = false;
-    chempi_super_care(s);
     return 0;
 }
 
@@ -95,7 +94,7 @@ void chempi_figures_send(struct chempi_super *s)
 static void ask(struct chempi_rank *rank)
 {
     rank->is_asked = true;
-    chempi_ranks_send(rank, CHEMPI_MSG_TELL, NULL, 0);
+    chempi_control_send(rank, CHEMPI_MSG_TELL, NULL, 0);
 }
 
 void chempi_figures_ask(struct chempi_super *s)

@@ -110,7 +110,7 @@ int chempi_gateway_start(struct chempi_super *s, struct chempi_err *err)
         return rc;
     }
     s->gateway->pid = pid;
-    chempi_ranks_connect(s->gateway, fds[0]);
+    chempi_control_connect(s->gateway, fds[0]);
     tell_pid(s);
     return 0;
 }
@@ -137,25 +137,6 @@ bool chempi_gateway_is_alone(struct chempi_super *s)
     return is_alone;
 }
 
-void chempi_gateway_end(struct chempi_super *s, bool is_fatal, const char *text)
-{
-    struct chempi_rank *gateway = s->gateway;
-    struct chempi_writer *w;
-
-    if (gateway->is_judged || s->is_ending)
-        return;
-    gateway->is_judged = true;
-    w = chempi_link_begin(&s->up, CHEMPI_MSG_GATEWAY, s->spec->job);
-    chempi_wire_put_u32(w, s->node);
-    chempi_wire_put_u32(w, gateway->world);
-    chempi_wire_put_u8(w, is_fatal ? CHEMPI_FALL_FATAL : CHEMPI_FALL_LOST);
-    chempi_wire_put_u32(w, CHEMPI_NODE_ANY);
-    chempi_wire_put_str(w, text);
-    chempi_link_end(&s->up);
-    if (gateway->pid > 0)
-        (void)kill(gateway->pid, SIGKILL); /* it is of no more use */
-}
-
 void chempi_gateway_reap(struct chempi_super *s, int status)
 {
     const bool is_missing =
@@ -176,5 +157,5 @@ void chempi_gateway_reap(struct chempi_super *s, int status)
                        WEXITSTATUS(status));
     s->gateway->pid = 0;
     tell_pid(s);
-    chempi_gateway_end(s, is_missing, text);
+    chempi_tell_gateway(s, is_missing, text);
 }

@@ -13,11 +13,6 @@
 
 #define LIMIT_MAX_MS 3600000u
 
-static int bad(struct chempi_err *err, const char *what)
-{
-    return chempi_err_set(err, -EBADMSG, "a malformed message (%s)", what);
-}
-
 /* One whose connection breaks most probably ends: how, is to be known first. */
 static bool is_due(const struct chempi_rank *rank)
 {
@@ -124,7 +119,7 @@ int chempi_seek_ask(struct chempi_super *s, struct chempi_reader *r,
 
     if (!chempi_wire_is_done(r) || limit_ms > LIMIT_MAX_MS ||
         depth > CHEMPI_WHERE_STACK)
-        return bad(err, "question where ranks wait");
+        return chempi_control_refuse(err, "question where ranks wait");
     if (ev_is_active(&s->seek) || s->local_size == 0)
         return 0;
     for (uint32_t i = 0; i < s->local_size; i++) {
@@ -136,7 +131,7 @@ int chempi_seek_ask(struct chempi_super *s, struct chempi_reader *r,
         rank->for_count = 0;
         rank->is_sought = rank->link.is_open;
         if (is_due(rank))
-            chempi_ranks_send(rank, CHEMPI_MSG_WHERE, &depth, 1);
+            chempi_control_send(rank, CHEMPI_MSG_WHERE, &depth, 1);
     }
     ev_timer_set(&s->seek, limit_ms / 1000.0, 0.0);
     ev_timer_start(s->loop, &s->seek);
@@ -173,7 +168,7 @@ int chempi_seek_take(struct chempi_rank *rank, struct chempi_reader *r,
     if (!chempi_wire_is_done(r) || rank == rank->super->gateway ||
         (kind != CHEMPI_HERE_WAITS && kind != CHEMPI_HERE_TESTS) ||
         has_more > 1)
-        return bad(err, "where it waits");
+        return chempi_control_refuse(err, "where it waits");
     if (!rank->is_sought || !ev_is_active(&rank->super->seek))
         return 0;
     rank->is_sought = has_more;

@@ -117,7 +117,7 @@ static void lose_text(const struct chempi_stream *st, int code)
                    chempi_err_name(code));
     for (uint32_t i = 0; i < s->local_size; i++)
         if (s->ranks[i].world == st->rank)
-            chempi_ranks_judge(&s->ranks[i], CHEMPI_END_ABORT, 1, text);
+            chempi_tell_ended(&s->ranks[i], CHEMPI_END_ABORT, 1, text);
 }
 
 /* One read; returns false when there is no more now. */
@@ -151,7 +151,7 @@ static void readable(struct ev_loop *loop, ev_io *w, int events)
     (void)events;
     (void)take_some(st); /* once: others want their turn */
     if (st->fd < 0)
-        chempi_super_settle(st->super);
+        chempi_tell_done(st->super);
 }
 
 void chempi_streams_drain(struct chempi_super *s)
@@ -168,14 +168,6 @@ void chempi_streams_drain(struct chempi_super *s)
     }
 }
 
-bool chempi_streams_are_over(const struct chempi_super *s)
-{
-    for (uint32_t i = 0; i < s->local_size; i++)
-        if (s->ranks[i].streams[0].fd >= 0 || s->ranks[i].streams[1].fd >= 0)
-            return false;
-    return true;
-}
-
 void chempi_streams_credit(struct chempi_super *s, uint32_t bytes)
 {
     s->unshown -= bytes < s->unshown ? bytes : s->unshown;
@@ -184,7 +176,7 @@ void chempi_streams_credit(struct chempi_super *s, uint32_t bytes)
     pause_all(s, false);
     if (!s->has_children)
         chempi_streams_drain(s);
-    chempi_super_settle(s);
+    chempi_tell_done(s);
 }
 
 void chempi_streams_open(struct chempi_super *s, struct chempi_stream *st,

@@ -21,9 +21,12 @@
  *   P8  of what has been killed, P3 waits CHEMPI_REAP_S for the last: a process
  *       that others trace, or that waits for a device, may not end
  *
- * No thread; no call into it but run(). super.c holds the job's part,
- * ranks.c one rank's life, gateway.c the gateway's, streams.c the standard
- * streams, figures.c what is counted, seek.c where ranks wait.
+ * No thread; no call into it but run(). super.c has the beginning and what the
+ * root says, hear.c what ranks say, ending.c how the job ends here. gateway.c
+ * starts and reaps the gateway, ranks.c the ranks. keys.c has keys and fences,
+ * streams.c the standard streams, seek.c where ranks wait. tell.c speaks to the
+ * root, figures.c tells it what is counted, control.c speaks to the ranks. No
+ * file calls one that stands before it here.
  */
 #ifndef CHEMPI_CHEMPID_SUPER_H
 #define CHEMPI_CHEMPID_SUPER_H
@@ -106,6 +109,8 @@ struct chempi_super {
     const struct chempi_spec *spec;
     uint32_t node;
     struct chempi_link up;
+    chempi_link_frame_fn *on_rank_frame; /* of ranks' and gateway's links */
+    chempi_link_lost_fn *on_rank_lost;
     bool has_become;                   /* its user, before it had spec */
     const struct chempi_cgroup *group; /* for spec, then */
     struct chempi_share share;
@@ -165,64 +170,24 @@ _Noreturn void chempi_super_run_as(uint32_t uid, uint32_t gid,
                                    const struct chempi_cgroup *group,
                                    int up_fd);
 
-/* ---- between the supervisor's files -------------------------------------- */
+/* ---- between the supervisor's files, from below -------------------------- */
 
-/* ranks.c: start one; on failure *err has the words, and nothing is left. */
-int chempi_ranks_start(struct chempi_super *s, struct chempi_rank *rank,
-                       struct chempi_err *err);
-/* Its process has ended with this wait status. */
-void chempi_ranks_reap(struct chempi_rank *rank, int status);
-/* Tell the root that the rank ended badly (P1). */
-void chempi_ranks_judge(struct chempi_rank *rank, enum chempi_end how,
-                        uint32_t code, const char *text);
-/* Send a frame to a rank and wake it. */
-void chempi_ranks_send(struct chempi_rank *rank, uint16_t type,
-                       const void *data, size_t len);
+/* control.c: send a frame to a rank and wake it. */
+void chempi_control_send(struct chempi_rank *rank, uint16_t type,
+                         const void *data, size_t len);
 /* BUDGET, CHEMPI_SHARE_BYTES. To a rank that has not read what it was sent only
  * the last one goes: others' reports make shares, and nobody else's rank shall
  * have a queue for them. */
-void chempi_ranks_share(struct chempi_rank *rank, const uint8_t *share);
-void chempi_ranks_close(struct chempi_rank *rank);
-
-/* ranks.c: what the child of a fork does before it becomes a program. */
-void chempi_ranks_reset_signals(void);
+void chempi_control_share(struct chempi_rank *rank, const uint8_t *share);
 /* Watch our end of its control socket, and welcome it, or hold it. */
-void chempi_ranks_connect(struct chempi_rank *rank, int fd);
+void chempi_control_connect(struct chempi_rank *rank, int fd);
 /* Welcome those that were held. */
-void chempi_ranks_begin(struct chempi_super *s);
+void chempi_control_begin(struct chempi_super *s);
+/* -EBADMSG: of what is malformed. */
+int chempi_control_refuse(struct chempi_err *err, const char *what);
 
-/* gateway.c: start this node's gateway, if it shall have one. */
-int chempi_gateway_start(struct chempi_super *s, struct chempi_err *err);
-/* It has ended, or cannot go on; fatal: nor can the job. */
-void chempi_gateway_end(struct chempi_super *s, bool is_fatal,
-                        const char *text);
-void chempi_gateway_reap(struct chempi_super *s, int status);
-/* For chempi_orphans_kill(): all but the gateway. */
-bool chempi_gateway_is_spared(void *super, pid_t pid);
-/* Is it the only child that is left? */
-bool chempi_gateway_is_alone(struct chempi_super *s);
-
-/* super.c: a frame from above, of a job that has begun here (on_frame). */
-int chempi_super_take(struct chempi_link *link,
-                      const struct chempi_frame *frame, struct chempi_err *err);
-
-/* super.c: what a rank asks of the job. */
-int chempi_super_put(struct chempi_rank *rank, const char *key,
-                     const void *value, size_t len, struct chempi_err *err);
-int chempi_super_get(struct chempi_rank *rank, uint32_t owner, const char *key,
-                     struct chempi_err *err);
-void chempi_super_fence(struct chempi_super *s);
-/* It ended well without initializing, so that no fence can pass any more. */
-void chempi_super_absent(const struct chempi_rank *rank);
-/* Is a rank absent that others need? */
-void chempi_super_miss(struct chempi_super *s);
-/* A rank cares, or not any more; or it, or the gateway, has told its figures,
- * or has ended. */
-void chempi_super_care(struct chempi_super *s);
-/* Send DONE if it is time (P3). */
-void chempi_super_settle(struct chempi_super *s);
-
-/* figures.c: REPORT from a rank or the gateway. */
+/* figures.c: REPORT from a rank or the gateway; whoever waits for it is to be
+ * asked again (chempi_ending_care()). */
 int chempi_figures_take(struct chempi_rank *rank, struct chempi_reader *r,
                         struct chempi_err *err);
 /* Tell the root what is known, if it is wanted, and forget it. */
@@ -232,6 +197,34 @@ void chempi_figures_ask(struct chempi_super *s);
 bool chempi_figures_are_due(const struct chempi_super *s);
 /* Ask the gateway. False: there is none, or nothing to ask. */
 bool chempi_figures_ask_gateway(struct chempi_super *s);
+
+/* tell.c: that the processes run, and which they are. */
+void chempi_tell_started(struct chempi_super *s);
+/* The rank ended badly (P1). */
+void chempi_tell_ended(struct chempi_rank *rank, enum chempi_end how,
+                       uint32_t code, const char *text);
+/* It ended well without initializing, so that no fence can pass any more. */
+void chempi_tell_absent(const struct chempi_rank *rank);
+/* The gateway has ended, or cannot go on; fatal: nor can the job. */
+void chempi_tell_gateway(struct chempi_super *s, bool is_fatal,
+                         const char *text);
+/* Send DONE if it is time (P3). */
+void chempi_tell_done(struct chempi_super *s);
+
+/* streams.c */
+void chempi_streams_init(struct chempi_super *s);
+void chempi_streams_open(struct chempi_super *s, struct chempi_stream *st,
+                         int fd, uint32_t rank, uint8_t number);
+void chempi_streams_open_feed(struct chempi_super *s, struct chempi_feed *feed,
+                              int fd);
+/* Take what the pipes hold now and treat them as ended (P2). */
+void chempi_streams_drain(struct chempi_super *s);
+void chempi_streams_credit(struct chempi_super *s, uint32_t bytes);
+/* Input for this node's targets; len 0: end of file. -EBADMSG: more than the
+ * window. */
+int chempi_streams_feed(struct chempi_super *s, const void *data, size_t len);
+void chempi_streams_close(struct chempi_stream *st);
+void chempi_streams_close_feed(struct chempi_feed *feed);
 
 /* seek.c: LOCATE from above, and HERE from a rank. */
 void chempi_seek_init(struct chempi_super *s);
@@ -248,20 +241,72 @@ void chempi_seek_settle(struct chempi_super *s);
 /* The job ends: nobody wants to know any more. */
 void chempi_seek_drop(struct chempi_super *s);
 
-/* streams.c */
-void chempi_streams_open(struct chempi_super *s, struct chempi_stream *st,
-                         int fd, uint32_t rank, uint8_t number);
-void chempi_streams_open_feed(struct chempi_super *s, struct chempi_feed *feed,
-                              int fd);
-/* Take what the pipes hold now and treat them as ended (P2). */
-void chempi_streams_drain(struct chempi_super *s);
-bool chempi_streams_are_over(const struct chempi_super *s);
-void chempi_streams_credit(struct chempi_super *s, uint32_t bytes);
-/* Input for this node's targets; len 0: end of file. -EBADMSG: more than the
- * window. */
-int chempi_streams_feed(struct chempi_super *s, const void *data, size_t len);
-void chempi_streams_close(struct chempi_stream *st);
-void chempi_streams_close_feed(struct chempi_feed *feed);
-void chempi_streams_init(struct chempi_super *s);
+/* keys.c: what a rank asks of the job. */
+int chempi_keys_put(struct chempi_rank *rank, const char *key,
+                    const void *value, size_t len, struct chempi_err *err);
+int chempi_keys_get(struct chempi_rank *rank, uint32_t owner, const char *key,
+                    struct chempi_err *err);
+/* A rank has entered a fence, or will enter none any more. */
+void chempi_keys_fence(struct chempi_super *s);
+/* The node enters the next fence. */
+void chempi_keys_enter(struct chempi_super *s);
+/* Is a rank absent that others need? */
+void chempi_keys_miss(struct chempi_super *s);
+/* From above. */
+int chempi_keys_take_ask(struct chempi_super *s, struct chempi_reader *r,
+                         struct chempi_err *err);
+int chempi_keys_take_answer(struct chempi_super *s, struct chempi_reader *r,
+                            struct chempi_err *err);
+int chempi_keys_take_absent(struct chempi_super *s, struct chempi_reader *r,
+                            struct chempi_err *err);
+int chempi_keys_take_release(struct chempi_super *s, struct chempi_reader *r,
+                             struct chempi_err *err);
+
+/* ranks.c: start one; on failure *err has the words, and nothing is left. */
+int chempi_ranks_start(struct chempi_super *s, struct chempi_rank *rank,
+                       struct chempi_err *err);
+/* Its process has ended with this wait status. */
+void chempi_ranks_reap(struct chempi_rank *rank, int status);
+void chempi_ranks_close(struct chempi_rank *rank);
+/* What the child of a fork does before it becomes a program. */
+void chempi_ranks_reset_signals(void);
+
+/* gateway.c: start this node's gateway, if it shall have one. */
+int chempi_gateway_start(struct chempi_super *s, struct chempi_err *err);
+void chempi_gateway_reap(struct chempi_super *s, int status);
+/* For chempi_orphans_kill(): all but the gateway. */
+bool chempi_gateway_is_spared(void *super, pid_t pid);
+/* Is it the only child that is left? */
+bool chempi_gateway_is_alone(struct chempi_super *s);
+
+/* ending.c: look for ends, of processes and of the time for them. */
+void chempi_ending_watch(struct chempi_super *s);
+/* Take in the ends that there are. */
+void chempi_ending_reap(struct chempi_super *s);
+/* Who debugs wants programs, not what becomes them; a child that does not get
+ * so far keeps nobody from ending the job. */
+void chempi_ending_await_programs(struct chempi_super *s);
+/* A rank cares, or not any more; or it, or the gateway, has told its figures,
+ * or has ended. */
+void chempi_ending_care(struct chempi_super *s);
+/* From above. */
+int chempi_ending_take_signal(struct chempi_super *s, struct chempi_reader *r,
+                              struct chempi_err *err);
+int chempi_ending_take_kill(struct chempi_super *s, struct chempi_reader *r,
+                            const struct chempi_frame *frame,
+                            struct chempi_err *err);
+void chempi_ending_take_end(struct chempi_super *s);
+/* status: 0, or an errno that says why it cannot go on. */
+_Noreturn void chempi_ending_leave(struct chempi_super *s, int status);
+
+/* hear.c: what a rank says; that its connection is lost. */
+int chempi_hear_frame(struct chempi_link *link,
+                      const struct chempi_frame *frame, struct chempi_err *err);
+void chempi_hear_lost(struct chempi_link *link, int code,
+                      const struct chempi_err *err);
+
+/* super.c: a frame from above, of a job that has begun here (on_frame). */
+int chempi_super_take(struct chempi_link *link,
+                      const struct chempi_frame *frame, struct chempi_err *err);
 
 #endif

@@ -116,7 +116,7 @@ static void set_up_once(void)
 static void start(struct chempi_rank *rank)
 {
     rank->pid = INT_MAX;
-    chempi_ranks_connect(rank, fcntl(peers[0], F_DUPFD_CLOEXEC, 0));
+    chempi_control_connect(rank, fcntl(peers[0], F_DUPFD_CLOEXEC, 0));
 }
 
 static void set_up(uint8_t flags)
@@ -135,6 +135,8 @@ static void set_up(uint8_t flags)
         .null_fd = -1,
         .has_children = true,
         .share = share,
+        .on_rank_frame = chempi_hear_frame,
+        .on_rank_lost = chempi_hear_lost,
     };
     chempi_link_prepare(&s->up, loop, CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
     s->up.arg = s;
@@ -182,9 +184,9 @@ static void end_one(uint32_t number, int status)
     s->has_children = s->alive > 0;
     if (!s->has_children)
         chempi_streams_drain(s);
-    chempi_super_settle(s);
+    chempi_tell_done(s);
     chempi_seek_settle(s);
-    chempi_super_care(s);
+    chempi_ending_care(s);
 }
 
 /* Returns whether the supervisor goes on. */
