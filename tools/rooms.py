@@ -70,7 +70,6 @@ ON_ANY_FLOOR = ['libchempi/didl/comm/comm.h', 'libchempi/didl/comm/group.h',
 CIRCLES_OF_FILES = [
     'libchempi/didl/rma',
     'libchempi/didl/io',
-    'chempid/daemon',
 ]
 
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* signalfd, MADV_WIPEONFORK */
 #include "chempid/daemon/daemon.h"
 #include "chempid/daemon/news.h"
+#include "chempid/daemon/nodes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -100,12 +101,19 @@ static int join(struct chempi_daemon *d, struct chempi_err *err)
     if (!c)
         return err->code;
     chempi_beat_wake(&d->beat);
-    chempi_news_tell(d, c);
+    chempi_nodes_tell(d, c);
     d->joining = c;
     ev_timer_init(&d->join_timer, join_is_late, JOIN_S, 0.0);
     d->join_timer.data = d;
     ev_timer_start(d->loop, &d->join_timer);
     return 0;
+}
+
+/* R4 of news.h */
+static void pay_news(struct chempi_conn *conn)
+{
+    if (conn->owes_news)
+        chempi_nodes_tell(conn->conns->arg, conn);
 }
 
 /* One command line for all nodes tells the first one to join itself. */
@@ -130,18 +138,6 @@ static int on_greet(struct chempi_conn *conn, struct chempi_err *err)
 }
 
 /* ---- frames -------------------------------------------------------------- */
-
-void chempi_daemon_refuse(struct chempi_conn *to, uint16_t type, uint64_t job,
-                          const char *why)
-{
-    uint8_t data[CHEMPI_TEXT_MAX + 16];
-    struct chempi_writer w;
-
-    chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
-    chempi_wire_put_u32(&w, type);
-    chempi_wire_put_str(&w, why);
-    chempi_link_send(&to->link, CHEMPI_MSG_REFUSED, job, w.data, w.len);
-}
 
 /* Of a name, of a beat, of a question; of a job all the rest. */
 static int take_refusal(struct chempi_daemon *d, struct chempi_conn *from,
@@ -216,7 +212,7 @@ int chempi_daemon_take(struct chempi_conn *conn,
                "refused message %u of node %s: %.500s", frame->type, conn->peer,
                err->text);
     if (frame->type == CHEMPI_MSG_LAUNCH || frame->type == CHEMPI_MSG_QUERY)
-        chempi_daemon_refuse(conn, frame->type, frame->job, err->text);
+        chempi_conns_refuse(conn, frame->type, frame->job, err->text);
     *err = (struct chempi_err){0};
     return 0;
 }
@@ -317,11 +313,6 @@ static void daemon_calls(struct ev_loop *loop, ev_io *w, int events)
     accept_all(d, d->tcp_fd, CHEMPI_CONN_INBOUND);
 }
 
-void chempi_daemon_stop(struct chempi_daemon *d)
-{
-    ev_break(d->loop, EVBREAK_ALL);
-}
-
 /* Who asked may be revoked by what was read. */
 static void recheck(struct ev_loop *loop, ev_timer *w, int events)
 {
@@ -333,23 +324,6 @@ static void recheck(struct ev_loop *loop, ev_timer *w, int events)
     chempi_news_recheck(d);
 }
 
-int chempi_daemon_reread(struct chempi_daemon *d, struct chempi_err *err)
-{
-    int rc;
-
-    if (!d->secrets.keys)
-        return chempi_err_set(err, -ENOENT, "this daemon has no key");
-    rc = chempi_secrets_reread(&d->secrets, err);
-    if (rc) {
-        chempi_log(CHEMPI_LOG_ERROR, "daemon", "keys stay as they were: %s",
-                   err->text);
-        return rc;
-    }
-    chempi_log(CHEMPI_LOG_INFO, "daemon", "keys were read again");
-    ev_timer_start(d->loop, &d->recheck);
-    return 0;
-}
-
 static void signalled(struct ev_loop *loop, ev_io *w, int events)
 {
     struct chempi_daemon *d = w->data;
@@ -358,7 +332,7 @@ static void signalled(struct ev_loop *loop, ev_io *w, int events)
     (void)loop;
     (void)events;
     while (read(d->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-        chempi_daemon_stop(d);
+        ev_break(d->loop, EVBREAK_ALL);
 }
 
 enum { SOCKET_FILE, READY_FILE }; /* for the keeper */
@@ -786,7 +760,7 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
                       d->secrets.keys ? &d->secrets : NULL, d->serves_users,
                       take_descriptors(), &conn_ops, d);
     d->conns.brood = &d->brood;
-    chempi_beat_init(&d->beat, &d->conns, d->opt->detect_s);
+    chempi_beat_init(&d->beat, &d->conns, d->opt->detect_s, pay_news);
     ev_timer_init(&d->recheck, recheck, 0.0, 0.0);
     ev_set_priority(&d->recheck, EV_MAXPRI); /* before what they say next */
     d->recheck.data = d;

@@ -13,8 +13,9 @@
  *   D6  a job that its owner has ordered to end ends, whether its launcher and
  *       other daemons do their part or stand still
  *
- * daemon.c has the frame and the beginning, news.c the nodes, requests.c the
- * orders, jobs.c and launch.c the jobs, query.c the questions.
+ * daemon.c has the frame and the beginning, nodes.c the nodes, news.c what
+ * others say of them, requests.c the orders, jobs.c and launch.c the jobs,
+ * query.c the questions.
  */
 #ifndef CHEMPI_CHEMPID_DAEMON_H
 #define CHEMPI_CHEMPID_DAEMON_H
@@ -112,19 +113,11 @@ int chempi_daemon_run(const struct chempi_daemon_options *opt, int ready_fd);
 
 /* ---- between the daemon's files ------------------------------------------ */
 
-void chempi_daemon_stop(struct chempi_daemon *d);
 /* A frame of a connection that has greeted. An error with words ends it; there
  * is none for a daemon's (D5). */
 int chempi_daemon_take(struct chempi_conn *conn,
                        const struct chempi_frame *frame,
                        struct chempi_err *err);
-/* Tell who sent it that a message of this type cannot be followed (D5). */
-void chempi_daemon_refuse(struct chempi_conn *to, uint16_t type, uint64_t job,
-                          const char *why);
-/* Keys and trust from their files; connections that are no longer trusted end
- * when the loop has come round (L3). -ENOENT: there is no key; -errno with
- * words: all is as before. */
-int chempi_daemon_reread(struct chempi_daemon *d, struct chempi_err *err);
 
 /* requests.c: REQUEST, for this node or for another; then it is passed on, once
  * only. -EBADMSG with words. */

@@ -281,7 +281,7 @@ void chempi_job_drop(struct job *j)
 static void fail(struct job *j, const char *text)
 {
     if (j->up)
-        chempi_daemon_refuse(j->up, CHEMPI_MSG_LAUNCH, j->spec.job, text);
+        chempi_conns_refuse(j->up, CHEMPI_MSG_LAUNCH, j->spec.job, text);
     chempi_job_drop(j);
 }
 

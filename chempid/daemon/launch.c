@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "chempid/daemon/job.h"
-#include "chempid/daemon/news.h"
+#include "chempid/daemon/nodes.h"
 #include "chempid/peers/users.h"
 #include "chempid/tree/limits.h"
 #include "common/base/log.h"
@@ -207,7 +207,7 @@ static int pass_on(struct job *j, const uint32_t *nodes, uint32_t count,
 
     if (!limb)
         return why->code;
-    limb->conn = chempi_daemon_call(j->daemon, name, &err);
+    limb->conn = chempi_nodes_call(j->daemon, name, &err);
     if (!limb->conn)
         (void)chempi_err_prefix(&err, "node %s", name);
     else if (send_launch(j, limb, nodes, count, &err))
@@ -225,7 +225,7 @@ static int spread(struct job *j, struct chempi_err *err)
     uint32_t piece;
     int rc = 0;
 
-    chempi_daemon_look(j->daemon);
+    chempi_nodes_look(j->daemon);
     for (uint32_t i = 0; !rc && i < j->node_count; i++) {
         const uint32_t node = j->nodes[i];
 

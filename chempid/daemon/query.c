@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "chempid/daemon/daemon.h"
-#include "chempid/daemon/news.h"
+#include "chempid/daemon/nodes.h"
 #include "chempid/tree/limits.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
@@ -130,7 +130,7 @@ static void add_self(struct query *q)
 }
 
 /* Ask the first node of the piece that can be called, by what is known since
- * chempi_daemon_look(). */
+ * chempi_nodes_look(). */
 static void send_piece(struct piece *p)
 {
     struct query *q = p->query;
@@ -139,7 +139,7 @@ static void send_piece(struct piece *p)
     for (; p->first < p->end; p->first++) {
         struct chempi_err err = {0};
         struct chempi_conn *conn =
-            chempi_daemon_call(q->daemon, q->names[p->first], &err);
+            chempi_nodes_call(q->daemon, q->names[p->first], &err);
         struct chempi_writer *w;
         int rc;
 
@@ -181,8 +181,8 @@ static void send_answer(struct query *q)
     }
     rc = chempi_link_try_end(link);
     if (rc)
-        chempi_daemon_refuse(q->from, CHEMPI_MSG_QUERY, q->asked,
-                             chempi_err_name(rc));
+        chempi_conns_refuse(q->from, CHEMPI_MSG_QUERY, q->asked,
+                            chempi_err_name(rc));
 }
 
 /* D3 */
@@ -292,7 +292,7 @@ static int add_all(struct query *q)
 {
     static const struct chempi_members nobody;
     struct chempi_daemon *d = q->daemon;
-    const struct chempi_members *ready = chempi_daemon_ready(d);
+    const struct chempi_members *ready = chempi_nodes_ready(d);
     int rc = make_names(q, (size_t)d->members.count + ready->count + 1);
 
     rc = rc ? rc : add_name(q, d->opt->name);
@@ -398,7 +398,7 @@ int chempi_query_ask(struct chempi_daemon *d, struct chempi_conn *from,
 
     if (!q)
         return err->code;
-    chempi_daemon_look(d);
+    chempi_nodes_look(d);
     rc = read_names(q, frame);
     if (rc == -ENOMEM && q->pool.error == -EDQUOT) {
         destroy(q);
@@ -516,7 +516,7 @@ int chempi_query_refused(struct chempi_daemon *d, struct chempi_conn *from,
     (void)chempi_wire_get_u32(&r);
     why = chempi_wire_get_str(&r, CHEMPI_TEXT_MAX);
     if (p) {
-        chempi_daemon_look(d);
+        chempi_nodes_look(d);
         add_error(p->query, p->query->names[p->first++],
                   r.is_bad ? "it does not answer" : why);
         send_piece(p);
@@ -544,7 +544,7 @@ void chempi_query_lose(struct chempi_daemon *d, struct chempi_conn *conn,
                        const char *text)
 {
     if (!chempi_list_is_empty(&d->queries))
-        chempi_daemon_look(d);
+        chempi_nodes_look(d);
     CHEMPI_LIST_FOR_SAFE (e, &d->queries) {
         struct query *q = CHEMPI_CONTAINER_OF(e, struct query, entry);
 

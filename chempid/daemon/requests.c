@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "chempid/daemon/daemon.h"
-#include "chempid/daemon/news.h"
+#include "chempid/daemon/nodes.h"
+#include "common/base/log.h"
 #include "common/control/msg.h"
 
 #define OWNER_ONLY "only root and the daemon's user may do so"
@@ -49,7 +50,7 @@ static int obey(struct chempi_daemon *d, struct chempi_conn *from,
     if (r->what == CHEMPI_REQUEST_STOP) {
         if (r->uid != 0 && r->uid != d->owner)
             return -EPERM;
-        chempi_daemon_stop(d);
+        ev_break(d->loop, EVBREAK_ALL);
         return 0;
     }
     if (r->what != CHEMPI_REQUEST_KILL)
@@ -60,6 +61,26 @@ static int obey(struct chempi_daemon *d, struct chempi_conn *from,
     return rc ? rc : 1;
 }
 
+/* Keys and trust from their files; connections that are no longer trusted end
+ * when the loop has come round (N5). -ENOENT: there is no key; -errno with
+ * words: all is as before. */
+static int reread_keys(struct chempi_daemon *d, struct chempi_err *err)
+{
+    int rc;
+
+    if (!d->secrets.keys)
+        return chempi_err_set(err, -ENOENT, "this daemon has no key");
+    rc = chempi_secrets_reread(&d->secrets, err);
+    if (rc) {
+        chempi_log(CHEMPI_LOG_ERROR, "daemon", "keys stay as they were: %s",
+                   err->text);
+        return rc;
+    }
+    chempi_log(CHEMPI_LOG_INFO, "daemon", "keys were read again");
+    ev_timer_start(d->loop, &d->recheck);
+    return 0;
+}
+
 /* Who asks learns what is wrong with the files. */
 static void reread(struct chempi_daemon *d, struct chempi_conn *from,
                    const struct request *r)
@@ -67,7 +88,7 @@ static void reread(struct chempi_daemon *d, struct chempi_conn *from,
     struct chempi_err err = {.text = ""};
     int rc = r->uid != 0 && r->uid != d->owner
                  ? chempi_err_set(&err, -EPERM, OWNER_ONLY)
-                 : chempi_daemon_reread(d, &err);
+                 : reread_keys(d, &err);
 
     chempi_orders_reply(from, r->number, rc, rc ? err.text : "");
 }
@@ -99,8 +120,8 @@ static int pass_request(struct chempi_daemon *d, struct chempi_conn *from,
     uint64_t number;
     int rc;
 
-    chempi_daemon_look(d);
-    conn = chempi_daemon_call(d, r->node, err);
+    chempi_nodes_look(d);
+    conn = chempi_nodes_call(d, r->node, err);
     if (!conn)
         return err->code;
     rc = chempi_orders_pass(d, from, r->uid, r->number, conn, &number, err);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "chempid/daemon/daemon.h"
-#include "chempid/daemon/news.h"
+#include "chempid/daemon/nodes.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
@@ -50,7 +50,7 @@ static void refuse(struct chempi_conn *from, const struct chempi_member *claim,
                    claim->name, known, why, claim->address);
     chempi_log(CHEMPI_LOG_ERROR, "daemon", "%s", text);
     if (joins && from)
-        chempi_daemon_refuse(from, CHEMPI_MSG_NEWS, 0, text);
+        chempi_conns_refuse(from, CHEMPI_MSG_NEWS, 0, text);
 }
 
 void chempi_rivals_try(struct chempi_daemon *d, struct chempi_conn *from,
@@ -105,7 +105,7 @@ void chempi_rivals_lost(struct chempi_daemon *d, struct chempi_conn *conn)
             r->from = NULL;
         if (r->call != conn)
             continue;
-        if (chempi_news_is_fixed(d, r->claim.name)) {
+        if (chempi_nodes_is_fixed(d, r->claim.name)) {
             refuse(r->from, &r->claim, r->known, r->joins,
                    "as the cluster file says");
             destroy(&d->rivals, r);
@@ -114,7 +114,7 @@ void chempi_rivals_lost(struct chempi_daemon *d, struct chempi_conn *conn)
         chempi_log(CHEMPI_LOG_INFO, "daemon",
                    "node %s is at %s now, and no more at %s", r->claim.name,
                    r->claim.address, r->known);
-        chempi_news_believe(d, r->from, &r->claim, r->joins);
+        chempi_nodes_believe(d, r->from, &r->claim, r->joins);
         destroy(&d->rivals, r);
     }
 }

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "chempid/daemon/news.h"
 #include "chempid/peers/conn.h"
 #include "common/base/clock.h"
 #include "common/control/msg.h"
@@ -121,8 +120,8 @@ static void tick(struct ev_loop *loop, ev_timer *w, int events)
             (c->kind == CHEMPI_CONN_INBOUND && !c->is_proven))
             continue;
         is_any = true;
-        if (c->is_proven && c->owes_news) /* R4 of news.h */
-            chempi_news_tell(beat->conns->arg, c);
+        if (c->is_proven)
+            beat->on_beat(c);
         look_at(beat, c);
     }
     if (!is_any)
@@ -130,9 +129,10 @@ static void tick(struct ev_loop *loop, ev_timer *w, int events)
 }
 
 void chempi_beat_init(struct chempi_beat *beat, struct chempi_conns *conns,
-                      double detect_s)
+                      double detect_s, void (*on_beat)(struct chempi_conn *c))
 {
-    *beat = (struct chempi_beat){.conns = conns, .detect_s = detect_s};
+    *beat = (struct chempi_beat){
+        .conns = conns, .detect_s = detect_s, .on_beat = on_beat};
     ev_timer_init(&beat->timer, tick, detect_s / PER_DETECTION,
                   detect_s / PER_DETECTION);
     ev_set_priority(&beat->timer, EV_MAXPRI);

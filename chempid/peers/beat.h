@@ -35,11 +35,13 @@ struct chempi_beat {
     struct chempi_conns *conns;
     ev_timer timer;
     double detect_s;
+    void (*on_beat)(struct chempi_conn *c);
     struct chempi_looks looks;
 };
 
+/* on_beat: before each beat, for each neighbour that is proven. */
 void chempi_beat_init(struct chempi_beat *beat, struct chempi_conns *conns,
-                      double detect_s);
+                      double detect_s, void (*on_beat)(struct chempi_conn *c));
 /* There is a connection with another daemon, or will be. */
 void chempi_beat_wake(struct chempi_beat *beat);
 /* Tell it of our detection time. */

@@ -771,3 +771,15 @@ bool chempi_conns_is_own(const struct chempi_conn *conn)
     }
     return false;
 }
+
+void chempi_conns_refuse(struct chempi_conn *conn, uint16_t type, uint64_t job,
+                         const char *why)
+{
+    uint8_t data[CHEMPI_TEXT_MAX + 16];
+    struct chempi_writer w;
+
+    chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
+    chempi_wire_put_u32(&w, type);
+    chempi_wire_put_str(&w, why);
+    chempi_link_send(&conn->link, CHEMPI_MSG_REFUSED, job, w.data, w.len);
+}

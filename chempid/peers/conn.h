@@ -135,6 +135,9 @@ int chempi_conns_admit_job(const struct chempi_conn *conn,
 void chempi_conns_recheck(struct chempi_conns *conns);
 /* End it with these words; on_lost and all that follows (N3). */
 void chempi_conns_end(struct chempi_conn *conn, const char *text);
+/* Tell who sent it that a message of this type cannot be followed. */
+void chempi_conns_refuse(struct chempi_conn *conn, uint16_t type, uint64_t job,
+                         const char *why);
 /* Has an outbound connection, once proven, come back to this daemon? */
 bool chempi_conns_is_own(const struct chempi_conn *conn);
 

@@ -97,7 +97,7 @@ static void set_up_once(void)
     chempi_grants_init(d);
     /* Without a key it calls nobody that it has no connection with. */
     chempi_conns_init(&d->conns, d->loop, "a1", NULL, false, 1024, NULL, d);
-    chempi_beat_init(&d->beat, &d->conns, options.detect_s);
+    chempi_beat_init(&d->beat, &d->conns, options.detect_s, NULL);
 }
 
 static void connect_to(enum who who)

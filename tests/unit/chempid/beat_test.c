@@ -48,6 +48,11 @@ static struct chempi_conn *add_neighbour(int *peer)
     return c;
 }
 
+static void owe_nothing(struct chempi_conn *conn)
+{
+    (void)conn;
+}
+
 /* As for lack of memory. */
 static void stop_reading(struct chempi_conn *c)
 {
@@ -63,7 +68,7 @@ Test(beat, who_has_not_read_blames_nobody, .timeout = 30)
     loop = ev_loop_new(EVFLAG_AUTO);
     cr_assert(loop);
     chempi_conns_init(&conns, loop, "a1", NULL, false, 1024, &ops, NULL);
-    chempi_beat_init(&beat, &conns, DETECT_S);
+    chempi_beat_init(&beat, &conns, DETECT_S, owe_nothing);
     heard = add_neighbour(&peers[0]); /* looked at first */
     silent = add_neighbour(&peers[1]);
     stop_reading(heard);
