@@ -3,7 +3,6 @@
  * Making and freeing windows (MPI 5.0, section 12.2).
  */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,73 +26,6 @@ static uint64_t round_up(uint64_t n, uint64_t to)
 }
 
 /* ---- hints ---- */
-
-static void take_bool(const struct chempi_info *info, const char *key,
-                      bool *value)
-{
-    const char *text = chempi_info_find(info, key);
-
-    if (text && strcmp(text, "true") == 0)
-        *value = true;
-    else if (text && strcmp(text, "false") == 0)
-        *value = false;
-}
-
-/* "none", or orders with commas between them. */
-static bool is_ordering(const char *text)
-{
-    if (strcmp(text, "none") == 0)
-        return true;
-    for (;;) {
-        if (strncmp(text, "rar", 3) != 0 && strncmp(text, "raw", 3) != 0 &&
-            strncmp(text, "war", 3) != 0 && strncmp(text, "waw", 3) != 0)
-            return false;
-        if (text[3] != ',')
-            return text[3] == '\0';
-        text += 4;
-    }
-}
-
-static bool is_ops(const char *text)
-{
-    return strcmp(text, "same_op") == 0 || strcmp(text, "same_op_no_op") == 0;
-}
-
-static void take_text(const struct chempi_info *info, const char *key,
-                      bool (*is_known)(const char *text), char *to, size_t room)
-{
-    const char *text = chempi_info_find(info, key);
-
-    if (text && strlen(text) < room && is_known(text))
-        memcpy(to, text, strlen(text) + 1);
-}
-
-static void take_granularity(struct chempi_win *win,
-                             const struct chempi_info *info)
-{
-    const char *text = chempi_info_find(info, "mpi_accumulate_granularity");
-    char *end = NULL;
-    long value;
-
-    if (!text)
-        return;
-    value = strtol(text, &end, 10);
-    if (*text && !*end && value >= 0 && value <= INT_MAX)
-        win->granularity = (int)value;
-}
-
-void chempi_rma_take_hints(struct chempi_win *win,
-                           const struct chempi_info *info)
-{
-    take_bool(info, "no_locks", &win->no_locks);
-    take_bool(info, "same_size", &win->same_size);
-    take_bool(info, "same_disp_unit", &win->same_unit);
-    take_bool(info, "alloc_shared_noncontig", &win->noncontig);
-    take_text(info, "accumulate_ordering", is_ordering, win->ordering,
-              sizeof(win->ordering));
-    take_text(info, "accumulate_ops", is_ops, win->ops, sizeof(win->ops));
-    take_granularity(win, info);
-}
 
 static void take_first_hints(struct chempi_win *win,
                              const struct chempi_info *info)
@@ -306,9 +238,6 @@ static int make_memory(struct chempi_win *win)
 }
 
 /* ---- windows ---- */
-
-struct chempi_list chempi_rma_windows = {&chempi_rma_windows,
-                                         &chempi_rma_windows};
 
 /* Also of one that is not whole, or NULL. */
 static void destroy(struct chempi_win *win)

@@ -47,27 +47,6 @@ static bool is_quiet(void *arg)
     return true;
 }
 
-/* A lock that is under way to the peer. */
-static void put_asked(struct chempi_where *w,
-                      const struct chempi_rma_peer *peer)
-{
-    chempi_rma_put_lock(w, peer, peer->batch.asked == CHEMPI_RMA_EXCLUSIVE);
-    if (peer->held_by >= 0)
-        chempi_where_put(w, ", which rank %d held when it was asked for",
-                         peer->held_by);
-}
-
-void chempi_rma_put_peer(struct chempi_where *w, const void *object)
-{
-    const struct chempi_rma_peer *peer = object;
-
-    if (peer->batch.asked)
-        put_asked(w, peer);
-    else
-        chempi_where_put(w, " for operations at rank %u of %s", peer->rank,
-                         chempi_rma_name(peer->win));
-}
-
 /* The first peer that keeps the window waiting for a lock, if any does. */
 static void put_win(struct chempi_where *w, const void *object)
 {
@@ -78,7 +57,7 @@ static void put_win(struct chempi_where *w, const void *object)
             CHEMPI_CONTAINER_OF(link, struct chempi_rma_peer, active);
 
         if (peer->batch.asked) {
-            put_asked(w, peer);
+            chempi_rma_put_peer(w, peer);
             return;
         }
     }

@@ -36,7 +36,7 @@ static void grant_other(struct chempi_rma_claim *claim)
         peer->in_error = granted; /* for what came with it */
     if (claim->id)
         chempi_rma_answer(peer, claim->id, &granted, sizeof(granted));
-    chempi_rma_serve_rest(peer, claim->rest, claim->rest_len);
+    claim->serve_rest(peer, claim->rest, claim->rest_len);
     chempi_rma_free_claim(claim);
 }
 

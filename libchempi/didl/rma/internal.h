@@ -23,6 +23,23 @@ enum chempi_rma_context {
     CHEMPI_RMA_TOKENS = CHEMPI_CONTEXT_INTER /* of post and complete */
 };
 
+/* ---- the window in words, and what it owes (win.c) ---- */
+
+/* Its name for messages. */
+const char *chempi_rma_name(const struct chempi_win *win);
+/* "in an epoch of MPI_Win_start". */
+const char *chempi_rma_access_words(const struct chempi_win *win);
+/* " for the shared lock of rank 3 of ...". */
+void chempi_rma_put_lock(struct chempi_where *w,
+                         const struct chempi_rma_peer *peer, bool is_exclusive);
+/* Words: "for operations at rank 3 of ...", or for the lock before them. */
+void chempi_rma_put_peer(struct chempi_where *w, const void *object);
+/* MPI_ERR_PROC_ABORTED with words if a lock that is wanted cannot be had, as a
+ * member has ended; else MPI_SUCCESS. */
+int chempi_rma_lock_loss(const struct chempi_rma_peer *peer, bool is_exclusive);
+/* Begin or cease to owe service (lane.h, L4), as the window's hints say. */
+void chempi_rma_owe(struct chempi_win *win);
+
 /* ---- peers (peer.c) ---- */
 
 /* The record of a rank (valid), made when there is none; NULL: no memory. */
@@ -206,16 +223,47 @@ struct chempi_rma_item {
     const struct chempi_layout_node *root; /* held, or NULL */
 };
 
-/* Begin or cease to owe service (lane.h, L4), as the window's hints say. */
-void chempi_rma_owe(struct chempi_win *win);
-int chempi_rma_open_wire(struct chempi_win *win);
-/* Stop serving: all is flushed and every member has said so. */
-void chempi_rma_close_wire(struct chempi_win *win);
+/* ---- what is under way (item.c) ---- */
 
+/* A new item, which is at no peer yet; NULL: no memory. */
+struct chempi_rma_item *chempi_rma_make_item(void);
+/* Append it to peer->out or in. */
+void chempi_rma_add_item(struct chempi_rma_peer *peer, struct chempi_list *list,
+                         struct chempi_rma_item *item);
+void chempi_rma_free_item(struct chempi_rma_item *item);
+/* Put the peer on win->active. */
+void chempi_rma_activate(struct chempi_rma_peer *peer);
+/* Start a message of the window's with it. */
+int chempi_rma_send(struct chempi_rma_peer *peer, struct chempi_rma_item *item,
+                    const void *buf, MPI_Count count,
+                    struct chempi_datatype *type, uint32_t tag,
+                    enum chempi_rma_context context);
+int chempi_rma_receive(struct chempi_rma_peer *peer,
+                       struct chempi_rma_item *item, void *buf, MPI_Count count,
+                       struct chempi_datatype *type, uint32_t tag,
+                       enum chempi_rma_context context);
+/* A small one that needs no memory: 0, -EAGAIN, or another -errno. */
+int chempi_rma_inject(struct chempi_rma_peer *peer, const void *data,
+                      uint64_t len, uint32_t tag,
+                      enum chempi_rma_context context);
+struct chempi_datatype *chempi_rma_bytes(void); /* MPI_BYTE */
 /* A datatype of this layout, whose owner keeps it until the message is over:
  * nobody counts its references. */
 void chempi_rma_borrow_type(struct chempi_datatype *type,
                             const struct chempi_layout *layout);
+/* The origin would wait for ever: ends the process. */
+void chempi_rma_no_answer(const struct chempi_rma_peer *peer);
+/* Send an answer; data is copied. */
+void chempi_rma_answer(struct chempi_rma_peer *peer, uint32_t id,
+                       const void *data, uint64_t len);
+/* Tell an origin that waits for a lock who has it; may fail. */
+void chempi_rma_tell_holder(struct chempi_rma_peer *peer, int32_t holder);
+
+/* ---- the window's hook (wire.c) ---- */
+
+int chempi_rma_open_wire(struct chempi_win *win);
+/* Stop serving: all is flushed and every member has said so. */
+void chempi_rma_close_wire(struct chempi_win *win);
 
 /* ---- requests in batches (batch.c) ---- */
 
@@ -269,39 +317,9 @@ int chempi_rma_message_fold(struct chempi_rma_op *op);
 int chempi_rma_message_swap(struct chempi_rma_op *op, const void *compare);
 /* Ask for a flush unless nothing is out that needs one. */
 int chempi_rma_begin_flush(struct chempi_rma_peer *peer);
-/* A new item, which is at no peer yet; NULL: no memory. */
-struct chempi_rma_item *chempi_rma_make_item(void);
-/* Append it to peer->out or in. */
-void chempi_rma_add_item(struct chempi_rma_peer *peer, struct chempi_list *list,
-                         struct chempi_rma_item *item);
-void chempi_rma_free_item(struct chempi_rma_item *item);
-/* Put the peer on win->active. */
-void chempi_rma_activate(struct chempi_rma_peer *peer);
-/* Start a message of the window's with it. */
-int chempi_rma_send(struct chempi_rma_peer *peer, struct chempi_rma_item *item,
-                    const void *buf, MPI_Count count,
-                    struct chempi_datatype *type, uint32_t tag,
-                    enum chempi_rma_context context);
-int chempi_rma_receive(struct chempi_rma_peer *peer,
-                       struct chempi_rma_item *item, void *buf, MPI_Count count,
-                       struct chempi_datatype *type, uint32_t tag,
-                       enum chempi_rma_context context);
-/* A small one that needs no memory: 0, -EAGAIN, or another -errno. */
-int chempi_rma_inject(struct chempi_rma_peer *peer, const void *data,
-                      uint64_t len, uint32_t tag,
-                      enum chempi_rma_context context);
-struct chempi_datatype *chempi_rma_bytes(void); /* MPI_BYTE */
 /* Run what a peer asks for; len bytes at data, untrusted. */
 void chempi_rma_serve(struct chempi_win *win, uint32_t source, const void *data,
                       uint64_t len);
-/* Send an answer; data is copied. */
-void chempi_rma_answer(struct chempi_rma_peer *peer, uint32_t id,
-                       const void *data, uint64_t len);
-/* Requests that have waited for a lock here, which is granted now. */
-void chempi_rma_serve_rest(struct chempi_rma_peer *peer,
-                           const unsigned char *data, uint64_t len);
-/* Tell an origin that waits for a lock who has it; may fail. */
-void chempi_rma_tell_holder(struct chempi_rma_peer *peer, int32_t holder);
 /* The markers of a peer whose turn has come. Returns the number of events. */
 int chempi_rma_reap_in(struct chempi_rma_peer *peer);
 
@@ -316,6 +334,9 @@ struct chempi_rma_claim {
     bool is_own;
     unsigned char *rest; /* requests that came with it or after it */
     uint64_t rest_len;
+    /* Of others' claims: what has come with it, when it is granted. */
+    void (*serve_rest)(struct chempi_rma_peer *peer, const unsigned char *data,
+                       uint64_t len);
 };
 void chempi_rma_free_claim(struct chempi_rma_claim *claim);
 /* It excludes nobody from now on. */
@@ -364,17 +385,13 @@ int chempi_rma_await_peer(struct chempi_rma_peer *peer, chempi_where_fn *words);
 void chempi_rma_await_all(struct chempi_win *win);
 /* The first error of any peer; all are forgotten. */
 int chempi_rma_take_errors(struct chempi_win *win);
-/* Words: "for operations at rank 3 of ...", or for the lock before them. */
-void chempi_rma_put_peer(struct chempi_where *w, const void *object);
 
 /* ---- members that have ended (loss.c) ---- */
 
 /* From the window's hook, when processes are missing that were not. */
 void chempi_rma_look_for_loss(struct chempi_win *win);
-/* MPI_ERR_PROC_ABORTED with words if a member has ended, else rc; the same of a
- * lock that is wanted, else MPI_SUCCESS. */
+/* MPI_ERR_PROC_ABORTED with words if a member has ended, else rc. */
 int chempi_rma_loss(struct chempi_win *win, int rc);
-int chempi_rma_lock_loss(const struct chempi_rma_peer *peer, bool is_exclusive);
 
 /* ---- locks (lock.c); without the lane lock ---- */
 
@@ -388,18 +405,10 @@ int chempi_rma_lock_mapped(struct chempi_win *win, enum chempi_rma_lock kind);
 /* Leave what is held: that which messages end, without waiting; all. */
 int chempi_rma_leave_by_messages(struct chempi_win *win);
 int chempi_rma_leave_all(struct chempi_win *win);
-/* " for the shared lock of rank 3 of ...". */
-void chempi_rma_put_lock(struct chempi_where *w,
-                         const struct chempi_rma_peer *peer, bool is_exclusive);
 /* By shared memory (ticket.c), by the own process's gate (gate.c). */
 int chempi_rma_take_ticket(struct chempi_rma_peer *peer, bool is_exclusive);
 void chempi_rma_leave_ticket(struct chempi_rma_peer *peer, bool is_exclusive);
 int chempi_rma_enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive);
-
-/* "in an epoch of MPI_Win_start". */
-const char *chempi_rma_access_words(const struct chempi_win *win);
-/* Its name for messages. */
-const char *chempi_rma_name(const struct chempi_win *win);
 
 /* ---- the node's file (share.c); without the lock ---- */
 

@@ -8,14 +8,6 @@
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
 
-void chempi_rma_put_lock(struct chempi_where *w,
-                         const struct chempi_rma_peer *peer, bool is_exclusive)
-{
-    chempi_where_put(w, " for the %s lock of rank %u of %s",
-                     is_exclusive ? "exclusive" : "shared", peer->rank,
-                     chempi_rma_name(peer->win));
-}
-
 static bool is_not_wanted(void *arg)
 {
     return ((const struct chempi_rma_peer *)arg)->wanted == CHEMPI_RMA_UNLOCKED;

@@ -68,15 +68,3 @@ int chempi_rma_loss(struct chempi_win *win, int rc)
                             "%s: its rank %u has ended; free the window",
                             chempi_rma_name(win), win->lost - 1);
 }
-
-int chempi_rma_lock_loss(const struct chempi_rma_peer *peer, bool is_exclusive)
-{
-    if (CHEMPI_LIKELY(!peer->win->lost))
-        return MPI_SUCCESS;
-    return chempi_error_set(
-        MPI_ERR_PROC_ABORTED,
-        "%s: the %s lock of rank %u is not to be had, as rank %u of the window "
-        "has ended; free the window",
-        chempi_rma_name(peer->win), is_exclusive ? "exclusive" : "shared",
-        peer->rank, peer->win->lost - 1);
-}

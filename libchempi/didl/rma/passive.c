@@ -45,18 +45,6 @@ static int find_peer(struct chempi_win *win, int rank,
                                   rank, chempi_rma_name(win));
 }
 
-static const char *const access_words[] = {
-    [CHEMPI_RMA_NO_ACCESS] = "in no epoch",
-    [CHEMPI_RMA_STARTED] = "in an epoch of MPI_Win_start",
-    [CHEMPI_RMA_LOCKED] = "in an epoch of MPI_Win_lock",
-    [CHEMPI_RMA_LOCKED_ALL] = "in an epoch of MPI_Win_lock_all",
-};
-
-const char *chempi_rma_access_words(const struct chempi_win *win)
-{
-    return access_words[win->access];
-}
-
 /* Threads may lock several targets at a time. */
 static void enter_epoch(struct chempi_win *win)
 {

@@ -4,6 +4,7 @@
  * attributes, error handler; memory of others that is mapped here; what is
  * attached to a dynamic window.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +15,6 @@
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
-
-const char *chempi_rma_name(const struct chempi_win *win)
-{
-    return win->name[0] ? win->name : "the window";
-}
 
 /* ---- group, name, hints ---- */
 
@@ -39,6 +35,73 @@ int chempi_win_get_name(struct chempi_win *win, char *win_name, int *resultlen)
 {
     *resultlen = snprintf(win_name, MPI_MAX_OBJECT_NAME, "%s", win->name);
     return MPI_SUCCESS;
+}
+
+static void take_bool(const struct chempi_info *info, const char *key,
+                      bool *value)
+{
+    const char *text = chempi_info_find(info, key);
+
+    if (text && strcmp(text, "true") == 0)
+        *value = true;
+    else if (text && strcmp(text, "false") == 0)
+        *value = false;
+}
+
+/* "none", or orders with commas between them. */
+static bool is_ordering(const char *text)
+{
+    if (strcmp(text, "none") == 0)
+        return true;
+    for (;;) {
+        if (strncmp(text, "rar", 3) != 0 && strncmp(text, "raw", 3) != 0 &&
+            strncmp(text, "war", 3) != 0 && strncmp(text, "waw", 3) != 0)
+            return false;
+        if (text[3] != ',')
+            return text[3] == '\0';
+        text += 4;
+    }
+}
+
+static bool is_ops(const char *text)
+{
+    return strcmp(text, "same_op") == 0 || strcmp(text, "same_op_no_op") == 0;
+}
+
+static void take_text(const struct chempi_info *info, const char *key,
+                      bool (*is_known)(const char *text), char *to, size_t room)
+{
+    const char *text = chempi_info_find(info, key);
+
+    if (text && strlen(text) < room && is_known(text))
+        memcpy(to, text, strlen(text) + 1);
+}
+
+static void take_granularity(struct chempi_win *win,
+                             const struct chempi_info *info)
+{
+    const char *text = chempi_info_find(info, "mpi_accumulate_granularity");
+    char *end = NULL;
+    long value;
+
+    if (!text)
+        return;
+    value = strtol(text, &end, 10);
+    if (*text && !*end && value >= 0 && value <= INT_MAX)
+        win->granularity = (int)value;
+}
+
+void chempi_rma_take_hints(struct chempi_win *win,
+                           const struct chempi_info *info)
+{
+    take_bool(info, "no_locks", &win->no_locks);
+    take_bool(info, "same_size", &win->same_size);
+    take_bool(info, "same_disp_unit", &win->same_unit);
+    take_bool(info, "alloc_shared_noncontig", &win->noncontig);
+    take_text(info, "accumulate_ordering", is_ordering, win->ordering,
+              sizeof(win->ordering));
+    take_text(info, "accumulate_ops", is_ops, win->ops, sizeof(win->ops));
+    take_granularity(win, info);
 }
 
 int chempi_win_set_info(struct chempi_win *win, struct chempi_info *info)

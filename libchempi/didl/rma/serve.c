@@ -26,57 +26,6 @@
 
 /* ---- answers ---- */
 
-static CHEMPI_COLD void no_answer(const struct chempi_rma_peer *peer)
-{
-    chempi_fatal_die(
-        1,
-        "out of memory for an answer to rank %u of a window, which "
-        "would wait for it for ever; use less memory",
-        peer->rank);
-}
-
-/* 0, or there is no memory. */
-static int send_copy(struct chempi_rma_peer *peer, const void *data,
-                     uint64_t len, uint32_t tag, enum chempi_rma_context where)
-{
-    struct chempi_rma_item *item;
-
-    if (chempi_rma_inject(peer, data, len, tag, where) == 0)
-        return 0;
-    item = chempi_rma_make_item();
-    if (item)
-        item->buf = chempi_sys->malloc(len + 1);
-    if (!item || !item->buf) {
-        free(item);
-        return -ENOMEM;
-    }
-    if (len)
-        memcpy(item->buf, data, len);
-    if (chempi_rma_send(peer, item, item->buf, (MPI_Count)len,
-                        chempi_rma_bytes(), tag, where))
-        chempi_rma_free_item(item); /* it is lost */
-    else
-        chempi_rma_add_item(peer, &peer->in, item);
-    return 0;
-}
-
-void chempi_rma_answer(struct chempi_rma_peer *peer, uint32_t id,
-                       const void *data, uint64_t len)
-{
-    if (send_copy(peer, data, len, id, CHEMPI_RMA_ANSWERS))
-        no_answer(peer);
-}
-
-/* By itself: what is in a batch may wait for this process's own grant. */
-void chempi_rma_tell_holder(struct chempi_rma_peer *peer, int32_t holder)
-{
-    const struct chempi_rma_head head = {.kind = CHEMPI_RMA_NOTE_HELD,
-                                         .disp = holder};
-
-    (void)send_copy(peer, &head, sizeof(head), 0,
-                    CHEMPI_RMA_REQUESTS); /* words only */
-}
-
 static void answer_status(struct chempi_rma_peer *peer, uint32_t id)
 {
     const struct chempi_rma_verdict verdict = peer->in_error;
@@ -239,7 +188,7 @@ static void serve_large(struct chempi_rma_peer *peer,
     if (rc)
         refuse(peer, rc, head);
     if (!item) {
-        no_answer(peer);
+        chempi_rma_no_answer(peer);
         return;
     }
     item->is_data = true;
@@ -296,7 +245,7 @@ static void serve_get(struct chempi_rma_peer *peer,
     if (item && type)
         borrowed = borrow_type(item, type);
     if (!item || (type && !borrowed)) {
-        no_answer(peer);
+        chempi_rma_no_answer(peer);
         return;
     }
     rc =
@@ -404,7 +353,7 @@ static void serve_flush(struct chempi_rma_peer *peer,
     }
     item = chempi_rma_make_item();
     if (!item) {
-        no_answer(peer);
+        chempi_rma_no_answer(peer);
         return;
     }
     item->is_marker = true;
@@ -413,19 +362,23 @@ static void serve_flush(struct chempi_rma_peer *peer,
     chempi_rma_add_item(peer, &peer->in, item);
 }
 
+static void serve_rest(struct chempi_rma_peer *peer, const unsigned char *data,
+                       uint64_t len);
+
 static void serve_lock(struct chempi_rma_peer *peer,
                        const struct chempi_rma_head *head)
 {
     struct chempi_rma_claim *claim = chempi_sys->calloc(1, sizeof(*claim));
 
     if (!claim) {
-        no_answer(peer);
+        chempi_rma_no_answer(peer);
         return;
     }
     claim->peer = peer;
     claim->id = head->id;
     claim->held_by = -1;
     claim->is_exclusive = head->op == CHEMPI_RMA_EXCLUSIVE;
+    claim->serve_rest = serve_rest;
     peer->claim = claim;
     chempi_rma_gate_ask(peer->win, claim); /* granted: peer->claim is NULL */
 }
@@ -449,7 +402,7 @@ static void keep(struct chempi_rma_peer *peer, const unsigned char *data,
     }
     rest = chempi_sys->realloc(claim->rest, claim->rest_len + len);
     if (!rest) {
-        no_answer(peer);
+        chempi_rma_no_answer(peer);
         return;
     }
     memcpy(rest + claim->rest_len, data, len);
@@ -559,8 +512,8 @@ static uint64_t read_head(const unsigned char *data, uint64_t len,
     return space <= len ? space : 0;
 }
 
-void chempi_rma_serve_rest(struct chempi_rma_peer *peer,
-                           const unsigned char *data, uint64_t len)
+static void serve_rest(struct chempi_rma_peer *peer, const unsigned char *data,
+                       uint64_t len)
 {
     while (len > 0) {
         struct chempi_rma_head head;
@@ -602,5 +555,5 @@ void chempi_rma_serve(struct chempi_win *win, uint32_t source, const void *data,
                          source);
         return;
     }
-    chempi_rma_serve_rest(peer, data, len);
+    serve_rest(peer, data, len);
 }

@@ -41,20 +41,6 @@ struct told {
     uint32_t serial;
 };
 
-void chempi_rma_borrow_type(struct chempi_datatype *type,
-                            const struct chempi_layout *layout)
-{
-    chempi_object_init(&type->obj, CHEMPI_MAGIC_DATATYPE);
-    type->is_predefined = true; /* nobody counts its references */
-    type->is_committed = true;
-    type->size = (MPI_Count)layout->size;
-    type->extent = layout->extent;
-    type->layout = layout;
-    type->elem_kind = CHEMPI_ELEM_BYTE; /* nobody compares what it holds, nor
-                                           looks for a recipe */
-    type->align = 1;
-}
-
 /* ---- writing ---- */
 
 struct writer {

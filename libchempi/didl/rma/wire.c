@@ -35,113 +35,6 @@ struct chempi_rma_slot {
     unsigned char *data; /* [CHEMPI_RMA_MESSAGE_MAX] */
 };
 
-struct chempi_datatype *chempi_rma_bytes(void)
-{
-    return chempi_datatype_lookup(MPI_BYTE);
-}
-
-/* ---- items ---- */
-
-struct chempi_rma_item *chempi_rma_make_item(void)
-{
-    struct chempi_rma_item *item = chempi_sys->calloc(1, sizeof(*item));
-
-    if (!item)
-        (void)chempi_error_set(MPI_ERR_NO_MEM,
-                               "no memory for a one-sided operation");
-    return item;
-}
-
-void chempi_rma_free_item(struct chempi_rma_item *item)
-{
-    if (item->req)
-        chempi_request_drop(item->req);
-    if (item->is_packed)
-        chempi_datatype_release(item->result.type);
-    if (item->root)
-        chempi_layout_release(item->root);
-    free(item->buf);
-    free(item);
-}
-
-void chempi_rma_activate(struct chempi_rma_peer *peer)
-{
-    if (chempi_list_is_empty(&peer->active))
-        chempi_list_append(&peer->win->active, &peer->active);
-}
-
-void chempi_rma_add_item(struct chempi_rma_peer *peer, struct chempi_list *list,
-                         struct chempi_rma_item *item)
-{
-    chempi_list_append(list, &item->link);
-    peer->win->out_bytes += item->buf_len;
-    chempi_rma_activate(peer);
-    if (item->is_answer)
-        peer->answers++;
-    if (item->user)
-        item->user->pending++;
-}
-
-/* What is large goes on while this process is away, as all large messages. */
-static int launch(struct chempi_rma_item *item)
-{
-    struct chempi_request *req = item->req;
-    int rc = chempi_p2p_start(req);
-
-    if (rc) {
-        chempi_request_drop(req);
-        item->req = NULL;
-    } else {
-        chempi_request_owe(req, (uint64_t)(req->count * req->type->size));
-    }
-    chempi_progress_nudge();
-    return rc;
-}
-
-int chempi_rma_send(struct chempi_rma_peer *peer, struct chempi_rma_item *item,
-                    const void *buf, MPI_Count count,
-                    struct chempi_datatype *type, uint32_t tag,
-                    enum chempi_rma_context context)
-{
-    item->req = chempi_request_alloc();
-    if (!item->req)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
-    chempi_p2p_init_send(item->req, buf, count, type, (int)peer->rank, (int)tag,
-                         peer->win->comm, context, CHEMPI_SEND_STANDARD);
-    item->req->is_urgent = true;
-    return launch(item);
-}
-
-int chempi_rma_receive(struct chempi_rma_peer *peer,
-                       struct chempi_rma_item *item, void *buf, MPI_Count count,
-                       struct chempi_datatype *type, uint32_t tag,
-                       enum chempi_rma_context context)
-{
-    item->req = chempi_request_alloc();
-    if (!item->req)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
-    chempi_p2p_init_recv(item->req, buf, count, type, (int)peer->rank, (int)tag,
-                         peer->win->comm, context);
-    return launch(item);
-}
-
-int chempi_rma_inject(struct chempi_rma_peer *peer, const void *data,
-                      uint64_t len, uint32_t tag,
-                      enum chempi_rma_context context)
-{
-    const struct chempi_comm *comm = peer->win->comm;
-    struct chempi_envelope env = {
-        .len = len,
-        .context = comm->send_context + (uint32_t)context,
-        .source = comm->rank,
-        .tag = (int32_t)tag,
-        .kind = CHEMPI_KIND_MESSAGE,
-        .flags = CHEMPI_ENVELOPE_URGENT,
-    };
-
-    return chempi_engine_inject(chempi_conn_peer(peer->proc), &env, data);
-}
-
 /* ---- operations ---- */
 
 /* Where at the target: what a head says of it. */
@@ -516,17 +409,6 @@ static int make_slots(struct chempi_win *win)
         win->slots[i].data =
             win->slot_data + (size_t)i * CHEMPI_RMA_MESSAGE_MAX;
     return MPI_SUCCESS;
-}
-
-void chempi_rma_owe(struct chempi_win *win)
-{
-    const bool is_owing = win->is_served && !win->no_locks;
-
-    if (is_owing && !win->is_owing)
-        chempi_lane_owe(&chempi_lane_main);
-    else if (!is_owing && win->is_owing)
-        chempi_lane_repay(&chempi_lane_main);
-    win->is_owing = is_owing;
 }
 
 int chempi_rma_open_wire(struct chempi_win *win)
