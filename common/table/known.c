@@ -91,11 +91,10 @@ static const struct chempi_known_card cards[] = {
     CARD("fast-ethernet", "via", ethernet_protocols),
 };
 
+/* And behind them that of the first card. */
 static const struct chempi_known_device devices[] = {
     {"shm", NULL, CHEMPI_ARRAY_LEN(shm_protocols), shm_protocols, NULL},
     {"tcp", NULL, CHEMPI_ARRAY_LEN(tcp_protocols), tcp_protocols, NULL},
-    {"scivia", SCIVIA_REMARK, CHEMPI_ARRAY_LEN(d312_protocols), d312_protocols,
-     "dolphin-d312"},
 };
 
 static const struct chempi_known_type types[] = {
@@ -112,7 +111,9 @@ const struct chempi_known_type *chempi_known_type_at(size_t i)
 
 const struct chempi_known_device *chempi_known_device_at(size_t i)
 {
-    return i < CHEMPI_ARRAY_LEN(devices) ? &devices[i] : NULL;
+    if (i < CHEMPI_ARRAY_LEN(devices))
+        return &devices[i];
+    return i == CHEMPI_ARRAY_LEN(devices) ? &cards[0].device : NULL;
 }
 
 const struct chempi_known_type *chempi_known_type_find(const char *name)
@@ -126,11 +127,12 @@ const struct chempi_known_type *chempi_known_type_find(const char *name)
 
 const struct chempi_known_device *chempi_known_device_find(const char *name)
 {
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(devices); i++) {
-        if (strcmp(devices[i].name, name) == 0)
-            return &devices[i];
-    }
-    return NULL;
+    const struct chempi_known_device *device;
+
+    for (size_t i = 0; (device = chempi_known_device_at(i)); i++)
+        if (strcmp(device->name, name) == 0)
+            break;
+    return device;
 }
 
 const struct chempi_known_card *chempi_known_card_at(size_t i)

@@ -334,45 +334,59 @@ static bool is_any_complete(void *arg)
     return set->next != -1;
 }
 
+/* Wait for one of them; set->next is MPI_UNDEFINED if none is active. */
+static int wait_for_any(struct set *set)
+{
+    int rc = check_all(set->count, set->requests);
+
+    return rc ? rc
+              : chempi_progress_wait_for(is_any_complete, set, put_set, set);
+}
+
+/* The same without waiting; *flag: one is complete, or none is active. */
+static int look_for_any(struct set *set, int *indx, int *flag)
+{
+    int rc = check_all(set->count, set->requests);
+
+    if (rc)
+        return rc;
+    *flag = look(is_any_complete, set);
+    *indx = set->next < 0 ? MPI_UNDEFINED : set->next;
+    return MPI_SUCCESS;
+}
+
+/* What was found, if anything was. */
+static int harvest_any(const struct set *set, MPI_Request requests[],
+                       MPI_Status *status)
+{
+    if (set->next < 0) {
+        chempi_status_set_empty(status);
+        return MPI_SUCCESS;
+    }
+    return harvest(&requests[set->next], active(requests[set->next]), status);
+}
+
 int chempi_request_waitany(int count, MPI_Request array_of_requests[],
                            int *indx, MPI_Status *status)
 {
     struct set set = {.requests = array_of_requests, .count = count};
-    int rc;
+    int rc = wait_for_any(&set);
 
-    rc = check_all(count, array_of_requests);
-    if (!rc)
-        rc = chempi_progress_wait_for(is_any_complete, &set, put_set, &set);
     if (rc)
         return rc;
     *indx = set.next;
-    if (set.next < 0) {
-        chempi_status_set_empty(status);
-        return MPI_SUCCESS;
-    }
-    return harvest(&array_of_requests[set.next],
-                   active(array_of_requests[set.next]), status);
+    return harvest_any(&set, array_of_requests, status);
 }
 
 int chempi_request_testany(int count, MPI_Request array_of_requests[],
                            int *indx, int *flag, MPI_Status *status)
 {
     struct set set = {.requests = array_of_requests, .count = count};
-    int rc;
+    int rc = look_for_any(&set, indx, flag);
 
-    rc = check_all(count, array_of_requests);
-    if (rc)
+    if (rc || !*flag)
         return rc;
-    *flag = look(is_any_complete, &set);
-    *indx = set.next < 0 ? MPI_UNDEFINED : set.next;
-    if (!*flag)
-        return MPI_SUCCESS;
-    if (set.next < 0) {
-        chempi_status_set_empty(status);
-        return MPI_SUCCESS;
-    }
-    return harvest(&array_of_requests[set.next],
-                   active(array_of_requests[set.next]), status);
+    return harvest_any(&set, array_of_requests, status);
 }
 
 int chempi_request_get_status_any(int count,
@@ -380,20 +394,14 @@ int chempi_request_get_status_any(int count,
                                   int *indx, int *flag, MPI_Status *status)
 {
     struct set set = {.requests = array_of_requests, .count = count};
-    int rc;
+    int rc = look_for_any(&set, indx, flag);
 
-    rc = check_all(count, array_of_requests);
-    if (rc)
+    if (rc || !*flag)
         return rc;
-    *flag = look(is_any_complete, &set);
-    *indx = set.next < 0 ? MPI_UNDEFINED : set.next;
-    if (*flag && set.next >= 0) {
-        struct chempi_request *req = active(array_of_requests[set.next]);
-
-        peek(req, status);
-    } else if (*flag) {
+    if (set.next < 0)
         chempi_status_set_empty(status);
-    }
+    else
+        peek(active(array_of_requests[set.next]), status);
     return MPI_SUCCESS;
 }
 
@@ -428,11 +436,8 @@ int chempi_request_waitsome(int incount, MPI_Request array_of_requests[],
                             MPI_Status *array_of_statuses)
 {
     struct set set = {.requests = array_of_requests, .count = incount};
-    int rc;
+    int rc = wait_for_any(&set);
 
-    rc = check_all(incount, array_of_requests);
-    if (!rc)
-        rc = chempi_progress_wait_for(is_any_complete, &set, put_set, &set);
     if (rc)
         return rc;
     if (set.next < 0) {

@@ -595,6 +595,23 @@ static int end_user(struct chempi_request *user, int rc, MPI_Request *request)
     return MPI_SUCCESS;
 }
 
+/* Put or get. */
+static int transfer_by_request(const struct chempi_request_ops *ops,
+                               struct chempi_rma_side mine, int target_rank,
+                               MPI_Aint target_disp, MPI_Count target_count,
+                               struct chempi_datatype *target_datatype,
+                               struct chempi_win *win, MPI_Request *request)
+{
+    struct chempi_request *user;
+    int rc = begin_user(win, target_rank, ops, &user);
+
+    if (rc)
+        return rc;
+    rc = transfer(&mine, target_rank, target_disp, target_count,
+                  target_datatype, win, ops == &rput_ops, user);
+    return end_user(user, rc, request);
+}
+
 int chempi_win_rput(const void *origin_addr, MPI_Count origin_count,
                     struct chempi_datatype *origin_datatype, int target_rank,
                     MPI_Aint target_disp, MPI_Count target_count,
@@ -603,14 +620,9 @@ int chempi_win_rput(const void *origin_addr, MPI_Count origin_count,
 {
     struct chempi_rma_side mine =
         SIDE(origin_addr, origin_count, origin_datatype);
-    struct chempi_request *user;
-    int rc = begin_user(win, target_rank, &rput_ops, &user);
 
-    if (rc)
-        return rc;
-    rc = transfer(&mine, target_rank, target_disp, target_count,
-                  target_datatype, win, true, user);
-    return end_user(user, rc, request);
+    return transfer_by_request(&rput_ops, mine, target_rank, target_disp,
+                               target_count, target_datatype, win, request);
 }
 
 int chempi_win_rget(void *origin_addr, MPI_Count origin_count,
@@ -621,14 +633,9 @@ int chempi_win_rget(void *origin_addr, MPI_Count origin_count,
 {
     struct chempi_rma_side mine =
         SIDE(origin_addr, origin_count, origin_datatype);
-    struct chempi_request *user;
-    int rc = begin_user(win, target_rank, &rget_ops, &user);
 
-    if (rc)
-        return rc;
-    rc = transfer(&mine, target_rank, target_disp, target_count,
-                  target_datatype, win, false, user);
-    return end_user(user, rc, request);
+    return transfer_by_request(&rget_ops, mine, target_rank, target_disp,
+                               target_count, target_datatype, win, request);
 }
 
 int chempi_win_raccumulate(const void *origin_addr, MPI_Count origin_count,

@@ -196,6 +196,17 @@ void chempi_tool_pvar_fini(void)
         destroy_session(CHEMPI_CONTAINER_OF(pos, struct session, link));
 }
 
+/* Under the lock, which is let go on failure. */
+static int enter_session(MPI_T_pvar_session session, struct session **out)
+{
+    int rc = chempi_tool_enter();
+
+    if (rc)
+        return rc;
+    *out = find_session(session);
+    return *out ? MPI_SUCCESS : chempi_tool_leave(MPI_T_ERR_INVALID_SESSION);
+}
+
 int chempi_tool_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index,
                                   void *obj_handle, MPI_T_pvar_handle *handle,
                                   int *count)
@@ -204,13 +215,10 @@ int chempi_tool_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index,
     uint64_t bound = 0;
     struct session *s;
     struct handle *h;
-    int rc = chempi_tool_enter();
+    int rc = enter_session(session, &s);
 
     if (rc)
         return rc;
-    s = find_session(session);
-    if (!s)
-        return chempi_tool_leave(MPI_T_ERR_INVALID_SESSION);
     if (!is_index(pvar_index))
         return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
     if (!handle || !count)
@@ -238,13 +246,10 @@ int chempi_tool_pvar_handle_free(MPI_T_pvar_session session,
 {
     struct session *s;
     struct handle *h;
-    int rc = chempi_tool_enter();
+    int rc = enter_session(session, &s);
 
     if (rc)
         return rc;
-    s = find_session(session);
-    if (!s)
-        return chempi_tool_leave(MPI_T_ERR_INVALID_SESSION);
     h = handle ? find_handle(s, *handle) : NULL;
     if (!h)
         return chempi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
@@ -370,13 +375,10 @@ static int change(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
 {
     struct session *s;
     struct handle *h;
-    int rc = chempi_tool_enter();
+    int rc = enter_session(session, &s);
 
     if (rc)
         return rc;
-    s = find_session(session);
-    if (!s)
-        return chempi_tool_leave(MPI_T_ERR_INVALID_SESSION);
     if (handle == MPI_T_PVAR_ALL_HANDLES) {
         CHEMPI_LIST_FOR (pos, &s->handles)
             (void)fn(CHEMPI_CONTAINER_OF(pos, struct handle, link));
@@ -401,18 +403,15 @@ int chempi_tool_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
     return change(session, handle, reset);
 }
 
-/* Under the lock, which is let go on failure. */
+/* Under the lock, likewise. */
 static int find(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
                 const void *buf, struct handle **out)
 {
     struct session *s;
-    int rc = chempi_tool_enter();
+    int rc = enter_session(session, &s);
 
     if (rc)
         return rc;
-    s = find_session(session);
-    if (!s)
-        return chempi_tool_leave(MPI_T_ERR_INVALID_SESSION);
     *out = find_handle(s, handle);
     if (!*out)
         return chempi_tool_leave(MPI_T_ERR_INVALID_HANDLE);

@@ -143,6 +143,17 @@ static void settle(void)
     }
 }
 
+/* Job 1 comes while job 0 uses everything and hears of no orders. */
+static void add_beside_a_deaf_one(void)
+{
+    add(0, 1);
+    want(0, 1000);
+    settle();
+    jobs[0].ends[0].used = 1000 * PAGE;
+    jobs[0].ends[0].is_deaf = true;
+    add(1, 1);
+}
+
 static void leave(uint32_t k)
 {
     jobs[k].count = 0;
@@ -195,12 +206,7 @@ Test(budget, a_new_job_gets_what_is_given_back_and_no_more)
 
 Test(budget, a_rank_that_does_not_give_back_is_named_once_and_keeps_it)
 {
-    add(0, 1);
-    want(0, 1000);
-    settle();
-    jobs[0].ends[0].used = 1000 * PAGE;
-    jobs[0].ends[0].is_deaf = true;
-    add(1, 1);
+    add_beside_a_deaf_one();
     want(1, 600);
     cr_expect_eq(chempi_budget_tick(&budget, now_ms),
                  now_ms + CHEMPI_BUDGET_DEADLINE_MS);
@@ -251,12 +257,7 @@ Test(budget, another_order_is_due_when_the_first_was)
 {
     uint64_t due;
 
-    add(0, 1);
-    want(0, 1000);
-    settle();
-    jobs[0].ends[0].used = 1000 * PAGE;
-    jobs[0].ends[0].is_deaf = true;
-    add(1, 1);
+    add_beside_a_deaf_one();
     want(1, 600);
     due = now_ms + CHEMPI_BUDGET_DEADLINE_MS;
     cr_expect_eq(chempi_budget_tick(&budget, now_ms), due);
@@ -488,12 +489,7 @@ Test(budget, a_job_that_waits_in_vain_for_what_it_needs_is_refused)
 {
     uint64_t next;
 
-    add(0, 1);
-    want(0, 1000);
-    settle();
-    jobs[0].ends[0].used = 1000 * PAGE;
-    jobs[0].ends[0].is_deaf = true;
-    add(1, 1);
+    add_beside_a_deaf_one();
     need(1, 10);
     want(1, 600);
     while ((next = chempi_budget_tick(&budget, now_ms)) != 0) {
