@@ -155,7 +155,7 @@ static bool find_piece(MPI_Datatype type, MPI_Count count, MPI_Count *lb,
         atomic_store_explicit(&sizes[number], size, memory_order_relaxed);
     }
     *lb = 0;
-    return !CHEMPI_MUL_OVERFLOWS(count, size, bytes);
+    return !CHEMPI_MUL_OVERFLOWS(count, (MPI_Count)size, bytes);
 }
 
 bool check_extent(const void *buf, MPI_Count count, MPI_Datatype type,
