@@ -66,12 +66,6 @@ FLOORS = [
 ON_ANY_FLOOR = ['libchempi/didl/comm/comm.h', 'libchempi/didl/comm/group.h',
                 'libchempi/api/api_impl.h']
 
-# Only in these rooms may files still call each other in a circle.
-CIRCLES_OF_FILES = [
-    'libchempi/didl/io',
-]
-
-
 # The first pattern that matches a file decides what its quoted includes may
 # start with.
 MAY_INCLUDE = [

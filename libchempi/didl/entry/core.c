@@ -47,7 +47,7 @@
 #include "libchempi/didl/control/affinity.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/io/count.h"
-#include "libchempi/didl/io/task/worker.h"
+#include "libchempi/didl/io/file.h"
 #include "libchempi/didl/pt2pt/buffer.h"
 #include "libchempi/didl/rma/win.h"
 #include "libchempi/didl/tool/checker.h"

@@ -397,7 +397,7 @@ static void exchange_views(struct chempi_io_task *t)
     if (t->rc) {
         drop_learning(t);
         chempi_io_op_note(&coll->op, t->rc);
-        t->next = chempi_io_coll_accessed;
+        t->next = chempi_io_coll_of(t)->after_access;
         return;
     }
     for (uint32_t r = 0; cast->mine >= 0 && r < file->comm->size; r++) {

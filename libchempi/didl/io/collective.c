@@ -124,7 +124,7 @@ static void know_error(struct chempi_io_task *t)
     chempi_error_forget();
 }
 
-void chempi_io_coll_accessed(struct chempi_io_task *t)
+static void accessed(struct chempi_io_task *t)
 {
     struct chempi_io_coll *coll = chempi_io_coll_of(t);
 
@@ -156,6 +156,7 @@ static int open_access(struct chempi_io_coll *coll,
         rc = rc ? rc : failed;
     }
     chempi_io_task_init(&coll->task, file->comm, chempi_io_two_phase);
+    coll->after_access = accessed;
     coll->exchange = NULL;
     coll->learning = NULL;
     return rc;

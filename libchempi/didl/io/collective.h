@@ -34,6 +34,7 @@ struct chempi_io_coll {
     uint64_t began_ns;                /* the step that is timed */
     int64_t from; /* of all members' data, where it is exchanged */
     int64_t to;
+    chempi_io_stage_fn *after_access;
     struct chempi_io_exchange *exchange;
     struct chempi_io_learning *learning;
     int learned; /* MPI error class of this member */
@@ -83,8 +84,7 @@ void chempi_io_cast_forget(struct chempi_file *file);
 void chempi_io_cast_drop(struct chempi_file *file);
 
 /* A stage: access of an operation, by exchange where that pays. The operation
- * keeps this member's error; then comes `chempi_io_coll_accessed`. */
+ * keeps this member's error; then comes after_access. */
 void chempi_io_two_phase(struct chempi_io_task *t);
-void chempi_io_coll_accessed(struct chempi_io_task *t);
 
 #endif

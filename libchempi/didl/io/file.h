@@ -131,10 +131,16 @@ static inline struct chempi_file *chempi_file_or_null(MPI_File handle)
 
 struct chempi_error_subject;
 
+/* The library starts and ends; nothing is under way at the end. */
+int chempi_io_init(void);
+void chempi_io_fini(void);
+
 /* For raising errors; chempi_error_subject_fn. */
 void chempi_io_describe(struct chempi_object *object,
                         struct chempi_error_subject *out);
 
+/* One that is not open, without communicator; NULL: no memory. */
+struct chempi_file *chempi_file_make(const char *path, int amode);
 /* Drop one reference; frees the memory at the last. */
 void chempi_file_release(struct chempi_file *file);
 
@@ -144,6 +150,8 @@ void chempi_file_release(struct chempi_file *file);
  */
 int chempi_io_fail(const struct chempi_file *file, int neg_errno,
                    const char *what, int64_t offset);
+int chempi_io_fail_path(const char *path, int neg_errno, const char *what,
+                        int64_t offset);
 
 /* The words noted for the error class rc (0: none) are to name the file, too,
  * and the offset of an access, in elementary types (-1: none). Returns rc. */
@@ -159,6 +167,11 @@ int chempi_io_agree_wish(struct chempi_comm *comm, int rc, bool *wish);
 
 /* ---- view.c ---- */
 
+/* Predefined types, or held with it. MPI error class with words. */
+int chempi_io_view_make(MPI_Offset disp, struct chempi_datatype *etype,
+                        struct chempi_datatype *filetype, const char *rep_name,
+                        struct chempi_io_datarep *rep,
+                        struct chempi_io_view **out);
 struct chempi_io_view *chempi_io_view_default(void);
 void chempi_io_view_release(struct chempi_io_view *view);
 static inline struct chempi_io_view *

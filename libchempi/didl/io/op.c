@@ -244,25 +244,6 @@ int chempi_io_op_close(struct chempi_io_op *op, MPI_Status *status)
     return rc;
 }
 
-void chempi_io_op_note(struct chempi_io_op *op, int rc)
-{
-    const char *noted = chempi_error_noted(rc);
-
-    if (rc == MPI_SUCCESS || op->error)
-        return;
-    op->error = rc;
-    (void)snprintf(op->words, sizeof(op->words), "%s", noted ? noted : "");
-    chempi_error_forget();
-}
-
-void chempi_io_op_fail(struct chempi_io_op *op, int neg_errno, const char *what,
-                       int64_t offset)
-{
-    if (neg_errno)
-        chempi_io_op_note(op,
-                          chempi_io_fail(op->file, neg_errno, what, offset));
-}
-
 void chempi_io_op_pack(struct chempi_io_op *op, uint64_t position, void *to,
                        uint64_t len)
 {

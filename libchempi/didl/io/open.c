@@ -22,91 +22,16 @@
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/io/collective.h"
+#include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/file.h"
+#include "libchempi/didl/io/memory.h"
+#include "libchempi/didl/io/task/worker.h"
 #include "libchempi/didl/transport/progress.h"
 
 #define ACCESS_MODES (MPI_MODE_RDONLY | MPI_MODE_RDWR | MPI_MODE_WRONLY)
 #define ALL_MODES                                                              \
     (ACCESS_MODES | MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_APPEND |        \
      MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL)
-
-struct chempi_file chempi_file_null = {
-    .obj = {.magic = CHEMPI_MAGIC_FILE, .refs = 1},
-    .errhandler = &chempi_errhandler_return,
-};
-
-/* ---- errors ---- */
-
-static int class_of(int neg_errno)
-{
-    switch (-neg_errno) {
-    case ENOENT:
-        return MPI_ERR_NO_SUCH_FILE;
-    case EEXIST:
-        return MPI_ERR_FILE_EXISTS;
-    case EACCES:
-    case EPERM:
-        return MPI_ERR_ACCESS;
-    case EROFS:
-        return MPI_ERR_READ_ONLY;
-    case ENOSPC:
-        return MPI_ERR_NO_SPACE;
-    case EDQUOT:
-    case EFBIG:
-        return MPI_ERR_QUOTA;
-    case EISDIR:
-    case ENOTDIR:
-    case ENAMETOOLONG:
-    case ELOOP:
-        return MPI_ERR_BAD_FILE;
-    case ETXTBSY:
-    case EBUSY:
-        return MPI_ERR_FILE_IN_USE;
-    case ENOMEM:
-        return MPI_ERR_NO_MEM;
-    case ENOLCK:
-    case EOPNOTSUPP:
-    case ENOSYS:
-        return MPI_ERR_UNSUPPORTED_OPERATION;
-    default:
-        return MPI_ERR_IO;
-    }
-}
-
-static int fail(const char *path, int neg_errno, const char *what,
-                int64_t offset)
-{
-    const char *limit = neg_errno == -EFBIG ? "; see 'ulimit -f'" : "";
-    char where[48] = "";
-
-    if (offset >= 0)
-        (void)snprintf(where, sizeof(where), " at offset %" PRId64, offset);
-    return chempi_error_set(class_of(neg_errno), "%s %.160s%s: %s (errno %d)%s",
-                            what, path, where, chempi_err_name(neg_errno),
-                            -neg_errno, limit);
-}
-
-int chempi_io_fail(const struct chempi_file *file, int neg_errno,
-                   const char *what, int64_t offset)
-{
-    return fail(file->path, neg_errno, what, offset);
-}
-
-int chempi_io_name_file(const struct chempi_file *file, int rc, int64_t offset)
-{
-    const char *noted = chempi_error_noted(rc);
-    char where[48] = "";
-    char words[256];
-    char path[121];
-
-    (void)snprintf(path, sizeof(path), "%s", file->path);
-    if (rc == MPI_SUCCESS || (noted && strstr(noted, path)))
-        return rc;
-    (void)snprintf(words, sizeof(words), "%s", noted ? noted : "");
-    if (offset >= 0)
-        (void)snprintf(where, sizeof(where), ", offset %" PRId64, offset);
-    return chempi_error_set(rc, "%s%s: %s", path, where, words);
-}
 
 static struct chempi_datatype *int64_type(void)
 {
@@ -180,55 +105,6 @@ int chempi_io_hints_put(struct chempi_file *file,
     else if (file->cast)
         chempi_io_cast_forget(file);
     return rc || was_rewriting ? rc : agree_locks(file);
-}
-
-/* ---- the object ---- */
-
-void chempi_file_release(struct chempi_file *file)
-{
-    if (file == &chempi_file_null || !chempi_object_drop(&file->obj))
-        return;
-    file->obj.magic = 0;
-    chempi_io_view_release(file->view);
-    chempi_io_view_release(file->plain);
-    chempi_io_cast_drop(file);
-    if (file->errhandler)
-        chempi_errhandler_release(file->errhandler);
-    if (file->comm)
-        chempi_comm_release(file->comm);
-    (void)pthread_mutex_destroy(&file->lock);
-    (void)pthread_mutex_destroy(&file->range_lock);
-    free(file->path);
-    free(file);
-}
-
-static struct chempi_file *make(const char *path, int amode)
-{
-    struct chempi_file *file = chempi_sys->calloc(1, sizeof(*file));
-    size_t len = strlen(path) + 1;
-
-    if (!file)
-        return NULL;
-    chempi_object_init(&file->obj, CHEMPI_MAGIC_FILE);
-    (void)pthread_mutex_init(&file->lock, NULL);
-    (void)pthread_mutex_init(&file->range_lock, NULL);
-    chempi_list_init(&file->link);
-    chempi_list_init(&file->tasks);
-    file->errhandler = chempi_errhandler_get(&chempi_file_null.errhandler);
-    file->amode = amode;
-    file->can_rewrite = (amode & MPI_MODE_RDONLY) == 0;
-    file->fd.ops = chempi_io_access_choose();
-    file->fd.number = -1;
-    chempi_io_hints_default(&file->hints);
-    file->path = chempi_sys->malloc(len);
-    file->view = chempi_io_view_default();
-    if (file->path && file->view) {
-        file->plain = chempi_io_view_hold(file->view);
-        memcpy(file->path, path, len);
-        return file;
-    }
-    chempi_file_release(file);
-    return NULL;
 }
 
 /* The file's own communicator. */
@@ -405,7 +281,7 @@ int chempi_io_open(struct chempi_comm *comm, const char *filename, int amode,
                                 "are opened by an intracommunicator");
     if (!rc)
         rc = check_amode(amode);
-    file = rc ? NULL : make(filename, amode);
+    file = rc ? NULL : chempi_file_make(filename, amode);
     if (!rc && !file)
         rc = chempi_error_set(MPI_ERR_NO_MEM, "no memory for a file");
     if (!rc)
@@ -441,7 +317,7 @@ int chempi_io_delete(const char *filename, struct chempi_info *info)
     int rc = chempi_io_access_choose()->remove(filename);
 
     (void)info;
-    return rc ? fail(filename, rc, "deleting", -1) : MPI_SUCCESS;
+    return rc ? chempi_io_fail_path(filename, rc, "deleting", -1) : MPI_SUCCESS;
 }
 
 /* ---- closing ---- */
@@ -555,4 +431,21 @@ int chempi_io_close(MPI_File *fh)
     else
         chempi_file_release(file);
     return rc;
+}
+
+/* ---- the room ---- */
+
+int chempi_io_init(void)
+{
+    chempi_io_count_init();
+    chempi_error_set_subject(CHEMPI_MAGIC_FILE, chempi_io_describe);
+    chempi_io_shared_init();
+    return MPI_SUCCESS;
+}
+
+void chempi_io_fini(void)
+{
+    chempi_io_workers_fini();
+    chempi_io_task_fini();
+    chempi_io_memory_fini();
 }

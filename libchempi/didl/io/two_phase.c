@@ -797,7 +797,7 @@ static void end_exchange(struct chempi_io_task *t)
     if (!coll->op.error)
         coll->op.done = coll->op.bytes;
     drop_exchange(coll);
-    t->next = chempi_io_coll_accessed;
+    t->next = chempi_io_coll_of(t)->after_access;
 }
 
 /* rc: has every member the memory that it needs? */
@@ -813,7 +813,7 @@ static void begin_rounds(struct chempi_io_task *t)
     chempi_io_op_note(&coll->op, t->rc);
     chempi_io_cast_forget(coll->op.file);
     drop_exchange(coll);
-    t->next = chempi_io_coll_accessed;
+    t->next = chempi_io_coll_of(t)->after_access;
 }
 
 static int make_exchange(struct chempi_io_coll *coll, int tag)
@@ -939,7 +939,7 @@ static void access_alone(struct chempi_io_task *t)
 
 static void go_alone(struct chempi_io_task *t)
 {
-    t->next = chempi_io_coll_accessed;
+    t->next = chempi_io_coll_of(t)->after_access;
     chempi_io_task_work(t, access_alone);
 }
 
@@ -951,7 +951,7 @@ static void decide(struct chempi_io_task *t)
                     chempi_clock_ns() - coll->began_ns);
     chempi_io_op_note(&coll->op, t->rc);
     if (t->rc)
-        t->next = chempi_io_coll_accessed;
+        t->next = chempi_io_coll_of(t)->after_access;
     else if (does_pay(coll) && chempi_io_cast_can_travel(coll->op.file))
         chempi_io_cast_learn(coll, have_learned);
     else

@@ -9,11 +9,6 @@
 #include <stdatomic.h>
 
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/io/count.h"
-#include "libchempi/didl/io/file.h"
-#include "libchempi/didl/io/memory.h"
-#include "libchempi/didl/io/task/task.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 
@@ -164,16 +159,7 @@ void chempi_io_submit(struct chempi_io_job *job)
     chempi_lane_unlock(&chempi_lane_main);
 }
 
-int chempi_io_init(void)
-{
-    pool.is_ending = false;
-    chempi_io_count_init();
-    chempi_error_set_subject(CHEMPI_MAGIC_FILE, chempi_io_describe);
-    chempi_io_shared_init();
-    return MPI_SUCCESS;
-}
-
-void chempi_io_fini(void)
+void chempi_io_workers_fini(void)
 {
     (void)pthread_mutex_lock(&pool.lock);
     pool.is_ending = true;
@@ -182,8 +168,7 @@ void chempi_io_fini(void)
     for (int i = 0; i < pool.thread_count; i++)
         (void)pthread_join(pool.threads[i], NULL);
     pool.thread_count = 0;
-    chempi_io_task_fini();
-    chempi_io_memory_fini();
+    pool.is_ending = false;
     if (pool.is_hooked)
         chempi_progress_remove_hook(&pool.hook);
     pool.is_hooked = false;

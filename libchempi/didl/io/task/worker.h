@@ -32,8 +32,7 @@ void chempi_io_submit(struct chempi_io_job *job);
 /* The same, under it. */
 void chempi_io_submit_locked(struct chempi_io_job *job);
 
-/* The library starts and ends; nothing is under way at the end. */
-int chempi_io_init(void);
-void chempi_io_fini(void);
+/* The library ends; nothing is under way. */
+void chempi_io_workers_fini(void);
 
 #endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The object behind MPI_File; see file.h. */
+#include "libchempi/didl/io/file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/io/cast.h"
+
+struct chempi_file chempi_file_null = {
+    .obj = {.magic = CHEMPI_MAGIC_FILE, .refs = 1},
+    .errhandler = &chempi_errhandler_return,
+};
+
+void chempi_io_describe(struct chempi_object *object,
+                        struct chempi_error_subject *out)
+{
+    struct chempi_file *file =
+        CHEMPI_CONTAINER_OF(object, struct chempi_file, obj);
+
+    out->errhandler = &file->errhandler;
+    out->handle = file == &chempi_file_null || file->is_closed
+                      ? (void *)MPI_FILE_NULL
+                      : (void *)file;
+    out->name = "a file";
+}
+
+void chempi_file_release(struct chempi_file *file)
+{
+    if (file == &chempi_file_null || !chempi_object_drop(&file->obj))
+        return;
+    file->obj.magic = 0;
+    chempi_io_view_release(file->view);
+    chempi_io_view_release(file->plain);
+    chempi_io_cast_drop(file);
+    if (file->errhandler)
+        chempi_errhandler_release(file->errhandler);
+    if (file->comm)
+        chempi_comm_release(file->comm);
+    (void)pthread_mutex_destroy(&file->lock);
+    (void)pthread_mutex_destroy(&file->range_lock);
+    free(file->path);
+    free(file);
+}
+
+struct chempi_file *chempi_file_make(const char *path, int amode)
+{
+    struct chempi_file *file = chempi_sys->calloc(1, sizeof(*file));
+    size_t len = strlen(path) + 1;
+
+    if (!file)
+        return NULL;
+    chempi_object_init(&file->obj, CHEMPI_MAGIC_FILE);
+    (void)pthread_mutex_init(&file->lock, NULL);
+    (void)pthread_mutex_init(&file->range_lock, NULL);
+    chempi_list_init(&file->link);
+    chempi_list_init(&file->tasks);
+    file->errhandler = chempi_errhandler_get(&chempi_file_null.errhandler);
+    file->amode = amode;
+    file->can_rewrite = (amode & MPI_MODE_RDONLY) == 0;
+    file->fd.ops = chempi_io_access_choose();
+    file->fd.number = -1;
+    chempi_io_hints_default(&file->hints);
+    file->path = chempi_sys->malloc(len);
+    file->view = chempi_io_view_default();
+    if (file->path && file->view) {
+        file->plain = chempi_io_view_hold(file->view);
+        memcpy(file->path, path, len);
+        return file;
+    }
+    chempi_file_release(file);
+    return NULL;
+}
