@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@
 #include "common/base/sys.h"
 
 #define PAGE 4096u       /* bytes; granularity of layout */
-#define AREA_MAX 32u     /* areas of one region */
+#define AREA_MAX 64u     /* areas of one region */
 #define LOCAL_MAX 65536u /* ranks of one node */
 #define FILE_MAX_BYTES (UINT64_C(1) << 46)
 
@@ -39,6 +40,7 @@ struct chempi_region {
     int fd;
     uint32_t local_size;
     bool is_fenced;
+    pthread_mutex_t lock; /* of the areas */
     uint32_t area_count;
     uint64_t end;                /* file offset where the next area starts */
     struct area areas[AREA_MAX]; /* the first is header and wake lines */
@@ -103,29 +105,82 @@ static int grow(struct chempi_region *region, uint64_t end,
     return allocate(region, end - PAGE, PAGE, err);
 }
 
-/* Map [region->end, + len) as a new area. */
-static int map_area(struct chempi_region *region, uint64_t len, void **out,
-                    struct chempi_err *err)
+int chempi_region_map(struct chempi_region *region, uint64_t offset,
+                      uint64_t len, void **out, struct chempi_err *err)
 {
-    struct area *area = &region->areas[region->area_count];
-    void *ptr;
+    void *ptr =
+        chempi_sys->mmap(NULL, len, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_NORESERVE, region->fd, (off_t)offset);
 
-    ptr = chempi_sys->mmap(NULL, len, PROT_READ | PROT_WRITE,
-                           MAP_SHARED | MAP_NORESERVE, region->fd,
-                           (off_t)region->end);
     if (ptr == MAP_FAILED)
         return chempi_err_set(err, -errno,
                               "cannot map %" PRIu64
                               " KiB of shared memory: %s; raise the "
                               "address-space limit (\"ulimit -v unlimited\")",
                               len / 1024, chempi_err_name(errno));
-    area->start = ptr;
-    area->len = len;
-    area->offset = region->end;
-    region->area_count++;
-    region->end += len;
     *out = ptr;
     return 0;
+}
+
+static int add_area(struct chempi_region *region, const struct area *area,
+                    struct chempi_err *err)
+{
+    int rc = 0;
+
+    (void)pthread_mutex_lock(&region->lock);
+    if (region->area_count == AREA_MAX)
+        rc =
+            chempi_err_set(err, -ENOSPC, "more than %u shared areas", AREA_MAX);
+    else
+        region->areas[region->area_count++] = *area;
+    (void)pthread_mutex_unlock(&region->lock);
+    return rc;
+}
+
+int chempi_region_show(struct chempi_region *region, uint64_t offset,
+                       uint64_t len, void **out, struct chempi_err *err)
+{
+    struct area area = {.len = len, .offset = offset};
+    void *ptr = NULL;
+    int rc = chempi_region_map(region, offset, len, &ptr, err);
+
+    if (rc < 0)
+        return rc;
+    area.start = ptr;
+    rc = add_area(region, &area, err);
+    if (rc < 0) {
+        (void)chempi_sys->munmap(ptr, len);
+        return rc;
+    }
+    *out = ptr;
+    return 0;
+}
+
+void chempi_region_hide(struct chempi_region *region, void *start)
+{
+    struct area area = {.start = NULL};
+
+    (void)pthread_mutex_lock(&region->lock);
+    for (uint32_t i = 0; i < region->area_count; i++)
+        if (region->areas[i].start == start) {
+            area = region->areas[i];
+            region->areas[i] = region->areas[--region->area_count];
+            break;
+        }
+    (void)pthread_mutex_unlock(&region->lock);
+    if (area.start)
+        (void)chempi_sys->munmap(area.start, area.len);
+}
+
+/* The next len bytes, which the file has. */
+static int map_next(struct chempi_region *region, uint64_t len, void **out,
+                    struct chempi_err *err)
+{
+    int rc = chempi_region_show(region, region->end, len, out, err);
+
+    if (rc == 0)
+        region->end += len;
+    return rc;
 }
 
 static int check_header(const void *start, uint32_t local_size,
@@ -187,7 +242,7 @@ static int open_shared(struct chempi_region *region, struct chempi_err *err)
                               "the shared memory file is too short: %" PRId64
                               " bytes for %" PRIu32 " ranks",
                               (int64_t)st.st_size, region->local_size);
-    rc = map_area(region, len, &start, err);
+    rc = map_next(region, len, &start, err);
     if (rc < 0)
         return rc;
     return check_header(start, region->local_size, err);
@@ -214,7 +269,7 @@ static int open_private(struct chempi_region *region, struct chempi_err *err)
     if (rc == 0)
         rc = allocate(region, 0, len, err);
     if (rc == 0)
-        rc = map_area(region, len, &start, err);
+        rc = map_next(region, len, &start, err);
     if (rc < 0)
         return rc;
     memcpy(start, &header, sizeof(header));
@@ -239,6 +294,7 @@ int chempi_region_open(int fd, uint32_t local_size, struct chempi_region **out,
             (void)close(fd); /* only read through the mapping */
         return rc;
     }
+    (void)pthread_mutex_init(&region->lock, NULL);
     region->fd = fd;
     region->local_size = local_size;
     rc = fd >= 0 ? open_shared(region, err) : open_private(region, err);
@@ -259,6 +315,7 @@ void chempi_region_close(struct chempi_region *region)
         (void)chempi_sys->munmap(region->areas[i].start, region->areas[i].len);
     if (region->fd >= 0)
         (void)close(region->fd); /* memory file: nothing to write back */
+    (void)pthread_mutex_destroy(&region->lock);
     free(region);
 }
 
@@ -268,65 +325,87 @@ struct chempi_wake *chempi_region_wakes(struct chempi_region *region)
                                           CHEMPI_REGION_WAKE_OFFSET);
 }
 
+/* *len: whole pages; the file has them. */
+static int prepare(struct chempi_region *region, uint64_t *len,
+                   struct chempi_err *err)
+{
+    if (*len == 0 || *len > FILE_MAX_BYTES - region->end)
+        return chempi_err_set(err, -EINVAL,
+                              "an area of %" PRIu64 " bytes cannot be laid out",
+                              *len);
+    *len = (*len + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    return grow(region, region->end + *len, err);
+}
+
 int chempi_region_extend(struct chempi_region *region, size_t len, void **out,
                          struct chempi_err *err)
 {
-    uint64_t bytes;
-    int rc;
+    uint64_t bytes = len;
+    int rc = prepare(region, &bytes, err);
 
-    if (len == 0 || len > FILE_MAX_BYTES - region->end)
-        return chempi_err_set(err, -EINVAL,
-                              "an area of %zu bytes cannot be laid out", len);
-    if (region->area_count == AREA_MAX)
-        return chempi_err_set(err, -ENOSPC, "more than %u shared areas",
-                              AREA_MAX);
-    bytes = ((uint64_t)len + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-    rc = grow(region, region->end + bytes, err);
-    if (rc < 0)
-        return rc;
-    return map_area(region, bytes, out, err);
+    return rc < 0 ? rc : map_next(region, bytes, out, err);
 }
 
-static const struct area *find_area(const struct chempi_region *region,
-                                    const char *ptr, size_t len)
+int chempi_region_lay_out(struct chempi_region *region, uint64_t len,
+                          uint64_t *offset, struct chempi_err *err)
 {
-    for (uint32_t i = 0; i < region->area_count; i++) {
+    int rc = prepare(region, &len, err);
+
+    if (rc < 0)
+        return rc;
+    *offset = region->end;
+    region->end += len;
+    return 0;
+}
+
+/* Where [ptr, ptr + len) lies in the file, or false. */
+static bool find_offset(struct chempi_region *region, const char *ptr,
+                        size_t len, uint64_t *offset)
+{
+    bool is_found = false;
+
+    (void)pthread_mutex_lock(&region->lock);
+    for (uint32_t i = 0; !is_found && i < region->area_count; i++) {
         const struct area *area = &region->areas[i];
 
-        if (ptr >= area->start && ptr < area->start + area->len &&
-            len <= (size_t)(area->start + area->len - ptr))
-            return area;
+        is_found = ptr >= area->start && ptr < area->start + area->len &&
+                   len <= (size_t)(area->start + area->len - ptr);
+        if (is_found)
+            *offset = area->offset + (uint64_t)(ptr - area->start);
     }
-    return NULL;
+    (void)pthread_mutex_unlock(&region->lock);
+    return is_found;
+}
+
+int chempi_region_reserve_at(struct chempi_region *region, uint64_t offset,
+                             uint64_t len, struct chempi_err *err)
+{
+    uint64_t end = (offset + len + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+
+    if (len == 0)
+        return 0;
+    offset &= ~(uint64_t)(PAGE - 1);
+    return allocate(region, offset, end - offset, err);
 }
 
 int chempi_region_reserve(struct chempi_region *region, void *ptr, size_t len,
                           struct chempi_err *err)
 {
-    const struct area *area = find_area(region, ptr, len);
-    uint64_t first;
-    uint64_t end;
+    uint64_t offset;
 
-    if (!area)
+    if (!find_offset(region, ptr, len, &offset))
         return chempi_err_set(err, -EINVAL,
                               "memory to reserve lies in no shared area");
-    if (len == 0)
-        return 0;
-    first = area->offset + (uint64_t)((char *)ptr - area->start);
-    end = (first + len + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-    first &= ~(uint64_t)(PAGE - 1);
-    return allocate(region, first, end - first, err);
+    return chempi_region_reserve_at(region, offset, len, err);
 }
 
 int chempi_region_release(struct chempi_region *region, void *ptr, size_t len)
 {
-    const struct area *area = find_area(region, ptr, len);
     uint64_t first;
     uint64_t end;
 
-    if (!area)
+    if (!find_offset(region, ptr, len, &first))
         return -EINVAL;
-    first = area->offset + (uint64_t)((char *)ptr - area->start);
     end = (first + len) & ~(uint64_t)(PAGE - 1);
     first = (first + PAGE - 1) & ~(uint64_t)(PAGE - 1);
     if (first >= end)

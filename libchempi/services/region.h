@@ -6,8 +6,8 @@
  * first needed, so memory that nobody uses costs nothing, and running out is
  * an error message, never SIGBUS. The kernel frees it with its last process.
  *
- *   G1  all local ranks extend in the same order by the same sizes, so an
- *       area has the same offset everywhere
+ *   G1  all local ranks extend and lay out in the same order by the same
+ *       sizes, so an area has the same offset everywhere
  *   G2  nobody touches a page before some process has reserved it
  */
 #ifndef CHEMPI_LIBCHEMPI_SERVICES_REGION_H
@@ -39,6 +39,25 @@ bool chempi_region_is_fenced(const struct chempi_region *region);
 /* Lay out len more bytes (rounded up to pages), zero-filled, not reserved. */
 int chempi_region_extend(struct chempi_region *region, size_t len, void **out,
                          struct chempi_err *err);
+
+/* The same without mapping anything, for what a process needs little of: its
+ * addresses would be quadratic in the ranks of a node. *offset: in the file. */
+int chempi_region_lay_out(struct chempi_region *region, uint64_t len,
+                          uint64_t *offset, struct chempi_err *err);
+
+/* Map part of what is laid out; offset and len are whole pages. As an area that
+ * reserve() and release() know by its addresses: until it is hidden, or the
+ * region is closed. Thread-safe, as reserve() and release() are. */
+int chempi_region_show(struct chempi_region *region, uint64_t offset,
+                       uint64_t len, void **out, struct chempi_err *err);
+void chempi_region_hide(struct chempi_region *region, void *start);
+
+/* The same for many small parts: the caller unmaps them with munmap(), and
+ * reserves their pages by their place in the file. */
+int chempi_region_map(struct chempi_region *region, uint64_t offset,
+                      uint64_t len, void **out, struct chempi_err *err);
+int chempi_region_reserve_at(struct chempi_region *region, uint64_t offset,
+                             uint64_t len, struct chempi_err *err);
 
 /* Reserve the pages of [ptr, ptr + len), which lies in an area. Idempotent;
  * any process may do it. -ENOSPC/-ENOMEM: out of shared memory, with words

@@ -31,6 +31,8 @@ void chempi_shm_eager_refresh(struct shm_ep *ep)
     }
     ep->tx_tail = lines;
     ep->data_tail = data;
+    if (ep->is_data_open)
+        ep->data_end = data + shm_dev_of(ep)->data_size;
 }
 
 void chempi_shm_eager_wait(struct shm_ep *ep)
@@ -73,6 +75,13 @@ static int CHEMPI_NOINLINE find_room(struct shm_ep *ep, uint32_t len)
     chempi_shm_eager_refresh(ep);
     if (!chempi_list_is_empty(&ep->rndv.control))
         (void)chempi_rndv_flush(&ep->rndv);
+    if (shm_has_room(ep, len))
+        return 0;
+    if (!ep->is_data_open) { /* E3 */
+        rc = chempi_shm_endpoint_open_data(ep);
+        if (rc < 0)
+            return rc;
+    }
     return shm_has_room(ep, len) ? 0 : -EAGAIN;
 }
 
@@ -105,6 +114,9 @@ const char *chempi_shm_eager_check(const struct shm_ep *ep)
     if (ep->tx_head - ep->tx_tail > ep->line_mask + 1 ||
         (is_closed && ep->tx_head - ep->tx_tail != ep->line_mask + 1))
         return "shm E1: more lines than there are, or some that are closed";
+    if (ep->is_tx_open && !ep->is_broken &&
+        (int32_t)(ep->data_end - ep->data_head) < 0)
+        return "shm E3: data beyond what is reserved or free";
     return !is_waiting || !chempi_list_is_empty(&ep->busy_link)
                ? NULL
                : "shm E2: an endpoint that waits for room unnoticed";

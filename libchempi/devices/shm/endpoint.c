@@ -2,9 +2,11 @@
 /*
  * Layout of the shared area, endpoints, and the bells.
  *
- * The area holds an inbox per local rank, then the pairs, those of one
- * receiver together. Addresses are found by arithmetic; pages are reserved
- * by their writer before they are first touched.
+ * The region holds an inbox per local rank, then the pairs, those of one
+ * receiver together. Their places are found by arithmetic. A process maps the
+ * inboxes, the pairs to itself and those from itself that it has used: what it
+ * maps grows with the ranks of the node, not with their square. Pages are
+ * reserved by their writer before they are first touched.
  *
  *   B1  a line is published before its bell is rung, bell word before summary
  *   B2  the listener clears summary before the word, the word before it looks
@@ -35,7 +37,7 @@ static void choose_sizes(struct shm_dev *dev)
         dev->line_mask = 127;
         dev->data_size = 32 * 1024;
     } else {
-        dev->line_mask = 63;
+        dev->line_mask = dev->local_size <= 1024 ? 63 : 31;
         dev->data_size = 32 * 1024;
     }
 }
@@ -47,17 +49,17 @@ static size_t round_to_page(size_t len)
 
 static struct shm_inbox *inbox_of(struct shm_dev *dev, uint32_t rank)
 {
-    return (struct shm_inbox *)(void *)(dev->area + rank * dev->inbox_stride);
+    return (struct shm_inbox *)(void *)(dev->inboxes +
+                                        rank * dev->inbox_stride);
 }
 
-static struct shm_pair *pair_of(struct shm_dev *dev, uint32_t sender,
-                                uint32_t receiver)
+/* In the region's file. */
+static uint64_t pair_at(const struct shm_dev *dev, uint32_t sender,
+                        uint32_t receiver)
 {
-    size_t index = (size_t)receiver * dev->local_size + sender;
+    uint64_t index = (uint64_t)receiver * dev->local_size + sender;
 
-    return (struct shm_pair *)(void *)(dev->area +
-                                       dev->local_size * dev->inbox_stride +
-                                       index * dev->pair_stride);
+    return dev->pairs_at + index * dev->pair_stride;
 }
 
 static int find_local_procs(struct shm_dev *dev, struct chempi_err *err)
@@ -81,6 +83,7 @@ static int find_local_procs(struct shm_dev *dev, struct chempi_err *err)
 int chempi_shm_endpoint_init(struct shm_dev *dev, struct chempi_err *err)
 {
     const struct chempi_services *services = dev->base.params.services;
+    struct chempi_region *region = services->region;
     size_t n = services->local_size;
     void *area;
     void *eps;
@@ -95,9 +98,9 @@ int chempi_shm_endpoint_init(struct shm_dev *dev, struct chempi_err *err)
                               n, SHM_RANKS_MAX);
     choose_sizes(dev);
     dev->inbox_stride = round_to_page(sizeof(struct shm_inbox));
-    dev->pair_stride = round_to_page(
-        sizeof(struct shm_pair) +
-        (dev->line_mask + 1) * sizeof(struct shm_line) + dev->data_size);
+    dev->pair_lines = sizeof(struct shm_pair) +
+                      (dev->line_mask + 1) * sizeof(struct shm_line);
+    dev->pair_stride = round_to_page(dev->pair_lines + dev->data_size);
     rc = find_local_procs(dev, err);
     if (rc < 0)
         return rc;
@@ -108,17 +111,34 @@ int chempi_shm_endpoint_init(struct shm_dev *dev, struct chempi_err *err)
     if (eps == MAP_FAILED)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     dev->eps = eps;
-    rc = chempi_region_extend(services->region,
-                              n * dev->inbox_stride + n * n * dev->pair_stride,
-                              &area, err);
+    rc = chempi_region_extend(region, n * dev->inbox_stride, &area, err);
     if (rc < 0)
         return rc;
-    dev->area = area;
+    dev->inboxes = area;
+    rc = chempi_region_lay_out(region, (uint64_t)n * n * dev->pair_stride,
+                               &dev->pairs_at, err);
+    if (rc == 0)
+        rc = chempi_region_map(region, pair_at(dev, 0, dev->local_rank),
+                               n * dev->pair_stride, &area, err);
+    if (rc < 0)
+        return rc;
+    dev->received = area;
     dev->inbox = inbox_of(dev, dev->local_rank);
     dev->probe_byte =
         (unsigned char)(chempi_clock_ns() >> 8 ^ (uint64_t)getpid() * 167);
-    return chempi_region_reserve(services->region, dev->inbox,
-                                 dev->inbox_stride, err);
+    return chempi_region_reserve(region, dev->inbox, dev->inbox_stride, err);
+}
+
+void chempi_shm_endpoint_fini(struct shm_dev *dev)
+{
+    for (struct shm_ep *ep = dev->open; ep; ep = ep->next_open)
+        (void)chempi_sys->munmap(ep->tx_pair, dev->pair_stride);
+    if (dev->received)
+        (void)chempi_sys->munmap(dev->received,
+                                 dev->local_size * dev->pair_stride);
+    if (dev->eps)
+        (void)chempi_sys->munmap(dev->eps, dev->eps_len);
+    free(dev->proc_of_local);
 }
 
 struct shm_ep *chempi_shm_endpoint_ep(struct shm_dev *dev, uint32_t peer)
@@ -136,12 +156,8 @@ struct shm_ep *chempi_shm_endpoint_ep(struct shm_dev *dev, uint32_t peer)
     ep->line_mask = dev->line_mask;
     ep->wake = &services->wakes[peer];
     ep->wake_fd = services->wake_fds[peer];
-    ep->tx_pair = pair_of(dev, dev->local_rank, peer);
-    lines = (char *)(ep->tx_pair + 1);
-    ep->tx_lines = (struct shm_line *)(void *)lines;
-    ep->tx_data = (unsigned char *)(ep->tx_lines + dev->line_mask + 1);
     ep->tx_tail = 0u - (dev->line_mask + 1); /* E1: closed */
-    ep->rx_pair = pair_of(dev, peer, dev->local_rank);
+    ep->rx_pair = (void *)(dev->received + peer * dev->pair_stride);
     lines = (char *)(ep->rx_pair + 1);
     ep->rx_lines = (struct shm_line *)(void *)lines;
     ep->rx_base = (unsigned char *)(ep->rx_lines + dev->line_mask + 1);
@@ -151,27 +167,78 @@ struct shm_ep *chempi_shm_endpoint_ep(struct shm_dev *dev, uint32_t peer)
     return ep;
 }
 
-int chempi_shm_endpoint_open_tx(struct shm_ep *ep)
+static int fail_sending(struct shm_ep *ep, int rc)
+{
+    (void)chempi_err_prefix(&ep->base.dev->err, "sending to rank %" PRIu32,
+                            ep->base.proc);
+    return rc;
+}
+
+/* The lines' pages; data that lies there can be used at once (E3). */
+static int reserve_lines(struct shm_ep *ep)
 {
     struct shm_dev *dev = shm_dev_of(ep);
     struct chempi_region *region = dev->base.params.services->region;
-    int rc;
+    int rc = chempi_region_reserve_at(region,
+                                      pair_at(dev, dev->local_rank, ep->peer),
+                                      dev->pair_lines, &dev->base.err);
 
-    rc = chempi_region_reserve(region, ep->tx_pair, dev->pair_stride,
-                               &dev->base.err);
     if (rc == 0)
         rc = chempi_region_reserve(region, inbox_of(dev, ep->peer),
                                    dev->inbox_stride, &dev->base.err);
-    if (rc < 0) {
-        (void)chempi_err_prefix(&dev->base.err, "sending to rank %" PRIu32,
-                                ep->base.proc);
+    return rc;
+}
+
+static int map_tx(struct shm_ep *ep)
+{
+    struct shm_dev *dev = shm_dev_of(ep);
+    void *start;
+    int rc;
+
+    if (ep->tx_pair)
+        return 0;
+    rc = chempi_region_map(dev->base.params.services->region,
+                           pair_at(dev, dev->local_rank, ep->peer),
+                           dev->pair_stride, &start, &dev->base.err);
+    if (rc < 0)
         return rc;
-    }
+    ep->tx_pair = start;
+    ep->tx_lines = (struct shm_line *)(void *)(ep->tx_pair + 1);
+    ep->tx_data = (unsigned char *)start + dev->pair_lines;
+    ep->next_open = dev->open;
+    dev->open = ep;
+    return 0;
+}
+
+int chempi_shm_endpoint_open_tx(struct shm_ep *ep)
+{
+    struct shm_dev *dev = shm_dev_of(ep);
+    int rc = reserve_lines(ep);
+
+    if (rc == 0)
+        rc = map_tx(ep);
+    if (rc < 0)
+        return fail_sending(ep, rc);
     ep->tx_pair->sender.pid = (int32_t)getpid();
     ep->tx_pair->sender.probe_addr = (uint64_t)(uintptr_t)&dev->probe_byte;
     ep->tx_pair->sender.probe_value = dev->probe_byte;
     ep->tx_tail = 0;
+    ep->data_end = (uint32_t)(round_to_page(dev->pair_lines) - dev->pair_lines);
     ep->is_tx_open = true;
+    return 0;
+}
+
+int chempi_shm_endpoint_open_data(struct shm_ep *ep)
+{
+    struct shm_dev *dev = shm_dev_of(ep);
+    uint64_t at = pair_at(dev, dev->local_rank, ep->peer) + dev->pair_lines;
+    int rc = chempi_region_reserve_at(dev->base.params.services->region, at,
+                                      dev->data_size, &dev->base.err);
+
+    if (rc < 0)
+        return fail_sending(ep, rc);
+    ep->is_data_open = true;
+    ep->data_end = ep->data_tail + dev->data_size;
     return 0;
 }
 

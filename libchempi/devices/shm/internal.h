@@ -73,10 +73,14 @@ struct shm_price {
  * One peer. Members that a short message touches come first.
  *
  *   E1  tx_head - tx_tail <= lines; equal as well when the sending side is
- *       not open yet or broken, so that one compare guards the fast path
+ *       not open yet or broken, so that one compare guards the fast path.
+ *       Until it is open tx_pair, tx_lines and tx_data are NULL
  *   E2  in dev->busy exactly if something waits for room: rndv.control or
  *       .pumping is not empty, or wants_room is set; a broken one exactly if
- * its end must be reported
+ *       its end must be reported
+ *   E3  data is put up to data_end only: what data_tail leaves free once all
+ *       of it is reserved (is_data_open), before that what lies on the pages
+ *       of the lines. Who waits for room has all of it reserved
  *
  * chempi_shm_eager_check() looks at both.
  */
@@ -91,7 +95,7 @@ struct shm_ep {
     uint32_t line_mask;
     unsigned char *tx_data;
     uint32_t data_head; /* bytes ever put, with what was skipped */
-    uint32_t data_tail; /* last known taken.data */
+    uint32_t data_end;  /* E3 */
 
     _Alignas(CHEMPI_CACHE_LINE) struct shm_line *rx_lines;
     uint32_t rx_head;      /* lines ever taken */
@@ -105,6 +109,7 @@ struct shm_ep {
     bool is_hot;
     bool is_initialized;
     bool is_tx_open;
+    bool is_data_open;
     bool is_broken;
     bool is_reported; /* broken, and the sink knows */
     int broken_status;
@@ -115,8 +120,10 @@ struct shm_ep {
     enum { SHM_CMA_UNKNOWN, SHM_CMA_WORKS, SHM_CMA_REFUSED } cma;
     pid_t cma_pid;
     bool peer_refuses_cma;
-    uint32_t peer;        /* local rank */
-    uint32_t shares_used; /* bits */
+    uint32_t peer;            /* local rank */
+    uint32_t data_tail;       /* last known taken.data */
+    struct shm_ep *next_open; /* in dev->open */
+    uint32_t shares_used;     /* bits */
     struct shm_price prices[SHM_PRICES];
     struct chempi_list busy_link;
     struct chempi_rndv_peer rndv;
@@ -137,7 +144,11 @@ struct shm_dev {
     uint32_t local_rank;
     size_t inbox_stride; /* bytes */
     size_t pair_stride;
-    char *area;
+    size_t pair_lines; /* bytes of a pair before its data */
+    char *inboxes;
+    char *received;          /* pairs to this process */
+    uint64_t pairs_at;       /* place of all pairs in the region's file */
+    struct shm_ep *open;     /* those whose tx_pair is mapped */
     uint32_t *proc_of_local; /* [local_size] */
     struct chempi_list busy;
     struct chempi_list copying; /* incoming, by single copy */
@@ -173,8 +184,13 @@ void chempi_shm_panel_take(struct shm_dev *dev);
 int chempi_shm_endpoint_init(struct shm_dev *dev, struct chempi_err *err);
 /* The endpoint of a local rank, made ready for receiving. */
 struct shm_ep *chempi_shm_endpoint_ep(struct shm_dev *dev, uint32_t peer);
-/* Reserve what sending needs. 0 or -errno with words in dev->base.err. */
+/* Map and reserve what sending needs. 0 or -errno with words in dev->base.err.
+ */
 int chempi_shm_endpoint_open_tx(struct shm_ep *ep);
+/* Reserve all of an open endpoint's data. The same. */
+int chempi_shm_endpoint_open_data(struct shm_ep *ep);
+/* Unmap what the area's calls have mapped. */
+void chempi_shm_endpoint_fini(struct shm_dev *dev);
 /* Ring the bell of a peer's inbox. */
 void chempi_shm_endpoint_ring(struct shm_ep *ep);
 /* Ring a bell of an inbox, also of this process's own. */
@@ -358,9 +374,8 @@ static inline bool shm_has_line(const struct shm_ep *ep)
 static inline bool shm_has_room(const struct shm_ep *ep, uint32_t len)
 {
     return shm_has_line(ep) &&
-           (len == 0 ||
-            shm_span_start(ep, len) + shm_round(len) - ep->data_tail <=
-                shm_dev_of(ep)->data_size);
+           (len == 0 || (int32_t)(ep->data_end - shm_span_start(ep, len) -
+                                  shm_round(len)) >= 0);
 }
 
 #endif

@@ -158,7 +158,8 @@ static struct shm_xfer *first_pumping(struct shm_ep *ep)
 bool chempi_shm_rndv_can_pump(struct shm_ep *ep)
 {
     return !chempi_list_is_empty(&ep->rndv.pumping) &&
-           shm_has_room(ep, chunk_len(first_pumping(ep)));
+           (shm_has_room(ep, chunk_len(first_pumping(ep))) ||
+            (!ep->is_data_open && shm_has_line(ep)));
 }
 
 static void put_chunk(struct shm_xfer *xfer, uint32_t len)
@@ -188,8 +189,11 @@ int chempi_shm_rndv_pump(struct shm_ep *ep)
     while (!chempi_list_is_empty(&ep->rndv.pumping) && events < budget) {
         struct shm_xfer *xfer = first_pumping(ep);
         uint32_t len = chunk_len(xfer);
+        int rc = chempi_shm_eager_try(ep, len);
 
-        if (chempi_shm_eager_try(ep, len) < 0)
+        if (rc < 0 && rc != -EAGAIN)
+            chempi_shm_eager_give_up(ep, rc);
+        if (rc < 0)
             break;
         put_chunk(xfer, len);
         events++;

@@ -21,9 +21,7 @@ static void shm_close(struct chempi_dev *base)
     if (!dev)
         return;
     chempi_rndv_fini(&dev->rndv);
-    if (dev->eps)
-        (void)chempi_sys->munmap(dev->eps, dev->eps_len);
-    free(dev->proc_of_local);
+    chempi_shm_endpoint_fini(dev);
     free(dev);
 }
 

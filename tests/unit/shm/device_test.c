@@ -96,19 +96,70 @@ Test(shm, room_comes_back_after_everything_was_taken)
 
 Test(shm, nothing_is_reserved_before_the_first_message)
 {
+    unsigned char *data = ends_payload(SHM_EAGER_MAX);
+    const struct shm_dev *dev;
     struct ends ends;
     struct stat before;
     struct stat after;
 
     ends_open(&ends, 4);
+    dev = (struct shm_dev *)ends.end[0].dev;
     cr_assert_eq(fstat(ends.fd, &before), 0);
     cr_assert(before.st_blocks * 512 <= 16 * 4096);
     cr_assert_eq(ends_inject(&ends, 0, 3, "x", 1), 0);
     cr_assert_eq(fstat(ends.fd, &after), 0);
     cr_assert_eq((uint64_t)(after.st_blocks - before.st_blocks) * 512,
-                 ((struct shm_dev *)ends.end[0].dev)->pair_stride);
+                 (dev->pair_lines + 4095) & ~UINT64_C(4095));
     ends_settle(&ends);
     cr_assert_eq(ends.end[3].received, 1);
+    /* What does not fit the lines' last page needs all of the data. */
+    cr_assert_eq(ends_inject(&ends, 0, 3, data, SHM_EAGER_MAX), 0);
+    ends_settle(&ends);
+    cr_assert_eq(fstat(ends.fd, &after), 0);
+    cr_assert_eq((uint64_t)(after.st_blocks - before.st_blocks) * 512,
+                 dev->pair_stride);
+    cr_assert_eq(memcmp(ends.end[3].data, data, SHM_EAGER_MAX), 0);
+    ends_close(&ends);
+    free(data);
+}
+
+/* Short messages, and longer ones until no more fit: each size, from the first
+ * one on. */
+Test(shm, data_of_any_length_may_be_the_first)
+{
+    for (uint32_t len = 25; len <= SHM_EAGER_MAX; len += 611) {
+        unsigned char *data = ends_payload(len);
+        struct ends ends;
+        uint32_t n = 0;
+
+        ends_open(&ends, 2);
+        while (ends_inject(&ends, 0, 1, data, len) == 0)
+            n++;
+        cr_assert_geq(n, 4);
+        ends_settle(&ends);
+        cr_assert_eq(ends.end[1].received, n);
+        cr_assert_eq(memcmp(ends.end[1].data, data, len), 0);
+        cr_assert_eq(ends.end[0].rooms, 1);
+        ends_close(&ends);
+        free(data);
+    }
+}
+
+/* What a process maps is quadratic in nothing. */
+Test(shm, addresses_are_for_those_that_are_spoken_to)
+{
+    enum { COUNT = 8 };
+    struct ends ends;
+    const struct shm_dev *dev;
+
+    ends_open(&ends, COUNT);
+    dev = (struct shm_dev *)ends.end[0].dev;
+    cr_assert_null(dev->open);
+    cr_assert_eq(ends_inject(&ends, 0, 5, "x", 1), 0);
+    cr_assert_eq(dev->open, ends_ep(&ends, 0, 5));
+    cr_assert_null(dev->open->next_open);
+    ends_settle(&ends);
+    cr_assert_null(((struct shm_dev *)ends.end[5].dev)->open);
     ends_close(&ends);
 }
 
