@@ -2,14 +2,17 @@
 /*
  * Areas of shared memory for the communicators of a node: who has which; see
  * node.h. The first page of the extension says which areas are taken and how
- * many members still use each; the lines' pages are reserved by the first
- * member (rank 0) of the communicator that gets the area, those of a slot by
- * whoever writes it first. What lies behind the slots goes back to the kernel
- * with a communicator that used much of it.
+ * many members still use each. Areas have their place in the region's file; a
+ * process maps of those that its communicators get what they need. The lines'
+ * pages are reserved by the first member (rank 0) of the communicator, those of
+ * a slot by whoever writes it first. What lies behind the slots goes back to
+ * the kernel with a communicator that used much of it.
  *
  *   B1  taken's bit is set before users and owners are, and cleared by the
  *       member that takes users to 0, after which nobody touches the area
- *   B2  every member leaves an area once: when it releases its communicator,
+ *   B2  the first area is MPI_COMM_WORLD's: nobody needs to be told, and it is
+ *       not left. Its lines are new memory, reserved by whoever comes first
+ *   B3  every member leaves an area once: when it releases its communicator,
  *       or when it could not learn over messages which area it is
  */
 #include "libchempi/didl/coll/node/node.h"
@@ -27,20 +30,31 @@
 #include "libchempi/didl/coll/node/pairwise_rings.h"
 #include "libchempi/didl/coll/sched.h"
 
-enum { AREAS = 32, PAGE = 4096 };
+enum { AREAS = 32, WORLD_AREA = 0, PAGE = 4096 };
+static_assert((CHEMPI_NODE_CELLS & (CHEMPI_NODE_CELLS - 1)) == 0 &&
+                  (CHEMPI_NODE_CELLS_MANY & (CHEMPI_NODE_CELLS_MANY - 1)) == 0,
+              "numbers of cells are powers of two");
 
 struct control {
-    _Atomic uint32_t taken; /* bit per area */
+    _Atomic uint32_t taken;          /* bit per area */
+    _Atomic uint32_t is_world_ready; /* B2 */
     _Atomic uint32_t users[AREAS];
     _Atomic uint32_t is_large[AREAS]; /* some member has rings or streams */
     _Atomic uint64_t owners[AREAS];   /* owner_of() its communicator; 0: none */
 };
 static_assert(sizeof(struct control) <= PAGE, "control is one page");
 
+/* Stays mapped for the next communicator that gets the area. */
+struct mapping {
+    unsigned char *start; /* NULL: none */
+    size_t len;           /* bytes, whole pages */
+};
+
 static struct {
     struct control *control; /* NULL: no areas; then what cma_copy.c shares */
-    unsigned char *areas;
-    size_t area_len; /* bytes, whole pages */
+    struct mapping areas[AREAS];
+    uint64_t areas_at; /* the first one in the region's file */
+    size_t area_len;   /* bytes, whole pages */
     _Atomic uint64_t counts[CHEMPI_COLL_WAYS];
 } node;
 
@@ -59,19 +73,24 @@ static size_t pages(size_t len)
     return (len + PAGE - 1) & ~(size_t)(PAGE - 1);
 }
 
+static size_t cells(int size)
+{
+    return size <= CHEMPI_NODE_MANY ? CHEMPI_NODE_CELLS
+                                    : CHEMPI_NODE_CELLS_MANY;
+}
+
 /* The pipe's places, who is there, counts and lines of all cells. */
 static size_t head_len(int size)
 {
     return CHEMPI_NODE_PIECES * sizeof(struct chempi_node_piece) +
            (size_t)size * sizeof(struct chempi_yield_policy_presence) +
-           CHEMPI_NODE_CELLS *
-               (sizeof(struct chempi_node_count) +
-                (size_t)(size + 1) * sizeof(struct chempi_node_line));
+           cells(size) * (sizeof(struct chempi_node_count) +
+                          (size_t)(size + 1) * sizeof(struct chempi_node_line));
 }
 
 static size_t bulk_len(int size)
 {
-    return (size_t)CHEMPI_NODE_SLOTS * (size_t)(size + 1) *
+    return (cells(size) + CHEMPI_NODE_SYNC_SLOTS) * (size_t)(size + 1) *
            CHEMPI_NODE_BULK_BYTES;
 }
 
@@ -97,6 +116,7 @@ static size_t rings_len(int size)
     return (size_t)most * CHEMPI_RINGS_STRIDE;
 }
 
+/* Whole pages: all parts but the first one are. */
 static size_t area_len(int size)
 {
     return pages(head_len(size)) + bulk_len(size) + boards_len(size) +
@@ -119,16 +139,19 @@ int chempi_coll_init(void)
         atomic_store(&node.counts[i], 0);
     if (s->local_size < 2)
         return MPI_SUCCESS;
+    /* Of a smaller one with more cells, too. */
     node.area_len = area_len(most);
-    rc = chempi_region_extend(s->region, front + AREAS * node.area_len, &start,
-                              &err);
-    if (rc < 0)
-        return chempi_error_from(rc, &err);
-    rc = chempi_region_reserve(s->region, start, front, &err);
+    if (most > CHEMPI_NODE_MANY && node.area_len < area_len(CHEMPI_NODE_MANY))
+        node.area_len = area_len(CHEMPI_NODE_MANY);
+    rc = chempi_region_extend(s->region, front, &start, &err);
+    if (rc == 0)
+        rc = chempi_region_reserve(s->region, start, front, &err);
+    if (rc == 0)
+        rc = chempi_region_lay_out(s->region, AREAS * (uint64_t)node.area_len,
+                                   &node.areas_at, &err);
     if (rc < 0)
         return chempi_error_from(rc, &err);
     node.control = start;
-    node.areas = (unsigned char *)start + front;
     chempi_coll_cma_copy_init((unsigned char *)start + PAGE, s->local_size,
                               s->local_rank);
     return MPI_SUCCESS;
@@ -138,11 +161,31 @@ void chempi_coll_fini(void)
 {
     chempi_coll_cma_copy_fini();
     node.control = NULL;
+    for (int i = 0; i < AREAS; i++)
+        if (node.areas[i].start)
+            chempi_region_hide(chempi_ctx.services.region, node.areas[i].start);
+    memset(node.areas, 0, sizeof(node.areas));
 }
 
-static unsigned char *area_at(int area)
+/* The area's memory for so many members, NULL when out of addresses. */
+static unsigned char *map(int area, int size, struct chempi_err *err)
 {
-    return node.areas + (size_t)area * node.area_len;
+    struct chempi_region *region = chempi_ctx.services.region;
+    struct mapping *m = &node.areas[area];
+    size_t len = area_len(size);
+    void *start;
+
+    if (m->start && m->len >= len)
+        return m->start;
+    if (m->start)
+        chempi_region_hide(region, m->start);
+    m->start = NULL;
+    if (chempi_region_show(region,
+                           node.areas_at + (uint64_t)area * node.area_len, len,
+                           &start, err) < 0)
+        return NULL;
+    *m = (struct mapping){start, len};
+    return m->start;
 }
 
 /* Names the communicator while it lives: its context, which no two
@@ -156,6 +199,7 @@ static uint64_t owner_of(const struct chempi_comm *comm)
  * none or no memory for it. */
 static int claim(const struct chempi_comm *comm, int size)
 {
+    unsigned char *start;
     uint32_t taken;
     int area;
 
@@ -163,18 +207,20 @@ static int claim(const struct chempi_comm *comm, int size)
         return -1;
     taken = atomic_load(&node.control->taken);
     do {
-        for (area = 0; area < AREAS && (taken >> area & 1u); area++)
+        for (area = WORLD_AREA + 1; area < AREAS && (taken >> area & 1u);
+             area++)
             ;
         if (area == AREAS)
             return -1;
     } while (!atomic_compare_exchange_weak(&node.control->taken, &taken,
                                            taken | UINT32_C(1) << area));
-    if (chempi_region_reserve(chempi_ctx.services.region, area_at(area),
-                              head_len(size), NULL) < 0) {
+    start = map(area, size, NULL);
+    if (!start || chempi_region_reserve(chempi_ctx.services.region, start,
+                                        head_len(size), NULL) < 0) {
         atomic_fetch_and(&node.control->taken, ~(UINT32_C(1) << area));
         return -1;
     }
-    memset(area_at(area), 0, head_len(size));
+    memset(start, 0, head_len(size));
     atomic_store(&node.control->users[area], (uint32_t)size);
     atomic_store(&node.control->owners[area], owner_of(comm));
     return area;
@@ -188,11 +234,14 @@ static CHEMPI_COLD void give_back(int area, int size)
     size_t kept = pages(head_len(size)) + bulk_len(size);
 
     (void)chempi_region_release(chempi_ctx.services.region,
-                                area_at(area) + kept, area_len(size) - kept);
+                                node.areas[area].start + kept,
+                                area_len(size) - kept);
 }
 
 static void leave(int area, int size)
 {
+    if (area == WORLD_AREA)
+        return;
     if (atomic_fetch_sub(&node.control->users[area], 1) != 1)
         return;
     /* Nobody touches it any more, and nobody can get it yet. */
@@ -242,6 +291,22 @@ static bool are_all_here(const struct chempi_comm *comm)
     return true;
 }
 
+/* B2. Several may do it at a time. */
+static int open_world(int size)
+{
+    struct chempi_err err;
+    unsigned char *start = map(WORLD_AREA, size, &err);
+    int rc = start ? 0 : err.code;
+
+    if (start && !atomic_load(&node.control->is_world_ready)) {
+        rc = chempi_region_reserve(chempi_ctx.services.region, start,
+                                   head_len(size), &err);
+        if (rc == 0)
+            atomic_store(&node.control->is_world_ready, 1);
+    }
+    return rc < 0 ? chempi_error_from(rc, &err) : MPI_SUCCESS;
+}
+
 /* Rank 0 tells all which area it is, over messages. */
 static int agree(struct chempi_comm *comm, int32_t *area)
 {
@@ -262,14 +327,13 @@ static int agree(struct chempi_comm *comm, int32_t *area)
     return rc;
 }
 
-static void set_places(struct chempi_coll_state *st)
+static void set_places(struct chempi_coll_state *st, unsigned char *start)
 {
-    unsigned char *start = area_at(st->area);
-
+    st->cells = (uint32_t)cells(st->size);
     st->pipe = (void *)start;
     st->crowd.presence = (void *)(st->pipe + CHEMPI_NODE_PIECES);
     st->counts = (void *)(st->crowd.presence + st->size);
-    st->lines = (void *)(st->counts + CHEMPI_NODE_CELLS);
+    st->lines = (void *)(st->counts + st->cells);
     st->bulk = start + pages(head_len(st->size));
     st->boards = st->bulk + bulk_len(st->size);
     st->chain_memory = st->boards + boards_len(st->size);
@@ -285,6 +349,8 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
     const struct chempi_services *s = &chempi_ctx.services;
     struct chempi_coll_state *st;
     size_t masks = ((size_t)comm->size + 1) * 2 * CHEMPI_NODE_MASKS;
+    struct chempi_err err;
+    unsigned char *start;
     int32_t area = -1;
 
     st = chempi_sys->calloc(1, sizeof(*st) + masks * sizeof(st->reserved[0]) +
@@ -313,19 +379,30 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
     }
     if (comm->size > CHEMPI_NODE_RANKS_MAX)
         return st;
-    if (comm->rank == 0)
-        area = claim(comm, st->size);
-    *rc = agree(comm, &area);
-    if (*rc) {
-        leave_unknown(comm);
-        return NULL; /* others may wait for the message for ever: say so */
+    if (comm == &chempi_comm_world && node.control) {
+        area = WORLD_AREA;
+        *rc = open_world(st->size);
+    } else {
+        if (comm->rank == 0)
+            area = claim(comm, st->size);
+        *rc = agree(comm, &area);
+        if (*rc)
+            leave_unknown(comm);
     }
+    if (*rc)
+        return NULL; /* others may wait for this member for ever: say so */
     if (area < 0 || area >= AREAS || !node.control)
         return st;
+    start = map(area, st->size, &err);
+    if (!start) {
+        leave(area, st->size);
+        *rc = chempi_error_from(err.code, &err);
+        return NULL;
+    }
     st->area = area;
     for (uint32_t i = 0; i < comm->size; i++)
         st->local_ranks[i] = s->local_rank_of_proc[chempi_comm_proc(comm, i)];
-    set_places(st);
+    set_places(st, start);
     st->is_on = true;
     return st;
 }

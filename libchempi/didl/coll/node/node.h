@@ -3,10 +3,11 @@
  * Collectives in the shared memory of a node.
  *
  * An area serves one communicator whose members all live on this node. It has
- * CHEMPI_NODE_CELLS cells, used in turn by the communicator's operations; in a
- * cell every member has a line (header and up to LINE_BYTES of data), with a
- * slot of BULK_BYTES behind it for more, and there is one line more, for what
- * is for all.
+ * CHEMPI_NODE_CELLS cells (with many members fewer: their memory is for members
+ * times cells), used in turn by the communicator's operations; in a cell every
+ * member has a line (header and up to LINE_BYTES of data), with a slot of
+ * BULK_BYTES behind it for more, and there is one line more, for what is for
+ * all.
  *
  *   A1  all members perform the same operations in the same order, so sequence
  *       number, cell and number of arrivals are known without asking
@@ -52,12 +53,13 @@
 #include "libchempi/didl/coll/node/yield_policy.h"
 
 enum {
-    CHEMPI_NODE_CELLS = 64,
+    CHEMPI_NODE_CELLS = 64,      /* powers of two */
+    CHEMPI_NODE_CELLS_MANY = 16, /* with more than MANY members */
+    CHEMPI_NODE_MANY = 64,
     CHEMPI_NODE_SYNC_SLOTS = 2, /* used in turn */
-    CHEMPI_NODE_SLOTS = CHEMPI_NODE_CELLS + CHEMPI_NODE_SYNC_SLOTS,
-    CHEMPI_NODE_MASKS = (CHEMPI_NODE_SLOTS + 63) / 64,
+    CHEMPI_NODE_MASKS = (CHEMPI_NODE_CELLS + CHEMPI_NODE_SYNC_SLOTS + 63) / 64,
     CHEMPI_NODE_LINE_BYTES = 48,
-    CHEMPI_NODE_RANKS_MAX = 1024,   /* of a communicator that gets an area */
+    CHEMPI_NODE_RANKS_MAX = 4096,   /* of a communicator that gets an area */
     CHEMPI_NODE_PAGE_BYTES = 4096,  /* of a slot, reserved when first used */
     CHEMPI_NODE_BULK_BYTES = 16384, /* the rest likewise */
     CHEMPI_NODE_BOARDS = 2,         /* of a member, used in turn */
@@ -124,19 +126,20 @@ struct chempi_coll_state {
     bool is_refused;
     bool is_refused_root;
     int area;
-    int size; /* members = ranks of the communicator */
+    uint32_t cells; /* a power of two */
+    int size;       /* members = ranks of the communicator */
     int rank;
     unsigned char *scratch; /* for parts of operations; NULL: none yet */
     uint64_t scratch_len;   /* bytes */
     uint32_t seq;           /* of the last operation */
     uint32_t last_sync;     /* the last one that synchronised */
     uint32_t expected[CHEMPI_NODE_CELLS]; /* arrivals, ever */
-    struct chempi_node_count *counts;     /* [CELLS] */
-    struct chempi_node_line *lines; /* [size + 1][CELLS]; [size] is common */
-    unsigned char *bulk;            /* [size + 1][SLOTS][BULK_BYTES] */
-    uint32_t syncs;                 /* operations that synchronised; wraps */
-    unsigned char *boards;          /* [size][BOARDS][BOARD_BYTES] */
-    uint32_t rows;                  /* operations that may use a board */
+    struct chempi_node_count *counts;     /* [cells] */
+    struct chempi_node_line *lines; /* [size + 1][cells]; [size] is common */
+    unsigned char *bulk;   /* [size + 1][cells + SYNC_SLOTS][BULK_BYTES] */
+    uint32_t syncs;        /* operations that synchronised; wraps */
+    unsigned char *boards; /* [size][BOARDS][BOARD_BYTES] */
+    uint32_t rows;         /* operations that may use a board */
     bool is_reserved[CHEMPI_NODE_BOARDS]; /* this member's */
     uint32_t *local_ranks;                /* [size] */
     struct chempi_node_piece *pipe;       /* [PIECES] */

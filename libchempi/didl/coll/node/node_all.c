@@ -399,9 +399,8 @@ struct entry {
     uint64_t at;   /* HERE: bytes from the row's start; DIRECT: address */
     uint64_t what; /* length << 2 | enum mark */
 };
-static_assert(CHEMPI_NODE_RANKS_MAX * sizeof(struct entry) <=
-                  CHEMPI_NODE_BULK_BYTES,
-              "a row of entries fits a slot");
+/* Members of whom a row of entries fits a slot. */
+enum { ROWS_MAX = CHEMPI_NODE_BULK_BYTES / sizeof(struct entry) };
 
 /* In the mark of a row's line. */
 enum {
@@ -787,7 +786,7 @@ bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
             block <= chempi_setting_signed(CHEMPI_SET_COLL_ALLTOALL_BRUCK))
             return false;
     }
-    if (c->sbuf == MPI_IN_PLACE)
+    if (c->sbuf == MPI_IN_PLACE || st->size > ROWS_MAX)
         return false;
     cell_open_sync(st, &cell);
     return alltoall_rows(&cell, c, tag, rc);

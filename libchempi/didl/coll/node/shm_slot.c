@@ -292,7 +292,7 @@ int chempi_coll_shm_slot_open(struct chempi_coll_state *st, struct cell *cell)
 {
     int rc = MPI_SUCCESS;
 
-    if (st->seq + 1 - st->last_sync >= CHEMPI_NODE_CELLS - 1)
+    if (st->seq + 1 - st->last_sync >= st->cells - 1)
         rc = chempi_coll_shm_slot_barrier(st);
     cell_open_next(st, cell);
     return rc;

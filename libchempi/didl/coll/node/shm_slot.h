@@ -59,7 +59,7 @@ void chempi_coll_shm_slot_rouse_others(const struct chempi_coll_state *st);
 
 static inline struct chempi_node_line *cell_line(const struct cell *cell, int m)
 {
-    return cell->lines + (size_t)m * CHEMPI_NODE_CELLS;
+    return cell->lines + (size_t)m * cell->st->cells;
 }
 
 static inline struct chempi_node_line *cell_common(const struct cell *cell)
@@ -74,8 +74,10 @@ static inline struct chempi_node_line *cell_mine(const struct cell *cell)
 
 static inline unsigned char *cell_slot(const struct cell *cell, int m)
 {
-    return cell->st->bulk + ((size_t)m * CHEMPI_NODE_SLOTS + cell->slot) *
-                                CHEMPI_NODE_BULK_BYTES;
+    size_t slots = cell->st->cells + CHEMPI_NODE_SYNC_SLOTS;
+
+    return cell->st->bulk +
+           ((size_t)m * slots + cell->slot) * CHEMPI_NODE_BULK_BYTES;
 }
 
 /* Where member m's data is when it has len bytes, len <= BULK_BYTES. */
@@ -112,7 +114,7 @@ static inline void cell_open_next(struct chempi_coll_state *st,
 {
     cell->st = st;
     cell->seq = ++st->seq;
-    cell->index = cell->seq % CHEMPI_NODE_CELLS;
+    cell->index = cell->seq & (st->cells - 1);
     cell->slot = cell->index;
     cell->lines = st->lines + cell->index;
 }
@@ -124,7 +126,7 @@ static inline void cell_open_sync(struct chempi_coll_state *st,
     cell_open_next(st, cell);
     st->last_sync = cell->seq;
     if (st->size > 2)
-        cell->slot = CHEMPI_NODE_CELLS + st->syncs++ % CHEMPI_NODE_SYNC_SLOTS;
+        cell->slot = st->cells + st->syncs++ % CHEMPI_NODE_SYNC_SLOTS;
 }
 
 static inline void cell_publish(struct chempi_node_line *line, uint32_t seq)

@@ -25,6 +25,7 @@ static uint32_t current_core(void)
 static void find_neighbours(struct chempi_yield_policy *crowd)
 {
     crowd->neighbour_count = 0;
+    crowd->next = 0;
     crowd->looks_left = LOOKS;
     for (int i = 0; i < crowd->size; i++) {
         uint32_t core = atomic_load_explicit(&crowd->presence[i].core,
@@ -53,14 +54,14 @@ static void look_around(struct chempi_yield_policy *crowd)
 }
 
 /* Does a member that has not come need this core? */
-static bool is_core_wanted(const struct chempi_yield_policy *crowd)
+static bool is_core_wanted(struct chempi_yield_policy *crowd)
 {
     for (int i = 0; i < crowd->neighbour_count; i++) {
-        uint32_t met = atomic_load_explicit(
-            &crowd->presence[crowd->neighbours[i]].met, memory_order_relaxed);
-
-        if ((int32_t)(met - crowd->met) < 0)
+        if (chempi_yield_policy_is_missed(crowd,
+                                          crowd->neighbours[crowd->next]))
             return true;
+        if (++crowd->next == crowd->neighbour_count)
+            crowd->next = 0;
     }
     return crowd->core == 0;
 }

@@ -37,6 +37,7 @@ struct chempi_yield_policy {
     int size;
     int rank;
     int neighbour_count;
+    int next;            /* of the neighbours: who was missed last */
     uint32_t met;        /* this member's */
     uint32_t core;       /* as said last */
     uint32_t looks_left; /* 0: look for neighbours */
