@@ -25,6 +25,7 @@ enum {
 
 static struct {
     struct chempi_peer *peers; /* [rank_count()], zero until they are made */
+    struct chempi_peer *made;  /* the last one, see next_made */
     struct chempi_dev *devices[DEVICES_MAX];
     uint32_t device_count;
     bool has_fds;
@@ -70,6 +71,8 @@ static CHEMPI_COLD CHEMPI_NOINLINE void make_peer(struct chempi_peer *peer,
         chempi_list_init(&peer->early);
         chempi_list_init(&peer->sync);
         chempi_list_init(&peer->cancels);
+        peer->next_made = conn.made;
+        conn.made = peer;
         atomic_store_explicit(&peer->is_made, true,
                               memory_order_release); /* partner: peer() */
     }
@@ -290,10 +293,9 @@ void chempi_conn_close(void)
     conn.device_count = 0;
     conn.has_fds = false;
     conn.overlay = NULL;
-    if (conn.peers)
-        for (uint32_t p = 0; p < rank_count(); p++)
-            if (conn.peers[p].is_made)
-                free_peer(&conn.peers[p]);
+    for (struct chempi_peer *p = conn.made; p; p = p->next_made)
+        free_peer(p);
+    conn.made = NULL;
     free(conn.peers);
     conn.peers = NULL;
     conn.resolved = 0;

@@ -59,6 +59,7 @@ struct chempi_route {
 };
 
 struct chempi_peer {
+    struct chempi_peer *next_made;
     struct chempi_list waiting;  /* struct chempi_outgoing */
     struct chempi_route *routes; /* [route_count]; NULL until first use */
     uint32_t serial_out;
