@@ -72,18 +72,16 @@ static void write_welcome(const struct chempi_rank *rank,
     chempi_wire_put_u32(w, spec->node_count);
     for (uint32_t i = 0; i < spec->node_count; i++)
         chempi_wire_put_str(w, spec->node_names[i]);
-    for (uint32_t i = 0; i < spec->size; i++)
-        chempi_wire_put_u32(w, spec->node_of_rank[i]);
     chempi_wire_put_u32(w, spec->gateway_count);
-    for (uint32_t i = spec->size; i < chempi_spec_procs(spec); i++)
-        chempi_wire_put_u32(w, spec->node_of_rank[i]);
+    chempi_wire_put_u32(w, (uint32_t)s->share.places_fd);
     chempi_wire_put_u32(w, local_size);
     chempi_wire_put_u32(w, (uint32_t)(app - spec->apps));
     chempi_wire_put_u32(w, spec->universe_size);
     chempi_wire_put_u32(w, spec->want_stats);
     chempi_wire_put_u32(w, (uint32_t)s->share.region_fd);
     chempi_wire_put_u32(w, (uint32_t)s->share.table_fd);
-    for (uint32_t i = 0; i < local_size; i++)
+    chempi_wire_put_u32(w, s->share.wake_fds[0] >= 0 ? local_size : 0);
+    for (uint32_t i = 0; i < local_size && s->share.wake_fds[0] >= 0; i++)
         chempi_wire_put_u32(w, (uint32_t)s->share.wake_fds[i]);
     chempi_wire_put_u64(w, spec->memory_share);
 }

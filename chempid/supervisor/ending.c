@@ -37,9 +37,11 @@ static struct chempi_rank *find_rank(struct chempi_super *s, pid_t pid)
 {
     if (chempi_gateway_is_spared(s, pid))
         return s->gateway;
-    for (uint32_t i = 0; i < s->local_size; i++)
-        if (s->ranks[i].pid == pid)
-            return &s->ranks[i];
+    for (uint32_t i = 0; i < s->local_size; i++) {
+        s->reaped = (s->reaped + 1) % s->local_size; /* most end in order */
+        if (s->ranks[s->reaped].pid == pid)
+            return &s->ranks[s->reaped];
+    }
     return NULL;
 }
 
@@ -248,7 +250,7 @@ int chempi_ending_take_signal(struct chempi_super *s, struct chempi_reader *r,
 
 void chempi_ending_care(struct chempi_super *s)
 {
-    if (chempi_figures_are_due(s))
+    if ((!s->signal && !ev_is_active(&s->grace)) || chempi_figures_are_due(s))
         return;
     if (s->signal)
         end_hold(s);

@@ -230,11 +230,19 @@ static int make_share(struct chempi_super *s, struct chempi_err *err)
         .self = s->node,
         .tables = s->spec->tables,
     };
+    /* Without a table ranks have no devices that sleep on descriptors, and
+     * would inherit each other's in vain: the square of their number. */
+    const bool has_table = nodes.count > 1 || nodes.tables;
     int rc =
-        chempi_share_init(&s->share, s->local_size + (s->gateway != NULL), err);
+        chempi_share_init(&s->share, s->local_size + (s->gateway != NULL),
+                          has_table, err);
 
     if (!rc)
         rc = chempi_share_set_table(&s->share, &nodes, err);
+    if (!rc)
+        rc = chempi_share_set_places(&s->share, s->spec->node_of_rank,
+                                     chempi_spec_procs(s->spec),
+                                     s->spec->node_count, err);
     return rc;
 }
 
@@ -335,7 +343,8 @@ static struct chempi_super *open_up(int up_fd, chempi_link_frame_fn *on_frame)
     if (!s || !(s->loop = ev_loop_new(EVFLAG_AUTO)))
         _exit(ENOMEM);
     s->signal_fd = s->null_fd = s->gate_fds[0] = s->gate_fds[1] = -1;
-    s->share = (struct chempi_share){.region_fd = -1, .table_fd = -1};
+    s->share =
+        (struct chempi_share){.region_fd = -1, .table_fd = -1, .places_fd = -1};
     chempi_link_open(&s->up, s->loop, up_fd, CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
     s->up.on_frame = on_frame;
     s->up.on_lost = up_lost;

@@ -137,6 +137,8 @@ struct chempi_super {
     int null_fd;
     struct rlimit files; /* the limit that ranks get */
     uint64_t fence;      /* last one entered by all local ranks */
+    uint32_t late;       /* a local rank, not to be looked for among all */
+    uint32_t reaped;     /* the local rank that ended last, likewise */
     uint64_t released;   /* last one entered by the whole job */
     uint32_t absent;     /* 1 + a rank that no fence can wait for, 0 */
     bool has_absent;     /* and this node has told the root of one */

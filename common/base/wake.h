@@ -24,6 +24,9 @@
  *       leave it alone; urgent ones set URGENT in the bell and wake the agent
  *   W7  who clears an ASLEEP bit of the bell does the one system call that
  *       wakes the agent
+ *   W8  the supervisor counts in notices what it has sent to the owner, before
+ *       it wakes it; so an owner that finds the number as it was need not ask
+ *       its socket each time it sleeps
  */
 #ifndef CHEMPI_COMMON_BASE_WAKE_H
 #define CHEMPI_COMMON_BASE_WAKE_H
@@ -61,11 +64,12 @@ struct chempi_wake {
     _Atomic uint32_t order;     /* enum chempi_wake_order; as in the header */
     _Atomic uint32_t bell;      /* enum chempi_wake_bell; a futex of its own */
     _Atomic uint32_t has_agent; /* 1 from the birth of an agent on */
+    _Atomic uint32_t notices;   /* W8 */
 };
 
 /* First page of a node's region; the wake lines start at the second. */
 #define CHEMPI_REGION_MAGIC UINT32_C(0x43484d52) /* "CHMR" */
-#define CHEMPI_REGION_VERSION UINT32_C(2)
+#define CHEMPI_REGION_VERSION UINT32_C(3)
 #define CHEMPI_REGION_WAKE_OFFSET 4096u /* bytes from the region's start */
 
 struct chempi_region_header {

@@ -4,11 +4,11 @@
  *
  * WELCOME, in order: u32 version, str job id, 32 bytes secret, u8
  * CHEMPI_JOB_* flags, 32 bytes key of ranks, u32 rank, u32 size, u32 node, u32
- * nodes, nodes x str name, size x u32 node of rank, u32 gateways, gateways x
- * u32 node of gateway, u32 local size (both kinds), u32 app number, u32
+ * nodes, nodes x str name, u32 gateways, u32 descriptor of the places of all
+ * processes (share.h), u32 local size (both kinds), u32 app number, u32
  * universe size, u32 want_stats, u32 region descriptor, u32 table descriptor
- * (all ones: none), local size x u32 wake descriptor, u64 share of registrable
- * memory (all ones: nobody divides it).
+ * (all ones: none), u32 wake descriptors (0 or local size), each a u32, u64
+ * share of registrable memory (all ones: nobody divides it).
  */
 #define _GNU_SOURCE /* F_DUPFD and friends */
 #include "common/control/client.h"
@@ -19,12 +19,15 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "common/control/channel.h"
 #include "common/control/msg.h"
+#include "common/control/share.h"
 
 #define WELCOME_LIMIT_MS 60000
 #define ABORT_LIMIT_MS 5000
@@ -34,10 +37,12 @@ struct chempi_client {
     struct chempi_channel ch;
     struct chempi_job job;
     /* What job points to; ours to write and free. */
-    uint32_t *node_of_rank;
-    uint32_t *local_rank_of_rank;
+    uint32_t *places; /* shared, read only */
+    size_t places_len;
     char **node_names; /* one block: pointers, then the names */
     int *wake_fds;
+    bool has_events;
+    bool is_dry;           /* there was nothing to read last time */
     uint64_t fences;       /* number of the last fence entered */
     uint32_t share_serial; /* of the last BUDGET delivered */
 };
@@ -124,71 +129,85 @@ static int parse_names(struct chempi_client *c, struct chempi_reader *r)
     return 0;
 }
 
-/* Local ranks follow from who is where, in the order of world ranks. */
-static int number_locals(struct chempi_client *c)
+/* What the file of places says, which nobody can change any more. Local ranks
+ * follow from who is where, in the order of world ranks. */
+static int check_places(struct chempi_client *c)
 {
     const uint32_t nodes = c->job.node_count;
+    const uint32_t procs = c->job.size + c->job.gateways;
+    const uint32_t *node_of = c->places;
+    const uint32_t *local_of = c->places + procs;
     uint32_t *used = chempi_sys->calloc(nodes, sizeof(*used));
+    bool is_good = true;
 
     if (!used)
         return -ENOMEM;
-    for (uint32_t i = 0; i < c->job.size + c->job.gateways; i++)
-        c->local_rank_of_rank[i] = used[c->node_of_rank[i]]++;
-    c->job.local_rank = c->local_rank_of_rank[c->job.rank];
-    c->job.local_size = used[c->job.node];
+    for (uint32_t i = 0; is_good && i < procs; i++)
+        is_good = node_of[i] < nodes && local_of[i] == used[node_of[i]]++;
+    if (is_good) {
+        c->job.node_of_rank = node_of;
+        c->job.local_rank_of_rank = local_of;
+        c->job.local_rank = local_of[c->job.rank];
+        c->job.local_size = used[c->job.node];
+        is_good = node_of[c->job.rank] == c->job.node;
+    }
     free(used);
-    return 0;
+    return is_good ? 0 : -EBADMSG;
 }
 
-/* The nodes of `count` processes from `first` on, which lie at `at`. */
-static int take_places(struct chempi_client *c, const uint8_t *at, size_t first,
-                       size_t count)
+/* All ranks of a node share one file of places. */
+static int map_places(struct chempi_client *c, int fd)
 {
-    struct chempi_reader places;
+    const int wanted = F_SEAL_WRITE | F_SEAL_SHRINK;
+    const int seals = fcntl(fd, F_GET_SEALS);
+    struct stat st;
 
-    chempi_wire_read(&places, at, count * 4);
-    for (size_t i = first; i < first + count; i++) {
-        c->node_of_rank[i] = chempi_wire_get_u32(&places);
-        if (c->node_of_rank[i] >= c->job.node_count)
-            return -EBADMSG;
+    if (seals < 0 && errno == EBADF)
+        return -EBADF;
+    if (seals < 0 || (seals & wanted) != wanted || fstat(fd, &st) < 0 ||
+        (uint64_t)st.st_size != c->places_len)
+        return -EBADMSG;
+    c->places =
+        chempi_sys->mmap(NULL, c->places_len, PROT_READ, MAP_SHARED, fd, 0);
+    if (c->places == MAP_FAILED) {
+        c->places = NULL;
+        return -errno;
     }
+    (void)close(fd); /* the mapping stays */
     return 0;
 }
 
 static int parse_places(struct chempi_client *c, struct chempi_reader *r)
 {
-    const size_t n = c->job.size;
-    const uint8_t *ranks = chempi_wire_get_raw(r, n * 4);
-    const size_t more = chempi_wire_get_count(r, CHEMPI_JOB_NODES_MAX, 4);
-    const uint8_t *gateways = chempi_wire_get_raw(r, more * 4);
+    const uint32_t gateways = chempi_wire_get_u32(r);
+    const int fd = (int)chempi_wire_get_u32(r);
+    int rc;
 
-    if (!ranks || !gateways || r->is_bad || c->job.rank >= n + more)
+    if (r->is_bad || gateways > CHEMPI_JOB_NODES_MAX ||
+        c->job.rank >= c->job.size + gateways)
         return -EBADMSG;
-    c->job.gateways = (uint32_t)more;
-    c->node_of_rank = chempi_sys->calloc(n + more, sizeof(uint32_t));
-    c->local_rank_of_rank = chempi_sys->calloc(n + more, sizeof(uint32_t));
-    if (!c->node_of_rank || !c->local_rank_of_rank)
-        return -ENOMEM;
-    c->job.node_of_rank = c->node_of_rank;
-    c->job.local_rank_of_rank = c->local_rank_of_rank;
-    if (take_places(c, ranks, 0, n) || take_places(c, gateways, n, more))
-        return -EBADMSG;
-    if (c->node_of_rank[c->job.rank] != c->job.node)
-        return -EBADMSG;
-    return number_locals(c);
+    c->job.gateways = gateways;
+    c->places_len = (size_t)chempi_share_places_len(c->job.size + gateways);
+    rc = map_places(c, fd);
+    return rc ? rc : check_places(c);
 }
 
 static int parse_wake(struct chempi_client *c, struct chempi_reader *r)
 {
     const uint32_t n = c->job.local_size;
+    uint32_t events;
 
     c->job.region_fd = (int)chempi_wire_get_u32(r);
     c->job.table_fd = (int)chempi_wire_get_u32(r);
+    events = chempi_wire_get_u32(r);
+    if (events != 0 && events != n)
+        return -EBADMSG;
     c->wake_fds = chempi_sys->calloc(n, sizeof(int));
     if (!c->wake_fds)
         return -ENOMEM;
     for (uint32_t i = 0; i < n; i++)
-        c->wake_fds[i] = (int)chempi_wire_get_u32(r);
+        c->wake_fds[i] = events ? (int)chempi_wire_get_u32(r) : -1;
+    c->has_events = events > 0;
     c->job.wake_fds = c->wake_fds;
     c->job.memory_share = chempi_wire_get_u64(r);
     return 0;
@@ -299,6 +318,11 @@ static int shake_hands(struct chempi_client *c, struct chempi_err *err)
         return chempi_err_set(err, rc,
                               "chempirun and this program's library are of "
                               "different versions");
+    if (rc == -EBADF)
+        return chempi_err_set(err, rc,
+                              "the inherited descriptors are not open: a "
+                              "wrapper between chempirun and this program "
+                              "closed them");
     if (rc)
         return chempi_err_set(err, rc,
                               "cannot take the supervisor's welcome: %s",
@@ -346,7 +370,9 @@ static int adopt_descriptors(struct chempi_client *c, struct chempi_err *err)
         rc = set_cloexec(c->job.region_fd, "shared region", err);
     if (!rc && c->job.table_fd >= 0)
         rc = set_cloexec(c->job.table_fd, "connection table", err);
-    return rc ? rc : adopt_wake_events(c->job.wake_fds, c->job.local_size, err);
+    if (rc || !c->has_events)
+        return rc;
+    return adopt_wake_events(c->job.wake_fds, c->job.local_size, err);
 }
 
 int chempi_client_open(struct chempi_client **out, struct chempi_err *err)
@@ -378,8 +404,8 @@ void chempi_client_close(struct chempi_client *c)
     if (!c)
         return;
     chempi_channel_fini(&c->ch);
-    free(c->node_of_rank);
-    free(c->local_rank_of_rank);
+    if (c->places)
+        (void)chempi_sys->munmap(c->places, c->places_len);
     free(c->node_names);
     free(c->wake_fds);
     memset(c->job.secret, 0, sizeof(c->job.secret));
@@ -395,6 +421,11 @@ const struct chempi_job *chempi_client_job(const struct chempi_client *c)
 int chempi_client_fd(const struct chempi_client *c)
 {
     return c->ch.fd;
+}
+
+bool chempi_client_is_quiet(const struct chempi_client *c)
+{
+    return c->is_dry && !chempi_channel_has_output(&c->ch);
 }
 
 /* Finish the frame and write what the socket takes now. A lost supervisor is
@@ -712,6 +743,7 @@ int chempi_client_progress(struct chempi_client *c,
     int filled = chempi_channel_fill(&c->ch);
     int rc;
 
+    c->is_dry = filled == 0;
     while ((rc = chempi_channel_next(&c->ch, &frame)) == 1) {
         rc = dispatch(c, &frame, ev, arg);
         if (rc)

@@ -81,7 +81,8 @@ struct chempi_job {
     int region_fd;         /* memory file shared by this node's ranks; the
                               header and wake lines are set up and reserved */
     int table_fd;          /* sealed connection table; -1: none */
-    const int *wake_fds;   /* [local_size] eventfds, inherited, nonblocking */
+    const int *wake_fds;   /* [local_size] eventfds, inherited, nonblocking;
+                              -1: none, where no device sleeps on them */
     uint64_t memory_share; /* bytes that this rank may register before it has
                               asked; UINT64_MAX: nobody divides them */
 };
@@ -147,6 +148,11 @@ int chempi_client_fence(struct chempi_client *client, uint64_t *fence);
 int chempi_client_progress(struct chempi_client *client,
                            const struct chempi_client_events *events, void *arg,
                            struct chempi_err *err);
+
+/* Had nothing arrived when progress() was called last, and is all written?
+ * Then it may be left out until the supervisor has said something more, which
+ * it counts (wake.h, W8). */
+bool chempi_client_is_quiet(const struct chempi_client *client);
 
 /* Where a process waits (CHEMPI_HERE_WAITS: is_waiting) or which call it was
  * in. */

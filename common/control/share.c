@@ -65,14 +65,15 @@ static int make_region(struct chempi_share *s, struct chempi_err *err)
     return 0;
 }
 
-static int make_events(struct chempi_share *s, struct chempi_err *err)
+static int make_events(struct chempi_share *s, bool has_events,
+                       struct chempi_err *err)
 {
     s->wake_fds = chempi_sys->malloc(s->local_size * sizeof(int));
     if (!s->wake_fds)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < s->local_size; i++)
         s->wake_fds[i] = -1;
-    for (uint32_t i = 0; i < s->local_size; i++) {
+    for (uint32_t i = 0; has_events && i < s->local_size; i++) {
         s->wake_fds[i] = chempi_sys->eventfd(0, EFD_NONBLOCK);
         if (s->wake_fds[i] < 0)
             return chempi_err_set(
@@ -140,26 +141,45 @@ static int check_table(const struct chempi_share_nodes *nodes, const void *data,
     return rc;
 }
 
-static int seal_table(struct chempi_share *s, const void *data, size_t len,
-                      struct chempi_err *err)
+static int seal_file(const char *name, const char *what, int *fd,
+                     const void *data, size_t len, struct chempi_err *err)
 {
     int rc;
 
-    s->table_fd = chempi_sys->memfd_create("chempi-table", MFD_ALLOW_SEALING);
-    if (s->table_fd < 0)
-        return chempi_err_set(err, -errno,
-                              "cannot create a file for the connection "
-                              "table: %s%s",
-                              chempi_err_name(errno), descriptor_hint(-errno));
-    rc = write_all(s->table_fd, data, len);
+    *fd = chempi_sys->memfd_create(name, MFD_ALLOW_SEALING);
+    if (*fd < 0)
+        return chempi_err_set(err, -errno, "cannot create a file for %s: %s%s",
+                              what, chempi_err_name(errno),
+                              descriptor_hint(-errno));
+    rc = write_all(*fd, data, len);
     if (!rc &&
-        fcntl(s->table_fd, F_ADD_SEALS,
+        fcntl(*fd, F_ADD_SEALS,
               F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         rc = -errno;
     if (rc)
-        return chempi_err_set(err, rc, "cannot store the connection table: %s",
+        return chempi_err_set(err, rc, "cannot store %s: %s", what,
                               chempi_err_name(rc));
     return 0;
+}
+
+int chempi_share_set_places(struct chempi_share *s,
+                            const uint32_t *node_of_proc, uint32_t procs,
+                            uint32_t nodes, struct chempi_err *err)
+{
+    uint32_t *used = chempi_sys->calloc(nodes, sizeof(*used));
+    uint32_t *places = chempi_sys->calloc(procs, 2 * sizeof(*places));
+    int rc = used && places ? 0 : chempi_err_set(err, -ENOMEM, "out of memory");
+
+    for (uint32_t i = 0; !rc && i < procs; i++) {
+        places[i] = node_of_proc[i];
+        places[procs + i] = used[places[i]]++;
+    }
+    if (!rc)
+        rc = seal_file("chempi-places", "the places of ranks", &s->places_fd,
+                       places, (size_t)chempi_share_places_len(procs), err);
+    free(places);
+    free(used);
+    return rc;
 }
 
 int chempi_share_set_table(struct chempi_share *s,
@@ -176,21 +196,26 @@ int chempi_share_set_table(struct chempi_share *s,
     if (!rc)
         rc = check_table(nodes, data, len, err);
     if (!rc)
-        rc = seal_table(s, data, len, err);
+        rc = seal_file("chempi-table", "the connection table", &s->table_fd,
+                       data, len, err);
     free(data);
     return rc;
 }
 
 int chempi_share_init(struct chempi_share *s, uint32_t local_size,
-                      struct chempi_err *err)
+                      bool has_events, struct chempi_err *err)
 {
     int rc;
 
     *s = (struct chempi_share){
-        .local_size = local_size, .region_fd = -1, .table_fd = -1};
+        .local_size = local_size,
+        .region_fd = -1,
+        .table_fd = -1,
+        .places_fd = -1,
+    };
     rc = make_region(s, err);
     if (!rc)
-        rc = make_events(s, err);
+        rc = make_events(s, has_events, err);
     if (rc)
         chempi_share_fini(s);
     return rc;
@@ -208,10 +233,12 @@ void chempi_share_fini(struct chempi_share *s)
         (void)chempi_sys->munmap(s->map, (size_t)s->map_len);
     close_fd(s->region_fd);
     close_fd(s->table_fd);
+    close_fd(s->places_fd);
     for (uint32_t i = 0; s->wake_fds && i < s->local_size; i++)
         close_fd(s->wake_fds[i]);
     free(s->wake_fds);
-    *s = (struct chempi_share){.region_fd = -1, .table_fd = -1};
+    *s =
+        (struct chempi_share){.region_fd = -1, .table_fd = -1, .places_fd = -1};
 }
 
 void chempi_share_wake(const struct chempi_share *s, uint32_t local)
@@ -219,6 +246,8 @@ void chempi_share_wake(const struct chempi_share *s, uint32_t local)
     struct chempi_wake *lines =
         (void *)((char *)s->map + CHEMPI_REGION_WAKE_OFFSET);
 
+    (void)atomic_fetch_add_explicit(&lines[local].notices, 1,
+                                    memory_order_release); /* W8 */
     /* This process does not rely on membarrier (W3): one fence per control
      * message costs nothing that matters. */
     chempi_wake_peer(&lines[local], s->wake_fds[local], false);

@@ -88,6 +88,7 @@ void chempi_host_close(struct chempi_host *host,
     services->pollset = NULL;
     chempi_region_close(services->region);
     services->region = NULL;
+    services->wakes = NULL;
     chempi_table_close(host->table);
     services->table = NULL;
     if (host->table_data)

@@ -274,6 +274,14 @@ void chempi_daemon_poll(void)
         give_up();
 }
 
+void chempi_daemon_poll_news(void)
+{
+    if (self.suspect_ns || !entry() || !entry()->is_quiet())
+        chempi_daemon_poll();
+    else
+        tell_memory();
+}
+
 int chempi_daemon_deadline_ms(void)
 {
     uint64_t now_ns;

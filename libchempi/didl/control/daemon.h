@@ -68,6 +68,9 @@ bool chempi_daemon_has_memory(void *unused);
 
 /* Handle notices that have arrived; a lost supervisor ends this process. */
 void chempi_daemon_poll(void);
+/* The same, without asking the kernel where it is certain that there are none:
+ * for a process that is about to sleep, or has slept. */
+void chempi_daemon_poll_news(void);
 
 /* Milliseconds until something is due that no event will announce, -1. */
 int chempi_daemon_deadline_ms(void);

@@ -49,6 +49,8 @@ struct chempi_entry_ops {
      * the launcher is lost. */
     int (*progress)(const struct chempi_client_events *events, void *arg,
                     struct chempi_err *err);
+    /* Is it certain that progress() would find nothing to do? */
+    bool (*is_quiet)(void);
 
     /* The library is in use from now on, with all cards put; and is not any
      * more, perhaps for good (MPI_Finalize). In turns. begin() has words, and

@@ -102,6 +102,7 @@ const struct chempi_entry_ops chempi_entry_alone = {
     .get = get,
     .fence = fence,
     .progress = progress,
+    .is_quiet = chempi_entry_no_question,
     .begin = chempi_entry_no_begin,
     .end = chempi_entry_no_end,
     .abort = end_job,

@@ -2,12 +2,26 @@
 /* The entry's member for chempi's own supervisor; see entry.h, client.h. */
 #include "libchempi/didl/control/entry.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+
+#include "libchempi/didl/base/ctx.h"
 
 /* How long the supervisor may take to hear of a start or finalize, ms. */
 #define HEAR_LIMIT_MS 5000
 
 static struct chempi_client *client;
+static uint32_t notices; /* counted before the last progress */
+
+/* Of the supervisor's; W8. 0 before the wake lines are there. */
+static uint32_t count_notices(void)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    return s->wakes ? atomic_load_explicit(&s->wakes[s->local_rank].notices,
+                                           memory_order_acquire)
+                    : 0;
+}
 
 static int open_way(const struct chempi_entry *entry,
                     const struct chempi_job **job, struct chempi_err *err)
@@ -50,7 +64,13 @@ static int fence(uint64_t *number)
 static int progress(const struct chempi_client_events *events, void *arg,
                     struct chempi_err *err)
 {
+    notices = count_notices();
     return chempi_client_progress(client, events, arg, err);
+}
+
+static bool is_quiet(void)
+{
+    return chempi_client_is_quiet(client) && notices == count_notices();
 }
 
 /* Heard of before anything is on the way. Its loss is noticed when its notices
@@ -123,6 +143,7 @@ const struct chempi_entry_ops chempi_entry_supervisor = {
     .get = get,
     .fence = fence,
     .progress = progress,
+    .is_quiet = is_quiet,
     .begin = begin,
     .end = end,
     .abort = end_job,

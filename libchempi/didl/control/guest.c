@@ -400,7 +400,7 @@ static int bring_all(const struct who *all, const int *fds, uint32_t count,
 static int share_as_first(const struct who *all, int *fds, uint32_t count,
                           struct chempi_err *err)
 {
-    int rc = chempi_share_init(&guest.share, guest.job.local_size, err);
+    int rc = chempi_share_init(&guest.share, guest.job.local_size, true, err);
 
     if (rc)
         return rc;
@@ -729,6 +729,7 @@ const struct chempi_entry_ops chempi_guest_ops = {
     .get = get,
     .fence = fence,
     .progress = progress,
+    .is_quiet = chempi_entry_no_question,
     .begin = begin,
     .end = end,
     .abort = end_job,

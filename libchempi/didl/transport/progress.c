@@ -261,7 +261,7 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
     limit_ms =
         chempi_wake_prepare(progress.wake, has_fds ? CHEMPI_WAKE_ASLEEP_EPOLL
                                                    : CHEMPI_WAKE_ASLEEP_FUTEX);
-    chempi_daemon_poll(); /* the supervisor rouses once per notice, too */
+    chempi_daemon_poll_news(); /* the supervisor rouses once per notice, too */
     limit_ms = shorter(limit_ms, chempi_daemon_deadline_ms());
     if (poll_hooks() > 0 || done(arg) || call_finished() || progress.has_news ||
         chempi_progress_is_ready()) {
@@ -280,7 +280,7 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
     chempi_wake_cancel(progress.wake);
     if (has_fds)
         (void)chempi_pollset_dispatch(chempi_ctx.services.pollset);
-    chempi_daemon_poll();
+    chempi_daemon_poll_news();
 }
 
 static uint32_t spins_max(void)

@@ -23,7 +23,9 @@ static int rank_fd;
 /* What the test's welcome says; tests spoil it. */
 static struct {
     uint32_t version, rank, size, node, nodes, local_size, bad_place;
+    uint32_t bad_local, is_open, gateways;
     uint32_t first_wake; /* of ranks on one node; 0: there are two nodes */
+    uint32_t events;
     size_t cut;
 } welcome;
 
@@ -43,6 +45,7 @@ static void set_up(void)
     welcome.node = 1;
     welcome.nodes = 2;
     welcome.local_size = 2;
+    welcome.events = 2;
 }
 
 static void tear_down(void)
@@ -52,6 +55,25 @@ static void tear_down(void)
 }
 
 TestSuite(client, .init = set_up, .fini = tear_down);
+
+/* Who is where; local ranks are counted as they should be. */
+static uint32_t make_places(void)
+{
+    const int fd = memfd_create("places", MFD_ALLOW_SEALING);
+    uint32_t used[10] = {0};
+    uint32_t nodes[4] = {0};
+    uint32_t locals[4] = {0};
+
+    for (uint32_t i = 0; i < 4; i++) {
+        nodes[i] = welcome.bad_place ? 9 : welcome.first_wake ? 1 : i / 2;
+        locals[i] = used[nodes[i]]++ + (i == 3 && welcome.bad_local);
+    }
+    cr_assert_eq(write(fd, nodes, sizeof(nodes)), sizeof(nodes));
+    cr_assert_eq(write(fd, locals, sizeof(locals)), sizeof(locals));
+    if (!welcome.is_open)
+        cr_assert_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK), 0);
+    return (uint32_t)fd;
+}
 
 static void send_welcome(void)
 {
@@ -72,18 +94,16 @@ static void send_welcome(void)
     chempi_wire_put_u32(w, welcome.nodes);
     for (uint32_t i = 0; i < welcome.nodes && i < 2; i++)
         chempi_wire_put_str(w, i ? "a2" : "a1");
-    for (uint32_t i = 0; i < welcome.size && i < 4; i++)
-        chempi_wire_put_u32(w, welcome.bad_place    ? 9
-                               : welcome.first_wake ? 1
-                                                    : i / 2);
-    chempi_wire_put_u32(w, 0); /* gateways */
+    chempi_wire_put_u32(w, welcome.gateways);
+    chempi_wire_put_u32(w, make_places());
     chempi_wire_put_u32(w, welcome.local_size);
     chempi_wire_put_u32(w, 0);  /* app number */
     chempi_wire_put_u32(w, 16); /* universe */
     chempi_wire_put_u32(w, 1);  /* stats */
     chempi_wire_put_u32(w, fd);
     chempi_wire_put_u32(w, UINT32_MAX);
-    for (uint32_t i = 0; i < welcome.local_size; i++)
+    chempi_wire_put_u32(w, welcome.events);
+    for (uint32_t i = 0; i < welcome.events && i < 4; i++)
         chempi_wire_put_u32(w,
                             welcome.first_wake ? welcome.first_wake + i : fd);
     chempi_wire_put_u64(w, 1u << 20); /* memory */
@@ -128,6 +148,7 @@ Test(client, no_wake_event_of_many_goes_to_programs_that_a_rank_starts)
         cr_assert_eq(fcntl(super.fd, F_DUPFD, FIRST + i), FIRST + i);
     welcome.first_wake = FIRST;
     welcome.local_size = COUNT;
+    welcome.events = COUNT;
     send_welcome();
     cr_assert_eq(chempi_client_open(&client, NULL), 0);
     for (int i = 0; i < COUNT; i++)
@@ -157,6 +178,18 @@ Test(client, the_welcome_becomes_the_job)
     cr_assert_null(getenv(CHEMPI_CONTROL_ENV));
 }
 
+Test(client, ranks_may_have_no_wake_events)
+{
+    const struct chempi_job *job;
+
+    welcome.events = 0;
+    send_welcome();
+    cr_assert_eq(chempi_client_open(&client, NULL), 0);
+    job = chempi_client_job(client);
+    cr_assert_eq(job->wake_fds[0], -1);
+    cr_assert_eq(job->wake_fds[1], -1);
+}
+
 static void expect_refusal(int code)
 {
     struct chempi_err err;
@@ -181,6 +214,24 @@ Test(client, a_rank_outside_the_world_is_refused)
 Test(client, a_rank_on_a_node_that_is_none_is_refused)
 {
     welcome.bad_place = 1;
+    expect_refusal(-EBADMSG);
+}
+
+Test(client, local_ranks_that_are_not_counted_in_order_are_refused)
+{
+    welcome.bad_local = 1;
+    expect_refusal(-EBADMSG);
+}
+
+Test(client, places_that_others_may_change_are_refused)
+{
+    welcome.is_open = 1;
+    expect_refusal(-EBADMSG);
+}
+
+Test(client, places_of_fewer_processes_are_refused)
+{
+    welcome.gateways = 1;
     expect_refusal(-EBADMSG);
 }
 
