@@ -109,7 +109,7 @@ static void set_up_once(void)
      * one that finds names for addresses. */
     (void)signal(SIGPIPE, SIG_IGN);
     loop = ev_loop_new(EVFLAG_AUTO);
-    HOLDS(loop && chempi_share_init(&share, HERE + 1, &err) == 0);
+    HOLDS(loop && chempi_share_init(&share, HERE + 1, true, &err) == 0);
     HOLDS(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, peers) == 0);
     HOLDS(pipe2(full, O_CLOEXEC | O_NONBLOCK) == 0);
     while (write(full[1], zeros_4k, sizeof(zeros_4k)) > 0)
