@@ -233,9 +233,8 @@ static int make_share(struct chempi_super *s, struct chempi_err *err)
     /* Without a table ranks have no devices that sleep on descriptors, and
      * would inherit each other's in vain: the square of their number. */
     const bool has_table = nodes.count > 1 || nodes.tables;
-    int rc =
-        chempi_share_init(&s->share, s->local_size + (s->gateway != NULL),
-                          has_table, err);
+    int rc = chempi_share_init(&s->share, s->local_size + (s->gateway != NULL),
+                               has_table, err);
 
     if (!rc)
         rc = chempi_share_set_table(&s->share, &nodes, err);
