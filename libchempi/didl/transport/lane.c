@@ -3,13 +3,17 @@
 #define _GNU_SOURCE /* sched_yield */
 #include "libchempi/didl/transport/lane.h"
 
+#include <errno.h>
 #include <sched.h>
 
 struct chempi_lane chempi_lane_main = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
-enum { RELAXES_MAX = 1000 /* before the core is given away */ };
+enum {
+    RELAXES_MAX = 1000, /* before the core is given away */
+    YIELDS_MAX = 32     /* before a thread sleeps until the lock is free */
+};
 
 void chempi_lane_relax(uint32_t *relaxes)
 {
@@ -24,13 +28,26 @@ static void take(struct chempi_lane *lane)
     atomic_store_explicit(&lane->holder, pthread_self(), memory_order_relaxed);
 }
 
+/* Who holds it lets go within a poll, and may need this core for that: to
+ * sleep and be woken costs both more. */
+static void wait_for_lock(struct chempi_lane *lane)
+{
+    int rc = EBUSY;
+
+    atomic_fetch_add_explicit(&lane->wanted, 1, memory_order_relaxed);
+    for (int i = 0; rc != 0 && i < YIELDS_MAX; i++) {
+        (void)sched_yield();
+        rc = pthread_mutex_trylock(&lane->lock);
+    }
+    if (rc != 0)
+        (void)pthread_mutex_lock(&lane->lock);
+    atomic_fetch_sub_explicit(&lane->wanted, 1, memory_order_relaxed);
+}
+
 static void lock(struct chempi_lane *lane)
 {
-    if (pthread_mutex_trylock(&lane->lock) != 0) {
-        atomic_fetch_add_explicit(&lane->wanted, 1, memory_order_relaxed);
-        (void)pthread_mutex_lock(&lane->lock);
-        atomic_fetch_sub_explicit(&lane->wanted, 1, memory_order_relaxed);
-    }
+    if (pthread_mutex_trylock(&lane->lock) != 0)
+        wait_for_lock(lane);
     take(lane);
 }
 

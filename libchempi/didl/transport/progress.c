@@ -38,12 +38,17 @@
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/didl/transport/shy.h"
 
+/* Threads that wait awake at a time: more of them would only meet each other.
+ */
+enum { LOITERERS_MAX = 8 };
+
 struct waiter {
     struct chempi_list link;
     chempi_progress_done_fn *done;
     void *arg;
     pthread_cond_t cond;
-    bool is_called; /* wait is over, or become owner */
+    bool is_asleep;         /* on cond */
+    _Atomic bool is_called; /* wait is over, or become owner */
 };
 
 /* One unsuccessful stretch of polling. */
@@ -66,6 +71,7 @@ static struct {
     int wake_fd;
     struct chempi_poll_item wake_item;
     struct chempi_list waiters;
+    uint32_t loiterers; /* waiters that have not gone to sleep yet */
     struct chempi_list hooks;
     uint64_t hook_removals;
     bool has_news; /* events of the tool interface, or a question where this
@@ -171,8 +177,9 @@ int chempi_progress_poll(void)
 static void call(struct waiter *waiter)
 {
     chempi_list_remove(&waiter->link);
-    waiter->is_called = true;
-    (void)pthread_cond_signal(&waiter->cond);
+    atomic_store_explicit(&waiter->is_called, true, memory_order_relaxed);
+    if (waiter->is_asleep)
+        (void)pthread_cond_signal(&waiter->cond);
 }
 
 /* Let go the threads whose wait is over; true if there was one. */
@@ -417,13 +424,35 @@ static void poll_until(chempi_progress_done_fn *done, void *arg)
         set_spins(spins + spins / 16 + 1); /* spinning was worth it */
 }
 
-/* Another thread polls; sleep until it says so. */
+/* Without the lock: give the core to others for a while, until called. */
+static void loiter(const struct waiter *self)
+{
+    const uint64_t limit_ns = chempi_setting(CHEMPI_SET_PROGRESS_YIELD_WANTED);
+    const uint64_t since_ns = chempi_clock_ns();
+
+    chempi_lane_pause(&chempi_lane_main);
+    while (!atomic_load_explicit(&self->is_called, memory_order_relaxed) &&
+           chempi_clock_ns() - since_ns < limit_ns)
+        (void)sched_yield();
+    chempi_lane_lock(&chempi_lane_main);
+}
+
+/* Another thread polls; wait until it says so. To be woken costs both of them
+ * more than what is waited for takes in most cases. */
 static void follow(chempi_progress_done_fn *done, void *arg)
 {
     struct waiter self = {.done = done, .arg = arg};
 
-    (void)pthread_cond_init(&self.cond, NULL);
     chempi_list_append(&progress.waiters, &self.link);
+    if (progress.loiterers < LOITERERS_MAX) {
+        progress.loiterers++;
+        loiter(&self);
+        progress.loiterers--;
+    }
+    if (self.is_called)
+        return;
+    self.is_asleep = true;
+    (void)pthread_cond_init(&self.cond, NULL);
     while (!self.is_called)
         chempi_lane_sleep(&chempi_lane_main, &self.cond);
     (void)pthread_cond_destroy(&self.cond);
