@@ -112,8 +112,9 @@ int chempi_region_map(struct chempi_region *region, uint64_t offset,
         chempi_sys->mmap(NULL, len, PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_NORESERVE, region->fd, (off_t)offset);
 
+    /* EAGAIN, past the limit of locked memory, would say: try again. */
     if (ptr == MAP_FAILED)
-        return chempi_err_set(err, -errno,
+        return chempi_err_set(err, errno == EAGAIN ? -ENOMEM : -errno,
                               "cannot map %" PRIu64
                               " KiB of shared memory: %s; raise the "
                               "address-space limit (\"ulimit -v unlimited\")",

@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 enum {
-    COUNT = 100, /* doubles: more than a line holds */
+    COUNT = 100,  /* doubles: more than a line holds */
+    PAGES = 1000, /* one message of more than a page */
     LONG = 20000
 };
 
@@ -129,6 +130,19 @@ static void bcast(MPI_Comm comm, int root, double *data)
     CHECK(wrong == 0, "bcast from %d: %d numbers are wrong", root, wrong);
 }
 
+/* Have what messages with payload need, to and from everybody. */
+static void meet(MPI_Comm comm)
+{
+    static double in[PAGES];
+    static double out[PAGES];
+    int size = check_size();
+
+    for (int r = 1; r < size; r++)
+        MPI_Sendrecv(out, PAGES, MPI_DOUBLE, (check_rank() + r) % size, 0, in,
+                     PAGES, MPI_DOUBLE, (check_rank() + size - r) % size, 0,
+                     comm, MPI_STATUS_IGNORE);
+}
+
 /* One rank gets no boards and no pipe; its data finds another way. */
 static void move_scarcely(void)
 {
@@ -139,6 +153,7 @@ static void move_scarcely(void)
 
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Barrier(comm);
+    meet(comm);
     is_scarce = check_rank() == 1;
     for (int i = 0; i < LONG; i++)
         own[i] = check_rank() + i;

@@ -264,10 +264,12 @@ int chempi_shm_drain_serve(struct shm_dev *dev)
 /* Would serve() get anywhere? */
 static bool can_serve(struct shm_ep *ep)
 {
-    struct shm_taken *taken = &ep->tx_pair->taken;
+    struct shm_taken *taken;
 
-    return ep->is_broken ||
-           atomic_load_explicit(&taken->lines, memory_order_acquire) !=
+    if (ep->is_broken)
+        return true; /* and may have no pair */
+    taken = &ep->tx_pair->taken;
+    return atomic_load_explicit(&taken->lines, memory_order_acquire) !=
                ep->tx_tail ||
            atomic_load_explicit(&taken->data, memory_order_acquire) !=
                ep->data_tail ||

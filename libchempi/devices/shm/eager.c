@@ -77,7 +77,7 @@ static int CHEMPI_NOINLINE find_room(struct shm_ep *ep, uint32_t len)
         (void)chempi_rndv_flush(&ep->rndv);
     if (shm_has_room(ep, len))
         return 0;
-    if (!ep->is_data_open) { /* E3 */
+    if (len > 0 && !ep->is_data_open) { /* E3 */
         rc = chempi_shm_endpoint_open_data(ep);
         if (rc < 0)
             return rc;

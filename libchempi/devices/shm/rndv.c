@@ -87,7 +87,7 @@ static void offer(struct shm_xfer *xfer, uint32_t protocol, struct shm_ask *ask)
     const struct chempi_tx *tx = xfer->base.tx;
     bool is_chosen = protocol == SHM_PROTOCOL_SINGLE_COPY;
     bool is_fixed = dev->params.services->table != NULL;
-    bool has_form = is_fixed ? is_chosen : xfer->base.len > FORM_MIN_BYTES;
+    bool has_form = is_chosen || (!is_fixed && xfer->base.len > FORM_MIN_BYTES);
     uint32_t form_len = 0;
 
     if (shm_ep_of(xfer)->peer_refuses_cma ||

@@ -588,17 +588,17 @@ static void note_matched(struct chempi_peer *peer, uint32_t serial)
 static void on_matched(struct chempi_sysmsg_in *in)
 {
     const struct matched *matched = in->head;
+    const uint32_t first_age = in->peer->serial_out - matched->first;
 
     CHEMPI_LIST_FOR_SAFE (pos, &in->peer->sync) {
         struct chempi_request *req =
             CHEMPI_CONTAINER_OF(pos, struct chempi_request, match_link);
-        const uint32_t at = req->u.tx.env.serial - matched->first;
+        const uint32_t age = in->peer->serial_out - req->u.tx.env.serial;
 
-        if (at >= matched->count) {
-            if ((int32_t)at > 0)
-                return; /* nor do later ones */
+        if (age > first_age)
             continue;
-        }
+        if (first_age - age >= matched->count)
+            return; /* nor do later ones */
         chempi_list_remove(&req->match_link);
         req->is_queued = false;
         chempi_request_progress(req, MPI_SUCCESS);
