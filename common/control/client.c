@@ -167,8 +167,10 @@ static int map_places(struct chempi_client *c, int fd)
     if (seals < 0 || (seals & wanted) != wanted || fstat(fd, &st) < 0 ||
         (uint64_t)st.st_size != c->places_len)
         return -EBADMSG;
+    /* Private: before Linux 6.7 a file sealed against writing cannot be mapped
+     * shared, not even to read. The pages are the same. */
     c->places =
-        chempi_sys->mmap(NULL, c->places_len, PROT_READ, MAP_SHARED, fd, 0);
+        chempi_sys->mmap(NULL, c->places_len, PROT_READ, MAP_PRIVATE, fd, 0);
     if (c->places == MAP_FAILED) {
         c->places = NULL;
         return -errno;

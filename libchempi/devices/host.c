@@ -25,8 +25,9 @@ static int open_table(struct chempi_host *host, int fd, struct chempi_err *err)
         return rc;
     }
     host->table_len = (size_t)st.st_size;
+    /* Private: sealed files refuse to be mapped shared before Linux 6.7. */
     host->table_data =
-        chempi_sys->mmap(NULL, host->table_len, PROT_READ, MAP_SHARED, fd, 0);
+        chempi_sys->mmap(NULL, host->table_len, PROT_READ, MAP_PRIVATE, fd, 0);
     (void)close(fd); /* the mapping stays */
     if (host->table_data == MAP_FAILED) {
         host->table_data = NULL;

@@ -140,7 +140,9 @@ static void remove_request(struct request *r)
 
     check_lock();
     at = find(r->handle);
-    if (*at == r) {
+    while (*at && *at != r) /* another thread may have been given the handle */
+        at = &(*at)->next;
+    if (*at) {
         *at = r->next;
         r->handle = MPI_REQUEST_NULL; /* nobody's who still has it */
         r->next = spare;
