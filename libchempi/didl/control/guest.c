@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/auth/auth.h"
@@ -21,6 +23,8 @@
 #include "common/control/share.h"
 #include "libchempi/didl/control/handover.h"
 #include "libchempi/didl/control/store.h"
+
+enum { READER_STEP_NS = 1000000, READER_STEPS = 2000 }; /* 2 s or more */
 
 #define WHO_MAX 256  /* bytes of what a process says of itself, with zero */
 #define HOST_MAX 128 /* the same, of what tells hosts apart */
@@ -703,6 +707,25 @@ static int end(bool is_for_good)
     return guest.store->finalize();
 }
 
+/*
+ * Wait until somebody has read what this process wrote into a pipe, or the
+ * limit has passed: a launcher that hears of the end first throws it away.
+ */
+static void await_reader(int fd)
+{
+    const struct timespec pause = {.tv_nsec = READER_STEP_NS};
+    struct stat st;
+    int unread = 0;
+
+    if (fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode))
+        return;
+    for (int i = 0; i < READER_STEPS; i++) {
+        if (ioctl(fd, FIONREAD, &unread) != 0 || unread == 0)
+            return;
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
 /* The launcher says that the job was ended, but not why: this process does. */
 static int end_job(int exit_code, const char *text)
 {
@@ -716,6 +739,8 @@ static int end_job(int exit_code, const char *text)
             stderr, "rank %u on node %s called MPI_Abort with code %d\n",
             guest.job.rank, guest.node_names[guest.job.node], exit_code);
     (void)fflush(stderr);
+    await_reader(STDOUT_FILENO);
+    await_reader(STDERR_FILENO);
     return guest.store->abort(exit_code, *text ? text : "MPI_Abort");
 }
 
