@@ -10,6 +10,7 @@
 /* What comes within a tick of the file systems' clock may not be seen in the
  * directory's time. */
 #define SETTLE_NS (100 * CHEMPI_NS_PER_MS)
+#define MISSES_MAX 64u /* then all files are read */
 
 static bool is_equal(const struct timespec *a, const struct timespec *b)
 {
@@ -48,8 +49,12 @@ const struct chempi_member *chempi_ready_find(struct chempi_ready *ready,
 
     if (m || ready->is_whole)
         return m;
+    if (ready->misses == MISSES_MAX)
+        return chempi_members_find(chempi_ready_all(ready, dir), node);
     chempi_members_seek(&ready->list, dir, node);
-    return chempi_members_find(&ready->list, node);
+    m = chempi_members_find(&ready->list, node);
+    ready->misses += !m;
+    return m;
 }
 
 const struct chempi_members *chempi_ready_all(struct chempi_ready *ready,
@@ -66,5 +71,6 @@ const struct chempi_members *chempi_ready_all(struct chempi_ready *ready,
 void chempi_ready_fini(struct chempi_ready *ready)
 {
     chempi_members_fini(&ready->list);
+    ready->misses = 0;
     ready->is_settled = ready->is_whole = false;
 }

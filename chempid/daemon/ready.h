@@ -3,7 +3,9 @@
  * The ready files of the daemons' directory (members.h): each is read when
  * somebody asks for its node, or all when somebody asks for all, and again only
  * when the directory has changed. A daemon calls a few others only: with many
- * on a host, all of them would read the files of all.
+ * on a host, all of them would read the files of all. When many nodes were
+ * asked for that have no file, all are read after all: a user may ask for as
+ * many as there can be, and no file is opened for each of them.
  *
  * Ready files are made under other names and renamed, so that whatever comes,
  * goes or changes there changes the directory's time.
@@ -19,6 +21,7 @@
 struct chempi_ready { /* zeros: nothing is read yet */
     struct chempi_members list;
     struct timespec changed; /* the directory, before it was read */
+    uint32_t misses;         /* files that were looked for in vain */
     bool is_settled;         /* it was read well after that */
     bool is_whole;           /* all files are in the list */
 };

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/base/array.h"
+#include "common/base/sys.h"
 #include "common/words/plain.h"
 
 /* Node names are file names of tables and sockets, too, and words of commands,
@@ -165,7 +166,8 @@ static int check_file(FILE *file, const char *path, struct chempi_err *err)
 /* Does not wait for the other end of a pipe; check_file() refuses it. */
 static FILE *open_file(const char *path, int flags)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
+    const int fd =
+        chempi_sys->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags, 0);
     FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
     const int code = errno;
 

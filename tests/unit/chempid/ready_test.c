@@ -9,9 +9,18 @@
 #include <unistd.h>
 
 #include "chempid/daemon/ready.h"
+#include "common/base/sys.h"
 
 static char dir[] = "/tmp/chempi-ready-XXXXXX";
 static struct chempi_ready ready;
+static struct chempi_sys sys;
+static unsigned opens; /* files that were looked for */
+
+static int count_open(const char *path, int flags, mode_t mode)
+{
+    opens++;
+    return chempi_sys_libc.open(path, flags, mode);
+}
 
 static void path_of(const char *file, char *path, size_t size)
 {
@@ -57,13 +66,16 @@ static void make(void)
     write_file("a1.node", "a1 127.0.0.1:1 1\n");
     write_file("x.node", "a3 127.0.0.1:3 1\n"); /* another node's name */
     settle();
+    sys = chempi_sys_libc;
+    sys.open = count_open;
+    chempi_sys = &sys;
     chempi_ready_look(&ready, dir);
 }
 
 static void clear(void)
 {
     static const char *const files[] = {"a1.node", "a2.node", "a10.node",
-                                        "x.node"};
+                                        "b7.node", "x.node"};
     char path[128];
 
     chempi_ready_fini(&ready);
@@ -119,4 +131,26 @@ Test(ready, what_was_read_is_kept_until_the_directory_changes)
     cr_assert(chempi_ready_find(&ready, dir, "a1"));
     cr_expect_str_eq(chempi_ready_find(&ready, dir, "a1")->address,
                      "127.0.0.1:7");
+}
+
+/* Anybody on this host may ask for as many as there can be. */
+Test(ready, many_that_are_not_there_are_not_looked_for_one_by_one)
+{
+    char name[16];
+    unsigned before;
+
+    for (unsigned i = 0; i < 1000; i++) {
+        (void)snprintf(name, sizeof(name), "b%u", i);
+        cr_expect_null(chempi_ready_find(&ready, dir, name));
+    }
+    cr_expect_leq(opens, 64 + 4, "%u files", opens);
+    before = opens;
+    cr_expect(chempi_ready_find(&ready, dir, "a2"));
+    chempi_ready_look(&ready, dir);
+    cr_expect_null(chempi_ready_find(&ready, dir, "b7"));
+    cr_expect_eq(opens, before);
+    write_file("b7.node", "b7 127.0.0.1:7 1\n");
+    chempi_ready_look(&ready, dir);
+    cr_expect(chempi_ready_find(&ready, dir, "b7"));
+    cr_expect_eq(opens, before + 1, "its own only");
 }
