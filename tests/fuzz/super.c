@@ -63,6 +63,7 @@ static struct ev_loop *loop;
 static struct chempi_share share; /* of all inputs */
 static int peers[2];              /* a socket for all; nobody reads there */
 static int full[2];               /* a pipe that takes no more */
+static uint32_t refused;          /* steps of this input, or nobody heard */
 
 static void describe(uint8_t flags)
 {
@@ -204,18 +205,24 @@ static bool step(uint8_t who, uint8_t type, const uint8_t *data, uint32_t len)
     struct chempi_link *link;
     int rc;
 
-    if (who == ABOVE)
-        return type == CHEMPI_MSG_END ||
-               chempi_super_take(&s->up, &frame, &err) == 0;
+    if (who == ABOVE) {
+        rc = type == CHEMPI_MSG_END ? 0
+                                    : chempi_super_take(&s->up, &frame, &err);
+        refused += rc != 0;
+        return rc == 0;
+    }
     if (who == ENDED) {
         end_one(type % count, len ? data[0] << (len > 1 ? 8 : 0) : 0);
         return true;
     }
     link = &s->ranks[(who - RANK) % count].link;
-    if (s->is_done && link->arg != s->gateway) /* nobody is left to say it */
+    if (!link->is_open || (s->is_done && link->arg != s->gateway)) {
+        refused++; /* nobody is left to say it */
         return true;
-    rc = link->is_open ? link->on_frame(link, &frame, &err) : 0;
+    }
+    rc = link->on_frame(link, &frame, &err);
     if (rc) {
+        refused++;
         HOLDS(err.code == rc && err.text[0]);
         link->on_lost(link, rc, &err);
     }
@@ -307,6 +314,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct chempi_reader r;
     bool goes_on = true;
 
+    refused = 0;
     chempi_wire_read(&r, data, size);
     set_up(chempi_wire_get_u8(&r));
     while (goes_on && !chempi_wire_is_done(&r) && !r.is_bad) {
@@ -355,29 +363,36 @@ static void add_end(uint32_t number, uint8_t signal)
     add(ENDED, (uint8_t)number);
 }
 
-static void add_start(void)
+/* The ranks, and the gateway behind them where there is one: it has no phases.
+ * A node that is alone takes no releases. */
+static void add_start(uint32_t count)
 {
-    for (uint32_t i = 0; i < HERE + 1; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         chempi_wire_put_u32(&part, CHEMPI_CONTROL_VERSION);
         chempi_wire_put_u32(&part, 77);
         add(RANK + i, CHEMPI_MSG_HELLO);
         chempi_wire_put_str(&part, "card");
         chempi_wire_put_blob(&part, "value", 5);
         add(RANK + i, CHEMPI_MSG_PUT);
+        if (RANK + i == GATEWAY)
+            continue;
         add(RANK + i, CHEMPI_MSG_WORLD);
         add(RANK + i, CHEMPI_MSG_INIT);
         add_fence(RANK + i, CHEMPI_MSG_FENCE, 1);
     }
-    add_fence(ABOVE, CHEMPI_MSG_RELEASE, 1);
+    if (count > HERE)
+        add_fence(ABOVE, CHEMPI_MSG_RELEASE, 1);
 }
 
 static void a_good_life(void)
 {
-    add_start();
+    static const char figures[] = "traffic 0 0 - shm eager 2 3\nfile open 4\n";
+
+    add_start(HERE);
     for (uint32_t i = 0; i < HERE; i++) {
         add(RANK + i, CHEMPI_MSG_UNWORLD);
         chempi_wire_put_u8(&part, 0);
-        chempi_wire_put_blob(&part, "traffic 1 shm 2 3\nfile open 4\n", 30);
+        chempi_wire_put_blob(&part, figures, sizeof(figures) - 1);
         add(RANK + i, CHEMPI_MSG_REPORT);
         add(RANK + i, CHEMPI_MSG_FINAL);
         add_end(i, 0);
@@ -388,14 +403,14 @@ static void keys(void)
 {
     static const uint32_t owners[] = {0, 2, 3, 5};
 
-    add_start();
+    add_start(HERE + 1);
     for (uint32_t i = 0; i < 4; i++) {
         chempi_wire_put_u32(&part, owners[i]);
         chempi_wire_put_str(&part, i ? "later" : "card");
         add(RANK + i, CHEMPI_MSG_GET);
         chempi_wire_put_u32(&part, 0); /* to, from, rank */
         chempi_wire_put_u32(&part, 1);
-        chempi_wire_put_u32(&part, i);
+        chempi_wire_put_u32(&part, i < HERE ? i : RANKS); /* its gateway */
         chempi_wire_put_str(&part, "later");
         add(ABOVE, CHEMPI_MSG_ASK);
     }
@@ -411,18 +426,19 @@ static void keys(void)
 
 static void places(void)
 {
-    add_start();
+    add_start(HERE + 1);
     chempi_wire_put_u32(&part, 1000);
     chempi_wire_put_u8(&part, 1);
     add(ABOVE, CHEMPI_MSG_LOCATE);
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < 3; i++) {
         chempi_wire_put_u8(&part, 1);
         chempi_wire_put_str(&part, "MPI_Recv");
         chempi_wire_put_str(&part, "main");
         chempi_wire_put_u64(&part, 3);
         chempi_wire_put_u32(&part, 1);
         chempi_wire_put_u32(&part, 2);
-        add(RANK + i, CHEMPI_MSG_HERE);
+        chempi_wire_put_u8(&part, i == 0); /* the first one says more */
+        add(RANK + i % 2, CHEMPI_MSG_HERE);
     }
     add_end(2, 9);
 }
@@ -432,7 +448,7 @@ static void orders(void)
     static const uint8_t numbered[] = {CHEMPI_MSG_SIGNAL, CHEMPI_MSG_CREDIT,
                                        CHEMPI_MSG_ABSENT};
 
-    add_start();
+    add_start(HERE + 1);
     chempi_wire_put_u32(&part, 0);
     chempi_wire_put_blob(&part, "input\n", 6);
     add(ABOVE, CHEMPI_MSG_INPUT);
@@ -464,7 +480,7 @@ static void orders(void)
 
 static void bad_ends(void)
 {
-    add_start();
+    add_start(HERE + 1);
     chempi_wire_put_u32(&part, 5);
     chempi_wire_put_str(&part, "its way is lost");
     add(RANK, CHEMPI_MSG_CUT);
@@ -482,21 +498,37 @@ static void bad_ends(void)
     add(ABOVE, CHEMPI_MSG_SIGNAL);
 }
 
+/* What is refused ends its speaker or the input, and what stands behind it is
+ * not tried: all but the last one are good. */
+static const struct seed {
+    void (*write)(void);
+    uint8_t flags;
+    uint32_t refused; /* as many of its steps */
+} seeds[] = {{a_good_life, ALONE, 0},
+             {keys, 0, 0},
+             {places, 0, 0},
+             {orders, HELD | DIVIDED, 0},
+             {bad_ends, SURVIVES, 2}};
+
+/* Each is run here, to see that it says what it shall. */
 size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
 {
-    static void (*const rows[])(void) = {a_good_life, keys, places, orders,
-                                         bad_ends};
-    static const uint8_t flags[] = {ALONE, 0, 0, HELD | DIVIDED, SURVIVES};
-    size_t len = 0;
+    const struct seed *seed;
+    size_t len;
 
-    if (i >= sizeof(rows) / sizeof(rows[0]))
+    if (i >= sizeof(seeds) / sizeof(seeds[0]))
         return 0;
-    chempi_wire_put_u8(&row, flags[i]);
-    rows[i]();
-    if (!row.error && row.len <= FUZZ_INPUT_MAX) {
-        memcpy(out, row.data, row.len);
-        len = row.len;
-    }
+    seed = &seeds[i];
+    chempi_wire_put_u8(&row, seed->flags);
+    seed->write();
+    HOLDS(!row.error && row.len <= FUZZ_INPUT_MAX);
+    len = row.len;
+    memcpy(out, row.data, len);
     chempi_wire_clear(&row);
+    (void)LLVMFuzzerTestOneInput(out, len);
+    if (refused != seed->refused)
+        (void)fprintf(stderr, "seed %u: %u steps are refused, not %u\n", i,
+                      refused, seed->refused);
+    HOLDS(refused == seed->refused);
     return len;
 }
