@@ -16,6 +16,8 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/control/entry.h"
 
+enum { QUIET_MAX = 64 }; /* looks that trust the count of notices */
+
 static struct {
     const struct chempi_daemon_listener *listener;
     uint64_t fence_entered;
@@ -30,6 +32,7 @@ static struct {
     bool cares;                        /* what the supervisor knows */
     bool is_sought;                    /* asked where it waits, */
     enum chempi_where_depth depth;     /* and for how much */
+    uint32_t quiet;                    /* looks for news so far; it wraps */
 } self;
 
 /* NULL when the launcher is lost. It wants one thread at a time: the one that
@@ -276,7 +279,10 @@ void chempi_daemon_poll(void)
 
 void chempi_daemon_poll_news(void)
 {
-    if (self.suspect_ns || !entry() || !entry()->is_quiet())
+    /* That a supervisor is lost is no news of its own. */
+    bool is_time = ++self.quiet % QUIET_MAX == 0;
+
+    if (is_time || self.suspect_ns || !entry() || !entry()->is_quiet())
         chempi_daemon_poll();
     else
         tell_memory();

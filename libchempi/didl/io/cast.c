@@ -119,9 +119,13 @@ static int mark_cheapest(struct chempi_file *file, uint64_t wanted,
                                  .rcount = sizeof(mine),
                                  .stype = chempi_coll_byte(),
                                  .rtype = chempi_coll_byte()};
-    int rc = chempi_coll_do(&c);
+    int rc = chempi_io_agree(file->comm, chempi_coll_do(&c));
 
-    for (uint64_t i = 0; !rc && i < wanted; i++) {
+    if (rc) {
+        mark(file, wanted, is_marked); /* there are always some */
+        return rc;
+    }
+    for (uint64_t i = 0; i < wanted; i++) {
         uint32_t best = comm->size;
 
         for (uint32_t r = 0; r < comm->size; r++)

@@ -280,10 +280,20 @@ static void sent(struct chempi_tx *tx, int status)
 
 /* ---- short answers ---- */
 
+static CHEMPI_COLD void die_unanswered(const struct chempi_peer *peer)
+{
+    chempi_fatal_die(1,
+                     "out of memory for an answer to rank %u, which would "
+                     "wait for it for ever; use less memory",
+                     peer->proc);
+}
+
 /* Each synchronous message has an answer: a few are kept for the next. */
 static void free_posted(struct chempi_sysmsg *msg, int status)
 {
-    (void)status; /* a lost peer waits for no answer */
+    /* A lost peer waits for no answer; one that is there does. */
+    if (CHEMPI_UNLIKELY(status == -ENOMEM || status == -ENOSPC))
+        die_unanswered(msg->peer);
     if (sysmsg.spare_count < CHEMPI_ARRAY_LEN(sysmsg.spare))
         sysmsg.spare[sysmsg.spare_count++] = msg;
     else
@@ -322,10 +332,7 @@ void chempi_sysmsg_answer(struct chempi_peer *peer, int32_t tag,
                           const void *head, size_t head_len)
 {
     if (CHEMPI_UNLIKELY(chempi_sysmsg_post(peer, tag, head, head_len) != 0))
-        chempi_fatal_die(1,
-                         "out of memory for an answer to rank %u, which would "
-                         "wait for it for ever; use less memory",
-                         peer->proc);
+        die_unanswered(peer);
 }
 
 /* ---- quota ---- */

@@ -233,6 +233,8 @@ static CHEMPI_COLD void give_back(int area, int size)
 {
     size_t kept = pages(head_len(size)) + bulk_len(size);
 
+    if (!node.areas[area].start || node.areas[area].len < area_len(size))
+        return; /* this member has not mapped all of it */
     (void)chempi_region_release(chempi_ctx.services.region,
                                 node.areas[area].start + kept,
                                 area_len(size) - kept);
@@ -389,8 +391,15 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
         if (*rc)
             leave_unknown(comm);
     }
-    if (*rc)
-        return NULL; /* others may wait for this member for ever: say so */
+    if (*rc) {
+        /* Others may wait for this member for ever: say so. The world's area
+         * waits for it where it is. */
+        if (area == WORLD_AREA) {
+            comm->coll = NULL;
+            free(st);
+        }
+        return NULL;
+    }
     if (area < 0 || area >= AREAS || !node.control)
         return st;
     start = map(area, st->size, &err);
