@@ -402,6 +402,9 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
     }
     if (area < 0 || area >= AREAS || !node.control)
         return st;
+    /* After the last looks of who had the area before, in this process, too:
+     * each left it by such an operation (partner: leave()). */
+    (void)atomic_load(&node.control->users[area]);
     start = map(area, st->size, &err);
     if (!start) {
         leave(area, st->size);
