@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counting, and the end: gathering at rank 0. See stats.h. */
-#define _GNU_SOURCE /* strcasecmp */
+#define _GNU_SOURCE /* strcasecmp, open_memstream */
 #include "programs/libchempi-stats/sites.h"
 
 #include <errno.h>
@@ -246,6 +246,27 @@ static enum format find_format(void)
     return FORMAT_TEXT;
 }
 
+/* In one piece, so that no line of another rank stands inside; without memory
+ * as it comes. */
+static void print_whole(FILE *file, enum format format,
+                        const struct stats_lines all[], int ranks, int process,
+                        const struct stats_sites *sites)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *memory = open_memstream(&text, &len);
+    FILE *to = memory ? memory : file;
+
+    if (format == FORMAT_JSON)
+        stats_print_json(to, all, ranks, process, sites);
+    else
+        stats_print_text(to, all, ranks, process, format == FORMAT_RANKS,
+                         sites);
+    if (memory && fclose(memory) == 0)
+        (void)fwrite(text, 1, len, file); /* as where nobody reads it */
+    free(text);
+}
+
 /* sites: NULL if nobody wants them. */
 static void print(const struct stats_lines all[], int ranks, int process,
                   struct stats_sites *sites)
@@ -255,11 +276,7 @@ static void print(const struct stats_lines all[], int ranks, int process,
 
     if (sites)
         stats_sites_join(sites, (uint32_t)ranks);
-    if (format == FORMAT_JSON)
-        stats_print_json(file, all, ranks, process, sites);
-    else
-        stats_print_text(file, all, ranks, process, format == FORMAT_RANKS,
-                         sites);
+    print_whole(file, format, all, ranks, process, sites);
     if (file != stderr && fclose(file) != 0)
         perror("CHEMPI_PROFILE_FILE");
 }
