@@ -14,6 +14,9 @@
 #define UNKNOWN CHEMPI_PLACES_UNKNOWN
 #define SURPLUS CHEMPI_PLACES_SURPLUS
 static_assert(SURPLUS <= UINT8_MAX, "groups are numbered in bytes");
+#define NAMED                                                                  \
+    2u           /* ranks that others wait for, as a rank's own words have it  \
+                  */
 #define KINDS 4u /* without words; the first groups are theirs */
 static_assert(CHEMPI_HERE_ENDED - CHEMPI_HERE_SILENT + 1 == KINDS,
               "each of them has its own");
@@ -236,6 +239,105 @@ bool chempi_places_take(struct chempi_places *p, struct chempi_reader *r)
         if (!take_rank(p, node, r))
             break;
     return p->due == 0;
+}
+
+/* ---- meetings of all ranks ----------------------------------------------- */
+
+enum { FINALIZE, INIT, INIT_THREAD };
+static const char *const meetings[] = {[FINALIZE] = "MPI_Finalize",
+                                       [INIT] = "MPI_Init",
+                                       [INIT_THREAD] = "MPI_Init_thread"};
+
+/* Which of them a rank waits in; how many there are: none. */
+static size_t meeting_of(const struct chempi_places *p, uint32_t rank)
+{
+    const uint8_t group = p->group_of[rank];
+    const char *text = chempi_places_words(p, rank);
+    size_t len = strcspn(text, " ");
+    size_t i = 0;
+
+    if (group == UNKNOWN || group == SURPLUS ||
+        p->groups[group - 1].here != CHEMPI_HERE_WAITS)
+        return CHEMPI_ARRAY_LEN(meetings);
+    while (i < CHEMPI_ARRAY_LEN(meetings) &&
+           (strlen(meetings[i]) != len || strncmp(text, meetings[i], len) != 0))
+        i++;
+    return i == INIT_THREAD ? INIT : i;
+}
+
+/* ", for rank 7 on node a2, rank 9 on node a1; and 3 more" */
+static void name_missing(const struct chempi_places *p,
+                         struct chempi_places_group *g,
+                         const struct chempi_places_edges *missing,
+                         uint32_t count)
+{
+    size_t len = strlen(g->text);
+
+    for (uint32_t i = 0; i < count && i < NAMED; i++) {
+        const uint32_t rank = missing->ranks[i];
+        const int n =
+            snprintf(g->text + len, sizeof(g->text) - len,
+                     "%s rank %u on node %s", i ? "," : ", for", rank,
+                     p->spec->node_names[p->spec->node_of_rank[rank]]);
+
+        if (n < 0 || (size_t)n >= sizeof(g->text) - len)
+            return; /* it is cut */
+        len += (size_t)n;
+    }
+    if (count > NAMED)
+        (void)snprintf(g->text + len, sizeof(g->text) - len, "; and %u more",
+                       count - NAMED);
+}
+
+/* Is it known that this rank is not there? Whoever has begun MPI may have left
+ * MPI_Init already. */
+static bool is_missing(const struct chempi_places *p, size_t meeting,
+                       uint32_t rank)
+{
+    const uint8_t group = p->group_of[rank];
+
+    if (group == UNKNOWN || group == SURPLUS)
+        return false;
+    if (meeting == INIT)
+        return p->groups[group - 1].here == CHEMPI_HERE_FRESH;
+    return meeting_of(p, rank) != meeting && !chempi_places_is_over(p, rank);
+}
+
+static uint32_t find_missing(const struct chempi_places *p, size_t meeting,
+                             struct chempi_places_edges *missing)
+{
+    uint32_t count = 0;
+
+    *missing = (struct chempi_places_edges){0};
+    for (uint32_t i = 0; i < p->spec->size; i++)
+        if (is_missing(p, meeting, i) && count++ < CHEMPI_HERE_FOR_MAX)
+            missing->ranks[missing->count++] = i;
+    return count;
+}
+
+static void meet(struct chempi_places *p, size_t meeting)
+{
+    struct chempi_places_edges missing;
+    const uint32_t count = find_missing(p, meeting, &missing);
+    bool is_named[CHEMPI_PLACES_GROUPS] = {false};
+
+    for (uint32_t i = 0; i < p->spec->size && count; i++) {
+        struct chempi_places_group *g;
+
+        if (meeting_of(p, i) != meeting || p->edges[i].count)
+            continue;
+        p->edges[i] = missing;
+        g = &p->groups[p->group_of[i] - 1];
+        if (!is_named[p->group_of[i] - 1] && !strstr(g->text, ", for "))
+            name_missing(p, g, &missing, count);
+        is_named[p->group_of[i] - 1] = true;
+    }
+}
+
+void chempi_places_meet(struct chempi_places *p)
+{
+    meet(p, FINALIZE);
+    meet(p, INIT);
 }
 
 bool chempi_places_is_over(const struct chempi_places *p, uint32_t rank)

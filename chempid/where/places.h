@@ -60,6 +60,10 @@ void chempi_places_close(struct chempi_places *p);
  * holds. True when all nodes have told. */
 bool chempi_places_take(struct chempi_places *p, struct chempi_reader *r);
 
+/* All have told: who is in MPI_Init or MPI_Finalize waits for all that are not,
+ * which none of them knows. */
+void chempi_places_meet(struct chempi_places *p);
+
 /* Have all ranks ended or finalized, as far as is known? */
 bool chempi_places_is_ending(const struct chempi_places *p);
 

@@ -54,6 +54,7 @@ static bool settle(struct chempi_wait_query *q)
 
     q->has_told = true;
     q->watched = NULL;
+    chempi_places_meet(&q->places);
     if (watched)
         watched(q->watch_arg, &q->places);
     if (!is_open(q))

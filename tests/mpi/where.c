@@ -7,6 +7,10 @@
  *            3 MPI_Ssend; on a communicator of their own, named "grid",
  *            4 and 5 MPI_Barrier, 6 MPI_Recv; 7 MPI_Sendrecv
  *   allreduce  all but the last in MPI_Allreduce, that one in MPI_Recv
+ *   roots    each in another call that waits for certain ranks: 0 MPI_Gather,
+ *            1 MPI_Scatter, 2 MPI_Bcast, each on a communicator of its own,
+ *            3 MPI_Wait for MPI_Ibarrier
+ *   finalize  rank 0 in MPI_Finalize, the others in MPI_Barrier
  *   threads  each in MPI_Recv by two threads, tags 1 and 2, from the next one
  *   test     all call MPI_Test for ever
  *   stack    all in MPI_Probe, on a stack of the program's own that ends
@@ -111,6 +115,38 @@ static void wait_in_threads(void)
     pthread_join(other, NULL);
 }
 
+static void wait_for_roots(void)
+{
+    static const char *const names[] = {"gathering", "scattering", "casting"};
+    const int rank = check_rank();
+    MPI_Request req;
+    MPI_Comm comms[3];
+    int values[4] = {0};
+    int value = 0;
+
+    check_need(4);
+    for (int i = 0; i < 3; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+        MPI_Comm_set_name(comms[i], names[i]);
+    }
+    if (rank == 0)
+        MPI_Gather(&value, 1, MPI_INT, values, 1, MPI_INT, 0, comms[0]);
+    else if (rank == 1)
+        MPI_Scatter(values, 1, MPI_INT, &value, 1, MPI_INT, 0, comms[1]);
+    else if (rank == 2)
+        MPI_Bcast(&value, 1, MPI_INT, 0, comms[2]);
+    MPI_Ibarrier(MPI_COMM_WORLD, &req);
+    MPI_Wait(&req, MPI_STATUS_IGNORE);
+}
+
+static void wait_in_finalize(void)
+{
+    if (check_rank() == 0)
+        MPI_Finalize();
+    else
+        MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void test_for_ever(void)
 {
     MPI_Request req;
@@ -183,6 +219,10 @@ int main(int argc, char **argv)
         wait_in_allreduce();
     else if (strcmp(mode, "threads") == 0)
         wait_in_threads();
+    else if (strcmp(mode, "roots") == 0)
+        wait_for_roots();
+    else if (strcmp(mode, "finalize") == 0)
+        wait_in_finalize();
     else if (strcmp(mode, "test") == 0)
         test_for_ever();
     else if (strcmp(mode, "stack") == 0)

@@ -306,21 +306,27 @@ static void unbuffered(void)
     MPI_Recv(&value, 1, MPI_INT, rank ^ 1, 4, world, MPI_STATUS_IGNORE);
 }
 
+static void test_until_it_comes(void)
+{
+    MPI_Request request;
+    int value = 0;
+    int flag = 0;
+
+    MPI_Irecv(&value, 1, MPI_INT, 0, 5, world, &request);
+    while (!flag)
+        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+}
+
 /* Two ranks are in it; the others go on. */
 static void deadlock_of_two(void)
 {
     int value = 0;
-    MPI_Request request;
-    int flag = 0;
 
-    if (rank < 2) {
+    if (rank < 2)
         /* @ring */
         MPI_Ssend(&value, 1, MPI_INT, rank ^ 1, 4, world);
-        return;
-    }
-    MPI_Irecv(&value, 1, MPI_INT, 0, 5, world, &request);
-    while (!flag)
-        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    else
+        test_until_it_comes();
 }
 
 static void never_sent(void)
@@ -333,6 +339,18 @@ static void never_sent(void)
         /* @never */
         MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
+}
+
+/* One has come to its end, another one waits for it, and the rest goes on. */
+static void early_end(void)
+{
+    int value = 0;
+
+    if (rank == 1)
+        /* @early */
+        MPI_Recv(&value, 1, MPI_INT, 0, 5, world, MPI_STATUS_IGNORE);
+    else if (rank == 2)
+        test_until_it_comes();
 }
 
 static void from_anybody(void)
@@ -552,6 +570,7 @@ static const struct {
     {"unbuffered", unbuffered},
     {"deadlock_of_two", deadlock_of_two},
     {"never_sent", never_sent},
+    {"early_end", early_end},
     {"from_anybody", from_anybody},
     {"patient", patient},
     {"helped", helped},

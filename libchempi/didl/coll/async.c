@@ -24,6 +24,7 @@
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
+#include "libchempi/didl/transport/where/where.h"
 
 struct async {
     struct chempi_request req; /* first: the handle points here */
@@ -363,11 +364,39 @@ static int finish(struct chempi_request *req, MPI_Status *status)
                                       a->mismatch.room);
 }
 
+static bool is_awaited(const struct async *a, int child, int32_t peer)
+{
+    return !chempi_request_is_complete(a->children[child]) &&
+           a->children[child]->peer_rank == peer;
+}
+
+/* Whose messages of this step are missing. They come without a call of the
+ * sender's if it has begun the operation. */
+static void put_children(struct chempi_where *w,
+                         const struct chempi_request *req)
+{
+    const struct async *a = (const void *)req; /* its first member */
+    int count = 0;
+
+    w->is_moving |= a->is_busy;
+    for (int i = a->finished; i < a->open && !w->is_mute; i++) {
+        const int32_t peer = a->children[i]->peer_rank;
+        int k = a->finished;
+
+        while (!is_awaited(a, k, peer) && k < i)
+            k++;
+        if (k == i &&
+            is_awaited(a, i, peer)) /* it is told for the first time */
+            chempi_where_put_helper(w, a->sched.comm, peer, count++);
+    }
+    chempi_where_put_rest(w, count);
+}
+
 #define OPS(name)                                                              \
     {                                                                          \
         .call = (name), .start = start,                                        \
         .cancel = chempi_request_cancel_nothing, .finish = finish,             \
-        .destroy = destroy                                                     \
+        .destroy = destroy, .awaits = put_children                             \
     }
 #define BOTH(small, large)                                                     \
     {                                                                          \

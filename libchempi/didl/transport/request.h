@@ -26,6 +26,7 @@
 
 struct chempi_peer;
 struct chempi_queue;
+struct chempi_where;
 
 enum chempi_request_kind {
     CHEMPI_REQUEST_SEND,
@@ -47,7 +48,7 @@ enum chempi_send_mode {
 
 struct chempi_request;
 
-/* What a kind does; every member is mandatory. */
+/* What a kind does; every member but `awaits` is mandatory. */
 struct chempi_request_ops {
     /* Which MPI call begins it, for messages; chempi_request_call(). */
     const char *call;
@@ -61,6 +62,9 @@ struct chempi_request_ops {
     int (*finish)(struct chempi_request *req, MPI_Status *status);
     /* Release what the kind owns, and the memory. Under the lane lock. */
     void (*destroy)(struct chempi_request *req);
+    /* Put for whom an active request waits now (where.h): of a kind that is
+     * neither a message nor alone. Under the lane lock. */
+    void (*awaits)(struct chempi_where *w, const struct chempi_request *req);
 };
 
 /* Members for kinds that are never begun again, cannot be cancelled (MPI does

@@ -306,6 +306,53 @@ Test(places, ranks_that_wait_for_each_other_are_drawn)
         "chempirun:   -> rank 2\n");
 }
 
+/* Of those in MPI_Finalize none knows who is missing; the launcher does. */
+Test(places, who_is_in_finalize_waits_for_those_that_are_not)
+{
+    begin(0);
+    put(0, CHEMPI_HERE_WAITS, "MPI_Finalize");
+    put_waiting(1, "MPI_Barrier, for rank 0", "x", 1, (const uint32_t[]){0});
+    put(2, CHEMPI_HERE_SILENT, "");
+    put(3, CHEMPI_HERE_TESTS, "MPI_Test");
+    put(4, CHEMPI_HERE_FINALIZED, "");
+    put(5, CHEMPI_HERE_WAITS, "MPI_Finalize");
+    (void)take();
+    chempi_places_meet(&places);
+    expect_printed(
+        false,
+        "chempirun: rank 2 on node a1 does not wait in MPI (it computes, tests "
+        "or waits elsewhere)\n"
+        "chempirun: rank 3 on node a1 does not wait, but calls MPI_Test\n"
+        "chempirun: rank 4 on node a1 has finalized MPI and not ended\n"
+        "chempirun: ranks 0, 5 wait in MPI_Finalize, for rank 1 on node a1, "
+        "rank 2 on node a1; and 1 more\n"
+        "chempirun: rank 1 on node a1 waits in MPI_Barrier, for rank 0\n"
+        "chempirun:     called from x\n"
+        "chempirun: 2 ranks wait for each other in a circle:\n"
+        "chempirun:   rank 0 on node a1, in MPI_Finalize, for rank 1 on node "
+        "a1, rank 2 on node a1; and 1 more\n"
+        "chempirun:   -> rank 1 on node a1, in MPI_Barrier, for rank 0\n"
+        "chempirun:   -> rank 0\n");
+}
+
+/* One that has begun MPI may have left MPI_Init. */
+Test(places, who_is_in_init_waits_for_those_that_have_not_begun)
+{
+    begin(0);
+    put(0, CHEMPI_HERE_WAITS, "MPI_Init_thread");
+    put(1, CHEMPI_HERE_FRESH, "");
+    put(2, CHEMPI_HERE_SILENT, "");
+    (void)take();
+    chempi_places_meet(&places);
+    expect_printed(
+        false,
+        "chempirun: rank 1 on node a1 has not initialized MPI\n"
+        "chempirun: rank 2 on node a1 does not wait in MPI (it computes, tests "
+        "or waits elsewhere)\n"
+        "chempirun: rank 0 on node a1 waits in MPI_Init_thread, for rank 1 on "
+        "node a1\n");
+}
+
 /* More than there is room for with their calls, and less than without. */
 Test(places, a_node_tells_of_all_its_ranks_and_of_calls_where_there_is_room)
 {

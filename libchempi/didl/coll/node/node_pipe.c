@@ -94,8 +94,8 @@ int chempi_coll_pipe_recv(struct chempi_coll_state *st,
         uint32_t seq;
         struct chempi_node_piece *place = next_place(st, &data, &uses, &seq);
 
-        rc = cell_first_error(rc,
-                              chempi_coll_shm_slot_wait(st, &place->seq, seq));
+        rc = cell_first_error(rc, chempi_coll_shm_slot_wait_member(
+                                      st, c->root, &place->seq, seq));
         if (CHEMPI_LIKELY(len <= room))
             chempi_coll_nt_copy_unpack(c->rbuf, c->rcount, c->rtype, at, data,
                                        piece_len(len - at), is_long);

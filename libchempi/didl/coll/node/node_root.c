@@ -207,8 +207,8 @@ bool chempi_coll_node_bcast(struct chempi_coll_state *st,
     if (c->root == st->rank)
         return bcast_root(&cell, c, tag, rc);
     line = cell_common(&cell);
-    *rc = cell_first_error(*rc,
-                           chempi_coll_shm_slot_wait(st, &line->seq, cell.seq));
+    *rc = cell_first_error(*rc, chempi_coll_shm_slot_wait_member(
+                                    st, c->root, &line->seq, cell.seq));
     mark = line->mark;
     len = line->len;
     if (mark == BLOCK_BY_MESSAGE)
@@ -352,12 +352,14 @@ static bool take_short(void *arg)
 /* All of them; long ones between two waits. */
 static int take_lines(struct intake *in)
 {
-    int rc = chempi_coll_shm_slot_await(in->cell->st, take_short, in);
+    int rc =
+        chempi_coll_shm_slot_await_lines(in->cell, &in->next, take_short, in);
 
     while (!rc && in->next < in->cell->st->size) {
         in->is_rest |= !take_plain(in->cell, in->c, in->next);
         in->next++;
-        rc = chempi_coll_shm_slot_await(in->cell->st, take_short, in);
+        rc = chempi_coll_shm_slot_await_lines(in->cell, &in->next, take_short,
+                                              in);
     }
     return rc;
 }
@@ -465,8 +467,8 @@ static int send_block(const struct chempi_coll_call *c, int tag)
 static int deliver(const struct cell *cell, const struct chempi_coll_call *c,
                    int tag, uint64_t len)
 {
-    int rc =
-        chempi_coll_shm_slot_wait(cell->st, &cell_common(cell)->seq, cell->seq);
+    int rc = chempi_coll_shm_slot_wait_member(
+        cell->st, c->root, &cell_common(cell)->seq, cell->seq);
     struct chempi_node_place place = cell_mine(cell)->place;
     enum reply reply = REPLY_PASSED;
 
@@ -726,8 +728,8 @@ static int take_block(const struct cell *cell, const struct chempi_coll_call *c,
                       int tag)
 {
     const struct chempi_node_line *line = cell_mine(cell);
-    int rc =
-        chempi_coll_shm_slot_await(cell->st, is_dealt, (void *)(uintptr_t)cell);
+    int rc = chempi_coll_shm_slot_await_member(cell->st, c->root, is_dealt,
+                                               (void *)(uintptr_t)cell);
     uint32_t mark;
     uint64_t len;
 

@@ -49,6 +49,39 @@ static void put_missing(struct chempi_where *w, const void *object)
     chempi_where_put_rest(w, count);
 }
 
+/* Of a wait for what one member does. */
+struct whom {
+    const struct chempi_coll_state *st;
+    int member;
+};
+
+static void put_member(struct chempi_where *w, const void *object)
+{
+    const struct whom *whom = object;
+
+    put_comm(w, whom->st);
+    chempi_where_put_missing(w, whom->st->comm, whom->member, 0);
+}
+
+/* Of a wait for members' lines. */
+struct absent {
+    const struct cell *cell;
+    const int *next; /* those before it are there */
+};
+
+static void put_absent(struct chempi_where *w, const void *object)
+{
+    const struct absent *absent = object;
+    const struct chempi_coll_state *st = absent->cell->st;
+    int count = 0;
+
+    put_comm(w, st);
+    for (int m = *absent->next; m < st->size; m++)
+        if (m != st->rank && !cell_is_there(absent->cell, m))
+            chempi_where_put_missing(w, st->comm, m, count++);
+    chempi_where_put_rest(w, count);
+}
+
 int chempi_coll_shm_slot_wait(const struct chempi_coll_state *st,
                               const _Atomic uint32_t *word, uint32_t value)
 {
@@ -73,17 +106,17 @@ static bool is_done_or_lost(void *arg)
 
 static int wait_or_lose(const struct chempi_coll_state *st,
                         chempi_progress_done_fn *done, void *arg,
-                        chempi_where_fn *words)
+                        chempi_where_fn *words, const void *object)
 {
     struct meeting m = {done, arg, st->comm};
 
-    (void)chempi_progress_wait_for(is_done_or_lost, &m, words, st);
+    (void)chempi_progress_wait_for(is_done_or_lost, &m, words, object);
     return done(arg) ? MPI_SUCCESS : MPI_ERR_PROC_ABORTED;
 }
 
 static int await_or_tell(const struct chempi_coll_state *st,
                          chempi_progress_done_fn *done, void *arg,
-                         chempi_where_fn *words)
+                         chempi_where_fn *words, const void *object)
 {
     uint64_t most = chempi_setting(CHEMPI_SET_COLL_NODE_SPINS);
     uint32_t spins = chempi_progress_spins();
@@ -104,13 +137,39 @@ static int await_or_tell(const struct chempi_coll_state *st,
         if (done(arg))
             return MPI_SUCCESS;
     }
-    return wait_or_lose(st, done, arg, words);
+    return wait_or_lose(st, done, arg, words, object);
 }
 
 int chempi_coll_shm_slot_await(const struct chempi_coll_state *st,
                                chempi_progress_done_fn *done, void *arg)
 {
-    return await_or_tell(st, done, arg, put_comm);
+    return await_or_tell(st, done, arg, put_comm, st);
+}
+
+int chempi_coll_shm_slot_await_member(const struct chempi_coll_state *st,
+                                      int member, chempi_progress_done_fn *done,
+                                      void *arg)
+{
+    const struct whom whom = {st, member};
+
+    return await_or_tell(st, done, arg, put_member, &whom);
+}
+
+int chempi_coll_shm_slot_wait_member(const struct chempi_coll_state *st,
+                                     int member, const _Atomic uint32_t *word,
+                                     uint32_t value)
+{
+    struct wait w = {word, value};
+
+    return chempi_coll_shm_slot_await_member(st, member, is_reached, &w);
+}
+
+int chempi_coll_shm_slot_await_lines(const struct cell *cell, const int *next,
+                                     chempi_progress_done_fn *done, void *arg)
+{
+    const struct absent absent = {cell, next};
+
+    return await_or_tell(cell->st, done, arg, put_absent, &absent);
 }
 
 void chempi_coll_shm_slot_rouse_others(const struct chempi_coll_state *st)
@@ -191,7 +250,7 @@ int chempi_coll_shm_slot_collect(const struct cell *cell)
 {
     struct lines l = {.cell = cell};
 
-    return chempi_coll_shm_slot_await(cell->st, are_lines_there, &l);
+    return chempi_coll_shm_slot_await_lines(cell, &l.next, are_lines_there, &l);
 }
 
 /*
@@ -204,8 +263,8 @@ static int meet_other(const struct cell *cell)
 
     cell_publish(cell_mine(cell), cell->seq);
     cell_rouse(cell->st, other);
-    return chempi_coll_shm_slot_wait(cell->st, &cell_line(cell, other)->seq,
-                                     cell->seq);
+    return chempi_coll_shm_slot_wait_member(
+        cell->st, other, &cell_line(cell, other)->seq, cell->seq);
 }
 
 int chempi_coll_shm_slot_wait_for_all(struct chempi_coll_state *st,
@@ -217,10 +276,10 @@ int chempi_coll_shm_slot_wait_for_all(struct chempi_coll_state *st,
     if (is_reached(&w))
         return MPI_SUCCESS;
     if (chempi_progress_spins() > 0)
-        return await_or_tell(st, is_reached, &w, put_missing);
+        return await_or_tell(st, is_reached, &w, put_missing, st);
     if (chempi_yield_policy_wait(&st->crowd, is_reached, &w))
         return MPI_SUCCESS;
-    return wait_or_lose(st, is_reached, &w, put_missing);
+    return wait_or_lose(st, is_reached, &w, put_missing, st);
 }
 
 int chempi_coll_shm_slot_meet(const struct cell *cell)

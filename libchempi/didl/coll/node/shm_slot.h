@@ -48,6 +48,17 @@ int chempi_coll_shm_slot_wait_for_all(struct chempi_coll_state *st,
 int chempi_coll_shm_slot_await(const struct chempi_coll_state *st,
                                chempi_progress_done_fn *done, void *arg);
 
+/* The same for what one member does, which is named; and for the lines of all
+ * members but this one, of which those before *next are there. */
+int chempi_coll_shm_slot_wait_member(const struct chempi_coll_state *st,
+                                     int member, const _Atomic uint32_t *word,
+                                     uint32_t value);
+int chempi_coll_shm_slot_await_member(const struct chempi_coll_state *st,
+                                      int member, chempi_progress_done_fn *done,
+                                      void *arg);
+int chempi_coll_shm_slot_await_lines(const struct cell *cell, const int *next,
+                                     chempi_progress_done_fn *done, void *arg);
+
 static inline void cell_rouse(const struct chempi_coll_state *st, int member)
 {
     chempi_progress_rouse_local(st->local_ranks[member]);

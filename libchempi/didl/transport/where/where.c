@@ -185,8 +185,12 @@ static void put_message(struct chempi_where *w,
     uint32_t proc;
 
     w->is_moving |= chempi_request_is_filling(req);
-    if (!is_send && req->kind != CHEMPI_REQUEST_RECV)
+    if (req->ops->awaits)
+        req->ops->awaits(w, req);
+    if (!is_send && req->kind != CHEMPI_REQUEST_RECV) {
+        w->is_choice = true; /* whom it needs is not noted */
         return;
+    }
     if (req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_PT2PT) {
         put_peer(w, req->comm, is_send ? "to" : "from", rank, req->peer_tag);
     } else if (is_rank(req->comm, rank)) {
@@ -206,7 +210,8 @@ void chempi_where_put_request(struct chempi_where *w, const void *object)
 {
     const struct chempi_request *req = object;
 
-    if (is_wait(w))
+    if (is_wait(w) &&
+        !(req->comm && req->comm->serves)) /* else: not the user's */
         chempi_where_put(w, " for %s", chempi_request_call(req));
     chempi_where_put_comm(w, req->comm);
     put_message(w, req);
@@ -235,6 +240,16 @@ void chempi_where_put_missing(struct chempi_where *w,
     chempi_where_put(w, "%s", index ? "," : ", for");
     put_process(w, proc, proc);
     w->is_mute = false;
+}
+
+void chempi_where_put_helper(struct chempi_where *w,
+                             const struct chempi_comm *comm, int rank,
+                             int index)
+{
+    const uint32_t count = w->count;
+
+    chempi_where_put_missing(w, comm, rank, index);
+    w->count = count;
 }
 
 void chempi_where_put_rest(struct chempi_where *w, int count)

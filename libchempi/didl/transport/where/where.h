@@ -59,6 +59,12 @@ void chempi_where_put_missing(struct chempi_where *w,
                               const struct chempi_comm *comm, int rank,
                               int index);
 
+/* The same of one that needs no call of its own to do its part: who waits for
+ * it is in no circle with it. */
+void chempi_where_put_helper(struct chempi_where *w,
+                             const struct chempi_comm *comm, int rank,
+                             int index);
+
 /* " from rank 3 on node a2 with tag 5"; both may be the wildcards. */
 void chempi_where_put_source(struct chempi_where *w,
                              const struct chempi_comm *comm, int source,
