@@ -317,8 +317,13 @@ static int order_job(struct ctl *c, enum chempi_request what, const char *id)
 
     if (strlen(id) >= CHEMPI_JOB_ID_MAX)
         return misuse("too long a job name");
-    if (ask_for_job(c, id, &list, &count, &uid))
+    if (ask_for_job(c, id, &list, &count, &uid)) {
+        if (!c->via) /* or it would have answered */
+            (void)chempi_err_prefix(
+                &c->err, "no job %s of yours has its chempirun on this host",
+                id);
         return fail(c);
+    }
     for (uint32_t i = 0; i < count; i++)
         if (chempi_status_find(&list[i], id, uid))
             return send_request(c, what, list[i].node, id);
@@ -350,9 +355,20 @@ static int kill_by_one(struct ctl *c, const struct chempi_status *list,
     return rc;
 }
 
+/* Without a daemon there is nobody to order it from. */
+static void name_private(struct ctl *c)
+{
+    const struct chempi_err err = c->err;
+
+    (void)chempi_err_set(&c->err, err.code,
+                         "%.400s; a job without daemons ends with its "
+                         "chempirun, whose process chempictl where names",
+                         err.text);
+}
+
 static int kill_job(struct ctl *c, const char *id)
 {
-    struct chempi_status *list;
+    struct chempi_status *list = NULL;
     uint32_t count = 0;
     uint32_t uid;
     int rc;
@@ -364,6 +380,8 @@ static int kill_job(struct ctl *c, const char *id)
         rc = kill_by_one(c, list, count, id, uid);
     if (count)
         name_silent(list, count);
+    else if (rc)
+        name_private(c);
     return rc ? fail(c) : 0;
 }
 

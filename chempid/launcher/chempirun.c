@@ -18,6 +18,7 @@
 #include "chempid/launcher/plan.h"
 #include "chempid/launcher/profile.h"
 #include "chempid/launcher/run.h"
+#include "chempid/launcher/singleton.h"
 #include "chempid/launcher/verdict.h"
 #include "chempid/options/option_table.h"
 #include "chempid/options/options.h"
@@ -476,11 +477,19 @@ static int run_on_free_slots(struct chempi_options *opt,
 static bool is_here_only(const struct chempi_options *opt)
 {
     char host[CHEMPI_NODE_NAME_MAX];
+    char whole[CHEMPI_NODE_NAME_MAX] = ""; /* with its domain */
+    const char *const here[] = {"localhost", "127.0.0.1", host, whole};
 
     name_this_host(host, sizeof(host));
-    for (char **n = opt->names; n && *n; n++)
-        if (strcmp(*n, "localhost") != 0 && strcmp(*n, host) != 0)
+    (void)gethostname(whole, sizeof(whole) - 1);
+    for (char **n = opt->names; n && *n; n++) {
+        size_t i = 0;
+
+        while (i < CHEMPI_ARRAY_LEN(here) && strcmp(*n, here[i]) != 0)
+            i++;
+        if (i == CHEMPI_ARRAY_LEN(here))
             return false;
+    }
     return true;
 }
 
@@ -506,6 +515,17 @@ static void warn_of_others(const struct chempi_options *opt)
                           "mpiexec\n",
                           program->argv[0], library);
     }
+}
+
+/* -x NAME, of what is not there to be passed on. */
+static void warn_of_names(const struct chempi_options *opt)
+{
+    for (char *const *name = opt->pass; *name; name++)
+        if (**name && !strchr(*name, '=') && !getenv(*name))
+            (void)fprintf(stderr,
+                          "chempirun: there is no variable %s here; it is not "
+                          "passed on\n",
+                          *name);
 }
 
 /* The nodes that a batch system has given us, as if they had been named. 1, 0:
@@ -576,6 +596,8 @@ int main(int argc, char **argv)
     hold_standard_streams();
     if (argc == 2 && strcmp(argv[1], CHEMPI_OUTPOST_OPTION) == 0)
         return chempi_outpost_serve();
+    if (argc > 1 && strcmp(argv[1], CHEMPI_SINGLETON_OPTION) == 0)
+        return chempi_singleton_answer(argv[2]);
     if (chempi_options_parse(&opt, argc, argv, &err))
         return fail(&err, CHEMPI_EXIT_USAGE);
     if (opt.wants_help || opt.wants_version || opt.completion) {
@@ -586,6 +608,7 @@ int main(int argc, char **argv)
         status = fail(&err, CHEMPI_EXIT_USAGE);
     } else {
         warn_of_others(&opt);
+        warn_of_names(&opt);
         status = run(&opt);
     }
     chempi_options_fini(&opt);

@@ -356,7 +356,14 @@ static int parse_launcher(struct parser *p, const char *text)
     static const char *const words[] = {CHEMPI_LAUNCHER_SSH, "rsh",
                                         CHEMPI_LAUNCHER_SRUN};
     uint32_t v = 0;
-    int rc = parse_choice(p, text, choices, &v);
+    int rc;
+
+    if (strcmp(text, "fork") == 0)
+        return fail(p, p->spelled, " fork: chempirun says it so: ",
+                    "--private, for ranks on this host");
+    if (strcmp(text, "slurm") == 0)
+        text = "srun";
+    rc = parse_choice(p, text, choices, &v);
 
     if (!rc)
         p->opt->launcher = words[v];
@@ -833,7 +840,11 @@ static int parse_program(struct parser *p)
     if (p->configfile)
         return check_configfile(p, &prog);
     if (words.count == 0)
-        return fail(p, "no program to run (see chempirun --help)", "", "");
+        return fail(p, "no program to run",
+                    p->opt->program_count ? " behind ':'"
+                    : *p->argv            ? " before ':'"
+                                          : "",
+                    " (see chempirun --help)");
     return add_program(p, &prog);
 }
 

@@ -66,6 +66,13 @@ const char *chempi_others_answer(const char *name, size_t len)
     return NULL;
 }
 
+/* What Open MPI and hydra put behind a colon. */
+static const char modifier_answer[] =
+    "the word without what stands behind ':' (with --bind auto ranks get equal "
+    "shares of the cores; more ranks than slots are refused only by "
+    "--no-oversubscribe)";
+static const char rankfile_answer[] =
+    "--rankfile FILE, which gives each rank its node and its cores";
 static const char socket_answer[] =
     "--bind socket (neighbours in rank share a socket), or --bind core";
 
@@ -81,6 +88,14 @@ static const struct {
     {"l2cache", socket_answer},
     {"l3cache", socket_answer},
     {"hwthread", "--bind core: a rank has all threads of its core"},
+    {"board", socket_answer},
+    {"core:", modifier_answer},
+    {"slot:", modifier_answer},
+    {"node:", modifier_answer},
+    {"user:", rankfile_answer},
+    {"seq", rankfile_answer},
+    {"cpu-list", "--cpu-set LIST"},
+    {"rr", "--bind core"},
 };
 
 const char *chempi_others_place(const char *text)

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Why a program cannot be executed; see exec_hint.h. */
+/* Why a program is not started; see exec_hint.h. */
 #include "chempid/process/exec_hint.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "chempid/job/pattern.h"
 #include "chempid/job/program.h"
 #include "common/base/compiler.h"
+#include "common/control/msg.h"
 
 /* Is there such a file in a directory (the first len bytes of dir)? */
 static bool has_file(const char *dir, size_t len, const char *name)
@@ -76,16 +78,38 @@ static bool find_interpreter(const char *name, const char *dir,
     return true;
 }
 
+/* What execve() refuses is there, but cannot be executed. */
+static void explain_refusal(const char *name, const char *dir, char *text,
+                            size_t size)
+{
+    const bool is_whole = *name == '/' || !dir;
+    char file[4096];
+    struct stat st;
+
+    (void)snprintf(file, sizeof(file), "%s%s%s", is_whole ? "" : dir,
+                   is_whole ? "" : "/", name); /* cut: it is not found */
+    if (!strchr(name, '/') || stat(file, &st) < 0)
+        return;
+    if (S_ISDIR(st.st_mode))
+        (void)snprintf(text, size, "; it is a directory");
+    else if ((st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) == 0)
+        (void)snprintf(text, size,
+                       "; the file is not marked as executable (chmod +x), if "
+                       "it is a program at all");
+}
+
 /* A program without a path is sought in PATH; many mean the one that is in
  * the working directory. One that is there has no interpreter. */
-void chempi_exec_hint(const struct chempi_spec *spec, uint32_t rank, int code,
-                      char *text, size_t size)
+static void explain(const struct chempi_spec *spec, uint32_t rank, int code,
+                    char *text, size_t size)
 {
     const struct chempi_app *app = chempi_spec_app(spec, rank);
     const char *dir = app->wdir ? app->wdir : spec->cwd;
     char **wrap = chempi_spec_wrap(spec, rank);
     const char *name = wrap ? wrap[0] : app->argv[0];
 
+    if (code == EACCES)
+        explain_refusal(name, dir, text, size);
     if (code != ENOENT)
         return;
     if (find_interpreter(name, dir, path_of(spec, app), text, size))
@@ -107,4 +131,46 @@ void chempi_exec_hint(const struct chempi_spec *spec, uint32_t rank, int code,
                        app->argv[0]);
     else
         (void)snprintf(text, size, " in PATH");
+}
+
+bool chempi_exec_file(const struct chempi_spec *spec, uint32_t rank, int stream,
+                      char *name, size_t size)
+{
+    const uint32_t node = spec->node_of_rank[rank];
+    const struct chempi_pattern what = {.rank = rank,
+                                        .node = spec->node_names[node],
+                                        .number = node,
+                                        .job = spec->id};
+
+    return chempi_pattern_expand(spec->files[stream], &what, name, size);
+}
+
+void chempi_exec_words(const struct chempi_spec *spec, uint32_t rank,
+                       enum chempi_exec_step step, int code, char *text,
+                       size_t size)
+{
+    static const char *const steps[CHEMPI_EXEC_STEPS] = {
+        [CHEMPI_EXEC_SETUP] = "cannot be set up",
+        [CHEMPI_EXEC_WDIR] = "cannot enter its working directory ",
+        [CHEMPI_EXEC_PROGRAM] = "cannot be executed",
+        [CHEMPI_EXEC_BIND] = "cannot be bound",
+        [CHEMPI_EXEC_OUT] = "cannot open the file for its output, ",
+        [CHEMPI_EXEC_ERR] = "cannot open the file for its error output, ",
+    };
+    const struct chempi_app *app = chempi_spec_app(spec, rank);
+    const int stream = step == CHEMPI_EXEC_ERR;
+    const char *name = "";
+    char file[CHEMPI_TEXT_MAX / 2];
+    char hint[CHEMPI_TEXT_MAX / 2] = "";
+
+    if (step == CHEMPI_EXEC_WDIR)
+        name = app->wdir ? app->wdir : spec->cwd;
+    else if (step == CHEMPI_EXEC_PROGRAM)
+        explain(spec, rank, code, hint, sizeof(hint));
+    else if (step >= CHEMPI_EXEC_OUT)
+        name = chempi_exec_file(spec, rank, stream, file, sizeof(file))
+                   ? file
+                   : spec->files[stream];
+    (void)snprintf(text, size, "%s%.400s: %s%s", steps[step], name,
+                   chempi_err_name(code), hint);
 }

@@ -20,7 +20,6 @@
 #define HOLD_S 0.5         /* before ranks get a signal, for their figures */
 #define TELL_S 2.0         /* for ranks that are asked for their figures */
 #define TELL_GATEWAY_S 5.0 /* for the gateway, with which nothing is wrong */
-#define STEP_EXECUTE 2u    /* of what children report */
 
 /* ---- ends of processes --------------------------------------------------- */
 
@@ -48,10 +47,6 @@ static struct chempi_rank *find_rank(struct chempi_super *s, pid_t pid)
 /* What children said before they ended because exec failed. */
 static void read_exec_reports(struct chempi_super *s)
 {
-    static const char *const steps[] = {"cannot be set up",
-                                        "cannot enter its working directory",
-                                        "cannot be executed", "cannot be bound",
-                                        "cannot open the file for its output"};
     uint32_t report[3];
     ssize_t n;
 
@@ -59,17 +54,13 @@ static void read_exec_reports(struct chempi_super *s)
            (ssize_t)sizeof(report)) {
         struct chempi_rank *rank;
         char text[CHEMPI_TEXT_MAX];
-        char hint[CHEMPI_TEXT_MAX / 2] = "";
 
-        if (report[0] >= s->local_size || report[2] >= CHEMPI_ARRAY_LEN(steps))
+        if (report[0] >= s->local_size || report[2] >= CHEMPI_EXEC_STEPS)
             continue;
         rank = &s->ranks[report[0]];
         rank->exec_errno = (int)report[1];
-        if (report[2] == STEP_EXECUTE)
-            chempi_exec_hint(s->spec, rank->world, rank->exec_errno, hint,
-                             sizeof(hint));
-        (void)snprintf(text, sizeof(text), "%s: %s%s", steps[report[2]],
-                       chempi_err_name(rank->exec_errno), hint);
+        chempi_exec_words(s->spec, rank->world, report[2], rank->exec_errno,
+                          text, sizeof(text));
         chempi_tell_ended(rank, CHEMPI_END_START, report[1], text);
     }
     if (n == 0 && s->awaits_programs)

@@ -14,6 +14,7 @@
 #include "chempid/job/pattern.h"
 #include "chempid/process/cgroup.h"
 #include "chempid/process/dumps.h"
+#include "chempid/process/exec_hint.h"
 #include "chempid/supervisor/super.h"
 #include "common/base/sys.h"
 
@@ -148,7 +149,8 @@ void chempi_ranks_reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-_Noreturn static void give_up(const struct chempi_rank *rank, uint32_t step)
+_Noreturn static void give_up(const struct chempi_rank *rank,
+                              enum chempi_exec_step step)
 {
     uint32_t report[3] = {rank->local, (uint32_t)errno, step};
 
@@ -176,19 +178,15 @@ static void show_binding(const struct chempi_rank *rank, bool is_bound)
 
 /* Ranks whose names are the same append to one file; others get new ones. Not
  * to be held up by a pipe that nobody reads. -1: errno says why. */
-static int open_file(const struct chempi_rank *rank, const char *pattern)
+static int open_file(const struct chempi_rank *rank, int stream)
 {
     const struct chempi_spec *spec = rank->super->spec;
-    const struct chempi_pattern what = {.rank = rank->world,
-                                        .node =
-                                            spec->node_names[rank->super->node],
-                                        .number = rank->super->node,
-                                        .job = spec->id};
-    const int fresh = chempi_pattern_has_rank(pattern) ? O_TRUNC : 0;
+    const int fresh =
+        chempi_pattern_has_rank(spec->files[stream]) ? O_TRUNC : 0;
     char name[4096];
     int fd;
 
-    if (!chempi_pattern_expand(pattern, &what, name, sizeof(name))) {
+    if (!chempi_exec_file(spec, rank->world, stream, name, sizeof(name))) {
         errno = ENAMETOOLONG;
         return -1;
     }
@@ -202,20 +200,17 @@ static int open_file(const struct chempi_rank *rank, const char *pattern)
 }
 
 /* In the rank's directory, as its user; both streams may have one file. */
-static int set_files(const struct chempi_rank *rank)
+static void set_files(const struct chempi_rank *rank)
 {
     char *const *files = rank->super->spec->files;
     const bool is_one = files[0] && files[1] && strcmp(files[0], files[1]) == 0;
 
     for (int i = 0; i < 2; i++) {
-        const int fd = !files[i]     ? i + 1
-                       : i && is_one ? 1
-                                     : open_file(rank, files[i]);
+        const int fd = !files[i] ? i + 1 : i && is_one ? 1 : open_file(rank, i);
 
         if (fd < 0 || (fd != i + 1 && dup2(fd, i + 1) < 0))
-            return -1;
+            give_up(rank, i ? CHEMPI_EXEC_ERR : CHEMPI_EXEC_OUT);
     }
-    return 0;
 }
 
 /* The program itself, or what it is wrapped in. */
@@ -263,7 +258,7 @@ _Noreturn static void become(const struct chempi_rank *rank,
     const char *dir = app->wdir ? app->wdir : s->spec->cwd;
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-        give_up(rank, 0);
+        give_up(rank, CHEMPI_EXEC_SETUP);
     if (getppid() != parent) /* it died before the prctl */
         _exit(127);
     (void)setpgid(0, 0);
@@ -271,23 +266,22 @@ _Noreturn static void become(const struct chempi_rank *rank,
     if (dup2(w->in[0] >= 0 ? w->in[0] : s->null_fd, 0) < 0 ||
         dup2(w->out[0][1], 1) < 0 || dup2(w->out[1][1], 2) < 0 ||
         fcntl(w->control[1], F_SETFD, 0) < 0)
-        give_up(rank, 0);
+        give_up(rank, CHEMPI_EXEC_SETUP);
     (void)setrlimit(RLIMIT_NOFILE, &s->files);
     chempi_shell_wear(&s->spec->shell);
     errno = -chempi_bind_self(&s->bind, rank->local);
     if (errno && !s->bind.is_share) /* what nobody asked for may fail */
-        give_up(rank, 3);
+        give_up(rank, CHEMPI_EXEC_BIND);
     if (s->spec->shows_binding)
         show_binding(rank, s->bind.count > 0 && !errno);
     if (dir && chdir(dir) < 0)
-        give_up(rank, 1);
-    if (set_files(rank) < 0)
-        give_up(rank, 4);
+        give_up(rank, CHEMPI_EXEC_WDIR);
+    set_files(rank);
     set_environment(rank, app, w->control[1]);
     chempi_ranks_reset_signals();
     chempi_dumps_allow();
     execute(rank, app);
-    give_up(rank, 2);
+    give_up(rank, CHEMPI_EXEC_PROGRAM);
 }
 
 static void connect_wires(struct chempi_rank *rank, const struct wires *w)

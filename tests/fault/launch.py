@@ -425,9 +425,17 @@ def exit_statuses_are_those_of_the_ranks():
 def programs_that_cannot_be_started_are_named():
     expect(run("-n", "2", "/nonexistent/x"), 127, ONE_SENTENCE,
            r"/nonexistent/x\) could not be started: .*No such file")
-    expect(run("-n", "2", "/etc/passwd"), 126, ONE_SENTENCE, "Permission")
-    expect(run("--wdir", "/nonexistent", "true"), 127, ONE_SENTENCE,
-           "cannot enter its working directory")
+    expect(run("-n", "2", "/etc/passwd"), 126, ONE_SENTENCE,
+           r"Permission denied; the file is not marked as executable")
+    expect(run("/etc"), 126, ONE_SENTENCE, "Permission denied; it is a directory")
+    for options, named in (
+            (["--wdir", "/nonexistent"],
+             "cannot enter its working directory /nonexistent: No such file"),
+            (["--output", "/nonexistent/%r.%h"],
+             r"cannot open the file for its output, /nonexistent/0\.\S+: No"),
+            (["--error", "/nonexistent/%r"],
+             "cannot open the file for its error output, /nonexistent/0: No")):
+        expect(run(*options, "true"), 127, ONE_SENTENCE, named)
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/lost-script"
         with open(path, "w", encoding="utf-8") as file:
@@ -441,11 +449,22 @@ def programs_that_cannot_be_started_are_named():
 
 
 @case
+def a_variable_that_is_not_there_is_told_of():
+    job = run("-x", "NO_SUCH_VARIABLE", "-x", "PATH", "-x", "A=b", "sh", "-c",
+              "echo $A")
+    expect(job, 0, r"\Achempirun: there is no variable NO_SUCH_VARIABLE here; "
+           r"it is not passed on\n\Z")
+    check(job.lines() == ["b"], job.output)
+
+
+@case
 def mistakes_on_the_command_line_start_nothing():
     expect(run("--frob", "true"), 2, r"\Achempirun: unknown option --frob")
     expect(run("-n", "9", "--virtual", "2", "--ppn", "3", "true"), 2, "--ppn")
     expect(run("--network", "/nonexistent", "true"), 2, "--network")
     expect(run("--stdin", "4", "-n", "2", "true"), 2, "--stdin 4")
+    expect(run("true", ":", "-n", "2"), 2, "no program to run behind ':'")
+    expect(run("-n", "2", ":", "true"), 2, "no program to run before ':'")
 
 
 @case
@@ -588,6 +607,24 @@ def whoever_asks_is_told_where_ranks_wait():
         check(str(pid) not in ask(status=None))
         check("no job 0 of yours" in ask("0", before=["--json"], status=1))
     check("without --via" in ask(before=["--json", "--via", "a"], status=2))
+
+
+@case
+def a_job_that_is_not_there_is_named_without_daemons_too():
+    env = dict(os.environ, CHEMPI_DIR="/nonexistent")
+
+    def order(*words):
+        done = subprocess.run([Programs.chempictl, *words], env=env, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              check=False, timeout=LIMIT_S)
+        check(done.returncode == 1, words, done.stdout)
+        return done.stdout
+
+    told = order("where", "00000000deadbeef")
+    check(told.startswith("chempictl: no job 00000000deadbeef of yours has its "
+                          "chempirun on this host: no daemon"), told)
+    told = order("kill", "00000000deadbeef")
+    check("a job without daemons ends with its chempirun" in told, told)
 
 
 def ask(*words, before=(), status=0):
@@ -788,10 +825,16 @@ def a_second_interrupt_ends_those_that_ignore_the_first():
 
 @case
 def other_signals_are_passed_on():
+    """They are the program's, and no question to the launcher: that has a
+    door."""
     job = Job("--virtual", "2", "-n", "2", "sh", "-c",
-              "trap 'echo caught; exit 0' USR1; echo up; "
+              "trap 'echo caught' USR1; trap 'exit 0' USR2; echo up; "
               "while :; do sleep 0.01; done").await_lines(2)
     job.process.send_signal(signal.SIGUSR1)
+    job.await_lines(4)
+    told = ask(str(job.process.pid))
+    check("ranks 0-1 have not initialized MPI" in told, told)
+    job.process.send_signal(signal.SIGUSR2)
     job.status = job.finish()
     expect(job, 0)
     check(job.lines() == ["caught", "caught", "up", "up"], job.output)

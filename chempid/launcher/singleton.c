@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A program of MPICH's without a launcher; see singleton.h. */
+#include "chempid/launcher/singleton.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "chempid/launcher/verdict.h"
+
+/* The process that has started this one. */
+static void name_parent(char *name, size_t size)
+{
+    char path[64];
+    FILE *file;
+
+    name[0] = '\0';
+    (void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)getppid());
+    file = fopen(path, "re");
+    if (!file)
+        return;
+    if (fscanf(file, "%31[^\n]", name) != 1 || size < 32)
+        name[0] = '\0';
+    (void)fclose(file);
+}
+
+/* What fails here leaves the program as it is. */
+static void knock(const char *port)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    const unsigned long number = strtoul(port, NULL, 10);
+    int fd;
+
+    if (number == 0 || number > UINT16_MAX)
+        return;
+    to.sin_port = htons((uint16_t)number);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    (void)connect(fd, (const struct sockaddr *)&to, sizeof(to));
+    (void)close(fd);
+}
+
+int chempi_singleton_answer(const char *port)
+{
+    char name[32];
+
+    name_parent(name, sizeof(name));
+    (void)fprintf(stderr,
+                  "chempirun: process %d (%s) uses MPICH's library, was "
+                  "started without a launcher and asks for one by the name of "
+                  "mpiexec, which is CHEMPI's here: start the program by "
+                  "MPICH's own (mpiexec.hydra, mpiexec.mpich), or compile it "
+                  "with CHEMPI's mpicc\n",
+                  (int)getppid(), *name ? name : "?");
+    if (port)
+        knock(port);
+    return CHEMPI_EXIT_USAGE;
+}
