@@ -389,9 +389,9 @@ class Body:
         words = ['MPI_DATATYPE_NULL' if a.name in types else word
                  for a, word in zip(self.b.all_args, words)]
         return ('else {\n'
-                '        MPI_Errhandler heard = chempi_error_hush(&caller);\n\n'
+                '        chempi_error_hush(true);\n'
                 '        (void)C(%s)(%s);\n'
-                '        chempi_error_unhush(&caller, heard);\n    }' %
+                '        chempi_error_hush(false);\n    }' %
                 (self.b.name[4:], ', '.join(words)))
 
     @staticmethod

@@ -101,6 +101,8 @@ void chempi_callback_run_file(int index, MPI_File *file, int *code)
 {
     int handle = chempi_out_file(*file);
 
+    if (chempi_error_is_hushed())
+        return;
     CALL(error_procedure, OF(CHEMPI_CALLBACK_FILE, index), &handle, code);
 }
 

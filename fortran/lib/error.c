@@ -26,6 +26,8 @@ static struct {
     } row[MAX_CODES];
 } known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static _Thread_local bool hushed;
+
 static int find_code_locked(int errclass, const char *text)
 {
     int code = errclass;
@@ -43,11 +45,6 @@ static int find_code_locked(int errclass, const char *text)
     return code;
 }
 
-static MPI_File file_of(const struct chempi_caller *caller)
-{
-    return caller->handle ? chempi_in_file(*caller->handle) : MPI_FILE_NULL;
-}
-
 static void call_handler(const struct chempi_caller *caller, int code)
 {
     int handle = caller->handle ? *caller->handle : 0;
@@ -60,7 +57,8 @@ static void call_handler(const struct chempi_caller *caller, int code)
         (void)MPI_Win_call_errhandler(chempi_in_win(handle), code);
         break;
     case CHEMPI_BLAME_FILE:
-        (void)MPI_File_call_errhandler(file_of(caller), code);
+        (void)MPI_File_call_errhandler(
+            caller->handle ? chempi_in_file(handle) : MPI_FILE_NULL, code);
         break;
     case CHEMPI_BLAME_SESSION:
         (void)MPI_Session_call_errhandler(chempi_in_session(handle), code);
@@ -86,21 +84,12 @@ int chempi_error_raise(const struct chempi_caller *caller, int errclass,
     return code;
 }
 
-MPI_Errhandler chempi_error_hush(const struct chempi_caller *caller)
+void chempi_error_hush(bool is_hushed)
 {
-    MPI_Errhandler heard = MPI_ERRHANDLER_NULL;
-
-    if (MPI_File_get_errhandler(file_of(caller), &heard) != MPI_SUCCESS)
-        return MPI_ERRHANDLER_NULL;
-    (void)MPI_File_set_errhandler(file_of(caller), MPI_ERRORS_RETURN);
-    return heard;
+    hushed = is_hushed;
 }
 
-void chempi_error_unhush(const struct chempi_caller *caller,
-                         MPI_Errhandler heard)
+bool chempi_error_is_hushed(void)
 {
-    if (heard == MPI_ERRHANDLER_NULL)
-        return;
-    (void)MPI_File_set_errhandler(file_of(caller), heard);
-    (void)MPI_Errhandler_free(&heard);
+    return hushed;
 }

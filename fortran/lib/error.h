@@ -4,6 +4,7 @@
 #define CHEMPI_FORTRAN_ERROR_H
 
 #include <mpi.h>
+#include <stdbool.h>
 
 /* The call that finds an error, and whose error handler hears of it. */
 struct chempi_caller {
@@ -31,11 +32,11 @@ int chempi_error_raise(const struct chempi_caller *caller, int errclass,
 /*
  * For collective calls on files, whose errors C tells all members: after an
  * error was raised, C is called all the same, with an argument that it refuses,
- * so that nobody waits. Between these two nobody hears of the file's errors a
- * second time. `heard` is what the first one returned.
+ * so that nobody waits. Around that call the thread is hushed: procedures that
+ * handle errors of files do not hear of it a second time. (Handlers made in C
+ * do.) The file's handler stays, since other threads may need it meanwhile.
  */
-MPI_Errhandler chempi_error_hush(const struct chempi_caller *caller);
-void chempi_error_unhush(const struct chempi_caller *caller,
-                         MPI_Errhandler heard);
+void chempi_error_hush(bool is_hushed);
+bool chempi_error_is_hushed(void);
 
 #endif
