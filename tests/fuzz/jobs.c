@@ -92,6 +92,7 @@ static void set_up_once(void)
     chempi_list_init(&d->jobs);
     chempi_list_init(&d->queries);
     chempi_orders_init(&d->orders);
+    chempi_rivals_init(&d->rivals);
     HOLDS(d->loop && chempi_brood_init(&d->brood, NULL) == 0);
     d->brood.loop = d->loop; /* which never runs: there are no children */
     chempi_grants_init(d);
@@ -128,6 +129,7 @@ static void lose(enum who who)
         return;
     conns[who] = NULL;
     chempi_list_remove(&c->entry);
+    chempi_rivals_lost(&daemon_here, c);
     chempi_query_lose(&daemon_here, c, "lost");
     chempi_orders_lose(&daemon_here, c, "lost");
     chempi_jobs_lose(&daemon_here, c, "lost");
@@ -170,6 +172,7 @@ static void check(void)
     HOLDS(length(&d->jobs) == d->job_count);
     HOLDS(length(&d->queries) == d->query_count);
     HOLDS(length(&d->orders.all) == d->orders.count);
+    HOLDS(length(&d->rivals.all) == d->rivals.count);
     HOLDS(d->query_count <= CHEMPI_DAEMON_QUERIES_MAX);
     for (unsigned i = ABOVE; i < CONN_COUNT; i++)
         HOLDS(!conns[i] || (conns[i]->link.is_open && !conns[i]->link.failure));
@@ -211,6 +214,7 @@ static void tear_down(void)
     HOLDS(d->job_count == 0 && chempi_list_is_empty(&d->jobs));
     HOLDS(d->orders.count == 0 && chempi_list_is_empty(&d->orders.all));
     HOLDS(d->query_count == 0 && chempi_list_is_empty(&d->queries));
+    HOLDS(d->rivals.count == 0 && chempi_list_is_empty(&d->rivals.all));
     chempi_members_fini(&d->members);
     d->is_drained = false;
     d->next_query = d->orders.next = 0;
@@ -529,12 +533,37 @@ static void orders_and_news(void)
     chempi_wire_clear(&w);
 }
 
+static void add_news(enum who who, const char *node, const char *address)
+{
+    struct chempi_writer w = {0};
+
+    chempi_wire_put_u32(&w, 1);
+    chempi_wire_put_str(&w, node);
+    chempi_wire_put_str(&w, address);
+    chempi_wire_put_u32(&w, 4);
+    add(who, CHEMPI_MSG_NEWS, 0, &w);
+    chempi_wire_clear(&w);
+}
+
+/* Of a node that answers where it is known to be, and of one that does not. */
+static void two_at_one_name(void)
+{
+    add_news(ABOVE, "b1", "127.0.0.1:2");
+    add_news(ABOVE, "n2", "127.0.0.1:3");
+    add_news(BESIDE, "n2", "127.0.0.1:4");
+    add_news(ABOVE, "p1", "127.0.0.1:5");
+    add(LOST, 0, BELOW, NULL);
+    add_news(BESIDE, "b1", "127.0.0.1:6");
+    add_news(ABOVE, "n2", "");
+    add_news(BESIDE, "n2", "");
+}
+
 size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
 {
     static void (*const rows[])(void) = {
         a_good_life,     all_that_is_said, two_that_are_dropped,
         one_with_spares, one_name_for_all, reports_of_a_supervisor,
-        questions,       orders_and_news};
+        questions,       orders_and_news,  two_at_one_name};
     size_t len = 0;
 
     if (i >= sizeof(rows) / sizeof(rows[0]))
