@@ -241,7 +241,8 @@ class Cluster:
                 if comm(pid).startswith("chempi-super")]
 
     def groups(self):
-        """Control groups of jobs, and of daemons that are gone."""
+        """Control groups of jobs, and of daemons that are gone; not those of
+        another cluster's daemon that has the number of one that is gone."""
         found = []
         alive = {str(pid) for pid in self.pids.values()}
         for path, dirs, _ in os.walk("/sys/fs/cgroup"):
@@ -250,7 +251,8 @@ class Cluster:
                 own = os.path.join(path, name)
                 if pid in alive:
                     found += [e.path for e in os.scandir(own) if e.is_dir()]
-                elif pid in self.all_pids:
+                elif (pid in self.all_pids and
+                      not comm(pid).startswith("chempid")):
                     found.append(own)
             dirs[:] = [d for d in dirs if not d.startswith("chempi.")]
         return found
@@ -338,9 +340,11 @@ class Chaos:
             return
         self.down.add(node)
         h = self.happen("killed daemon", [node])
-        send(self.cluster.pids[node], signal.SIGKILL)
+        pid = self.cluster.pids[node]
+        send(pid, signal.SIGKILL)
 
-        def again():
+        def again():  # as long as it dies it has the name
+            jobrun.wait_gone([pid], LIMIT_S)
             self.cluster.start(node)
             self.down.discard(node)
         self.later(self.random.uniform(0, 2), self.over(h, again))
@@ -520,7 +524,10 @@ class Chaos:
         # An interrupt may come before there is a job.
         if status in (0, -signal.SIGKILL, -signal.SIGINT):
             return
-        check(re.fullmatch(r"chempirun: [^\n]*\n", err), "not one sentence",
+        # Whoever insists is told who is not waited for any more, too.
+        insists = sum(h.what.startswith("sent SIGINT") for h in why) > 1
+        check(re.fullmatch(r"(chempirun: [^\n]*\n)+" if insists else
+                           r"chempirun: [^\n]*\n", err), "not one sentence",
               told)
         self.check_names(err, why, told)
         kind = re.sub(r"\b[0-9a-f.:]+\b|n\d+", "#", err)[:90]
