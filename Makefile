@@ -4,7 +4,7 @@
 #   MESON_ARGS=        for meson setup    TEST_ARGS=         for meson test
 #   SOAK_LAUNCHES=10000, SOAK_SECONDS=36000, SOAK_SEED=1     for soak
 #   SOAK_SANITIZED=     another build, with sanitizers, whose daemons soak has
-#                       for an hour, too
+#                       for an hour, too, and those whose words it changes
 #   FUZZ_SECONDS=30    per fuzz target    DEVICE=tcp         conformance only:
 #                                         also scivia and gateways, see
 #                                         doc/conformance.md
@@ -67,16 +67,18 @@ fuzz: deps
 # What 'make check' has a small share of: as root, with several users.
 SOAK_PROGRAMS = $(abspath $(addprefix $(BUILD)/,chempid/chempirun \
         chempid/chempid chempid/chempictl tests/fault/fault-rank))
+# The same with sanitizers, if there is such a build.
+SOAK_CHECKED = $(patsubst $(abspath $(BUILD))/%,$(abspath \
+        $(or $(SOAK_SANITIZED),$(BUILD)))/%,$(SOAK_PROGRAMS))
 soak: build
 	@tests/fault/numbers.py $(SOAK_PROGRAMS) --jobs 1000 --together 100 \
 	    --output 1024 --daemons 256
 	@tests/fault/chaos.py $(SOAK_PROGRAMS) --launches $(SOAK_LAUNCHES) \
 	    --seconds $(SOAK_SECONDS) --seed $(SOAK_SEED)
 	@test -z "$(SOAK_SANITIZED)" || tests/fault/chaos.py \
-	    $(patsubst $(abspath $(BUILD))/%,$(abspath $(SOAK_SANITIZED))/%, \
-	    $(SOAK_PROGRAMS)) --sanitized \
+	    $(SOAK_CHECKED) --sanitized \
 	    --launches $(SOAK_LAUNCHES) --seconds 3600 --seed $(SOAK_SEED)
-	@tests/security/mutate.py $(SOAK_PROGRAMS) --seconds 3600 \
+	@tests/security/mutate.py $(SOAK_CHECKED) --seconds 3600 \
 	    --seed $(SOAK_SEED)
 	@WINRANDOM_SEED=$(SOAK_SEED) WINRANDOM_TIMES=200 tests/mpi/run \
 	    --build-dir $(BUILD) --slow 20 --on shm,tcp,mixed,scivia,gate \
