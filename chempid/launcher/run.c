@@ -566,17 +566,19 @@ static void pass_signal(struct run *r, uint32_t number)
 /* Once passes it on and waits a little; twice kills; more often leaves. */
 static void interrupt_job(struct run *r, uint32_t number)
 {
+    const bool insists = r->was_interrupted;
     char text[64];
 
-    if (r->has_killed) {
-        leave_all(r); /* whoever insists does not wait */
+    r->was_interrupted = true;
+    if (r->has_killed) { /* perhaps for another reason */
+        if (insists)
+            leave_all(r);
         return;
     }
-    if (r->was_interrupted) {
+    if (insists) {
         kill_job(r);
         return;
     }
-    r->was_interrupted = true;
     (void)snprintf(text, sizeof(text), "ended by signal %u", number);
     if (!r->hub.has_done) /* U4 */
         chempi_verdict_order(&r->verdict, CHEMPI_EXIT_SIGNAL + (int)number,

@@ -47,6 +47,16 @@ class Standing:
                 pass
 
 
+def parent_of(pid):
+    return int(status_of(pid, "PPid")[0][0])
+
+
+def pending(pid):
+    """Signals that wait for the process."""
+    return any(int(words[0], 16)
+               for words in status_of(pid, "SigPnd", "ShdPnd"))
+
+
 def supervisors(cluster):
     return [pid for pid, _ in jobrun.marked(cluster.mark)
             if comm(pid).startswith("chempi-super")]
@@ -206,8 +216,7 @@ def a_job_that_nobody_reads_is_not_said_to_be_left():
                    and not supervisors(cluster), "the end of the job")
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             job.process.send_signal(number)
-            await_that(lambda: status_of(job.process.pid, "SigPnd", "ShdPnd")
-                       == [["0" * 16]] * 2, "the signal to be taken")
+            await_that(lambda: not pending(job.process.pid), "the signal")
         job.status = job.finish()
         check(len(job.output) == 200000 and job.status == 0 and not job.errors,
               len(job.output), job.status, job.errors)
@@ -223,6 +232,26 @@ def a_private_job_ends_though_its_supervisor_stands_still():
         interrupt_twice(job)
     job.status = job.finish()
     check(job.status in (130, 143), job.status, job.errors)
+
+
+@case
+def the_first_interrupt_does_not_leave_a_job_that_ends_already():
+    with Cluster(["a1", "a2"], QUICK) as cluster:
+        job = hanging_job(cluster, 3, "--nodes", "a1,a2", "--map", "cyclic")
+        one, two = sorted((children(pid) for pid in supervisors(cluster)),
+                          key=len)
+        check(len(one) == 1 and len(two) == 2, one, two)
+        with Standing(parent_of(one[0])):
+            os.kill(two[0], signal.SIGKILL)
+            jobrun.wait_gone(two, LIMIT_S)  # one of them by order
+            for number in (signal.SIGINT, signal.SIGUSR1):
+                job.process.send_signal(number)
+                await_that(lambda: job.process.poll() is not None or
+                           not pending(job.process.pid), "the signal")
+            check(job.process.poll() is None, "the launcher has left")
+        job.status = job.finish()
+        expect(job, 137,
+               r"\Achempirun: [^\n]* killed by signal 9 [^\n]*\n\Z")
 
 
 if __name__ == "__main__":
