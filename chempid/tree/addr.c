@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #define BACKLOG 128
 #define BACKLOG_TCP 4096 /* those that say nothing wait there */
 #define DEFER_S 1        /* until one that says nothing is taken */
+#define LOOK_MS 1000     /* for a place with a daemon that may be there */
 
 /* Cut "[host]:port" or "host:port" in two; a bare "::1" is all host. */
 static int split(const char *text, char *host, size_t size, const char **port)
@@ -216,8 +218,10 @@ static int fail_unix(int fd, const char *path, struct chempi_err *err)
     return chempi_err_set(err, -code, "%s: %s", path, chempi_err_name(code));
 }
 
-int chempi_addr_connect_unix(const char *path, struct chempi_err *err)
+int chempi_addr_connect_unix(const char *path, unsigned limit_ms,
+                             struct chempi_err *err)
 {
+    const struct timeval limit = {limit_ms / 1000, limit_ms % 1000 * 1000};
     struct sockaddr_un name;
     int rc = unix_name(path, &name, err);
     int fd;
@@ -225,10 +229,17 @@ int chempi_addr_connect_unix(const char *path, struct chempi_err *err)
     if (rc)
         return rc;
     fd = chempi_sys->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || chempi_sys->connect(fd, (const struct sockaddr *)&name,
-                                      sizeof(name)) < 0)
-        return fail_unix(fd, path, err);
-    return fd;
+    /* Where too many wait to be accepted, for a place among them. */
+    if (fd < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
+        chempi_sys->connect(fd, (const struct sockaddr *)&name, sizeof(name)) <
+            0)
+        rc = fail_unix(fd, path, err);
+    if (rc == -EAGAIN)
+        return chempi_err_set(err, rc,
+                              "%s: it takes no connection (waited %u ms)", path,
+                              limit_ms);
+    return rc ? rc : fd;
 }
 
 /* A socket file that refuses connections belonged to a daemon that is dead. */
@@ -241,13 +252,13 @@ int chempi_addr_clear_unix(const char *path, struct chempi_err *err)
         return 0;
     if (!S_ISSOCK(st.st_mode))
         return chempi_err_set(err, -EEXIST, "%s is in the way", path);
-    fd = chempi_addr_connect_unix(path, NULL);
-    if (fd >= 0) {
+    fd = chempi_addr_connect_unix(path, LOOK_MS, NULL);
+    if (fd >= 0)
         (void)close(fd); /* it was only to see */
+    if (fd >= 0 || fd == -EAGAIN)
         return chempi_err_set(err, -EADDRINUSE,
                               "a daemon of this name is already running (%s)",
                               path);
-    }
     if (fd == -ECONNREFUSED && unlink(path) < 0)
         return fail_unix(-1, path, err);
     return 0;

@@ -43,10 +43,12 @@ int chempi_addr_connect(const struct chempi_addr *addr, struct chempi_err *err);
 int chempi_addr_result(int fd);
 
 /* Unix sockets by path. clear_unix() removes a socket that nobody listens on;
- * -EADDRINUSE when somebody does. */
+ * -EADDRINUSE when somebody does. connect_unix() waits no longer than limit_ms,
+ * which is not 0, for whoever listens to take others: then -EAGAIN. */
 int chempi_addr_clear_unix(const char *path, struct chempi_err *err);
 int chempi_addr_listen_unix(const char *path, unsigned mode,
                             struct chempi_err *err);
-int chempi_addr_connect_unix(const char *path, struct chempi_err *err);
+int chempi_addr_connect_unix(const char *path, unsigned limit_ms,
+                             struct chempi_err *err);
 
 #endif

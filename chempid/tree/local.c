@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "chempid/tree/addr.h"
@@ -84,13 +85,25 @@ static int check_server(int fd, const char *path, struct chempi_err *err)
                           path);
 }
 
+/* Whoever has made it in a place that is everybody's could keep us there. */
+static int check_dir(const char *dir, struct chempi_err *err)
+{
+    struct stat st;
+
+    if (stat(dir, &st) < 0 || st.st_uid == 0 || st.st_uid == geteuid())
+        return 0; /* what is not there has no socket */
+    return chempi_err_set(err, -EPERM, "%s belongs to another user", dir);
+}
+
 static int connect_in(const char *dir, const char *via, char *path,
                       struct chempi_err *err)
 {
     char name[CHEMPI_NODE_NAME_MAX];
-    int n;
+    int n = check_dir(dir, err);
     int fd;
 
+    if (n)
+        return n;
     if (!via && choose(dir, name))
         return chempi_err_set(err, -ENOENT, "no daemon has a socket in %s",
                               dir);
@@ -98,7 +111,7 @@ static int connect_in(const char *dir, const char *via, char *path,
                  via ? via : name);
     if (n < 0 || (size_t)n >= CHEMPI_LOCAL_PATH_MAX)
         return chempi_err_set(err, -ENAMETOOLONG, "%s: too long", dir);
-    fd = chempi_addr_connect_unix(path, err);
+    fd = chempi_addr_connect_unix(path, CHEMPI_LOCAL_LIMIT_MS, err);
     if (fd < 0) {
         (void)chempi_err_prefix(err, "cannot reach the daemon");
         return fd;

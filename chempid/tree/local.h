@@ -32,7 +32,8 @@ struct chempi_local_daemon {
 
 /* Connect to the daemon `via` (NULL: any, the host's name preferred) in dir.
  * NULL: in chempi_local_dir(), or, unless $CHEMPI_DIR is set, where root's
- * daemons are. -ENOENT: there is none. The daemon must be root's or our own. */
+ * daemons are. -ENOENT: there is none. The daemon and the directory must be
+ * root's or our own. */
 int chempi_local_open(struct chempi_channel *ch, const char *dir,
                       const char *via, struct chempi_local_daemon *daemon,
                       struct chempi_err *err);

@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Programs, await_that, check, expect, main, run)
+    LIMIT_S, Cluster, Programs, await_that, check, expect, main, root_only, run)
 
 CASES = []
 NOBODY = 65534
@@ -193,6 +194,61 @@ def launchers_find_roots_daemon():
         check(re.search("no daemon has a socket in /tmp/chempi-65534, and no "
                         "daemon has a socket in /run/chempi", done.stderr),
               done)
+
+
+@contextlib.contextmanager
+def socket_of_nobodys(path):
+    """There, and no further connection finds a place with it."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        os.seteuid(NOBODY)
+        try:
+            listener.bind(path)
+            os.chmod(path, 0o777)
+            listener.listen(0)
+        finally:
+            os.seteuid(0)
+        stack.callback(os.unlink, path)
+        for _ in range(8):
+            caller = stack.enter_context(socket.socket(socket.AF_UNIX))
+            caller.setblocking(False)
+            try:
+                caller.connect(path)
+            except BlockingIOError:
+                yield
+                return
+    raise AssertionError("there is always a place")
+
+
+@case
+@root_only
+def a_place_that_somebody_else_has_taken_keeps_nobody():
+    """Where a user's daemons would have their sockets, by default."""
+    user = next(i for i in range(60200, 60300)
+                if not os.path.exists(f"/tmp/chempi-{i}"))
+    place = f"/tmp/chempi-{user}"
+    env = {k: v for k, v in os.environ.items()
+           if k not in ("CHEMPI_DIR", "XDG_RUNTIME_DIR")}
+    with directory() as own, contextlib.ExitStack() as stack:
+        os.chmod(own, 0o755)
+        program = shutil.copy(Programs.chempirun, own)
+        os.mkdir(place)
+        stack.callback(os.rmdir, place)
+        os.chown(place, NOBODY, NOBODY)
+        os.chmod(place, 0o755)
+        stack.enter_context(socket_of_nobodys(f"{place}/a1.sock"))
+
+        def launch(*args):
+            return subprocess.run(
+                [program, *args, "-n", "1", "id", "-u"], env=env, cwd="/",
+                user=user, group=user, extra_groups=[], capture_output=True,
+                text=True, check=False, timeout=LIMIT_S)
+        done = launch()
+        check(done.returncode == 0 and done.stdout == f"{user}\n" and
+              not done.stderr, done)
+        done = launch("--dir", place)
+        check(done.returncode == 1 and
+              f"{place} belongs to another user" in done.stderr, done)
 
 
 @case

@@ -309,6 +309,32 @@ Test(addr, port_zero_becomes_a_port)
     (void)close(fd);
 }
 
+/* Whoever listens takes nobody; each place is for one that waits. */
+Test(addr, nobody_waits_for_ever_for_a_place)
+{
+    enum { CALLERS = 256 };
+    int fds[CALLERS];
+    char name[64];
+    int listener;
+    int count = 0;
+
+    (void)snprintf(name, sizeof(name), "/tmp/chempi-addr-%ld", (long)getpid());
+    listener = chempi_addr_listen_unix(name, 0600, NULL);
+    cr_assert_geq(listener, 0);
+    do
+        fds[count] = chempi_addr_connect_unix(name, 10, NULL);
+    while (fds[count] >= 0 && ++count < CALLERS);
+    cr_expect_gt(count, 0);
+    cr_assert_lt(count, CALLERS, "there is always a place");
+    cr_expect_eq(fds[count], -EAGAIN);
+    cr_expect_eq(chempi_addr_clear_unix(name, NULL), -EADDRINUSE);
+    while (count > 0)
+        (void)close(fds[--count]);
+    (void)close(listener);
+    cr_expect_eq(chempi_addr_clear_unix(name, NULL), 0);
+    cr_expect_eq(access(name, F_OK), -1, "nobody listens there");
+}
+
 /* ---- processors ---------------------------------------------------------- */
 
 Test(bind, cores_are_places_and_sockets_join_theirs)
