@@ -6,10 +6,22 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "common/base/clock.h"
+
 #define REST_S 0.1       /* without memory */
 #define TURN_FRAMES 64   /* handed on in a turn, at most (L6) */
 #define TURN_S 0.002     /* for them, about */
+#define CROWD_S 0.01     /* for all that are not shared, in an iteration (L6) */
+#define AHEAD_S 0.001    /* who had none, of who had a turn and has more */
 #define LAST_READINGS 64 /* of a peer that goes on sending after a failure */
+
+/* What the turns of links that are not shared have taken in this iteration of
+ * this process's loop. */
+static struct {
+    const struct ev_loop *loop;
+    unsigned iteration;
+    uint64_t spent_ns;
+} crowd;
 
 static void lose(struct chempi_link *link, int code, struct chempi_err *err)
 {
@@ -112,11 +124,42 @@ static bool take(struct chempi_link *link, bool is_all)
     return rc == 0 && filled > 0;
 }
 
+/* At least one of them has a turn in each iteration. */
+static bool has_time(struct ev_loop *loop)
+{
+    if (crowd.loop != loop || crowd.iteration != ev_iteration(loop)) {
+        crowd.loop = loop;
+        crowd.iteration = ev_iteration(loop);
+        crowd.spent_ns = 0;
+    }
+    return (double)crowd.spent_ns < CROWD_S * (double)CHEMPI_NS_PER_S;
+}
+
+/* In the next iteration, before those that have waited for less. */
+static void put_off(struct chempi_link *link, uint64_t now_ns)
+{
+    if (!link->waits_since_ns)
+        link->waits_since_ns = now_ns;
+    ev_io_stop(link->loop, &link->in);
+    go_on_in(link, -AHEAD_S - (double)(now_ns - link->waits_since_ns) /
+                                  (double)CHEMPI_NS_PER_S);
+}
+
 static void readable(struct ev_loop *loop, ev_io *w, int events)
 {
-    (void)loop;
+    struct chempi_link *link = w->data;
+    const uint64_t began_ns = chempi_clock_ns();
+
     (void)events;
-    (void)take(w->data, false); /* once: others want their turn */
+    if (link->is_shared) {
+        (void)take(link, false); /* once: others want their turn */
+    } else if (has_time(loop)) {
+        link->waits_since_ns = 0;
+        (void)take(link, false); /* it may free the link */
+        crowd.spent_ns += chempi_clock_ns() - began_ns;
+    } else {
+        put_off(link, began_ns);
+    }
 }
 
 void chempi_link_drain(struct chempi_link *link)
@@ -191,6 +234,7 @@ void chempi_link_prepare(struct chempi_link *link, struct ev_loop *loop,
     link->readings = 0;
     link->filled = 0;
     link->has_more = false;
+    link->waits_since_ns = 0;
     link->sent = 0;
     link->has_heard = true; /* its peer has not had its time yet */
     link->is_shared = false;

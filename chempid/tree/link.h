@@ -12,7 +12,9 @@
  *   L5  a shared link for which there is no memory, here or in the kernel,
  *       reads and writes on later
  *   L6  the loop hands on a bounded number of frames and turns to others; the
- *       rest keeps its order and comes in the loop's next iterations
+ *       rest keeps its order and comes in the loop's next iterations. All links
+ *       together that are not shared have a bounded time of an iteration; who
+ *       has waited longest comes first in the next one
  *   L7  what is sent on a shared link, not offered, has a reserve above the
  *       queue's limit, and memory ahead: who fills the queue with offers, and
  *       who takes all memory, does not end the link
@@ -50,13 +52,14 @@ struct chempi_link {
     void (*on_written)(struct chempi_link *link); /* queued bytes went out
                                                      later; may be NULL */
     void *arg;
-    uint64_t sent;  /* bytes of frames queued so far, as they were given */
-    ev_timer rest;  /* from reading and writing (L5, L6) */
-    int failure;    /* why nothing can be sent any more; 0: it can */
-    int readings;   /* that a failed link has left */
-    int filled;     /* what came of reading last */
-    bool has_more;  /* frames that were read and not yet handed on */
-    bool has_heard; /* bytes came; whoever looks may take it back */
+    uint64_t sent; /* bytes of frames queued so far, as they were given */
+    uint64_t waits_since_ns; /* for a turn (L6); 0: it does not */
+    ev_timer rest;           /* from reading and writing (L5, L6) */
+    int failure;             /* why nothing can be sent any more; 0: it can */
+    int readings;            /* that a failed link has left */
+    int filled;              /* what came of reading last */
+    bool has_more;           /* frames that were read and not yet handed on */
+    bool has_heard;          /* bytes came; whoever looks may take it back */
     bool is_open;
     bool is_shared;  /* by jobs of several users: false until it is set */
     bool is_started; /* has a descriptor; before, frames are only queued */

@@ -8,6 +8,7 @@
 
 #include "chempid/tree/link.h"
 #include "common/auth/seal.h"
+#include "common/base/clock.h"
 #include "common/base/sys.h"
 
 #define MANY 1000u /* frames, of one write */
@@ -121,6 +122,59 @@ Test(link, others_have_their_turn)
     cr_expect_eq(busy.lost, -EPIPE);
     cr_expect_eq(quiet.taken, 1);
     cr_expect_leq(quiet.before, 128, "two turns of 64");
+}
+
+/* Links of users, whose frames are dear. */
+#define USERS 20u
+#define DEAR_NS (3 * CHEMPI_NS_PER_MS)
+#define OF_AN_ITERATION 4u /* of them have a turn: 10 ms are enough for */
+
+static struct side users[USERS];
+
+static int on_dear_frame(struct chempi_link *link,
+                         const struct chempi_frame *frame,
+                         struct chempi_err *err)
+{
+    const uint64_t end = chempi_clock_ns() + DEAR_NS;
+    struct side *s = link->arg;
+
+    (void)err;
+    cr_expect_eq(frame->job, s->taken++, "in order");
+    for (unsigned i = 0; i < USERS; i++)
+        cr_expect_geq(users[i].taken + 1, s->taken, "nobody waits for long");
+    while (chempi_clock_ns() < end)
+        ;
+    return 0;
+}
+
+static uint64_t taken_by_users(void)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < USERS; i++)
+        n += users[i].taken;
+    return n;
+}
+
+Test(link, users_together_leave_time_to_others)
+{
+    const uint64_t frames = 3;
+
+    for (unsigned i = 0; i < USERS; i++) {
+        open_side(&users[i], NULL, false);
+        users[i].link.on_frame = on_dear_frame;
+        chempi_link_start(&users[i].link, users[i].link.ch.fd);
+        send_from(users[i].peer, 0, frames);
+    }
+    while (taken_by_users() < frames * USERS) {
+        const uint64_t before = taken_by_users();
+
+        (void)ev_run(loop, EVRUN_ONCE);
+        cr_assert_gt(taken_by_users(), before, "the loop does not idle");
+        cr_assert_leq(taken_by_users() - before, OF_AN_ITERATION);
+    }
+    for (unsigned i = 0; i < USERS; i++)
+        close_side(&users[i]);
 }
 
 Test(link, all_is_taken_when_it_is_asked_for)
