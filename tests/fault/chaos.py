@@ -122,7 +122,7 @@ class Job:
         self.ended = None
         self.out = tempfile.TemporaryFile()
         self.err = tempfile.TemporaryFile()
-        env = dict(os.environ, **{jobrun.MARK: self.mark})
+        env = dict(os.environ, **cluster.job_env, **{jobrun.MARK: self.mark})
         env.pop("CHEMPI_DIR", None)
         who = ({} if user is None else
                {"user": user.pw_uid, "group": user.pw_gid,
@@ -162,6 +162,7 @@ class Cluster:
         self.env = dict(os.environ, **{jobrun.MARK: self.mark})
         self.env.pop("CHEMPI_DIR", None)
         self.reports = f"{self.base}/reports"
+        self.job_env = {}
         if options.sanitized:
             os.mkdir(self.reports)
             os.chmod(self.reports, 0o1777)  # daemons are different users
@@ -170,6 +171,8 @@ class Cluster:
                 f"log_path={self.reports}/asan:detect_leaks=0"
             self.env["UBSAN_OPTIONS"] = \
                 f"log_path={self.reports}/ubsan:print_stacktrace=1"
+            # Nor who is killed while it is.
+            self.job_env = {"ASAN_OPTIONS": "detect_leaks=0"}
         # Other users must reach them.
         self.chempirun = self.copy(options.chempirun)
         self.rank = self.copy(options.rank)
