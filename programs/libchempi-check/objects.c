@@ -79,6 +79,8 @@ static MPI_Comm make_shadow(MPI_Comm comm)
     (void)PMPI_Comm_get_name(comm, name, &len);
     if (shadow != MPI_COMM_NULL && len > 0)
         (void)PMPI_Comm_set_name(shadow, name); /* for chempictl where */
+    if (shadow != MPI_COMM_NULL)
+        check_door->hide(shadow);
     return shadow;
 }
 

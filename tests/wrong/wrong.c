@@ -353,6 +353,20 @@ static void early_end(void)
         test_until_it_comes();
 }
 
+/* One waits for an operation that the other has not begun. */
+static void never_joined(void)
+{
+    MPI_Request request;
+    int value = 0;
+
+    if (rank == 0)
+        /* @apart */
+        MPI_Recv(&value, 1, MPI_INT, 1, 5, world, MPI_STATUS_IGNORE);
+    MPI_Ibarrier(world, &request);
+    /* @joined */
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 static void from_anybody(void)
 {
     int value = 0;
@@ -571,6 +585,7 @@ static const struct {
     {"deadlock_of_two", deadlock_of_two},
     {"never_sent", never_sent},
     {"early_end", early_end},
+    {"never_joined", never_joined},
     {"from_anybody", from_anybody},
     {"patient", patient},
     {"helped", helped},

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libchempi/didl/base/place.h"
+#include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/transport/lane.h"
@@ -70,6 +71,14 @@ static void take_notices(void)
     chempi_lane_unlock(&chempi_lane_main);
 }
 
+static void hide(MPI_Comm handle)
+{
+    struct chempi_comm *comm = chempi_comm_lookup(handle);
+
+    if (comm)
+        comm->is_unseen = true;
+}
+
 static const struct chempi_checker_door door = {
     .version = CHEMPI_CHECKER_VERSION,
     .signature = signature,
@@ -79,6 +88,7 @@ static const struct chempi_checker_door door = {
     .set_place = chempi_place_set,
     .origin = origin_of,
     .listen = take_notices,
+    .hide = hide,
 };
 
 void chempi_tool_attach_checker(void)

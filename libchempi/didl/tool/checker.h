@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHEMPI_CHECKER_VERSION 4
+#define CHEMPI_CHECKER_VERSION 5
 
 #define CHEMPI_CHECKER_TEXT 256 /* bytes of a place */
 
@@ -49,6 +49,9 @@ struct chempi_checker_door {
     /* Take the supervisor's notices, such as the question where this process
      * waits: of whoever tests now and then, and sleeps in between. */
     void (*listen)(void);
+    /* Operations on this communicator are the checker's, and not named to
+     * whoever asks where this process waits. */
+    void (*hide)(MPI_Comm comm);
 };
 
 /* The checker's function of this name is called once, at the library's start.

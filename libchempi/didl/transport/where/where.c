@@ -210,8 +210,7 @@ void chempi_where_put_request(struct chempi_where *w, const void *object)
 {
     const struct chempi_request *req = object;
 
-    if (is_wait(w) &&
-        !(req->comm && req->comm->serves)) /* else: not the user's */
+    if (is_wait(w) && !(req->comm && req->comm->is_unseen))
         chempi_where_put(w, " for %s", chempi_request_call(req));
     chempi_where_put_comm(w, req->comm);
     put_message(w, req);
