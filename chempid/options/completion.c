@@ -122,7 +122,7 @@ static const char bash_tail[] =
     "        COMPREPLY=($(compgen -c -- \"$cur\") $(compgen -f -- \"$cur\"))\n"
     "    fi\n"
     "}\n"
-    "complete -o filenames -F _chempirun chempirun\n";
+    "complete -o filenames -F _chempirun chempirun mpiexec mpirun\n";
 
 static void put_bash_values(FILE *file, const struct chempi_option *o)
 {
@@ -186,7 +186,7 @@ static void put_zsh_option(FILE *file, const struct chempi_option *o)
 
 static void put_zsh(FILE *file)
 {
-    (void)fputs("#compdef chempirun\n"
+    (void)fputs("#compdef chempirun mpiexec mpirun\n"
                 "# made by: chempirun --completion zsh\n"
                 "_arguments \\\n",
                 file);
@@ -223,7 +223,9 @@ static void put_fish_option(FILE *file, const struct chempi_option *o)
 static void put_fish(FILE *file)
 {
     (void)fputs("# made by: chempirun --completion fish\n"
-                "complete -c chempirun -a '(__fish_complete_command)'\n",
+                "complete -c chempirun -a '(__fish_complete_command)'\n"
+                "complete -c mpiexec -w chempirun\n"
+                "complete -c mpirun -w chempirun\n",
                 file);
     for (size_t i = 0; i < chempi_option_count; i++)
         if (chempi_option_table[i].help)

@@ -893,6 +893,12 @@ int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
         rc = out_of_memory(&p);
     if (!rc && opt->rankfile && !is_answer(opt))
         rc = check_rankfile(&p);
+    if (!rc && opt->has_json && !opt->has_stats && !opt->has_routes &&
+        !opt->has_profile && !is_answer(opt))
+        rc = fail(&p,
+                  "--json is a form of what --stats, --trace-routes and "
+                  "--profile tell: say which",
+                  "", "");
     if (!rc && opt->is_virtual && (opt->dir || opt->via))
         rc = fail(&p,
                   "--virtual starts nodes of its own: it goes with "

@@ -463,6 +463,7 @@ def mistakes_on_the_command_line_start_nothing():
     expect(run("-n", "9", "--virtual", "2", "--ppn", "3", "true"), 2, "--ppn")
     expect(run("--network", "/nonexistent", "true"), 2, "--network")
     expect(run("--stdin", "4", "-n", "2", "true"), 2, "--stdin 4")
+    expect(run("--json", "true"), 2, "a form of what --stats, .*: say which")
     expect(run("true", ":", "-n", "2"), 2, "no program to run behind ':'")
     expect(run("-n", "2", ":", "true"), 2, "no program to run before ':'")
 
