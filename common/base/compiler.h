@@ -54,9 +54,6 @@
 #define CHEMPI_PREFETCH_WRITE(p) __builtin_prefetch((p), 1, 3)
 #endif
 
-/* Make the compiler forget what it knows of a variable's value. */
-#define CHEMPI_HIDE(x) __asm__("" : "+r"(x))
-
 #if defined(__x86_64__) || defined(__i386__)
 #define CHEMPI_CPU_RELAX() __builtin_ia32_pause()
 #elif defined(__aarch64__)

@@ -9,6 +9,7 @@
  */
 #include "libchempi/services/iter.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -51,13 +52,14 @@
 
 /*
  * Blocks a multiple of SET_STRIDE apart share one set of the first-level cache.
- * A processor that runs ahead asks for more lines at a time than the set has
- * ways, which throw each other out before they are used: unpacking after
- * packing takes twice as long as at the pace of the next cache. With more
- * than PACED_BLOCKS_MAX that cache is too small as well.
+ * A processor that runs ahead with stores asks for more lines at a time than
+ * the set has ways, which throw each other out before they are used. So these
+ * are unpacked SET_BLOCKS at a time, and the next not before the caches have
+ * these. With more than SET_LIST_MAX the second-level cache is too small too.
  */
 #define SET_STRIDE 4096 /* bytes */
-#define PACED_BLOCKS_MAX 1024
+#define SET_BLOCKS 8
+#define SET_LIST_MAX 1024 /* blocks */
 
 enum direction { PACK, UNPACK };
 
@@ -160,47 +162,38 @@ static CHEMPI_NOINLINE void unpack_ahead(char *mem, int64_t stride,
         unpack_ahead_loop(mem, stride, packed, packed_stride, n, 64);
 }
 
-/* The same address again, after the time of two multiplications. */
-CHEMPI_INLINE char *later(char *mem, uintptr_t one)
+CHEMPI_INLINE void unpack_set_loop(char *mem, int64_t stride,
+                                   const char *packed, int64_t packed_stride,
+                                   uint64_t n, size_t len)
 {
-    uintptr_t address = (uintptr_t)mem * one;
-
-    CHEMPI_HIDE(address);
-    return (char *)(address * one);
-}
-
-/* Each address waits for the one before. */
-CHEMPI_INLINE void paced_loop(char *mem, int64_t stride, char *packed,
-                              int64_t packed_stride, uint64_t n, size_t len,
-                              enum direction dir)
-{
-    uintptr_t one = 1;
-
-    CHEMPI_HIDE(one);
-    for (; n > 0; n--) {
-        move(mem, packed, len, dir);
-        mem = later(mem + stride, one);
+    for (uint64_t i = 1; i <= n; i++) {
+        memcpy(mem, packed, len);
+        mem += stride;
         packed += packed_stride;
+        /* No partner: the next blocks are asked for when these are stored. */
+        if (i % SET_BLOCKS == 0)
+            atomic_thread_fence(memory_order_seq_cst);
     }
 }
 
 /* len is one that meets_in_a_set() knows. */
-CHEMPI_INLINE void paced(char *mem, int64_t stride, char *packed,
-                         int64_t packed_stride, uint64_t n, size_t len,
-                         enum direction dir)
+static CHEMPI_NOINLINE void unpack_set(char *mem, int64_t stride,
+                                       const char *packed,
+                                       int64_t packed_stride, uint64_t n,
+                                       size_t len)
 {
     if (len == 4)
-        paced_loop(mem, stride, packed, packed_stride, n, 4, dir);
+        unpack_set_loop(mem, stride, packed, packed_stride, n, 4);
     else if (len == 8)
-        paced_loop(mem, stride, packed, packed_stride, n, 8, dir);
+        unpack_set_loop(mem, stride, packed, packed_stride, n, 8);
     else if (len == 12)
-        paced_loop(mem, stride, packed, packed_stride, n, 12, dir);
+        unpack_set_loop(mem, stride, packed, packed_stride, n, 12);
     else if (len == 16)
-        paced_loop(mem, stride, packed, packed_stride, n, 16, dir);
+        unpack_set_loop(mem, stride, packed, packed_stride, n, 16);
     else if (len == 24)
-        paced_loop(mem, stride, packed, packed_stride, n, 24, dir);
+        unpack_set_loop(mem, stride, packed, packed_stride, n, 24);
     else
-        paced_loop(mem, stride, packed, packed_stride, n, 32, dir);
+        unpack_set_loop(mem, stride, packed, packed_stride, n, 32);
 }
 
 /*
@@ -433,12 +426,6 @@ CHEMPI_INLINE void move_any(char *mem, char *packed, size_t len,
     {                                                                          \
         streams(mem, stride, packed, packed_stride, n, len, dir);              \
     }                                                                          \
-    static CHEMPI_NOINLINE void paced_##suffix(                                \
-        char *mem, int64_t stride, char *packed, int64_t packed_stride,        \
-        uint64_t n, size_t len)                                                \
-    {                                                                          \
-        paced(mem, stride, packed, packed_stride, n, len, dir);                \
-    }                                                                          \
     static CHEMPI_NOINLINE void indexed_##suffix(                              \
         char *mem, const int64_t *offsets, char *packed, uint64_t n,           \
         size_t len)                                                            \
@@ -457,8 +444,8 @@ CHEMPI_INLINE void move_any(char *mem, char *packed, size_t len,
 KERNELS(pack, PACK)
 KERNELS(unpack, UNPACK)
 
-/* Do blocks of a length that paced() knows, n of a list that covers span bytes,
- * throw out each other's lines? */
+/* Do blocks of a length that unpack_set() knows, n of a list that covers span
+ * bytes, throw out each other's lines? */
 static bool meets_in_a_set(int64_t stride, uint64_t n, size_t len,
                            uint64_t span)
 {
@@ -467,7 +454,7 @@ static bool meets_in_a_set(int64_t stride, uint64_t n, size_t len,
                     len == 24 || len == 32;
 
     return apart != 0 && apart % SET_STRIDE == 0 && is_short &&
-           n <= PACED_BLOCKS_MAX && span / apart <= PACED_BLOCKS_MAX;
+           n <= SET_LIST_MAX && span / apart <= SET_LIST_MAX;
 }
 
 /* The whole list, of which these n blocks are a part, covers span bytes. */
@@ -481,9 +468,9 @@ static void do_strided(char *mem, int64_t stride, char *packed,
 
     if (meets_in_a_set(stride, n, len, span)) {
         if (dir == PACK)
-            paced_pack(mem, stride, packed, packed_stride, n, len);
+            strided_pack(mem, stride, packed, packed_stride, n, len);
         else
-            paced_unpack(mem, stride, packed, packed_stride, n, len);
+            unpack_set(mem, stride, packed, packed_stride, n, len);
         return;
     }
     if (dir == PACK && is_streamed)
