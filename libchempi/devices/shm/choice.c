@@ -16,6 +16,7 @@
  */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include "common/base/clock.h"
+#include "common/table/table.h"
 #include "libchempi/devices/shm/internal.h"
 
 enum {
@@ -23,6 +24,25 @@ enum {
     PROBE_EVERY = 128, /* a power of two */
     TIME_EVERY = 8     /* likewise: of the chosen way */
 };
+
+bool chempi_shm_choice_is_fixed(const struct chempi_table *table)
+{
+    const struct chempi_table_range *ranges;
+    bool has_ring = false;
+    bool has_copy = false;
+    uint32_t count = 0;
+
+    if (!table)
+        return false;
+    ranges = chempi_table_ranges(table, chempi_table_self(table), &count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(ranges[i].device, "shm") != 0)
+            continue;
+        has_ring = has_ring || strcmp(ranges[i].protocol, "pipeline") == 0;
+        has_copy = has_copy || strcmp(ranges[i].protocol, "single-copy") == 0;
+    }
+    return !has_ring || !has_copy;
+}
 
 /* The class of a message's size: powers of two. What the sender has in pieces,
  * which the kernel must look up one by one, is a class of its own. */

@@ -135,6 +135,7 @@ struct shm_dev {
     int drain_budget;        /* lines per ring and progress */
     uint32_t hot_count;
     bool has_work; /* busy, copying or helping is not empty */
+    bool is_fixed; /* ring or single copy as tx->protocol says (choice.c) */
     struct shm_ep *hot[SHM_HOT_MAX];
     struct shm_ep *eps; /* [local_size], zero until first used */
     size_t eps_len;     /* bytes mapped */
@@ -266,6 +267,9 @@ bool chempi_shm_rndv_can_pump(struct shm_ep *ep);
 
 /* --- choice.c: ring or single copy, by what they have cost --- */
 
+/* Does a connection table (NULL: there is none) settle it? Not where it has
+ * both: its figures are those of another minute. */
+bool chempi_shm_choice_is_fixed(const struct chempi_table *table);
 /* Which of the two for a message that may take either. What it announces is
  * set in xfer. */
 bool chempi_shm_choice_is_copy(struct shm_xfer *xfer);

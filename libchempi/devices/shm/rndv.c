@@ -79,14 +79,17 @@ static uint32_t get_share(struct shm_ep *ep)
     return SHM_HELP_SLOTS;
 }
 
-/* Offer the payload for single copy: its address and form. Without a connection
- * table's choice the receiver may take the ring all the same (choice.c). */
+/* Offer the payload for single copy: its address and form. Unless a connection
+ * table has chosen, the receiver may take the ring all the same (choice.c). */
 static void offer(struct shm_xfer *xfer, uint32_t protocol, struct shm_ask *ask)
 {
     struct chempi_dev *dev = shm_ep_of(xfer)->base.dev;
     const struct chempi_tx *tx = xfer->base.tx;
-    bool is_chosen = protocol == SHM_PROTOCOL_SINGLE_COPY;
-    bool is_fixed = dev->params.services->table != NULL;
+    bool is_fixed = shm_dev_of(shm_ep_of(xfer))->is_fixed;
+    bool is_chosen =
+        protocol == SHM_PROTOCOL_SINGLE_COPY &&
+        (is_fixed ||
+         xfer->base.len > chempi_dev_setting(dev, SHM_SET_PIPELINE_MAX));
     bool has_form = is_chosen || (!is_fixed && xfer->base.len > FORM_MIN_BYTES);
     uint32_t form_len = 0;
 
@@ -100,7 +103,7 @@ static void offer(struct shm_xfer *xfer, uint32_t protocol, struct shm_ask *ask)
     if (ask->addr == 0)
         return;
     ask->form = (uint16_t)form_len;
-    if (is_fixed || !tx->iter)
+    if (is_chosen && (is_fixed || !tx->iter))
         ask->protocol = protocol;
     if (xfer->base.len >= chempi_dev_setting(dev, SHM_SET_SHARE_MIN))
         xfer->share = get_share(shm_ep_of(xfer));

@@ -36,6 +36,7 @@ static int shm_open(const struct chempi_dev_params *params,
     dev->base.ops = &chempi_shm_ops;
     dev->base.params = *params;
     chempi_shm_panel_take(dev);
+    dev->is_fixed = chempi_shm_choice_is_fixed(params->services->table);
     chempi_rndv_init(&dev->rndv, &chempi_shm_rndv_ops, &dev->base);
     chempi_list_init(&dev->busy);
     chempi_list_init(&dev->copying);

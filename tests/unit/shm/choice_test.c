@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ring or single copy, by what they have cost. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 
-#include "libchempi/devices/shm/internal.h"
+#include "common/table/build.h"
+#include "tests/unit/shm/ends.h"
 
 #define LEN UINT64_C(16384)
 
@@ -134,4 +136,85 @@ Test(shm_choice, on_a_crowded_node_what_does_not_fit_the_ring_is_read)
     cr_assert_eq(copied_of(1024, &near), 1024);
     atomic_store(&wake.order, CHEMPI_WAKE_ORDER_BARRIER);
     cr_assert_lt(copied_of(1024, &near), 512);
+}
+
+/* --- with a connection table --- */
+
+/* Of one node, inside which messages go by `small` up to 32 KiB, then by
+ * `large`. */
+static void build(const char *small, const char *large,
+                  struct chempi_blob *image)
+{
+    struct chempi_dir_builder *d = chempi_dir_builder_create();
+    struct chempi_routes_builder *r = chempi_routes_builder_create(0, 1);
+    struct chempi_blob directory;
+    struct chempi_blob routes;
+
+    chempi_dir_builder_add_network(d, "smp", "smp", "shm");
+    chempi_dir_builder_add_node(d, "n0", 0, 2, false);
+    chempi_dir_builder_attach(d, 0, NULL, NULL);
+    cr_assert_eq(chempi_dir_builder_finish(d, &directory, NULL), 0);
+    chempi_routes_builder_begin(r, 1);
+    chempi_routes_builder_add_range(r, 32768, 1, 0, 1);
+    chempi_routes_builder_add_stage(r, 0, "shm", small, NULL, 0);
+    chempi_routes_builder_add_range(r, UINT64_MAX, 1, 0, 1);
+    chempi_routes_builder_add_stage(r, 0, "shm", large, NULL, 0);
+    cr_assert_eq(chempi_routes_builder_finish(r, &routes, NULL), 0);
+    cr_assert_eq(chempi_table_build_image(0, 0, &routes, &directory, image), 0);
+    chempi_dir_builder_destroy(d);
+    chempi_routes_builder_destroy(r);
+    chempi_blob_fini(&directory);
+    chempi_blob_fini(&routes);
+}
+
+/* Of 64 messages of 64 KiB that the table sends by `large`: how many were
+ * copied once. */
+static int copied_by_table(const char *small, const char *large)
+{
+    const uint64_t len = 64 << 10;
+    unsigned char *data = ends_payload(len);
+    struct chempi_table *table;
+    struct chempi_blob image;
+    struct chempi_err err;
+    struct ends ends;
+    int copied = 0;
+
+    build(small, large, &image);
+    cr_assert_eq(chempi_table_open(image.data, image.len, &table, &err), 0,
+                 "%s", err.text);
+    ends_prepare(&ends, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        ends.end[i].services.table = table;
+        cr_assert_eq(ends_open_one(&ends, i), 0, "%s", ends.end[i].err.text);
+    }
+    for (int i = 0; i < 64; i++) {
+        struct chempi_tx tx;
+
+        cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, len,
+                               strcmp(large, "pipeline") == 0
+                                   ? SHM_PROTOCOL_PIPELINE
+                                   : SHM_PROTOCOL_SINGLE_COPY),
+                     CHEMPI_PENDING);
+        ends_settle(&ends);
+        copied += ends.end[1].last_protocol == SHM_PROTOCOL_SINGLE_COPY;
+    }
+    cr_assert_eq(ends.end[1].received, 64);
+    ends_close(&ends);
+    chempi_table_close(table);
+    chempi_blob_fini(&image);
+    free(data);
+    return copied;
+}
+
+Test(shm_choice, a_table_that_has_both_ways_leaves_it_to_the_receiver)
+{
+    int copied = copied_by_table("pipeline", "single-copy");
+
+    cr_assert(copied >= 8 && copied <= 64 - 8, "%d", copied); /* PROBE_FIRST */
+}
+
+Test(shm_choice, a_table_that_has_one_way_is_followed)
+{
+    cr_assert_eq(copied_by_table("eager", "single-copy"), 64);
+    cr_assert_eq(copied_by_table("eager", "pipeline"), 0);
 }

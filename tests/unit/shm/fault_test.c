@@ -106,6 +106,8 @@ static uint32_t copy_while(enum rig_call call, unsigned nth, uint64_t len,
     uint32_t protocol;
 
     ends_open(&ends, 2);
+    for (uint32_t i = 0; i < 2; i++) /* no ring, where copies are possible */
+        ((struct shm_dev *)ends.end[i].dev)->is_fixed = true;
     rig_fail(call, nth, error, is_lasting);
     for (uint32_t i = 0; i < 2; i++) {
         memset(ends.end[1].data, 0, len);
