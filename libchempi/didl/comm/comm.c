@@ -5,9 +5,9 @@
  *
  *   M1  `all` holds every communicator between make and destroy, under
  *       all_lock
- *   M2  obj.refs counts the user's handle and pending operations; the context
- *       id is given back only with the last reference, so a late message can
- *       never meet a new communicator
+ *   M2  obj.refs counts the user's handle and pending operations, those that
+ *       `requests` counts as one; the context id is given back only with the
+ *       last reference, so a late message can never meet a new communicator
  */
 #include "libchempi/didl/comm/comm.h"
 

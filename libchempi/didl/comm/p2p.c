@@ -315,17 +315,18 @@ P2P_OPS(null_recv_ops, "MPI_Irecv", start_null, chempi_request_cancel_nothing,
 
 void chempi_p2p_fini(struct chempi_request *req)
 {
-    if (req->comm)
+    if (req->hold == CHEMPI_REQUEST_HOLDS ||
+        (req->hold == CHEMPI_REQUEST_SHARES && --req->comm->requests == 0))
         chempi_comm_release(req->comm);
     if (req->type && !req->type->is_predefined)
         chempi_datatype_release(req->type);
     req->obj.magic = 0;
 }
 
-void chempi_p2p_init_send(struct chempi_request *req, const void *buf,
-                          MPI_Count count, struct chempi_datatype *type,
-                          int dest, int tag, struct chempi_comm *comm,
-                          uint32_t kind, enum chempi_send_mode mode)
+static void fill_send(struct chempi_request *req, const void *buf,
+                      MPI_Count count, struct chempi_datatype *type, int dest,
+                      int tag, struct chempi_comm *comm, uint32_t kind,
+                      enum chempi_send_mode mode)
 {
     const struct chempi_request_ops *ops = &send_ops;
 
@@ -334,7 +335,8 @@ void chempi_p2p_init_send(struct chempi_request *req, const void *buf,
     chempi_request_init(req,
                         dest == MPI_PROC_NULL ? CHEMPI_REQUEST_NULL_PEER
                                               : CHEMPI_REQUEST_SEND,
-                        ops, comm, type);
+                        ops, NULL, type);
+    req->comm = comm;
     req->mode = (uint8_t)mode;
     req->buf = (void *)(uintptr_t)buf;
     req->count = count;
@@ -345,21 +347,57 @@ void chempi_p2p_init_send(struct chempi_request *req, const void *buf,
         req->peer = chempi_conn_peer(chempi_comm_proc(comm, (uint32_t)dest));
 }
 
-void chempi_p2p_init_recv(struct chempi_request *req, void *buf,
-                          MPI_Count count, struct chempi_datatype *type,
-                          int source, int tag, struct chempi_comm *comm,
-                          uint32_t kind)
+static void fill_recv(struct chempi_request *req, void *buf, MPI_Count count,
+                      struct chempi_datatype *type, int source, int tag,
+                      struct chempi_comm *comm, uint32_t kind)
 {
     chempi_request_init(req,
                         source == MPI_PROC_NULL ? CHEMPI_REQUEST_NULL_PEER
                                                 : CHEMPI_REQUEST_RECV,
                         source == MPI_PROC_NULL ? &null_recv_ops : &recv_ops,
-                        comm, type);
+                        NULL, type);
+    req->comm = comm;
     req->buf = buf;
     req->count = count;
     req->peer_rank = source;
     req->peer_tag = tag;
     req->context = comm->recv_context + kind;
+}
+
+void chempi_p2p_init_send(struct chempi_request *req, const void *buf,
+                          MPI_Count count, struct chempi_datatype *type,
+                          int dest, int tag, struct chempi_comm *comm,
+                          uint32_t kind, enum chempi_send_mode mode)
+{
+    fill_send(req, buf, count, type, dest, tag, comm, kind, mode);
+    chempi_object_hold(&comm->obj);
+}
+
+void chempi_p2p_init_recv(struct chempi_request *req, void *buf,
+                          MPI_Count count, struct chempi_datatype *type,
+                          int source, int tag, struct chempi_comm *comm,
+                          uint32_t kind)
+{
+    fill_recv(req, buf, count, type, source, tag, comm, kind);
+    chempi_object_hold(&comm->obj);
+}
+
+/* A request of the pool, under the lane lock until it goes. */
+static inline void share_hold(struct chempi_request *req)
+{
+    req->hold = CHEMPI_REQUEST_SHARES;
+    if (req->comm->requests++ == 0)
+        chempi_object_hold(&req->comm->obj);
+}
+
+/* Of a blocking call: with one thread, nobody frees the communicator until it
+ * returns. */
+static inline void trust(struct chempi_request *req)
+{
+    if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
+        chempi_object_hold(&req->comm->obj);
+    else
+        req->hold = CHEMPI_REQUEST_TRUSTS;
 }
 
 int chempi_p2p_start(struct chempi_request *req)
@@ -397,8 +435,8 @@ int chempi_p2p_isend(const void *buf, MPI_Count count,
     if (CHEMPI_UNLIKELY(!req)) {
         rc = chempi_p2p_no_memory();
     } else {
-        chempi_p2p_init_send(req, buf, count, type, dest, tag, comm, kind,
-                             mode);
+        fill_send(req, buf, count, type, dest, tag, comm, kind, mode);
+        share_hold(req);
         req->is_posted =
             kind == CHEMPI_CONTEXT_PT2PT && chempi_agent_is_offered();
         rc = chempi_p2p_launch(req, out);
@@ -422,7 +460,8 @@ int chempi_p2p_irecv(void *buf, MPI_Count count, struct chempi_datatype *type,
     if (CHEMPI_UNLIKELY(!req)) {
         rc = chempi_p2p_no_memory();
     } else {
-        chempi_p2p_init_recv(req, buf, count, type, source, tag, comm, kind);
+        fill_recv(req, buf, count, type, source, tag, comm, kind);
+        share_hold(req);
         rc = chempi_p2p_launch(req, out);
         if (rc == MPI_SUCCESS && kind == CHEMPI_CONTEXT_PT2PT)
             chempi_request_owe(req, (uint64_t)(count * type->size));
@@ -443,7 +482,8 @@ int chempi_p2p_send_by_request(const void *buf, MPI_Count count,
     int rc;
 
     chempi_lane_lock(&chempi_lane_main);
-    chempi_p2p_init_send(&req, buf, count, type, dest, tag, comm, kind, mode);
+    fill_send(&req, buf, count, type, dest, tag, comm, kind, mode);
+    trust(&req);
     rc = req.ops->start(&req);
     chempi_progress_nudge();
     chempi_lane_unlock(&chempi_lane_main);
@@ -464,7 +504,8 @@ int chempi_p2p_recv_on(void *buf, MPI_Count count, struct chempi_datatype *type,
     int rc;
 
     chempi_lane_lock(&chempi_lane_main);
-    chempi_p2p_init_recv(&req, buf, count, type, source, tag, comm, kind);
+    fill_recv(&req, buf, count, type, source, tag, comm, kind);
+    trust(&req);
     rc = req.ops->start(&req);
     chempi_progress_nudge();
     is_complete = !rc && chempi_request_is_complete(&req);
@@ -590,10 +631,11 @@ int chempi_p2p_sendrecv_on(const void *sbuf, MPI_Count scount,
     struct all all = {.reqs = reqs, .n = 2};
     int rc;
 
-    chempi_p2p_init_recv(&pair[0], rbuf, rcount, rtype, source, rtag, comm,
-                         kind);
-    chempi_p2p_init_send(&pair[1], sbuf, scount, stype, dest, stag, comm, kind,
-                         CHEMPI_SEND_STANDARD);
+    fill_recv(&pair[0], rbuf, rcount, rtype, source, rtag, comm, kind);
+    fill_send(&pair[1], sbuf, scount, stype, dest, stag, comm, kind,
+              CHEMPI_SEND_STANDARD);
+    trust(&pair[0]);
+    trust(&pair[1]);
     rc = start_pair(pair);
     if (!rc)
         rc = chempi_progress_wait_for(are_done, &all, put_all, &all);

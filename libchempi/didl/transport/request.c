@@ -35,6 +35,7 @@ void chempi_request_init(struct chempi_request *req,
     req->is_persistent = false;
     req->is_active = true;
     req->is_freed = false;
+    req->hold = CHEMPI_REQUEST_HOLDS;
     req->is_cancelled = false;
     req->is_cancelling = false;
     req->is_queued = false;
@@ -137,7 +138,8 @@ static bool is_under_way(const struct chempi_request *req)
 bool chempi_request_lull_is_there(struct chempi_request_lull *lull)
 {
     int32_t refs =
-        atomic_load_explicit(&lull->comm->obj.refs, memory_order_acquire);
+        atomic_load_explicit(&lull->comm->obj.refs, memory_order_acquire) +
+        (int32_t)lull->comm->requests - (lull->comm->requests > 0);
     struct chempi_list *start =
         lull->blocker ? &lull->blocker->all_link : &pool.all;
     struct chempi_list *link = start;

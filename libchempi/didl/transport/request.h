@@ -93,6 +93,13 @@ struct chempi_outgoing {
     bool is_system;
 };
 
+/* How a request holds its communicator. */
+enum chempi_request_hold {
+    CHEMPI_REQUEST_HOLDS,  /* one of obj.refs */
+    CHEMPI_REQUEST_SHARES, /* together with others: one of comm->requests */
+    CHEMPI_REQUEST_TRUSTS  /* not at all: the caller does, until it is over */
+};
+
 struct chempi_request {
     struct chempi_object obj;
     const struct chempi_request_ops *ops;
@@ -102,6 +109,7 @@ struct chempi_request {
     bool is_persistent;
     bool is_active;    /* started, or not persistent */
     bool is_freed;     /* the user's handle is gone */
+    uint8_t hold;      /* enum chempi_request_hold */
     bool is_cancelled; /* completed by cancellation */
     bool is_cancelling;
     bool is_queued;     /* outgoing.link or match_link is on a list */
@@ -115,7 +123,7 @@ struct chempi_request {
     int32_t source;     /* status */
     int32_t tag;        /* status, and the tag of a send */
     MPI_Count bytes;
-    struct chempi_comm *comm; /* held */
+    struct chempi_comm *comm; /* held, as `hold` says */
     struct chempi_datatype *type;
     /* Point-to-point only, from here on. */
     void *buf;
