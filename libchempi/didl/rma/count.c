@@ -78,13 +78,6 @@ const struct chempi_rma_counter_words
 
 static const char *const reaches[] = {"self", "node", "attach", "message"};
 
-void chempi_rma_count(struct chempi_win *win, enum chempi_rma_counter which,
-                      uint64_t n)
-{
-    chempi_rma_counts[which] += n;
-    win->counts[which] += n;
-}
-
 /* A word: the name's letters and digits, as far as there is room. */
 static void name_of(const struct chempi_win *win, char *name)
 {

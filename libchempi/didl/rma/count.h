@@ -43,10 +43,6 @@ extern uint64_t chempi_rma_counts[CHEMPI_RMA_COUNTERS];
 struct chempi_win;
 struct chempi_writer;
 
-/* Count n of something at a window. */
-void chempi_rma_count(struct chempi_win *win, enum chempi_rma_counter which,
-                      uint64_t n);
-
 /* The number by which the counts of a window are asked for; it is never used
  * again. 0: no window has this handle. */
 uint64_t chempi_rma_count_bind(MPI_Win handle);

@@ -89,7 +89,7 @@ int chempi_rma_need_epoch(struct chempi_rma_peer *peer)
         break;
     default:
         if (CHEMPI_LIKELY(win->is_fenced)) {
-            win->fence_used = true;
+            atomic_store_explicit(&win->fence_used, true, memory_order_relaxed);
             return MPI_SUCCESS;
         }
         break;

@@ -44,6 +44,23 @@ void chempi_rma_owe(struct chempi_win *win);
 
 /* The record of a rank (valid), made when there is none; NULL: no memory. */
 struct chempi_rma_peer *chempi_rma_peer(struct chempi_win *win, uint32_t rank);
+/* The same for an argument of that name, which may be no rank. Without the
+ * lane lock. MPI error class. */
+int chempi_rma_find_slow(struct chempi_win *win, int rank, const char *argument,
+                         struct chempi_rma_peer **out);
+static inline int chempi_rma_find(struct chempi_win *win, int rank,
+                                  const char *argument,
+                                  struct chempi_rma_peer **out)
+{
+    struct chempi_rma_peer *peer = atomic_load_explicit(
+        &win->recent[(uint32_t)rank % CHEMPI_RMA_RECENT], memory_order_acquire);
+
+    if (CHEMPI_UNLIKELY(!peer || peer->rank != (uint32_t)rank))
+        return chempi_rma_find_slow(win, rank, argument, out);
+    *out = peer;
+    return MPI_SUCCESS;
+}
+
 void chempi_rma_free_peers(struct chempi_win *win);
 /* The index of a rank among the members of this node, or -1. */
 int32_t chempi_rma_local_index(const struct chempi_win *win, uint32_t rank);

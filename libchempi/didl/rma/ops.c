@@ -21,30 +21,6 @@ enum work { PUT, GET, FOLD, SWAP };
 
 /* ---- checks ---- */
 
-static int find_target(struct chempi_win *win, int rank,
-                       struct chempi_rma_peer **out)
-{
-    if (CHEMPI_UNLIKELY((uint32_t)rank >= win->comm->size))
-        return chempi_error_set(MPI_ERR_RANK,
-                                "argument target_rank is %d; %s has ranks 0 to "
-                                "%u",
-                                rank, chempi_rma_name(win),
-                                win->comm->size - 1);
-    *out = atomic_load_explicit(&win->recent[rank % CHEMPI_RMA_RECENT],
-                                memory_order_acquire);
-    if (CHEMPI_LIKELY(*out && (*out)->rank == (uint32_t)rank))
-        return MPI_SUCCESS;
-    chempi_lane_lock(&chempi_lane_main);
-    *out = chempi_rma_peer(win, (uint32_t)rank);
-    chempi_lane_unlock(&chempi_lane_main);
-    if (CHEMPI_UNLIKELY(!*out))
-        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for rank %d of %s",
-                                rank, chempi_rma_name(win));
-    atomic_store_explicit(&win->recent[rank % CHEMPI_RMA_RECENT], *out,
-                          memory_order_release);
-    return MPI_SUCCESS;
-}
-
 static CHEMPI_COLD int beyond(const struct chempi_rma_op *op, int64_t low,
                               int64_t high)
 {
@@ -374,7 +350,7 @@ static int transfer(const struct chempi_rma_side *mine, int rank, MPI_Aint disp,
 
     if (rank == MPI_PROC_NULL)
         return MPI_SUCCESS;
-    rc = find_target(win, rank, &op.peer);
+    rc = chempi_rma_find(win, rank, "target_rank", &op.peer);
     if (rc == MPI_SUCCESS)
         rc = check_disp(&op);
     if (rc == MPI_SUCCESS)
@@ -440,7 +416,7 @@ static int accumulate(const struct chempi_rma_side *mine,
 
     if (rank == MPI_PROC_NULL)
         return MPI_SUCCESS;
-    rc = find_target(win, rank, &op.peer);
+    rc = chempi_rma_find(win, rank, "target_rank", &op.peer);
     if (rc == MPI_SUCCESS)
         rc = check_disp(&op);
     if (rc == MPI_SUCCESS && !is_no_op)
@@ -544,7 +520,7 @@ int chempi_win_compare_and_swap(const void *origin_addr,
                                 chempi_rma_name(win), target_rank,
                                 (long long)target_disp);
     op.len = (uint64_t)datatype->size;
-    rc = find_target(win, target_rank, &op.peer);
+    rc = chempi_rma_find(win, target_rank, "target_rank", &op.peer);
     if (rc == MPI_SUCCESS)
         rc = check_disp(&op);
     if (rc == MPI_SUCCESS)

@@ -29,27 +29,12 @@ static int check_lock(struct chempi_win *win, int assert, const char *what)
     return MPI_SUCCESS;
 }
 
-static int find_peer(struct chempi_win *win, int rank,
-                     struct chempi_rma_peer **out)
-{
-    if (rank < 0 || (uint32_t)rank >= win->comm->size)
-        return chempi_error_set(
-            MPI_ERR_RANK, "argument rank is %d; %s has ranks 0 to %u", rank,
-            chempi_rma_name(win), win->comm->size - 1);
-    chempi_lane_lock(&chempi_lane_main);
-    *out = chempi_rma_peer(win, (uint32_t)rank);
-    chempi_lane_unlock(&chempi_lane_main);
-    return *out
-               ? MPI_SUCCESS
-               : chempi_error_set(MPI_ERR_NO_MEM, "no memory for rank %d of %s",
-                                  rank, chempi_rma_name(win));
-}
-
 /* Threads may lock several targets at a time. */
 static void enter_epoch(struct chempi_win *win)
 {
     chempi_lane_lock(&chempi_lane_main);
-    win->access = CHEMPI_RMA_LOCKED;
+    atomic_store_explicit(&win->access, CHEMPI_RMA_LOCKED,
+                          memory_order_release);
     win->is_fenced = false; /* its epoch, without operations, is over */
     win->lock_count++;
     chempi_lane_unlock(&chempi_lane_main);
@@ -59,7 +44,8 @@ static void leave_epoch(struct chempi_win *win)
 {
     chempi_lane_lock(&chempi_lane_main);
     if (--win->lock_count == 0)
-        win->access = CHEMPI_RMA_NO_ACCESS;
+        atomic_store_explicit(&win->access, CHEMPI_RMA_NO_ACCESS,
+                              memory_order_release);
     chempi_lane_unlock(&chempi_lane_main);
 }
 
@@ -85,7 +71,7 @@ int chempi_win_lock(int lock_type, int rank, int assert, struct chempi_win *win)
         enter_epoch(win);
         return MPI_SUCCESS;
     }
-    rc = find_peer(win, rank, &peer);
+    rc = chempi_rma_find(win, rank, "rank", &peer);
     if (rc)
         return rc;
     if (peer->lock)
@@ -117,7 +103,7 @@ static int find_locked(struct chempi_win *win, int rank, const char *call,
         return chempi_error_set(MPI_ERR_RMA_SYNC,
                                 "%s without a lock of MPI_PROC_NULL of %s",
                                 call, chempi_rma_name(win));
-    rc = find_peer(win, rank, out);
+    rc = chempi_rma_find(win, rank, "rank", out);
     if (rc)
         return rc;
     if (win->access == CHEMPI_RMA_LOCKED_ALL ||

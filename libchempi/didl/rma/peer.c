@@ -7,6 +7,7 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/services/cma.h"
@@ -154,6 +155,27 @@ struct chempi_rma_peer *chempi_rma_peer(struct chempi_win *win, uint32_t rank)
     while (peer && peer->rank != rank)
         peer = peer->next;
     return CHEMPI_LIKELY(peer != NULL) ? peer : add(win, rank);
+}
+
+int chempi_rma_find_slow(struct chempi_win *win, int rank, const char *argument,
+                         struct chempi_rma_peer **out)
+{
+    struct chempi_rma_peer *peer;
+
+    if (CHEMPI_UNLIKELY((uint32_t)rank >= win->comm->size))
+        return chempi_error_set(
+            MPI_ERR_RANK, "argument %s is %d; %s has ranks 0 to %u", argument,
+            rank, chempi_rma_name(win), win->comm->size - 1);
+    chempi_lane_lock(&chempi_lane_main);
+    peer = chempi_rma_peer(win, (uint32_t)rank);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (CHEMPI_UNLIKELY(!peer))
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for rank %d of %s",
+                                rank, chempi_rma_name(win));
+    atomic_store_explicit(&win->recent[(uint32_t)rank % CHEMPI_RMA_RECENT],
+                          peer, memory_order_release);
+    *out = peer;
+    return MPI_SUCCESS;
 }
 
 /* What is left of a window that was not whole, or of a lost member. */

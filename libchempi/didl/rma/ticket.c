@@ -43,8 +43,9 @@ static bool is_served_or_lost(void *arg)
 }
 
 /* Wake who holds a ticket, if anybody does. The seat is taken before its owner
- * looks at the line, and the line has changed before the seat is read here, so
- * one of the two sees the other. */
+ * looks at the line again, and the line has changed before the seat is read
+ * here, so one of the two sees the other. A seat that is still that of an older
+ * ticket costs a wakeup in vain. */
 static void call_ticket(const struct chempi_rma_peer *peer, uint32_t number)
 {
     const struct chempi_win *win = peer->win;
@@ -100,8 +101,8 @@ int chempi_rma_take_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
     struct ticket t = {.peer = peer, .is_exclusive = is_exclusive};
 
     t.number = atomic_fetch_add(&line->next, 1);
-    atomic_store(seat_of(peer, t.number), peer->win->me_local);
-    if (!is_served(&t)) {
+    if (!is_served(&t)) { /* who need not wait needs no seat */
+        atomic_store(seat_of(peer, t.number), peer->win->me_local);
         count_wait(peer->win);
         (void)chempi_progress_wait_for(is_served_or_lost, &t, put_wait, &t);
         if (CHEMPI_UNLIKELY(peer->win->lost))
@@ -124,8 +125,12 @@ void chempi_rma_leave_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
 
     atomic_store_explicit(mark_of(peer, peer->win->me_local), 0,
                           memory_order_relaxed);
+    /* All before have left and all behind wait: nobody else writes it. */
     if (is_exclusive)
-        (void)atomic_fetch_add(&line->read, 1);
+        atomic_store_explicit(
+            &line->read,
+            atomic_load_explicit(&line->read, memory_order_relaxed) + 1,
+            memory_order_release);
     write = atomic_fetch_add(&line->write, 1) + 1;
     read = atomic_load(&line->read);
     call_ticket(peer, write);

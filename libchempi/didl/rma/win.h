@@ -254,6 +254,14 @@ struct chempi_win {
     char name[MPI_MAX_OBJECT_NAME];
 };
 
+/* Count n of something at a window. */
+static inline void chempi_rma_count(struct chempi_win *win,
+                                    enum chempi_rma_counter which, uint64_t n)
+{
+    chempi_rma_counts[which] += n;
+    win->counts[which] += n;
+}
+
 /* All windows of the process that are whole; under the lane lock. */
 extern struct chempi_list chempi_rma_windows;
 
