@@ -9,6 +9,10 @@
 #include "common/base/invariant.h"
 #include "libchempi/devices/shm/internal.h"
 
+/* What is fetched while an earlier line is dealt with. */
+#define LINES_AHEAD 3u
+#define DATA_AHEAD 128u /* bytes */
+
 /* --- lines --- */
 
 /* A message that is completely at hand. Returns the rule broken, or NULL. */
@@ -84,6 +88,18 @@ static void tell(struct shm_ep *ep)
         chempi_wake_urge(ep->wake, ep->wake_fd, false);
 }
 
+/* More than one line was there: those that follow are likely to be as well.
+ * What is fetched before it was written costs its sender a transfer. */
+static inline void look_ahead(const struct shm_ep *ep)
+{
+    uint32_t line = (ep->rx_head + LINES_AHEAD) & ep->line_mask;
+    uint32_t data =
+        (ep->rx_data + DATA_AHEAD) & (shm_dev_of(ep)->data_size - 1);
+
+    CHEMPI_PREFETCH(&ep->rx_lines[line]);
+    CHEMPI_PREFETCH(ep->rx_base + data);
+}
+
 int chempi_shm_drain_ring(struct shm_ep *ep, int budget)
 {
     uint32_t lag_max = (ep->line_mask + 1) / 4;
@@ -95,6 +111,8 @@ int chempi_shm_drain_ring(struct shm_ep *ep, int budget)
             &ep->rx_lines[ep->rx_head & ep->line_mask];
         const char *why;
 
+        if (events > 0)
+            look_ahead(ep);
         if (CHEMPI_LIKELY(line->kind == SHM_KIND_SHORT))
             why = take_message(ep, line, true);
         else

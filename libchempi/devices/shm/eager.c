@@ -15,6 +15,10 @@
 
 #include "libchempi/devices/shm/internal.h"
 
+#define LINES_AHEAD 4u  /* lines taken back ahead of posted messages */
+#define AHEAD_MIN 512u  /* and bytes of data */
+#define AHEAD_MAX 2048u /* bytes of a message; longer ones are not */
+
 /* --- room --- */
 
 /* Read what the peer has taken; it may not be more than was put. */
@@ -178,27 +182,51 @@ unsigned char *chempi_shm_eager_span(struct shm_ep *ep, uint32_t len,
     return ep->tx_data + (span->pos & (shm_dev_of(ep)->data_size - 1));
 }
 
-/*
- * Take back the lines that the next message of this size will be written to:
- * the peer read them in the last lap, and asking now, while this process
- * waits anyway, hides that the writes would wait for each.
- */
-void chempi_shm_eager_warm(const struct shm_ep *ep, uint32_t len)
+/* Take back the lines of len bytes of the ring from `pos` on. */
+static inline void take_back(const struct shm_ep *ep, uint32_t pos,
+                             uint32_t len)
 {
-    uint32_t size = shm_dev_of(ep)->data_size;
     const unsigned char *p =
-        ep->tx_data + (shm_span_start(ep, len) & (size - 1));
+        ep->tx_data + (pos & (shm_dev_of(ep)->data_size - 1));
 
     for (uint32_t i = 0; i < len; i += CHEMPI_CACHE_LINE)
         CHEMPI_PREFETCH_WRITE(p + i);
 }
 
-int chempi_shm_eager_inject(struct chempi_ep *base,
-                            const struct chempi_envelope *env, const void *data,
-                            size_t len)
+/*
+ * The lines that the next message of this size will be written to: the peer
+ * read them in the last lap, and asking now, while this process waits anyway,
+ * hides that the writes would wait for each.
+ */
+void chempi_shm_eager_warm(const struct shm_ep *ep, uint32_t len)
 {
-    struct shm_ep *ep = (struct shm_ep *)base;
-    bool is_registered = base->dev->params.services->is_wake_registered;
+    take_back(ep, shm_span_start(ep, len), len);
+}
+
+/* The same where this process does not wait, but goes on at once: for small
+ * messages, and far enough ahead. Large copies ask for lines themselves. */
+static inline void warm_ahead(const struct shm_ep *ep, uint32_t len)
+{
+    uint32_t ahead = len < AHEAD_MIN ? AHEAD_MIN - shm_round(len) : 0;
+    uint32_t size = shm_dev_of(ep)->data_size;
+    uint32_t pos = (ep->data_head + ahead) & (size - 1);
+
+    if (len <= AHEAD_MAX && size - pos >= len)
+        take_back(ep, pos, len);
+}
+
+/* In a row of lines each would wait for the one before to be taken back. Not
+ * the next one: at that the peer looks now. */
+static inline void warm_line(const struct shm_ep *ep)
+{
+    CHEMPI_PREFETCH_WRITE(
+        &ep->tx_lines[(ep->tx_head + LINES_AHEAD) & ep->line_mask]);
+}
+
+static inline int inject(struct shm_ep *ep, const struct chempi_envelope *env,
+                         const void *data, size_t len, bool is_posted)
+{
+    bool is_registered = ep->base.dev->params.services->is_wake_registered;
     struct shm_line *line;
     int rc;
 
@@ -215,6 +243,8 @@ int chempi_shm_eager_inject(struct chempi_ep *base,
         shm_publish(ep, line, is_registered);
         if (CHEMPI_UNLIKELY(env->flags & CHEMPI_ENVELOPE_URGENT))
             shm_urge(ep);
+        if (is_posted)
+            warm_line(ep);
         return CHEMPI_DONE;
     }
     if (len > SHM_EAGER_MAX)
@@ -230,8 +260,26 @@ int chempi_shm_eager_inject(struct chempi_ep *base,
     shm_publish(ep, line, is_registered);
     if (CHEMPI_UNLIKELY(env->flags & CHEMPI_ENVELOPE_URGENT))
         shm_urge(ep);
-    chempi_shm_eager_warm(ep, (uint32_t)len);
+    if (is_posted) {
+        warm_line(ep);
+        warm_ahead(ep, (uint32_t)len);
+    } else {
+        chempi_shm_eager_warm(ep, (uint32_t)len);
+    }
     return CHEMPI_DONE;
+}
+
+int chempi_shm_eager_inject(struct chempi_ep *base,
+                            const struct chempi_envelope *env, const void *data,
+                            size_t len)
+{
+    return inject((struct shm_ep *)base, env, data, len, false);
+}
+
+int chempi_shm_eager_post(struct shm_ep *ep, const struct chempi_envelope *env,
+                          const void *data, size_t len)
+{
+    return inject(ep, env, data, len, true);
 }
 
 int chempi_shm_eager_inject_iter(struct shm_ep *ep,

@@ -206,6 +206,9 @@ void chempi_shm_endpoint_cool(struct shm_ep *ep);
 int chempi_shm_eager_inject(struct chempi_ep *ep,
                             const struct chempi_envelope *env, const void *data,
                             size_t len);
+/* The same for a message that others are likely to follow at once. */
+int chempi_shm_eager_post(struct shm_ep *ep, const struct chempi_envelope *env,
+                          const void *data, size_t len);
 /* Like inject, from an iterator. len <= eager_max. */
 int chempi_shm_eager_inject_iter(struct shm_ep *ep,
                                  const struct chempi_envelope *env,
@@ -218,7 +221,7 @@ int chempi_shm_eager_try(struct shm_ep *ep, uint32_t len);
 /* Take room for len bytes, which is there. */
 unsigned char *chempi_shm_eager_span(struct shm_ep *ep, uint32_t len,
                                      struct shm_span *span);
-/* Prepare for the next span of len bytes, while the peer is busy. */
+/* Prepare for the next span of len bytes, while this process waits. */
 void chempi_shm_eager_warm(const struct shm_ep *ep, uint32_t len);
 /* Where a received span lies, or NULL when it is out of bounds. */
 const unsigned char *chempi_shm_eager_take_span(struct shm_ep *ep,

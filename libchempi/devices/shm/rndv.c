@@ -180,7 +180,9 @@ static void put_chunk(struct shm_xfer *xfer, uint32_t len)
     chempi_shm_choice_stop(xfer, start);
     line->body.data.spent = (uint32_t)xfer->spent;
     shm_send_line(ep, line);
-    if (!is_long(xfer))
+    /* A lone message: the process waits now. */
+    if (!is_long(xfer) && xfer->base.done == xfer->base.want &&
+        shm_dev_of(ep)->rndv.outgoing == 1)
         chempi_shm_eager_warm(ep, len);
 }
 
