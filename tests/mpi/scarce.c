@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -33,6 +34,24 @@ int fallocate(int fd, int mode, off_t offset, off_t len)
     }
     shared_fd = fd;
     return (int)syscall(SYS_fallocate, fd, mode, offset, len);
+}
+
+static bool is_full; /* no addresses for shared memory */
+
+void *mmap(void *at, size_t len, int protection, int flags, int fd,
+           off_t offset)
+{
+    if (is_full && (flags & MAP_SHARED)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    return (void *)syscall(SYS_mmap, at, len, protection, flags, fd, offset);
+}
+
+void *mmap64(void *at, size_t len, int protection, int flags, int fd,
+             off64_t offset)
+{
+    return mmap(at, len, protection, flags, fd, offset);
 }
 
 int fallocate64(int fd, int mode, off64_t offset, off64_t len)
@@ -247,6 +266,32 @@ static void give_back(void)
           "%lld bytes have not come back", after - least);
 }
 
+/* A rank has no addresses left for the memory of a new communicator: it says
+ * so, and does the operation, in which the others wait for it, again. */
+static void map_scarcely(void)
+{
+    MPI_Comm comms[2];
+    int ranks = 0;
+    int one = 1;
+
+    for (int k = 0; k < 2; k++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[k]);
+        MPI_Comm_set_errhandler(comms[k], MPI_ERRORS_RETURN);
+        is_full = check_rank() == 1;
+        for (int i = 0; is_full && i < 2; i++)
+            CHECK(check_class(MPI_Barrier(comms[k])) == MPI_ERR_NO_MEM,
+                  "a communicator without addresses");
+        is_full = false;
+        CHECK(MPI_Barrier(comms[k]) == MPI_SUCCESS, "nor later");
+        CHECK(MPI_Allreduce(&one, &ranks, 1, MPI_INT, MPI_SUM, comms[k]) ==
+                      MPI_SUCCESS &&
+                  ranks == check_size(),
+              "%d ranks", ranks);
+    }
+    MPI_Comm_free(&comms[0]);
+    MPI_Comm_free(&comms[1]);
+}
+
 int main(int argc, char **argv)
 {
     double in[COUNT];
@@ -272,6 +317,7 @@ int main(int argc, char **argv)
     CHECK(call(0, in, out) == MPI_SUCCESS &&
               out[0] == check_size() * (check_size() + 1) / 2,
           "the communicator is of no use any more: %g", out[0]);
+    map_scarcely();
     scan_scarcely();
     move_scarcely();
     if (check_size() > 2) /* two use a slot per operation, all new */

@@ -14,6 +14,8 @@
  *       not left. Its lines are new memory, reserved by whoever comes first
  *   B3  every member leaves an area once: when it releases its communicator,
  *       or when it could not learn over messages which area it is
+ *   B4  a member that has no addresses for its area says so, and tries again in
+ *       its next operation, which is the one that the others are in
  */
 #include "libchempi/didl/coll/node/node.h"
 
@@ -271,7 +273,7 @@ void chempi_coll_release(struct chempi_comm *comm)
 
     if (!st)
         return;
-    if (st->is_on && node.control) {
+    if ((st->is_on || st->is_unmapped) && node.control) {
         if (st->is_stream_reserved || chempi_coll_pairwise_rings_are_made(st))
             atomic_store(&node.control->is_large[st->area], 1);
         leave(st->area, st->size);
@@ -345,76 +347,106 @@ static void set_places(struct chempi_coll_state *st, unsigned char *start)
     st->ring_memory = st->streams + 2 * (size_t)CHEMPI_NODE_STREAM_BYTES;
 }
 
-struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
-                                                  int *rc)
+/* An empty state, the communicator's. */
+static struct chempi_coll_state *make(struct chempi_comm *comm)
 {
-    const struct chempi_services *s = &chempi_ctx.services;
-    struct chempi_coll_state *st;
     size_t masks = ((size_t)comm->size + 1) * 2 * CHEMPI_NODE_MASKS;
-    struct chempi_err err;
-    unsigned char *start;
-    int32_t area = -1;
+    struct chempi_coll_state *st = chempi_sys->calloc(
+        1, sizeof(*st) + masks * sizeof(st->reserved[0]) +
+               (size_t)comm->size * (sizeof(st->local_ranks[0]) +
+                                     sizeof(st->crowd.neighbours[0])));
 
-    st = chempi_sys->calloc(1, sizeof(*st) + masks * sizeof(st->reserved[0]) +
-                                   (size_t)comm->size *
-                                       (sizeof(st->local_ranks[0]) +
-                                        sizeof(st->crowd.neighbours[0])));
-    if (!st) {
-        *rc = chempi_error_set(MPI_ERR_NO_MEM,
-                               "no memory for collective operations");
+    if (!st)
         return NULL;
-    }
     comm->coll = st;
     comm->fini_coll = chempi_coll_release;
     st->comm = comm;
     st->size = (int)comm->size;
     st->rank = comm->rank;
+    st->area = -1;
     st->local_ranks = (uint32_t *)(st->reserved + masks);
     st->crowd.neighbours = (uint16_t *)(st->local_ranks + comm->size);
     st->crowd.size = st->size;
     st->crowd.rank = st->rank;
-    if (comm->is_inter || comm->size < 2)
-        return st;
-    if (!are_all_here(comm)) {
-        *rc = chempi_hier_attach(comm, st);
-        return *rc ? NULL : st;
-    }
-    if (comm->size > CHEMPI_NODE_RANKS_MAX)
-        return st;
+    return st;
+}
+
+/* Learn which area it is; st->area stays -1 when there is none. */
+static int find_area(struct chempi_comm *comm, struct chempi_coll_state *st)
+{
+    int32_t area = -1;
+    int rc;
+
     if (comm == &chempi_comm_world && node.control) {
+        rc = open_world(st->size);
+        if (rc) {
+            /* It waits for this member where it is. */
+            comm->coll = NULL;
+            free(st);
+            return rc;
+        }
         area = WORLD_AREA;
-        *rc = open_world(st->size);
     } else {
         if (comm->rank == 0)
             area = claim(comm, st->size);
-        *rc = agree(comm, &area);
-        if (*rc)
+        rc = agree(comm, &area);
+        if (rc) {
+            /* Others may wait for this member for ever: say so. */
             leave_unknown(comm);
-    }
-    if (*rc) {
-        /* Others may wait for this member for ever: say so. The world's area
-         * waits for it where it is. */
-        if (area == WORLD_AREA) {
-            comm->coll = NULL;
-            free(st);
+            return rc;
         }
-        return NULL;
     }
-    if (area < 0 || area >= AREAS || !node.control)
-        return st;
+    st->area = area < AREAS && node.control ? area : -1;
+    return MPI_SUCCESS;
+}
+
+/* B4 */
+static int enter(struct chempi_comm *comm, struct chempi_coll_state *st)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    struct chempi_err err;
+    unsigned char *start;
+
+    if (st->area < 0)
+        return MPI_SUCCESS;
     /* After the last looks of who had the area before, in this process, too:
      * each left it by such an operation (partner: leave()). */
-    (void)atomic_load(&node.control->users[area]);
-    start = map(area, st->size, &err);
-    if (!start) {
-        leave(area, st->size);
-        *rc = chempi_error_from(err.code, &err);
-        return NULL;
-    }
-    st->area = area;
+    (void)atomic_load(&node.control->users[st->area]);
+    start = map(st->area, st->size, &err);
+    st->is_unmapped = !start;
+    if (!start)
+        return chempi_error_from(err.code, &err);
     for (uint32_t i = 0; i < comm->size; i++)
         st->local_ranks[i] = s->local_rank_of_proc[chempi_comm_proc(comm, i)];
     set_places(st, start);
     st->is_on = true;
-    return st;
+    return MPI_SUCCESS;
+}
+
+struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
+                                                  int *rc)
+{
+    struct chempi_coll_state *st = comm->coll;
+
+    if (!st) {
+        st = make(comm);
+        if (!st) {
+            *rc = chempi_error_set(MPI_ERR_NO_MEM,
+                                   "no memory for collective operations");
+            return NULL;
+        }
+        if (comm->is_inter || comm->size < 2)
+            return st;
+        if (!are_all_here(comm)) {
+            *rc = chempi_hier_attach(comm, st);
+            return *rc ? NULL : st;
+        }
+        if (comm->size > CHEMPI_NODE_RANKS_MAX)
+            return st;
+        *rc = find_area(comm, st);
+        if (*rc)
+            return NULL;
+    }
+    *rc = enter(comm, st);
+    return *rc ? NULL : st;
 }

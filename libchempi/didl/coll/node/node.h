@@ -121,6 +121,7 @@ struct chempi_coll_state {
     struct chempi_hier *hier;      /* of members on several nodes, or NULL */
     struct chempi_comm *node_comm; /* then: those on this node */
     bool is_on;                    /* false: no area; messages only */
+    bool is_unmapped; /* it has one, but no addresses for it as yet (B4) */
     /* The kernel has refused a copy of which all members know, or one of
      * which this member knows as the root. */
     bool is_refused;
@@ -163,7 +164,8 @@ struct chempi_coll_state {
 };
 
 /* The state of a communicator, made at its first collective operation (which
- * all members are in). NULL when out of memory: then *rc is an error class. */
+ * all members are in), or by which it gets the addresses that were missing.
+ * NULL when out of memory: then *rc is an error class. */
 struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
                                                   int *rc);
 
@@ -179,7 +181,7 @@ static inline bool chempi_coll_node_try(const struct chempi_coll_call *c,
 {
     struct chempi_coll_state *st = c->comm->coll;
 
-    if (CHEMPI_UNLIKELY(!st)) {
+    if (CHEMPI_UNLIKELY(!st || st->is_unmapped)) {
         st = chempi_coll_node_attach(c->comm, rc);
         if (!st)
             return true;
