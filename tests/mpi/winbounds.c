@@ -6,6 +6,9 @@
  *                     time take bounded memory
  *   winbounds batch   64 puts and the flush behind them are few messages; the
  *                     case looks at what chempirun has counted
+ *   winbounds lone    a put of 16 KiB and the flush behind it are one
+ *   winbounds mixed   puts and accumulates around the lengths at which they
+ *                     begin to travel in another way, many before a flush
  *   winbounds reuse   the origin's memory is free to be used again when
  *                     MPI_Wait or MPI_Win_flush_local has returned, also where
  *                     long accumulates leave from there
@@ -18,6 +21,7 @@ enum {
     REUSES = 2,
     PUTS = 64,
     ROUNDS = 100,
+    LONE = 2048, /* cells */
     MIB = 1 << 20
 };
 
@@ -103,6 +107,86 @@ static void check_batches(void)
     MPI_Win_free(&win);
 }
 
+static void check_lone(void)
+{
+    int64_t *mine = check_alloc(LONE * sizeof(*mine));
+    int64_t *base;
+    MPI_Win win;
+
+    MPI_Win_allocate((MPI_Aint)(LONE * sizeof(*base)), 8, MPI_INFO_NULL,
+                     MPI_COMM_WORLD, &base, &win);
+    MPI_Win_lock_all(0, win);
+    for (int round = 0; round < ROUNDS && check_rank() == 0; round++) {
+        for (int i = 0; i < LONE; i++)
+            mine[i] = round + i;
+        MPI_Put(mine, LONE, MPI_INT64_T, 1, 0, LONE, MPI_INT64_T, win);
+        MPI_Win_flush(1, win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_sync(win);
+    for (int i = 0; i < LONE && check_rank() == 1; i++)
+        CHECK(base[i] == ROUNDS - 1 + i, "cell %d is %lld", i,
+              (long long)base[i]);
+    MPI_Win_unlock_all(win);
+    MPI_Win_free(&win);
+    free(mine);
+}
+
+static const int mixed_lens[] = {1,    1024, 1025, 2047, 2048, 2049,
+                                 4095, 4096, 4097, 8151, 8152, 8153};
+enum { MIXED = sizeof(mixed_lens) / sizeof(mixed_lens[0]), HALF = CELLS / 32 };
+
+/* Of each length a put and, behind HALF cells, an accumulate. */
+static void mix(MPI_Win win, const int64_t *mine, int round)
+{
+    MPI_Aint at = 0;
+
+    for (int i = 0; i < MIXED; at += mixed_lens[i++]) {
+        const int len = mixed_lens[i];
+
+        MPI_Put(mine + round + i, len, MPI_INT64_T, 1, at, len, MPI_INT64_T,
+                win);
+        MPI_Accumulate(mine + round + i, len, MPI_INT64_T, 1, HALF + at, len,
+                       MPI_INT64_T, MPI_SUM, win);
+        if (i % 3 == round % 3)
+            MPI_Win_flush(1, win); /* the next is alone */
+    }
+    MPI_Win_flush(1, win);
+}
+
+static void check_mixed(void)
+{
+    enum { MIXES = 4 };
+    int64_t *mine = check_alloc(HALF * sizeof(*mine));
+    int64_t *base;
+    MPI_Win win;
+    int at = 0;
+
+    MPI_Win_allocate((MPI_Aint)(2 * HALF * sizeof(*base)), 8, MPI_INFO_NULL,
+                     MPI_COMM_WORLD, &base, &win);
+    for (int i = 0; i < HALF; i++) {
+        mine[i] = i;
+        base[i] = base[HALF + i] = 0;
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock_all(0, win);
+    for (int round = 0; round < MIXES && check_rank() == 0; round++)
+        mix(win, mine, round);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_sync(win);
+    for (int i = 0; i < MIXED && check_rank() == 1; at += mixed_lens[i++])
+        for (int k = 0; k < mixed_lens[i]; k++)
+            CHECK_OR_DIE(base[at + k] == MIXES - 1 + i + k &&
+                             base[HALF + at + k] ==
+                                 MIXES * (i + k) + MIXES * (MIXES - 1) / 2,
+                         "length %d, cell %d: %lld, %lld", mixed_lens[i], k,
+                         (long long)base[at + k],
+                         (long long)base[HALF + at + k]);
+    MPI_Win_unlock_all(win);
+    MPI_Win_free(&win);
+    free(mine);
+}
+
 /* Four times `value` to each cell at rank 1; other values stand in the origin's
  * place at once. */
 static void add_twice(MPI_Win win, int64_t *mine, int64_t value)
@@ -153,13 +237,19 @@ static void check_reuse(void)
 
 int main(int argc, char **argv)
 {
+    static const struct {
+        const char *name;
+        void (*check)(void);
+    } modes[] = {{"memory", check_memory},
+                 {"batch", check_batches},
+                 {"lone", check_lone},
+                 {"mixed", check_mixed},
+                 {"reuse", check_reuse}};
+
     check_start(&argc, &argv);
     check_need(2);
-    if (argc > 1 && strcmp(argv[1], "batch") == 0)
-        check_batches();
-    else if (argc > 1 && strcmp(argv[1], "reuse") == 0)
-        check_reuse();
-    else
-        check_memory();
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+        if (argc > 1 && strcmp(argv[1], modes[i].name) == 0)
+            modes[i].check();
     return check_finish();
 }

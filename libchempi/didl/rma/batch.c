@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/array.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/p2p_request.h"
@@ -24,6 +23,37 @@
 #include "libchempi/services/layout.h"
 
 enum { FIRST_ROOM = 1024 /* bytes */ };
+
+/* ---- memory ---- */
+
+/* A buffer of a whole message; kept ones have their pages already. */
+static unsigned char *take_buffer(struct chempi_win *win)
+{
+    if (win->spare_count > 0)
+        return win->spares[--win->spare_count];
+    return chempi_sys->malloc(CHEMPI_RMA_MESSAGE_MAX);
+}
+
+static void give_buffer(struct chempi_win *win, unsigned char *data,
+                        uint32_t room)
+{
+    if (room == CHEMPI_RMA_MESSAGE_MAX && win->spare_count < CHEMPI_RMA_SPARES)
+        win->spares[win->spare_count++] = data;
+    else
+        free(data);
+}
+
+void chempi_rma_give_back(struct chempi_win *win, struct chempi_rma_item *item)
+{
+    give_buffer(win, item->buf, item->room);
+    item->buf = NULL;
+}
+
+void chempi_rma_free_spares(struct chempi_win *win)
+{
+    while (win->spare_count > 0)
+        free(win->spares[--win->spare_count]);
+}
 
 bool chempi_rma_has_batch(const struct chempi_rma_peer *peer)
 {
@@ -136,6 +166,7 @@ static int seal(struct chempi_rma_peer *peer)
     if (!item)
         return MPI_ERR_NO_MEM;
     item->buf = b->data;
+    item->room = b->room;
     item->buf_len = b->len;
     item->asks = b->lock;
     peer->win->out_bytes += b->len;
@@ -199,7 +230,7 @@ int chempi_rma_push(struct chempi_rma_peer *peer)
 
 int chempi_rma_push_idle(struct chempi_rma_peer *peer, uint64_t len)
 {
-    if (len <= CHEMPI_RMA_INLINE_MAX &&
+    if (len <= CHEMPI_RMA_GATHER_MAX &&
         (peer->answers > 1 || peer->batch.lock || peer->batch.asked))
         return MPI_SUCCESS;
     return chempi_rma_push(peer);
@@ -221,13 +252,23 @@ bool chempi_rma_has_space(const struct chempi_rma_peer *peer, uint64_t len)
     return !b->lazy && end <= b->room && end <= CHEMPI_RMA_MESSAGE_MAX;
 }
 
-static int grow(struct chempi_rma_batch *b, uint32_t need)
+/* From a few requests to a whole message in one step: who needs more than the
+ * first room is likely to fill it. */
+static int grow(struct chempi_rma_peer *peer, uint32_t need)
 {
-    need += b->len;
-    if (!CHEMPI_ARRAY_FIT(b->data, b->room,
-                          need < FIRST_ROOM ? FIRST_ROOM : need))
+    struct chempi_rma_batch *b = &peer->batch;
+    const bool is_first = b->len + need <= FIRST_ROOM;
+    unsigned char *data =
+        is_first ? chempi_sys->malloc(FIRST_ROOM) : take_buffer(peer->win);
+
+    if (!data)
         return chempi_error_set(MPI_ERR_NO_MEM,
                                 "no memory for a one-sided operation");
+    if (b->len)
+        memcpy(data, b->data, b->len);
+    free(b->data);
+    b->data = data;
+    b->room = is_first ? FIRST_ROOM : CHEMPI_RMA_MESSAGE_MAX;
     return MPI_SUCCESS;
 }
 
@@ -241,7 +282,7 @@ static int make_room(struct chempi_rma_peer *peer, uint32_t need)
     if (rc == MPI_SUCCESS && b->len + need > CHEMPI_RMA_MESSAGE_MAX)
         rc = seal(peer);
     if (rc == MPI_SUCCESS && b->len + need > b->room)
-        rc = grow(b, need);
+        rc = grow(peer, need);
     return rc;
 }
 

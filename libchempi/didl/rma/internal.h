@@ -210,7 +210,13 @@ static_assert(sizeof(struct chempi_rma_head) == 64, "no gaps");
 #define CHEMPI_RMA_MESSAGE_MAX 65280u
 #define CHEMPI_RMA_PIECE_MAX                                                   \
     (CHEMPI_RMA_MESSAGE_MAX - sizeof(struct chempi_rma_head))
-#define CHEMPI_RMA_INLINE_MAX 8192u /* bytes of a put that is copied */
+/* Bytes of a put or accumulate that is copied: over a network a message of its
+ * own costs more than the copies at both ends; while nothing else is under way
+ * to that target, a longer one is, too, as the flush may go with it. */
+#define CHEMPI_RMA_INLINE_MAX 16384u
+#define CHEMPI_RMA_LONE_MAX 32768u
+/* Bytes of a get up to which it waits for others that may go with it. */
+#define CHEMPI_RMA_GATHER_MAX 8192u
 
 /* Something under way with a peer, in order. */
 struct chempi_rma_item {
@@ -218,6 +224,7 @@ struct chempi_rma_item {
     struct chempi_request *req;  /* pt2pt; NULL: nothing to wait for */
     struct chempi_request *user; /* advances with it */
     void *buf;                   /* freed with it */
+    uint32_t room;               /* bytes at buf, of a batch; else 0 */
     uint64_t buf_len;            /* bytes that count as out_bytes */
     /* An answer that is expected: exactly so many bytes go to `into`, or to
      * the result if that is NULL; with is_packed on to the result's packed
@@ -297,6 +304,15 @@ int chempi_rma_request_long(struct chempi_rma_peer *peer,
                             const struct chempi_rma_head *head,
                             const void *data, uint64_t len,
                             struct chempi_request *user);
+/* Is a put or accumulate of len bytes copied into a batch? */
+static inline bool chempi_rma_is_copied(const struct chempi_rma_peer *peer,
+                                        uint64_t len)
+{
+    return len <= CHEMPI_RMA_INLINE_MAX ||
+           (len <= CHEMPI_RMA_LONE_MAX && peer->batch.len == 0 &&
+            chempi_list_is_empty(&peer->batch.sealed) &&
+            chempi_list_is_empty(&peer->out));
+}
 /* Is there room for one with len bytes in what is being gathered, so that
  * nothing leaves and no memory is needed? */
 bool chempi_rma_has_space(const struct chempi_rma_peer *peer, uint64_t len);
@@ -316,6 +332,9 @@ int chempi_rma_push(struct chempi_rma_peer *peer);
 int chempi_rma_push_idle(struct chempi_rma_peer *peer, uint64_t len);
 bool chempi_rma_has_batch(const struct chempi_rma_peer *peer);
 void chempi_rma_free_batch(struct chempi_rma_peer *peer);
+/* Memory of a batch that has been sent, item->room != 0, for the next ones. */
+void chempi_rma_give_back(struct chempi_win *win, struct chempi_rma_item *item);
+void chempi_rma_free_spares(struct chempi_win *win);
 /* Nothing of it will be sent. */
 void chempi_rma_drop_batch(struct chempi_rma_peer *peer);
 /* Ask for a lock now; batch.lazy asks for it with the next request. */

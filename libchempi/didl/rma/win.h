@@ -169,6 +169,7 @@ struct chempi_rma_region { /* attached to a dynamic window */
 struct chempi_rma_slot; /* a posted receive for requests; wire.c */
 
 enum { CHEMPI_RMA_RECENT = 8 }; /* a power of two */
+enum { CHEMPI_RMA_SPARES = 4 };
 
 struct chempi_win {
     struct chempi_object obj;
@@ -241,6 +242,8 @@ struct chempi_win {
     struct chempi_list held;   /* struct chempi_rma_peer.held */
     struct chempi_rma_slot *slots;
     unsigned char *slot_data;
+    unsigned char *spares[CHEMPI_RMA_SPARES]; /* of batches (batch.c) */
+    uint32_t spare_count;
     unsigned char *scratch; /* results of accumulates; made at first use */
     uint32_t slot_next;
     uint32_t next_id;

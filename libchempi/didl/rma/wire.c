@@ -114,7 +114,7 @@ int chempi_rma_message_put(struct chempi_rma_op *op)
     if (rc)
         return rc;
     op->peer->is_dirty = true;
-    if (op->len > CHEMPI_RMA_INLINE_MAX)
+    if (!chempi_rma_is_copied(op->peer, op->len))
         return put_large(op, &head);
     flat = open_origin(&op->origin, &iter);
     return chempi_rma_request(op->peer, &head, flat, &iter, op->len);
@@ -143,7 +143,7 @@ static int fold_piece(struct chempi_rma_op *op,
                       const struct chempi_rma_head *head, const char *data,
                       struct chempi_iter *iter)
 {
-    if (data && head->len > CHEMPI_RMA_INLINE_MAX)
+    if (data && !chempi_rma_is_copied(op->peer, head->len))
         return chempi_rma_request_long(op->peer, head, data, head->len,
                                        op->user);
     return chempi_rma_request(op->peer, head, data, iter, head->len);
@@ -278,6 +278,8 @@ static void finish(struct chempi_rma_peer *peer, struct chempi_rma_item *item)
         peer->batch.asked = CHEMPI_RMA_UNLOCKED;
     if (item->user)
         chempi_request_progress(item->user, error);
+    if (item->room)
+        chempi_rma_give_back(peer->win, item);
     chempi_rma_free_item(item);
 }
 
@@ -437,6 +439,7 @@ static void free_slots(struct chempi_win *win)
     free(win->slots);
     free(win->slot_data);
     free(win->scratch);
+    chempi_rma_free_spares(win);
     win->slots = NULL;
     win->slot_data = NULL;
     win->scratch = NULL;
