@@ -12,8 +12,14 @@
  *   contiguous   write, read; pwrite: by hand
  *   strided      write-8, read-8, write-4k, read-4k: blocks of so many bytes,
  *                each process for itself
- *   2d 3d 4d     write-2d, read-2d
- *   hand         hand-2d, hand-3d, hand-4d: what write-2d does, by hand
+ *   2d 3d 4d     write-2d, read-2d; with few processes the parts are slabs
+ *                that lie one behind the other
+ *   2d-last 3d-last 4d-last
+ *                the same with most processes along the last dimension, in
+ *                whose direction elements lie side by side
+ *   thin         a 3-D array whose last dimension has an element for each
+ *                process: blocks of 8 bytes
+ *   hand         hand-2d and so on: what write-2d does, by hand
  *   overlap      iwrite: MPI_File_iwrite_at_all of a 3-D array; beside: the
  *                time beyond the computing that is done meanwhile, which takes
  *                as long as iwrite
@@ -22,6 +28,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,8 +91,26 @@ static MPI_File open_by_mpi(void)
 
 /* ---- patterns ---- */
 
-static void make_pattern(struct pattern *p, int dims, int unit, long bytes)
+/* How many processes along each dimension; which of them are many? */
+static void make_grid(int *procs, int dims, const char *how)
 {
+    int first[DIMS_MAX] = {0};
+
+    if (strcmp(how, "thin") == 0) {
+        for (int d = 0; d < dims; d++)
+            procs[d] = d == dims - 1 ? size : 1;
+        return;
+    }
+    MPI_Dims_create(size, dims, first);
+    for (int d = 0; d < dims; d++)
+        procs[d] = first[strcmp(how, "last") == 0 ? dims - 1 - d : d];
+}
+
+static void make_pattern(struct pattern *p, int dims, const char *how,
+                         long bytes)
+{
+    const int unit = 8;
+    bool is_thin = strcmp(how, "thin") == 0;
     int coords[DIMS_MAX];
     int rest = rank;
     long elements = bytes / unit;
@@ -94,12 +119,12 @@ static void make_pattern(struct pattern *p, int dims, int unit, long bytes)
     memset(p, 0, sizeof(*p));
     p->dims = dims;
     p->unit = unit;
-    MPI_Dims_create(size, dims, p->procs);
+    make_grid(p->procs, dims, how);
     for (;;) { /* the largest cube that fits */
         long n = 1;
 
         for (int d = 0; d < dims; d++)
-            n *= (side + 1) * p->procs[d];
+            n *= (is_thin && d == dims - 1 ? 1 : side + 1) * p->procs[d];
         if (n > elements)
             break;
         side++;
@@ -108,10 +133,10 @@ static void make_pattern(struct pattern *p, int dims, int unit, long bytes)
     for (int d = dims - 1; d >= 0; d--) {
         coords[d] = rest % p->procs[d];
         rest /= p->procs[d];
-        p->part[d] = side;
-        p->full[d] = side * p->procs[d];
-        p->start[d] = coords[d] * side;
-        p->bytes *= side;
+        p->part[d] = is_thin && d == dims - 1 ? 1 : side;
+        p->full[d] = p->part[d] * p->procs[d];
+        p->start[d] = coords[d] * p->part[d];
+        p->bytes *= p->part[d];
     }
 }
 
@@ -410,36 +435,44 @@ static double once_by_hand(const struct pattern *p)
     return time;
 }
 
-static const char *name_of(int dims)
-{
-    static const char *const names[DIMS_MAX + 1] = {"", "", "-2d", "-3d",
-                                                    "-4d"};
+/* The arrays, by what the modes and points are called. */
+static const struct array {
+    const char *name;
+    int dims;
+    const char *how;
+} arrays[] = {{"2d", 2, "first"},     {"3d", 3, "first"},
+              {"4d", 4, "first"},     {"2d-last", 2, "last"},
+              {"3d-last", 3, "last"}, {"4d-last", 4, "last"},
+              {"thin", 3, "thin"}};
 
-    return names[dims];
-}
+enum { ARRAYS = sizeof(arrays) / sizeof(arrays[0]) };
 
-static void bench_array(int dims, long total)
+static void bench_array(const struct array *a, long total)
 {
     struct pattern p;
     MPI_Datatype type;
+    char of[32];
 
-    make_pattern(&p, dims, 8, total);
+    snprintf(of, sizeof(of), "-%s", a->name);
+    make_pattern(&p, a->dims, a->how, total);
     type = type_of(&p);
-    bench_view(type, 0, p.bytes, 1, name_of(dims), total);
+    bench_view(type, 0, p.bytes, 1, of, total);
     MPI_Type_free(&type);
 }
 
-static void bench_by_hand(int dims, long total)
+static void bench_by_hand(const struct array *a, long total)
 {
     struct series hand = {.count = 0};
     struct pattern p;
+    char of[32];
     int repeats;
 
-    make_pattern(&p, dims, 8, total);
+    snprintf(of, sizeof(of), "-%s", a->name);
+    make_pattern(&p, a->dims, a->how, total);
     repeats = repeats_for(once_by_hand(&p));
     for (int i = 0; i < repeats; i++)
         add(&hand, once_by_hand(&p));
-    tell(&hand, "hand", name_of(dims), total);
+    tell(&hand, "hand", of, total);
 }
 
 static double once_pwrite(long bytes)
@@ -521,7 +554,7 @@ static void bench_overlap(long total)
     double pure;
     int repeats;
 
-    make_pattern(&p, 3, 8, total);
+    make_pattern(&p, 3, "first", total);
     type = type_of(&p);
     MPI_File_set_view(file, 0, MPI_BYTE, type, "native", MPI_INFO_NULL);
     pure = once_beside(file, p.bytes, 0);
@@ -575,15 +608,19 @@ static int run(const char *mode, long total)
         bench_strided(8, "-8", total);
         bench_strided(4096, "-4k", total);
     } else if (strcmp(mode, "hand") == 0) {
-        for (int dims = 2; dims <= DIMS_MAX; dims++)
-            bench_by_hand(dims, total);
+        for (int i = 0; i < ARRAYS; i++)
+            bench_by_hand(&arrays[i], total);
     } else if (strcmp(mode, "overlap") == 0) {
         bench_overlap(total);
     } else if (strcmp(mode, "close") == 0) {
         bench_close(total);
-    } else if (mode[0] >= '2' && mode[0] <= '4' && strcmp(mode + 1, "d") == 0) {
-        bench_array(mode[0] - '0', total);
     } else {
+        for (int i = 0; i < ARRAYS; i++) {
+            if (strcmp(mode, arrays[i].name) != 0)
+                continue;
+            bench_array(&arrays[i], total);
+            return 1;
+        }
         return 0;
     }
     return 1;
@@ -604,16 +641,18 @@ int main(int argc, char **argv)
     for (int i = 3; i < argc; i++) {
         long total = (long)bench_size(argv[i]);
 
-        data = bench_alloc((size_t)(total / size) + 4096);
-        back = bench_alloc((size_t)(total / size) + 4096);
+        size_t len = (size_t)(total / size) + 4096;
+
+        data = bench_map(len);
+        back = bench_map(len);
         memset(data, rank + 1, (size_t)(total / size));
         remove_file();
         if (!run(argv[1], total)) {
             fprintf(stderr, "files: no mode %s\n", argv[1]);
             MPI_Abort(MPI_COMM_WORLD, 2);
         }
-        free(data);
-        free(back);
+        bench_unmap(data, len);
+        bench_unmap(back, len);
     }
     MPI_Finalize();
     return 0;

@@ -178,7 +178,7 @@ def files():
                      ["+".join(modes), folder, *sizes], quick=False,
                      **{"rounds": 3, "budget_s": 120, "limit_s": 120, **more})
 
-    arrays = ["2d", "3d", "4d"]
+    arrays = ["2d", "3d", "4d", "2d-last", "3d-last", "4d-last", "thin"]
     sizes = FILE_SIZES
     return [
         group("contiguous", "contiguous, each rank for itself, tmpfs, 2 ranks",
@@ -200,8 +200,9 @@ def files():
               ranks=4, target=1 / 0.95, mean_target=1 / 1.5),
         group("hand", "arrays in blocks by hand, tmpfs, 4 ranks", ["hand"],
               "/dev/shm", sizes, ranks=4),
-        group("overlap", "iwrite_all beside computing, tmpfs, 2 ranks",
-              ["overlap"], "/dev/shm", sizes[1:]),
+        # Copying takes a processor, so one must be free.
+        group("overlap", "iwrite_all beside computing, tmpfs, 1 rank",
+              ["overlap"], "/dev/shm", sizes[1:], ranks=1),
         group("close", "sync and close, disk, 2 ranks", ["close"], ".",
               sizes[1:]),
     ]
