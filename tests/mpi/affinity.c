@@ -2,10 +2,14 @@
 /*
  * A process that was bound to one processor by default may use all that the
  * job may, once it has said that it has threads; one with several, or one that
- * has chosen others, keeps what it has. Argument: the case.
+ * has chosen others, keeps what it has. Threads that access files may use all,
+ * so that they do not take the processor on which the program computes.
+ * Argument: the case.
  */
 #define _GNU_SOURCE /* sched_getaffinity */
+#include <dirent.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -30,11 +34,52 @@ static void set_list(const char *name, const cpu_set_t *set)
     CHECK_OR_DIE(setenv(name, text, 1) == 0, "no memory");
 }
 
+/* A non-blocking write, which has a thread of its own. */
+static void write_file(void)
+{
+    char path[64];
+    MPI_Request request;
+    MPI_File file;
+
+    snprintf(path, sizeof(path), "affinity-%ld.tmp", (long)getpid());
+    CHECK_OR_DIE(MPI_File_open(MPI_COMM_SELF, path,
+                               MPI_MODE_CREATE | MPI_MODE_RDWR |
+                                   MPI_MODE_DELETE_ON_CLOSE,
+                               MPI_INFO_NULL, &file) == MPI_SUCCESS,
+                 "open");
+    MPI_File_iwrite(file, path, 1, MPI_BYTE, &request);
+    CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS, "iwrite");
+    MPI_File_close(&file);
+}
+
+static void check_threads(const cpu_set_t *all)
+{
+    DIR *dir = opendir("/proc/self/task");
+    const struct dirent *e;
+    int others = 0;
+    cpu_set_t now;
+
+    while (dir && (e = readdir(dir))) {
+        int tid = atoi(e->d_name);
+
+        if (tid <= 0 || tid == getpid() ||
+            sched_getaffinity(tid, sizeof(now), &now) != 0)
+            continue;
+        others++;
+        CHECK(CPU_EQUAL(&now, all), "a thread is bound to %d processors",
+              CPU_COUNT(&now));
+    }
+    if (dir)
+        closedir(dir);
+    CHECK(others > 0, "no thread has written");
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "threads";
-    const int level =
-        strcmp(what, "single") == 0 ? MPI_THREAD_SINGLE : MPI_THREAD_FUNNELED;
+    const int level = strcmp(what, "single") == 0 || strcmp(what, "file") == 0
+                          ? MPI_THREAD_SINGLE
+                          : MPI_THREAD_FUNNELED;
     cpu_set_t all;
     cpu_set_t own;
     cpu_set_t now;
@@ -60,6 +105,10 @@ int main(int argc, char **argv)
         set_list("CHEMPI_HOST_CPUS", &all);
     }
     check_start_thread(&argc, &argv, level);
+    if (strcmp(what, "file") == 0) {
+        write_file();
+        check_threads(&all);
+    }
     CHECK(sched_getaffinity(0, sizeof(now), &now) == 0, "no mask");
     if (strcmp(what, "threads") == 0 || CPU_COUNT(&all) == 1)
         CHECK(CPU_EQUAL(&now, &all), "bound to %d processors of %d",

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/control/affinity.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 
@@ -57,6 +58,7 @@ static void tell_of_done(void)
 static void *work(void *arg)
 {
     (void)arg;
+    chempi_affinity_free_thread(); /* the program computes on its own one */
     (void)pthread_mutex_lock(&pool.lock);
     while (!pool.is_ending) {
         struct chempi_io_job *job;
