@@ -2,9 +2,11 @@
 /*
  * Arguments that are wrong at one rank of a collective call on a file: this
  * rank gets the class, the others the same and whose error it is, and nobody
- * waits for ever; afterwards the file is as it was. With "limit": the file may
- * not grow beyond RLIMIT_FSIZE, which is an error and no signal. With "freed":
- * accesses whose requests were freed have reached the file when it is closed.
+ * waits for ever; afterwards the file is as it was. Where views leave
+ * nothing to exchange, the error stays with its rank. With "limit": the file
+ * may not grow beyond RLIMIT_FSIZE, which is an error and no signal. With
+ * "freed": accesses whose requests were freed have reached the file when it is
+ * closed.
  *
  *   files_args [limit|freed]
  */
@@ -209,6 +211,47 @@ static void try_limit(void)
     free(big);
 }
 
+/* Runs that an exchange may bring together. */
+static void set_view_of_pieces(void)
+{
+    MPI_Datatype piece;
+
+    MPI_Type_create_resized(MPI_INT, 0, 2 * (MPI_Aint)sizeof(int), &piece);
+    MPI_Type_commit(&piece);
+    CHECK(MPI_File_set_view(file, 0, MPI_INT, piece, "native", MPI_INFO_NULL) ==
+              MPI_SUCCESS,
+          "a view of pieces");
+    MPI_Type_free(&piece);
+}
+
+/* Everybody has one run: the others neither hear of an error nor wait for its
+ * rank, which comes when they have gone on. */
+static void try_whole_runs(void)
+{
+    int count = is_bad() ? -1 : 8;
+    int back[8] = {0};
+    MPI_Status status;
+    int rc;
+
+    CHECK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native",
+                            MPI_INFO_NULL) == MPI_SUCCESS,
+          "a view of one run");
+    if (is_bad())
+        MPI_Barrier(MPI_COMM_WORLD);
+    rc = MPI_File_write_at_all(file, 8 * check_rank(), data, count, MPI_INT,
+                               &status);
+    CHECK(check_class(rc) == (is_bad() ? MPI_ERR_COUNT : MPI_SUCCESS),
+          "write_at_all, a rank's own count: class %d", check_class(rc));
+    rc = MPI_File_read_at_all(file, 8 * check_rank(), back, is_bad() ? 0 : 8,
+                              MPI_INT, &status);
+    CHECK(rc == MPI_SUCCESS &&
+              (is_bad() || memcmp(back, data, sizeof(back)) == 0),
+          "what was written differs");
+    if (!is_bad())
+        MPI_Barrier(MPI_COMM_WORLD);
+    still_works("a rank's own error");
+}
+
 /* Nobody can wait for these but close. */
 static void try_freed(void)
 {
@@ -252,11 +295,12 @@ int main(int argc, char **argv)
         try_freed();
     } else {
         open_file(MPI_INFO_NULL);
-        MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
+        set_view_of_pieces();
         try_accesses();
         try_later();
         try_split();
         try_others();
+        try_whole_runs();
     }
     if (file != MPI_FILE_NULL)
         MPI_File_close(&file);

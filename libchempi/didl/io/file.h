@@ -75,6 +75,7 @@ struct chempi_file {
     _Atomic bool is_atomic;   /* of accesses that begin from now on */
     bool is_closed;           /* kept for the error of its close only */
     _Atomic bool is_mappable; /* may be written through mappings */
+    enum chempi_io_home home;
     bool can_rewrite;         /* may be read where it is written */
     _Atomic bool has_locks;   /* of byte ranges, at all members: as far as
                                  windows are written back, which need them */
@@ -98,15 +99,22 @@ struct chempi_file {
     bool is_split_write;
     void *split_buf;
     struct chempi_io_view *plain; /* bytes from 0 on */
-    int tags;       /* of messages on comm so far; alike at all members */
-    uint64_t token; /* names the file between its members */
-    uint32_t views; /* collective set_view calls so far */
+    int tags;            /* of messages on comm so far; alike at all members */
+    uint64_t token;      /* names the file between its members */
+    uint32_t views;      /* collective set_view calls so far */
+    bool has_short_runs; /* at some member, so that an exchange may pay; alike
+                            at all of them */
     struct chempi_io_cast *cast; /* what two-phase access knows; NULL: there
                                     is one member */
     struct chempi_list link;     /* all open files of the process */
     uint64_t shared_at;          /* shared pointer, etypes; at member 0 only */
     uint32_t shared_views;       /* `views` when it was moved last */
 };
+
+static inline uint64_t chempi_io_least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Stands for MPI_FILE_NULL, whose handler hears of errors without a file. */
 extern struct chempi_file chempi_file_null;
@@ -162,8 +170,9 @@ int chempi_io_name_file(const struct chempi_file *file, int rc, int64_t offset);
  * say whose it was. Every member calls it, with its own class.
  */
 int chempi_io_agree(struct chempi_comm *comm, int rc);
-/* The same; when all have succeeded, *wish becomes true if it was so at any. */
-int chempi_io_agree_wish(struct chempi_comm *comm, int rc, bool *wish);
+/* The same; when all have succeeded, *wish becomes the largest of all
+ * members'. */
+int chempi_io_agree_wish(struct chempi_comm *comm, int rc, uint8_t *wish);
 
 /* ---- view.c ---- */
 

@@ -73,7 +73,7 @@ void chempi_io_hints_default(struct chempi_io_hints *hints)
 
     *hints = (struct chempi_io_hints){
         .cb_buffer = UINT64_C(4) << 20,
-        .ind_read = UINT64_C(4) << 20,
+        .ind_read = UINT64_C(256) << 10, /* it stays in caches */
         .ind_write = UINT64_C(4) << 20,
         .perm = 0666,
         .stripe = page > 4096 ? (uint64_t)page : 4096,
@@ -194,7 +194,7 @@ static int put_facts(struct chempi_info *info, struct chempi_file *file)
 
     if (strlen(file->path) < MPI_MAX_INFO_VAL)
         rc = chempi_info_set(info, "filename", file->path);
-    if (!rc && file->fd.ops->is_local(&file->fd))
+    if (!rc && file->home != CHEMPI_IO_ELSEWHERE)
         rc = chempi_info_set(info, "striping_factor", "1");
     return rc;
 }

@@ -17,11 +17,14 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/io/count.h"
+#include "libchempi/didl/io/memory.h"
 #include "libchempi/didl/io/op.h"
 
-/* Up to so many bytes of hole per run it is quicker to copy the hole than to
- * call the kernel for each run. */
+/* Up to so many bytes of hole per run it is quicker to read the hole along than
+ * to call the kernel for each run, which may wait for a disk each time. */
 #define HOLE_READ_MAX 4096
+/* Files in memory: a run and its hole, which are read, and the run copied. */
+#define STEP_READ_MAX 4096
 #define HOLE_MAP_MAX 4096
 /* Runs from here on are written as they are. */
 #define RUN_MAP_MAX 2048
@@ -31,11 +34,6 @@
 #define RUN_LIST_MIN 2048
 
 enum way { WAY_RUNS, WAY_WINDOWS, WAY_MAPPING };
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Bytes of hole that belong to a run, on average. */
 static uint64_t mean_hole(const struct chempi_io_view *view)
@@ -63,10 +61,12 @@ static enum way way_of_read(const struct chempi_file *file,
 {
     if (!view->is_ordered || file->hints.ds_read == CHEMPI_IO_DISABLE)
         return WAY_RUNS;
-    return file->hints.ds_read == CHEMPI_IO_ENABLE ||
-                   mean_hole(view) <= HOLE_READ_MAX
-               ? WAY_WINDOWS
-               : WAY_RUNS;
+    if (file->hints.ds_read == CHEMPI_IO_ENABLE)
+        return WAY_WINDOWS;
+    if (file->home == CHEMPI_IO_IN_MEMORY)
+        return view->run + mean_hole(view) <= STEP_READ_MAX ? WAY_WINDOWS
+                                                            : WAY_RUNS;
+    return mean_hole(view) <= HOLE_READ_MAX ? WAY_WINDOWS : WAY_RUNS;
 }
 
 /* ---- one run ---- */
@@ -149,7 +149,7 @@ static struct window next_window(const struct chempi_io_view *view,
     struct window w = {.from = chempi_io_view_offset(view, position)};
     uint64_t below = chempi_io_view_below(view, w.from + (int64_t)max);
 
-    w.len = least(below, end) - position;
+    w.len = chempi_io_least(below, end) - position;
     w.to = chempi_io_view_offset(view, position + w.len - 1) + 1;
     return w;
 }
@@ -164,7 +164,7 @@ static int read_window(struct chempi_file *file,
     int rc = read_run(file, room, (uint64_t)(w->to - w->from), w->from, &have);
     uint64_t below = chempi_io_view_below(view, w->from + (int64_t)have);
 
-    *got = below > position ? least(below - position, w->len) : 0;
+    *got = below > position ? chempi_io_least(below - position, w->len) : 0;
     chempi_io_view_iter(view, &iter, room, w->from, position);
     (void)chempi_iter_pack(&iter, data, *got);
     chempi_io_count(CHEMPI_IO_COUNT_SIEVED, have);
@@ -191,7 +191,7 @@ static int rewrite_window(struct chempi_file *file,
     (void)chempi_iter_unpack(&iter, data, w->len);
     rc = chempi_io_write_runs(file, &run, 1, w->from, &have);
     have = chempi_io_view_below(view, w->from + (int64_t)have);
-    *got = have > position ? least(have - position, w->len) : 0;
+    *got = have > position ? chempi_io_least(have - position, w->len) : 0;
     chempi_io_count(CHEMPI_IO_COUNT_SIEVED, (uint64_t)span);
     return rc;
 }
@@ -222,9 +222,9 @@ static int by_windows(struct chempi_file *file,
 {
     uint64_t all = (uint64_t)(chempi_io_view_offset(view, position + len - 1) +
                               1 - chempi_io_view_offset(view, position));
-    uint64_t max =
-        least(all, is_locked ? file->hints.ind_write : file->hints.ind_read);
-    char *room = chempi_sys->malloc(max);
+    uint64_t max = chempi_io_least(all, is_locked ? file->hints.ind_write
+                                                  : file->hints.ind_read);
+    char *room = chempi_io_memory_take(max);
     int rc = room ? 0 : -ENOMEM;
 
     while (!rc && *done < len) {
@@ -241,7 +241,7 @@ static int by_windows(struct chempi_file *file,
         if (got < w.len)
             break;
     }
-    free(room);
+    chempi_io_memory_give(room);
     return rc;
 }
 
@@ -346,12 +346,12 @@ static int by_lists(struct chempi_io_op *op, int64_t *at)
 
 static int by_stages(struct chempi_io_op *op, int64_t *at)
 {
-    uint64_t room = least(op->bytes, STAGE_BYTES);
+    uint64_t room = chempi_io_least(op->bytes, STAGE_BYTES);
     char *stage = chempi_sys->malloc(room);
     int rc = stage ? 0 : -ENOMEM;
 
     while (!rc && op->done < op->bytes) {
-        uint64_t len = least(op->bytes - op->done, room);
+        uint64_t len = chempi_io_least(op->bytes - op->done, room);
         uint64_t at_file = op->position + op->done;
         uint64_t got = 0;
 

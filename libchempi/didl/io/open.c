@@ -194,6 +194,8 @@ static int open_here(struct chempi_file *file, int flags)
     } else if (!rc) {
         file->is_mappable = is_writing && fd->ops->can_map(fd);
     }
+    if (!rc)
+        file->home = fd->ops->home(fd);
     return rc ? chempi_io_fail(file, rc, "opening", -1) : MPI_SUCCESS;
 }
 

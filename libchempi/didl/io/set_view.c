@@ -88,6 +88,32 @@ static void replace_view(struct chempi_file *file, struct chempi_io_view *view)
     chempi_io_view_release(old);
 }
 
+/* Runs from here on are accessed by their owners: a call of the system costs
+ * less than an exchange. Other file systems have more to gain from few callers.
+ */
+#define RUN_LONG_LOCAL (16u << 10)
+#define RUN_LONG (64u << 10)
+
+static bool has_short_runs(const struct chempi_file *file,
+                           const struct chempi_io_view *view)
+{
+    return view->tile.size > 0 &&
+           view->run <
+               (file->home == CHEMPI_IO_ELSEWHERE ? RUN_LONG : RUN_LONG_LOCAL);
+}
+
+/* What members say of a new view; the largest counts. */
+enum { SAYS_NOTHING, SAYS_SHORT_RUNS, SAYS_NEW_HINTS };
+
+/* New hints are member 0's, and hide whether runs are short. Collective. */
+static int share_hints(struct chempi_file *file, struct chempi_io_hints *hints,
+                       uint8_t *says)
+{
+    int rc = chempi_io_hints_share(file->comm, hints);
+
+    return rc ? rc : chempi_io_agree_wish(file->comm, MPI_SUCCESS, says);
+}
+
 int chempi_io_set_view(struct chempi_file *fh, MPI_Offset disp,
                        struct chempi_datatype *etype,
                        struct chempi_datatype *filetype, const char *datarep,
@@ -96,7 +122,8 @@ int chempi_io_set_view(struct chempi_file *fh, MPI_Offset disp,
     struct chempi_io_hints hints = fh->hints;
     struct chempi_io_view *view = NULL;
     struct chempi_io_datarep *rep = NULL;
-    bool has_hints;
+    uint8_t runs = SAYS_NOTHING;
+    uint8_t says;
     int rc = chempi_io_quiet_for(fh, refused);
 
     if (!rc)
@@ -109,18 +136,23 @@ int chempi_io_set_view(struct chempi_file *fh, MPI_Offset disp,
         rc = chempi_io_view_make(disp, etype, filetype, datarep, rep, &view);
     if (!rc)
         rc = chempi_io_hints_take(&hints, info);
-    has_hints =
-        fh->comm->rank == 0 && !chempi_io_hints_are_alike(&hints, &fh->hints);
-    rc = chempi_io_agree_wish(fh->comm, chempi_io_name_file(fh, rc, -1),
-                              &has_hints);
-    if (!rc && has_hints)
-        rc = chempi_io_hints_share(fh->comm, &hints);
+    if (!rc && has_short_runs(fh, view))
+        runs = SAYS_SHORT_RUNS;
+    says = fh->comm->rank == 0 && !chempi_io_hints_are_alike(&hints, &fh->hints)
+               ? SAYS_NEW_HINTS
+               : runs;
+    rc = chempi_io_agree_wish(fh->comm, chempi_io_name_file(fh, rc, -1), &says);
+    if (says != SAYS_NEW_HINTS)
+        runs = says;
+    else if (!rc)
+        rc = share_hints(fh, &hints, &runs);
     if (rc) {
         chempi_io_view_release(view);
         return rc;
     }
     replace_view(fh, view);
-    if (has_hints)
+    fh->has_short_runs = runs == SAYS_SHORT_RUNS;
+    if (says == SAYS_NEW_HINTS)
         return chempi_io_hints_put(fh, &hints);
     if (fh->cast)
         chempi_io_cast_forget(fh);

@@ -29,6 +29,13 @@ enum chempi_io_lock {
     CHEMPI_IO_LOCK_EXCLUSIVE
 };
 
+/* Where the files of a file system are. */
+enum chempi_io_home {
+    CHEMPI_IO_ELSEWHERE, /* with other nodes, or nobody knows */
+    CHEMPI_IO_ON_DISK,   /* one of this node's own */
+    CHEMPI_IO_IN_MEMORY  /* of this node */
+};
+
 struct chempi_io_stat {
     int64_t size;
     uint64_t inode;
@@ -62,8 +69,7 @@ struct chempi_io_access {
     /* Of a range of bytes, among open files; blocks until it is there. */
     int (*lock)(struct chempi_io_fd *fd, enum chempi_io_lock how,
                 int64_t offset, int64_t len);
-    /* Is it a file system of this node's own, all of it on one device? */
-    bool (*is_local)(struct chempi_io_fd *fd);
+    enum chempi_io_home (*home)(struct chempi_io_fd *fd);
     /* May files of this file system be written through mappings, which other
      * processes of this node see at once? */
     bool (*can_map)(struct chempi_io_fd *fd);

@@ -469,9 +469,9 @@ static int failing_lock(struct chempi_io_fd *fd, enum chempi_io_lock how,
     return is_busy ? -EAGAIN : chempi_io_posix.lock(fd, how, offset, len);
 }
 
-static bool failing_is_local(struct chempi_io_fd *fd)
+static enum chempi_io_home failing_home(struct chempi_io_fd *fd)
 {
-    return chempi_io_posix.is_local(fd);
+    return chempi_io_posix.home(fd);
 }
 
 static bool failing_can_map(struct chempi_io_fd *fd)
@@ -494,6 +494,6 @@ const struct chempi_io_access chempi_io_failing = {
     .sync_name = failing_sync_name,
     .refresh = failing_refresh,
     .lock = failing_lock,
-    .is_local = failing_is_local,
+    .home = failing_home,
     .can_map = failing_can_map,
 };

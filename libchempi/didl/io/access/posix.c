@@ -221,14 +221,27 @@ static int posix_lock(struct chempi_io_fd *fd, enum chempi_io_lock how,
     return rc ? -errno : 0;
 }
 
-static bool posix_is_local(struct chempi_io_fd *fd)
+static enum chempi_io_home posix_home(struct chempi_io_fd *fd)
 {
     struct statfs fs;
 
     if (fstatfs(fd->number, &fs))
-        return false;
-    return (uint32_t)fs.f_type == MAGIC_TMPFS ||
-           (uint32_t)fs.f_type == MAGIC_EXT || (uint32_t)fs.f_type == MAGIC_XFS;
+        return CHEMPI_IO_ELSEWHERE;
+    switch ((uint32_t)fs.f_type) {
+    case MAGIC_TMPFS:
+        return CHEMPI_IO_IN_MEMORY;
+    case MAGIC_EXT:
+    case MAGIC_XFS:
+        return CHEMPI_IO_ON_DISK;
+    default:
+        return CHEMPI_IO_ELSEWHERE;
+    }
+}
+
+/* Mappings of these are coherent. */
+static bool posix_can_map(struct chempi_io_fd *fd)
+{
+    return posix_home(fd) != CHEMPI_IO_ELSEWHERE;
 }
 
 const struct chempi_io_access chempi_io_posix = {
@@ -245,6 +258,6 @@ const struct chempi_io_access chempi_io_posix = {
     .sync_name = posix_sync_name,
     .refresh = posix_refresh,
     .lock = posix_lock,
-    .is_local = posix_is_local,
-    .can_map = posix_is_local, /* their mappings are coherent */
+    .home = posix_home,
+    .can_map = posix_can_map,
 };

@@ -149,7 +149,7 @@ void chempi_io_task_gather(struct chempi_io_task *t, const int64_t *mine, int n,
 }
 
 /* Member and class of an error as one number, which is largest for the lowest
- * member; and back. Without an error, a wish is 1. */
+ * member; and back. Without an error, a wish. */
 static int64_t error_number(const struct chempi_io_task *t, int rc)
 {
     const struct chempi_comm *comm = t->comm;
@@ -185,7 +185,7 @@ static void hear_words(struct chempi_io_task *t)
 static void hear_worst(struct chempi_io_task *t)
 {
     t->next = t->after;
-    t->wish = t->worst != 0;
+    t->wish = (uint8_t)t->worst;
     if (t->rc || !is_error(t->worst))
         return;
     if (member_of(t) != t->comm->rank)
@@ -229,7 +229,7 @@ void chempi_io_task_agree(struct chempi_io_task *t, int rc, const char *words,
                                       .op = chempi_op_lookup(MPI_MAX)});
 }
 
-int chempi_io_agree_wish(struct chempi_comm *comm, int rc, bool *wish)
+int chempi_io_agree_wish(struct chempi_comm *comm, int rc, uint8_t *wish)
 {
     struct chempi_io_task t;
 
@@ -243,7 +243,7 @@ int chempi_io_agree_wish(struct chempi_comm *comm, int rc, bool *wish)
 
 int chempi_io_agree(struct chempi_comm *comm, int rc)
 {
-    bool wish = false;
+    uint8_t wish = 0;
 
     return chempi_io_agree_wish(comm, rc, &wish);
 }

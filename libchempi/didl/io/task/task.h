@@ -56,7 +56,7 @@ struct chempi_io_task {
 
     /* Of an agreement. */
     chempi_io_stage_fn *after;
-    bool wish; /* see chempi_io_agree_wish() */
+    uint8_t wish; /* see chempi_io_agree_wish() */
     int64_t mine;
     int64_t worst;
     char words[CHEMPI_IO_WORDS_MAX];
