@@ -61,9 +61,12 @@ SKIPPED = 77  # the exit status of a test that could not be made
 
 def run_cases(cases, wanted=()):
     """Run the functions, or those whose names are wanted, or --root: those for
-    root, --users: all others; the exit status. What needs root is skipped
-    without, and a test in which all is skipped counts as skipped."""
+    root, --users: all others; with --but in front, those that are not named; the
+    exit status. What needs root is skipped without, and a test in which all is
+    skipped counts as skipped."""
     failed = skipped = done = 0
+    if "--but" in wanted:
+        wanted = {fn.__name__ for fn in cases} - set(wanted)
     for fn in cases:
         is_roots = getattr(fn, "is_roots", False)
         if wanted and fn.__name__ not in wanted and \
