@@ -48,6 +48,10 @@ HEADER_OF = {
 # Objects beside communicators that have error handlers, and functions whose
 # errors go to the handler that is an argument.
 HAVE_HANDLER = {'session', 'file', 'win'}
+
+# didl functions that receive what all kinds of objects begin with.
+TAKES_ANY_OBJECT = {'chempi_errhandler_' + verb
+                    for verb in ('attach', 'query', 'call')}
 BRINGS_HANDLER = re.compile(r'((Intercomm|Comm)_create_from_groups?|'
                             r'Session_init)$')
 
@@ -158,6 +162,7 @@ class Arg:
         self.param, self.name = p, p.name
         self.mpi_type = p.ctype
         self.kind = 'verbatim'
+        self.is_any = function.binding in TAKES_ANY_OBJECT and index == 0
         types = {p.ctype, o.ctype}
         bare = {t.replace('const ', '').rstrip(' *') for t in types}
         is_wide = bool(bare & {'MPI_Count'}) or len(bare) > 1
@@ -178,6 +183,8 @@ class Arg:
 
     @property
     def didl_param(self):
+        if self.is_any:
+            return 'struct chempi_object *object'
         if self.kind == 'object':
             return 'struct chempi_%s *%s' % (self.object, self.name)
         if self.kind == 'bigs':
@@ -193,7 +200,8 @@ class Arg:
         """Type without the name, to compare prototypes."""
         if self.kind == 'verbatim':
             return self.param.type_key
-        return self.didl_param[:-len(self.name)]
+        return self.didl_param.rpartition('*' if self.is_any else
+                                          self.name)[0]
 
     @property
     def is_pointer_out(self):
@@ -204,6 +212,8 @@ class Arg:
                 not p.ctype.endswith('_function_c *'))
 
     def value(self):
+        if self.is_any:
+            return '&x_%s->obj' % self.name
         if self.kind == 'object':
             return 'x_' + self.name
         if self.kind == 'bigs':
@@ -613,7 +623,7 @@ def impl_header(functions):
            '#define CHEMPI_LIBCHEMPI_API_IMPL_H\n\n'
            '#include <mpi.h>\n\n'
            '#include "libchempi/didl/base/bigs.h"\n\n']
-    for name, _ in sorted(OBJECTS.values()):
+    for name in sorted(['object'] + [name for name, _ in OBJECTS.values()]):
         out.append('struct chempi_%s;\n' % name)
     out.append('\n')
     for f in functions:

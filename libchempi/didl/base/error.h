@@ -149,7 +149,7 @@ int chempi_error_raise_on(struct chempi_errhandler *eh, void *handle,
  * says so by a function of its own, from before the library is up.
  */
 struct chempi_error_subject {
-    struct chempi_errhandler *const *errhandler;
+    struct chempi_errhandler **errhandler;
     void *handle;
     const char *name;
 };

@@ -28,6 +28,14 @@ void chempi_error_set_subject(enum chempi_magic magic,
     subjects[magic - CHEMPI_MAGIC_COMM] = describe;
 }
 
+static struct chempi_error_subject subject_of(struct chempi_object *object)
+{
+    struct chempi_error_subject it = {0};
+
+    subjects[object->magic - CHEMPI_MAGIC_COMM](object, &it);
+    return it;
+}
+
 void chempi_error_set_default(struct chempi_object *object)
 {
     atomic_store_explicit(&default_object, object, memory_order_release);
@@ -139,9 +147,8 @@ static int raise_on_handler(struct chempi_errhandler *eh, int code,
 static int raise_on_object(struct chempi_object *object, int code,
                            const char *func)
 {
-    struct chempi_error_subject it = {0};
+    struct chempi_error_subject it = subject_of(object);
 
-    subjects[object->magic - CHEMPI_MAGIC_COMM](object, &it);
     return chempi_error_raise_on(chempi_errhandler_get(it.errhandler),
                                  &it.handle, it.name, code, func);
 }
@@ -174,4 +181,59 @@ int chempi_error_raise_call(int code, const char *func, const char *call)
     rc = chempi_error_raise(NULL, code, func);
     call_words = outer;
     return rc;
+}
+
+/* ---- handlers of objects (section 9.3) ---- */
+
+static const struct {
+    enum chempi_errhandler_kind kind;
+    const char *objects; /* for words */
+    const char *call;    /* which raises errors for the program */
+} kinds[] = {
+    [CHEMPI_MAGIC_COMM - CHEMPI_MAGIC_COMM] = {CHEMPI_ERRHANDLER_COMM,
+                                               "communicators",
+                                               "MPI_Comm_call_errhandler"},
+    [CHEMPI_MAGIC_SESSION -
+        CHEMPI_MAGIC_COMM] = {CHEMPI_ERRHANDLER_SESSION, "sessions",
+                              "MPI_Session_call_errhandler"},
+    [CHEMPI_MAGIC_FILE - CHEMPI_MAGIC_COMM] = {CHEMPI_ERRHANDLER_FILE, "files",
+                                               "MPI_File_call_errhandler"},
+    [CHEMPI_MAGIC_WIN - CHEMPI_MAGIC_COMM] = {CHEMPI_ERRHANDLER_WIN, "windows",
+                                              "MPI_Win_call_errhandler"},
+};
+
+int chempi_errhandler_attach(struct chempi_object *object,
+                             struct chempi_errhandler *errhandler)
+{
+    uint32_t index = object->magic - CHEMPI_MAGIC_COMM;
+
+    if (!chempi_errhandler_is_for(errhandler, kinds[index].kind))
+        return chempi_error_set(MPI_ERR_ERRHANDLER,
+                                "the error handler was made for another kind "
+                                "of object than %s",
+                                kinds[index].objects);
+    chempi_errhandler_put(subject_of(object).errhandler, errhandler);
+    return MPI_SUCCESS;
+}
+
+int chempi_errhandler_query(struct chempi_object *object,
+                            MPI_Errhandler *errhandler)
+{
+    /* The reference is the user's, to be freed by MPI_Errhandler_free. */
+    *errhandler = chempi_errhandler_get(subject_of(object).errhandler)->handle;
+    return MPI_SUCCESS;
+}
+
+int chempi_errhandler_call(struct chempi_object *object, int errorcode)
+{
+    int errclass;
+    int rc = chempi_error_class(errorcode, &errclass);
+
+    if (rc)
+        return rc;
+    (void)chempi_error_set(errorcode, "the program raised it");
+    chempi_error_blame(object);
+    (void)chempi_error_raise(NULL, errorcode,
+                             kinds[object->magic - CHEMPI_MAGIC_COMM].call);
+    return MPI_SUCCESS;
 }

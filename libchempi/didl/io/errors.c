@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/io/file.h"
 #include "libchempi/didl/io/op.h"
@@ -102,38 +101,4 @@ void chempi_io_op_fail(struct chempi_io_op *op, int neg_errno, const char *what,
     if (neg_errno)
         chempi_io_op_note(op,
                           chempi_io_fail(op->file, neg_errno, what, offset));
-}
-
-/* ---- handlers ---- */
-
-int chempi_errhandler_set_file(struct chempi_file *file,
-                               struct chempi_errhandler *eh)
-{
-    if (!chempi_errhandler_is_for(eh, CHEMPI_ERRHANDLER_FILE))
-        return chempi_error_set(MPI_ERR_ERRHANDLER,
-                                "the error handler was made for another kind "
-                                "of object than files");
-    chempi_errhandler_put(&file->errhandler, eh);
-    return MPI_SUCCESS;
-}
-
-int chempi_errhandler_get_file(struct chempi_file *file,
-                               MPI_Errhandler *errhandler)
-{
-    /* The reference is the user's, to be freed by MPI_Errhandler_free. */
-    *errhandler = chempi_errhandler_get(&file->errhandler)->handle;
-    return MPI_SUCCESS;
-}
-
-int chempi_errhandler_call_file(struct chempi_file *file, int errorcode)
-{
-    int errclass;
-    int rc = chempi_error_class(errorcode, &errclass);
-
-    if (rc)
-        return rc;
-    (void)chempi_error_set(errorcode, "the program raised it");
-    chempi_error_blame(&file->obj);
-    (void)chempi_error_raise(NULL, errorcode, "MPI_File_call_errhandler");
-    return MPI_SUCCESS;
 }

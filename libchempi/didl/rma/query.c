@@ -247,38 +247,6 @@ void chempi_win_prepare(void)
     chempi_rma_count_init();
 }
 
-int chempi_errhandler_set_win(struct chempi_win *win,
-                              struct chempi_errhandler *eh)
-{
-    if (!chempi_errhandler_is_for(eh, CHEMPI_ERRHANDLER_WIN))
-        return chempi_error_set(MPI_ERR_ERRHANDLER,
-                                "the error handler was made for another kind "
-                                "of object than windows");
-    chempi_errhandler_put(&win->errhandler, eh);
-    return MPI_SUCCESS;
-}
-
-int chempi_errhandler_get_win(struct chempi_win *win,
-                              MPI_Errhandler *errhandler)
-{
-    /* The reference is the user's, to be freed by MPI_Errhandler_free. */
-    *errhandler = chempi_errhandler_get(&win->errhandler)->handle;
-    return MPI_SUCCESS;
-}
-
-int chempi_errhandler_call_win(struct chempi_win *win, int errorcode)
-{
-    int errclass;
-    int rc = chempi_error_class(errorcode, &errclass);
-
-    if (rc)
-        return rc;
-    (void)chempi_error_set(errorcode, "the program raised it");
-    chempi_error_blame(&win->obj);
-    (void)chempi_error_raise(NULL, errorcode, "MPI_Win_call_errhandler");
-    return MPI_SUCCESS;
-}
-
 /* ---- memory of others ---- */
 
 /* The first member with memory, for MPI_PROC_NULL. */

@@ -243,36 +243,3 @@ void chempi_session_prepare(void)
 {
     chempi_error_set_subject(CHEMPI_MAGIC_SESSION, describe);
 }
-
-int chempi_errhandler_set_session(struct chempi_session *session,
-                                  struct chempi_errhandler *eh)
-{
-    if (!chempi_errhandler_is_for(eh, CHEMPI_ERRHANDLER_SESSION))
-        return chempi_error_set(MPI_ERR_ERRHANDLER,
-                                "the error handler was made for another kind "
-                                "of object than sessions");
-    chempi_errhandler_put(&session->errhandler, eh);
-    return MPI_SUCCESS;
-}
-
-int chempi_errhandler_get_session(struct chempi_session *session,
-                                  MPI_Errhandler *errhandler)
-{
-    /* The reference is the user's, to be freed by MPI_Errhandler_free. */
-    *errhandler = chempi_errhandler_get(&session->errhandler)->handle;
-    return MPI_SUCCESS;
-}
-
-int chempi_errhandler_call_session(struct chempi_session *session,
-                                   int errorcode)
-{
-    int errclass;
-    int rc = chempi_error_class(errorcode, &errclass);
-
-    if (rc)
-        return rc;
-    (void)chempi_error_set(errorcode, "the program raised it");
-    chempi_error_blame(&session->obj);
-    (void)chempi_error_raise(NULL, errorcode, "MPI_Session_call_errhandler");
-    return MPI_SUCCESS;
-}
