@@ -14,7 +14,7 @@
 #include "chempid/job/namelist.h"
 #include "chempid/job/program.h"
 #include "chempid/launcher/early.h"
-#include "chempid/launcher/falls.h"
+#include "chempid/launcher/gateway_failures.h"
 #include "chempid/launcher/plan.h"
 #include "chempid/launcher/profile.h"
 #include "chempid/launcher/run.h"
@@ -138,7 +138,7 @@ static int make_plan(const struct chempi_options *opt,
 
     if (rc)
         return rc;
-    rc = chempi_falls_check(spec, &unseen, err);
+    rc = chempi_gateway_failures_check(spec, &unseen, err);
     if (unseen)
         (void)fprintf(stderr,
                       "chempirun: %u of the job's nodes were not looked at: "

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chempid/launcher/falls.h"
+#include "chempid/launcher/gateway_failures.h"
 #include "chempid/launcher/verdict.h"
 #include "common/base/compiler.h"
 #include "common/table/load.h"
@@ -75,7 +75,7 @@ Test(falls, long_words_leave_room_for_what_would_help)
 {
     struct chempi_verdict v = {.weight = 0};
     char text[CHEMPI_TEXT_MAX];
-    struct chempi_falls f;
+    struct chempi_gateway_failures f;
     char who[200];
     char why[200];
 
@@ -83,10 +83,10 @@ Test(falls, long_words_leave_room_for_what_would_help)
     who[sizeof(who) - 1] = '\0';
     memset(why, 'y', sizeof(why));
     why[sizeof(why) - 1] = '\0';
-    chempi_falls_init(&f, &spec);
+    chempi_gateway_failures_init(&f, &spec);
     for (uint32_t i = 0; i < GATEWAYS; i++)
-        cr_expect(chempi_falls_note(&f, spec.size + i, why));
-    chempi_falls_put(&f, who, text, sizeof(text));
+        cr_expect(chempi_gateway_failures_note(&f, spec.size + i, why));
+    chempi_gateway_failures_put(&f, who, text, sizeof(text));
     chempi_verdict_cut(&v, 1, text);
     cr_expect(strstr(v.text, " needs one; what would help: another gateway "
                              "that is attached to networks a-network-with-a-"
@@ -94,41 +94,41 @@ Test(falls, long_words_leave_room_for_what_would_help)
                              "longer-name-still; the job was ended"),
               "%s", v.text);
     cr_expect(strstr(v.text, "no other way is left between a"), "%s", v.text);
-    chempi_falls_fini(&f);
+    chempi_gateway_failures_fini(&f);
 }
 
 Test(falls, whom_a_loss_cuts_off_is_told_once)
 {
     char text[CHEMPI_TEXT_MAX];
-    struct chempi_falls f;
+    struct chempi_gateway_failures f;
 
-    chempi_falls_init(&f, &spec);
+    chempi_gateway_failures_init(&f, &spec);
     for (uint32_t i = 0; i < GATEWAYS; i++) {
-        chempi_falls_effect(&f, text, sizeof(text));
+        chempi_gateway_failures_effect(&f, text, sizeof(text));
         cr_expect_str_eq(text, "");
-        cr_expect(chempi_falls_note(&f, spec.size + i, "gone"));
+        cr_expect(chempi_gateway_failures_note(&f, spec.size + i, "gone"));
     }
-    chempi_falls_put(&f, "rank 0", text, sizeof(text));
+    chempi_gateway_failures_put(&f, "rank 0", text, sizeof(text));
     cr_expect(strstr(text, "; no other way is left between a"), "%s", text);
-    chempi_falls_effect(&f, text, sizeof(text));
+    chempi_gateway_failures_effect(&f, text, sizeof(text));
     cr_expect_eq(strncmp(text, "; no other way is left between a", 32), 0, "%s",
                  text);
-    chempi_falls_put(&f, "rank 0", text, sizeof(text));
+    chempi_gateway_failures_put(&f, "rank 0", text, sizeof(text));
     cr_expect(strstr(text, "; no other way is left, and rank 0 needs one; "),
               "%s", text);
-    chempi_falls_fini(&f);
+    chempi_gateway_failures_fini(&f);
 }
 
 Test(falls, a_loss_with_another_way_is_no_reason)
 {
     char text[CHEMPI_TEXT_MAX] = "?";
-    struct chempi_falls f;
+    struct chempi_gateway_failures f;
 
-    chempi_falls_init(&f, &spec);
-    cr_expect(chempi_falls_note(&f, spec.size, "gone"));
-    chempi_falls_put(&f, "rank 0", text, sizeof(text));
+    chempi_gateway_failures_init(&f, &spec);
+    cr_expect(chempi_gateway_failures_note(&f, spec.size, "gone"));
+    chempi_gateway_failures_put(&f, "rank 0", text, sizeof(text));
     cr_expect_str_eq(text, "");
-    chempi_falls_fini(&f);
+    chempi_gateway_failures_fini(&f);
 }
 
 Test(falls, nodes_without_a_table_are_said_to_be_unseen)
@@ -137,13 +137,14 @@ Test(falls, nodes_without_a_table_are_said_to_be_unseen)
     uint32_t unseen = 99;
     char path[128];
 
-    cr_expect_eq(chempi_falls_check(&spec, &unseen, &err), 0, "%s", err.text);
+    cr_expect_eq(chempi_gateway_failures_check(&spec, &unseen, &err), 0, "%s",
+                 err.text);
     cr_expect_eq(unseen, 0);
     for (uint32_t i = 2 * SIDE; i-- > 1;) {
         (void)snprintf(path, sizeof(path), "%s/%s" CHEMPI_TABLE_SUFFIX,
                        chempi_tables_dir, names[i]);
         cr_assert_eq(unlink(path), 0, "%s", path);
-        cr_expect_eq(chempi_falls_check(&spec, &unseen, &err), 0);
+        cr_expect_eq(chempi_gateway_failures_check(&spec, &unseen, &err), 0);
         /* One table alone is a host's own. */
         cr_expect_eq(unseen, i > 1 ? 2 * SIDE - i : 0);
     }
@@ -151,14 +152,14 @@ Test(falls, nodes_without_a_table_are_said_to_be_unseen)
 
 Test(falls, a_cut_is_the_rank_s_that_has_said_so)
 {
-    struct chempi_falls f;
+    struct chempi_gateway_failures f;
 
-    chempi_falls_init(&f, &spec);
-    cr_expect_not(chempi_falls_is_cut(&f, 3));
-    chempi_falls_cut(&f, 3);
-    chempi_falls_cut(&f, CHEMPI_NODE_ANY); /* nobody */
-    cr_expect(chempi_falls_is_cut(&f, 3));
-    cr_expect_not(chempi_falls_is_cut(&f, 2));
-    cr_expect_not(chempi_falls_is_cut(&f, CHEMPI_NODE_ANY));
-    chempi_falls_fini(&f);
+    chempi_gateway_failures_init(&f, &spec);
+    cr_expect_not(chempi_gateway_failures_is_cut(&f, 3));
+    chempi_gateway_failures_cut(&f, 3);
+    chempi_gateway_failures_cut(&f, CHEMPI_NODE_ANY); /* nobody */
+    cr_expect(chempi_gateway_failures_is_cut(&f, 3));
+    cr_expect_not(chempi_gateway_failures_is_cut(&f, 2));
+    cr_expect_not(chempi_gateway_failures_is_cut(&f, CHEMPI_NODE_ANY));
+    chempi_gateway_failures_fini(&f);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lost gateways and what they cut off; see falls.h. */
-#include "chempid/launcher/falls.h"
+/* Lost gateways and what they cut off; see gateway_failures.h. */
+#include "chempid/launcher/gateway_failures.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #define REASON_TEXT 120 /* bytes of one reason */
 #define EFFECT_TEXT 480 /* bytes: what a lost gateway cuts off */
 
-/* The sentence of chempi_falls_put(): what would help, which is last, must not
- * be cut off. */
+/* The sentence of chempi_gateway_failures_put(): what would help, which is
+ * last, must not be cut off. */
 #define WHO_TEXT 160
 #define PUT_WORDS                                                              \
     "%s; no other way is left%s%s, and %.160s needs one; what would help: %s"
@@ -27,17 +27,19 @@ _Static_assert(sizeof(PUT_WORDS) + sizeof(BETWEEN) + LOST_TEXT + PAIRS_TEXT +
                    CHEMPI_VERDICT_CUT_MAX,
                "a sentence that is cut");
 
-void chempi_falls_init(struct chempi_falls *f, const struct chempi_spec *spec)
+void chempi_gateway_failures_init(struct chempi_gateway_failures *f,
+                                  const struct chempi_spec *spec)
 {
-    *f = (struct chempi_falls){.spec = spec};
+    *f = (struct chempi_gateway_failures){.spec = spec};
 }
 
-void chempi_falls_fini(struct chempi_falls *f)
+void chempi_gateway_failures_fini(struct chempi_gateway_failures *f)
 {
     chempi_pool_fini(&f->pool);
 }
 
-bool chempi_falls_note(struct chempi_falls *f, uint32_t proc, const char *why)
+bool chempi_gateway_failures_note(struct chempi_gateway_failures *f,
+                                  uint32_t proc, const char *why)
 {
     const uint32_t i = proc - f->spec->size;
     const char *copy;
@@ -55,13 +57,15 @@ bool chempi_falls_note(struct chempi_falls *f, uint32_t proc, const char *why)
     return true;
 }
 
-bool chempi_falls_is_lost(const struct chempi_falls *f, uint32_t proc)
+bool chempi_gateway_failures_is_lost(const struct chempi_gateway_failures *f,
+                                     uint32_t proc)
 {
     return f->why && proc >= f->spec->size &&
            proc < chempi_spec_procs(f->spec) && f->why[proc - f->spec->size];
 }
 
-void chempi_falls_cut(struct chempi_falls *f, uint32_t rank)
+void chempi_gateway_failures_cut(struct chempi_gateway_failures *f,
+                                 uint32_t rank)
 {
     if (!f->cuts)
         f->cuts = chempi_pool_array(&f->pool, f->spec->size, 1);
@@ -69,7 +73,8 @@ void chempi_falls_cut(struct chempi_falls *f, uint32_t rank)
         f->cuts[rank] = 1; /* without memory its own words must do */
 }
 
-bool chempi_falls_is_cut(const struct chempi_falls *f, uint32_t rank)
+bool chempi_gateway_failures_is_cut(const struct chempi_gateway_failures *f,
+                                    uint32_t rank)
 {
     return f->cuts && rank < f->spec->size && f->cuts[rank];
 }
@@ -81,7 +86,7 @@ static const char *node_of(const struct chempi_spec *spec, uint32_t gateway)
 
 static bool is_usable(void *arg, const char *gateway)
 {
-    const struct chempi_falls *f = arg;
+    const struct chempi_gateway_failures *f = arg;
 
     for (uint32_t i = 0; i < f->spec->gateway_count; i++)
         if (strcmp(node_of(f->spec, i), gateway) == 0)
@@ -89,8 +94,8 @@ static bool is_usable(void *arg, const char *gateway)
     return false; /* not one of the job's */
 }
 
-static int find(const struct chempi_spec *spec, struct chempi_falls *f,
-                struct chempi_cuts *out)
+static int find(const struct chempi_spec *spec,
+                struct chempi_gateway_failures *f, struct chempi_cuts *out)
 {
     const char *dir = spec->own_tables;
     const struct chempi_cuts_question q = {
@@ -106,7 +111,8 @@ static int find(const struct chempi_spec *spec, struct chempi_falls *f,
     return dir ? chempi_cuts_find(&q, out) : 0;
 }
 
-void chempi_falls_effect(struct chempi_falls *f, char *buf, size_t len)
+void chempi_gateway_failures_effect(struct chempi_gateway_failures *f,
+                                    char *buf, size_t len)
 {
     struct chempi_cuts cuts;
     char pairs[PAIRS_TEXT];
@@ -121,24 +127,26 @@ void chempi_falls_effect(struct chempi_falls *f, char *buf, size_t len)
     chempi_cuts_fini(&cuts);
 }
 
-void chempi_falls_tell(struct chempi_falls *f, uint32_t node, uint32_t proc,
-                       enum chempi_fall how, const char *why, char *buf,
-                       size_t len)
+void chempi_gateway_failures_tell(struct chempi_gateway_failures *f,
+                                  uint32_t node, uint32_t proc,
+                                  enum chempi_fall how, const char *why,
+                                  char *buf, size_t len)
 {
     static const char *const words[] = {"lost", "lost", "drained", "lost",
                                         "in use again"};
     char effect[EFFECT_TEXT] = "";
 
     if (how == CHEMPI_FALL_LOST) {
-        (void)chempi_falls_note(f, proc, why);
-        chempi_falls_effect(f, effect, sizeof(effect));
+        (void)chempi_gateway_failures_note(f, proc, why);
+        chempi_gateway_failures_effect(f, effect, sizeof(effect));
     }
     (void)snprintf(buf, len, "the gateway on node %s is %s: %.300s%s",
                    f->spec->node_names[node], words[how], why, effect);
 }
 
 /* "the gateways on nodes g[0,1] are lost (g0: killed; g1: it exited)" */
-static void put_lost(const struct chempi_falls *f, char *buf, size_t len)
+static void put_lost(const struct chempi_gateway_failures *f, char *buf,
+                     size_t len)
 {
     const char *names[NAMED_MAX] = {NULL};
     char list[REASON_TEXT];
@@ -176,10 +184,10 @@ static void put_lost(const struct chempi_falls *f, char *buf, size_t len)
     (void)snprintf(buf + at, len - at, ")");
 }
 
-void chempi_falls_put(const struct chempi_falls *f, const char *who, char *buf,
-                      size_t len)
+void chempi_gateway_failures_put(const struct chempi_gateway_failures *f,
+                                 const char *who, char *buf, size_t len)
 {
-    struct chempi_falls now = *f;
+    struct chempi_gateway_failures now = *f;
     struct chempi_cuts cuts;
     char pairs[PAIRS_TEXT];
     char lost[LOST_TEXT];
@@ -196,8 +204,8 @@ void chempi_falls_put(const struct chempi_falls *f, const char *who, char *buf,
     chempi_cuts_fini(&cuts);
 }
 
-int chempi_falls_check(const struct chempi_spec *spec, uint32_t *unseen,
-                       struct chempi_err *err)
+int chempi_gateway_failures_check(const struct chempi_spec *spec,
+                                  uint32_t *unseen, struct chempi_err *err)
 {
     const uint32_t nodes = chempi_spec_first_spare(spec);
     struct chempi_cuts cuts;
