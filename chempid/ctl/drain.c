@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chempid/tree/cuts.h"
+#include "chempid/tree/reachability.h"
 #include "common/control/msg.h"
 #include "common/table/load.h"
 #include "common/table/table.h"
@@ -219,12 +219,13 @@ static void open_remark(const struct order *o, const char *what)
     chempi_json_text(o->d->json, "job", o->job ? o->job->id : NULL);
 }
 
-static void last_json(const struct order *o, const struct chempi_cuts *cuts)
+static void last_json(const struct order *o,
+                      const struct chempi_reachability *cuts)
 {
     struct chempi_json *j = o->d->json;
 
     for (uint32_t i = 0; i < cuts->group_count; i++) {
-        const struct chempi_cuts_group *g = &cuts->groups[i];
+        const struct chempi_reachability_group *g = &cuts->groups[i];
 
         open_remark(o, "stays in use");
         chempi_json_texts(j, "from", g->from, g->from_count);
@@ -234,7 +235,8 @@ static void last_json(const struct order *o, const struct chempi_cuts *cuts)
     }
 }
 
-static int tell_last(const struct order *o, const struct chempi_cuts *cuts,
+static int tell_last(const struct order *o,
+                     const struct chempi_reachability *cuts,
                      struct chempi_err *err)
 {
     char pairs[PAIRS_TEXT];
@@ -248,10 +250,10 @@ static int tell_last(const struct order *o, const struct chempi_cuts *cuts,
     }
     for (uint32_t i = 0;
          !o->d->json && cuts->group_count > 1 && i < cuts->group_count; i++) {
-        chempi_cuts_put_group(&cuts->groups[i], pairs, sizeof(pairs));
+        chempi_reachability_put_group(&cuts->groups[i], pairs, sizeof(pairs));
         (void)fprintf(o->d->out, "%s\n", pairs);
     }
-    chempi_cuts_put(cuts, pairs, sizeof(pairs));
+    chempi_reachability_put(cuts, pairs, sizeof(pairs));
     if (o->d->is_forced) {
         (void)fprintf(o->d->out,
                       "the gateway on node %s stays in use%s between %s, which "
@@ -272,7 +274,7 @@ static void tell_unknown(const struct order *o, uint32_t count)
         (void)fprintf(o->d->out,
                       "%u nodes were not looked at: there is no connection "
                       "table of them here, or there are more than %u\n",
-                      count, CHEMPI_CUTS_NODES_MAX);
+                      count, CHEMPI_REACHABILITY_NODES_MAX);
         return;
     }
     open_remark(o, "not looked at");
@@ -283,7 +285,7 @@ static void tell_unknown(const struct order *o, uint32_t count)
 static int check_last(struct order *o, const struct chempi_status_job *job,
                       struct chempi_err *err)
 {
-    struct chempi_cuts_question q = {
+    struct chempi_reachability_question q = {
         .nodes = o->names,
         .dirs = o->dirs,
         .dir_count = o->dir_count,
@@ -291,19 +293,19 @@ static int check_last(struct order *o, const struct chempi_status_job *job,
         .was_usable = was_usable,
         .arg = o,
     };
-    struct chempi_cuts cuts;
+    struct chempi_reachability cuts;
     int rc;
 
     o->job = job;
     q.node_count = list_ends(o);
-    rc = chempi_cuts_find(&q, &cuts);
+    rc = chempi_reachability_find(&q, &cuts);
     if (rc)
         return chempi_err_set(err, rc, "out of memory");
     if (cuts.unknown)
         tell_unknown(o, cuts.unknown);
     if (cuts.pairs)
         rc = tell_last(o, &cuts, err);
-    chempi_cuts_fini(&cuts);
+    chempi_reachability_fini(&cuts);
     return rc;
 }
 

@@ -145,7 +145,7 @@ static int make_plan(const struct chempi_options *opt,
                       "there is no connection table of them here, or there are "
                       "more than %u; whether they reach all others shows when "
                       "messages are sent\n",
-                      unseen, CHEMPI_CUTS_NODES_MAX);
+                      unseen, CHEMPI_REACHABILITY_NODES_MAX);
     if (rc == -EHOSTUNREACH && opt->allows_unreachable) {
         (void)fprintf(stderr, "chempirun: %s\n", err->text);
         return 0;

@@ -23,7 +23,7 @@
 #define BETWEEN " between "
 
 _Static_assert(sizeof(PUT_WORDS) + sizeof(BETWEEN) + LOST_TEXT + PAIRS_TEXT +
-                       WHO_TEXT + CHEMPI_CUTS_HINT_MAX <=
+                       WHO_TEXT + CHEMPI_REACHABILITY_HINT_MAX <=
                    CHEMPI_VERDICT_CUT_MAX,
                "a sentence that is cut");
 
@@ -95,10 +95,11 @@ static bool is_usable(void *arg, const char *gateway)
 }
 
 static int find(const struct chempi_spec *spec,
-                struct chempi_gateway_failures *f, struct chempi_cuts *out)
+                struct chempi_gateway_failures *f,
+                struct chempi_reachability *out)
 {
     const char *dir = spec->own_tables;
-    const struct chempi_cuts_question q = {
+    const struct chempi_reachability_question q = {
         .nodes = (const char *const *)spec->node_names,
         .node_count = chempi_spec_first_spare(spec),
         .dirs = &dir,
@@ -107,24 +108,24 @@ static int find(const struct chempi_spec *spec,
         .arg = f,
     };
 
-    *out = (struct chempi_cuts){.pairs = 0};
-    return dir ? chempi_cuts_find(&q, out) : 0;
+    *out = (struct chempi_reachability){.pairs = 0};
+    return dir ? chempi_reachability_find(&q, out) : 0;
 }
 
 void chempi_gateway_failures_effect(struct chempi_gateway_failures *f,
                                     char *buf, size_t len)
 {
-    struct chempi_cuts cuts;
+    struct chempi_reachability cuts;
     char pairs[PAIRS_TEXT];
 
     buf[0] = '\0';
     if (find(f->spec, f, &cuts))
         return; /* without memory the loss alone is told */
-    chempi_cuts_put(&cuts, pairs, sizeof(pairs));
+    chempi_reachability_put(&cuts, pairs, sizeof(pairs));
     if (cuts.pairs)
         (void)snprintf(buf, len, "; no other way is left" BETWEEN "%s", pairs);
     f->has_told = cuts.pairs > 0;
-    chempi_cuts_fini(&cuts);
+    chempi_reachability_fini(&cuts);
 }
 
 void chempi_gateway_failures_tell(struct chempi_gateway_failures *f,
@@ -188,27 +189,27 @@ void chempi_gateway_failures_put(const struct chempi_gateway_failures *f,
                                  const char *who, char *buf, size_t len)
 {
     struct chempi_gateway_failures now = *f;
-    struct chempi_cuts cuts;
+    struct chempi_reachability cuts;
     char pairs[PAIRS_TEXT];
     char lost[LOST_TEXT];
 
     buf[0] = '\0';
     if (!f->why || find(f->spec, &now, &cuts))
         return;
-    chempi_cuts_put(&cuts, pairs, sizeof(pairs));
+    chempi_reachability_put(&cuts, pairs, sizeof(pairs));
     if (cuts.pairs) {
         put_lost(f, lost, sizeof(lost));
         (void)snprintf(buf, len, PUT_WORDS, lost, f->has_told ? "" : BETWEEN,
                        f->has_told ? "" : pairs, who, cuts.hint);
     }
-    chempi_cuts_fini(&cuts);
+    chempi_reachability_fini(&cuts);
 }
 
 int chempi_gateway_failures_check(const struct chempi_spec *spec,
                                   uint32_t *unseen, struct chempi_err *err)
 {
     const uint32_t nodes = chempi_spec_first_spare(spec);
-    struct chempi_cuts cuts;
+    struct chempi_reachability cuts;
     char pairs[PAIRS_TEXT];
     int rc = find(spec, NULL, &cuts);
 
@@ -217,12 +218,12 @@ int chempi_gateway_failures_check(const struct chempi_spec *spec,
         return chempi_err_set(err, rc, "out of memory");
     if (cuts.unknown + 1 < nodes)
         *unseen = cuts.unknown;
-    chempi_cuts_put(&cuts, pairs, sizeof(pairs));
+    chempi_reachability_put(&cuts, pairs, sizeof(pairs));
     if (cuts.pairs)
         rc = chempi_err_set(err, -EHOSTUNREACH,
                             "no way leads between the nodes %s; what would "
                             "join them: %s",
                             pairs, cuts.hint);
-    chempi_cuts_fini(&cuts);
+    chempi_reachability_fini(&cuts);
     return rc;
 }

@@ -35,7 +35,7 @@ struct run {
     struct chempi_hub hub;
     struct chempi_console console;
     struct chempi_verdict verdict;
-    struct chempi_gateway_failures falls;
+    struct chempi_gateway_failures failures;
     struct chempi_branches branches;
     struct chempi_writer stats;
     int signal_fd;
@@ -214,7 +214,7 @@ static void judge_cut(struct run *r, uint32_t node, uint32_t rank, uint32_t pid,
 
     (void)snprintf(who, sizeof(who), "rank %u on node %.40s (pid %u, %.80s)",
                    rank, r->spec->node_names[node], pid, program);
-    chempi_gateway_failures_put(&r->falls, who, text, sizeof(text));
+    chempi_gateway_failures_put(&r->failures, who, text, sizeof(text));
     if (*text)
         chempi_verdict_cut(&r->verdict, rank, text);
 }
@@ -259,7 +259,7 @@ static void take_ended(struct run *r, struct chempi_reader *in)
         return;
     }
     if (how == CHEMPI_END_ABORT &&
-        chempi_gateway_failures_is_cut(&r->falls, rank) &&
+        chempi_gateway_failures_is_cut(&r->failures, rank) &&
         chempi_verdict_takes_cut(&r->verdict)) /* reading tables is dear */
         judge_cut(r, node, rank, pid, program);
     if (chempi_verdict_rank(&r->verdict, r->spec, node, rank, pid,
@@ -291,13 +291,14 @@ static void tell_fall(struct run *r, uint32_t node, uint32_t proc, uint8_t how,
 
     if (r->has_killed || r->hub.has_done || how > CHEMPI_FALL_UNDRAINED)
         return;
-    if (chempi_gateway_failures_is_lost(&r->falls, proc) &&
+    if (chempi_gateway_failures_is_lost(&r->failures, proc) &&
         how != CHEMPI_FALL_FATAL)
         return; /* and all know */
     if (how != CHEMPI_FALL_FATAL)
         pass_fall(r, proc, how, why); /* reading tables takes time */
-    chempi_gateway_failures_tell(&r->falls, node, proc, (enum chempi_fall)how,
-                                 why, text, sizeof(text));
+    chempi_gateway_failures_tell(&r->failures, node, proc,
+                                 (enum chempi_fall)how, why, text,
+                                 sizeof(text));
     if (how == CHEMPI_FALL_FATAL) {
         chempi_verdict_node(&r->verdict, text);
         kill_job(r);
@@ -320,8 +321,8 @@ static void take_gateway(struct run *r, struct chempi_reader *in)
         tell_fall(r, node, proc, how, why);
         return;
     }
-    chempi_gateway_failures_cut(&r->falls, rank);
-    (void)chempi_gateway_failures_note(&r->falls, proc, why);
+    chempi_gateway_failures_cut(&r->failures, rank);
+    (void)chempi_gateway_failures_note(&r->failures, proc, why);
 }
 
 /* A node without ranks is lost as a gateway only. */
@@ -676,7 +677,7 @@ static int set_up(struct run *r, struct chempi_err *err)
     const struct chempi_spec *spec = r->spec;
     int rc;
 
-    chempi_gateway_failures_init(&r->falls, spec);
+    chempi_gateway_failures_init(&r->failures, spec);
     rc = chempi_branches_init(&r->branches, &r->hub, spec, err); /* U3 */
     if (rc)
         return rc;
@@ -713,7 +714,7 @@ static void tear_down(struct run *r)
         (void)close(r->signal_fd); /* nothing is written there */
         (void)sigprocmask(SIG_SETMASK, &r->signals_before, NULL);
     }
-    chempi_gateway_failures_fini(&r->falls);
+    chempi_gateway_failures_fini(&r->failures);
     chempi_mpir_fini();
     chempi_wire_clear(&r->stats);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pairs of nodes without a way; see cuts.h. */
+/* Pairs of nodes without a way; see reachability.h. */
 #define _GNU_SOURCE /* strverscmp */
-#include "chempid/tree/cuts.h"
+#include "chempid/tree/reachability.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,15 +20,15 @@
 #define NAMES_TEXT 120     /* bytes of a list of names */
 
 struct finder {
-    const struct chempi_cuts_question *q;
-    struct chempi_cuts *out;
+    const struct chempi_reachability_question *q;
+    struct chempi_reachability *out;
     uint32_t count;   /* nodes that are looked at */
     uint8_t *cut;     /* [count * count], from and to */
     uint8_t *classes; /* of the table at hand: 0, or 1 + is cut off */
     size_t class_room;
 };
 
-static bool has_way(const struct chempi_cuts_question *q,
+static bool has_way(const struct chempi_reachability_question *q,
                     chempi_table_usable_fn *is_usable,
                     const struct chempi_table *table,
                     const struct chempi_table_range *ranges, uint32_t count)
@@ -162,7 +162,7 @@ static int ask_table(struct finder *f, const struct chempi_table *table,
     return 0;
 }
 
-static int load(const struct chempi_cuts_question *q, const char *node,
+static int load(const struct chempi_reachability_question *q, const char *node,
                 void **data, size_t *len)
 {
     char path[4096];
@@ -214,8 +214,8 @@ static int add_group(void *arg, const uint32_t *from, uint32_t from_count,
                      const uint32_t *to, uint32_t to_count, bool is_one_way)
 {
     struct finder *f = arg;
-    struct chempi_cuts *out = f->out;
-    const struct chempi_cuts_group g = {
+    struct chempi_reachability *out = f->out;
+    const struct chempi_reachability_group g = {
         .from = names_of(f, from, from_count),
         .to = names_of(f, to, to_count),
         .from_count = from_count,
@@ -245,16 +245,17 @@ static int make_groups(struct finder *f)
     return rc;
 }
 
-int chempi_cuts_find(const struct chempi_cuts_question *q,
-                     struct chempi_cuts *out)
+int chempi_reachability_find(const struct chempi_reachability_question *q,
+                             struct chempi_reachability *out)
 {
     struct finder f = {.q = q, .out = out};
     bool is_any = false;
     int rc = 0;
 
-    *out = (struct chempi_cuts){.pairs = 0};
-    f.count = q->node_count < CHEMPI_CUTS_NODES_MAX ? q->node_count
-                                                    : CHEMPI_CUTS_NODES_MAX;
+    *out = (struct chempi_reachability){.pairs = 0};
+    f.count = q->node_count < CHEMPI_REACHABILITY_NODES_MAX
+                  ? q->node_count
+                  : CHEMPI_REACHABILITY_NODES_MAX;
     out->unknown = q->node_count - f.count;
     if (f.count < 2)
         return 0;
@@ -270,14 +271,14 @@ int chempi_cuts_find(const struct chempi_cuts_question *q,
     free(f.cut);
     free(f.classes);
     if (rc)
-        chempi_cuts_fini(out);
+        chempi_reachability_fini(out);
     return rc;
 }
 
-void chempi_cuts_fini(struct chempi_cuts *cuts)
+void chempi_reachability_fini(struct chempi_reachability *cuts)
 {
     chempi_pool_fini(&cuts->pool);
-    *cuts = (struct chempi_cuts){.pairs = 0};
+    *cuts = (struct chempi_reachability){.pairs = 0};
 }
 
 /* ---- words -------------------------------------------------------------- */
@@ -287,8 +288,8 @@ static int compare_names(const void *a, const void *b)
     return strverscmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-void chempi_cuts_put_group(const struct chempi_cuts_group *group, char *buf,
-                           size_t len)
+void chempi_reachability_put_group(
+    const struct chempi_reachability_group *group, char *buf, size_t len)
 {
     char from[NAMES_TEXT];
     char to[NAMES_TEXT];
@@ -301,7 +302,8 @@ void chempi_cuts_put_group(const struct chempi_cuts_group *group, char *buf,
                    to);
 }
 
-void chempi_cuts_put(const struct chempi_cuts *cuts, char *buf, size_t len)
+void chempi_reachability_put(const struct chempi_reachability *cuts, char *buf,
+                             size_t len)
 {
     char text[GROUP_TEXT];
     char more[96];
@@ -311,7 +313,7 @@ void chempi_cuts_put(const struct chempi_cuts *cuts, char *buf, size_t len)
     for (uint32_t i = 0; i < cuts->group_count; i++) {
         size_t n;
 
-        chempi_cuts_put_group(&cuts->groups[i], text, sizeof(text));
+        chempi_reachability_put_group(&cuts->groups[i], text, sizeof(text));
         n = strlen(text);
         if (i > 0 && at + n + 2 + sizeof(more) > len) {
             (void)snprintf(more, sizeof(more),

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chempid/tree/cuts.h"
+#include "chempid/tree/reachability.h"
 #include "common/base/compiler.h"
 #include "tests/unit/chempid/tables.h"
 
@@ -14,20 +14,20 @@ static bool is_kept(void *arg, const char *gateway)
 }
 
 /* Without the gateways that are named in `lost`. */
-static struct chempi_cuts ask(const char *const *nodes, uint32_t count,
-                              char *lost, char text[512])
+static struct chempi_reachability ask(const char *const *nodes, uint32_t count,
+                                      char *lost, char text[512])
 {
     const char *where = chempi_tables_dir;
-    const struct chempi_cuts_question q = {.nodes = nodes,
-                                           .node_count = count,
-                                           .dirs = &where,
-                                           .dir_count = 1,
-                                           .is_usable = is_kept,
-                                           .arg = lost};
-    struct chempi_cuts cuts;
+    const struct chempi_reachability_question q = {.nodes = nodes,
+                                                   .node_count = count,
+                                                   .dirs = &where,
+                                                   .dir_count = 1,
+                                                   .is_usable = is_kept,
+                                                   .arg = lost};
+    struct chempi_reachability cuts;
 
-    cr_assert_eq(chempi_cuts_find(&q, &cuts), 0);
-    chempi_cuts_put(&cuts, text, 512);
+    cr_assert_eq(chempi_reachability_find(&q, &cuts), 0);
+    chempi_reachability_put(&cuts, text, 512);
     return cuts;
 }
 
@@ -44,14 +44,14 @@ Test(cuts, nothing_is_cut_off_while_a_gateway_is_left,
 {
     char lost[] = "g0";
     char text[512];
-    struct chempi_cuts cuts;
+    struct chempi_reachability cuts;
 
     chempi_tables_compile(two_gateways);
     cuts = ask(ends, 6, lost, text);
     cr_expect_eq(cuts.pairs, 0);
     cr_expect_str_eq(text, "");
     cr_expect_eq(cuts.unknown, 0);
-    chempi_cuts_fini(&cuts);
+    chempi_reachability_fini(&cuts);
 }
 
 Test(cuts, are_told_in_groups_with_what_would_help,
@@ -59,7 +59,7 @@ Test(cuts, are_told_in_groups_with_what_would_help,
 {
     char lost[] = "g0 g1";
     char text[512];
-    struct chempi_cuts cuts;
+    struct chempi_reachability cuts;
 
     chempi_tables_compile(two_gateways);
     cuts = ask(ends, 6, lost, text);
@@ -67,7 +67,7 @@ Test(cuts, are_told_in_groups_with_what_would_help,
     cr_expect_eq(cuts.pairs, 6);
     cr_expect_str_eq(cuts.hint, "`gateway: true` for x, which is on networks "
                                 "left and right");
-    chempi_cuts_fini(&cuts);
+    chempi_reachability_fini(&cuts);
 }
 
 Test(cuts, of_one_direction_are_told_as_such, .fini = chempi_tables_remove)
@@ -75,7 +75,7 @@ Test(cuts, of_one_direction_are_told_as_such, .fini = chempi_tables_remove)
     static const char *const pair[] = {"a", "b"};
     char lost[] = "g";
     char text[512];
-    struct chempi_cuts cuts;
+    struct chempi_reachability cuts;
 
     chempi_tables_compile(
         "nodes: { a: , b: , 'g': { gateway: true } }\n"
@@ -89,7 +89,7 @@ Test(cuts, of_one_direction_are_told_as_such, .fini = chempi_tables_remove)
     cr_expect_eq(cuts.pairs, 1);
     cr_expect_str_eq(cuts.hint, "another gateway that is attached to networks "
                                 "left and right");
-    chempi_cuts_fini(&cuts);
+    chempi_reachability_fini(&cuts);
 }
 
 Test(cuts, of_many_kinds_end_with_their_number, .fini = chempi_tables_remove)
@@ -100,7 +100,7 @@ Test(cuts, of_many_kinds_end_with_their_number, .fini = chempi_tables_remove)
     static char names[64][8];
     char lost[] = "g";
     char text[512];
-    struct chempi_cuts cuts;
+    struct chempi_reachability cuts;
 
     for (int i = 0; i < 64; i++) {
         (void)snprintf(yaml + strlen(yaml), sizeof(yaml) - strlen(yaml),
@@ -115,7 +115,7 @@ Test(cuts, of_many_kinds_end_with_their_number, .fini = chempi_tables_remove)
                  text);
     cr_expect(strstr(text, ", and others: 2016 pairs in all"), "%s", text);
     cr_expect_lt(strlen(text), sizeof(text));
-    chempi_cuts_fini(&cuts);
+    chempi_reachability_fini(&cuts);
 }
 
 Test(cuts, nodes_without_a_table_are_counted, .fini = chempi_tables_remove)
@@ -123,11 +123,11 @@ Test(cuts, nodes_without_a_table_are_counted, .fini = chempi_tables_remove)
     static const char *const pair[] = {"a0", "stranger"};
     char lost[] = "";
     char text[512];
-    struct chempi_cuts cuts;
+    struct chempi_reachability cuts;
 
     chempi_tables_compile(two_gateways);
     cuts = ask(pair, 2, lost, text);
     cr_expect_eq(cuts.pairs, 0);
     cr_expect_eq(cuts.unknown, 1);
-    chempi_cuts_fini(&cuts);
+    chempi_reachability_fini(&cuts);
 }
