@@ -5,7 +5,7 @@
 
 #include "common/base/sys.h"
 #include "common/table/build.h"
-#include "common/table/known.h"
+#include "common/table/network_types.h"
 
 enum { NETWORK_SMP = 0, NETWORK_DEFAULT = 1 };
 #define OPEN_COST_LEN 1048576u /* where an open range states its cost */
@@ -34,7 +34,8 @@ static int build_directory(const char *const *names, uint32_t count,
 static int add_device(struct chempi_routes_builder *b, uint32_t network,
                       const char *name)
 {
-    const struct chempi_known_device *device = chempi_known_device_find(name);
+    const struct chempi_network_types_device *device =
+        chempi_network_types_device_find(name);
     struct chempi_line lines[8];
     struct chempi_piece *pieces;
     size_t count;
@@ -44,7 +45,8 @@ static int add_device(struct chempi_routes_builder *b, uint32_t network,
     if (n > CHEMPI_ARRAY_LEN(lines))
         return -E2BIG;
     for (size_t i = 0; i < n; i++)
-        lines[i] = chempi_known_line(&device->protocols[i], (uint32_t)i);
+        lines[i] =
+            chempi_network_types_line(&device->protocols[i], (uint32_t)i);
     rc = chempi_envelope(lines, n, &pieces, &count);
     if (rc)
         return rc;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
-#include "common/table/known.h"
+#include "common/table/network_types.h"
 #include "mdconfig/description/reader.h"
 #include "mdconfig/description/text.h"
 
@@ -16,7 +16,7 @@
  * and nodes are dealt to them in equal blocks. */
 struct making {
     struct chempi_desc_network model;
-    const struct chempi_known_device *serving; /* with its protocols */
+    const struct chempi_network_types_device *serving; /* with its protocols */
     uint32_t first;
     uint32_t count;
     chempi_yaml_value key;
@@ -29,9 +29,10 @@ enum kind { TYPE, DEVICE, CARD };
 /* The name of the i-th of a kind, NULL beyond the last one. */
 static const char *name_at(enum kind kind, size_t i)
 {
-    const struct chempi_known_device *d = chempi_known_device_at(i);
-    const struct chempi_known_type *t = chempi_known_type_at(i);
-    const struct chempi_known_card *c = chempi_known_card_at(i);
+    const struct chempi_network_types_device *d =
+        chempi_network_types_device_at(i);
+    const struct chempi_network_types_type *t = chempi_network_types_type_at(i);
+    const struct chempi_network_types_card *c = chempi_network_types_card_at(i);
 
     if (kind == CARD)
         return c ? c->name : NULL;
@@ -73,13 +74,13 @@ static int read_type(struct chempi_reader *r, chempi_yaml_value value,
                      void *target)
 {
     struct making *m = target;
-    const struct chempi_known_type *type;
+    const struct chempi_network_types_type *type;
     const char *text = "";
     int rc = chempi_reader_text(r, value, "the type of a network", &text);
 
     if (rc)
         return rc;
-    type = chempi_known_type_find(text);
+    type = chempi_network_types_type_find(text);
     if (!type)
         return unknown_word(r, value, TYPE, "the type of a network", text);
     m->model.type = type->name;
@@ -92,13 +93,13 @@ static int read_device(struct chempi_reader *r, chempi_yaml_value value,
                        void *target)
 {
     struct making *m = target;
-    const struct chempi_known_device *device;
+    const struct chempi_network_types_device *device;
     const char *text = "";
     int rc = chempi_reader_text(r, value, "the name of a device", &text);
 
     if (rc)
         return rc;
-    device = chempi_known_device_find(text);
+    device = chempi_network_types_device_find(text);
     if (!device)
         return unknown_word(r, value, DEVICE, "the name of a device", text);
     if (!m->model.inside_node && strcmp(device->name, "shm") == 0)
@@ -113,13 +114,13 @@ static int read_card(struct chempi_reader *r, chempi_yaml_value value,
                      void *target)
 {
     struct making *m = target;
-    const struct chempi_known_card *card;
+    const struct chempi_network_types_card *card;
     const char *text = "";
     int rc = chempi_reader_text(r, value, "the name of a card", &text);
 
     if (rc)
         return rc;
-    card = chempi_known_card_find(text);
+    card = chempi_network_types_card_find(text);
     if (!card)
         return unknown_word(r, value, CARD, "the name of a card", text);
     if (strcmp(card->type, m->model.type) != 0)
@@ -137,10 +138,11 @@ static int read_card(struct chempi_reader *r, chempi_yaml_value value,
     return 0;
 }
 
-static const struct chempi_known_device *serving(const struct making *m)
+static const struct chempi_network_types_device *serving(const struct making *m)
 {
-    return m->serving ? m->serving
-                      : chempi_known_serving(m->model.type, m->model.device);
+    return m->serving
+               ? m->serving
+               : chempi_network_types_serving(m->model.type, m->model.device);
 }
 
 /* ---- protocols ---------------------------------------------------------- */
@@ -200,7 +202,7 @@ static int read_max(struct chempi_reader *r, chempi_yaml_value value,
     return chempi_reader_size(r, value, &f->protocol.max_len);
 }
 
-static void copy_default(const struct chempi_known_protocol *known,
+static void copy_default(const struct chempi_network_types_protocol *known,
                          struct chempi_desc_protocol *out)
 {
     *out = (struct chempi_desc_protocol){
@@ -217,7 +219,7 @@ static void copy_default(const struct chempi_known_protocol *known,
 static int unknown_protocol(struct chempi_reader *r, chempi_yaml_value value,
                             const struct making *m, const char *name)
 {
-    const struct chempi_known_device *device = serving(m);
+    const struct chempi_network_types_device *device = serving(m);
     const char *words[CHEMPI_DESC_PROTOCOLS_MAX];
     char list[256] = "";
     const char *near;
@@ -250,8 +252,8 @@ static int read_protocol(struct chempi_reader *r,
         {"cost", read_cost, false},       {"min", read_min, false},
         {"max", read_max, false},
     };
-    const struct chempi_known_protocol *known =
-        chempi_known_protocol_find(serving(m), pair->name);
+    const struct chempi_network_types_protocol *known =
+        chempi_network_types_protocol_find(serving(m), pair->name);
     struct figures f = {.has_latency = false};
     int rc;
 
@@ -330,9 +332,10 @@ static int read_protocols(struct chempi_reader *r, chempi_yaml_value value,
     return check_sizes(r, value, &m->model);
 }
 
-static void use_default_protocols(struct chempi_desc *desc,
-                                  const struct chempi_known_device *device,
-                                  struct chempi_desc_network *net)
+static void
+use_default_protocols(struct chempi_desc *desc,
+                      const struct chempi_network_types_device *device,
+                      struct chempi_desc_network *net)
 {
     net->protocol_count = device->protocol_count;
     net->protocols = chempi_arena_get(&desc->arena, net->protocol_count,
@@ -723,7 +726,8 @@ int chempi_reader_networks(struct chempi_reader *r, chempi_yaml_value value,
 int chempi_reader_imply_smp(struct chempi_reader *r)
 {
     struct chempi_desc *d = r->desc;
-    const struct chempi_known_type *smp = chempi_known_type_find("smp");
+    const struct chempi_network_types_type *smp =
+        chempi_network_types_type_find("smp");
     struct chempi_desc_network *net;
     struct chempi_desc_attachment a = {.can_send = true, .can_receive = true};
     int rc = 0;
@@ -742,7 +746,8 @@ int chempi_reader_imply_smp(struct chempi_reader *r)
                                         .device = smp->device,
                                         .inside_node = true,
                                         .implied = true};
-    use_default_protocols(d, chempi_known_device_find(smp->device), net);
+    use_default_protocols(d, chempi_network_types_device_find(smp->device),
+                          net);
     chempi_names_add(&d->network_names, net->name, d->network_count);
     a.network = d->network_count++;
     for (uint32_t i = 0; i < d->node_count && !rc; i++)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/table/known.h"
+#include "common/table/network_types.h"
 #include "common/words/fold.h"
 #include "mdconfig/description/text.h"
 

@@ -8,7 +8,7 @@
 
 #include "common/base/compiler.h"
 #include "common/table/envelope.h"
-#include "common/table/known.h"
+#include "common/table/network_types.h"
 #include "common/words/fold.h"
 #include "mdconfig/description/text.h"
 #include "mdconfig/routes/circle.h"
@@ -35,8 +35,8 @@ static void add(struct chempi_check *c, enum chempi_check_level level,
 static void check_device(struct chempi_check *c, const struct chempi_desc *d,
                          const struct chempi_desc_network *n)
 {
-    const struct chempi_known_device *device =
-        chempi_known_device_find(n->device);
+    const struct chempi_network_types_device *device =
+        chempi_network_types_device_find(n->device);
     char more[48] = "";
     uint32_t others = 0;
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/table/known.h"
+#include "common/table/network_types.h"
 #include "libchempi/didl/base/ctx.h"
 
 static const struct chempi_table *table(void)
@@ -22,8 +22,9 @@ static uint32_t table_node(uint32_t node)
 
 static bool joins_nodes(uint32_t network)
 {
-    const struct chempi_known_type *type =
-        chempi_known_type_find(chempi_table_network(table(), network)->type);
+    const struct chempi_network_types_type *type =
+        chempi_network_types_type_find(
+            chempi_table_network(table(), network)->type);
 
     return !type || !type->inside_node;
 }

@@ -11,7 +11,7 @@
 #include "common/table/build.h"
 #include "common/table/crc32c.h"
 #include "common/table/format.h"
-#include "common/table/known.h"
+#include "common/table/network_types.h"
 #include "common/table/table.h"
 
 static const char *const three[] = {"node10", "node2", "a"};

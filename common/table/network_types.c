@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Known types, devices and default figures; see known.h. The figures are
- * those of machines that their users have today, chosen so that the switching
- * points of the envelope fall where measurements put them; a description
- * replaces them. Those of cards are what the least of many round trips between
- * two emulated ones takes, each protocol forced, in a line from 1 B to 64 KiB
- * (the groups choice-... of bench/run hold the choice that follows against it).
+ * Known types, devices and default figures; see network_types.h. The figures
+ * are those of machines that their users have today, chosen so that the
+ * switching points of the envelope fall where measurements put them; a
+ * description replaces them. Those of cards are what the least of many round
+ * trips between two emulated ones takes, each protocol forced, in a line from 1
+ * B to 64 KiB (the groups choice-... of bench/run hold the choice that follows
+ * against it).
  */
-#include "common/table/known.h"
+#include "common/table/network_types.h"
 
 #include <string.h>
 
@@ -16,7 +17,7 @@
 #define KIB 1024u
 
 /* Switches at 24 B and 16 KiB (limits) and near 32 KiB (crossing). */
-static const struct chempi_known_protocol shm_protocols[] = {
+static const struct chempi_network_types_protocol shm_protocols[] = {
     {"short", 0.20, 4000, 0.02, 0, 24},
     {"eager", 0.25, 6000, 0.03, 0, 16 * KIB},
     {"pipeline", 1.00, 8000, 0.03, 0, UINT64_MAX},
@@ -24,7 +25,7 @@ static const struct chempi_known_protocol shm_protocols[] = {
 };
 
 /* One Gbit/s; the crossing lies near 64 KiB. */
-static const struct chempi_known_protocol tcp_protocols[] = {
+static const struct chempi_network_types_protocol tcp_protocols[] = {
     {"eager", 30, 105, 2, 0, UINT64_MAX},
     {"rendezvous", 94, 117, 4, 0, UINT64_MAX},
 };
@@ -35,37 +36,37 @@ static const struct chempi_known_protocol tcp_protocols[] = {
 
 /* Only cards of type sci have a half for shared memory, and some nothing else:
  * then it takes all sizes. On others a send does what remote stores do. */
-static const struct chempi_known_protocol d312_protocols[] = {
+static const struct chempi_network_types_protocol d312_protocols[] = {
     {"shared-memory", 2.7, 88, 0.5, 0, 8 * KIB},
     {"one-copy", 10.8, 70, 2, 0, UINT64_MAX},
     {"zero-copy", 11.1, 91, 4, 0, UINT64_MAX},
 };
 
-static const struct chempi_known_protocol d310_protocols[] = {
+static const struct chempi_network_types_protocol d310_protocols[] = {
     {"shared-memory", 4.5, 71, 0.5, 0, UINT64_MAX},
 };
 
-static const struct chempi_known_protocol chemnitz_protocols[] = {
+static const struct chempi_network_types_protocol chemnitz_protocols[] = {
     {"shared-memory", 5.5, 69, 0.5, 0, UINT64_MAX},
 };
 
-static const struct chempi_known_protocol d339_protocols[] = {
+static const struct chempi_network_types_protocol d339_protocols[] = {
     {"shared-memory", 2, 174, 0.5, 0, UINT64_MAX},
 };
 
-static const struct chempi_known_protocol clan_protocols[] = {
+static const struct chempi_network_types_protocol clan_protocols[] = {
     {"send", 9.1, 97.5, 1, 0, 8 * KIB},
     {"one-copy", 30.5, 77, 2, 0, UINT64_MAX},
     {"zero-copy", 37, 97, 4, 0, UINT64_MAX},
 };
 
-static const struct chempi_known_protocol gm_protocols[] = {
+static const struct chempi_network_types_protocol gm_protocols[] = {
     {"send", 12.9, 93, 1, 0, 8 * KIB},
     {"one-copy", 39.3, 87.6, 2, 0, UINT64_MAX},
     {"zero-copy", 52.2, 92.3, 4, 0, UINT64_MAX},
 };
 
-static const struct chempi_known_protocol ethernet_protocols[] = {
+static const struct chempi_network_types_protocol ethernet_protocols[] = {
     {"send", 32.1, 11.7, 1, 0, 8 * KIB},
     {"one-copy", 99.5, 11.2, 2, 0, UINT64_MAX},
     {"zero-copy", 126, 11.7, 4, 0, UINT64_MAX},
@@ -81,7 +82,7 @@ static const struct chempi_known_protocol ethernet_protocols[] = {
     }
 
 /* The first one of a type is the one of networks that name none. */
-static const struct chempi_known_card cards[] = {
+static const struct chempi_network_types_card cards[] = {
     CARD("dolphin-d312", "sci", d312_protocols),
     CARD("giganet-clan", "via", clan_protocols),
     CARD("myrinet-gm", "myrinet", gm_protocols),
@@ -92,31 +93,33 @@ static const struct chempi_known_card cards[] = {
 };
 
 /* And behind them that of the first card. */
-static const struct chempi_known_device devices[] = {
+static const struct chempi_network_types_device devices[] = {
     {"shm", NULL, CHEMPI_ARRAY_LEN(shm_protocols), shm_protocols, NULL},
     {"tcp", NULL, CHEMPI_ARRAY_LEN(tcp_protocols), tcp_protocols, NULL},
 };
 
-static const struct chempi_known_type types[] = {
+static const struct chempi_network_types_type types[] = {
     {"smp", "shm", true},        {"ethernet", "tcp", false},
     {"sci", "scivia", false},    {"myrinet", "scivia", false},
     {"via", "scivia", false},    {"infiniband", "tcp", false},
     {"omni-path", "tcp", false},
 };
 
-const struct chempi_known_type *chempi_known_type_at(size_t i)
+const struct chempi_network_types_type *chempi_network_types_type_at(size_t i)
 {
     return i < CHEMPI_ARRAY_LEN(types) ? &types[i] : NULL;
 }
 
-const struct chempi_known_device *chempi_known_device_at(size_t i)
+const struct chempi_network_types_device *
+chempi_network_types_device_at(size_t i)
 {
     if (i < CHEMPI_ARRAY_LEN(devices))
         return &devices[i];
     return i == CHEMPI_ARRAY_LEN(devices) ? &cards[0].device : NULL;
 }
 
-const struct chempi_known_type *chempi_known_type_find(const char *name)
+const struct chempi_network_types_type *
+chempi_network_types_type_find(const char *name)
 {
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(types); i++) {
         if (strcmp(types[i].name, name) == 0)
@@ -125,22 +128,24 @@ const struct chempi_known_type *chempi_known_type_find(const char *name)
     return NULL;
 }
 
-const struct chempi_known_device *chempi_known_device_find(const char *name)
+const struct chempi_network_types_device *
+chempi_network_types_device_find(const char *name)
 {
-    const struct chempi_known_device *device;
+    const struct chempi_network_types_device *device;
 
-    for (size_t i = 0; (device = chempi_known_device_at(i)); i++)
+    for (size_t i = 0; (device = chempi_network_types_device_at(i)); i++)
         if (strcmp(device->name, name) == 0)
             break;
     return device;
 }
 
-const struct chempi_known_card *chempi_known_card_at(size_t i)
+const struct chempi_network_types_card *chempi_network_types_card_at(size_t i)
 {
     return i < CHEMPI_ARRAY_LEN(cards) ? &cards[i] : NULL;
 }
 
-const struct chempi_known_card *chempi_known_card_find(const char *name)
+const struct chempi_network_types_card *
+chempi_network_types_card_find(const char *name)
 {
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(cards); i++) {
         if (strcmp(cards[i].name, name) == 0)
@@ -149,20 +154,19 @@ const struct chempi_known_card *chempi_known_card_find(const char *name)
     return NULL;
 }
 
-const struct chempi_known_device *chempi_known_serving(const char *type,
-                                                       const char *device)
+const struct chempi_network_types_device *
+chempi_network_types_serving(const char *type, const char *device)
 {
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(cards); i++) {
         if (strcmp(cards[i].type, type) == 0 &&
             strcmp(cards[i].device.name, device) == 0)
             return &cards[i].device;
     }
-    return chempi_known_device_find(device);
+    return chempi_network_types_device_find(device);
 }
 
-const struct chempi_known_protocol *
-chempi_known_protocol_find(const struct chempi_known_device *device,
-                           const char *name)
+const struct chempi_network_types_protocol *chempi_network_types_protocol_find(
+    const struct chempi_network_types_device *device, const char *name)
 {
     for (size_t i = 0; i < device->protocol_count; i++) {
         if (strcmp(device->protocols[i].name, name) == 0)
@@ -172,7 +176,8 @@ chempi_known_protocol_find(const struct chempi_known_device *device,
 }
 
 struct chempi_line
-chempi_known_line(const struct chempi_known_protocol *protocol, uint32_t rank)
+chempi_network_types_line(const struct chempi_network_types_protocol *protocol,
+                          uint32_t rank)
 {
     return (struct chempi_line){
         .base_us = protocol->latency_us + protocol->cost_us,
