@@ -119,7 +119,7 @@ def prepare(build):
         subprocess.run([str(chempi_tree.need(build, "mdconfig")), "compile",
                         "--allow-unreachable", "-o", str(Files.folder / name), str(text)], check=True,
                        capture_output=True, timeout=LIMIT_S)
-    for name in ("relay", "winrelay", "survive", "hose", "fan", "order"):
+    for name in ("relay", "winrelay", "survive", "unread", "fan", "order"):
         compile_program(build, name)
 
 
@@ -385,8 +385,8 @@ def a_gateway_that_stands_still_holds_up_nothing_for_ever():
 @case
 def a_flood_stays_within_the_window():
     for size, count in ((8 << 20, 5), (60000, 700), (100, 20000)):
-        stop = stop_file("hose")
-        job = Job(*virtual("meet", "a0,b0,b1", 3), program("hose"),
+        stop = stop_file("unread")
+        job = Job(*virtual("meet", "a0,b0,b1", 3), program("unread"),
                   str(stop), str(size), str(count))
         job.await_line(b"pushed")
         (pid,) = gateways(job)

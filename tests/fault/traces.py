@@ -24,7 +24,7 @@ from jobs import (  # noqa: E402
 from routelines import of_pair, routes  # noqa: E402
 
 CASES = []
-ROUNDS = 50  # of fate
+ROUNDS = 50  # of endings
 HOSE_BYTES, HOSE_COUNT = 60000, 200
 HOSE_PARTS = 59  # of such a message, at most: chunks have 1 KiB at least
 
@@ -102,7 +102,7 @@ def flood_and_kill(size, count, victim):
     """Kill a gateway while a receiver does not look, so that what has been
     sent, or announced, must go another way."""
     stop = stop_file("trace")
-    job = Job(*virtual("two", "a0,b0", 2), "--trace-routes", program("hose"),
+    job = Job(*virtual("two", "a0,b0", 2), "--trace-routes", program("unread"),
               str(stop), str(size), str(count))
     job.await_line(b"pushed")
     pid = gateways.gateways(job)[victim]
@@ -214,8 +214,8 @@ def a_drained_gateway_has_a_line_of_its_own():
 
 # ---- jobs that fail ---------------------------------------------------------
 
-def fate(how, *options, launch=run):
-    return launch("--trace-routes", "--stats=long", *options, program("fate"), how)
+def ending(how, *options, launch=run):
+    return launch("--trace-routes", "--stats=long", *options, program("endings"), how)
 
 
 def speechless(job):
@@ -253,7 +253,7 @@ ENDS = (("well", 0, set()), ("abort", 7, set()), ("late", 5, set()),
 
 def check_ends(launch, *options):
     for how, status, silent in ENDS:
-        job = fate(how, *options, launch=launch)
+        job = ending(how, *options, launch=launch)
         expect(job, status)
         # Rank 0 is in MPI_Recv when the job is ended. It has two seconds to
         # tell, which a machine may take from it.
@@ -270,7 +270,7 @@ def jobs_that_fail_tell_what_they_know():
 def an_abort_among_threads_tells_what_it_knows():
     """Unless the others keep the lock for too long, as they seldom do."""
     for _ in range(10):
-        job = fate("threads", *virtual("meet", "a0,b0", 2))
+        job = ending("threads", *virtual("meet", "a0,b0", 2))
         expect(job, 7)
         check_told(job, ("a0", "b0"), speechless(job))
         if 1 not in speechless(job):
@@ -287,7 +287,7 @@ def jobs_of_daemons_that_fail_tell_what_they_know():
 
 @case
 def a_job_that_is_over_its_time_tells_what_it_knows():
-    job = fate("hang", "--timeout", "3", *virtual("meet", "a0,b0", 2))
+    job = ending("hang", "--timeout", "3", *virtual("meet", "a0,b0", 2))
     expect(job, 124, "the time limit of 3 s has passed")
     check("no node gave figures" not in job.errors, job.errors)
     silent = speechless(job)
@@ -314,7 +314,7 @@ def a_job_that_is_interrupted_tells_what_it_knows():
 @case
 def lines_that_lack_a_rank_have_a_star():
     """Two ranks on each node, and the killed one is one of them."""
-    job = fate("kill", *virtual("meet", "a0,b0", 4))
+    job = ending("kill", *virtual("meet", "a0,b0", 4))
     expect(job, 137)
     check(1 in speechless(job), job.errors)
     found = [r for r in of_pair(routes(job.errors), "b0", "a0") if r.counts]
@@ -343,7 +343,7 @@ def a_lost_supervisor_takes_its_figures_along():
 @case
 def a_gateway_that_stands_still_at_the_end_is_not_waited_for_for_ever():
     job = Job(*virtual("meet", "a0,b0", 2), "--trace-routes", "sh", "-c",
-              f"{program('fate')} well; echo over; read line; true",
+              f"{program('endings')} well; echo over; read line; true",
               stdin=subprocess.PIPE)
     job.await_lines(3)
     (pid,) = gateways.gateways(job)
@@ -360,7 +360,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="chempi-traces-") as folder:
         Files.folder = pathlib.Path(folder)
         gateways.prepare(sys.argv[1])
-        gateways.compile_program(sys.argv[1], "fate")
+        gateways.compile_program(sys.argv[1], "endings")
         return run_cases(CASES, sys.argv[2:])
 
 

@@ -4,7 +4,7 @@
  * and then the job comes to the end that is asked for, by rank 1's doing. What
  * a job tells when it fails (tests/fault/traces.py).
  *
- * usage: fate well|abort|threads|leave|kill|late|hang
+ * usage: endings well|abort|threads|leave|kill|late|hang
  *
  * threads: abort while another thread is in MPI
  */
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
                        has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     check_need(2);
     CHECK_OR_DIE(argc == 2,
-                 "usage: fate well|abort|threads|leave|kill|late|hang");
+                 "usage: endings well|abort|threads|leave|kill|late|hang");
     exchange();
     if (check_rank() == 1) {
         if (strcmp(argv[1], "abort") == 0)

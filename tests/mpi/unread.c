@@ -6,7 +6,7 @@
  * it goes on, as a busy machine takes its time, and at last "pushed". For what
  * bounds the memory of gateways (tests/fault/gateways.py).
  *
- * usage: hose FILE BYTES MESSAGES
+ * usage: unread FILE BYTES MESSAGES
  */
 #include "check.h"
 
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 
     check_start(&argc, &argv);
     check_need(2);
-    CHECK_OR_DIE(argc == 4, "usage: hose FILE BYTES MESSAGES");
+    CHECK_OR_DIE(argc == 4, "usage: unread FILE BYTES MESSAGES");
     len = (size_t)atol(argv[2]);
     count = atoi(argv[3]);
     if (check_rank() == 0)
