@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a job has told of its messages (chempirun --stats, --trace-routes), and
- * whether that is all: supervisors name what is missing (figures.c).
+ * whether that is all: supervisors name what is missing (stats_collect.c).
  */
 #ifndef CHEMPI_CHEMPID_REPORT_H
 #define CHEMPI_CHEMPID_REPORT_H

@@ -137,7 +137,7 @@ static void leave_when_written(struct chempi_link *up)
 static void end_leave(struct chempi_super *s)
 {
     ev_timer_stop(s->loop, &s->grace);
-    chempi_figures_send(s);
+    chempi_stats_collect_send(s);
     s->up.on_written = leave_when_written;
     leave_when_written(&s->up);
 }
@@ -153,7 +153,7 @@ void chempi_ending_take_end(struct chempi_super *s)
 {
     if (s->is_leaving)
         return;
-    if (!chempi_figures_ask_gateway(s))
+    if (!chempi_stats_collect_ask_gateway(s))
         chempi_ending_leave(s, 0);
     s->is_leaving = true;
     wait_for(s, TELL_GATEWAY_S);
@@ -229,10 +229,10 @@ int chempi_ending_take_signal(struct chempi_super *s, struct chempi_reader *r,
         signal_ranks(s, (int)number);
         return 0;
     }
-    chempi_figures_ask(s);
+    chempi_stats_collect_ask(s);
     s->was_signalled = true;
     s->signal = (int)number;
-    if (chempi_figures_are_due(s))
+    if (chempi_stats_collect_are_due(s))
         ev_timer_start(s->loop, &s->hold);
     else
         end_hold(s);
@@ -241,7 +241,8 @@ int chempi_ending_take_signal(struct chempi_super *s, struct chempi_reader *r,
 
 void chempi_ending_care(struct chempi_super *s)
 {
-    if ((!s->signal && !ev_is_active(&s->grace)) || chempi_figures_are_due(s))
+    if ((!s->signal && !ev_is_active(&s->grace)) ||
+        chempi_stats_collect_are_due(s))
         return;
     if (s->signal)
         end_hold(s);
@@ -269,12 +270,12 @@ int chempi_ending_take_kill(struct chempi_super *s, struct chempi_reader *r,
     end_hold(s);
     chempi_seek_drop(s);
     s->is_ending = true;
-    chempi_figures_ask(s);
+    chempi_stats_collect_ask(s);
     for (uint32_t i = 0; i < s->local_size; i++)
         if (culprit < s->spec->size && s->ranks[i].pid > 0)
             chempi_control_send(&s->ranks[i], CHEMPI_MSG_LOST, frame->data,
                                 frame->len);
-    if (chempi_figures_are_due(s)) /* P6 */
+    if (chempi_stats_collect_are_due(s)) /* P6 */
         wait_for(s, TELL_S);
     else if (culprit < s->spec->size && is_any_caring(s))
         wait_for(s, GRACE_S);

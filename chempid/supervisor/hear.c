@@ -155,7 +155,7 @@ int chempi_hear_frame(struct chempi_link *link,
     case CHEMPI_MSG_HERE:
         return chempi_seek_take(rank, &r, err);
     case CHEMPI_MSG_REPORT:
-        if (chempi_figures_take(rank, &r, err))
+        if (chempi_stats_collect_take(rank, &r, err))
             return err->code;
         chempi_ending_care(rank->super);
         return 0;

@@ -25,8 +25,8 @@
  * root says, hear.c what ranks say, ending.c how the job ends here. gateway.c
  * starts and reaps the gateway, ranks.c the ranks. keys.c has keys and fences,
  * streams.c the standard streams, seek.c where ranks wait. tell.c speaks to the
- * root, figures.c tells it what is counted, control.c speaks to the ranks. No
- * file calls one that stands before it here.
+ * root, stats_collect.c tells it what is counted, control.c speaks to the
+ * ranks. No file calls one that stands before it here.
  */
 #ifndef CHEMPI_CHEMPID_SUPER_H
 #define CHEMPI_CHEMPID_SUPER_H
@@ -188,17 +188,17 @@ void chempi_control_begin(struct chempi_super *s);
 /* -EBADMSG: of what is malformed. */
 int chempi_control_refuse(struct chempi_err *err, const char *what);
 
-/* figures.c: REPORT from a rank or the gateway; whoever waits for it is to be
- * asked again (chempi_ending_care()). */
-int chempi_figures_take(struct chempi_rank *rank, struct chempi_reader *r,
-                        struct chempi_err *err);
+/* stats_collect.c: REPORT from a rank or the gateway; whoever waits for it is
+ * to be asked again (chempi_ending_care()). */
+int chempi_stats_collect_take(struct chempi_rank *rank, struct chempi_reader *r,
+                              struct chempi_err *err);
 /* Tell the root what is known, if it is wanted, and forget it. */
-void chempi_figures_send(struct chempi_super *s);
+void chempi_stats_collect_send(struct chempi_super *s);
 /* Ask ranks for what they have not told; is any answer due? */
-void chempi_figures_ask(struct chempi_super *s);
-bool chempi_figures_are_due(const struct chempi_super *s);
+void chempi_stats_collect_ask(struct chempi_super *s);
+bool chempi_stats_collect_are_due(const struct chempi_super *s);
 /* Ask the gateway. False: there is none, or nothing to ask. */
-bool chempi_figures_ask_gateway(struct chempi_super *s);
+bool chempi_stats_collect_ask_gateway(struct chempi_super *s);
 
 /* tell.c: that the processes run, and which they are. */
 void chempi_tell_started(struct chempi_super *s);

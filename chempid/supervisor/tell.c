@@ -105,6 +105,6 @@ void chempi_tell_done(struct chempi_super *s)
     if (s->is_done || s->alive || s->has_children || !is_output_over(s))
         return;
     s->is_done = true; /* P3 */
-    chempi_figures_send(s);
+    chempi_stats_collect_send(s);
     send_count(s, CHEMPI_MSG_DONE);
 }

@@ -33,8 +33,8 @@ static void put_line(struct chempi_writer *w, const char *word, uint32_t n)
         chempi_wire_put_raw(w, line, (size_t)len);
 }
 
-int chempi_figures_take(struct chempi_rank *rank, struct chempi_reader *r,
-                        struct chempi_err *err)
+int chempi_stats_collect_take(struct chempi_rank *rank, struct chempi_reader *r,
+                              struct chempi_err *err)
 {
     struct chempi_super *s = rank->super;
     struct chempi_writer *report = &s->report;
@@ -60,7 +60,7 @@ static bool is_speechless(const struct chempi_rank *rank)
     return rank->phase != CHEMPI_PHASE_FRESH && !rank->has_told;
 }
 
-void chempi_figures_send(struct chempi_super *s)
+void chempi_stats_collect_send(struct chempi_super *s)
 {
     struct chempi_writer merged = {0};
     struct chempi_report_set tight;
@@ -97,7 +97,7 @@ static void ask(struct chempi_rank *rank)
     chempi_control_send(rank, CHEMPI_MSG_TELL, NULL, 0);
 }
 
-void chempi_figures_ask(struct chempi_super *s)
+void chempi_stats_collect_ask(struct chempi_super *s)
 {
     for (uint32_t i = 0; s->spec->want_stats && i < s->local_size; i++)
         if (s->ranks[i].phase == CHEMPI_PHASE_INITIALIZED &&
@@ -107,7 +107,7 @@ void chempi_figures_ask(struct chempi_super *s)
 }
 
 /* Ranks and the gateway, which stands behind them. */
-bool chempi_figures_are_due(const struct chempi_super *s)
+bool chempi_stats_collect_are_due(const struct chempi_super *s)
 {
     for (uint32_t i = 0; i < s->local_size + (s->gateway != NULL); i++)
         if (s->ranks[i].is_asked && s->ranks[i].pid > 0 &&
@@ -116,7 +116,7 @@ bool chempi_figures_are_due(const struct chempi_super *s)
     return false;
 }
 
-bool chempi_figures_ask_gateway(struct chempi_super *s)
+bool chempi_stats_collect_ask_gateway(struct chempi_super *s)
 {
     if (!(s->spec->want_stats & CHEMPI_STATS_ROUTES) || !s->gateway ||
         !s->gateway->pid || !s->gateway->link.is_open)
