@@ -69,6 +69,10 @@ ANY_TIME = re.compile(
     r'\w+_create_errhandler|Errhandler_free|Error_\w+|'
     r'(Add|Remove)_error_\w+|Group_from_session_pset)$')
 
+# Calls of chapter 15 that take the tools' lock themselves, if at all.
+LOCK_THEMSELVES = re.compile(
+    r'T_(init_thread|finalize|event_(?!get_(num|info|index)|handle_alloc))')
+
 # Functions that take the null handle, too; didl receives NULL.
 TAKES_NULL = {'Comm_get_name': 'MPI_COMM_NULL',
               'Type_get_name': 'MPI_DATATYPE_NULL'}
@@ -575,8 +579,14 @@ class Body:
 
     def tool_text(self):
         """Chapter 15 checks for itself and raises no error handler."""
-        self.line('return %s(%s);' % (self.f.binding, ', '.join(
-            a.name for a in self.args)))
+        call = '%s(%s);' % (self.f.binding,
+                            ', '.join(a.name for a in self.args))
+        if LOCK_THEMSELVES.match(self.stem):
+            self.line('return ' + call)
+            return '\n'.join(self.lines)
+        self.line('int rc = chempi_tool_enter();')
+        self.lines.append('')
+        self.line('return rc ? rc : chempi_tool_leave(%s);' % call[:-1])
         return '\n'.join(self.lines)
 
 
@@ -657,8 +667,10 @@ def chapter_file(functions):
             for i in range(len(f.params)) if Arg(f, i).kind == 'object'}
     if any(f.stem == 'File_open' for f in functions):
         used.add('file')
-    for name in sorted(used):
-        out.append('#include "libchempi/didl/%s.h"\n' % HEADER_OF[name])
+    headers = [HEADER_OF[name] for name in sorted(used)]
+    if functions[0].chapter[0] == 15:
+        headers.append('tool/tool')
+    out += ['#include "libchempi/didl/%s.h"\n' % name for name in headers]
     out.append('\n')
     for f in functions:
         if f.status != 'manual': # those bring their alias along

@@ -86,14 +86,10 @@ static bool is_index(int i)
 
 int chempi_tool_category_get_num(int *num_cat)
 {
-    int rc = chempi_tool_enter();
-
-    if (rc)
-        return rc;
     if (!num_cat)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     *num_cat = (int)chempi_tool_category_count();
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 int chempi_tool_category_get_info(int cat_index, char *name, int *name_len,
@@ -101,12 +97,9 @@ int chempi_tool_category_get_info(int cat_index, char *name, int *name_len,
                                   int *num_pvars, int *num_categories)
 {
     char full[CHEMPI_SETTING_NAME_MAX];
-    int rc = chempi_tool_enter();
 
-    if (rc)
-        return rc;
     if (!is_index(cat_index))
-        return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+        return MPI_T_ERR_INVALID_INDEX;
     name_of(cat_index, full);
     chempi_tool_put_text(full, name, name_len);
     chempi_tool_put_text(chempi_tool_category_at((uint32_t)cat_index).text,
@@ -114,29 +107,21 @@ int chempi_tool_category_get_info(int cat_index, char *name, int *name_len,
     chempi_tool_put(num_cvars, list(cat_index, CVARS, 0, NULL));
     chempi_tool_put(num_pvars, list(cat_index, PVARS, 0, NULL));
     chempi_tool_put(num_categories, list(cat_index, CATEGORIES, 0, NULL));
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 int chempi_tool_category_get_num_events(int cat_index, int *num_events)
 {
-    int rc = chempi_tool_enter();
-
-    if (rc)
-        return rc;
     if (!is_index(cat_index))
-        return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+        return MPI_T_ERR_INVALID_INDEX;
     chempi_tool_put(num_events, list(cat_index, EVENTS, 0, NULL));
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 int chempi_tool_category_get_index(const char *name, int *cat_index)
 {
-    int rc = chempi_tool_enter();
-
-    if (rc)
-        return rc;
     if (!name || !cat_index)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     for (int i = 0; is_index(i); i++) {
         char full[CHEMPI_SETTING_NAME_MAX];
 
@@ -144,23 +129,19 @@ int chempi_tool_category_get_index(const char *name, int *cat_index)
         if (strcmp(full, name) != 0)
             continue;
         *cat_index = i;
-        return chempi_tool_leave(MPI_SUCCESS);
+        return MPI_SUCCESS;
     }
-    return chempi_tool_leave(MPI_T_ERR_INVALID_NAME);
+    return MPI_T_ERR_INVALID_NAME;
 }
 
 static int get_members(int cat_index, enum kind kind, int len, int indices[])
 {
-    int rc = chempi_tool_enter();
-
-    if (rc)
-        return rc;
     if (!is_index(cat_index))
-        return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+        return MPI_T_ERR_INVALID_INDEX;
     if (len < 0 || (len > 0 && !indices))
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     (void)list(cat_index, kind, len, indices);
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 int chempi_tool_category_get_cvars(int cat_index, int len, int indices[])
@@ -185,12 +166,8 @@ int chempi_tool_category_get_categories(int cat_index, int len, int indices[])
 
 int chempi_tool_category_changed(int *update_number)
 {
-    int rc = chempi_tool_enter();
-
-    if (rc)
-        return rc;
     if (!update_number)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     *update_number = 0;
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }

@@ -42,14 +42,10 @@ static bool is_index(int i)
 
 int chempi_tool_cvar_get_num(int *num_cvar)
 {
-    int rc = chempi_tool_enter();
-
-    if (rc)
-        return rc;
     if (!num_cvar)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     *num_cvar = (int)chempi_tool_cvar_count();
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 int chempi_tool_cvar_get_info(int cvar_index, char *name, int *name_len,
@@ -59,12 +55,9 @@ int chempi_tool_cvar_get_info(int cvar_index, char *name, int *name_len,
 {
     char full[CHEMPI_SETTING_NAME_MAX];
     const struct chempi_setting *s;
-    int rc = chempi_tool_enter();
 
-    if (rc)
-        return rc;
     if (!is_index(cvar_index))
-        return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+        return MPI_T_ERR_INVALID_INDEX;
     s = chempi_tool_cvar_at((uint32_t)cvar_index).setting;
     chempi_setting_name(s, full);
     chempi_tool_put_text(full, name, name_len);
@@ -78,7 +71,7 @@ int chempi_tool_cvar_get_info(int cvar_index, char *name, int *name_len,
         *datatype = s->words ? MPI_INT : MPI_UNSIGNED_LONG_LONG;
     if (enumtype)
         *enumtype = chempi_tool_enum(s->words);
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 static bool has_name(uint32_t i, const char *name)
@@ -91,42 +84,35 @@ static bool has_name(uint32_t i, const char *name)
 
 int chempi_tool_cvar_get_index(const char *name, int *cvar_index)
 {
-    int rc = chempi_tool_enter();
-
-    if (rc)
-        return rc;
     if (!name || !cvar_index)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     for (uint32_t i = 0; i < chempi_tool_cvar_count(); i++) {
         if (!has_name(i, name))
             continue;
         *cvar_index = (int)i;
-        return chempi_tool_leave(MPI_SUCCESS);
+        return MPI_SUCCESS;
     }
-    return chempi_tool_leave(MPI_T_ERR_INVALID_NAME);
+    return MPI_T_ERR_INVALID_NAME;
 }
 
 int chempi_tool_cvar_handle_alloc(int cvar_index, void *obj_handle,
                                   MPI_T_cvar_handle *handle, int *count)
 {
     struct cvar_handle *h;
-    int rc = chempi_tool_enter();
 
     (void)obj_handle; /* no variable is bound to an object */
-    if (rc)
-        return rc;
     if (!is_index(cvar_index))
-        return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+        return MPI_T_ERR_INVALID_INDEX;
     if (!handle || !count)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     h = chempi_sys->malloc(sizeof(*h));
     if (!h)
-        return chempi_tool_leave(MPI_T_ERR_OUT_OF_HANDLES);
+        return MPI_T_ERR_OUT_OF_HANDLES;
     h->cvar = chempi_tool_cvar_at((uint32_t)cvar_index);
     chempi_list_append(all_handles(), &h->link);
     *handle = (MPI_T_cvar_handle)(void *)h;
     *count = 1;
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 static void destroy(struct cvar_handle *h)
@@ -138,16 +124,13 @@ static void destroy(struct cvar_handle *h)
 int chempi_tool_cvar_handle_free(MPI_T_cvar_handle *handle)
 {
     struct cvar_handle *h;
-    int rc = chempi_tool_enter();
 
-    if (rc)
-        return rc;
     h = handle ? find_handle(*handle) : NULL;
     if (!h)
-        return chempi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
+        return MPI_T_ERR_INVALID_HANDLE;
     destroy(h);
     *handle = MPI_T_CVAR_HANDLE_NULL;
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 void chempi_tool_cvar_fini(void)
@@ -160,21 +143,18 @@ int chempi_tool_cvar_read(MPI_T_cvar_handle handle, void *buf)
 {
     struct cvar_handle *h;
     uint64_t value;
-    int rc = chempi_tool_enter();
 
-    if (rc)
-        return rc;
     h = find_handle(handle);
     if (!h)
-        return chempi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
+        return MPI_T_ERR_INVALID_HANDLE;
     if (!buf)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     value = atomic_load_explicit(h->cvar.value, memory_order_relaxed);
     if (h->cvar.setting->words)
         *(int *)buf = (int)value;
     else
         *(unsigned long long *)buf = value;
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 static int write_value(const struct chempi_tool_cvar *cvar, const void *buf)
@@ -200,14 +180,11 @@ static int write_value(const struct chempi_tool_cvar *cvar, const void *buf)
 int chempi_tool_cvar_write(MPI_T_cvar_handle handle, const void *buf)
 {
     struct cvar_handle *h;
-    int rc = chempi_tool_enter();
 
-    if (rc)
-        return rc;
     h = find_handle(handle);
     if (!h)
-        return chempi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
+        return MPI_T_ERR_INVALID_HANDLE;
     if (!buf)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
-    return chempi_tool_leave(write_value(&h->cvar, buf));
+        return MPI_T_ERR_INVALID;
+    return write_value(&h->cvar, buf);
 }

@@ -300,14 +300,10 @@ static int put_info(MPI_Info *info)
 
 int chempi_tool_event_get_num(int *num_events)
 {
-    int rc = chempi_tool_enter();
-
-    if (rc)
-        return rc;
     if (!num_events)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     *num_events = CHEMPI_EVENT_COUNT;
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 static void put_elements(MPI_Datatype datatypes[], MPI_Aint displacements[],
@@ -332,15 +328,13 @@ int chempi_tool_event_get_info(int event_index, char *name, int *name_len,
                                MPI_Info *info, char *desc, int *desc_len,
                                int *bind)
 {
-    int rc = chempi_tool_enter();
+    int rc;
 
-    if (rc)
-        return rc;
     if (!chempi_tool_event_words(event_index))
-        return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+        return MPI_T_ERR_INVALID_INDEX;
     rc = put_info(info);
     if (rc)
-        return chempi_tool_leave(rc);
+        return rc;
     chempi_tool_put_text(types[event_index].name, name, name_len);
     chempi_tool_put_text(types[event_index].text, desc, desc_len);
     chempi_tool_put(verbosity, MPI_T_VERBOSITY_USER_BASIC);
@@ -348,24 +342,20 @@ int chempi_tool_event_get_info(int event_index, char *name, int *name_len,
     put_elements(array_of_datatypes, array_of_displacements, num_elements);
     if (enumtype)
         *enumtype = chempi_tool_enum(types[event_index].words);
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 int chempi_tool_event_get_index(const char *name, int *event_index)
 {
-    int rc = chempi_tool_enter();
-
-    if (rc)
-        return rc;
     if (!name || !event_index)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     for (int i = 0; i < CHEMPI_EVENT_COUNT; i++) {
         if (strcmp(types[i].name, name) != 0)
             continue;
         *event_index = i;
-        return chempi_tool_leave(MPI_SUCCESS);
+        return MPI_SUCCESS;
     }
-    return chempi_tool_leave(MPI_T_ERR_INVALID_NAME);
+    return MPI_T_ERR_INVALID_NAME;
 }
 
 /* ---- registrations ---- */
@@ -424,19 +414,16 @@ int chempi_tool_event_handle_alloc(int event_index, void *obj_handle,
                                    MPI_T_event_registration *registration)
 {
     struct registration *r;
-    int rc = chempi_tool_enter();
 
     (void)obj_handle; /* no event is bound to an object */
     (void)info;       /* no hint is understood */
-    if (rc)
-        return rc;
     if (!chempi_tool_event_words(event_index))
-        return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+        return MPI_T_ERR_INVALID_INDEX;
     if (!registration)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     r = chempi_sys->calloc(1, sizeof(*r));
     if (!r)
-        return chempi_tool_leave(MPI_T_ERR_OUT_OF_HANDLES);
+        return MPI_T_ERR_OUT_OF_HANDLES;
     r->type = (enum chempi_event)event_index;
     lock();
     chempi_list_append(&event.registrations, &r->link);
@@ -445,7 +432,7 @@ int chempi_tool_event_handle_alloc(int event_index, void *obj_handle,
     unlock();
     announce();
     *registration = handle_of(r);
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 /* Nobody finds it any more; it is destroyed by the next delivery (E3). */
@@ -629,14 +616,10 @@ int chempi_tool_event_get_source(MPI_T_event_instance event_instance,
 
 int chempi_tool_source_get_num(int *num_sources)
 {
-    int rc = chempi_tool_enter();
-
-    if (rc)
-        return rc;
     if (!num_sources)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     *num_sources = 1;
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 int chempi_tool_source_get_info(int source_index, char *name, int *name_len,
@@ -645,15 +628,13 @@ int chempi_tool_source_get_info(int source_index, char *name, int *name_len,
                                 MPI_Count *ticks_per_second,
                                 MPI_Count *max_ticks, MPI_Info *info)
 {
-    int rc = chempi_tool_enter();
+    int rc;
 
-    if (rc)
-        return rc;
     if (source_index != 0)
-        return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+        return MPI_T_ERR_INVALID_INDEX;
     rc = put_info(info);
     if (rc)
-        return chempi_tool_leave(rc);
+        return rc;
     chempi_tool_put_text("chempi", name, name_len);
     chempi_tool_put_text("The library in this process; times are those of the "
                          "machine's monotonic clock, in nanoseconds.",
@@ -664,19 +645,15 @@ int chempi_tool_source_get_info(int source_index, char *name, int *name_len,
         *ticks_per_second = (MPI_Count)CHEMPI_NS_PER_S;
     if (max_ticks)
         *max_ticks = INT64_MAX;
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 int chempi_tool_source_get_timestamp(int source_index, MPI_Count *timestamp)
 {
-    int rc = chempi_tool_enter();
-
-    if (rc)
-        return rc;
     if (source_index != 0)
-        return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+        return MPI_T_ERR_INVALID_INDEX;
     if (!timestamp)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     *timestamp = (MPI_Count)chempi_clock_ns();
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }

@@ -71,32 +71,26 @@ int chempi_tool_enum_get_info(MPI_T_enum enumtype, int *num, char *name,
                               int *name_len)
 {
     const struct chempi_words *words;
-    int rc = chempi_tool_enter();
 
-    if (rc)
-        return rc;
     words = find_enum(enumtype);
     if (!words)
-        return chempi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
+        return MPI_T_ERR_INVALID_HANDLE;
     chempi_tool_put(num, (int)words->count);
     chempi_tool_put_text(words->name, name, name_len);
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 int chempi_tool_enum_get_item(MPI_T_enum enumtype, int indx, int *value,
                               char *name, int *name_len)
 {
     const struct chempi_words *words;
-    int rc = chempi_tool_enter();
 
-    if (rc)
-        return rc;
     words = find_enum(enumtype);
     if (!words)
-        return chempi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
+        return MPI_T_ERR_INVALID_HANDLE;
     if (indx < 0 || (uint32_t)indx >= words->count)
-        return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+        return MPI_T_ERR_INVALID_INDEX;
     chempi_tool_put(value, indx);
     chempi_tool_put_text(words->list[indx], name, name_len);
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }

@@ -81,14 +81,10 @@ static bool is_continuous(int var_class)
 
 int chempi_tool_pvar_get_num(int *num_pvar)
 {
-    int rc = chempi_tool_enter();
-
-    if (rc)
-        return rc;
     if (!num_pvar)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     *num_pvar = (int)chempi_tool_pvar_count();
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 int chempi_tool_pvar_get_info(int pvar_index, char *name, int *name_len,
@@ -98,12 +94,9 @@ int chempi_tool_pvar_get_info(int pvar_index, char *name, int *name_len,
                               int *readonly, int *continuous, int *atomic)
 {
     struct chempi_tool_pvar pvar;
-    int rc = chempi_tool_enter();
 
-    if (rc)
-        return rc;
     if (!is_index(pvar_index))
-        return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+        return MPI_T_ERR_INVALID_INDEX;
     chempi_tool_pvar_at((uint32_t)pvar_index, &pvar);
     chempi_tool_put_text(pvar.name, name, name_len);
     chempi_tool_put_text(pvar.text, desc, desc_len);
@@ -118,17 +111,13 @@ int chempi_tool_pvar_get_info(int pvar_index, char *name, int *name_len,
         *datatype = MPI_UNSIGNED_LONG_LONG;
     if (enumtype)
         *enumtype = MPI_T_ENUM_NULL;
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 int chempi_tool_pvar_get_index(const char *name, int var_class, int *pvar_index)
 {
-    int rc = chempi_tool_enter();
-
-    if (rc)
-        return rc;
     if (!name || !pvar_index)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     for (uint32_t i = 0; i < chempi_tool_pvar_count(); i++) {
         struct chempi_tool_pvar pvar;
 
@@ -136,9 +125,9 @@ int chempi_tool_pvar_get_index(const char *name, int var_class, int *pvar_index)
         if (pvar.var_class != var_class || strcmp(pvar.name, name) != 0)
             continue;
         *pvar_index = (int)i;
-        return chempi_tool_leave(MPI_SUCCESS);
+        return MPI_SUCCESS;
     }
-    return chempi_tool_leave(MPI_T_ERR_INVALID_NAME);
+    return MPI_T_ERR_INVALID_NAME;
 }
 
 /* ---- sessions and handles ---- */
@@ -146,19 +135,16 @@ int chempi_tool_pvar_get_index(const char *name, int var_class, int *pvar_index)
 int chempi_tool_pvar_session_create(MPI_T_pvar_session *session)
 {
     struct session *s;
-    int rc = chempi_tool_enter();
 
-    if (rc)
-        return rc;
     if (!session)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     s = chempi_sys->malloc(sizeof(*s));
     if (!s)
-        return chempi_tool_leave(MPI_T_ERR_OUT_OF_SESSIONS);
+        return MPI_T_ERR_OUT_OF_SESSIONS;
     chempi_list_init(&s->handles);
     chempi_list_append(all_sessions(), &s->link);
     *session = (MPI_T_pvar_session)(void *)s;
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 static void destroy_handle(struct handle *h)
@@ -178,16 +164,13 @@ static void destroy_session(struct session *s)
 int chempi_tool_pvar_session_free(MPI_T_pvar_session *session)
 {
     struct session *s;
-    int rc = chempi_tool_enter();
 
-    if (rc)
-        return rc;
     s = session ? find_session(*session) : NULL;
     if (!s)
-        return chempi_tool_leave(MPI_T_ERR_INVALID_SESSION);
+        return MPI_T_ERR_INVALID_SESSION;
     destroy_session(s);
     *session = MPI_T_PVAR_SESSION_NULL;
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 void chempi_tool_pvar_fini(void)
@@ -196,66 +179,53 @@ void chempi_tool_pvar_fini(void)
         destroy_session(CHEMPI_CONTAINER_OF(pos, struct session, link));
 }
 
-/* Under the lock, which is let go on failure. */
-static int enter_session(MPI_T_pvar_session session, struct session **out)
-{
-    int rc = chempi_tool_enter();
-
-    if (rc)
-        return rc;
-    *out = find_session(session);
-    return *out ? MPI_SUCCESS : chempi_tool_leave(MPI_T_ERR_INVALID_SESSION);
-}
-
 int chempi_tool_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index,
                                   void *obj_handle, MPI_T_pvar_handle *handle,
                                   int *count)
 {
     struct chempi_tool_pvar pvar;
     uint64_t bound = 0;
-    struct session *s;
+    struct session *s = find_session(session);
     struct handle *h;
-    int rc = enter_session(session, &s);
 
-    if (rc)
-        return rc;
+    if (!s)
+        return MPI_T_ERR_INVALID_SESSION;
     if (!is_index(pvar_index))
-        return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+        return MPI_T_ERR_INVALID_INDEX;
     if (!handle || !count)
-        return chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID;
     chempi_tool_pvar_at((uint32_t)pvar_index, &pvar);
     if (pvar.bind != MPI_T_BIND_NO_OBJECT) {
         bound = chempi_tool_pvar_bind(pvar.bind, obj_handle);
         if (!bound)
-            return chempi_tool_leave(MPI_T_ERR_INVALID);
+            return MPI_T_ERR_INVALID;
     }
     h = chempi_sys->calloc(1, sizeof(*h));
     if (!h)
-        return chempi_tool_leave(MPI_T_ERR_OUT_OF_HANDLES);
+        return MPI_T_ERR_OUT_OF_HANDLES;
     h->bound = bound;
     h->index = (uint32_t)pvar_index;
     h->var_class = pvar.var_class;
     chempi_list_append(&s->handles, &h->link);
     *handle = (MPI_T_pvar_handle)(void *)h;
     *count = 1;
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 int chempi_tool_pvar_handle_free(MPI_T_pvar_session session,
                                  MPI_T_pvar_handle *handle)
 {
-    struct session *s;
+    struct session *s = find_session(session);
     struct handle *h;
-    int rc = enter_session(session, &s);
 
-    if (rc)
-        return rc;
+    if (!s)
+        return MPI_T_ERR_INVALID_SESSION;
     h = handle ? find_handle(s, *handle) : NULL;
     if (!h)
-        return chempi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
+        return MPI_T_ERR_INVALID_HANDLE;
     destroy_handle(h);
     *handle = MPI_T_PVAR_HANDLE_NULL;
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }
 
 /* ---- values ---- */
@@ -373,19 +343,18 @@ static int reset(struct handle *h)
 static int change(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
                   int (*fn)(struct handle *h))
 {
-    struct session *s;
+    struct session *s = find_session(session);
     struct handle *h;
-    int rc = enter_session(session, &s);
 
-    if (rc)
-        return rc;
+    if (!s)
+        return MPI_T_ERR_INVALID_SESSION;
     if (handle == MPI_T_PVAR_ALL_HANDLES) {
         CHEMPI_LIST_FOR (pos, &s->handles)
             (void)fn(CHEMPI_CONTAINER_OF(pos, struct handle, link));
-        return chempi_tool_leave(MPI_SUCCESS);
+        return MPI_SUCCESS;
     }
     h = find_handle(s, handle);
-    return chempi_tool_leave(h ? fn(h) : MPI_T_ERR_INVALID_HANDLE);
+    return h ? fn(h) : MPI_T_ERR_INVALID_HANDLE;
 }
 
 int chempi_tool_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
@@ -403,19 +372,17 @@ int chempi_tool_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
     return change(session, handle, reset);
 }
 
-/* Under the lock, likewise. */
 static int find(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
                 const void *buf, struct handle **out)
 {
-    struct session *s;
-    int rc = enter_session(session, &s);
+    struct session *s = find_session(session);
 
-    if (rc)
-        return rc;
+    if (!s)
+        return MPI_T_ERR_INVALID_SESSION;
     *out = find_handle(s, handle);
     if (!*out)
-        return chempi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
-    return buf ? MPI_SUCCESS : chempi_tool_leave(MPI_T_ERR_INVALID);
+        return MPI_T_ERR_INVALID_HANDLE;
+    return buf ? MPI_SUCCESS : MPI_T_ERR_INVALID;
 }
 
 int chempi_tool_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
@@ -430,7 +397,7 @@ int chempi_tool_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
     rc = value_of(h, &value);
     if (rc == MPI_SUCCESS)
         *(unsigned long long *)buf = value;
-    return chempi_tool_leave(rc);
+    return rc;
 }
 
 int chempi_tool_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
@@ -441,7 +408,7 @@ int chempi_tool_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
 
     if (rc)
         return rc;
-    return chempi_tool_leave(set(h, *(const unsigned long long *)buf));
+    return set(h, *(const unsigned long long *)buf);
 }
 
 int chempi_tool_pvar_readreset(MPI_T_pvar_session session,
@@ -454,14 +421,14 @@ int chempi_tool_pvar_readreset(MPI_T_pvar_session session,
     if (rc)
         return rc;
     if (is_continuous(h->var_class))
-        return chempi_tool_leave(MPI_T_ERR_PVAR_NO_WRITE);
+        return MPI_T_ERR_PVAR_NO_WRITE;
     if (h->var_class != MPI_T_PVAR_CLASS_COUNTER)
-        return chempi_tool_leave(MPI_T_ERR_PVAR_NO_ATOMIC);
+        return MPI_T_ERR_PVAR_NO_ATOMIC;
     rc = value_of(h, &value);
     if (rc)
-        return chempi_tool_leave(rc);
+        return rc;
     *(unsigned long long *)buf = value;
     h->base += value - h->sum; /* nothing that comes meanwhile is lost */
     h->sum = 0;
-    return chempi_tool_leave(MPI_SUCCESS);
+    return MPI_SUCCESS;
 }

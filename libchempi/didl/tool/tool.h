@@ -18,7 +18,9 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/services/setting.h"
 
-/* Take the lock: MPI_SUCCESS, or MPI_T_ERR_NOT_INITIALIZED without it. */
+/* Take the lock: MPI_SUCCESS, or MPI_T_ERR_NOT_INITIALIZED without it. The API
+ * layer does it around all calls of chapter 15 but those that gen_api.py names.
+ */
 int chempi_tool_enter(void);
 /* Let it go; returns rc. */
 int chempi_tool_leave(int rc);
