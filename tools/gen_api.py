@@ -69,6 +69,19 @@ ANY_TIME = re.compile(
     r'\w+_create_errhandler|Errhandler_free|Error_\w+|'
     r'(Add|Remove)_error_\w+|Group_from_session_pset)$')
 
+# didl functions that receive the arguments of a collective as a struct: the
+# blocking, the non-blocking and the persistent form of all of them.
+TAKES_CALL = {'chempi_%s_%s' % (room, form) for room in ('coll', 'neighbor')
+              for form in ('perform', 'start', 'prepare')}
+MEMBERS = {'comm': 'comm', 'root': 'root', 'op': 'op', 'buffer': 'rbuf',
+           'count': 'rcount', 'datatype': 'rtype', 'sdispls': 'sdispls',
+           'rdispls': 'rdispls'}
+MEMBERS.update({side + what: side[0] + member
+                for side in ('send', 'recv')
+                for what, member in (('buf', 'buf'), ('count', 'count'),
+                                     ('counts', 'counts'), ('type', 'type'),
+                                     ('types', 'types'))})
+
 # Calls of chapter 15 that take the tools' lock themselves, if at all.
 LOCK_THEMSELVES = re.compile(
     r'T_(init_thread|finalize|event_(?!get_(num|info|index)|handle_alloc))')
@@ -512,6 +525,8 @@ class Body:
                 start = '*position' if a.name == 'position' else '0'
                 self.line('x_%s = %s;' % (a.name, start))
         values = [a.value() for a in self.args]
+        if self.f.binding in TAKES_CALL:
+            values = self.collective()
         if self.members:
             self.lines.append('call:')
             self.has_members = False
@@ -524,6 +539,23 @@ class Body:
             self.line('(void)%s;' % self.blamed, 2)
         self.line('goto failed;', 2)
         self.line('}')
+
+    def collective(self):
+        """The arguments of a collective as struct chempi_coll_call."""
+        name = re.fullmatch(r'I?(neighbor_)?(\w+?)(_init)?', self.stem, re.I)[2]
+        call = ['.kind = CHEMPI_COLL_' + name.upper()]
+        for a in self.args:
+            member = MEMBERS.get(a.name)
+            if a.name == 'displs':
+                member = 'sdispls' if self.has('sendcounts') else 'rdispls'
+            if not member:
+                continue
+            value = a.value()
+            if a.kind == 'verbatim' and member.endswith('displs'):
+                value = '{%s, true}' % value # addresses in both forms
+            call.append('.%s = %s' % (member, value))
+        call = '&(struct chempi_coll_call){%s}' % ', '.join(call)
+        return [call] + [a.name for a in self.args if a.name == 'request']
 
     def store(self):
         for a in self.args:
@@ -633,7 +665,8 @@ def impl_header(functions):
            '#define CHEMPI_LIBCHEMPI_API_IMPL_H\n\n'
            '#include <mpi.h>\n\n'
            '#include "libchempi/didl/base/bigs.h"\n\n']
-    for name in sorted(['object'] + [name for name, _ in OBJECTS.values()]):
+    for name in sorted(['object', 'coll_call'] +
+                       [name for name, _ in OBJECTS.values()]):
         out.append('struct chempi_%s;\n' % name)
     out.append('\n')
     for f in functions:
@@ -641,6 +674,8 @@ def impl_header(functions):
             continue
         args = [Arg(f, i) for i in range(len(f.params))]
         key = [a.didl_key for a in args]
+        if f.binding in TAKES_CALL:
+            key = None
         if f.binding in seen:
             other, other_key = seen[f.binding]
             if key != other_key:
@@ -651,6 +686,9 @@ def impl_header(functions):
         params = [a.didl_param for a in args]
         if api_table.tells_members(f.stem):
             params.append('int refused')
+        if f.binding in TAKES_CALL:
+            params = ['struct chempi_coll_call *call'] + [
+                p for p in params if p.endswith('request')]
         params = ', '.join(params) or 'void'
         out.append(declaration('int', f.binding, params))
     out.append('\n#endif\n')
@@ -670,6 +708,8 @@ def chapter_file(functions):
     headers = [HEADER_OF[name] for name in sorted(used)]
     if functions[0].chapter[0] == 15:
         headers.append('tool/tool')
+    if any(f.binding in TAKES_CALL for f in functions):
+        headers.append('coll/call')
     out += ['#include "libchempi/didl/%s.h"\n' % name for name in headers]
     out.append('\n')
     for f in functions:

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/check.h"
 #include "libchempi/didl/comm/p2p_request.h"

@@ -21,10 +21,6 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
                       chempi_coll_async_build_fn *build, const void *arg,
                       bool is_persistent, MPI_Request *request);
 
-/* The same for one of the calls of call.h, after chempi_coll_check(). */
-int chempi_coll_start(struct chempi_coll_call *c, MPI_Request *request);
-int chempi_coll_prepare(struct chempi_coll_call *c, MPI_Request *request);
-
 /* A request of the library's own: without checks, under the lane lock. Its
  * functions are predefined, and its messages urgent. Whoever waits for it
  * finishes and drops it. */

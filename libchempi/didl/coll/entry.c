@@ -10,7 +10,6 @@
 #include "common/base/clock.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/coll/args.h"
 #include "libchempi/didl/coll/check.h"
 #include "libchempi/didl/coll/hier/hier_ops.h"
 #include "libchempi/didl/coll/node/node.h"
@@ -57,7 +56,7 @@ static CHEMPI_COLD int await_news(const struct chempi_comm *comm, int rc)
     return MPI_ERR_PROC_ABORTED;
 }
 
-static int run(struct chempi_coll_call *c)
+int chempi_coll_perform(struct chempi_coll_call *c)
 {
     int rc = chempi_coll_check(c);
 
@@ -72,36 +71,10 @@ static int run(struct chempi_coll_call *c)
     return rc;
 }
 
-#define BLOCKING(name, NAME)                                                   \
-    int name(NAME##_ARGS)                                                      \
-    {                                                                          \
-        struct chempi_coll_call c = NAME##_CALL;                               \
-                                                                               \
-        return run(&c);                                                        \
-    }
-
 int chempi_coll_barrier(struct chempi_comm *comm)
 {
-    struct chempi_coll_call c = BARRIER_CALL;
-
     if (CHEMPI_LIKELY(comm->coll && comm->coll->is_on))
         return chempi_coll_node_barrier(comm->coll);
-    return run(&c);
+    return chempi_coll_perform(
+        &(struct chempi_coll_call){.kind = CHEMPI_COLL_BARRIER, .comm = comm});
 }
-
-BLOCKING(chempi_coll_bcast, BCAST)
-BLOCKING(chempi_coll_reduce, REDUCE)
-BLOCKING(chempi_coll_allreduce, ALLREDUCE)
-BLOCKING(chempi_coll_gather, GATHER)
-BLOCKING(chempi_coll_gatherv, GATHERV)
-BLOCKING(chempi_coll_scatter, SCATTER)
-BLOCKING(chempi_coll_scatterv, SCATTERV)
-BLOCKING(chempi_coll_allgather, ALLGATHER)
-BLOCKING(chempi_coll_allgatherv, ALLGATHERV)
-BLOCKING(chempi_coll_alltoall, ALLTOALL)
-BLOCKING(chempi_coll_alltoallv, ALLTOALLV)
-BLOCKING(chempi_coll_alltoallw, ALLTOALLW)
-BLOCKING(chempi_coll_reduce_scatter, REDUCE_SCATTER)
-BLOCKING(chempi_coll_reduce_scatter_block, REDUCE_SCATTER_BLOCK)
-BLOCKING(chempi_coll_scan, SCAN)
-BLOCKING(chempi_coll_exscan, EXSCAN)

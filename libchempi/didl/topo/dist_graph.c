@@ -14,6 +14,7 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/coll/call.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/p2p.h"
 #include "libchempi/didl/topo/place.h"
@@ -185,8 +186,15 @@ static int gather(struct chempi_comm *comm,
     if (!mine || (comm->rank == 0 && (!all->counts || !displs))) {
         rc = no_memory();
     } else {
-        rc = chempi_coll_gather(&count, 1, int_type(), all->counts, 1,
-                                int_type(), 0, comm);
+        rc = chempi_coll_perform(
+            &(struct chempi_coll_call){.kind = CHEMPI_COLL_GATHER,
+                                       .comm = comm,
+                                       .sbuf = &count,
+                                       .scount = 1,
+                                       .stype = int_type(),
+                                       .rbuf = all->counts,
+                                       .rcount = 1,
+                                       .rtype = int_type()});
         if (!rc && comm->rank == 0) {
             MPI_Count total = line_up(all->counts, all->size, displs);
 
@@ -195,10 +203,16 @@ static int gather(struct chempi_comm *comm,
             rc = all->pairs ? MPI_SUCCESS : no_memory();
         }
         if (!rc)
-            rc = chempi_coll_gatherv(mine, count, int_type(), all->pairs,
-                                     (struct chempi_bigs){all->counts, false},
-                                     (struct chempi_bigs){displs, true},
-                                     int_type(), 0, comm);
+            rc = chempi_coll_perform(
+                &(struct chempi_coll_call){.kind = CHEMPI_COLL_GATHERV,
+                                           .comm = comm,
+                                           .sbuf = mine,
+                                           .scount = count,
+                                           .stype = int_type(),
+                                           .rbuf = all->pairs,
+                                           .rcounts = {all->counts, false},
+                                           .rdispls = {displs, true},
+                                           .rtype = int_type()});
     }
     free(mine);
     free(displs);
@@ -430,16 +444,29 @@ static int spread(struct chempi_comm *comm, const struct edges *e,
     int rc = write_records(out, e, size);
 
     if (!rc)
-        rc = chempi_coll_alltoall(out->counts, 1, int_type(), in->counts, 1,
-                                  int_type(), comm);
+        rc = chempi_coll_perform(
+            &(struct chempi_coll_call){.kind = CHEMPI_COLL_ALLTOALL,
+                                       .comm = comm,
+                                       .sbuf = out->counts,
+                                       .scount = 1,
+                                       .stype = int_type(),
+                                       .rbuf = in->counts,
+                                       .rcount = 1,
+                                       .rtype = int_type()});
     if (!rc)
         rc = parcel_fill(in, size);
     if (!rc)
-        rc = chempi_coll_alltoallv(
-            out->records, (struct chempi_bigs){out->counts, false},
-            (struct chempi_bigs){out->displs, true}, int_type(), in->records,
-            (struct chempi_bigs){in->counts, false},
-            (struct chempi_bigs){in->displs, true}, int_type(), comm);
+        rc = chempi_coll_perform(
+            &(struct chempi_coll_call){.kind = CHEMPI_COLL_ALLTOALLV,
+                                       .comm = comm,
+                                       .sbuf = out->records,
+                                       .scounts = {out->counts, false},
+                                       .sdispls = {out->displs, true},
+                                       .stype = int_type(),
+                                       .rbuf = in->records,
+                                       .rcounts = {in->counts, false},
+                                       .rdispls = {in->displs, true},
+                                       .rtype = int_type()});
     return rc;
 }
 

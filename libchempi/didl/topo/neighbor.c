@@ -16,8 +16,8 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/args.h"
 #include "libchempi/didl/coll/async.h"
+#include "libchempi/didl/coll/call.h"
 #include "libchempi/didl/coll/check.h"
 #include "libchempi/didl/topo/topology.h"
 
@@ -269,7 +269,7 @@ static void build(struct chempi_coll_sched *s, const void *arg)
 
 /* ---- the three forms ---- */
 
-static int run(const struct chempi_coll_call *c)
+int chempi_neighbor_perform(struct chempi_coll_call *c)
 {
     struct chempi_coll_sched s;
     struct hood hood;
@@ -299,50 +299,12 @@ static int make(const struct chempi_coll_call *c, bool is_persistent,
     return rc;
 }
 
-/* Here displacements of alltoallw are addresses in both forms of the call. */
-#define NEIGHBOR_ALLTOALLW_ARGS                                                \
-    const void *sendbuf, struct chempi_bigs sendcounts,                        \
-        const MPI_Aint sdispls[], const MPI_Datatype sendtypes[],              \
-        void *recvbuf, struct chempi_bigs recvcounts,                          \
-        const MPI_Aint rdispls[], const MPI_Datatype recvtypes[],              \
-        struct chempi_comm *comm
-#define NEIGHBOR_ALLTOALLW_CALL                                                \
-    {                                                                          \
-        .kind = CHEMPI_COLL_ALLTOALLW, .comm = comm, .sbuf = sendbuf,          \
-        .scounts = sendcounts, .sdispls = {sdispls, true},                     \
-        .stypes = sendtypes, .rbuf = recvbuf, .rcounts = recvcounts,           \
-        .rdispls = {rdispls, true}, .rtypes = recvtypes                        \
-    }
+int chempi_neighbor_start(struct chempi_coll_call *c, MPI_Request *request)
+{
+    return make(c, false, request);
+}
 
-#define FORMS(blocking, non_blocking, persistent, NAME)                        \
-    int blocking(NAME##_ARGS)                                                  \
-    {                                                                          \
-        const struct chempi_coll_call c = NAME##_CALL;                         \
-                                                                               \
-        return run(&c);                                                        \
-    }                                                                          \
-    int non_blocking(NAME##_ARGS, MPI_Request *request)                        \
-    {                                                                          \
-        const struct chempi_coll_call c = NAME##_CALL;                         \
-                                                                               \
-        return make(&c, false, request);                                       \
-    }                                                                          \
-    int persistent(NAME##_ARGS, struct chempi_info *info,                      \
-                   MPI_Request *request)                                       \
-    {                                                                          \
-        const struct chempi_coll_call c = NAME##_CALL;                         \
-                                                                               \
-        (void)info; /* no hint is known */                                     \
-        return make(&c, true, request);                                        \
-    }
-
-FORMS(chempi_neighbor_allgather, chempi_neighbor_iallgather,
-      chempi_neighbor_allgather_init, ALLGATHER)
-FORMS(chempi_neighbor_allgatherv, chempi_neighbor_iallgatherv,
-      chempi_neighbor_allgatherv_init, ALLGATHERV)
-FORMS(chempi_neighbor_alltoall, chempi_neighbor_ialltoall,
-      chempi_neighbor_alltoall_init, ALLTOALL)
-FORMS(chempi_neighbor_alltoallv, chempi_neighbor_ialltoallv,
-      chempi_neighbor_alltoallv_init, ALLTOALLV)
-FORMS(chempi_neighbor_alltoallw, chempi_neighbor_ialltoallw,
-      chempi_neighbor_alltoallw_init, NEIGHBOR_ALLTOALLW)
+int chempi_neighbor_prepare(struct chempi_coll_call *c, MPI_Request *request)
+{
+    return make(c, true, request);
+}

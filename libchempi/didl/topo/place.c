@@ -19,6 +19,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/coll/call.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/comm/place.h"
 #include "libchempi/didl/datatype/datatype.h"
@@ -195,9 +196,14 @@ static int share_costs(struct places *p, struct chempi_comm *comm)
     MPI_Count n = (MPI_Count)p->nodes.class_count * (p->nodes.class_count + 1);
 
     fill_row(p, comm);
-    return chempi_coll_reduce(comm->rank == 0 ? MPI_IN_PLACE : (void *)p->costs,
-                              p->costs, n, chempi_datatype_lookup(MPI_UINT64_T),
-                              chempi_op_lookup(MPI_MAX), 0, comm);
+    return chempi_coll_perform(&(struct chempi_coll_call){
+        .kind = CHEMPI_COLL_REDUCE,
+        .comm = comm,
+        .sbuf = comm->rank == 0 ? MPI_IN_PLACE : (void *)p->costs,
+        .rbuf = p->costs,
+        .rcount = n,
+        .rtype = chempi_datatype_lookup(MPI_UINT64_T),
+        .op = chempi_op_lookup(MPI_MAX)});
 }
 
 /* ---- the search ---- */
@@ -238,15 +244,22 @@ static int decide(struct chempi_comm *comm, const struct places *p, int count,
                   chempi_place_edges_fn *edges, const void *arg, int *order,
                   int *found)
 {
-    struct chempi_datatype *type = chempi_datatype_lookup(MPI_INT);
+    struct chempi_coll_call call = {.kind = CHEMPI_COLL_BCAST,
+                                    .comm = comm,
+                                    .rbuf = found,
+                                    .rcount = 1,
+                                    .rtype = chempi_datatype_lookup(MPI_INT)};
     int rc = MPI_SUCCESS;
     int shared;
 
     if (comm->rank == 0)
         *found = look(p, count, edges, arg, order, &rc);
-    shared = chempi_coll_bcast(found, 1, type, 0, comm);
-    if (!shared && *found > 0)
-        shared = chempi_coll_bcast(order, comm->size, type, 0, comm);
+    shared = chempi_coll_perform(&call);
+    if (!shared && *found > 0) {
+        call.rbuf = order;
+        call.rcount = comm->size;
+        shared = chempi_coll_perform(&call);
+    }
     if (rc || shared)
         return rc ? rc : shared;
     return *found < 0 ? no_memory() : MPI_SUCCESS;
