@@ -62,7 +62,7 @@
 #include "libchempi/didl/transport/origin.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
-#include "libchempi/didl/transport/routed/gate.h"
+#include "libchempi/didl/transport/routed/routed.h"
 #include "libchempi/didl/transport/sysmsg.h"
 
 #define NS_PER_S 1000000000L
@@ -238,7 +238,7 @@ static int open_conn(void)
 {
     static const struct chempi_conn_params params = {
         .sink = &chempi_engine_sink,
-        .overlay = &chempi_gate_overlay,
+        .overlay = &chempi_routed_overlay,
         .settings = chempi_tool_device_settings,
     };
     int rc;

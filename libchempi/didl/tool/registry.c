@@ -8,7 +8,7 @@
 
 #include "libchempi/devices/registry.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/transport/routed/gate.h"
+#include "libchempi/didl/transport/routed/routed.h"
 
 enum { DEVICES_MAX = 16 };
 
@@ -34,7 +34,7 @@ const struct chempi_dev_ops *chempi_tool_device_at(size_t i)
     size_t count;
     const struct chempi_dev_ops *const *all = chempi_registry_all(&count);
 
-    return i < count ? all[i] : &chempi_gate_ops;
+    return i < count ? all[i] : &chempi_routed_ops;
 }
 
 static struct chempi_settings device_table(size_t i)

@@ -7,16 +7,16 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/transport/routed/internal.h"
 
-static_assert((CHEMPI_GATE_FRAMES & (CHEMPI_GATE_FRAMES - 1)) == 0,
+static_assert((CHEMPI_ROUTED_FRAMES & (CHEMPI_ROUTED_FRAMES - 1)) == 0,
               "numbers wrap");
 
 /* What a message that is not announced is cut into, at most. */
-#define FRAMES_OF_ONE (CHEMPI_HOP_CHUNK_MAX / CHEMPI_GATE_CHUNK_MIN)
+#define FRAMES_OF_ONE (CHEMPI_HOP_CHUNK_MAX / CHEMPI_ROUTED_CHUNK_MIN)
 
-int chempi_gate_flow_get(struct chempi_gate *gate, uint32_t proc,
-                         struct chempi_gate_flow **out)
+int chempi_routed_flow_get(struct chempi_routed *gate, uint32_t proc,
+                           struct chempi_routed_flow **out)
 {
-    struct chempi_gate_flow *flow;
+    struct chempi_routed_flow *flow;
 
     if (proc >= gate->rank_count || proc == gate->dev.params.services->proc)
         return -EHOSTUNREACH;
@@ -36,7 +36,7 @@ int chempi_gate_flow_get(struct chempi_gate *gate, uint32_t proc,
     chempi_list_init(&flow->held);
     chempi_list_init(&flow->bulk);
     chempi_list_init(&flow->parts);
-    (void)chempi_gate_way_open(flow); /* without one, the peer's is learned */
+    (void)chempi_routed_way_open(flow); /* without one, the peer's is learned */
     gate->flows[proc] = flow;
     *out = flow;
     return 0;
@@ -53,11 +53,11 @@ static void drop_list(struct chempi_list *head)
     }
 }
 
-static void drop_parts(struct chempi_gate_flow *flow)
+static void drop_parts(struct chempi_routed_flow *flow)
 {
     while (!chempi_list_is_empty(&flow->parts)) {
-        struct chempi_gate_part *part = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&flow->parts), struct chempi_gate_part, link);
+        struct chempi_routed_part *part = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&flow->parts), struct chempi_routed_part, link);
 
         chempi_list_remove(&part->link);
         free(part);
@@ -65,7 +65,7 @@ static void drop_parts(struct chempi_gate_flow *flow)
     flow->part_count = 0;
 }
 
-void chempi_gate_flow_destroy(struct chempi_gate_flow *flow)
+void chempi_routed_flow_destroy(struct chempi_routed_flow *flow)
 {
     if (!flow)
         return;
@@ -80,30 +80,30 @@ void chempi_gate_flow_destroy(struct chempi_gate_flow *flow)
     free(flow);
 }
 
-void chempi_gate_flow_work(struct chempi_gate_flow *flow)
+void chempi_routed_flow_work(struct chempi_routed_flow *flow)
 {
     if (chempi_list_is_empty(&flow->work))
-        chempi_list_append(&chempi_gate_of(flow)->work, &flow->work);
+        chempi_list_append(&chempi_routed_of(flow)->work, &flow->work);
 }
 
 /* ---- frames ------------------------------------------------------------- */
 
-static uint64_t window(const struct chempi_gate_flow *flow)
+static uint64_t window(const struct chempi_routed_flow *flow)
 {
-    return chempi_dev_setting(flow->ep.dev, CHEMPI_GATE_SET_WINDOW);
+    return chempi_dev_setting(flow->ep.dev, CHEMPI_ROUTED_SET_WINDOW);
 }
 
-static uint64_t total(const struct chempi_gate *gate)
+static uint64_t total(const struct chempi_routed *gate)
 {
-    return chempi_dev_setting(&gate->dev, CHEMPI_GATE_SET_TOTAL);
+    return chempi_dev_setting(&gate->dev, CHEMPI_ROUTED_SET_TOTAL);
 }
 
-bool chempi_gate_flow_has_room(struct chempi_gate_flow *flow, uint32_t frames,
-                               size_t n)
+bool chempi_routed_flow_has_room(struct chempi_routed_flow *flow,
+                                 uint32_t frames, size_t n)
 {
-    struct chempi_gate *gate = chempi_gate_of(flow);
+    struct chempi_routed *gate = chempi_routed_of(flow);
 
-    if (flow->unacked_count + frames > CHEMPI_GATE_FRAMES - 1)
+    if (flow->unacked_count + frames > CHEMPI_ROUTED_FRAMES - 1)
         return false;
     if (flow->unacked_bytes == 0)
         return true;
@@ -117,40 +117,41 @@ bool chempi_gate_flow_has_room(struct chempi_gate_flow *flow, uint32_t frames,
     return false;
 }
 
-bool chempi_gate_flow_is_in_hurry(const struct chempi_gate_flow *flow, size_t n)
+bool chempi_routed_flow_is_in_hurry(const struct chempi_routed_flow *flow,
+                                    size_t n)
 {
-    const struct chempi_gate *gate = chempi_gate_of(flow);
+    const struct chempi_routed *gate = chempi_routed_of(flow);
 
     return flow->unacked_bytes + n > window(flow) / 2 ||
-           flow->unacked_count > CHEMPI_GATE_FRAMES / 2 ||
+           flow->unacked_count > CHEMPI_ROUTED_FRAMES / 2 ||
            gate->unacked_bytes + n > total(gate) / 2;
 }
 
 /* More, or less (negative), of a flow is on its way. */
-static void count_unacked(struct chempi_gate_flow *flow, int64_t bytes)
+static void count_unacked(struct chempi_routed_flow *flow, int64_t bytes)
 {
     flow->unacked_bytes += (uint64_t)bytes;
-    chempi_gate_of(flow)->unacked_bytes += (uint64_t)bytes;
+    chempi_routed_of(flow)->unacked_bytes += (uint64_t)bytes;
 }
 
 /* F8 */
-static void relieve(struct chempi_gate *gate)
+static void relieve(struct chempi_routed *gate)
 {
     if (gate->unacked_bytes > total(gate) / 4 * 3)
         return;
     while (!chempi_list_is_empty(&gate->pressed)) {
-        struct chempi_gate_flow *flow =
+        struct chempi_routed_flow *flow =
             CHEMPI_CONTAINER_OF(chempi_list_first(&gate->pressed),
-                                struct chempi_gate_flow, pressed);
+                                struct chempi_routed_flow, pressed);
 
         chempi_list_remove(&flow->pressed);
-        chempi_gate_flow_work(flow);
+        chempi_routed_flow_work(flow);
     }
 }
 
 /* Header and way of a frame; the caller gives it a number. */
-static void address(const struct chempi_gate_flow *flow,
-                    const struct chempi_gate_way *way, uint8_t class,
+static void address(const struct chempi_routed_flow *flow,
+                    const struct chempi_routed_way *way, uint8_t class,
                     struct chempi_hop_frame *f)
 {
     f->flags |= (uint16_t)(class << CHEMPI_HOP_CLASS_SHIFT);
@@ -163,11 +164,11 @@ static void address(const struct chempi_gate_flow *flow,
 }
 
 /* The frame as bytes, with room for n bytes of payload and a seal behind. */
-static struct chempi_hop_buf *encode(const struct chempi_gate_flow *flow,
+static struct chempi_hop_buf *encode(const struct chempi_routed_flow *flow,
                                      const struct chempi_hop_frame *f, size_t n,
                                      uint8_t **payload)
 {
-    const size_t extra = chempi_gate_sealed_extra(chempi_gate_of(flow));
+    const size_t extra = chempi_routed_sealed_extra(chempi_routed_of(flow));
     uint8_t head[CHEMPI_HOP_FIXED_MAX];
     size_t len = chempi_hop_frame_put(head, f);
     struct chempi_hop_buf *buf = chempi_hop_buf_create(len + n + extra);
@@ -180,7 +181,7 @@ static struct chempi_hop_buf *encode(const struct chempi_gate_flow *flow,
 }
 
 /* An acknowledgement rides on every frame. */
-static void has_told(struct chempi_gate_flow *flow)
+static void has_told(struct chempi_routed_flow *flow)
 {
     flow->owed_frames = 0;
     flow->owed_bytes = 0;
@@ -190,36 +191,36 @@ static void has_told(struct chempi_gate_flow *flow)
 }
 
 /* Give it its number, keep it (F1), and send it on its way. */
-static void launch(struct chempi_gate_flow *flow, struct chempi_hop_buf *buf,
+static void launch(struct chempi_routed_flow *flow, struct chempi_hop_buf *buf,
                    uint32_t first_gate)
 {
-    chempi_gate_sealed_put(flow, buf, flow->seq_out);
+    chempi_routed_sealed_put(flow, buf, flow->seq_out);
     chempi_list_append(&flow->unacked, &buf->link);
     flow->unacked_count++;
     count_unacked(flow, buf->len);
     flow->seq_out++;
     flow->is_asked = false;
     chempi_hop_buf_hold(buf);
-    /* A gateway that is lost: chempi_gate_flow_reroute() follows. */
-    if (chempi_hop_queue(&chempi_gate_of(flow)->hop, first_gate, buf))
+    /* A gateway that is lost: chempi_routed_flow_reroute() follows. */
+    if (chempi_hop_queue(&chempi_routed_of(flow)->hop, first_gate, buf))
         chempi_hop_buf_drop(buf);
     has_told(flow);
 }
 
-void chempi_gate_flow_launch(struct chempi_gate_flow *flow,
-                             const struct chempi_gate_way *way,
-                             struct chempi_hop_buf *buf)
+void chempi_routed_flow_launch(struct chempi_routed_flow *flow,
+                               const struct chempi_routed_way *way,
+                               struct chempi_hop_buf *buf)
 {
-    launch(flow, buf, chempi_gate_way_next(flow, way));
+    launch(flow, buf, chempi_routed_way_next(flow, way));
 }
 
-struct chempi_hop_buf *chempi_gate_flow_make(struct chempi_gate_flow *flow,
-                                             const struct chempi_gate_way *way,
-                                             struct chempi_hop_frame *f,
-                                             uint64_t len, const void *data,
-                                             struct chempi_iter *iter, size_t n)
+struct chempi_hop_buf *
+chempi_routed_flow_make(struct chempi_routed_flow *flow,
+                        const struct chempi_routed_way *way,
+                        struct chempi_hop_frame *f, uint64_t len,
+                        const void *data, struct chempi_iter *iter, size_t n)
 {
-    const uint8_t class = chempi_gate_trace_class(flow, len);
+    const uint8_t class = chempi_routed_trace_class(flow, len);
     struct chempi_hop_buf *buf;
     uint8_t *payload;
 
@@ -232,15 +233,16 @@ struct chempi_hop_buf *chempi_gate_flow_make(struct chempi_gate_flow *flow,
     else if (n)
         memcpy(payload, data, n);
     buf->seq = f->seq;
-    buf->tally = chempi_gate_trace_way(flow, way, class);
+    buf->tally = chempi_routed_trace_way(flow, way, class);
     return buf;
 }
 
-int chempi_gate_flow_send(struct chempi_gate_flow *flow,
-                          struct chempi_hop_frame *f, uint64_t len,
-                          const void *data, struct chempi_iter *iter, size_t n)
+int chempi_routed_flow_send(struct chempi_routed_flow *flow,
+                            struct chempi_hop_frame *f, uint64_t len,
+                            const void *data, struct chempi_iter *iter,
+                            size_t n)
 {
-    const struct chempi_gate_way *way = chempi_gate_way_find(flow, len);
+    const struct chempi_routed_way *way = chempi_routed_way_find(flow, len);
     struct chempi_hop_buf *buf;
 
     if (flow->is_gone)
@@ -248,22 +250,22 @@ int chempi_gate_flow_send(struct chempi_gate_flow *flow,
     if (!way)
         return -EHOSTUNREACH;
     if (!chempi_list_is_empty(&flow->held) ||
-        !chempi_gate_flow_has_room(flow, 1, n))
+        !chempi_routed_flow_has_room(flow, 1, n))
         return -EAGAIN;
     f->seq = (uint32_t)flow->seq_out;
-    f->flags = chempi_gate_flow_is_in_hurry(flow, 0) ? CHEMPI_HOP_HURRY : 0;
-    buf = chempi_gate_flow_make(flow, way, f, len, data, iter, n);
+    f->flags = chempi_routed_flow_is_in_hurry(flow, 0) ? CHEMPI_HOP_HURRY : 0;
+    buf = chempi_routed_flow_make(flow, way, f, len, data, iter, n);
     if (!buf)
         return -ENOMEM;
-    chempi_gate_trace_sent(flow, buf, f, n);
-    launch(flow, buf, chempi_gate_way_next(flow, way));
+    chempi_routed_trace_sent(flow, buf, f, n);
+    launch(flow, buf, chempi_routed_way_next(flow, way));
     return CHEMPI_DONE;
 }
 
-int chempi_gate_flow_control(struct chempi_gate_flow *flow,
-                             struct chempi_hop_frame *f)
+int chempi_routed_flow_control(struct chempi_routed_flow *flow,
+                               struct chempi_hop_frame *f)
 {
-    const struct chempi_gate_way *way = chempi_gate_way_find(flow, 0);
+    const struct chempi_routed_way *way = chempi_routed_way_find(flow, 0);
     struct chempi_hop_buf *buf;
     uint8_t *payload;
 
@@ -277,20 +279,20 @@ int chempi_gate_flow_control(struct chempi_gate_flow *flow,
     if (!buf)
         return -ENOMEM;
     buf->seq = f->seq;
-    buf->tally = chempi_gate_trace_way(flow, way, 0);
+    buf->tally = chempi_routed_trace_way(flow, way, 0);
     if (chempi_list_is_empty(&flow->held) &&
-        flow->unacked_count < CHEMPI_GATE_FRAMES - 1) {
-        launch(flow, buf, chempi_gate_way_next(flow, way));
+        flow->unacked_count < CHEMPI_ROUTED_FRAMES - 1) {
+        launch(flow, buf, chempi_routed_way_next(flow, way));
     } else {
         chempi_list_append(&flow->held, &buf->link); /* F4 */
-        chempi_gate_flow_work(flow);
+        chempi_routed_flow_work(flow);
     }
     return 0;
 }
 
-void chempi_gate_flow_ack(struct chempi_gate_flow *flow, bool hurry)
+void chempi_routed_flow_ack(struct chempi_routed_flow *flow, bool hurry)
 {
-    const struct chempi_gate_way *way = chempi_gate_way_find(flow, 0);
+    const struct chempi_routed_way *way = chempi_routed_way_find(flow, 0);
     struct chempi_hop_frame f = {.kind = CHEMPI_HOP_ACK};
     struct chempi_hop_buf *buf;
     uint8_t *payload;
@@ -303,16 +305,16 @@ void chempi_gate_flow_ack(struct chempi_gate_flow *flow, bool hurry)
     buf = encode(flow, &f, 0, &payload);
     if (!buf)
         return; /* a lost one is said again with the next */
-    chempi_gate_sealed_put(flow, buf, 0);
-    buf->tally = chempi_gate_trace_way(flow, way, 0);
-    if (chempi_hop_queue(&chempi_gate_of(flow)->hop,
-                         chempi_gate_way_next(flow, way), buf))
+    chempi_routed_sealed_put(flow, buf, 0);
+    buf->tally = chempi_routed_trace_way(flow, way, 0);
+    if (chempi_hop_queue(&chempi_routed_of(flow)->hop,
+                         chempi_routed_way_next(flow, way), buf))
         chempi_hop_buf_drop(buf);
 }
 
 /* ---- acknowledgements --------------------------------------------------- */
 
-static void release_first(struct chempi_gate_flow *flow)
+static void release_first(struct chempi_routed_flow *flow)
 {
     struct chempi_hop_buf *buf = CHEMPI_CONTAINER_OF(
         chempi_list_first(&flow->unacked), struct chempi_hop_buf, link);
@@ -323,7 +325,7 @@ static void release_first(struct chempi_gate_flow *flow)
     chempi_hop_buf_drop(buf);
 }
 
-void chempi_gate_flow_acked(struct chempi_gate_flow *flow, uint32_t ack)
+void chempi_routed_flow_acked(struct chempi_routed_flow *flow, uint32_t ack)
 {
     uint32_t first = (uint32_t)flow->seq_out - flow->unacked_count;
     uint32_t n = ack - first;
@@ -332,15 +334,15 @@ void chempi_gate_flow_acked(struct chempi_gate_flow *flow, uint32_t ack)
         return; /* an old one */
     while (n--)
         release_first(flow);
-    relieve(chempi_gate_of(flow));
+    relieve(chempi_routed_of(flow));
     if (flow->is_starved || !chempi_list_is_empty(&flow->held) ||
         !chempi_list_is_empty(&flow->bulk))
-        chempi_gate_flow_work(flow);
+        chempi_routed_flow_work(flow);
 }
 
-static uint64_t *seen_word(struct chempi_gate_flow *flow, uint64_t seq)
+static uint64_t *seen_word(struct chempi_routed_flow *flow, uint64_t seq)
 {
-    return &flow->seen[seq % CHEMPI_GATE_FRAMES / 64];
+    return &flow->seen[seq % CHEMPI_ROUTED_FRAMES / 64];
 }
 
 static uint64_t seen_bit(uint64_t seq)
@@ -348,23 +350,23 @@ static uint64_t seen_bit(uint64_t seq)
     return UINT64_C(1) << (seq % 64);
 }
 
-static void owe(struct chempi_gate_flow *flow, uint32_t bytes, bool is_now)
+static void owe(struct chempi_routed_flow *flow, uint32_t bytes, bool is_now)
 {
     flow->owed_frames++;
     flow->owed_bytes += bytes;
-    flow->owes_now |= is_now || flow->owed_frames >= CHEMPI_GATE_FRAMES / 8 ||
+    flow->owes_now |= is_now || flow->owed_frames >= CHEMPI_ROUTED_FRAMES / 8 ||
                       flow->owed_bytes >= window(flow) / 4;
     if (chempi_list_is_empty(&flow->owing)) /* F5 */
-        chempi_list_append(&chempi_gate_of(flow)->owing, &flow->owing);
+        chempi_list_append(&chempi_routed_of(flow)->owing, &flow->owing);
 }
 
-int chempi_gate_flow_take(struct chempi_gate_flow *flow,
-                          const struct chempi_hop_frame *f)
+int chempi_routed_flow_take(struct chempi_routed_flow *flow,
+                            const struct chempi_hop_frame *f)
 {
     uint32_t ahead = f->seq - (uint32_t)flow->seq_in;
     bool is_old = (int32_t)ahead < 0;
 
-    if (!is_old && ahead >= CHEMPI_GATE_FRAMES)
+    if (!is_old && ahead >= CHEMPI_ROUTED_FRAMES)
         return -EPROTO;
     if (is_old || *seen_word(flow, f->seq) & seen_bit(f->seq)) {
         owe(flow, 0, true); /* F3; its sender does not know yet */
@@ -377,22 +379,22 @@ int chempi_gate_flow_take(struct chempi_gate_flow *flow,
         flow->seq_in++;
         flow->early--;
     }
-    chempi_gate_sealed_note(flow);
+    chempi_routed_sealed_note(flow);
     owe(flow, f->len, (f->flags & CHEMPI_HOP_HURRY) != 0);
     return true;
 }
 
 /* ---- going on ----------------------------------------------------------- */
 
-static int pump_held(struct chempi_gate_flow *flow)
+static int pump_held(struct chempi_routed_flow *flow)
 {
     int events = 0;
 
     while (!chempi_list_is_empty(&flow->held) &&
-           flow->unacked_count < CHEMPI_GATE_FRAMES - 1) {
+           flow->unacked_count < CHEMPI_ROUTED_FRAMES - 1) {
         struct chempi_hop_buf *buf = CHEMPI_CONTAINER_OF(
             chempi_list_first(&flow->held), struct chempi_hop_buf, link);
-        const struct chempi_gate_way *way = chempi_gate_way_find(flow, 0);
+        const struct chempi_routed_way *way = chempi_routed_way_find(flow, 0);
 
         if (!way)
             break;
@@ -400,25 +402,26 @@ static int pump_held(struct chempi_gate_flow *flow)
         buf->seq = (uint32_t)flow->seq_out;
         chempi_hop_frame_set_seq(buf->data, buf->seq);
         chempi_hop_frame_set_ack(buf->data, (uint32_t)flow->seq_in);
-        launch(flow, buf, chempi_gate_way_next(flow, way));
+        launch(flow, buf, chempi_routed_way_next(flow, way));
         events++;
     }
     return events;
 }
 
 /* One more piece of the first cleared message; -EAGAIN: no room. */
-static int pump_bulk(struct chempi_gate_flow *flow)
+static int pump_bulk(struct chempi_routed_flow *flow)
 {
-    struct chempi_gate *gate = chempi_gate_of(flow);
+    struct chempi_routed *gate = chempi_routed_of(flow);
     const struct chempi_sink *sink = gate->dev.params.sink;
     struct chempi_tx *tx = CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),
                                                struct chempi_tx, link);
-    const struct chempi_gate_way *way = chempi_gate_way_find(flow, tx->env.len);
-    uint64_t pos = tx->priv[CHEMPI_GATE_TX_POS];
-    uint64_t left = tx->priv[CHEMPI_GATE_TX_END] - pos;
+    const struct chempi_routed_way *way =
+        chempi_routed_way_find(flow, tx->env.len);
+    uint64_t pos = tx->priv[CHEMPI_ROUTED_TX_POS];
+    uint64_t left = tx->priv[CHEMPI_ROUTED_TX_END] - pos;
     struct chempi_hop_frame f = {
         .kind = CHEMPI_HOP_DATA,
-        .receiver = tx->priv[CHEMPI_GATE_TX_RECEIVER],
+        .receiver = tx->priv[CHEMPI_ROUTED_TX_RECEIVER],
         .number = pos,
     };
     size_t n;
@@ -429,13 +432,13 @@ static int pump_bulk(struct chempi_gate_flow *flow)
     n = left < way->chunk ? (size_t)left : way->chunk;
     if (tx->iter && tx->iter->position != pos)
         chempi_iter_seek(tx->iter, pos);
-    rc = chempi_gate_flow_send(flow, &f, tx->env.len,
-                               tx->buf ? (const uint8_t *)tx->buf + pos : NULL,
-                               tx->iter, n);
+    rc = chempi_routed_flow_send(
+        flow, &f, tx->env.len, tx->buf ? (const uint8_t *)tx->buf + pos : NULL,
+        tx->iter, n);
     if (rc)
         return rc;
-    chempi_gate_trace_goes(flow, tx);
-    tx->priv[CHEMPI_GATE_TX_POS] += n;
+    chempi_routed_trace_goes(flow, tx);
+    tx->priv[CHEMPI_ROUTED_TX_POS] += n;
     chempi_list_remove(&tx->link);
     if (n < left)
         chempi_list_append(&flow->bulk, &tx->link); /* in turn with others */
@@ -444,21 +447,21 @@ static int pump_bulk(struct chempi_gate_flow *flow)
     return 0;
 }
 
-int chempi_gate_flow_pump(struct chempi_gate_flow *flow)
+int chempi_routed_flow_pump(struct chempi_routed_flow *flow)
 {
-    struct chempi_gate *gate = chempi_gate_of(flow);
+    struct chempi_routed *gate = chempi_routed_of(flow);
     const struct chempi_sink *sink = gate->dev.params.sink;
     int events = pump_held(flow);
 
     while (!chempi_list_is_empty(&flow->bulk) && pump_bulk(flow) == 0)
         events++;
     if (!chempi_list_is_empty(&flow->bulk))
-        chempi_gate_trace_waits(
+        chempi_routed_trace_waits(
             flow, CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),
                                       struct chempi_tx, link));
     if (flow->is_starved &&
-        (flow->is_gone || chempi_gate_flow_has_room(flow, FRAMES_OF_ONE,
-                                                    CHEMPI_HOP_CHUNK_MAX))) {
+        (flow->is_gone || chempi_routed_flow_has_room(flow, FRAMES_OF_ONE,
+                                                      CHEMPI_HOP_CHUNK_MAX))) {
         flow->is_starved = false;
         sink->room(gate->dev.params.sink_arg, &flow->ep);
         events++;
@@ -466,9 +469,9 @@ int chempi_gate_flow_pump(struct chempi_gate_flow *flow)
     return events;
 }
 
-void chempi_gate_flow_end(struct chempi_gate_flow *flow)
+void chempi_routed_flow_end(struct chempi_routed_flow *flow)
 {
-    struct chempi_gate *gate = chempi_gate_of(flow);
+    struct chempi_routed *gate = chempi_routed_of(flow);
     const struct chempi_sink *sink = gate->dev.params.sink;
     struct chempi_tx *tx;
 
@@ -486,16 +489,16 @@ void chempi_gate_flow_end(struct chempi_gate_flow *flow)
         sink->sent(gate->dev.params.sink_arg, tx, -EPIPE);
     }
     if (flow->is_starved)
-        chempi_gate_flow_work(flow);
+        chempi_routed_flow_work(flow);
 }
 
-void chempi_gate_flow_bury(struct chempi_gate_flow *flow)
+void chempi_routed_flow_bury(struct chempi_routed_flow *flow)
 {
-    const struct chempi_dev_params *p = &chempi_gate_of(flow)->dev.params;
+    const struct chempi_dev_params *p = &chempi_routed_of(flow)->dev.params;
     struct chempi_rx *rx;
 
     flow->has_ended = true;
-    chempi_gate_flow_end(flow);
+    chempi_routed_flow_end(flow);
     while ((rx = chempi_slots_pop(&flow->cleared)) != NULL)
         p->sink->delivered(p->sink_arg, rx, -EPIPE);
 }
@@ -511,9 +514,9 @@ static bool goes_through(const struct chempi_hop_frame *f, uint32_t proc)
 }
 
 /* The same frame, *f, with another way in front of it; not sealed. */
-static struct chempi_hop_buf *readdress(const struct chempi_gate_flow *flow,
+static struct chempi_hop_buf *readdress(const struct chempi_routed_flow *flow,
                                         const struct chempi_hop_buf *old,
-                                        const struct chempi_gate_way *way,
+                                        const struct chempi_routed_way *way,
                                         struct chempi_hop_frame *f)
 {
     struct chempi_hop_buf *buf;
@@ -521,7 +524,7 @@ static struct chempi_hop_buf *readdress(const struct chempi_gate_flow *flow,
     uint8_t *payload;
     uint8_t class;
 
-    if (chempi_gate_sealed_undo(flow, old, f, &copy))
+    if (chempi_routed_sealed_undo(flow, old, f, &copy))
         return NULL;
     class = chempi_hop_class_of(f->flags);
     f->flags = CHEMPI_HOP_HURRY;
@@ -531,18 +534,19 @@ static struct chempi_hop_buf *readdress(const struct chempi_gate_flow *flow,
         if (f->len)
             memcpy(payload, f->data, f->len);
         buf->seq = old->seq;
-        buf->tally = chempi_gate_trace_way(flow, way, class);
+        buf->tally = chempi_routed_trace_way(flow, way, class);
     }
     free(copy);
     return buf;
 }
 
 /* moves: of frames that were launched, NULL for others. */
-static int resend(struct chempi_gate_flow *flow, struct chempi_hop_buf *old,
-                  struct chempi_gate_moves *moves)
+static int resend(struct chempi_routed_flow *flow, struct chempi_hop_buf *old,
+                  struct chempi_routed_moves *moves)
 {
-    struct chempi_gate *gate = chempi_gate_of(flow);
-    const struct chempi_gate_way *way = chempi_gate_way_find(flow, old->len);
+    struct chempi_routed *gate = chempi_routed_of(flow);
+    const struct chempi_routed_way *way =
+        chempi_routed_way_find(flow, old->len);
     struct chempi_hop_frame f;
     struct chempi_hop_buf *buf;
 
@@ -554,21 +558,23 @@ static int resend(struct chempi_gate_flow *flow, struct chempi_hop_buf *old,
     chempi_list_insert_between(&buf->link, &old->link, old->link.next);
     chempi_list_remove(&old->link);
     if (moves) {
-        chempi_gate_sealed_put(flow, buf,
-                               chempi_hop_seal_extend(flow->seq_out, buf->seq));
+        chempi_routed_sealed_put(
+            flow, buf, chempi_hop_seal_extend(flow->seq_out, buf->seq));
         count_unacked(flow, (int64_t)buf->len - old->len);
         chempi_hop_buf_hold(buf);
-        if (chempi_hop_queue(&gate->hop, chempi_gate_way_next(flow, way), buf))
+        if (chempi_hop_queue(&gate->hop, chempi_routed_way_next(flow, way),
+                             buf))
             chempi_hop_buf_drop(buf);
         gate->resent++;
-        chempi_gate_trace_resent(flow, &f, old->tally, buf->tally, moves);
+        chempi_routed_trace_resent(flow, &f, old->tally, buf->tally, moves);
     }
     chempi_hop_buf_drop(old);
     return 0;
 }
 
-static int reroute_list(struct chempi_gate_flow *flow, struct chempi_list *head,
-                        uint32_t dead, struct chempi_gate_moves *moves)
+static int reroute_list(struct chempi_routed_flow *flow,
+                        struct chempi_list *head, uint32_t dead,
+                        struct chempi_routed_moves *moves)
 {
     CHEMPI_LIST_FOR_SAFE (pos, head) {
         struct chempi_hop_buf *buf =
@@ -588,10 +594,10 @@ static int reroute_list(struct chempi_gate_flow *flow, struct chempi_list *head,
 }
 
 /* A way that was learned from the peer's frames is none of the table's. */
-static void forget_learned(struct chempi_gate_flow *flow, uint32_t dead)
+static void forget_learned(struct chempi_routed_flow *flow, uint32_t dead)
 {
     for (uint32_t i = 0; i < flow->way_count; i++) {
-        struct chempi_gate_way *way = &flow->ways[i];
+        struct chempi_routed_way *way = &flow->ways[i];
 
         for (uint32_t k = 0; !way->range && k < way->gates; k++)
             if (way->gate[k] == dead)
@@ -599,10 +605,10 @@ static void forget_learned(struct chempi_gate_flow *flow, uint32_t dead)
     }
 }
 
-int chempi_gate_flow_reroute(struct chempi_gate_flow *flow, uint32_t dead)
+int chempi_routed_flow_reroute(struct chempi_routed_flow *flow, uint32_t dead)
 {
-    bool had_way = chempi_gate_way_find(flow, 0) != NULL;
-    struct chempi_gate_moves moves;
+    bool had_way = chempi_routed_way_find(flow, 0) != NULL;
+    struct chempi_routed_moves moves;
     int rc;
 
     if (!had_way || flow->is_gone)
@@ -610,13 +616,13 @@ int chempi_gate_flow_reroute(struct chempi_gate_flow *flow, uint32_t dead)
     moves.count = 0;
     moves.has_part = false;
     forget_learned(flow, dead);
-    rc = chempi_gate_way_choose(flow);
+    rc = chempi_routed_way_choose(flow);
     if (!rc)
         rc = reroute_list(flow, &flow->unacked, dead, &moves);
     if (!rc)
         rc = reroute_list(flow, &flow->held, dead, NULL);
     /* An acknowledgement may have been lost. */
     if (!rc)
-        chempi_gate_flow_ack(flow, false);
+        chempi_routed_flow_ack(flow, false);
     return rc;
 }

@@ -9,10 +9,10 @@
 #include "libchempi/didl/transport/routed/internal.h"
 
 /* A message is announced to the sink, whole or without its payload. */
-static const char *take_message(struct chempi_gate_flow *flow,
+static const char *take_message(struct chempi_routed_flow *flow,
                                 const struct chempi_hop_frame *f)
 {
-    struct chempi_gate *gate = chempi_gate_of(flow);
+    struct chempi_routed *gate = chempi_routed_of(flow);
     const struct chempi_dev_params *p = &gate->dev.params;
     bool is_whole = f->kind == CHEMPI_HOP_EAGER;
     const struct chempi_arrival arrival = {
@@ -21,7 +21,7 @@ static const char *take_message(struct chempi_gate_flow *flow,
         .data = is_whole ? f->data : NULL,
         .avail = is_whole ? f->env.len : 0,
         .token = {f->sender, f->env.len},
-        .protocol = is_whole ? CHEMPI_GATE_EAGER : CHEMPI_GATE_RENDEZVOUS,
+        .protocol = is_whole ? CHEMPI_ROUTED_EAGER : CHEMPI_ROUTED_RENDEZVOUS,
     };
     struct chempi_rx *rx = NULL;
     int rc;
@@ -36,11 +36,11 @@ static const char *take_message(struct chempi_gate_flow *flow,
 }
 
 /* The last part makes it a message that has come whole. */
-static const char *take_part(struct chempi_gate_flow *flow,
+static const char *take_part(struct chempi_routed_flow *flow,
                              const struct chempi_hop_frame *f)
 {
-    struct chempi_gate_part *part;
-    const char *why = chempi_gate_part_take(flow, f, &part);
+    struct chempi_routed_part *part;
+    const char *why = chempi_routed_part_take(flow, f, &part);
     struct chempi_hop_frame whole = {.kind = CHEMPI_HOP_EAGER};
 
     if (why || !part)
@@ -53,7 +53,7 @@ static const char *take_part(struct chempi_gate_flow *flow,
     return why;
 }
 
-static const char *take_clear(struct chempi_gate_flow *flow,
+static const char *take_clear(struct chempi_routed_flow *flow,
                               const struct chempi_hop_frame *f)
 {
     struct chempi_tx *tx = chempi_slots_take(&flow->announced, f->sender);
@@ -64,18 +64,18 @@ static const char *take_clear(struct chempi_gate_flow *flow,
         chempi_list_append(&flow->bulk, &tx->link);
         return "it wants more of a message than there is";
     }
-    tx->priv[CHEMPI_GATE_TX_POS] = 0;
-    tx->priv[CHEMPI_GATE_TX_END] = f->number;
-    tx->priv[CHEMPI_GATE_TX_RECEIVER] = f->receiver;
+    tx->priv[CHEMPI_ROUTED_TX_POS] = 0;
+    tx->priv[CHEMPI_ROUTED_TX_END] = f->number;
+    tx->priv[CHEMPI_ROUTED_TX_RECEIVER] = f->receiver;
     chempi_list_append(&flow->bulk, &tx->link);
-    chempi_gate_flow_work(flow);
+    chempi_routed_flow_work(flow);
     return NULL;
 }
 
-static const char *take_drop(struct chempi_gate_flow *flow,
+static const char *take_drop(struct chempi_routed_flow *flow,
                              const struct chempi_hop_frame *f)
 {
-    const struct chempi_dev_params *p = &chempi_gate_of(flow)->dev.params;
+    const struct chempi_dev_params *p = &chempi_routed_of(flow)->dev.params;
     struct chempi_tx *tx = chempi_slots_take(&flow->announced, f->sender);
 
     if (!tx)
@@ -84,17 +84,18 @@ static const char *take_drop(struct chempi_gate_flow *flow,
     return NULL;
 }
 
-static const char *take_data(struct chempi_gate_flow *flow,
+static const char *take_data(struct chempi_routed_flow *flow,
                              const struct chempi_hop_frame *f)
 {
-    const struct chempi_dev_params *p = &chempi_gate_of(flow)->dev.params;
+    const struct chempi_dev_params *p = &chempi_routed_of(flow)->dev.params;
     struct chempi_rx *rx = chempi_slots_get(&flow->cleared, f->receiver);
 
     if (!rx)
         return "it sent a piece of a message that was not cleared";
-    if (f->number > rx->priv[CHEMPI_GATE_RX_TAKE] ||
-        f->len > rx->priv[CHEMPI_GATE_RX_TAKE] - f->number ||
-        f->len > rx->priv[CHEMPI_GATE_RX_TAKE] - rx->priv[CHEMPI_GATE_RX_GOT])
+    if (f->number > rx->priv[CHEMPI_ROUTED_RX_TAKE] ||
+        f->len > rx->priv[CHEMPI_ROUTED_RX_TAKE] - f->number ||
+        f->len >
+            rx->priv[CHEMPI_ROUTED_RX_TAKE] - rx->priv[CHEMPI_ROUTED_RX_GOT])
         return "it sent more of a message than was cleared";
     if (rx->iter) {
         if (rx->iter->position != f->number)
@@ -103,8 +104,8 @@ static const char *take_data(struct chempi_gate_flow *flow,
     } else {
         memcpy((uint8_t *)rx->buf + f->number, f->data, f->len);
     }
-    rx->priv[CHEMPI_GATE_RX_GOT] += f->len;
-    if (rx->priv[CHEMPI_GATE_RX_GOT] < rx->priv[CHEMPI_GATE_RX_TAKE])
+    rx->priv[CHEMPI_ROUTED_RX_GOT] += f->len;
+    if (rx->priv[CHEMPI_ROUTED_RX_GOT] < rx->priv[CHEMPI_ROUTED_RX_TAKE])
         return NULL;
     (void)chempi_slots_take(&flow->cleared, f->receiver); /* F6 */
     p->sink->delivered(p->sink_arg, rx, 0);
@@ -112,18 +113,18 @@ static const char *take_data(struct chempi_gate_flow *flow,
 }
 
 /* NULL, or what is wrong with it. */
-static const char *take(struct chempi_gate_flow *flow,
+static const char *take(struct chempi_routed_flow *flow,
                         const struct chempi_hop_frame *f)
 {
     int rc;
 
-    chempi_gate_flow_acked(flow, f->ack);
+    chempi_routed_flow_acked(flow, f->ack);
     if (!chempi_hop_is_numbered(f->kind)) {
         if (f->flags & CHEMPI_HOP_HURRY)
-            chempi_gate_flow_ack(flow, false);
+            chempi_routed_flow_ack(flow, false);
         return NULL;
     }
-    rc = chempi_gate_flow_take(flow, f);
+    rc = chempi_routed_flow_take(flow, f);
     if (rc <= 0)
         return rc ? "it sent a frame beyond its window" : NULL;
     if (flow->has_ended && f->kind != CHEMPI_HOP_EAGER &&
@@ -145,7 +146,7 @@ static const char *take(struct chempi_gate_flow *flow,
 
 /* The last gateway of its way has sent it (or its source, when no gateway is
  * left), and it is for us. */
-static bool is_placed(const struct chempi_gate *gate, uint32_t from,
+static bool is_placed(const struct chempi_routed *gate, uint32_t from,
                       const struct chempi_hop_frame *f)
 {
     return f->dst == gate->dev.params.services->proc && f->at == f->gates &&
@@ -154,7 +155,7 @@ static bool is_placed(const struct chempi_gate *gate, uint32_t from,
 
 /* Whom a frame that is wrong has to do with, in a secure job: gateways may have
  * changed it. -1: nobody says. */
-static int64_t find_pair(const struct chempi_gate *gate,
+static int64_t find_pair(const struct chempi_routed *gate,
                          const struct chempi_hop_frame *f)
 {
     const uint32_t self = gate->dev.params.services->proc;
@@ -166,7 +167,7 @@ static int64_t find_pair(const struct chempi_gate *gate,
 }
 
 /* In a secure job a frame that is wrong is nobody's mistake. */
-static void refuse(struct chempi_gate *gate, uint32_t from, int64_t peer,
+static void refuse(struct chempi_routed *gate, uint32_t from, int64_t peer,
                    const char *why)
 {
     const struct chempi_dev_params *p = &gate->dev.params;
@@ -185,24 +186,24 @@ static void refuse(struct chempi_gate *gate, uint32_t from, int64_t peer,
 
 /* Is there no more to do? Gateways are not believed in a secure job: see
  * gate_is_drained(). */
-static bool take_gone(struct chempi_gate_flow *flow,
+static bool take_gone(struct chempi_routed_flow *flow,
                       const struct chempi_hop_frame *f)
 {
     if (f->kind != CHEMPI_HOP_GONE)
         return false;
-    if (chempi_gate_of(flow)->seals)
+    if (chempi_routed_of(flow)->seals)
         flow->is_said_gone = true;
     else
-        chempi_gate_flow_end(flow);
+        chempi_routed_flow_end(flow);
     return true;
 }
 
-void chempi_gate_input(void *arg, uint32_t from, const uint8_t *data,
-                       size_t len, struct chempi_hop_buf *buf)
+void chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,
+                         size_t len, struct chempi_hop_buf *buf)
 {
-    struct chempi_gate *gate = arg;
+    struct chempi_routed *gate = arg;
     const struct chempi_dev_params *p = &gate->dev.params;
-    struct chempi_gate_flow *flow = NULL;
+    struct chempi_routed_flow *flow = NULL;
     struct chempi_hop_frame f;
     const char *why;
     int64_t peer = -1;
@@ -215,17 +216,17 @@ void chempi_gate_input(void *arg, uint32_t from, const uint8_t *data,
         rc = is_placed(gate, from, &f) ? 0 : -EPROTO;
     }
     if (!rc)
-        rc = chempi_gate_flow_get(gate, f.src, &flow);
+        rc = chempi_routed_flow_get(gate, f.src, &flow);
     if (!rc && take_gone(flow, &f))
         return;
     if (!rc)
-        rc = chempi_gate_sealed_get(flow, data, len, &f, &why);
+        rc = chempi_routed_sealed_get(flow, data, len, &f, &why);
     if (rc) {
         refuse(gate, from, peer, rc == -EPROTO ? why : chempi_err_name(rc));
         return;
     }
-    if (!chempi_gate_way_find(flow, 0))
-        chempi_gate_way_learn(flow, &f);
+    if (!chempi_routed_way_find(flow, 0))
+        chempi_routed_way_learn(flow, &f);
     why = take(flow, &f);
     if (why)
         p->sink->lost(p->sink_arg, f.src, -EPROTO, why);

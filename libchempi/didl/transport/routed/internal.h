@@ -6,7 +6,7 @@
  *   F1  every numbered frame stands in `unacked` from its number until the
  *       receiver has acknowledged it: a lost gateway loses nothing
  *   F2  unacked_bytes <= window + one message of 64 KiB in its frames, and
- *       less than CHEMPI_GATE_FRAMES frames are unacknowledged: so much of a
+ *       less than CHEMPI_ROUTED_FRAMES frames are unacknowledged: so much of a
  *       flow can lie in gateways. All flows together: gate.unacked_bytes <=
  *       total, but for one such message of each flow that has nothing else on
  *       its way
@@ -38,31 +38,32 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_GATE_INTERNAL_H
 #define CHEMPI_LIBCHEMPI_DIDL_GATE_INTERNAL_H
 
-#include "libchempi/didl/transport/routed/gate.h"
+#include "libchempi/didl/transport/routed/routed.h"
 #include "libchempi/hop/hop.h"
 #include "libchempi/hop/seal.h"
 #include "libchempi/hop/tally.h"
 #include "libchempi/services/slots.h"
 
-#define CHEMPI_GATE_FRAMES 1024u /* unacknowledged per flow; a power of two */
+#define CHEMPI_ROUTED_FRAMES 1024u /* unacknowledged per flow; a power of two  \
+                                    */
 /* Messages of a flow that have come in part: at least one frame of each is
  * there, and one is still unacknowledged (F2). */
-#define CHEMPI_GATE_PARTS_MAX (CHEMPI_GATE_FRAMES / 2)
-#define CHEMPI_GATE_CHUNK_MIN 1024u
+#define CHEMPI_ROUTED_PARTS_MAX (CHEMPI_ROUTED_FRAMES / 2)
+#define CHEMPI_ROUTED_CHUNK_MIN 1024u
 
-enum { CHEMPI_GATE_EAGER, CHEMPI_GATE_RENDEZVOUS, CHEMPI_GATE_PROTOCOLS };
+enum { CHEMPI_ROUTED_EAGER, CHEMPI_ROUTED_RENDEZVOUS, CHEMPI_ROUTED_PROTOCOLS };
 
 /* What the gate keeps in chempi_tx.priv and chempi_rx.priv. */
 enum {
-    CHEMPI_GATE_TX_POS,      /* payload bytes in frames */
-    CHEMPI_GATE_TX_END,      /* payload bytes to send in all */
-    CHEMPI_GATE_TX_RECEIVER, /* the peer's token */
-    CHEMPI_GATE_TX_TALLY,    /* number of the way that it takes (tally.h) */
-    CHEMPI_GATE_RX_GOT = 0,  /* payload bytes that have come */
-    CHEMPI_GATE_RX_TAKE      /* payload bytes to take */
+    CHEMPI_ROUTED_TX_POS,      /* payload bytes in frames */
+    CHEMPI_ROUTED_TX_END,      /* payload bytes to send in all */
+    CHEMPI_ROUTED_TX_RECEIVER, /* the peer's token */
+    CHEMPI_ROUTED_TX_TALLY,    /* number of the way that it takes (tally.h) */
+    CHEMPI_ROUTED_RX_GOT = 0,  /* payload bytes that have come */
+    CHEMPI_ROUTED_RX_TAKE      /* payload bytes to take */
 };
 
-struct chempi_gate_way {
+struct chempi_routed_way {
     uint64_t max_len; /* bytes, inclusive */
     const struct chempi_table_range *range;
     uint32_t chunk; /* payload of one frame, bytes */
@@ -71,14 +72,14 @@ struct chempi_gate_way {
     uint32_t gate[CHEMPI_HOP_GATES_MAX];
 };
 
-struct chempi_gate_flow {
+struct chempi_routed_flow {
     struct chempi_ep ep;
     uint32_t way_count;
-    struct chempi_gate_way *ways; /* by size */
-    struct chempi_list work;      /* in gate.work */
-    struct chempi_list owing;     /* in gate.owing */
-    struct chempi_list pressed;   /* in gate.pressed */
-    bool is_starved;              /* was told -EAGAIN; room() is owed */
+    struct chempi_routed_way *ways; /* by size */
+    struct chempi_list work;        /* in gate.work */
+    struct chempi_list owing;       /* in gate.owing */
+    struct chempi_list pressed;     /* in gate.pressed */
+    bool is_starved;                /* was told -EAGAIN; room() is owed */
     bool has_direct;   /* the table has a way without gateways, too */
     bool is_gone;      /* the process has finished */
     bool has_ended;    /* it has died, and the job goes on (F11) */
@@ -98,8 +99,8 @@ struct chempi_gate_flow {
 
     /* receiving */
     uint64_t seq_in;
-    uint64_t seen[CHEMPI_GATE_FRAMES / 64]; /* bit seq % FRAMES */
-    uint32_t early;                         /* bits that are set */
+    uint64_t seen[CHEMPI_ROUTED_FRAMES / 64]; /* bit seq % FRAMES */
+    uint32_t early;                           /* bits that are set */
     struct chempi_list gap; /* in gate.gaps: seq_in is missing, */
     uint64_t gap_seq;       /* this number, since */
     uint64_t gap_ns;
@@ -108,12 +109,12 @@ struct chempi_gate_flow {
     uint32_t owed_polls;
     bool owes_now;
     struct chempi_slots cleared;
-    struct chempi_list parts; /* chempi_gate_part.link (F10) */
+    struct chempi_list parts; /* chempi_routed_part.link (F10) */
     uint32_t part_count;
 };
 
 /* A message of which some parts have come. */
-struct chempi_gate_part {
+struct chempi_routed_part {
     struct chempi_list link; /* in flow.parts */
     uint64_t number;         /* the sender's */
     uint64_t got;            /* bytes */
@@ -121,12 +122,12 @@ struct chempi_gate_part {
     uint8_t data[]; /* env.len bytes */
 };
 
-struct chempi_gate {
+struct chempi_routed {
     struct chempi_dev dev;
     struct chempi_hop hop;
-    struct chempi_gate_flow **flows; /* [rank_count], NULL until used */
+    struct chempi_routed_flow **flows; /* [rank_count], NULL until used */
     uint32_t rank_count;
-    uint8_t *gateways; /* [gateways], enum chempi_gate_state */
+    uint8_t *gateways; /* [gateways], enum chempi_routed_state */
     struct chempi_list work;
     struct chempi_list owing;
     struct chempi_list pressed; /* flow.pressed (F8) */
@@ -144,195 +145,199 @@ struct chempi_gate {
 };
 
 /* Messages whose frames were sent again in one go, by the peer's tokens. */
-struct chempi_gate_moves {
+struct chempi_routed_moves {
     uint32_t count;
-    uint64_t receivers[CHEMPI_GATE_FRAMES];
+    uint64_t receivers[CHEMPI_ROUTED_FRAMES];
     bool has_part; /* one that travels in parts, this one last */
     uint64_t part;
 };
 
-enum chempi_gate_state {
-    CHEMPI_GATE_UP,
-    CHEMPI_GATE_DRAINED, /* taken only when there is no other */
-    CHEMPI_GATE_DEAD
+enum chempi_routed_state {
+    CHEMPI_ROUTED_UP,
+    CHEMPI_ROUTED_DRAINED, /* taken only when there is no other */
+    CHEMPI_ROUTED_DEAD
 };
 
 /* Places in the panel's table of settings. */
-enum chempi_gate_setting {
-    CHEMPI_GATE_SET_LINGER,
-    CHEMPI_GATE_SET_WINDOW,
-    CHEMPI_GATE_SET_TOTAL,
-    CHEMPI_GATE_SET_GAP,
-    CHEMPI_GATE_SET_COUNT
+enum chempi_routed_setting {
+    CHEMPI_ROUTED_SET_LINGER,
+    CHEMPI_ROUTED_SET_WINDOW,
+    CHEMPI_ROUTED_SET_TOTAL,
+    CHEMPI_ROUTED_SET_GAP,
+    CHEMPI_ROUTED_SET_COUNT
 };
 
 /* The one that is open, or NULL. */
-struct chempi_gate *chempi_gate_self(void);
+struct chempi_routed *chempi_routed_self(void);
 
-static inline struct chempi_gate *
-chempi_gate_of(const struct chempi_gate_flow *flow)
+static inline struct chempi_routed *
+chempi_routed_of(const struct chempi_routed_flow *flow)
 {
-    return (struct chempi_gate *)(void *)flow->ep.dev;
+    return (struct chempi_routed *)(void *)flow->ep.dev;
 }
 
 /* flow.c */
 
 /* The flow with a rank, made if need be. 0, -EHOSTUNREACH, -ENOMEM. */
-int chempi_gate_flow_get(struct chempi_gate *gate, uint32_t proc,
-                         struct chempi_gate_flow **out);
-void chempi_gate_flow_destroy(struct chempi_gate_flow *flow);
+int chempi_routed_flow_get(struct chempi_routed *gate, uint32_t proc,
+                           struct chempi_routed_flow **out);
+void chempi_routed_flow_destroy(struct chempi_routed_flow *flow);
 
 /* Fill in a frame's numbers and way for a message of len bytes, and send it
  * with `n` bytes of payload from data or iter. DONE, -EAGAIN, -ENOMEM,
  * -EHOSTUNREACH, -EPIPE; calls no device. */
-int chempi_gate_flow_send(struct chempi_gate_flow *flow,
-                          struct chempi_hop_frame *frame, uint64_t len,
-                          const void *data, struct chempi_iter *iter, size_t n);
+int chempi_routed_flow_send(struct chempi_routed_flow *flow,
+                            struct chempi_hop_frame *frame, uint64_t len,
+                            const void *data, struct chempi_iter *iter,
+                            size_t n);
 /* The frame *f (kind, its own members, seq) for a message of len bytes on its
  * way, with n bytes of payload from data or iter; NULL: no memory. */
-struct chempi_hop_buf *chempi_gate_flow_make(struct chempi_gate_flow *flow,
-                                             const struct chempi_gate_way *way,
-                                             struct chempi_hop_frame *f,
-                                             uint64_t len, const void *data,
-                                             struct chempi_iter *iter,
-                                             size_t n);
+struct chempi_hop_buf *
+chempi_routed_flow_make(struct chempi_routed_flow *flow,
+                        const struct chempi_routed_way *way,
+                        struct chempi_hop_frame *f, uint64_t len,
+                        const void *data, struct chempi_iter *iter, size_t n);
 /* Give a frame that was made its number, keep it (F1), and send it on its way.
  */
-void chempi_gate_flow_launch(struct chempi_gate_flow *flow,
-                             const struct chempi_gate_way *way,
-                             struct chempi_hop_buf *buf);
+void chempi_routed_flow_launch(struct chempi_routed_flow *flow,
+                               const struct chempi_routed_way *way,
+                               struct chempi_hop_buf *buf);
 /* Does the sender wait, or soon, for what the receiver owes it, when n bytes
  * more are on their way? */
-bool chempi_gate_flow_is_in_hurry(const struct chempi_gate_flow *flow,
-                                  size_t n);
-/* As chempi_gate_flow_send() for what must not be refused (no payload): waits
+bool chempi_routed_flow_is_in_hurry(const struct chempi_routed_flow *flow,
+                                    size_t n);
+/* As chempi_routed_flow_send() for what must not be refused (no payload): waits
  * if need be. */
-int chempi_gate_flow_control(struct chempi_gate_flow *flow,
-                             struct chempi_hop_frame *frame);
+int chempi_routed_flow_control(struct chempi_routed_flow *flow,
+                               struct chempi_hop_frame *frame);
 /* Acknowledge; hurry asks for an acknowledgement in return. */
-void chempi_gate_flow_ack(struct chempi_gate_flow *flow, bool hurry);
+void chempi_routed_flow_ack(struct chempi_routed_flow *flow, bool hurry);
 /* May so many frames with n bytes of payload in all go (F2)? Else the flow gets
  * to work when there is room again. */
-bool chempi_gate_flow_has_room(struct chempi_gate_flow *flow, uint32_t frames,
-                               size_t n);
+bool chempi_routed_flow_has_room(struct chempi_routed_flow *flow,
+                                 uint32_t frames, size_t n);
 /* The peer has all before `ack`. */
-void chempi_gate_flow_acked(struct chempi_gate_flow *flow, uint32_t ack);
+void chempi_routed_flow_acked(struct chempi_routed_flow *flow, uint32_t ack);
 /* A frame with this number has come: true if it is new. -EPROTO: it cannot
  * have been sent. */
-int chempi_gate_flow_take(struct chempi_gate_flow *flow,
-                          const struct chempi_hop_frame *f);
+int chempi_routed_flow_take(struct chempi_routed_flow *flow,
+                            const struct chempi_hop_frame *f);
 /* Send what is held and what is cleared, as far as there is room; returns the
  * number of events. */
-int chempi_gate_flow_pump(struct chempi_gate_flow *flow);
+int chempi_routed_flow_pump(struct chempi_routed_flow *flow);
 /* The process has finished: nothing for it will be acknowledged. */
-void chempi_gate_flow_end(struct chempi_gate_flow *flow);
+void chempi_routed_flow_end(struct chempi_routed_flow *flow);
 /* The process has died: the same, and nothing large will come from it (F11). */
-void chempi_gate_flow_bury(struct chempi_gate_flow *flow);
-void chempi_gate_flow_work(struct chempi_gate_flow *flow);
+void chempi_routed_flow_bury(struct chempi_routed_flow *flow);
+void chempi_routed_flow_work(struct chempi_routed_flow *flow);
 /* Send again by other ways what went through a gateway that is dead now.
  * -EHOSTUNREACH: there is no other way. */
-int chempi_gate_flow_reroute(struct chempi_gate_flow *flow, uint32_t dead);
+int chempi_routed_flow_reroute(struct chempi_routed_flow *flow, uint32_t dead);
 
 /* part.c (F10) */
 
 /* Send a message that its way's chunk is too small for. As
- * chempi_gate_flow_send(); all of it goes or nothing. */
-int chempi_gate_part_send(struct chempi_gate_flow *flow,
-                          const struct chempi_gate_way *way,
-                          const struct chempi_envelope *env, const void *data,
-                          struct chempi_iter *iter);
+ * chempi_routed_flow_send(); all of it goes or nothing. */
+int chempi_routed_part_send(struct chempi_routed_flow *flow,
+                            const struct chempi_routed_way *way,
+                            const struct chempi_envelope *env, const void *data,
+                            struct chempi_iter *iter);
 /* A part has come. NULL, or what is wrong with it; *whole is the message when
  * it was the last one, the caller's to free after its use, or NULL. */
-const char *chempi_gate_part_take(struct chempi_gate_flow *flow,
-                                  const struct chempi_hop_frame *f,
-                                  struct chempi_gate_part **whole);
+const char *chempi_routed_part_take(struct chempi_routed_flow *flow,
+                                    const struct chempi_hop_frame *f,
+                                    struct chempi_routed_part **whole);
 
 /* way.c */
 
 /* The ways that the table has for this process. -EHOSTUNREACH: none, or no
  * gateway of them is left. */
-int chempi_gate_way_open(struct chempi_gate_flow *flow);
+int chempi_routed_way_open(struct chempi_routed_flow *flow);
 /* Choose the gateways of each way anew. -EHOSTUNREACH: none is left. */
-int chempi_gate_way_choose(struct chempi_gate_flow *flow);
+int chempi_routed_way_choose(struct chempi_routed_flow *flow);
 /* Answer by the gateways that this frame has come by. */
-void chempi_gate_way_learn(struct chempi_gate_flow *flow,
-                           const struct chempi_hop_frame *f);
+void chempi_routed_way_learn(struct chempi_routed_flow *flow,
+                             const struct chempi_hop_frame *f);
 /* The neighbour that a way begins with. */
-static inline uint32_t chempi_gate_way_next(const struct chempi_gate_flow *flow,
-                                            const struct chempi_gate_way *way)
+static inline uint32_t
+chempi_routed_way_next(const struct chempi_routed_flow *flow,
+                       const struct chempi_routed_way *way)
 {
     return way->gates ? way->gate[0] : flow->ep.proc;
 }
 /* The way for a message of len bytes, or NULL. */
-const struct chempi_gate_way *
-chempi_gate_way_find(const struct chempi_gate_flow *flow, uint64_t len);
+const struct chempi_routed_way *
+chempi_routed_way_find(const struct chempi_routed_flow *flow, uint64_t len);
 /* End the job: this gateway is lost, and with it the only way to the
  * processes of some flows. */
-void chempi_gate_way_cut(struct chempi_gate *gate, uint32_t proc,
-                         const char *why);
+void chempi_routed_way_cut(struct chempi_routed *gate, uint32_t proc,
+                           const char *why);
 
 /* -EHOSTUNREACH with words: no way leads to this node of the job (any more). */
-int chempi_gate_way_none(struct chempi_gate *gate, uint32_t node,
-                         struct chempi_err *err);
+int chempi_routed_way_none(struct chempi_routed *gate, uint32_t node,
+                           struct chempi_err *err);
 
 /* trace.c; nothing is done unless gate.tally.is_on */
 
 /* The class of a message of len bytes. */
-uint8_t chempi_gate_trace_class(const struct chempi_gate_flow *flow,
-                                uint64_t len);
+uint8_t chempi_routed_trace_class(const struct chempi_routed_flow *flow,
+                                  uint64_t len);
 /* The number (tally.h) of a way for messages of this class; 0: not counted. */
-uint32_t chempi_gate_trace_way(const struct chempi_gate_flow *flow,
-                               const struct chempi_gate_way *way,
-                               uint8_t class);
+uint32_t chempi_routed_trace_way(const struct chempi_routed_flow *flow,
+                                 const struct chempi_routed_way *way,
+                                 uint8_t class);
 /* The frame *f with n bytes of payload has set out. */
-void chempi_gate_trace_sent(const struct chempi_gate_flow *flow,
-                            const struct chempi_hop_buf *buf,
-                            const struct chempi_hop_frame *f, size_t n);
+void chempi_routed_trace_sent(const struct chempi_routed_flow *flow,
+                              const struct chempi_hop_buf *buf,
+                              const struct chempi_hop_frame *f, size_t n);
 /* There was no room for a message. */
-void chempi_gate_trace_stopped(struct chempi_gate_flow *flow,
-                               const struct chempi_envelope *env);
+void chempi_routed_trace_stopped(struct chempi_routed_flow *flow,
+                                 const struct chempi_envelope *env);
 /* There was none for the next piece of a large one. */
-void chempi_gate_trace_waits(const struct chempi_gate_flow *flow,
-                             const struct chempi_tx *tx);
+void chempi_routed_trace_waits(const struct chempi_routed_flow *flow,
+                               const struct chempi_tx *tx);
 /* A large one was announced, or its next piece goes now. */
-void chempi_gate_trace_goes(const struct chempi_gate_flow *flow,
-                            struct chempi_tx *tx);
+void chempi_routed_trace_goes(const struct chempi_routed_flow *flow,
+                              struct chempi_tx *tx);
 /* A frame is sent again: `before` and `now` are the numbers of its ways. */
-void chempi_gate_trace_resent(const struct chempi_gate_flow *flow,
-                              const struct chempi_hop_frame *f, uint32_t before,
-                              uint32_t now, struct chempi_gate_moves *moves);
+void chempi_routed_trace_resent(const struct chempi_routed_flow *flow,
+                                const struct chempi_hop_frame *f,
+                                uint32_t before, uint32_t now,
+                                struct chempi_routed_moves *moves);
 
 /* sealed.c: secure jobs (F9) */
 
 /* 0, -ENOMEM; -EINVAL: the launcher has sent no key. */
-int chempi_gate_sealed_open(struct chempi_gate *gate, struct chempi_err *err);
-void chempi_gate_sealed_close(struct chempi_gate *gate);
+int chempi_routed_sealed_open(struct chempi_routed *gate,
+                              struct chempi_err *err);
+void chempi_routed_sealed_close(struct chempi_routed *gate);
 /* Bytes that a frame grows by. */
-static inline size_t chempi_gate_sealed_extra(const struct chempi_gate *gate)
+static inline size_t
+chempi_routed_sealed_extra(const struct chempi_routed *gate)
 {
     return gate->seals ? CHEMPI_HOP_SEAL_BYTES : 0;
 }
 /* Seal a frame that has this number and acknowledges flow.seq_in. */
-void chempi_gate_sealed_put(struct chempi_gate_flow *flow,
-                            struct chempi_hop_buf *buf, uint64_t seq);
+void chempi_routed_sealed_put(struct chempi_routed_flow *flow,
+                              struct chempi_hop_buf *buf, uint64_t seq);
 /* Read a frame that was written here, sealed or not. Its payload is valid
  * until *copy, which is the caller's to free, or the buffer is gone. 0,
  * -ENOMEM. */
-int chempi_gate_sealed_undo(const struct chempi_gate_flow *flow,
-                            const struct chempi_hop_buf *buf,
-                            struct chempi_hop_frame *f, uint8_t **copy);
+int chempi_routed_sealed_undo(const struct chempi_routed_flow *flow,
+                              const struct chempi_hop_buf *buf,
+                              struct chempi_hop_frame *f, uint8_t **copy);
 /* Open and read what has come from this flow's peer; -EPROTO with *why. */
-int chempi_gate_sealed_get(struct chempi_gate_flow *flow, const uint8_t *data,
-                           size_t len, struct chempi_hop_frame *f,
-                           const char **why);
+int chempi_routed_sealed_get(struct chempi_routed_flow *flow,
+                             const uint8_t *data, size_t len,
+                             struct chempi_hop_frame *f, const char **why);
 /* A frame was taken: is one before it missing? */
-void chempi_gate_sealed_note(struct chempi_gate_flow *flow);
+void chempi_routed_sealed_note(struct chempi_routed_flow *flow);
 /* Report flows of which a number is missing for too long. Only if any is
  * missing at all. */
-void chempi_gate_sealed_check(struct chempi_gate *gate);
+void chempi_routed_sealed_check(struct chempi_routed *gate);
 
 /* input.c */
-void chempi_gate_input(void *arg, uint32_t from, const uint8_t *data,
-                       size_t len, struct chempi_hop_buf *buf);
+void chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,
+                         size_t len, struct chempi_hop_buf *buf);
 
 #endif

@@ -18,8 +18,8 @@ static void drop_frames(struct chempi_list *frames)
 
 /* Frames for all parts, since a message must not set out half. The number of
  * the message is that of its first frame. 0 or -ENOMEM. */
-static int make_frames(struct chempi_gate_flow *flow,
-                       const struct chempi_gate_way *way,
+static int make_frames(struct chempi_routed_flow *flow,
+                       const struct chempi_routed_way *way,
                        const struct chempi_envelope *env, const uint8_t *data,
                        struct chempi_iter *iter, struct chempi_list *out)
 {
@@ -34,25 +34,25 @@ static int make_frames(struct chempi_gate_flow *flow,
             .sender = flow->seq_out,
             .number = pos,
             .seq = (uint32_t)seq++,
-            .flags = chempi_gate_flow_is_in_hurry(flow, (size_t)pos)
+            .flags = chempi_routed_flow_is_in_hurry(flow, (size_t)pos)
                          ? CHEMPI_HOP_HURRY
                          : 0,
         };
-        struct chempi_hop_buf *buf = chempi_gate_flow_make(
+        struct chempi_hop_buf *buf = chempi_routed_flow_make(
             flow, way, &f, env->len, iter ? NULL : data + pos, iter, n);
 
         if (!buf)
             return -ENOMEM;
-        chempi_gate_trace_sent(flow, buf, &f, n);
+        chempi_routed_trace_sent(flow, buf, &f, n);
         chempi_list_append(out, &buf->link);
     }
     return 0;
 }
 
-int chempi_gate_part_send(struct chempi_gate_flow *flow,
-                          const struct chempi_gate_way *way,
-                          const struct chempi_envelope *env, const void *data,
-                          struct chempi_iter *iter)
+int chempi_routed_part_send(struct chempi_routed_flow *flow,
+                            const struct chempi_routed_way *way,
+                            const struct chempi_envelope *env, const void *data,
+                            struct chempi_iter *iter)
 {
     const uint32_t count = (uint32_t)((env->len + way->chunk - 1) / way->chunk);
     const uint64_t start = iter ? iter->position : 0;
@@ -62,7 +62,7 @@ int chempi_gate_part_send(struct chempi_gate_flow *flow,
     if (flow->is_gone)
         return -EPIPE;
     if (!chempi_list_is_empty(&flow->held) ||
-        !chempi_gate_flow_has_room(flow, count, (size_t)env->len))
+        !chempi_routed_flow_has_room(flow, count, (size_t)env->len))
         return -EAGAIN;
     chempi_list_init(&frames);
     rc = make_frames(flow, way, env, data, iter, &frames);
@@ -77,19 +77,19 @@ int chempi_gate_part_send(struct chempi_gate_flow *flow,
             chempi_list_first(&frames), struct chempi_hop_buf, link);
 
         chempi_list_remove(&buf->link);
-        chempi_gate_flow_launch(flow, way, buf);
+        chempi_routed_flow_launch(flow, way, buf);
     }
     return CHEMPI_DONE;
 }
 
 /* ---- receiving ---------------------------------------------------------- */
 
-static struct chempi_gate_part *find(const struct chempi_gate_flow *flow,
-                                     uint64_t number)
+static struct chempi_routed_part *find(const struct chempi_routed_flow *flow,
+                                       uint64_t number)
 {
     CHEMPI_LIST_FOR (pos, &flow->parts) {
-        struct chempi_gate_part *part =
-            CHEMPI_CONTAINER_OF(pos, struct chempi_gate_part, link);
+        struct chempi_routed_part *part =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_routed_part, link);
 
         if (part->number == number)
             return part;
@@ -97,10 +97,10 @@ static struct chempi_gate_part *find(const struct chempi_gate_flow *flow,
     return NULL;
 }
 
-static struct chempi_gate_part *begin(struct chempi_gate_flow *flow,
-                                      const struct chempi_hop_frame *f)
+static struct chempi_routed_part *begin(struct chempi_routed_flow *flow,
+                                        const struct chempi_hop_frame *f)
 {
-    struct chempi_gate_part *part =
+    struct chempi_routed_part *part =
         chempi_sys->malloc(sizeof(*part) + (size_t)f->env.len);
 
     if (!part)
@@ -114,14 +114,14 @@ static struct chempi_gate_part *begin(struct chempi_gate_flow *flow,
     return part;
 }
 
-const char *chempi_gate_part_take(struct chempi_gate_flow *flow,
-                                  const struct chempi_hop_frame *f,
-                                  struct chempi_gate_part **whole)
+const char *chempi_routed_part_take(struct chempi_routed_flow *flow,
+                                    const struct chempi_hop_frame *f,
+                                    struct chempi_routed_part **whole)
 {
-    struct chempi_gate_part *part = find(flow, f->sender);
+    struct chempi_routed_part *part = find(flow, f->sender);
 
     *whole = NULL;
-    if (!part && flow->part_count == CHEMPI_GATE_PARTS_MAX)
+    if (!part && flow->part_count == CHEMPI_ROUTED_PARTS_MAX)
         return "it sent parts of more messages than can be on their way";
     if (!part)
         part = begin(flow, f);

@@ -21,12 +21,13 @@
 
 #define ALARM_TICK_NS 50000000L /* how often gaps are looked at */
 
-static size_t seals_len(const struct chempi_gate *gate)
+static size_t seals_len(const struct chempi_routed *gate)
 {
     return gate->rank_count * sizeof(*gate->seals);
 }
 
-int chempi_gate_sealed_open(struct chempi_gate *gate, struct chempi_err *err)
+int chempi_routed_sealed_open(struct chempi_routed *gate,
+                              struct chempi_err *err)
 {
     const struct chempi_job *job = chempi_ctx.job;
 
@@ -45,9 +46,9 @@ int chempi_gate_sealed_open(struct chempi_gate *gate, struct chempi_err *err)
     return 0;
 }
 
-static struct chempi_hop_seal *seal_of(const struct chempi_gate_flow *flow)
+static struct chempi_hop_seal *seal_of(const struct chempi_routed_flow *flow)
 {
-    const struct chempi_gate *gate = chempi_gate_of(flow);
+    const struct chempi_routed *gate = chempi_routed_of(flow);
     struct chempi_hop_seal *seal = &gate->seals[flow->ep.proc];
 
     if (!seal->is_ready)
@@ -56,23 +57,23 @@ static struct chempi_hop_seal *seal_of(const struct chempi_gate_flow *flow)
     return seal;
 }
 
-void chempi_gate_sealed_put(struct chempi_gate_flow *flow,
-                            struct chempi_hop_buf *buf, uint64_t seq)
+void chempi_routed_sealed_put(struct chempi_routed_flow *flow,
+                              struct chempi_hop_buf *buf, uint64_t seq)
 {
-    if (chempi_gate_of(flow)->seals)
+    if (chempi_routed_of(flow)->seals)
         chempi_hop_seal_put(seal_of(flow), buf->data,
                             buf->len - CHEMPI_HOP_SEAL_BYTES, seq,
                             flow->seq_in);
 }
 
-int chempi_gate_sealed_undo(const struct chempi_gate_flow *flow,
-                            const struct chempi_hop_buf *buf,
-                            struct chempi_hop_frame *f, uint8_t **copy)
+int chempi_routed_sealed_undo(const struct chempi_routed_flow *flow,
+                              const struct chempi_hop_buf *buf,
+                              struct chempi_hop_frame *f, uint8_t **copy)
 {
-    const struct chempi_gate *gate = chempi_gate_of(flow);
+    const struct chempi_routed *gate = chempi_routed_of(flow);
     const uint8_t *data = buf->data;
     const char *why;
-    int n = (int)(buf->len - chempi_gate_sealed_extra(gate));
+    int n = (int)(buf->len - chempi_routed_sealed_extra(gate));
 
     *copy = NULL;
     if (chempi_hop_frame_head(data, buf->len, f, &why) < 0)
@@ -92,11 +93,11 @@ int chempi_gate_sealed_undo(const struct chempi_gate_flow *flow,
     return -EPROTO; /* this cannot be, either */
 }
 
-int chempi_gate_sealed_get(struct chempi_gate_flow *flow, const uint8_t *data,
-                           size_t len, struct chempi_hop_frame *f,
-                           const char **why)
+int chempi_routed_sealed_get(struct chempi_routed_flow *flow,
+                             const uint8_t *data, size_t len,
+                             struct chempi_hop_frame *f, const char **why)
 {
-    const struct chempi_gate *gate = chempi_gate_of(flow);
+    const struct chempi_routed *gate = chempi_routed_of(flow);
     int n;
 
     if (!gate->seals)
@@ -112,7 +113,7 @@ int chempi_gate_sealed_get(struct chempi_gate_flow *flow, const uint8_t *data,
 
 /* ---- gaps ---------------------------------------------------------------- */
 
-static void stop_alarm(struct chempi_gate *gate)
+static void stop_alarm(struct chempi_routed *gate)
 {
     chempi_pollset_remove(gate->dev.params.services->pollset, &gate->alarm);
     if (gate->alarm.fd >= 0)
@@ -123,8 +124,8 @@ static void stop_alarm(struct chempi_gate *gate)
 /* That it woke us is all that matters: progress checks. */
 static void rung(struct chempi_poll_item *item, uint32_t events)
 {
-    struct chempi_gate *gate =
-        CHEMPI_CONTAINER_OF(item, struct chempi_gate, alarm);
+    struct chempi_routed *gate =
+        CHEMPI_CONTAINER_OF(item, struct chempi_routed, alarm);
     uint64_t ticks;
 
     (void)events; /* there is only one */
@@ -134,7 +135,7 @@ static void rung(struct chempi_poll_item *item, uint32_t events)
 }
 
 /* A process that sleeps looks for gaps, too. */
-static void start_alarm(struct chempi_gate *gate)
+static void start_alarm(struct chempi_routed *gate)
 {
     const struct itimerspec every = {.it_interval.tv_nsec = ALARM_TICK_NS,
                                      .it_value.tv_nsec = ALARM_TICK_NS};
@@ -152,9 +153,9 @@ static void start_alarm(struct chempi_gate *gate)
         stop_alarm(gate);
 }
 
-void chempi_gate_sealed_note(struct chempi_gate_flow *flow)
+void chempi_routed_sealed_note(struct chempi_routed_flow *flow)
 {
-    struct chempi_gate *gate = chempi_gate_of(flow);
+    struct chempi_routed *gate = chempi_routed_of(flow);
 
     if (CHEMPI_LIKELY(!gate->seals))
         return;
@@ -171,16 +172,17 @@ void chempi_gate_sealed_note(struct chempi_gate_flow *flow)
     start_alarm(gate);
 }
 
-void chempi_gate_sealed_check(struct chempi_gate *gate)
+void chempi_routed_sealed_check(struct chempi_routed *gate)
 {
     const struct chempi_dev_params *p = &gate->dev.params;
     const uint64_t limit_ns =
-        chempi_dev_setting(&gate->dev, CHEMPI_GATE_SET_GAP) * CHEMPI_NS_PER_MS;
+        chempi_dev_setting(&gate->dev, CHEMPI_ROUTED_SET_GAP) *
+        CHEMPI_NS_PER_MS;
     const uint64_t now_ns = chempi_clock_ns();
 
     while (!chempi_list_is_empty(&gate->gaps)) { /* the oldest is first */
-        struct chempi_gate_flow *flow = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&gate->gaps), struct chempi_gate_flow, gap);
+        struct chempi_routed_flow *flow = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&gate->gaps), struct chempi_routed_flow, gap);
 
         if (now_ns - flow->gap_ns < limit_ns)
             return;
@@ -195,7 +197,7 @@ void chempi_gate_sealed_check(struct chempi_gate *gate)
 /* ---- the end --------------------------------------------------------------
  */
 
-void chempi_gate_sealed_close(struct chempi_gate *gate)
+void chempi_routed_sealed_close(struct chempi_routed *gate)
 {
     stop_alarm(gate);
     chempi_secret_destroy(gate->seals, seals_len(gate));

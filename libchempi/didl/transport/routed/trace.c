@@ -7,28 +7,28 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/transport/routed/internal.h"
 
-uint8_t chempi_gate_trace_class(const struct chempi_gate_flow *flow,
-                                uint64_t len)
+uint8_t chempi_routed_trace_class(const struct chempi_routed_flow *flow,
+                                  uint64_t len)
 {
     uint32_t i = 0;
 
-    if (!chempi_gate_of(flow)->tally.is_on || !flow->way_count)
+    if (!chempi_routed_of(flow)->tally.is_on || !flow->way_count)
         return 0;
     while (i + 1 < flow->way_count && len > flow->ways[i].max_len)
         i++;
-    return (uint8_t)(1 + CHEMPI_GATE_PROTOCOLS * i +
-                     (len > CHEMPI_HOP_CHUNK_MAX ? CHEMPI_GATE_RENDEZVOUS
-                                                 : CHEMPI_GATE_EAGER));
+    return (uint8_t)(1 + CHEMPI_ROUTED_PROTOCOLS * i +
+                     (len > CHEMPI_HOP_CHUNK_MAX ? CHEMPI_ROUTED_RENDEZVOUS
+                                                 : CHEMPI_ROUTED_EAGER));
 }
 
 /* What the sender knows of a way. */
-static void describe(const struct chempi_gate_flow *flow,
-                     const struct chempi_gate_way *way,
+static void describe(const struct chempi_routed_flow *flow,
+                     const struct chempi_routed_way *way,
                      struct chempi_tally_way *out)
 {
     const struct chempi_services *s = flow->ep.dev->params.services;
     const uint32_t class = out->key.class;
-    const uint32_t i = class ? (class - 1u) / CHEMPI_GATE_PROTOCOLS : 0;
+    const uint32_t i = class ? (class - 1u) / CHEMPI_ROUTED_PROTOCOLS : 0;
 
     out->network = "-";
     if (way->range && !way->is_direct)
@@ -39,18 +39,19 @@ static void describe(const struct chempi_gate_flow *flow,
         return;
     out->max_len = flow->ways[i].max_len;
     out->protocol = "rendezvous";
-    if ((class - 1u) % CHEMPI_GATE_PROTOCOLS == CHEMPI_GATE_RENDEZVOUS)
+    if ((class - 1u) % CHEMPI_ROUTED_PROTOCOLS == CHEMPI_ROUTED_RENDEZVOUS)
         return;
     out->protocol = "eager";
     if (out->max_len > CHEMPI_HOP_CHUNK_MAX)
         out->max_len = CHEMPI_HOP_CHUNK_MAX;
 }
 
-uint32_t chempi_gate_trace_way(const struct chempi_gate_flow *flow,
-                               const struct chempi_gate_way *way, uint8_t class)
+uint32_t chempi_routed_trace_way(const struct chempi_routed_flow *flow,
+                                 const struct chempi_routed_way *way,
+                                 uint8_t class)
 {
     const struct chempi_services *s = flow->ep.dev->params.services;
-    struct chempi_tally *tally = &chempi_gate_of(flow)->tally;
+    struct chempi_tally *tally = &chempi_routed_of(flow)->tally;
     struct chempi_tally_key key = {.class = class, .gates = way->gates};
     struct chempi_tally_way *counted;
     uint32_t number;
@@ -61,22 +62,22 @@ uint32_t chempi_gate_trace_way(const struct chempi_gate_flow *flow,
     key.to = s->node_of_proc[flow->ep.proc];
     for (uint32_t i = 0; i < way->gates; i++)
         key.gate[i] = way->gate[i];
-    number = chempi_tally_find(tally, &key, chempi_gate_way_next(flow, way));
+    number = chempi_tally_find(tally, &key, chempi_routed_way_next(flow, way));
     counted = chempi_tally_way(tally, number);
     if (counted && !counted->protocol)
         describe(flow, way, counted);
     return number;
 }
 
-static struct chempi_tally_way *way_of(const struct chempi_gate_flow *flow,
+static struct chempi_tally_way *way_of(const struct chempi_routed_flow *flow,
                                        uint32_t number)
 {
-    return chempi_tally_way(&chempi_gate_of(flow)->tally, number);
+    return chempi_tally_way(&chempi_routed_of(flow)->tally, number);
 }
 
-void chempi_gate_trace_sent(const struct chempi_gate_flow *flow,
-                            const struct chempi_hop_buf *buf,
-                            const struct chempi_hop_frame *f, size_t n)
+void chempi_routed_trace_sent(const struct chempi_routed_flow *flow,
+                              const struct chempi_hop_buf *buf,
+                              const struct chempi_hop_frame *f, size_t n)
 {
     struct chempi_tally_way *way = way_of(flow, buf->tally);
 
@@ -88,66 +89,69 @@ void chempi_gate_trace_sent(const struct chempi_gate_flow *flow,
     way->bytes += n;
 }
 
-void chempi_gate_trace_stopped(struct chempi_gate_flow *flow,
-                               const struct chempi_envelope *env)
+void chempi_routed_trace_stopped(struct chempi_routed_flow *flow,
+                                 const struct chempi_envelope *env)
 {
-    const struct chempi_gate_way *way = chempi_gate_way_find(flow, env->len);
+    const struct chempi_routed_way *way =
+        chempi_routed_way_find(flow, env->len);
     struct chempi_tally_way *counted = NULL;
 
-    if (CHEMPI_LIKELY(!chempi_gate_of(flow)->tally.is_on) || !way ||
+    if (CHEMPI_LIKELY(!chempi_routed_of(flow)->tally.is_on) || !way ||
         (flow->is_stopped && flow->stopped == env->serial))
         return; /* it is tried until there is room */
     flow->is_stopped = true;
     flow->stopped = env->serial;
     counted =
-        way_of(flow, chempi_gate_trace_way(
-                         flow, way, chempi_gate_trace_class(flow, env->len)));
+        way_of(flow, chempi_routed_trace_way(
+                         flow, way, chempi_routed_trace_class(flow, env->len)));
     if (counted)
         counted->waits++;
 }
 
-void chempi_gate_trace_waits(const struct chempi_gate_flow *flow,
-                             const struct chempi_tx *tx)
+void chempi_routed_trace_waits(const struct chempi_routed_flow *flow,
+                               const struct chempi_tx *tx)
 {
     struct chempi_tally_way *way =
-        way_of(flow, (uint32_t)tx->priv[CHEMPI_GATE_TX_TALLY]);
+        way_of(flow, (uint32_t)tx->priv[CHEMPI_ROUTED_TX_TALLY]);
 
     if (way)
         way->waits++;
 }
 
-void chempi_gate_trace_goes(const struct chempi_gate_flow *flow,
-                            struct chempi_tx *tx)
+void chempi_routed_trace_goes(const struct chempi_routed_flow *flow,
+                              struct chempi_tx *tx)
 {
-    const struct chempi_gate_way *way = chempi_gate_way_find(flow, tx->env.len);
+    const struct chempi_routed_way *way =
+        chempi_routed_way_find(flow, tx->env.len);
     struct chempi_tally_way *before;
     uint32_t number;
 
-    if (CHEMPI_LIKELY(!chempi_gate_of(flow)->tally.is_on) || !way)
+    if (CHEMPI_LIKELY(!chempi_routed_of(flow)->tally.is_on) || !way)
         return;
-    before = way_of(flow, (uint32_t)tx->priv[CHEMPI_GATE_TX_TALLY]);
-    number = chempi_gate_trace_way(flow, way,
-                                   chempi_gate_trace_class(flow, tx->env.len));
-    if (before && number != tx->priv[CHEMPI_GATE_TX_TALLY])
+    before = way_of(flow, (uint32_t)tx->priv[CHEMPI_ROUTED_TX_TALLY]);
+    number = chempi_routed_trace_way(
+        flow, way, chempi_routed_trace_class(flow, tx->env.len));
+    if (before && number != tx->priv[CHEMPI_ROUTED_TX_TALLY])
         before->moved++;
-    tx->priv[CHEMPI_GATE_TX_TALLY] = number;
+    tx->priv[CHEMPI_ROUTED_TX_TALLY] = number;
 }
 
 /* Has this message pieces that are not in frames yet? Then it is noticed to
  * have moved when the next one goes. */
-static bool is_unfinished(const struct chempi_gate_flow *flow,
+static bool is_unfinished(const struct chempi_routed_flow *flow,
                           uint64_t receiver)
 {
     CHEMPI_LIST_FOR (pos, &flow->bulk)
         if (CHEMPI_CONTAINER_OF(pos, struct chempi_tx, link)
-                ->priv[CHEMPI_GATE_TX_RECEIVER] == receiver)
+                ->priv[CHEMPI_ROUTED_TX_RECEIVER] == receiver)
             return true;
     return false;
 }
 
-void chempi_gate_trace_resent(const struct chempi_gate_flow *flow,
-                              const struct chempi_hop_frame *f, uint32_t before,
-                              uint32_t now, struct chempi_gate_moves *moves)
+void chempi_routed_trace_resent(const struct chempi_routed_flow *flow,
+                                const struct chempi_hop_frame *f,
+                                uint32_t before, uint32_t now,
+                                struct chempi_routed_moves *moves)
 {
     struct chempi_tally_way *from = way_of(flow, before);
     struct chempi_tally_way *to = way_of(flow, now);

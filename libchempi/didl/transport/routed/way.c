@@ -30,8 +30,8 @@ static uint32_t hash_pair(uint32_t src, uint32_t dst)
 
 /* The job's gateway process on a node of the table, in this state at worst,
  * or NONE. */
-static uint32_t gateway_at(const struct chempi_gate *gate, uint32_t node,
-                           enum chempi_gate_state worst)
+static uint32_t gateway_at(const struct chempi_routed *gate, uint32_t node,
+                           enum chempi_routed_state worst)
 {
     const struct chempi_services *s = gate->dev.params.services;
     const char *name = chempi_table_node_name(s->table, node);
@@ -45,14 +45,14 @@ static uint32_t gateway_at(const struct chempi_gate *gate, uint32_t node,
 
 /* One of the gateways at the end of a stage, beginning with the hash among
  * those that are equally good. */
-static uint32_t pick(const struct chempi_gate *gate,
+static uint32_t pick(const struct chempi_routed *gate,
                      const struct chempi_table_range *range, uint32_t stage,
                      uint32_t hash)
 {
     const struct chempi_table_stage *s = &range->stages[stage];
     const uint32_t share = chempi_table_share(range, stage);
-    static const enum chempi_gate_state turns[] = {CHEMPI_GATE_UP,
-                                                   CHEMPI_GATE_DRAINED};
+    static const enum chempi_routed_state turns[] = {CHEMPI_ROUTED_UP,
+                                                     CHEMPI_ROUTED_DRAINED};
 
     for (size_t t = 0; t < CHEMPI_ARRAY_LEN(turns); t++)
         for (uint32_t i = 0; i < s->hop_count; i++) {
@@ -66,10 +66,10 @@ static uint32_t pick(const struct chempi_gate *gate,
 }
 
 /* 0 or -EHOSTUNREACH: some stage has no gateway. */
-static int choose_gates(const struct chempi_gate_flow *flow,
-                        struct chempi_gate_way *way)
+static int choose_gates(const struct chempi_routed_flow *flow,
+                        struct chempi_routed_way *way)
 {
-    const struct chempi_gate *gate = chempi_gate_of(flow);
+    const struct chempi_routed *gate = chempi_routed_of(flow);
     const struct chempi_table_range *range = way->range;
     uint32_t hash = hash_pair(gate->dev.params.services->proc, flow->ep.proc);
 
@@ -86,12 +86,12 @@ static int choose_gates(const struct chempi_gate_flow *flow,
     return 0;
 }
 
-int chempi_gate_way_choose(struct chempi_gate_flow *flow)
+int chempi_routed_way_choose(struct chempi_routed_flow *flow)
 {
     bool is_any = false;
 
     for (uint32_t i = 0; i < flow->way_count; i++) {
-        struct chempi_gate_way *way = &flow->ways[i];
+        struct chempi_routed_way *way = &flow->ways[i];
 
         if (way->range) {
             (void)choose_gates(flow, way); /* gates == 0 says it */
@@ -107,13 +107,13 @@ int chempi_gate_way_choose(struct chempi_gate_flow *flow)
 
 static uint32_t chunk_of(const struct chempi_table_range *range)
 {
-    if (range->switch_len < CHEMPI_GATE_CHUNK_MIN)
-        return CHEMPI_GATE_CHUNK_MIN;
+    if (range->switch_len < CHEMPI_ROUTED_CHUNK_MIN)
+        return CHEMPI_ROUTED_CHUNK_MIN;
     return range->switch_len < CHEMPI_HOP_CHUNK_MAX ? range->switch_len
                                                     : CHEMPI_HOP_CHUNK_MAX;
 }
 
-int chempi_gate_way_open(struct chempi_gate_flow *flow)
+int chempi_routed_way_open(struct chempi_routed_flow *flow)
 {
     const struct chempi_services *s = flow->ep.dev->params.services;
     const struct chempi_table_range *ranges;
@@ -139,19 +139,19 @@ int chempi_gate_way_open(struct chempi_gate_flow *flow)
     for (uint32_t i = 0; i < count; i++) {
         if (ranges[i].stage_count < 2)
             continue;
-        flow->ways[flow->way_count++] = (struct chempi_gate_way){
+        flow->ways[flow->way_count++] = (struct chempi_routed_way){
             .max_len = ranges[i].max_len,
             .range = &ranges[i],
             .chunk = chunk_of(&ranges[i]),
         };
     }
-    return chempi_gate_way_choose(flow);
+    return chempi_routed_way_choose(flow);
 }
 
-void chempi_gate_way_learn(struct chempi_gate_flow *flow,
-                           const struct chempi_hop_frame *f)
+void chempi_routed_way_learn(struct chempi_routed_flow *flow,
+                             const struct chempi_hop_frame *f)
 {
-    struct chempi_gate_way *way;
+    struct chempi_routed_way *way;
 
     if (!flow->ways)
         flow->ways = chempi_sys->calloc(1, sizeof(*flow->ways));
@@ -159,7 +159,7 @@ void chempi_gate_way_learn(struct chempi_gate_flow *flow,
         return; /* the next frame tries again */
     way = &flow->ways[0];
     flow->way_count = 1;
-    *way = (struct chempi_gate_way){
+    *way = (struct chempi_routed_way){
         .max_len = UINT64_MAX,
         .chunk = CHEMPI_HOP_CHUNK_MAX,
         .is_direct = f->gates == 0,
@@ -169,13 +169,13 @@ void chempi_gate_way_learn(struct chempi_gate_flow *flow,
         way->gate[i] = f->gate[f->gates - 1 - i];
 }
 
-const struct chempi_gate_way *
-chempi_gate_way_find(const struct chempi_gate_flow *flow, uint64_t len)
+const struct chempi_routed_way *
+chempi_routed_way_find(const struct chempi_routed_flow *flow, uint64_t len)
 {
-    const struct chempi_gate_way *usable = NULL;
+    const struct chempi_routed_way *usable = NULL;
 
     for (uint32_t i = 0; i < flow->way_count; i++) {
-        const struct chempi_gate_way *way = &flow->ways[i];
+        const struct chempi_routed_way *way = &flow->ways[i];
 
         if (!way->gates && !way->is_direct)
             continue;
@@ -189,23 +189,23 @@ chempi_gate_way_find(const struct chempi_gate_flow *flow, uint64_t len)
 /* ---- lost for good ------------------------------------------------------ */
 
 /* Is a node of the job a gateway that this process has lost? */
-static bool is_lost(struct chempi_gate *gate, uint32_t node)
+static bool is_lost(struct chempi_routed *gate, uint32_t node)
 {
     const struct chempi_services *s = gate->dev.params.services;
 
     for (uint32_t p = gate->rank_count; p < s->proc_count; p++)
         if (s->node_of_proc[p] == node &&
-            gate->gateways[p - gate->rank_count] == CHEMPI_GATE_DEAD)
+            gate->gateways[p - gate->rank_count] == CHEMPI_ROUTED_DEAD)
             return true;
     return false;
 }
 
 /* A node with a rank that this process cannot reach any more, whether it has
  * sent something there or not. */
-static bool is_cut_off(struct chempi_gate *gate, uint32_t node)
+static bool is_cut_off(struct chempi_routed *gate, uint32_t node)
 {
     const struct chempi_services *s = gate->dev.params.services;
-    struct chempi_gate_flow flow = {.ep = {.dev = &gate->dev}};
+    struct chempi_routed_flow flow = {.ep = {.dev = &gate->dev}};
     uint32_t proc = 0;
     bool is_cut;
 
@@ -214,18 +214,18 @@ static bool is_cut_off(struct chempi_gate *gate, uint32_t node)
     if (node == s->node || proc == gate->rank_count)
         return false;
     if (gate->flows[proc])
-        return !chempi_gate_way_find(gate->flows[proc], 0);
+        return !chempi_routed_way_find(gate->flows[proc], 0);
     flow.ep.proc = proc;
-    (void)chempi_gate_way_open(&flow); /* what it finds is asked next */
+    (void)chempi_routed_way_open(&flow); /* what it finds is asked next */
     is_cut =
-        flow.way_count && !flow.has_direct && !chempi_gate_way_find(&flow, 0);
+        flow.way_count && !flow.has_direct && !chempi_routed_way_find(&flow, 0);
     free(flow.ways);
     return is_cut;
 }
 
 /* Nodes of the job of one kind, by name. */
-static void list_nodes(struct chempi_gate *gate,
-                       bool (*is_of_kind)(struct chempi_gate *, uint32_t),
+static void list_nodes(struct chempi_routed *gate,
+                       bool (*is_of_kind)(struct chempi_routed *, uint32_t),
                        char *text, size_t size)
 {
     const struct chempi_services *s = gate->dev.params.services;
@@ -248,8 +248,8 @@ static void list_nodes(struct chempi_gate *gate,
                        count - NAMED_MAX);
 }
 
-int chempi_gate_way_none(struct chempi_gate *gate, uint32_t node,
-                         struct chempi_err *err)
+int chempi_routed_way_none(struct chempi_routed *gate, uint32_t node,
+                           struct chempi_err *err)
 {
     const struct chempi_services *s = gate->dev.params.services;
     char lost[NODES_TEXT];
@@ -267,8 +267,8 @@ int chempi_gate_way_none(struct chempi_gate *gate, uint32_t node,
                           s->node_names[s->node], s->node_names[node], lost);
 }
 
-void chempi_gate_way_cut(struct chempi_gate *gate, uint32_t proc,
-                         const char *why)
+void chempi_routed_way_cut(struct chempi_routed *gate, uint32_t proc,
+                           const char *why)
 {
     const struct chempi_services *s = gate->dev.params.services;
     char nodes[NODES_TEXT];
@@ -277,7 +277,7 @@ void chempi_gate_way_cut(struct chempi_gate *gate, uint32_t proc,
     chempi_daemon_cut(proc, why); /* the launcher knows all nodes' ways */
     for (uint32_t p = gate->rank_count; p < s->proc_count; p++)
         if (p != proc &&
-            gate->gateways[p - gate->rank_count] == CHEMPI_GATE_DEAD)
+            gate->gateways[p - gate->rank_count] == CHEMPI_ROUTED_DEAD)
             chempi_daemon_cut(p, "its connections are gone");
     chempi_fatal_die(1,
                      "the gateway on node %s is lost (%s), and no other way "

@@ -6,15 +6,15 @@
  *
  * Used by conn only, through the table, under the lane lock.
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_GATE_GATE_H
-#define CHEMPI_LIBCHEMPI_DIDL_GATE_GATE_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_GATE_ROUTED_H
+#define CHEMPI_LIBCHEMPI_DIDL_GATE_ROUTED_H
 
 #include "libchempi/ddi.h"
 #include "libchempi/didl/transport/conn.h"
 
-extern const struct chempi_dev_ops chempi_gate_ops;
+extern const struct chempi_dev_ops chempi_routed_ops;
 
 /* For chempi_conn_open(). */
-extern const struct chempi_conn_overlay chempi_gate_overlay;
+extern const struct chempi_conn_overlay chempi_routed_overlay;
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device that stands for all ways through gateways; see gate.h. It has no
+ * The device that stands for all ways through gateways; see routed.h. It has no
  * network of its own: its frames travel in messages of the real devices.
  */
-#include "libchempi/didl/transport/routed/gate.h"
+#include "libchempi/didl/transport/routed/routed.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,10 +24,10 @@
 
 static struct {
     const struct chempi_sink *above;
-    struct chempi_gate *gate; /* NULL: not open */
+    struct chempi_routed *gate; /* NULL: not open */
 } self;
 
-struct chempi_gate *chempi_gate_self(void)
+struct chempi_routed *chempi_routed_self(void)
 {
     return self.gate;
 }
@@ -37,14 +37,14 @@ static bool is_needed(void)
     return chempi_ctx.services.proc_count > chempi_ctx.job->size;
 }
 
-static struct chempi_gate *gate_of(struct chempi_dev *dev)
+static struct chempi_routed *gate_of(struct chempi_dev *dev)
 {
-    return (struct chempi_gate *)(void *)dev;
+    return (struct chempi_routed *)(void *)dev;
 }
 
-static struct chempi_gate_flow *flow_of(struct chempi_ep *ep)
+static struct chempi_routed_flow *flow_of(struct chempi_ep *ep)
 {
-    return (struct chempi_gate_flow *)(void *)ep;
+    return (struct chempi_routed_flow *)(void *)ep;
 }
 
 static void gateway_lost(uint32_t proc, const char *why);
@@ -120,7 +120,7 @@ static int ask(void *arg, uint32_t proc, const char *key)
 
 static void left(void *arg, struct chempi_hop_buf *buf)
 {
-    const struct chempi_gate *gate = arg;
+    const struct chempi_routed *gate = arg;
 
     if (buf->tally)
         chempi_tally_left(&gate->tally, buf);
@@ -133,7 +133,7 @@ static void neighbour_lost(void *arg, uint32_t proc, const char *why)
 }
 
 static const struct chempi_hop_ops hop_ops = {
-    .frame = chempi_gate_input,
+    .frame = chempi_routed_input,
     .left = left,
     .ask = ask,
     .lost = neighbour_lost,
@@ -148,35 +148,35 @@ static void gateway_card(uint32_t proc, const char *key, const void *card,
 
 static void gateway_lost(uint32_t proc, const char *why)
 {
-    struct chempi_gate *gate = self.gate;
+    struct chempi_routed *gate = self.gate;
     bool is_cut = false;
 
     if (!gate || proc < gate->rank_count ||
         proc >= gate->dev.params.services->proc_count ||
-        gate->gateways[proc - gate->rank_count] == CHEMPI_GATE_DEAD)
+        gate->gateways[proc - gate->rank_count] == CHEMPI_ROUTED_DEAD)
         return;
-    gate->gateways[proc - gate->rank_count] = CHEMPI_GATE_DEAD;
+    gate->gateways[proc - gate->rank_count] = CHEMPI_ROUTED_DEAD;
     chempi_hop_forget(&gate->hop, proc);
     for (uint32_t p = 0; p < gate->rank_count; p++)
         if (gate->flows[p])
-            is_cut |= chempi_gate_flow_reroute(gate->flows[p], proc) != 0;
+            is_cut |= chempi_routed_flow_reroute(gate->flows[p], proc) != 0;
     if (is_cut)
-        chempi_gate_way_cut(gate, proc, why);
+        chempi_routed_way_cut(gate, proc, why);
 }
 
 static void gateway_drained(uint32_t proc, bool is_drained)
 {
-    struct chempi_gate *gate = self.gate;
+    struct chempi_routed *gate = self.gate;
 
     if (!gate || proc < gate->rank_count ||
         proc >= gate->dev.params.services->proc_count ||
-        gate->gateways[proc - gate->rank_count] == CHEMPI_GATE_DEAD)
+        gate->gateways[proc - gate->rank_count] == CHEMPI_ROUTED_DEAD)
         return;
     gate->gateways[proc - gate->rank_count] =
-        is_drained ? CHEMPI_GATE_DRAINED : CHEMPI_GATE_UP;
+        is_drained ? CHEMPI_ROUTED_DRAINED : CHEMPI_ROUTED_UP;
     for (uint32_t p = 0; p < gate->rank_count; p++)
         if (gate->flows[p]) /* there is a way as long as it lives */
-            (void)chempi_gate_way_choose(gate->flows[p]);
+            (void)chempi_routed_way_choose(gate->flows[p]);
 }
 
 /* ---- opening and closing ------------------------------------------------ */
@@ -186,31 +186,31 @@ static const uint64_t protocol_max[] = {CHEMPI_HOP_CHUNK_MAX, UINT64_MAX};
 
 static const struct chempi_dev_caps gate_caps = {
     .protocols = protocol_names,
-    .protocol_count = CHEMPI_GATE_PROTOCOLS,
+    .protocol_count = CHEMPI_ROUTED_PROTOCOLS,
     .inject_max = CHEMPI_HOP_CHUNK_MAX,
     .protocol_max = protocol_max,
     .eager_max = CHEMPI_HOP_CHUNK_MAX,
 };
 
-static const struct chempi_setting settings[CHEMPI_GATE_SET_COUNT] = {
-    [CHEMPI_GATE_SET_LINGER] =
+static const struct chempi_setting settings[CHEMPI_ROUTED_SET_COUNT] = {
+    [CHEMPI_ROUTED_SET_LINGER] =
         {"gate", "linger_ms",
          "How long a process that finishes waits for processes behind gateways "
          "to confirm what it has sent them, in milliseconds.",
          1000, 0, 3600000, NULL, CHEMPI_SETTING_LOCAL, false, false},
-    [CHEMPI_GATE_SET_WINDOW] =
+    [CHEMPI_ROUTED_SET_WINDOW] =
         {"gate", "window",
          "How much may be on its way through gateways to one process, in "
          "bytes.",
          512u << 10, 128u << 10, 4u << 20, NULL, CHEMPI_SETTING_LOCAL, false,
          false},
-    [CHEMPI_GATE_SET_TOTAL] =
+    [CHEMPI_ROUTED_SET_TOTAL] =
         {"gate", "total",
          "How much may be on its way through gateways to all processes "
          "together, in bytes; one frame to each may be in any case.",
          16u << 20, 512u << 10, 1u << 30, NULL, CHEMPI_SETTING_LOCAL, false,
          false},
-    [CHEMPI_GATE_SET_GAP] =
+    [CHEMPI_ROUTED_SET_GAP] =
         {"gate", "gap_ms",
          "In a secure job: for how long a frame that has come through gateways "
          "may be late when later ones have come, in milliseconds; then the "
@@ -220,16 +220,16 @@ static const struct chempi_setting settings[CHEMPI_GATE_SET_COUNT] = {
 
 static const struct chempi_gauge gauges[] = {
     {"resent", "Frames sent again because a gateway was lost, a count.",
-     CHEMPI_GAUGE_COUNTER, CHEMPI_GAUGE_AT(struct chempi_gate, resent), NULL},
+     CHEMPI_GAUGE_COUNTER, CHEMPI_GAUGE_AT(struct chempi_routed, resent), NULL},
     {"unconfirmed", "What is on its way through gateways, in bytes.",
-     CHEMPI_GAUGE_LEVEL, CHEMPI_GAUGE_AT(struct chempi_gate, unacked_bytes),
+     CHEMPI_GAUGE_LEVEL, CHEMPI_GAUGE_AT(struct chempi_routed, unacked_bytes),
      NULL},
 };
 
 static const struct chempi_dev_panel gate_panel = {
     .text = "messages through gateways",
     .protocols = protocol_names,
-    .protocol_count = CHEMPI_GATE_PROTOCOLS,
+    .protocol_count = CHEMPI_ROUTED_PROTOCOLS,
     .settings = settings,
     .setting_count = CHEMPI_ARRAY_LEN(settings),
     .gauges = gauges,
@@ -244,13 +244,13 @@ static int open_over(struct chempi_dev *const *devices,
                      struct chempi_dev **out, struct chempi_err *err)
 {
     const struct chempi_services *s = &chempi_ctx.services;
-    struct chempi_gate *gate = chempi_sys->calloc(1, sizeof(*gate));
+    struct chempi_routed *gate = chempi_sys->calloc(1, sizeof(*gate));
     int rc = -ENOMEM;
 
     if (!gate)
         return chempi_err_set(err, rc, "out of memory for gateways");
     gate->dev = (struct chempi_dev){
-        .ops = &chempi_gate_ops,
+        .ops = &chempi_routed_ops,
         .caps = &gate_caps,
         .params = {.services = s, .sink = self.above, .settings = settings_now},
     };
@@ -262,8 +262,8 @@ static int open_over(struct chempi_dev *const *devices,
     chempi_list_init(&gate->pressed);
     chempi_list_init(&gate->gaps);
     gate->alarm.fd = -1;
-    gate->flows =
-        chempi_sys->calloc(gate->rank_count, sizeof(struct chempi_gate_flow *));
+    gate->flows = chempi_sys->calloc(gate->rank_count,
+                                     sizeof(struct chempi_routed_flow *));
     gate->gateways = chempi_sys->calloc(s->proc_count - gate->rank_count,
                                         sizeof(*gate->gateways));
     if (gate->flows && gate->gateways)
@@ -272,7 +272,7 @@ static int open_over(struct chempi_dev *const *devices,
     if (rc)
         (void)chempi_err_set(err, rc, "out of memory for gateways");
     else
-        rc = chempi_gate_sealed_open(gate, err);
+        rc = chempi_routed_sealed_open(gate, err);
     if (rc) {
         gate_close(&gate->dev);
         return rc;
@@ -290,7 +290,7 @@ static int gate_open(const struct chempi_dev_params *params,
     return chempi_err_set(err, -ENOTSUP, "gate is opened over other devices");
 }
 
-static void stop_timer(struct chempi_gate *gate)
+static void stop_timer(struct chempi_routed *gate)
 {
     chempi_pollset_remove(gate->dev.params.services->pollset, &gate->timer);
     if (gate->timer.fd >= 0)
@@ -300,14 +300,14 @@ static void stop_timer(struct chempi_gate *gate)
 
 static void gate_close(struct chempi_dev *dev)
 {
-    struct chempi_gate *gate = gate_of(dev);
+    struct chempi_routed *gate = gate_of(dev);
 
     if (!gate)
         return;
     stop_timer(gate);
     for (uint32_t p = 0; gate->flows && p < gate->rank_count; p++)
-        chempi_gate_flow_destroy(gate->flows[p]);
-    chempi_gate_sealed_close(gate);
+        chempi_routed_flow_destroy(gate->flows[p]);
+    chempi_routed_sealed_close(gate);
     chempi_hop_close(&gate->hop);
     chempi_tally_fini(&gate->tally);
     free(gate->flows);
@@ -321,49 +321,50 @@ static void gate_close(struct chempi_dev *dev)
 static int gate_connect(struct chempi_dev *dev, uint32_t proc,
                         struct chempi_ep **out, struct chempi_err *err)
 {
-    struct chempi_gate *gate = gate_of(dev);
+    struct chempi_routed *gate = gate_of(dev);
     const struct chempi_services *s = dev->params.services;
-    struct chempi_gate_flow *flow;
-    const struct chempi_gate_way *way;
-    int rc = chempi_gate_flow_get(gate, proc, &flow);
+    struct chempi_routed_flow *flow;
+    const struct chempi_routed_way *way;
+    int rc = chempi_routed_flow_get(gate, proc, &flow);
 
     if (rc)
         return chempi_err_set(err, rc, "no gateway leads to process %u", proc);
-    way = chempi_gate_way_find(flow, 0);
+    way = chempi_routed_way_find(flow, 0);
     if (!way)
-        return chempi_gate_way_none(gate, s->node_of_proc[proc], err);
-    rc = chempi_hop_reach(&gate->hop, chempi_gate_way_next(flow, way), err);
+        return chempi_routed_way_none(gate, s->node_of_proc[proc], err);
+    rc = chempi_hop_reach(&gate->hop, chempi_routed_way_next(flow, way), err);
     if (rc)
         return rc;
     *out = &flow->ep;
     return 0;
 }
 
-static void starve(struct chempi_gate_flow *flow,
+static void starve(struct chempi_routed_flow *flow,
                    const struct chempi_envelope *env)
 {
     flow->is_starved = true;
-    chempi_gate_trace_stopped(flow, env);
+    chempi_routed_trace_stopped(flow, env);
 }
 
 /* A message that need not be announced, whole or in parts. */
-static int send_eager(struct chempi_gate_flow *flow,
+static int send_eager(struct chempi_routed_flow *flow,
                       const struct chempi_envelope *env, const void *data,
                       struct chempi_iter *iter)
 {
-    const struct chempi_gate_way *way = chempi_gate_way_find(flow, env->len);
+    const struct chempi_routed_way *way =
+        chempi_routed_way_find(flow, env->len);
     struct chempi_hop_frame f = {.kind = CHEMPI_HOP_EAGER, .env = *env};
 
     if (way && env->len > way->chunk)
-        return chempi_gate_part_send(flow, way, env, data, iter);
-    return chempi_gate_flow_send(flow, &f, env->len, data, iter,
-                                 (size_t)env->len);
+        return chempi_routed_part_send(flow, way, env, data, iter);
+    return chempi_routed_flow_send(flow, &f, env->len, data, iter,
+                                   (size_t)env->len);
 }
 
 static int gate_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
                        const void *data, size_t len)
 {
-    struct chempi_gate_flow *flow = flow_of(ep);
+    struct chempi_routed_flow *flow = flow_of(ep);
     int rc = send_eager(flow, env, data, NULL);
 
     (void)len; /* the envelope's */
@@ -371,20 +372,20 @@ static int gate_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
     if (rc == -EAGAIN)
         starve(flow, env);
     else
-        chempi_hop_flush(&chempi_gate_of(flow)->hop);
+        chempi_hop_flush(&chempi_routed_of(flow)->hop);
     return rc;
 }
 
-static int announce(struct chempi_gate_flow *flow, struct chempi_tx *tx)
+static int announce(struct chempi_routed_flow *flow, struct chempi_tx *tx)
 {
     struct chempi_hop_frame f = {.kind = CHEMPI_HOP_ANNOUNCE, .env = tx->env};
     int rc = chempi_slots_put(&flow->announced, tx, &f.sender);
 
     if (rc)
         return rc;
-    rc = chempi_gate_flow_send(flow, &f, tx->env.len, NULL, NULL, 0);
+    rc = chempi_routed_flow_send(flow, &f, tx->env.len, NULL, NULL, 0);
     if (rc == CHEMPI_DONE) {
-        chempi_gate_trace_goes(flow, tx);
+        chempi_routed_trace_goes(flow, tx);
         return CHEMPI_PENDING;
     }
     (void)chempi_slots_take(&flow->announced, f.sender);
@@ -393,7 +394,7 @@ static int announce(struct chempi_gate_flow *flow, struct chempi_tx *tx)
 
 static int gate_send(struct chempi_ep *ep, struct chempi_tx *tx)
 {
-    struct chempi_gate_flow *flow = flow_of(ep);
+    struct chempi_routed_flow *flow = flow_of(ep);
     bool is_eager = tx->env.len <= CHEMPI_HOP_CHUNK_MAX && !tx->needs_consent;
     int rc;
 
@@ -407,14 +408,14 @@ static int gate_send(struct chempi_ep *ep, struct chempi_tx *tx)
     if (rc == -EAGAIN)
         starve(flow, &tx->env);
     else
-        chempi_hop_flush(&chempi_gate_of(flow)->hop);
+        chempi_hop_flush(&chempi_routed_of(flow)->hop);
     return rc;
 }
 
 static int gate_accept(struct chempi_ep *ep, const uint64_t token[2],
                        struct chempi_rx *rx)
 {
-    struct chempi_gate_flow *flow = flow_of(ep);
+    struct chempi_routed_flow *flow = flow_of(ep);
     uint64_t take = token[1] < rx->cap ? token[1] : rx->cap;
     struct chempi_hop_frame f = {
         .kind = CHEMPI_HOP_CLEAR, .sender = token[0], .number = take};
@@ -427,11 +428,11 @@ static int gate_accept(struct chempi_ep *ep, const uint64_t token[2],
     if (flow->has_ended)
         return -EPIPE; /* F11 */
     memset(rx->priv, 0, sizeof(rx->priv));
-    rx->priv[CHEMPI_GATE_RX_TAKE] = take;
+    rx->priv[CHEMPI_ROUTED_RX_TAKE] = take;
     rc = chempi_slots_put(&flow->cleared, rx, &f.receiver);
     if (rc)
         return rc;
-    rc = chempi_gate_flow_control(flow, &f);
+    rc = chempi_routed_flow_control(flow, &f);
     if (rc) {
         (void)chempi_slots_take(&flow->cleared, f.receiver);
         return rc;
@@ -444,7 +445,7 @@ static void gate_drop(struct chempi_ep *ep, const uint64_t token[2])
     struct chempi_hop_frame f = {.kind = CHEMPI_HOP_DROP, .sender = token[0]};
 
     /* Without memory the sender waits on; it is told nothing worse. */
-    (void)chempi_gate_flow_control(flow_of(ep), &f);
+    (void)chempi_routed_flow_control(flow_of(ep), &f);
 }
 
 /* ---- reports ------------------------------------------------------------- */
@@ -457,19 +458,19 @@ static void report(struct chempi_writer *out)
 
 /* ---- progress ----------------------------------------------------------- */
 
-static int pay(struct chempi_gate *gate)
+static int pay(struct chempi_routed *gate)
 {
     bool is_sleepy = gate->is_sleepy;
     int events = 0;
 
     gate->is_sleepy = false;
     CHEMPI_LIST_FOR_SAFE (pos, &gate->owing) {
-        struct chempi_gate_flow *flow =
-            CHEMPI_CONTAINER_OF(pos, struct chempi_gate_flow, owing);
+        struct chempi_routed_flow *flow =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_routed_flow, owing);
 
         if (!is_sleepy && !flow->owes_now && ++flow->owed_polls < POLLS_MAX)
             continue;
-        chempi_gate_flow_ack(flow, false);
+        chempi_routed_flow_ack(flow, false);
         events++;
     }
     return events;
@@ -477,7 +478,7 @@ static int pay(struct chempi_gate *gate)
 
 static int gate_progress(struct chempi_dev *dev)
 {
-    struct chempi_gate *gate = gate_of(dev);
+    struct chempi_routed *gate = gate_of(dev);
     struct chempi_list now;
     int events = 0;
 
@@ -485,17 +486,17 @@ static int gate_progress(struct chempi_dev *dev)
         chempi_list_init(&now);
         chempi_list_splice(&now, &gate->work);
         while (!chempi_list_is_empty(&now)) {
-            struct chempi_gate_flow *flow = CHEMPI_CONTAINER_OF(
-                chempi_list_first(&now), struct chempi_gate_flow, work);
+            struct chempi_routed_flow *flow = CHEMPI_CONTAINER_OF(
+                chempi_list_first(&now), struct chempi_routed_flow, work);
 
             chempi_list_remove(&flow->work);
-            events += chempi_gate_flow_pump(flow);
+            events += chempi_routed_flow_pump(flow);
         }
     }
     if (!chempi_list_is_empty(&gate->owing))
         events += pay(gate);
     if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&gate->gaps)))
-        chempi_gate_sealed_check(gate);
+        chempi_routed_sealed_check(gate);
     if (chempi_hop_is_dirty(&gate->hop)) {
         chempi_hop_flush(&gate->hop);
         events++;
@@ -505,7 +506,7 @@ static int gate_progress(struct chempi_dev *dev)
 
 static bool gate_is_ready(struct chempi_dev *dev)
 {
-    struct chempi_gate *gate = gate_of(dev);
+    struct chempi_routed *gate = gate_of(dev);
 
     if (!chempi_list_is_empty(&gate->owing)) {
         gate->is_sleepy = true;
@@ -526,7 +527,7 @@ static void timer_ready(struct chempi_poll_item *item, uint32_t events)
     (void)chempi_sys->read(item->fd, &ticks, sizeof(ticks));
 }
 
-static void start_timer(struct chempi_gate *gate)
+static void start_timer(struct chempi_routed *gate)
 {
     const struct itimerspec every = {.it_interval.tv_nsec = DRAIN_TICK_NS,
                                      .it_value.tv_nsec = DRAIN_TICK_NS};
@@ -545,14 +546,14 @@ static void start_timer(struct chempi_gate *gate)
 }
 
 /* Has all of this flow left? *is_unacked: and not yet arrived. */
-static bool is_flow_drained(struct chempi_gate_flow *flow, bool *is_unacked)
+static bool is_flow_drained(struct chempi_routed_flow *flow, bool *is_unacked)
 {
     bool is_empty;
 
     if (flow->unacked_count) {
         *is_unacked = true;
         if (!flow->is_asked)
-            chempi_gate_flow_ack(flow, true);
+            chempi_routed_flow_ack(flow, true);
         flow->is_asked = true;
     }
     is_empty = chempi_list_is_empty(&flow->held) &&
@@ -571,7 +572,7 @@ static bool is_flow_drained(struct chempi_gate_flow *flow, bool *is_unacked)
  */
 static bool gate_is_drained(struct chempi_dev *dev)
 {
-    struct chempi_gate *gate = gate_of(dev);
+    struct chempi_routed *gate = gate_of(dev);
     bool is_unacked = false;
     bool is_drained = gate->hop.queued == 0;
 
@@ -587,9 +588,9 @@ static bool gate_is_drained(struct chempi_dev *dev)
 
         if (!gate->drain_ns)
             gate->drain_ns = now_ns;
-        is_drained =
-            now_ns - gate->drain_ns >=
-            chempi_dev_setting(dev, CHEMPI_GATE_SET_LINGER) * CHEMPI_NS_PER_MS;
+        is_drained = now_ns - gate->drain_ns >=
+                     chempi_dev_setting(dev, CHEMPI_ROUTED_SET_LINGER) *
+                         CHEMPI_NS_PER_MS;
         start_timer(gate);
     }
     if (is_drained)
@@ -599,13 +600,13 @@ static bool gate_is_drained(struct chempi_dev *dev)
 
 static void gate_ended(struct chempi_dev *dev, uint32_t proc)
 {
-    struct chempi_gate *gate = gate_of(dev);
+    struct chempi_routed *gate = gate_of(dev);
 
     if (proc < gate->rank_count && gate->flows[proc])
-        chempi_gate_flow_bury(gate->flows[proc]);
+        chempi_routed_flow_bury(gate->flows[proc]);
 }
 
-const struct chempi_dev_ops chempi_gate_ops = {
+const struct chempi_dev_ops chempi_routed_ops = {
     .abi = CHEMPI_DEV_ABI,
     .name = "gate",
     .panel = &gate_panel,
@@ -624,8 +625,8 @@ const struct chempi_dev_ops chempi_gate_ops = {
     .ended = gate_ended,
 };
 
-const struct chempi_conn_overlay chempi_gate_overlay = {
-    .ops = &chempi_gate_ops,
+const struct chempi_conn_overlay chempi_routed_overlay = {
+    .ops = &chempi_routed_ops,
     .is_needed = is_needed,
     .sink = sink_under,
     .open = open_over,
