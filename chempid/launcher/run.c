@@ -13,8 +13,8 @@
 
 #include "chempid/launcher/console.h"
 #include "chempid/launcher/gateway_failures.h"
+#include "chempid/launcher/job_stats.h"
 #include "chempid/launcher/mpir.h"
-#include "chempid/launcher/tally.h"
 #include "chempid/launcher/verdict.h"
 #include "chempid/outpost/branches.h"
 #include "chempid/outpost/outpost_tree.h"
@@ -724,7 +724,7 @@ static int conclude(struct run *r, struct chempi_err *taken)
     char text[CHEMPI_TEXT_MAX + CHEMPI_VERDICT_BESIDES + 64];
 
     if (r->spec->want_stats)
-        chempi_tally_print(r->opt, r->spec, r->stats.data, r->stats.len);
+        chempi_job_stats_print(r->opt, r->spec, r->stats.data, r->stats.len);
     chempi_verdict_put(&r->verdict, text, sizeof(text));
     if (r->is_taken && !r->has_begun &&
         !chempi_verdict_is_ordered(&r->verdict)) {

@@ -50,8 +50,8 @@ enum chempi_hop_kind {
 /* Flags of a frame. */
 #define CHEMPI_HOP_HURRY 1u  /* the sender waits for the acknowledgement */
 #define CHEMPI_HOP_SEALED 2u /* only its receiver can read it (seal.h) */
-/* The class of messages that a frame belongs to, for counting (tally.h): the
- * upper byte of the flags. 0: of none, or nobody counts. */
+/* The class of messages that a frame belongs to, for counting (route_stats.h):
+ * the upper byte of the flags. 0: of none, or nobody counts. */
 #define CHEMPI_HOP_CLASS_SHIFT 8u
 #define CHEMPI_HOP_CLASS_MAX 255u
 

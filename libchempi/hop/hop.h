@@ -40,7 +40,7 @@ struct chempi_hop_buf {
     uint32_t len;   /* of the frame, bytes */
     uint32_t seq;   /* the holder's */
     uint32_t flow;  /* the holder's */
-    uint32_t tally; /* number of the way that counts it (tally.h), or 0 */
+    uint32_t tally; /* number of the way that counts it (route_stats.h), or 0 */
     uint8_t way;    /* towards the neighbour that took it, or UNSENT */
     bool has_waited;
     bool is_sending;

@@ -117,7 +117,7 @@ static void answer_gone(struct gateway *g, const struct chempi_hop_frame *f)
 /* The number of the way that counts this frame from here on. */
 static uint32_t tally(struct gateway *g, const struct chempi_hop_frame *f)
 {
-    struct chempi_tally_key key = {
+    struct chempi_route_stats_key key = {
         .class = chempi_hop_class_of(f->flags),
         .at = (uint8_t)(f->at + 1u),
         .gates = f->gates,
@@ -128,7 +128,7 @@ static uint32_t tally(struct gateway *g, const struct chempi_hop_frame *f)
     key.from = g->services.node_of_proc[f->src];
     key.to = g->services.node_of_proc[f->dst];
     memcpy(key.gate, f->gate, f->gates * sizeof(f->gate[0]));
-    return chempi_tally_find(&g->tally, &key, next_of(f));
+    return chempi_route_stats_find(&g->tally, &key, next_of(f));
 }
 
 static void forward(struct gateway *g, const struct chempi_hop_frame *f,
@@ -205,7 +205,7 @@ static void left(void *arg, struct chempi_hop_buf *buf)
     if (buf->flow)
         g->flows.at[buf->flow - 1].held -= buf->len;
     if (buf->tally)
-        chempi_tally_left(&g->tally, buf);
+        chempi_route_stats_left(&g->tally, buf);
 }
 
 static int ask(void *arg, uint32_t proc, const char *key)

@@ -18,7 +18,7 @@
 #include "common/control/client.h"
 #include "libchempi/devices/host.h"
 #include "libchempi/hop/hop.h"
-#include "libchempi/hop/tally.h"
+#include "libchempi/hop/route_stats.h"
 
 #define GATEWAY_DEVICES_MAX 16
 /* The largest window (setting gate_window) with headers and buffers. */
@@ -51,7 +51,7 @@ struct gateway {
     uint32_t device_count;
     struct chempi_hop hop;
     struct gateway_flows flows;
-    struct chempi_tally tally; /* is_on: chempirun --trace-routes */
+    struct chempi_route_stats tally; /* is_on: chempirun --trace-routes */
     struct chempi_host host;
     struct chempi_poll_item control;
     struct chempi_poll_item wake;

@@ -63,7 +63,7 @@ static void tell(void *arg)
     struct gateway *g = arg;
     struct chempi_writer text = {0};
 
-    chempi_tally_report(&g->tally, &g->hop, &text);
+    chempi_route_stats_report(&g->tally, &g->hop, &text);
     if (!text.error) /* else it is missed */
         (void)chempi_client_report(g->client, text.data, text.len);
     chempi_wire_clear(&text);

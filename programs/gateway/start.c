@@ -150,6 +150,6 @@ void gateway_stop(struct gateway *g)
     g->device_count = 0;
     chempi_hop_close(&g->hop);
     gateway_flows_fini(&g->flows);
-    chempi_tally_fini(&g->tally);
+    chempi_route_stats_fini(&g->tally);
     chempi_host_close(&g->host, &g->services);
 }

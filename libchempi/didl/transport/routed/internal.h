@@ -40,12 +40,13 @@
 
 #include "libchempi/didl/transport/routed/routed.h"
 #include "libchempi/hop/hop.h"
+#include "libchempi/hop/route_stats.h"
 #include "libchempi/hop/seal.h"
-#include "libchempi/hop/tally.h"
 #include "libchempi/services/slots.h"
 
-#define CHEMPI_ROUTED_FRAMES 1024u /* unacknowledged per flow; a power of two  \
-                                    */
+#define CHEMPI_ROUTED_FRAMES                                                   \
+    1024u /* unacknowledged per flow; a power of two                           \
+           */
 /* Messages of a flow that have come in part: at least one frame of each is
  * there, and one is still unacknowledged (F2). */
 #define CHEMPI_ROUTED_PARTS_MAX (CHEMPI_ROUTED_FRAMES / 2)
@@ -58,9 +59,10 @@ enum {
     CHEMPI_ROUTED_TX_POS,      /* payload bytes in frames */
     CHEMPI_ROUTED_TX_END,      /* payload bytes to send in all */
     CHEMPI_ROUTED_TX_RECEIVER, /* the peer's token */
-    CHEMPI_ROUTED_TX_TALLY,    /* number of the way that it takes (tally.h) */
-    CHEMPI_ROUTED_RX_GOT = 0,  /* payload bytes that have come */
-    CHEMPI_ROUTED_RX_TAKE      /* payload bytes to take */
+    CHEMPI_ROUTED_TX_TALLY,   /* number of the way that it takes (route_stats.h)
+                               */
+    CHEMPI_ROUTED_RX_GOT = 0, /* payload bytes that have come */
+    CHEMPI_ROUTED_RX_TAKE     /* payload bytes to take */
 };
 
 struct chempi_routed_way {
@@ -135,13 +137,13 @@ struct chempi_routed {
     bool is_sleepy;    /* the process wants to sleep: acknowledge now */
     uint64_t drain_ns; /* since when only acknowledgements are missing */
     struct chempi_poll_item timer;
-    struct chempi_hop_seal *seals; /* [rank_count]; NULL: the job is not
-                                      secure */
-    uint8_t *opened;               /* the frame that is being looked at */
-    struct chempi_list gaps;       /* flow.gap, of a secure job */
-    struct chempi_poll_item alarm; /* while there are any */
-    uint64_t resent;               /* frames */
-    struct chempi_tally tally;     /* is_on: chempirun --trace-routes */
+    struct chempi_hop_seal *seals;   /* [rank_count]; NULL: the job is not
+                                        secure */
+    uint8_t *opened;                 /* the frame that is being looked at */
+    struct chempi_list gaps;         /* flow.gap, of a secure job */
+    struct chempi_poll_item alarm;   /* while there are any */
+    uint64_t resent;                 /* frames */
+    struct chempi_route_stats tally; /* is_on: chempirun --trace-routes */
 };
 
 /* Messages whose frames were sent again in one go, by the peer's tokens. */
@@ -282,7 +284,8 @@ int chempi_routed_way_none(struct chempi_routed *gate, uint32_t node,
 /* The class of a message of len bytes. */
 uint8_t chempi_routed_trace_class(const struct chempi_routed_flow *flow,
                                   uint64_t len);
-/* The number (tally.h) of a way for messages of this class; 0: not counted. */
+/* The number (route_stats.h) of a way for messages of this class; 0: not
+ * counted. */
 uint32_t chempi_routed_trace_way(const struct chempi_routed_flow *flow,
                                  const struct chempi_routed_way *way,
                                  uint8_t class);

@@ -123,7 +123,7 @@ static void left(void *arg, struct chempi_hop_buf *buf)
     const struct chempi_routed *gate = arg;
 
     if (buf->tally)
-        chempi_tally_left(&gate->tally, buf);
+        chempi_route_stats_left(&gate->tally, buf);
 }
 
 static void neighbour_lost(void *arg, uint32_t proc, const char *why)
@@ -309,7 +309,7 @@ static void gate_close(struct chempi_dev *dev)
         chempi_routed_flow_destroy(gate->flows[p]);
     chempi_routed_sealed_close(gate);
     chempi_hop_close(&gate->hop);
-    chempi_tally_fini(&gate->tally);
+    chempi_route_stats_fini(&gate->tally);
     free(gate->flows);
     free(gate->gateways);
     free(gate);
@@ -453,7 +453,7 @@ static void gate_drop(struct chempi_ep *ep, const uint64_t token[2])
 static void report(struct chempi_writer *out)
 {
     if (self.gate)
-        chempi_tally_report(&self.gate->tally, &self.gate->hop, out);
+        chempi_route_stats_report(&self.gate->tally, &self.gate->hop, out);
 }
 
 /* ---- progress ----------------------------------------------------------- */

@@ -24,7 +24,7 @@ uint8_t chempi_routed_trace_class(const struct chempi_routed_flow *flow,
 /* What the sender knows of a way. */
 static void describe(const struct chempi_routed_flow *flow,
                      const struct chempi_routed_way *way,
-                     struct chempi_tally_way *out)
+                     struct chempi_route_stats_way *out)
 {
     const struct chempi_services *s = flow->ep.dev->params.services;
     const uint32_t class = out->key.class;
@@ -51,9 +51,9 @@ uint32_t chempi_routed_trace_way(const struct chempi_routed_flow *flow,
                                  uint8_t class)
 {
     const struct chempi_services *s = flow->ep.dev->params.services;
-    struct chempi_tally *tally = &chempi_routed_of(flow)->tally;
-    struct chempi_tally_key key = {.class = class, .gates = way->gates};
-    struct chempi_tally_way *counted;
+    struct chempi_route_stats *tally = &chempi_routed_of(flow)->tally;
+    struct chempi_route_stats_key key = {.class = class, .gates = way->gates};
+    struct chempi_route_stats_way *counted;
     uint32_t number;
 
     if (CHEMPI_LIKELY(!tally->is_on))
@@ -62,24 +62,25 @@ uint32_t chempi_routed_trace_way(const struct chempi_routed_flow *flow,
     key.to = s->node_of_proc[flow->ep.proc];
     for (uint32_t i = 0; i < way->gates; i++)
         key.gate[i] = way->gate[i];
-    number = chempi_tally_find(tally, &key, chempi_routed_way_next(flow, way));
-    counted = chempi_tally_way(tally, number);
+    number =
+        chempi_route_stats_find(tally, &key, chempi_routed_way_next(flow, way));
+    counted = chempi_route_stats_way(tally, number);
     if (counted && !counted->protocol)
         describe(flow, way, counted);
     return number;
 }
 
-static struct chempi_tally_way *way_of(const struct chempi_routed_flow *flow,
-                                       uint32_t number)
+static struct chempi_route_stats_way *
+way_of(const struct chempi_routed_flow *flow, uint32_t number)
 {
-    return chempi_tally_way(&chempi_routed_of(flow)->tally, number);
+    return chempi_route_stats_way(&chempi_routed_of(flow)->tally, number);
 }
 
 void chempi_routed_trace_sent(const struct chempi_routed_flow *flow,
                               const struct chempi_hop_buf *buf,
                               const struct chempi_hop_frame *f, size_t n)
 {
-    struct chempi_tally_way *way = way_of(flow, buf->tally);
+    struct chempi_route_stats_way *way = way_of(flow, buf->tally);
 
     if (CHEMPI_LIKELY(!way))
         return;
@@ -94,7 +95,7 @@ void chempi_routed_trace_stopped(struct chempi_routed_flow *flow,
 {
     const struct chempi_routed_way *way =
         chempi_routed_way_find(flow, env->len);
-    struct chempi_tally_way *counted = NULL;
+    struct chempi_route_stats_way *counted = NULL;
 
     if (CHEMPI_LIKELY(!chempi_routed_of(flow)->tally.is_on) || !way ||
         (flow->is_stopped && flow->stopped == env->serial))
@@ -111,7 +112,7 @@ void chempi_routed_trace_stopped(struct chempi_routed_flow *flow,
 void chempi_routed_trace_waits(const struct chempi_routed_flow *flow,
                                const struct chempi_tx *tx)
 {
-    struct chempi_tally_way *way =
+    struct chempi_route_stats_way *way =
         way_of(flow, (uint32_t)tx->priv[CHEMPI_ROUTED_TX_TALLY]);
 
     if (way)
@@ -123,7 +124,7 @@ void chempi_routed_trace_goes(const struct chempi_routed_flow *flow,
 {
     const struct chempi_routed_way *way =
         chempi_routed_way_find(flow, tx->env.len);
-    struct chempi_tally_way *before;
+    struct chempi_route_stats_way *before;
     uint32_t number;
 
     if (CHEMPI_LIKELY(!chempi_routed_of(flow)->tally.is_on) || !way)
@@ -153,8 +154,8 @@ void chempi_routed_trace_resent(const struct chempi_routed_flow *flow,
                                 uint32_t before, uint32_t now,
                                 struct chempi_routed_moves *moves)
 {
-    struct chempi_tally_way *from = way_of(flow, before);
-    struct chempi_tally_way *to = way_of(flow, now);
+    struct chempi_route_stats_way *from = way_of(flow, before);
+    struct chempi_route_stats_way *to = way_of(flow, now);
 
     if (to)
         to->resent++;

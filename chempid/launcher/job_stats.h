@@ -2,8 +2,8 @@
 /*
  * What the processes of a job have counted, shown when it has ended.
  */
-#ifndef CHEMPI_CHEMPID_TALLY_H
-#define CHEMPI_CHEMPID_TALLY_H
+#ifndef CHEMPI_CHEMPID_JOB_STATS_H
+#define CHEMPI_CHEMPID_JOB_STATS_H
 
 #include <stddef.h>
 
@@ -12,8 +12,8 @@
 
 /* To standard error, as the options ask: messages and bytes by way, files,
  * routes. `text` is what supervisors have sent (len bytes, STATS). */
-void chempi_tally_print(const struct chempi_options *opt,
-                        const struct chempi_spec *spec, const void *text,
-                        size_t len);
+void chempi_job_stats_print(const struct chempi_options *opt,
+                            const struct chempi_spec *spec, const void *text,
+                            size_t len);
 
 #endif

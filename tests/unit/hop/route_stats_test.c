@@ -4,9 +4,9 @@
 
 #include <criterion/criterion.h>
 
-#include "libchempi/hop/tally.h"
+#include "libchempi/hop/route_stats.h"
 
-static struct chempi_tally tally;
+static struct chempi_route_stats tally;
 static struct chempi_writer text;
 static struct chempi_hop_peer *peers[4]; /* none was ever reached */
 static const uint32_t node_of_proc[] = {0, 1, 2, 3};
@@ -16,7 +16,7 @@ static const struct chempi_hop hop = {.services = &services, .peers = peers};
 
 static void clear(void)
 {
-    chempi_tally_fini(&tally);
+    chempi_route_stats_fini(&tally);
     chempi_wire_clear(&text);
 }
 
@@ -24,20 +24,20 @@ TestSuite(tally, .fini = clear);
 
 static uint32_t find(uint32_t from, uint8_t class, uint8_t at, uint32_t gate)
 {
-    const struct chempi_tally_key key = {.from = from,
-                                         .to = 1,
-                                         .class = class,
-                                         .at = at,
-                                         .gates = 1,
-                                         .gate = {gate}};
+    const struct chempi_route_stats_key key = {.from = from,
+                                               .to = 1,
+                                               .class = class,
+                                               .at = at,
+                                               .gates = 1,
+                                               .gate = {gate}};
 
-    return chempi_tally_find(&tally, &key, gate);
+    return chempi_route_stats_find(&tally, &key, gate);
 }
 
 static const char *report(void)
 {
     chempi_wire_clear(&text);
-    chempi_tally_report(&tally, &hop, &text);
+    chempi_route_stats_report(&tally, &hop, &text);
     chempi_wire_put_u8(&text, 0);
     return (const char *)text.data;
 }
@@ -52,20 +52,21 @@ Test(tally, ways_are_known_by_all_that_makes_them_differ)
     cr_assert_eq(find(0, 1, 1, 2), 4);
     cr_assert_eq(find(5, 1, 0, 2), 5);
     cr_assert_eq(find(0, 1, 0, 2), first);
-    cr_assert_null(chempi_tally_way(&tally, 0));
+    cr_assert_null(chempi_route_stats_way(&tally, 0));
 }
 
 Test(tally, numbers_stay_and_are_limited)
 {
-    struct chempi_tally_way *way = chempi_tally_way(&tally, find(0, 1, 0, 2));
+    struct chempi_route_stats_way *way =
+        chempi_route_stats_way(&tally, find(0, 1, 0, 2));
 
-    for (uint32_t i = 1; i < CHEMPI_TALLY_MAX; i++)
+    for (uint32_t i = 1; i < CHEMPI_ROUTE_STATS_MAX; i++)
         cr_assert_eq(find(i, 1, 0, 2), i + 1);
     cr_assert_not(tally.is_short);
-    cr_assert_eq(find(CHEMPI_TALLY_MAX, 1, 0, 2), 0);
+    cr_assert_eq(find(CHEMPI_ROUTE_STATS_MAX, 1, 0, 2), 0);
     cr_assert(tally.is_short);
     cr_assert_eq(find(77, 1, 0, 2), 78, "what is known stays so");
-    cr_assert_eq(chempi_tally_way(&tally, 1), way);
+    cr_assert_eq(chempi_route_stats_way(&tally, 1), way);
     cr_assert(strstr(report(), "short 0\n"));
 }
 
@@ -73,14 +74,14 @@ Test(tally, what_was_thrown_away_is_no_traffic)
 {
     struct chempi_hop_buf buf = {
         .tally = find(0, 1, 0, 2), .len = 100, .way = CHEMPI_HOP_UNSENT};
-    const struct chempi_tally_hop *hops =
-        chempi_tally_way(&tally, buf.tally)->hops;
+    const struct chempi_route_stats_hop *hops =
+        chempi_route_stats_way(&tally, buf.tally)->hops;
 
-    chempi_tally_left(&tally, &buf);
+    chempi_route_stats_left(&tally, &buf);
     buf.way = 3;
-    chempi_tally_left(&tally, &buf);
+    chempi_route_stats_left(&tally, &buf);
     buf.has_waited = true;
-    chempi_tally_left(&tally, &buf);
+    chempi_route_stats_left(&tally, &buf);
     cr_assert_eq(hops[3].frames, 2);
     cr_assert_eq(hops[3].bytes, 200);
     cr_assert_eq(hops[3].waits, 1);
@@ -89,7 +90,8 @@ Test(tally, what_was_thrown_away_is_no_traffic)
 
 Test(tally, a_report_tells_what_is_new)
 {
-    struct chempi_tally_way *way = chempi_tally_way(&tally, find(0, 1, 0, 2));
+    struct chempi_route_stats_way *way =
+        chempi_route_stats_way(&tally, find(0, 1, 0, 2));
 
     way->max_len = 4096;
     way->network = "net";

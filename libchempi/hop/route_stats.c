@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What goes which way; see tally.h. */
-#include "libchempi/hop/tally.h"
+/* What goes which way; see route_stats.h. */
+#include "libchempi/hop/route_stats.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define LINE_MAX_LEN 768
 
-static uint32_t hash(const struct chempi_tally_key *key)
+static uint32_t hash(const struct chempi_route_stats_key *key)
 {
     uint64_t x = (uint64_t)key->from << 32 | key->to;
 
@@ -25,26 +25,27 @@ static uint32_t hash(const struct chempi_tally_key *key)
 
 static bool has_key(const void *elements, uint32_t number, const void *key)
 {
-    struct chempi_tally_way *const *at = elements;
-    const struct chempi_tally_key *a = &at[number]->key;
-    const struct chempi_tally_key *b = key;
+    struct chempi_route_stats_way *const *at = elements;
+    const struct chempi_route_stats_key *a = &at[number]->key;
+    const struct chempi_route_stats_key *b = key;
 
     return a->from == b->from && a->to == b->to && a->class == b->class &&
            a->at == b->at && a->gates == b->gates &&
            memcmp(a->gate, b->gate, a->gates * sizeof(a->gate[0])) == 0;
 }
 
-uint32_t chempi_tally_find(struct chempi_tally *tally,
-                           const struct chempi_tally_key *key, uint32_t peer)
+uint32_t chempi_route_stats_find(struct chempi_route_stats *tally,
+                                 const struct chempi_route_stats_key *key,
+                                 uint32_t peer)
 {
     const uint32_t h = hash(key);
     const uint32_t known =
         chempi_index_find(&tally->index, h, has_key, tally->at, key);
-    struct chempi_tally_way *way;
+    struct chempi_route_stats_way *way;
 
     if (known != CHEMPI_INDEX_NONE)
         return known + 1;
-    way = tally->count < CHEMPI_TALLY_MAX &&
+    way = tally->count < CHEMPI_ROUTE_STATS_MAX &&
                   CHEMPI_ARRAY_FIT(tally->at, tally->room, tally->count + 1)
               ? chempi_sys->calloc(1, sizeof(*way))
               : NULL;
@@ -59,17 +60,18 @@ uint32_t chempi_tally_find(struct chempi_tally *tally,
     return tally->count;
 }
 
-struct chempi_tally_way *chempi_tally_way(const struct chempi_tally *tally,
-                                          uint32_t number)
+struct chempi_route_stats_way *
+chempi_route_stats_way(const struct chempi_route_stats *tally, uint32_t number)
 {
     return number ? tally->at[number - 1] : NULL;
 }
 
-void chempi_tally_left(const struct chempi_tally *tally,
-                       const struct chempi_hop_buf *buf)
+void chempi_route_stats_left(const struct chempi_route_stats *tally,
+                             const struct chempi_hop_buf *buf)
 {
-    struct chempi_tally_way *way = chempi_tally_way(tally, buf->tally);
-    struct chempi_tally_hop *hop;
+    struct chempi_route_stats_way *way =
+        chempi_route_stats_way(tally, buf->tally);
+    struct chempi_route_stats_hop *hop;
 
     if (!way || buf->way == CHEMPI_HOP_UNSENT)
         return;
@@ -88,7 +90,7 @@ static void put(struct chempi_writer *out, const char *line, int n)
 }
 
 /* "2,5": the nodes of the gateways; "-": none. */
-static void list_gates(const struct chempi_tally_key *key,
+static void list_gates(const struct chempi_route_stats_key *key,
                        const struct chempi_services *s, char *text, size_t size)
 {
     size_t len = 0;
@@ -99,7 +101,7 @@ static void list_gates(const struct chempi_tally_key *key,
                                 s->node_of_proc[key->gate[i]]);
 }
 
-static bool has_passed(const struct chempi_tally_way *way)
+static bool has_passed(const struct chempi_route_stats_way *way)
 {
     for (uint32_t i = 0; i < CHEMPI_HOP_WAYS_MAX; i++)
         if (way->hops[i].frames)
@@ -107,10 +109,10 @@ static bool has_passed(const struct chempi_tally_way *way)
     return false;
 }
 
-static void report_sender(struct chempi_tally_way *way, const char *via,
+static void report_sender(struct chempi_route_stats_way *way, const char *via,
                           struct chempi_writer *out)
 {
-    const struct chempi_tally_key *key = &way->key;
+    const struct chempi_route_stats_key *key = &way->key;
     char line[LINE_MAX_LEN];
 
     if (!way->protocol ||
@@ -127,12 +129,12 @@ static void report_sender(struct chempi_tally_way *way, const char *via,
     way->messages = way->bytes = way->waits = way->moved = way->resent = 0;
 }
 
-static void report_hop(const struct chempi_tally_way *way,
+static void report_hop(const struct chempi_route_stats_way *way,
                        const struct chempi_hop *hop, uint32_t i,
                        const char *via, struct chempi_writer *out)
 {
-    const struct chempi_tally_key *key = &way->key;
-    const struct chempi_tally_hop *h = &way->hops[i];
+    const struct chempi_route_stats_key *key = &way->key;
+    const struct chempi_route_stats_hop *h = &way->hops[i];
     const char *network;
     const char *device;
     char line[LINE_MAX_LEN];
@@ -146,12 +148,12 @@ static void report_hop(const struct chempi_tally_way *way,
                      device, h->frames, h->bytes, h->waits));
 }
 
-void chempi_tally_report(struct chempi_tally *tally,
-                         const struct chempi_hop *hop,
-                         struct chempi_writer *out)
+void chempi_route_stats_report(struct chempi_route_stats *tally,
+                               const struct chempi_hop *hop,
+                               struct chempi_writer *out)
 {
     for (uint32_t i = 0; i < tally->count; i++) {
-        struct chempi_tally_way *way = tally->at[i];
+        struct chempi_route_stats_way *way = tally->at[i];
         char via[12 * CHEMPI_HOP_GATES_MAX];
 
         list_gates(&way->key, hop->services, via, sizeof(via));
@@ -168,11 +170,11 @@ void chempi_tally_report(struct chempi_tally *tally,
     }
 }
 
-void chempi_tally_fini(struct chempi_tally *tally)
+void chempi_route_stats_fini(struct chempi_route_stats *tally)
 {
     for (uint32_t i = 0; i < tally->count; i++)
         free(tally->at[i]);
     free(tally->at);
     chempi_index_fini(&tally->index);
-    *tally = (struct chempi_tally){0};
+    *tally = (struct chempi_route_stats){0};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the processes of a job have counted; see tally.h. */
-#include "chempid/launcher/tally.h"
+/* What the processes of a job have counted; see job_stats.h. */
+#include "chempid/launcher/job_stats.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,9 +52,9 @@ static void print_traffic(const struct chempi_options *opt,
     chempi_windows_print(stderr, text, len);
 }
 
-void chempi_tally_print(const struct chempi_options *opt,
-                        const struct chempi_spec *spec, const void *text,
-                        size_t len)
+void chempi_job_stats_print(const struct chempi_options *opt,
+                            const struct chempi_spec *spec, const void *text,
+                            size_t len)
 {
     bool *lacking = chempi_report_lacking(spec, text, len);
 

@@ -9,13 +9,13 @@
  * different networks towards the same neighbour are told apart.
  *
  *   T1  a way's number, from 1, stays the same and valid until fini
- *   T2  there are at most CHEMPI_TALLY_MAX ways: what has no room, or no
+ *   T2  there are at most CHEMPI_ROUTE_STATS_MAX ways: what has no room, or no
  *       memory, is not counted, and the report says so
  *
  * Under the lane lock (or in a process with one thread).
  */
-#ifndef CHEMPI_LIBCHEMPI_HOP_TALLY_H
-#define CHEMPI_LIBCHEMPI_HOP_TALLY_H
+#ifndef CHEMPI_LIBCHEMPI_HOP_ROUTE_STATS_H
+#define CHEMPI_LIBCHEMPI_HOP_ROUTE_STATS_H
 
 #include <stdbool.h>
 
@@ -23,9 +23,9 @@
 #include "common/control/wire.h"
 #include "libchempi/hop/hop.h"
 
-#define CHEMPI_TALLY_MAX (1u << 16)
+#define CHEMPI_ROUTE_STATS_MAX (1u << 16)
 
-struct chempi_tally_key {
+struct chempi_route_stats_key {
     uint32_t from;                       /* node of the job */
     uint32_t to;                         /* node of the job */
     uint8_t class;                       /* of messages */
@@ -35,16 +35,16 @@ struct chempi_tally_key {
 };
 
 /* What has passed by one network towards the next process. */
-struct chempi_tally_hop {
+struct chempi_route_stats_hop {
     uint64_t frames;
     uint64_t bytes; /* with headers */
     uint64_t waits; /* frames that the device had no room for at first */
 };
 
-struct chempi_tally_way {
-    struct chempi_tally_key key;
+struct chempi_route_stats_way {
+    struct chempi_route_stats_key key;
     uint32_t peer; /* some process at the end of this hop */
-    struct chempi_tally_hop hops[CHEMPI_HOP_WAYS_MAX];
+    struct chempi_route_stats_hop hops[CHEMPI_HOP_WAYS_MAX];
 
     /* Of the sender only. */
     uint64_t max_len; /* of the class, bytes, inclusive */
@@ -57,31 +57,32 @@ struct chempi_tally_way {
     uint64_t resent;      /* frames that come from a way that was lost */
 };
 
-struct chempi_tally {
+struct chempi_route_stats {
     bool is_on;
     bool is_short; /* T2 */
     uint32_t count;
     uint32_t room;
-    struct chempi_tally_way **at;
+    struct chempi_route_stats_way **at;
     struct chempi_index index; /* by key */
 };
 
 /* The number of a way, which is made if need be (its `peer` then is as said);
  * 0: not counted. */
-uint32_t chempi_tally_find(struct chempi_tally *tally,
-                           const struct chempi_tally_key *key, uint32_t peer);
+uint32_t chempi_route_stats_find(struct chempi_route_stats *tally,
+                                 const struct chempi_route_stats_key *key,
+                                 uint32_t peer);
 /* By number; NULL for 0. */
-struct chempi_tally_way *chempi_tally_way(const struct chempi_tally *tally,
-                                          uint32_t number);
+struct chempi_route_stats_way *
+chempi_route_stats_way(const struct chempi_route_stats *tally, uint32_t number);
 /* For chempi_hop_ops.left(). */
-void chempi_tally_left(const struct chempi_tally *tally,
-                       const struct chempi_hop_buf *buf);
+void chempi_route_stats_left(const struct chempi_route_stats *tally,
+                             const struct chempi_hop_buf *buf);
 
 /* Append what was counted since the last report (chempid/stats/trace.h), and
  * begin anew. */
-void chempi_tally_report(struct chempi_tally *tally,
-                         const struct chempi_hop *hop,
-                         struct chempi_writer *out);
-void chempi_tally_fini(struct chempi_tally *tally);
+void chempi_route_stats_report(struct chempi_route_stats *tally,
+                               const struct chempi_hop *hop,
+                               struct chempi_writer *out);
+void chempi_route_stats_fini(struct chempi_route_stats *tally);
 
 #endif
