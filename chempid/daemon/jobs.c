@@ -158,7 +158,8 @@ void chempi_job_destroy(struct job *j)
     chempi_spec_fini(&j->spec); /* which its user has paid */
     if (j->user) {
         j->user->purse.used -= j->paid;
-        chempi_crowd_leave(&j->daemon->conns.crowd, j->user, CHEMPI_CROWD_JOBS);
+        chempi_user_shares_leave(&j->daemon->conns.crowd, j->user,
+                                 CHEMPI_USER_SHARES_JOBS);
     }
     free(j->limbs);
     free(j->nodes);

@@ -50,7 +50,8 @@ static void destroy(struct order *o)
     chempi_list_remove(&o->entry);
     o->daemon->orders.count--;
     o->from->orders--;
-    chempi_crowd_leave(&o->daemon->conns.crowd, o->user, CHEMPI_CROWD_ORDERS);
+    chempi_user_shares_leave(&o->daemon->conns.crowd, o->user,
+                             CHEMPI_USER_SHARES_ORDERS);
     free(o);
 }
 
@@ -98,8 +99,8 @@ static struct order *add(struct chempi_daemon *d, struct chempi_conn *from,
         (void)chempi_err_set(err, -ENOMEM, "out of memory");
         return NULL;
     }
-    o->user =
-        chempi_crowd_enter(&d->conns.crowd, uid, CHEMPI_CROWD_ORDERS, err);
+    o->user = chempi_user_shares_enter(&d->conns.crowd, uid,
+                                       CHEMPI_USER_SHARES_ORDERS, err);
     if (!o->user) {
         free(o);
         return NULL;

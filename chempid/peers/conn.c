@@ -44,7 +44,8 @@ void chempi_conns_init(struct chempi_conns *conns, struct ev_loop *loop,
                                    .serves_users = serves_users};
     chempi_list_init(&conns->all);
     chempi_list_init(&conns->strangers);
-    chempi_crowd_init(&conns->crowd, descriptors, serves_users ? 0 : geteuid());
+    chempi_user_shares_init(&conns->crowd, descriptors,
+                            serves_users ? 0 : geteuid());
 }
 
 static void destroy(struct chempi_conn *c)
@@ -66,7 +67,8 @@ static void destroy(struct chempi_conn *c)
     chempi_handshake_fini(&c->shake);
     chempi_list_remove(&c->entry);
     if (c->user)
-        chempi_crowd_leave(&conns->crowd, c->user, CHEMPI_CROWD_CONNS);
+        chempi_user_shares_leave(&conns->crowd, c->user,
+                                 CHEMPI_USER_SHARES_CONNS);
     free(c);
 }
 
@@ -74,7 +76,7 @@ void chempi_conns_fini(struct chempi_conns *conns)
 {
     CHEMPI_LIST_FOR_SAFE (e, &conns->all)
         destroy(CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry));
-    chempi_crowd_fini(&conns->crowd);
+    chempi_user_shares_fini(&conns->crowd);
 }
 
 /* N3 */
@@ -491,10 +493,12 @@ int chempi_conns_admit_job(const struct chempi_conn *conn,
 
     if (!u)
         return 0;
-    share = chempi_crowd_share(&conn->conns->crowd, CHEMPI_CROWD_CONNS, u->uid,
-                               u->counts[CHEMPI_CROWD_CONNS]);
-    if (u->counts[CHEMPI_CROWD_CONNS] + CHEMPI_CONN_LAUNCH_SPARE <= share ||
-        u->counts[CHEMPI_CROWD_CONNS] <= share / 2)
+    share =
+        chempi_user_shares_share(&conn->conns->crowd, CHEMPI_USER_SHARES_CONNS,
+                                 u->uid, u->counts[CHEMPI_USER_SHARES_CONNS]);
+    if (u->counts[CHEMPI_USER_SHARES_CONNS] + CHEMPI_CONN_LAUNCH_SPARE <=
+            share ||
+        u->counts[CHEMPI_USER_SHARES_CONNS] <= share / 2)
         return 0;
     return chempi_err_set(err, -EDQUOT,
                           "user %ld has too many jobs and questions under way "
@@ -528,8 +532,8 @@ static void accept_local(struct chempi_conn *c)
         return;
     }
     stand(c);
-    c->user =
-        chempi_crowd_enter(&c->conns->crowd, c->uid, CHEMPI_CROWD_CONNS, &err);
+    c->user = chempi_user_shares_enter(&c->conns->crowd, c->uid,
+                                       CHEMPI_USER_SHARES_CONNS, &err);
     if (!c->user) {
         refuse_crowd(c, err.text);
         return;

@@ -24,9 +24,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "chempid/peers/crowd.h"
 #include "chempid/peers/resolve.h"
 #include "chempid/peers/secrets.h"
+#include "chempid/peers/user_shares.h"
 #include "chempid/tree/addr.h"
 #include "chempid/tree/limits.h"
 #include "chempid/tree/link.h"
@@ -64,7 +64,7 @@ struct chempi_conns {
     struct chempi_list all;
     struct chempi_list strangers; /* in the order of arrival */
     uint32_t unproven;            /* they, and those about to be none */
-    struct chempi_crowd crowd;
+    struct chempi_user_shares crowd;
     struct chempi_conn_net known[CHEMPI_CONN_KNOWN_MAX]; /* a ring */
     uint32_t known_count;
     ev_tstamp complained;                 /* of a user's many clients */

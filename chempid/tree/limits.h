@@ -34,7 +34,8 @@
 #define CHEMPI_RESOLVE_MAX 32u  /* at a time */
 #define CHEMPI_RESOLVE_TEXT 512 /* bytes of words for why not */
 
-/* ---- users of the Unix socket (crowd.h, conn.h) -------------------------- */
+/* ---- users of the Unix socket (user_shares.h, conn.h)
+ * -------------------------- */
 
 #define CHEMPI_CONN_GREET_MAX                                                  \
     256u /* bytes that a peer may say before it has                            \

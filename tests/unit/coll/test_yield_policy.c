@@ -71,9 +71,9 @@ static int spins(void)
     return (int)chempi_setting(CHEMPI_SET_COLL_NODE_SPINS);
 }
 
-TestSuite(crowd, .init = start);
+TestSuite(user_shares, .init = start);
 
-Test(crowd, says_where_it_is_and_how_often_it_came)
+Test(user_shares, says_where_it_is_and_how_often_it_came)
 {
     (void)meet();
     (void)meet();
@@ -81,7 +81,7 @@ Test(crowd, says_where_it_is_and_how_often_it_came)
     cr_assert_eq(atomic_load(&t.presence[1].core), t.core);
 }
 
-Test(crowd, gives_the_core_to_a_neighbour_that_is_missing)
+Test(user_shares, gives_the_core_to_a_neighbour_that_is_missing)
 {
     put(0, 1, t.core);
     put(2, 0, t.core);
@@ -89,7 +89,7 @@ Test(crowd, gives_the_core_to_a_neighbour_that_is_missing)
     cr_assert_eq(meet(), AWAY);
 }
 
-Test(crowd, keeps_the_core_when_who_is_missing_runs_elsewhere)
+Test(user_shares, keeps_the_core_when_who_is_missing_runs_elsewhere)
 {
     put(0, 1, t.core);
     put(2, 1, t.core);
@@ -97,7 +97,7 @@ Test(crowd, keeps_the_core_when_who_is_missing_runs_elsewhere)
     cr_assert_eq(meet(), AWAY * (1 + spins()));
 }
 
-Test(crowd, keeps_the_core_for_a_limited_time)
+Test(user_shares, keeps_the_core_for_a_limited_time)
 {
     const uint64_t most = UINT64_C(1) << 30;
 
@@ -105,7 +105,7 @@ Test(crowd, keeps_the_core_for_a_limited_time)
     cr_assert_lt(meet(), 10000);
 }
 
-Test(crowd, takes_who_is_at_the_next_meeting_for_present)
+Test(user_shares, takes_who_is_at_the_next_meeting_for_present)
 {
     put(0, 2, t.core);
     put(2, 2, t.core);
@@ -113,7 +113,7 @@ Test(crowd, takes_who_is_at_the_next_meeting_for_present)
     cr_assert_gt(meet(), AWAY);
 }
 
-Test(crowd, stops_when_it_is_done)
+Test(user_shares, stops_when_it_is_done)
 {
     put(0, 0, t.core + 1);
     t.looks_until_done = 5;
@@ -122,7 +122,7 @@ Test(crowd, stops_when_it_is_done)
     cr_assert_eq(t.looks, 5);
 }
 
-Test(crowd, counts_meetings_over_the_end_of_the_range)
+Test(user_shares, counts_meetings_over_the_end_of_the_range)
 {
     t.crowd.met = UINT32_MAX;
     put(0, UINT32_MAX, t.core);
@@ -132,7 +132,7 @@ Test(crowd, counts_meetings_over_the_end_of_the_range)
 }
 
 /* In few waits when the core was kept in vain. */
-Test(crowd, finds_a_neighbour_that_came_to_this_core)
+Test(user_shares, finds_a_neighbour_that_came_to_this_core)
 {
     int waits = 0;
 
@@ -145,7 +145,7 @@ Test(crowd, finds_a_neighbour_that_came_to_this_core)
 }
 
 /* Later when the core is given away, as it is not lost meanwhile. */
-Test(crowd, notices_that_a_neighbour_has_left)
+Test(user_shares, notices_that_a_neighbour_has_left)
 {
     int waits = 0;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The users of a daemon; see crowd.h. */
-#include "chempid/peers/crowd.h"
+/* The users of a daemon; see user_shares.h. */
+#include "chempid/peers/user_shares.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,11 +8,11 @@
 #include "chempid/tree/limits.h"
 #include "common/base/sys.h"
 
-static const uint32_t most[CHEMPI_CROWD_KINDS] = {
-    [CHEMPI_CROWD_CONNS] = CHEMPI_CONN_LOCAL_MAX,
-    [CHEMPI_CROWD_JOBS] = CHEMPI_USER_JOBS_MAX,
-    [CHEMPI_CROWD_QUESTIONS] = CHEMPI_USER_QUESTIONS_MAX,
-    [CHEMPI_CROWD_ORDERS] = CHEMPI_USER_ORDERS_MAX,
+static const uint32_t most[CHEMPI_USER_SHARES_KINDS] = {
+    [CHEMPI_USER_SHARES_CONNS] = CHEMPI_CONN_LOCAL_MAX,
+    [CHEMPI_USER_SHARES_JOBS] = CHEMPI_USER_JOBS_MAX,
+    [CHEMPI_USER_SHARES_QUESTIONS] = CHEMPI_USER_QUESTIONS_MAX,
+    [CHEMPI_USER_SHARES_ORDERS] = CHEMPI_USER_ORDERS_MAX,
 };
 
 static uint32_t pool_of(uint64_t descriptors, uint32_t max)
@@ -22,29 +22,32 @@ static uint32_t pool_of(uint64_t descriptors, uint32_t max)
     return descriptors < max ? (uint32_t)descriptors : max;
 }
 
-void chempi_crowd_init(struct chempi_crowd *crowd, uint64_t descriptors,
-                       uid_t owner)
+void chempi_user_shares_init(struct chempi_user_shares *crowd,
+                             uint64_t descriptors, uid_t owner)
 {
     const uint64_t free = descriptors > CHEMPI_FDS_RESERVED
                               ? descriptors - CHEMPI_FDS_RESERVED
                               : 0;
 
-    *crowd = (struct chempi_crowd){.owner = owner};
-    crowd->pools[CHEMPI_CROWD_CONNS] = pool_of(free / 2, CHEMPI_CONN_LOCAL_ALL);
-    crowd->pools[CHEMPI_CROWD_JOBS] = pool_of(free / 4, CHEMPI_DAEMON_JOBS_MAX);
-    crowd->pools[CHEMPI_CROWD_QUESTIONS] = CHEMPI_DAEMON_QUERIES_MAX;
-    crowd->pools[CHEMPI_CROWD_ORDERS] = CHEMPI_ORDERS_MAX;
+    *crowd = (struct chempi_user_shares){.owner = owner};
+    crowd->pools[CHEMPI_USER_SHARES_CONNS] =
+        pool_of(free / 2, CHEMPI_CONN_LOCAL_ALL);
+    crowd->pools[CHEMPI_USER_SHARES_JOBS] =
+        pool_of(free / 4, CHEMPI_DAEMON_JOBS_MAX);
+    crowd->pools[CHEMPI_USER_SHARES_QUESTIONS] = CHEMPI_DAEMON_QUERIES_MAX;
+    crowd->pools[CHEMPI_USER_SHARES_ORDERS] = CHEMPI_ORDERS_MAX;
     chempi_list_init(&crowd->users);
 }
 
-void chempi_crowd_fini(struct chempi_crowd *crowd)
+void chempi_user_shares_fini(struct chempi_user_shares *crowd)
 {
     CHEMPI_LIST_FOR_SAFE (e, &crowd->users)
         free(CHEMPI_CONTAINER_OF(e, struct chempi_user, entry));
     chempi_list_init(&crowd->users);
 }
 
-static struct chempi_user *find(const struct chempi_crowd *crowd, uid_t uid)
+static struct chempi_user *find(const struct chempi_user_shares *crowd,
+                                uid_t uid)
 {
     CHEMPI_LIST_FOR (e, &crowd->users) {
         struct chempi_user *u =
@@ -56,7 +59,8 @@ static struct chempi_user *find(const struct chempi_crowd *crowd, uid_t uid)
     return NULL;
 }
 
-static struct chempi_user *find_or_add(struct chempi_crowd *crowd, uid_t uid)
+static struct chempi_user *find_or_add(struct chempi_user_shares *crowd,
+                                       uid_t uid)
 {
     struct chempi_user *u = find(crowd, uid);
 
@@ -72,9 +76,9 @@ static struct chempi_user *find_or_add(struct chempi_crowd *crowd, uid_t uid)
 }
 
 /* W2 */
-uint32_t chempi_crowd_share(const struct chempi_crowd *crowd,
-                            enum chempi_crowd_kind kind, uid_t uid,
-                            uint32_t own)
+uint32_t chempi_user_shares_share(const struct chempi_user_shares *crowd,
+                                  enum chempi_user_shares_kind kind, uid_t uid,
+                                  uint32_t own)
 {
     const uint32_t others = crowd->counts[kind] - own;
     const uint32_t pool = crowd->pools[kind];
@@ -88,16 +92,17 @@ uint32_t chempi_crowd_share(const struct chempi_crowd *crowd,
 /* W1 */
 static void forget_if_idle(struct chempi_user *u)
 {
-    for (int i = 0; i < CHEMPI_CROWD_KINDS; i++)
+    for (int i = 0; i < CHEMPI_USER_SHARES_KINDS; i++)
         if (u->counts[i])
             return;
     chempi_list_remove(&u->entry);
     free(u);
 }
 
-struct chempi_user *chempi_crowd_enter(struct chempi_crowd *crowd, uid_t uid,
-                                       enum chempi_crowd_kind kind,
-                                       struct chempi_err *err)
+struct chempi_user *chempi_user_shares_enter(struct chempi_user_shares *crowd,
+                                             uid_t uid,
+                                             enum chempi_user_shares_kind kind,
+                                             struct chempi_err *err)
 {
     static const char *const names[] = {"jobs and questions", "jobs",
                                         "questions", "orders"};
@@ -108,7 +113,7 @@ struct chempi_user *chempi_crowd_enter(struct chempi_crowd *crowd, uid_t uid,
         (void)chempi_err_set(err, -ENOMEM, "out of memory");
         return NULL;
     }
-    limit = chempi_crowd_share(crowd, kind, uid, u->counts[kind]);
+    limit = chempi_user_shares_share(crowd, kind, uid, u->counts[kind]);
     if (u->counts[kind] >= limit) {
         (void)chempi_err_set(err, -EDQUOT,
                              "user %ld has too many %s under way with this "
@@ -123,8 +128,9 @@ struct chempi_user *chempi_crowd_enter(struct chempi_crowd *crowd, uid_t uid,
     return u;
 }
 
-void chempi_crowd_leave(struct chempi_crowd *crowd, struct chempi_user *user,
-                        enum chempi_crowd_kind kind)
+void chempi_user_shares_leave(struct chempi_user_shares *crowd,
+                              struct chempi_user *user,
+                              enum chempi_user_shares_kind kind)
 {
     user->counts[kind]--;
     crowd->counts[kind]--;
