@@ -205,7 +205,7 @@ class Arg:
         if self.kind == 'object':
             return 'struct chempi_%s *%s' % (self.object, self.name)
         if self.kind == 'bigs':
-            return 'struct chempi_bigs ' + self.name
+            return 'struct chempi_count_array ' + self.name
         if self.kind == 'out':
             return 'MPI_Count *' + self.name
         if self.kind == 'wide':
@@ -235,7 +235,7 @@ class Arg:
             return 'x_' + self.name
         if self.kind == 'bigs':
             wide = 'false' if self.param.ctype == 'const int' else 'true'
-            return '(struct chempi_bigs){%s, %s}' % (self.name, wide)
+            return '(struct chempi_count_array){%s, %s}' % (self.name, wide)
         if self.kind == 'out' and self.mpi_type != 'MPI_Count *':
             return '&x_' + self.name
         return self.name
@@ -664,7 +664,7 @@ def impl_header(functions):
            '#ifndef CHEMPI_LIBCHEMPI_API_IMPL_H\n'
            '#define CHEMPI_LIBCHEMPI_API_IMPL_H\n\n'
            '#include <mpi.h>\n\n'
-           '#include "libchempi/didl/base/bigs.h"\n\n']
+           '#include "libchempi/didl/base/count_array.h"\n\n']
     for name in sorted(['object', 'coll_call'] +
                        [name for name, _ in OBJECTS.values()]):
         out.append('struct chempi_%s;\n' % name)

@@ -16,7 +16,8 @@ static MPI_Count bytes_of(const struct chempi_coll_sched *s,
     if (c->kind == CHEMPI_COLL_ALLGATHER)
         return c->rcount * c->rtype->size * n;
     for (int i = 0; i < n; i++)
-        sum += chempi_bigs_get(c->rcounts, (size_t)((first + i) % s->size));
+        sum +=
+            chempi_count_array_get(c->rcounts, (size_t)((first + i) % s->size));
     return sum * c->rtype->size;
 }
 

@@ -27,11 +27,13 @@ static struct place recv_place(const struct chempi_coll_call *c, int i)
                               c->rcount, c->rtype};
     if (c->kind == CHEMPI_COLL_ALLTOALLV)
         return (struct place){
-            chempi_coll_at(c->rbuf, chempi_bigs_get(c->rdispls, u), c->rtype),
-            chempi_bigs_get(c->rcounts, u), c->rtype};
+            chempi_coll_at(c->rbuf, chempi_count_array_get(c->rdispls, u),
+                           c->rtype),
+            chempi_count_array_get(c->rcounts, u), c->rtype};
     return (struct place){
-        chempi_coll_plus(c->rbuf, chempi_bigs_get(c->rdispls, u)),
-        chempi_bigs_get(c->rcounts, u), chempi_datatype_lookup(c->rtypes[i])};
+        chempi_coll_plus(c->rbuf, chempi_count_array_get(c->rdispls, u)),
+        chempi_count_array_get(c->rcounts, u),
+        chempi_datatype_lookup(c->rtypes[i])};
 }
 
 static struct place send_place(const struct chempi_coll_call *c, int i)
@@ -43,11 +45,13 @@ static struct place send_place(const struct chempi_coll_call *c, int i)
                               c->scount, c->stype};
     if (c->kind == CHEMPI_COLL_ALLTOALLV)
         return (struct place){
-            chempi_coll_at(c->sbuf, chempi_bigs_get(c->sdispls, u), c->stype),
-            chempi_bigs_get(c->scounts, u), c->stype};
+            chempi_coll_at(c->sbuf, chempi_count_array_get(c->sdispls, u),
+                           c->stype),
+            chempi_count_array_get(c->scounts, u), c->stype};
     return (struct place){
-        chempi_coll_plus(c->sbuf, chempi_bigs_get(c->sdispls, u)),
-        chempi_bigs_get(c->scounts, u), chempi_datatype_lookup(c->stypes[i])};
+        chempi_coll_plus(c->sbuf, chempi_count_array_get(c->sdispls, u)),
+        chempi_count_array_get(c->scounts, u),
+        chempi_datatype_lookup(c->stypes[i])};
 }
 
 static MPI_Count place_bytes(const struct place *p)

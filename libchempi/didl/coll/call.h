@@ -10,7 +10,7 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-#include "libchempi/didl/base/bigs.h"
+#include "libchempi/didl/base/count_array.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/datatype/op.h"
@@ -47,10 +47,10 @@ struct chempi_coll_call {
     struct chempi_datatype *stype;
     struct chempi_datatype *rtype; /* bcast and reductions: the type */
     struct chempi_op *op;
-    struct chempi_bigs scounts;
-    struct chempi_bigs sdispls;
-    struct chempi_bigs rcounts;
-    struct chempi_bigs rdispls;
+    struct chempi_count_array scounts;
+    struct chempi_count_array sdispls;
+    struct chempi_count_array rcounts;
+    struct chempi_count_array rdispls;
     const MPI_Datatype *stypes;
     const MPI_Datatype *rtypes;
     bool is_void; /* this member only goes through the motions (K2) */
@@ -81,11 +81,11 @@ chempi_coll_result_of(const struct chempi_coll_call *c, int i)
 {
     bool is_v = c->kind == CHEMPI_COLL_ALLGATHERV;
     MPI_Count at =
-        is_v ? chempi_bigs_get(c->rdispls, (size_t)i) : i * c->rcount;
+        is_v ? chempi_count_array_get(c->rdispls, (size_t)i) : i * c->rcount;
 
     return (struct chempi_coll_place){
         chempi_coll_at(c->rbuf, at, c->rtype),
-        is_v ? chempi_bigs_get(c->rcounts, (size_t)i) : c->rcount};
+        is_v ? chempi_count_array_get(c->rcounts, (size_t)i) : c->rcount};
 }
 
 /* count elements of total cut into `parts` nearly equal parts: where part i

@@ -79,13 +79,14 @@ static struct own own_send(const struct chempi_coll_call *c)
         break;
     case CHEMPI_COLL_SCATTERV:
     case CHEMPI_COLL_ALLTOALLV:
-        own.count = chempi_bigs_get(c->scounts, me);
-        own.buf =
-            chempi_coll_at(c->sbuf, chempi_bigs_get(c->sdispls, me), c->stype);
+        own.count = chempi_count_array_get(c->scounts, me);
+        own.buf = chempi_coll_at(
+            c->sbuf, chempi_count_array_get(c->sdispls, me), c->stype);
         break;
     case CHEMPI_COLL_ALLTOALLW:
-        own.count = chempi_bigs_get(c->scounts, me);
-        own.buf = chempi_coll_plus(c->sbuf, chempi_bigs_get(c->sdispls, me));
+        own.count = chempi_count_array_get(c->scounts, me);
+        own.buf =
+            chempi_coll_plus(c->sbuf, chempi_count_array_get(c->sdispls, me));
         own.type = chempi_datatype_lookup(c->stypes[me]);
         break;
     default:
@@ -107,13 +108,14 @@ static struct own own_recv(const struct chempi_coll_call *c)
     case CHEMPI_COLL_GATHERV:
     case CHEMPI_COLL_ALLGATHERV:
     case CHEMPI_COLL_ALLTOALLV:
-        own.count = chempi_bigs_get(c->rcounts, me);
-        own.buf =
-            chempi_coll_at(c->rbuf, chempi_bigs_get(c->rdispls, me), c->rtype);
+        own.count = chempi_count_array_get(c->rcounts, me);
+        own.buf = chempi_coll_at(
+            c->rbuf, chempi_count_array_get(c->rdispls, me), c->rtype);
         break;
     case CHEMPI_COLL_ALLTOALLW:
-        own.count = chempi_bigs_get(c->rcounts, me);
-        own.buf = chempi_coll_plus(c->rbuf, chempi_bigs_get(c->rdispls, me));
+        own.count = chempi_count_array_get(c->rcounts, me);
+        own.buf =
+            chempi_coll_plus(c->rbuf, chempi_count_array_get(c->rdispls, me));
         own.type = chempi_datatype_lookup(c->rtypes[me]);
         break;
     default:
@@ -149,7 +151,7 @@ static int check_reduction(const struct chempi_coll_call *c)
     if (CHEMPI_LIKELY(c->sbuf != c->rbuf) || !c->sbuf)
         return MPI_SUCCESS;
     if (c->kind == CHEMPI_COLL_REDUCE_SCATTER)
-        count = chempi_bigs_get(c->rcounts, (size_t)c->comm->rank);
+        count = chempi_count_array_get(c->rcounts, (size_t)c->comm->rank);
     if (count == 0 || c->rtype->size == 0)
         return MPI_SUCCESS;
     return bad_buffer("the send and the receive buffer are the same; use "
@@ -180,14 +182,16 @@ static int check_alias(const struct chempi_coll_call *c)
     return check_own(c);
 }
 
-static CHEMPI_COLD int bad_count(struct chempi_bigs counts, int i,
+static CHEMPI_COLD int bad_count(struct chempi_count_array counts, int i,
                                  const char *name)
 {
-    return chempi_error_set(MPI_ERR_COUNT, "%s[%d] is %lld", name, i,
-                            (long long)chempi_bigs_get(counts, (size_t)i));
+    return chempi_error_set(
+        MPI_ERR_COUNT, "%s[%d] is %lld", name, i,
+        (long long)chempi_count_array_get(counts, (size_t)i));
 }
 
-int chempi_coll_check_counts(struct chempi_bigs counts, int n, const char *name)
+int chempi_coll_check_counts(struct chempi_count_array counts, int n,
+                             const char *name)
 {
     const int *p = counts.p;
 
@@ -195,7 +199,7 @@ int chempi_coll_check_counts(struct chempi_bigs counts, int n, const char *name)
         return chempi_error_set(MPI_ERR_ARG, "%s is null", name);
     if (counts.is_wide) {
         for (int i = 0; i < n; i++)
-            if (chempi_bigs_get(counts, (size_t)i) < 0)
+            if (chempi_count_array_get(counts, (size_t)i) < 0)
                 return bad_count(counts, i, name);
         return MPI_SUCCESS;
     }
@@ -205,7 +209,7 @@ int chempi_coll_check_counts(struct chempi_bigs counts, int n, const char *name)
     return MPI_SUCCESS;
 }
 
-int chempi_coll_check_types(struct chempi_bigs counts,
+int chempi_coll_check_types(struct chempi_count_array counts,
                             const MPI_Datatype *types, int n, const char *name)
 {
     if (n > 0 && !types)
@@ -213,7 +217,7 @@ int chempi_coll_check_types(struct chempi_bigs counts,
     for (int i = 0; i < n; i++) {
         struct chempi_datatype *type = chempi_datatype_lookup(types[i]);
 
-        if (chempi_bigs_get(counts, (size_t)i) > 0 &&
+        if (chempi_count_array_get(counts, (size_t)i) > 0 &&
             (!type || !type->is_committed))
             return chempi_error_set(MPI_ERR_TYPE, "%s[%d] is not a %s", name, i,
                                     type ? "committed datatype" : "datatype");

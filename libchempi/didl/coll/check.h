@@ -13,9 +13,9 @@ int chempi_coll_check(struct chempi_coll_call *c);
 /* The first n of an array of counts must not be negative, and the types must
  * be committed where the counts are not 0; nor may the arrays be null, unless
  * n is 0. MPI error class with words, in which the array has this name. */
-int chempi_coll_check_counts(struct chempi_bigs counts, int n,
+int chempi_coll_check_counts(struct chempi_count_array counts, int n,
                              const char *name);
-int chempi_coll_check_types(struct chempi_bigs counts,
+int chempi_coll_check_types(struct chempi_count_array counts,
                             const MPI_Datatype *types, int n, const char *name);
 
 #endif

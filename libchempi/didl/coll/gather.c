@@ -19,9 +19,10 @@ static struct place recv_place(const struct chempi_coll_call *c, int i)
 {
     if (c->kind == CHEMPI_COLL_GATHERV)
         return (struct place){
-            chempi_coll_at(c->rbuf, chempi_bigs_get(c->rdispls, (size_t)i),
+            chempi_coll_at(c->rbuf,
+                           chempi_count_array_get(c->rdispls, (size_t)i),
                            c->rtype),
-            chempi_bigs_get(c->rcounts, (size_t)i),
+            chempi_count_array_get(c->rcounts, (size_t)i),
         };
     return (struct place){chempi_coll_at(c->rbuf, i * c->rcount, c->rtype),
                           c->rcount};
@@ -31,9 +32,10 @@ static struct place send_place(const struct chempi_coll_call *c, int i)
 {
     if (c->kind == CHEMPI_COLL_SCATTERV)
         return (struct place){
-            chempi_coll_at(c->sbuf, chempi_bigs_get(c->sdispls, (size_t)i),
+            chempi_coll_at(c->sbuf,
+                           chempi_count_array_get(c->sdispls, (size_t)i),
                            c->stype),
-            chempi_bigs_get(c->scounts, (size_t)i),
+            chempi_count_array_get(c->scounts, (size_t)i),
         };
     return (struct place){chempi_coll_at(c->sbuf, i * c->scount, c->stype),
                           c->scount};

@@ -127,8 +127,9 @@ static void build_allgather(struct chempi_coll_sched *s,
     for (int i = 0; i < remote_size(c); i++) {
         bool is_v = c->kind == CHEMPI_COLL_ALLGATHERV;
         size_t u = (size_t)i;
-        MPI_Count count = is_v ? chempi_bigs_get(c->rcounts, u) : c->rcount;
-        MPI_Count at = is_v ? chempi_bigs_get(c->rdispls, u) : i * count;
+        MPI_Count count =
+            is_v ? chempi_count_array_get(c->rcounts, u) : c->rcount;
+        MPI_Count at = is_v ? chempi_count_array_get(c->rdispls, u) : i * count;
 
         if (count * c->rtype->size > 0)
             chempi_coll_recv(s, chempi_coll_at(c->rbuf, at, c->rtype), count,
@@ -151,8 +152,8 @@ static void build_reduce_scatter(struct chempi_coll_sched *s,
     void *acc;
 
     for (int i = 0; i < s->size; i++) {
-        MPI_Count n =
-            is_block ? c->rcount : chempi_bigs_get(c->rcounts, (size_t)i);
+        MPI_Count n = is_block ? c->rcount
+                               : chempi_count_array_get(c->rcounts, (size_t)i);
 
         if (i == s->rank) {
             first = total;

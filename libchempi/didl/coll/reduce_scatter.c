@@ -16,7 +16,7 @@ static MPI_Count count_of(const struct chempi_coll_call *c, int i)
 {
     if (c->kind == CHEMPI_COLL_REDUCE_SCATTER_BLOCK)
         return c->rcount;
-    return chempi_bigs_get(c->rcounts, (size_t)i);
+    return chempi_count_array_get(c->rcounts, (size_t)i);
 }
 
 /* Elements before block i. */

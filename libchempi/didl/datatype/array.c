@@ -20,16 +20,16 @@ static int check_order(int order)
                             order);
 }
 
-static int check_subarray(int ndims, struct chempi_bigs sizes,
-                          struct chempi_bigs subsizes,
-                          struct chempi_bigs starts)
+static int check_subarray(int ndims, struct chempi_count_array sizes,
+                          struct chempi_count_array subsizes,
+                          struct chempi_count_array starts)
 {
     if (ndims <= 0)
         return chempi_error_set(MPI_ERR_ARG, "ndims is %d", ndims);
     for (size_t d = 0; d < (size_t)ndims; d++) {
-        MPI_Count size = chempi_bigs_get(sizes, d);
-        MPI_Count sub = chempi_bigs_get(subsizes, d);
-        MPI_Count start = chempi_bigs_get(starts, d);
+        MPI_Count size = chempi_count_array_get(sizes, d);
+        MPI_Count sub = chempi_count_array_get(subsizes, d);
+        MPI_Count start = chempi_count_array_get(starts, d);
 
         if (size < 1 || sub < 1 || sub > size || start < 0 ||
             start > size - sub)
@@ -85,9 +85,9 @@ static struct chempi_datatype_bounds bounds_of(const struct extent *e,
 }
 
 int chempi_datatype_create_subarray(int ndims,
-                                    struct chempi_bigs array_of_sizes,
-                                    struct chempi_bigs array_of_subsizes,
-                                    struct chempi_bigs array_of_starts,
+                                    struct chempi_count_array array_of_sizes,
+                                    struct chempi_count_array array_of_subsizes,
+                                    struct chempi_count_array array_of_starts,
                                     int order, struct chempi_datatype *oldtype,
                                     MPI_Datatype *newtype)
 {
@@ -111,17 +111,19 @@ int chempi_datatype_create_subarray(int ndims,
     values[0] = ndims;
     values[3 * ndims + 1] = order;
     for (int i = 0; i < ndims; i++) {
-        values[1 + i] = chempi_bigs_get(array_of_sizes, (size_t)i);
-        values[1 + ndims + i] = chempi_bigs_get(array_of_subsizes, (size_t)i);
-        values[1 + 2 * ndims + i] = chempi_bigs_get(array_of_starts, (size_t)i);
+        values[1 + i] = chempi_count_array_get(array_of_sizes, (size_t)i);
+        values[1 + ndims + i] =
+            chempi_count_array_get(array_of_subsizes, (size_t)i);
+        values[1 + 2 * ndims + i] =
+            chempi_count_array_get(array_of_starts, (size_t)i);
     }
     for (int i = 0; i < ndims; i++) {
         size_t d = (size_t)chempi_datatype_fastest(ndims, order, i);
-        MPI_Count start = chempi_bigs_get(array_of_starts, d);
-        MPI_Count sub = chempi_bigs_get(array_of_subsizes, d);
+        MPI_Count start = chempi_count_array_get(array_of_starts, d);
+        MPI_Count sub = chempi_count_array_get(array_of_subsizes, d);
 
         add_dimension(&e, start, start + sub - 1, sub,
-                      chempi_bigs_get(array_of_sizes, d));
+                      chempi_count_array_get(array_of_sizes, d));
     }
     bounds = bounds_of(&e, oldtype);
     return chempi_datatype_give(type, &bounds, newtype);
@@ -175,7 +177,7 @@ static int check_dimension(int d, MPI_Count gsize, int distrib, int darg,
 }
 
 static int check_darray(int size, int rank, int ndims,
-                        struct chempi_bigs gsizes, const int *distribs,
+                        struct chempi_count_array gsizes, const int *distribs,
                         const int *dargs, const int *psizes)
 {
     MPI_Count product = 1;
@@ -186,7 +188,7 @@ static int check_darray(int size, int rank, int ndims,
         return chempi_error_set(MPI_ERR_ARG, "rank %d of %d processes", rank,
                                 size);
     for (int d = 0; d < ndims; d++) {
-        int rc = check_dimension(d, chempi_bigs_get(gsizes, (size_t)d),
+        int rc = check_dimension(d, chempi_count_array_get(gsizes, (size_t)d),
                                  distribs[d], dargs[d], psizes[d]);
 
         if (rc != MPI_SUCCESS)
@@ -203,12 +205,12 @@ static int check_darray(int size, int rank, int ndims,
     return MPI_SUCCESS;
 }
 
-static void note_darray(MPI_Count *values, int ndims, struct chempi_bigs gsizes,
-                        const int *distribs, const int *dargs,
-                        const int *psizes)
+static void note_darray(MPI_Count *values, int ndims,
+                        struct chempi_count_array gsizes, const int *distribs,
+                        const int *dargs, const int *psizes)
 {
     for (int d = 0; d < ndims; d++) {
-        values[3 + d] = chempi_bigs_get(gsizes, (size_t)d);
+        values[3 + d] = chempi_count_array_get(gsizes, (size_t)d);
         values[3 + ndims + d] = distribs[d];
         values[3 + 2 * ndims + d] = dargs[d];
         values[3 + 3 * ndims + d] = psizes[d];
@@ -224,7 +226,7 @@ static MPI_Count coordinate(const int *psizes, int ndims, int rank, size_t d)
 }
 
 int chempi_datatype_create_darray(int size, int rank, int ndims,
-                                  struct chempi_bigs array_of_gsizes,
+                                  struct chempi_count_array array_of_gsizes,
                                   const int array_of_distribs[],
                                   const int array_of_dargs[],
                                   const int array_of_psizes[], int order,
@@ -254,7 +256,7 @@ int chempi_datatype_create_darray(int size, int rank, int ndims,
                 array_of_dargs, array_of_psizes);
     for (int i = 0; i < ndims; i++) {
         size_t d = (size_t)chempi_datatype_fastest(ndims, order, i);
-        MPI_Count gsize = chempi_bigs_get(array_of_gsizes, d);
+        MPI_Count gsize = chempi_count_array_get(array_of_gsizes, d);
         struct chempi_datatype_share share;
 
         chempi_datatype_share_of(

@@ -13,10 +13,10 @@
 
 #define MULADD chempi_datatype_muladd
 
-static int check_lengths(MPI_Count count, struct chempi_bigs lengths)
+static int check_lengths(MPI_Count count, struct chempi_count_array lengths)
 {
     for (MPI_Count i = 0; i < count; i++) {
-        MPI_Count n = chempi_bigs_get(lengths, (size_t)i);
+        MPI_Count n = chempi_count_array_get(lengths, (size_t)i);
 
         if (n < 0)
             return chempi_error_set(MPI_ERR_ARG, "block length %lld is %lld",
@@ -117,8 +117,9 @@ int chempi_datatype_create_hvector_wide(MPI_Count count, MPI_Count blocklength,
 }
 
 /* disp_unit: bytes per unit of displacement. */
-static int indexed(int combiner, MPI_Count count, struct chempi_bigs lengths,
-                   struct chempi_bigs displs, MPI_Count disp_unit,
+static int indexed(int combiner, MPI_Count count,
+                   struct chempi_count_array lengths,
+                   struct chempi_count_array displs, MPI_Count disp_unit,
                    struct chempi_datatype *oldtype, MPI_Datatype *newtype)
 {
     struct chempi_datatype_bounds bounds = CHEMPI_DATATYPE_BOUNDS_INIT;
@@ -136,8 +137,8 @@ static int indexed(int combiner, MPI_Count count, struct chempi_bigs lengths,
     chempi_datatype_note_type(type, 0, oldtype);
     type->recipe->values[0] = count;
     for (MPI_Count i = 0; i < count; i++) {
-        MPI_Count n = chempi_bigs_get(lengths, (size_t)i);
-        MPI_Count disp = chempi_bigs_get(displs, (size_t)i);
+        MPI_Count n = chempi_count_array_get(lengths, (size_t)i);
+        MPI_Count disp = chempi_count_array_get(displs, (size_t)i);
 
         type->recipe->values[1 + i] = n;
         type->recipe->values[1 + count + i] = disp;
@@ -148,28 +149,26 @@ static int indexed(int combiner, MPI_Count count, struct chempi_bigs lengths,
     return chempi_datatype_give(type, &bounds, newtype);
 }
 
-int chempi_datatype_create_indexed(MPI_Count count,
-                                   struct chempi_bigs array_of_blocklengths,
-                                   struct chempi_bigs array_of_displacements,
-                                   struct chempi_datatype *oldtype,
-                                   MPI_Datatype *newtype)
+int chempi_datatype_create_indexed(
+    MPI_Count count, struct chempi_count_array array_of_blocklengths,
+    struct chempi_count_array array_of_displacements,
+    struct chempi_datatype *oldtype, MPI_Datatype *newtype)
 {
     return indexed(MPI_COMBINER_INDEXED, count, array_of_blocklengths,
                    array_of_displacements, oldtype->extent, oldtype, newtype);
 }
 
-int chempi_datatype_create_hindexed(MPI_Count count,
-                                    struct chempi_bigs array_of_blocklengths,
-                                    struct chempi_bigs array_of_displacements,
-                                    struct chempi_datatype *oldtype,
-                                    MPI_Datatype *newtype)
+int chempi_datatype_create_hindexed(
+    MPI_Count count, struct chempi_count_array array_of_blocklengths,
+    struct chempi_count_array array_of_displacements,
+    struct chempi_datatype *oldtype, MPI_Datatype *newtype)
 {
     return indexed(MPI_COMBINER_HINDEXED, count, array_of_blocklengths,
                    array_of_displacements, 1, oldtype, newtype);
 }
 
 static int indexed_block(int combiner, MPI_Count count, MPI_Count blocklength,
-                         struct chempi_bigs displs, MPI_Count disp_unit,
+                         struct chempi_count_array displs, MPI_Count disp_unit,
                          struct chempi_datatype *oldtype, bool is_wide,
                          MPI_Datatype *newtype)
 {
@@ -188,7 +187,7 @@ static int indexed_block(int combiner, MPI_Count count, MPI_Count blocklength,
     type->recipe->values[0] = count;
     type->recipe->values[1] = blocklength;
     for (MPI_Count i = 0; i < count; i++) {
-        MPI_Count disp = chempi_bigs_get(displs, (size_t)i);
+        MPI_Count disp = chempi_count_array_get(displs, (size_t)i);
 
         type->recipe->values[2 + i] = disp;
         chempi_datatype_bounds_add(
@@ -200,8 +199,8 @@ static int indexed_block(int combiner, MPI_Count count, MPI_Count blocklength,
 
 int chempi_datatype_create_indexed_block(
     MPI_Count count, MPI_Count blocklength,
-    struct chempi_bigs array_of_displacements, struct chempi_datatype *oldtype,
-    MPI_Datatype *newtype)
+    struct chempi_count_array array_of_displacements,
+    struct chempi_datatype *oldtype, MPI_Datatype *newtype)
 {
     return indexed_block(MPI_COMBINER_INDEXED_BLOCK, count, blocklength,
                          array_of_displacements, oldtype->extent, oldtype,
@@ -210,8 +209,8 @@ int chempi_datatype_create_indexed_block(
 
 int chempi_datatype_create_hindexed_block(
     MPI_Count count, MPI_Count blocklength,
-    struct chempi_bigs array_of_displacements, struct chempi_datatype *oldtype,
-    MPI_Datatype *newtype)
+    struct chempi_count_array array_of_displacements,
+    struct chempi_datatype *oldtype, MPI_Datatype *newtype)
 {
     return indexed_block(MPI_COMBINER_HINDEXED_BLOCK, count, blocklength,
                          array_of_displacements, 1, oldtype, false, newtype);
@@ -219,18 +218,17 @@ int chempi_datatype_create_hindexed_block(
 
 int chempi_datatype_create_hindexed_block_wide(
     MPI_Count count, MPI_Count blocklength,
-    struct chempi_bigs array_of_displacements, struct chempi_datatype *oldtype,
-    MPI_Datatype *newtype)
+    struct chempi_count_array array_of_displacements,
+    struct chempi_datatype *oldtype, MPI_Datatype *newtype)
 {
     return indexed_block(MPI_COMBINER_HINDEXED_BLOCK, count, blocklength,
                          array_of_displacements, 1, oldtype, true, newtype);
 }
 
-int chempi_datatype_create_struct(MPI_Count count,
-                                  struct chempi_bigs array_of_blocklengths,
-                                  struct chempi_bigs array_of_displacements,
-                                  const MPI_Datatype array_of_types[],
-                                  MPI_Datatype *newtype)
+int chempi_datatype_create_struct(
+    MPI_Count count, struct chempi_count_array array_of_blocklengths,
+    struct chempi_count_array array_of_displacements,
+    const MPI_Datatype array_of_types[], MPI_Datatype *newtype)
 {
     struct chempi_datatype_bounds bounds = CHEMPI_DATATYPE_BOUNDS_INIT;
     struct chempi_datatype *type;
@@ -252,8 +250,9 @@ int chempi_datatype_create_struct(MPI_Count count,
     type->recipe->values[0] = count;
     for (MPI_Count i = 0; i < count; i++) {
         struct chempi_datatype *old = chempi_datatype_lookup(array_of_types[i]);
-        MPI_Count n = chempi_bigs_get(array_of_blocklengths, (size_t)i);
-        MPI_Count disp = chempi_bigs_get(array_of_displacements, (size_t)i);
+        MPI_Count n = chempi_count_array_get(array_of_blocklengths, (size_t)i);
+        MPI_Count disp =
+            chempi_count_array_get(array_of_displacements, (size_t)i);
 
         chempi_datatype_note_type(type, i, old);
         type->recipe->values[1 + i] = n;

@@ -15,7 +15,7 @@
 
 #include <mpi.h>
 
-#include "libchempi/didl/base/bigs.h"
+#include "libchempi/didl/base/count_array.h"
 #include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/services/layout.h"
 

@@ -112,13 +112,14 @@ static struct block recv_block(const struct chempi_coll_call *c, int i)
                               c->rcount, c->rtype};
     case CHEMPI_COLL_ALLTOALLW:
         return (struct block){
-            chempi_coll_plus(c->rbuf, chempi_bigs_get(c->rdispls, u)),
-            chempi_bigs_get(c->rcounts, u),
+            chempi_coll_plus(c->rbuf, chempi_count_array_get(c->rdispls, u)),
+            chempi_count_array_get(c->rcounts, u),
             chempi_datatype_lookup(c->rtypes[i])};
     default:
         return (struct block){
-            chempi_coll_at(c->rbuf, chempi_bigs_get(c->rdispls, u), c->rtype),
-            chempi_bigs_get(c->rcounts, u), c->rtype};
+            chempi_coll_at(c->rbuf, chempi_count_array_get(c->rdispls, u),
+                           c->rtype),
+            chempi_count_array_get(c->rcounts, u), c->rtype};
     }
 }
 
@@ -132,12 +133,13 @@ static struct block send_block(const struct chempi_coll_call *c, int i)
                               c->scount, c->stype};
     case CHEMPI_COLL_ALLTOALLV:
         return (struct block){
-            chempi_coll_at(c->sbuf, chempi_bigs_get(c->sdispls, u), c->stype),
-            chempi_bigs_get(c->scounts, u), c->stype};
+            chempi_coll_at(c->sbuf, chempi_count_array_get(c->sdispls, u),
+                           c->stype),
+            chempi_count_array_get(c->scounts, u), c->stype};
     case CHEMPI_COLL_ALLTOALLW:
         return (struct block){
-            chempi_coll_plus(c->sbuf, chempi_bigs_get(c->sdispls, u)),
-            chempi_bigs_get(c->scounts, u),
+            chempi_coll_plus(c->sbuf, chempi_count_array_get(c->sdispls, u)),
+            chempi_count_array_get(c->scounts, u),
             chempi_datatype_lookup(c->stypes[i])};
     default: /* the same to all */
         return (struct block){chempi_coll_at(c->sbuf, 0, c->stype), c->scount,
@@ -148,7 +150,8 @@ static struct block send_block(const struct chempi_coll_call *c, int i)
 /* ---- checks ---- */
 
 /* Displacements may be null where there is nothing. */
-static int check_displs(struct chempi_bigs displs, int n, const char *name)
+static int check_displs(struct chempi_count_array displs, int n,
+                        const char *name)
 {
     return n > 0 && !displs.p
                ? chempi_error_set(MPI_ERR_ARG, "%s is null", name)

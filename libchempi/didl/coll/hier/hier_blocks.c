@@ -321,7 +321,7 @@ bool chempi_hier_allgather(struct chempi_hier_run *r)
     MPI_Count total = p.len * r->h->size;
 
     for (int i = 0; is_v && i < r->h->size; i++)
-        total += chempi_bigs_get(c->rcounts, (size_t)i) * c->rtype->size;
+        total += chempi_count_array_get(c->rcounts, (size_t)i) * c->rtype->size;
     if (total == 0)
         return true;
     if (is_v && total <= chempi_setting_signed(CHEMPI_SET_COLL_ALLGATHER_BRUCK))
@@ -472,7 +472,7 @@ static MPI_Count part_count(const struct chempi_coll_call *c, int i)
 {
     if (c->kind == CHEMPI_COLL_REDUCE_SCATTER_BLOCK)
         return c->rcount;
-    return chempi_bigs_get(c->rcounts, (size_t)i);
+    return chempi_count_array_get(c->rcounts, (size_t)i);
 }
 
 /* Where the parts begin in the order of the tree, in elements; [size + 1]. */

@@ -149,11 +149,12 @@ static struct block gather_place(const struct chempi_coll_call *c, int i)
 {
     bool is_v = c->kind == CHEMPI_COLL_ALLGATHERV;
     MPI_Count at =
-        is_v ? chempi_bigs_get(c->rdispls, (size_t)i) : i * c->rcount;
+        is_v ? chempi_count_array_get(c->rdispls, (size_t)i) : i * c->rcount;
 
     return (struct block){
         .buf = chempi_coll_at(c->rbuf, at, c->rtype),
-        .count = is_v ? chempi_bigs_get(c->rcounts, (size_t)i) : c->rcount,
+        .count =
+            is_v ? chempi_count_array_get(c->rcounts, (size_t)i) : c->rcount,
         .type = c->rtype,
     };
 }
@@ -430,11 +431,13 @@ static struct block recv_block(const struct chempi_coll_call *c, int i)
                               c->rcount, c->rtype};
     if (c->kind == CHEMPI_COLL_ALLTOALLV)
         return (struct block){
-            chempi_coll_at(c->rbuf, chempi_bigs_get(c->rdispls, u), c->rtype),
-            chempi_bigs_get(c->rcounts, u), c->rtype};
+            chempi_coll_at(c->rbuf, chempi_count_array_get(c->rdispls, u),
+                           c->rtype),
+            chempi_count_array_get(c->rcounts, u), c->rtype};
     return (struct block){
-        chempi_coll_plus(c->rbuf, chempi_bigs_get(c->rdispls, u)),
-        chempi_bigs_get(c->rcounts, u), chempi_datatype_lookup(c->rtypes[i])};
+        chempi_coll_plus(c->rbuf, chempi_count_array_get(c->rdispls, u)),
+        chempi_count_array_get(c->rcounts, u),
+        chempi_datatype_lookup(c->rtypes[i])};
 }
 
 static struct block send_block(const struct chempi_coll_call *c, int i)
@@ -446,11 +449,13 @@ static struct block send_block(const struct chempi_coll_call *c, int i)
                               c->scount, c->stype};
     if (c->kind == CHEMPI_COLL_ALLTOALLV)
         return (struct block){
-            chempi_coll_at(c->sbuf, chempi_bigs_get(c->sdispls, u), c->stype),
-            chempi_bigs_get(c->scounts, u), c->stype};
+            chempi_coll_at(c->sbuf, chempi_count_array_get(c->sdispls, u),
+                           c->stype),
+            chempi_count_array_get(c->scounts, u), c->stype};
     return (struct block){
-        chempi_coll_plus(c->sbuf, chempi_bigs_get(c->sdispls, u)),
-        chempi_bigs_get(c->scounts, u), chempi_datatype_lookup(c->stypes[i])};
+        chempi_coll_plus(c->sbuf, chempi_count_array_get(c->sdispls, u)),
+        chempi_count_array_get(c->scounts, u),
+        chempi_datatype_lookup(c->stypes[i])};
 }
 
 static unsigned char *board_of(const struct chempi_coll_state *st, int m)

@@ -237,10 +237,11 @@ static void *gather_place(const struct chempi_coll_call *c, int i,
 {
     bool is_v = c->kind == CHEMPI_COLL_GATHERV;
 
-    *count = is_v ? chempi_bigs_get(c->rcounts, (size_t)i) : c->rcount;
-    return chempi_coll_at(
-        c->rbuf, is_v ? chempi_bigs_get(c->rdispls, (size_t)i) : i * c->rcount,
-        c->rtype);
+    *count = is_v ? chempi_count_array_get(c->rcounts, (size_t)i) : c->rcount;
+    return chempi_coll_at(c->rbuf,
+                          is_v ? chempi_count_array_get(c->rdispls, (size_t)i)
+                               : i * c->rcount,
+                          c->rtype);
 }
 
 /* Tells an offer from what was in its place before, also in a program whose
@@ -529,10 +530,11 @@ static const void *scatter_place(const struct chempi_coll_call *c, int i,
 {
     bool is_v = c->kind == CHEMPI_COLL_SCATTERV;
 
-    *count = is_v ? chempi_bigs_get(c->scounts, (size_t)i) : c->scount;
-    return chempi_coll_at(
-        c->sbuf, is_v ? chempi_bigs_get(c->sdispls, (size_t)i) : i * c->scount,
-        c->stype);
+    *count = is_v ? chempi_count_array_get(c->scounts, (size_t)i) : c->scount;
+    return chempi_coll_at(c->sbuf,
+                          is_v ? chempi_count_array_get(c->sdispls, (size_t)i)
+                               : i * c->scount,
+                          c->stype);
 }
 
 /* Member i's block, into its line or slot, or from where it lies, or by a
@@ -597,9 +599,9 @@ static bool fill_table(const struct chempi_coll_state *st,
         at > CHEMPI_NODE_LINE_BYTES || !c->stype->is_contiguous)
         return false;
     for (int i = 0; i < st->size; i++) {
-        MPI_Count count = chempi_bigs_get(c->scounts, (size_t)i);
+        MPI_Count count = chempi_count_array_get(c->scounts, (size_t)i);
         uint64_t len = (uint64_t)(count * c->stype->size);
-        MPI_Count first = chempi_bigs_get(c->sdispls, (size_t)i);
+        MPI_Count first = chempi_count_array_get(c->sdispls, (size_t)i);
 
         if (count > CHEMPI_NODE_LINE_BYTES || len > CHEMPI_NODE_LINE_BYTES - at)
             return false;

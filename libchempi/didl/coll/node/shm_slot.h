@@ -239,7 +239,7 @@ static inline MPI_Count chempi_coll_part_count(const struct chempi_coll_call *c,
 {
     return c->kind == CHEMPI_COLL_REDUCE_SCATTER_BLOCK
                ? c->rcount
-               : chempi_bigs_get(c->rcounts, (size_t)i);
+               : chempi_count_array_get(c->rcounts, (size_t)i);
 }
 
 /* ---- the operations, by file ---- */
