@@ -3,32 +3,32 @@
  * What a thread learns when it gives its core away (progress.c, P4 and P5), and
  * for how long it then keeps it. Times are a monotonic clock's, in ns.
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_SHY_H
-#define CHEMPI_LIBCHEMPI_DIDL_SHY_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_BACKOFF_H
+#define CHEMPI_LIBCHEMPI_DIDL_BACKOFF_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* A sched_yield that took longer than this has let somebody else run, ns. */
-#define CHEMPI_SHY_SWITCH_NS UINT64_C(1000)
+#define CHEMPI_BACKOFF_SWITCH_NS UINT64_C(1000)
 /* One that took longer than this has met somebody who computes, ns. Other
  * ranks wait, too, and hand the core back within microseconds; the system may
  * let a stranger keep it for milliseconds, whatever its priority, but wakes a
  * sleeper at once. */
-#define CHEMPI_SHY_STRANGER_NS UINT64_C(300000)
+#define CHEMPI_BACKOFF_STRANGER_NS UINT64_C(300000)
 /* For how long the core is then not given away, ns; doubles each time, and
  * shrinks while the core is found free. */
-#define CHEMPI_SHY_MIN_NS UINT64_C(50000000)
-#define CHEMPI_SHY_MAX_NS UINT64_C(2000000000)
+#define CHEMPI_BACKOFF_MIN_NS UINT64_C(50000000)
+#define CHEMPI_BACKOFF_MAX_NS UINT64_C(2000000000)
 /* So many yields one after the other that met another rank, though there is a
  * core for each: they share one, and another is idle. The system does not part
  * threads that give way to each other. */
-#define CHEMPI_SHY_PEERS_MAX 32u
+#define CHEMPI_BACKOFF_PEERS_MAX 32u
 /* For how long such a thread then stays where it is, ns; doubles likewise. */
-#define CHEMPI_SHY_STAY_MIN_NS UINT64_C(1000000)
-#define CHEMPI_SHY_STAY_MAX_NS UINT64_C(1000000000)
+#define CHEMPI_BACKOFF_STAY_MIN_NS UINT64_C(1000000)
+#define CHEMPI_BACKOFF_STAY_MAX_NS UINT64_C(1000000000)
 
-struct chempi_shy {
+struct chempi_backoff {
     uint64_t length_ns; /* how long it will be next time */
     uint64_t until_ns;  /* the core is not given away */
     uint32_t peers;     /* met one after the other */
@@ -36,59 +36,64 @@ struct chempi_shy {
     uint64_t parted_ns; /* it stays on its core until then */
 };
 
-enum chempi_shy_met { CHEMPI_SHY_NOBODY, CHEMPI_SHY_PEER, CHEMPI_SHY_STRANGER };
+enum chempi_backoff_met {
+    CHEMPI_BACKOFF_NOBODY,
+    CHEMPI_BACKOFF_PEER,
+    CHEMPI_BACKOFF_STRANGER
+};
 
-static inline void chempi_shy_init(struct chempi_shy *shy)
+static inline void chempi_backoff_init(struct chempi_backoff *shy)
 {
-    shy->length_ns = CHEMPI_SHY_MIN_NS;
+    shy->length_ns = CHEMPI_BACKOFF_MIN_NS;
     shy->until_ns = 0;
     shy->peers = 0;
-    shy->stay_ns = CHEMPI_SHY_STAY_MIN_NS;
+    shy->stay_ns = CHEMPI_BACKOFF_STAY_MIN_NS;
     shy->parted_ns = 0;
 }
 
-static inline bool chempi_shy_is(const struct chempi_shy *shy, uint64_t now_ns)
+static inline bool chempi_backoff_is(const struct chempi_backoff *shy,
+                                     uint64_t now_ns)
 {
     return now_ns < shy->until_ns;
 }
 
 /* The core was given away for so long: who had it? In a job without a core for
  * each process (is_roomy) it may be a rank that computes. */
-static inline enum chempi_shy_met chempi_shy_judge(struct chempi_shy *shy,
-                                                   bool is_roomy,
-                                                   uint64_t before_ns,
-                                                   uint64_t after_ns)
+static inline enum chempi_backoff_met
+chempi_backoff_judge(struct chempi_backoff *shy, bool is_roomy,
+                     uint64_t before_ns, uint64_t after_ns)
 {
     const uint64_t took_ns = after_ns - before_ns;
 
-    if (took_ns <= CHEMPI_SHY_SWITCH_NS) {
-        if (shy->length_ns > CHEMPI_SHY_MIN_NS)
+    if (took_ns <= CHEMPI_BACKOFF_SWITCH_NS) {
+        if (shy->length_ns > CHEMPI_BACKOFF_MIN_NS)
             shy->length_ns -= shy->length_ns / 32;
-        if (shy->stay_ns > CHEMPI_SHY_STAY_MIN_NS)
+        if (shy->stay_ns > CHEMPI_BACKOFF_STAY_MIN_NS)
             shy->stay_ns -= shy->stay_ns / 32;
         shy->peers = 0;
-        return CHEMPI_SHY_NOBODY;
+        return CHEMPI_BACKOFF_NOBODY;
     }
-    if (!is_roomy || took_ns <= CHEMPI_SHY_STRANGER_NS)
-        return CHEMPI_SHY_PEER;
+    if (!is_roomy || took_ns <= CHEMPI_BACKOFF_STRANGER_NS)
+        return CHEMPI_BACKOFF_PEER;
     shy->until_ns = after_ns + shy->length_ns;
     shy->length_ns *= 2;
-    if (shy->length_ns > CHEMPI_SHY_MAX_NS)
-        shy->length_ns = CHEMPI_SHY_MAX_NS;
-    return CHEMPI_SHY_STRANGER;
+    if (shy->length_ns > CHEMPI_BACKOFF_MAX_NS)
+        shy->length_ns = CHEMPI_BACKOFF_MAX_NS;
+    return CHEMPI_BACKOFF_STRANGER;
 }
 
 /* A peer has been met in a job with a core for each: is it time to look for
  * another core? */
-static inline bool chempi_shy_parts(struct chempi_shy *shy, uint64_t now_ns)
+static inline bool chempi_backoff_parts(struct chempi_backoff *shy,
+                                        uint64_t now_ns)
 {
-    if (++shy->peers < CHEMPI_SHY_PEERS_MAX || now_ns < shy->parted_ns)
+    if (++shy->peers < CHEMPI_BACKOFF_PEERS_MAX || now_ns < shy->parted_ns)
         return false;
     shy->peers = 0;
     shy->parted_ns = now_ns + shy->stay_ns;
     shy->stay_ns *= 2;
-    if (shy->stay_ns > CHEMPI_SHY_STAY_MAX_NS)
-        shy->stay_ns = CHEMPI_SHY_STAY_MAX_NS;
+    if (shy->stay_ns > CHEMPI_BACKOFF_STAY_MAX_NS)
+        shy->stay_ns = CHEMPI_BACKOFF_STAY_MAX_NS;
     return true;
 }
 
