@@ -379,7 +379,7 @@ static void take_places(struct run *r, struct chempi_reader *in)
 {
     if (!chempi_wait_query_take(&r->query, in))
         return;
-    if (r->is_late && chempi_places_is_ending(&r->query.places))
+    if (r->is_late && chempi_wait_summary_is_ending(&r->query.places))
         return; /* it may still end by itself: until their time is over */
     have_told(r);
 }

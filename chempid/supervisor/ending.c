@@ -268,7 +268,7 @@ int chempi_ending_take_kill(struct chempi_super *s, struct chempi_reader *r,
         return 0;
     chempi_ending_reap(s);
     end_hold(s);
-    chempi_seek_drop(s);
+    chempi_wait_collect_drop(s);
     s->is_ending = true;
     chempi_stats_collect_ask(s);
     for (uint32_t i = 0; i < s->local_size; i++)
@@ -298,7 +298,7 @@ static void sweep_is_over(struct ev_loop *loop, ev_timer *w, int events)
     for (uint32_t i = 0; i < s->local_size; i++)
         s->ranks[i].pid = 0;
     chempi_ending_reap(s);
-    chempi_seek_settle(s);
+    chempi_wait_collect_settle(s);
     chempi_ending_care(s);
 }
 
@@ -312,7 +312,7 @@ static void child_ended(struct ev_loop *loop, ev_io *w, int events)
     while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
         ;
     chempi_ending_reap(s);
-    chempi_seek_settle(s);
+    chempi_wait_collect_settle(s);
     chempi_ending_care(s);
 }
 

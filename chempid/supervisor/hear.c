@@ -100,7 +100,8 @@ static int take_phase(struct chempi_rank *rank, uint16_t type,
         rank->has_told = false;
     rank->phase = is_init ? CHEMPI_PHASE_INITIALIZED : CHEMPI_PHASE_FINALIZED;
     if (!is_init)
-        chempi_seek_settle(rank->super); /* it will not say where it waits */
+        chempi_wait_collect_settle(
+            rank->super); /* it will not say where it waits */
     return 0;
 }
 
@@ -153,7 +154,7 @@ int chempi_hear_frame(struct chempi_link *link,
     case CHEMPI_MSG_CUT:
         return take_cut(rank, &r, err);
     case CHEMPI_MSG_HERE:
-        return chempi_seek_take(rank, &r, err);
+        return chempi_wait_collect_take(rank, &r, err);
     case CHEMPI_MSG_REPORT:
         if (chempi_stats_collect_take(rank, &r, err))
             return err->code;

@@ -112,7 +112,7 @@ int chempi_super_take(struct chempi_link *link,
         chempi_control_begin(s);
         return 0;
     case CHEMPI_MSG_LOCATE:
-        return chempi_seek_ask(s, &r, err);
+        return chempi_wait_collect_ask(s, &r, err);
     case CHEMPI_MSG_ABSENT:
         return chempi_keys_take_absent(s, &r, err);
     case CHEMPI_MSG_FALLEN:
@@ -257,7 +257,7 @@ static int start(struct chempi_super *s, struct chempi_rank **culprit,
     if (rc)
         return rc;
     chempi_ending_watch(s);
-    chempi_seek_init(s);
+    chempi_wait_collect_init(s);
     chempi_streams_init(s);
     s->has_children = true;
     rc = chempi_gateway_start(s, err);

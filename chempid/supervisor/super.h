@@ -24,9 +24,9 @@
  * No thread; no call into it but run(). super.c has the beginning and what the
  * root says, hear.c what ranks say, ending.c how the job ends here. gateway.c
  * starts and reaps the gateway, ranks.c the ranks. keys.c has keys and fences,
- * streams.c the standard streams, seek.c where ranks wait. tell.c speaks to the
- * root, stats_collect.c tells it what is counted, control.c speaks to the
- * ranks. No file calls one that stands before it here.
+ * streams.c the standard streams, wait_collect.c where ranks wait. tell.c
+ * speaks to the root, stats_collect.c tells it what is counted, control.c
+ * speaks to the ranks. No file calls one that stands before it here.
  */
 #ifndef CHEMPI_CHEMPID_SUPER_H
 #define CHEMPI_CHEMPID_SUPER_H
@@ -228,20 +228,20 @@ int chempi_streams_feed(struct chempi_super *s, const void *data, size_t len);
 void chempi_streams_close(struct chempi_stream *st);
 void chempi_streams_close_feed(struct chempi_feed *feed);
 
-/* seek.c: LOCATE from above, and HERE from a rank. */
-void chempi_seek_init(struct chempi_super *s);
-int chempi_seek_ask(struct chempi_super *s, struct chempi_reader *r,
-                    struct chempi_err *err);
-int chempi_seek_take(struct chempi_rank *rank, struct chempi_reader *r,
-                     struct chempi_err *err);
+/* wait_collect.c: LOCATE from above, and HERE from a rank. */
+void chempi_wait_collect_init(struct chempi_super *s);
+int chempi_wait_collect_ask(struct chempi_super *s, struct chempi_reader *r,
+                            struct chempi_err *err);
+int chempi_wait_collect_take(struct chempi_rank *rank, struct chempi_reader *r,
+                             struct chempi_err *err);
 /* Of each rank what PLACES says; calls of the program only where there is room
  * for the words of all. */
-void chempi_seek_put(struct chempi_writer *w, const struct chempi_rank *ranks,
-                     uint32_t count);
+void chempi_wait_collect_put(struct chempi_writer *w,
+                             const struct chempi_rank *ranks, uint32_t count);
 /* A rank has ended: perhaps all have answered that can. */
-void chempi_seek_settle(struct chempi_super *s);
+void chempi_wait_collect_settle(struct chempi_super *s);
 /* The job ends: nobody wants to know any more. */
-void chempi_seek_drop(struct chempi_super *s);
+void chempi_wait_collect_drop(struct chempi_super *s);
 
 /* keys.c: what a rank asks of the job. */
 int chempi_keys_put(struct chempi_rank *rank, const char *key,

@@ -22,7 +22,7 @@
 
 /* ---- who is stuck -------------------------------------------------------- */
 
-static void note(struct chempi_deadlock *d, const struct chempi_places *p)
+static void note(struct chempi_deadlock *d, const struct chempi_wait_summary *p)
 {
     for (uint32_t i = 0; i < p->spec->size; i++) {
         if (p->moves[i] == 0)
@@ -39,19 +39,21 @@ static void note(struct chempi_deadlock *d, const struct chempi_places *p)
 /* The first rank that this one waits for and that does not help it; size: it
  * may be helped. */
 static uint32_t next_of(const struct chempi_deadlock *d,
-                        const struct chempi_places *p, uint32_t rank)
+                        const struct chempi_wait_summary *p, uint32_t rank)
 {
-    const struct chempi_places_edges *e = &p->edges[rank];
+    const struct chempi_wait_summary_edges *e = &p->edges[rank];
 
     for (uint32_t i = 0; i < e->count; i++)
-        if (d->is_stuck[e->ranks[i]] || chempi_places_is_over(p, e->ranks[i]))
+        if (d->is_stuck[e->ranks[i]] ||
+            chempi_wait_summary_is_over(p, e->ranks[i]))
             return e->ranks[i];
     return p->spec->size;
 }
 
 /* True: it was taken for stuck, and is not. */
-static bool release(struct chempi_deadlock *d, const struct chempi_places *p,
-                    uint32_t rank, bool can_choose)
+static bool release(struct chempi_deadlock *d,
+                    const struct chempi_wait_summary *p, uint32_t rank,
+                    bool can_choose)
 {
     const bool is_helped = p->edges[rank].count
                                ? next_of(d, p, rank) == p->spec->size
@@ -66,7 +68,7 @@ static bool release(struct chempi_deadlock *d, const struct chempi_places *p,
 /* What is left fulfils D2. Both ways, as ranks often wait for those next to
  * them. */
 static void release_all(struct chempi_deadlock *d,
-                        const struct chempi_places *p, bool can_choose)
+                        const struct chempi_wait_summary *p, bool can_choose)
 {
     const uint32_t size = p->spec->size;
     bool has_changed = true;
@@ -81,16 +83,16 @@ static void release_all(struct chempi_deadlock *d,
 }
 
 static bool are_all(const struct chempi_deadlock *d,
-                    const struct chempi_places *p)
+                    const struct chempi_wait_summary *p)
 {
     for (uint32_t i = 0; i < p->spec->size; i++)
-        if (!d->is_stuck[i] && !chempi_places_is_over(p, i))
+        if (!d->is_stuck[i] && !chempi_wait_summary_is_over(p, i))
             return false;
     return true;
 }
 
 bool chempi_deadlock_look(struct chempi_deadlock *d,
-                          const struct chempi_places *places)
+                          const struct chempi_wait_summary *places)
 {
     note(d, places);
     release_all(d, places, true);
@@ -125,7 +127,7 @@ static void CHEMPI_PRINTF(2, 3) put(struct text *t, const char *fmt, ...)
 
 /* A stuck rank that waits for certain others, if there is one. */
 static uint32_t first_of(const struct chempi_deadlock *d,
-                         const struct chempi_places *p)
+                         const struct chempi_wait_summary *p)
 {
     uint32_t first = p->spec->size;
 
@@ -139,7 +141,7 @@ static uint32_t first_of(const struct chempi_deadlock *d,
 /* The lowest rank of the circle that the way from this one leads into; size:
  * the way ends with one that does not wait for any one rank. */
 static uint32_t find_circle(const struct chempi_deadlock *d,
-                            const struct chempi_places *p, uint32_t rank)
+                            const struct chempi_wait_summary *p, uint32_t rank)
 {
     const uint32_t size = p->spec->size;
     uint32_t lowest;
@@ -154,27 +156,27 @@ static uint32_t find_circle(const struct chempi_deadlock *d,
     return lowest;
 }
 
-static void put_member(struct text *t, const struct chempi_places *p,
+static void put_member(struct text *t, const struct chempi_wait_summary *p,
                        uint32_t rank)
 {
-    const char *words = chempi_places_words(p, rank);
+    const char *words = chempi_wait_summary_words(p, rank);
 
-    if (chempi_places_is_over(p, rank))
+    if (chempi_wait_summary_is_over(p, rank))
         put(t, "rank %u, which has ended", rank);
     else
         put(t, "rank %u%s%.*s", rank, *words ? ", in " : "", WORDS, words);
 }
 
 /* Is it one that a buffer would let go on? */
-static bool is_sending(const struct chempi_places *p, uint32_t rank)
+static bool is_sending(const struct chempi_wait_summary *p, uint32_t rank)
 {
-    return strncmp(chempi_places_words(p, rank), "MPI_Send ", 9) == 0;
+    return strncmp(chempi_wait_summary_words(p, rank), "MPI_Send ", 9) == 0;
 }
 
 /* From rank to rank, until the first one comes again or nobody follows. True:
  * one of them is in MPI_Send. */
 static bool put_way(struct text *t, const struct chempi_deadlock *d,
-                    const struct chempi_places *p, uint32_t first)
+                    const struct chempi_wait_summary *p, uint32_t first)
 {
     bool has_send = false;
     uint32_t rank = first;
@@ -201,7 +203,7 @@ static bool put_way(struct text *t, const struct chempi_deadlock *d,
 }
 
 void chempi_deadlock_put(const struct chempi_deadlock *d,
-                         const struct chempi_places *places, char *out,
+                         const struct chempi_wait_summary *places, char *out,
                          size_t len)
 {
     struct text t = {.out = out, .len = len};
@@ -221,7 +223,7 @@ void chempi_deadlock_put(const struct chempi_deadlock *d,
 
 /* ---- looking ------------------------------------------------------------- */
 
-static void watched(void *arg, const struct chempi_places *places)
+static void watched(void *arg, const struct chempi_wait_summary *places)
 {
     struct chempi_deadlock *d = arg;
     const bool was_likely = d->is_likely;
@@ -241,9 +243,9 @@ static void look(struct ev_loop *loop, ev_timer *w, int events)
 
     (void)loop;
     (void)events;
-    chempi_wait_query_watch(
-        d->query, d->limit_s,
-        d->is_likely ? CHEMPI_WHERE_PLACE : CHEMPI_WHERE_CALL, watched, d);
+    chempi_wait_query_watch(d->query, d->limit_s,
+                            d->is_likely ? CHEMPI_WAIT_PLACE : CHEMPI_WAIT_CALL,
+                            watched, d);
 }
 
 static bool is_on_one_node(const struct chempi_spec *spec)

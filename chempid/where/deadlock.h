@@ -47,10 +47,10 @@ void chempi_deadlock_close(struct chempi_deadlock *d);
 
 /* One look. Are there ranks that are stuck? */
 bool chempi_deadlock_look(struct chempi_deadlock *d,
-                          const struct chempi_places *places);
+                          const struct chempi_wait_summary *places);
 /* After a look that has found some: who waits for whom, at most len bytes. */
 void chempi_deadlock_put(const struct chempi_deadlock *d,
-                         const struct chempi_places *places, char *out,
+                         const struct chempi_wait_summary *places, char *out,
                          size_t len);
 
 #endif

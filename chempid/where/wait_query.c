@@ -15,7 +15,7 @@ static bool is_open(const struct chempi_wait_query *q)
 }
 
 static bool ask(struct chempi_wait_query *q, double limit_s,
-                enum chempi_where_depth depth)
+                enum chempi_wait_depth depth)
 {
     uint8_t data[5];
     struct chempi_writer w;
@@ -25,7 +25,8 @@ static bool ask(struct chempi_wait_query *q, double limit_s,
             q->again = depth;
         return true;
     }
-    if (!q->ops->can_ask(q->arg) || chempi_places_open(&q->places, q->spec))
+    if (!q->ops->can_ask(q->arg) ||
+        chempi_wait_summary_open(&q->places, q->spec))
         return false;
     q->has_told = false;
     q->depth = q->again = depth;
@@ -41,7 +42,7 @@ static bool ask(struct chempi_wait_query *q, double limit_s,
 static void close_places(struct chempi_wait_query *q)
 {
     ev_timer_stop(q->loop, &q->timer);
-    chempi_places_close(&q->places);
+    chempi_wait_summary_close(&q->places);
     q->watched = NULL;
 }
 
@@ -54,7 +55,7 @@ static bool settle(struct chempi_wait_query *q)
 
     q->has_told = true;
     q->watched = NULL;
-    chempi_places_meet(&q->places);
+    chempi_wait_summary_meet(&q->places);
     if (watched)
         watched(q->watch_arg, &q->places);
     if (!is_open(q))
@@ -95,7 +96,7 @@ static char *put_places(const struct chempi_wait_query *q, bool is_for_door,
     if (state)
         (void)fprintf(file, "chempirun: %s\n", state);
     else
-        chempi_places_print(&q->places, file, q->has_told);
+        chempi_wait_summary_print(&q->places, file, q->has_told);
     if (fclose(file) == 0)
         return text;
     free(text);
@@ -114,7 +115,7 @@ static char *put_json(const struct chempi_wait_query *q, const char *state,
     chempi_json_text(&j, "job", q->spec->id);
     chempi_json_text(&j, "state", state ? state : "it runs");
     if (!state)
-        chempi_places_json(&q->places, &j);
+        chempi_wait_summary_json(&q->places, &j);
     chempi_json_close(&j);
     chempi_json_end(&j);
     if (fclose(j.file) == 0)
@@ -145,7 +146,7 @@ static void asked(void *arg)
 {
     struct chempi_wait_query *q = arg;
 
-    if (!ask(q, q->limit_s, CHEMPI_WHERE_STACK))
+    if (!ask(q, q->limit_s, CHEMPI_WAIT_STACK))
         answer_door(q, "the job is ending");
 }
 
@@ -167,20 +168,20 @@ void chempi_wait_query_close(struct chempi_wait_query *q)
         return;
     ev_timer_stop(q->loop, &q->timer);
     chempi_door_close(&q->door);
-    chempi_places_close(&q->places);
+    chempi_wait_summary_close(&q->places);
     q->ops = NULL;
 }
 
 bool chempi_wait_query_begin(struct chempi_wait_query *q)
 {
-    const bool can = ask(q, q->limit_s, CHEMPI_WHERE_STACK);
+    const bool can = ask(q, q->limit_s, CHEMPI_WAIT_STACK);
 
     q->is_said |= can;
     return can;
 }
 
 void chempi_wait_query_watch(struct chempi_wait_query *q, double limit_s,
-                             enum chempi_where_depth depth,
+                             enum chempi_wait_depth depth,
                              chempi_wait_query_watched *watched, void *arg)
 {
     if (is_open(q) || !ask(q, limit_s, depth))
@@ -192,7 +193,7 @@ void chempi_wait_query_watch(struct chempi_wait_query *q, double limit_s,
 bool chempi_wait_query_take(struct chempi_wait_query *q,
                             struct chempi_reader *r)
 {
-    return is_open(q) && chempi_places_take(&q->places, r) && settle(q);
+    return is_open(q) && chempi_wait_summary_take(&q->places, r) && settle(q);
 }
 
 void chempi_wait_query_end(struct chempi_wait_query *q, bool has_ended)

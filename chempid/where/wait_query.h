@@ -18,7 +18,7 @@
 #include <stdbool.h>
 
 #include "chempid/tree/door.h"
-#include "chempid/where/places.h"
+#include "chempid/where/wait_summary.h"
 
 struct chempi_wait_query_ops {
     /* Can the job's ranks be asked (still)? */
@@ -33,8 +33,8 @@ struct chempi_wait_query_ops {
 };
 
 /* What a watch has asked for; valid during the call. */
-typedef void chempi_wait_query_watched(void *arg,
-                                       const struct chempi_places *places);
+typedef void
+chempi_wait_query_watched(void *arg, const struct chempi_wait_summary *places);
 
 /* Of zeros: closed. */
 struct chempi_wait_query {
@@ -44,14 +44,14 @@ struct chempi_wait_query {
     struct ev_loop *loop;
     double limit_s;
     ev_timer timer;
-    struct chempi_places places; /* open while they are asked */
+    struct chempi_wait_summary places; /* open while they are asked */
     struct chempi_door door;
     bool has_told;                      /* all have, or their time is over */
     bool is_said;                       /* on this terminal */
     chempi_wait_query_watched *watched; /* NULL: no watch asks (now) */
     void *watch_arg;
-    enum chempi_where_depth depth; /* of what ranks are being asked */
-    enum chempi_where_depth again; /* Q3: of what next; not less */
+    enum chempi_wait_depth depth; /* of what ranks are being asked */
+    enum chempi_wait_depth again; /* Q3: of what next; not less */
 };
 
 /* limit_s: what ranks get to answer. */
@@ -66,10 +66,10 @@ bool chempi_wait_query_begin(struct chempi_wait_query *q);
  * answered after limit_s are not waited for. Nothing comes of it if ranks are
  * being asked already, or cannot be. */
 void chempi_wait_query_watch(struct chempi_wait_query *q, double limit_s,
-                             enum chempi_where_depth depth,
+                             enum chempi_wait_depth depth,
                              chempi_wait_query_watched *watched, void *arg);
 /* PLACES of a node. True: it was asked for, and `told` is the caller's to
- * decide about: chempi_places_is_ending() of the places tells more. */
+ * decide about: chempi_wait_summary_is_ending() of the places tells more. */
 bool chempi_wait_query_take(struct chempi_wait_query *q,
                             struct chempi_reader *r);
 /* Say what is known (Q2). has_ended: that no rank is left. */

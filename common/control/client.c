@@ -705,9 +705,9 @@ static int dispatch(struct chempi_client *c, const struct chempi_frame *frame,
         return 0;
     case CHEMPI_MSG_WHERE:
         flag = chempi_wire_get_u8(&r);
-        if (!chempi_wire_is_done(&r) || flag > CHEMPI_WHERE_STACK)
+        if (!chempi_wire_is_done(&r) || flag > CHEMPI_WAIT_STACK)
             return -EBADMSG;
-        ev->where(arg, (enum chempi_where_depth)flag);
+        ev->where(arg, (enum chempi_wait_depth)flag);
         return 0;
     case CHEMPI_MSG_FENCED:
         number = chempi_wire_get_u64(&r);

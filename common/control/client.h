@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
-#include "common/control/where.h"
+#include "common/control/wait_depth.h"
 
 #define CHEMPI_CONTROL_ENV "CHEMPI_CONTROL_FD"
 /* Processes of the job on this host, on all of its nodes; and, where the
@@ -111,7 +111,7 @@ struct chempi_client_events {
     void (*tell)(void *arg);
     /* chempi_client_here() is wanted, if this process is in an MPI call;
      * with no more than what depth says, for that may be dear to find. */
-    void (*where)(void *arg, enum chempi_where_depth depth);
+    void (*where)(void *arg, enum chempi_wait_depth depth);
 };
 
 /*

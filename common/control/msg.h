@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "common/control/where.h"
+#include "common/control/wait_depth.h"
 
 #define CHEMPI_CONTROL_VERSION 17u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
@@ -17,21 +17,21 @@
 /* Limits on what a peer can make us hold. */
 #define CHEMPI_JOB_RANKS_MAX (1u << 20)
 #define CHEMPI_JOB_NODES_MAX (1u << 16)
-#define CHEMPI_TEXT_MAX 1024u             /* bytes of a sentence, with zero */
-#define CHEMPI_REPORT_MAX (1u << 20)      /* bytes of a piece of a report */
-#define CHEMPI_PLACES_MAX (4u << 20)      /* bytes of a node's PLACES */
-#define CHEMPI_RANK_KEYS_MAX 1024u        /* keys one rank may publish */
-#define CHEMPI_RANK_GETS_MAX (1u << 16)   /* questions open at one node */
-#define CHEMPI_OUTPUT_CHUNK (64u << 10)   /* bytes of one output message */
-#define CHEMPI_OUTPUT_WINDOW (256u << 10) /* unacknowledged bytes per node */
-#define CHEMPI_STDIN_WINDOW (64u << 10)   /* the same, standard input */
-#define CHEMPI_RANK_IN_MAX (2u << 20)     /* payload: rank to supervisor */
-#define CHEMPI_RANK_OUT_MAX (32u << 20)   /* payload: supervisor to rank */
-#define CHEMPI_TREE_MAX (64u << 20)       /* payload: on the job's tree */
-#define CHEMPI_MEMORY_BYTES 44u           /* payload of MEMORY */
-#define CHEMPI_SHARE_BYTES 16u            /* payload of BUDGET */
-#define CHEMPI_QUEUE_MAX (256u << 20)     /* queued towards one peer */
-#define CHEMPI_QUEUE_JOB_MAX (128u << 20) /* of one job, between daemons */
+#define CHEMPI_TEXT_MAX 1024u              /* bytes of a sentence, with zero */
+#define CHEMPI_REPORT_MAX (1u << 20)       /* bytes of a piece of a report */
+#define CHEMPI_WAIT_SUMMARY_MAX (4u << 20) /* bytes of a node's PLACES */
+#define CHEMPI_RANK_KEYS_MAX 1024u         /* keys one rank may publish */
+#define CHEMPI_RANK_GETS_MAX (1u << 16)    /* questions open at one node */
+#define CHEMPI_OUTPUT_CHUNK (64u << 10)    /* bytes of one output message */
+#define CHEMPI_OUTPUT_WINDOW (256u << 10)  /* unacknowledged bytes per node */
+#define CHEMPI_STDIN_WINDOW (64u << 10)    /* the same, standard input */
+#define CHEMPI_RANK_IN_MAX (2u << 20)      /* payload: rank to supervisor */
+#define CHEMPI_RANK_OUT_MAX (32u << 20)    /* payload: supervisor to rank */
+#define CHEMPI_TREE_MAX (64u << 20)        /* payload: on the job's tree */
+#define CHEMPI_MEMORY_BYTES 44u            /* payload of MEMORY */
+#define CHEMPI_SHARE_BYTES 16u             /* payload of BUDGET */
+#define CHEMPI_QUEUE_MAX (256u << 20)      /* queued towards one peer */
+#define CHEMPI_QUEUE_JOB_MAX (128u << 20)  /* of one job, between daemons */
 
 enum chempi_msg {
     /* rank -> supervisor */
@@ -70,7 +70,7 @@ enum chempi_msg {
     CHEMPI_MSG_DRAINED = 21, /* u32 gateway: not to be used any more; u8 1, or 0
                                 for: as before */
     CHEMPI_MSG_TELL = 22,    /* - ; REPORT at once: the job ends */
-    CHEMPI_MSG_WHERE = 23,   /* u8 enum chempi_where_depth: HERE, of who
+    CHEMPI_MSG_WHERE = 23,   /* u8 enum chempi_wait_depth: HERE, of who
                                 is in an MPI call */
     CHEMPI_MSG_HOLD = 24,    /* - ; WELCOME comes when a debugger lets it */
 
@@ -112,7 +112,7 @@ enum chempi_msg {
     CHEMPI_MSG_RELEASE = 53, /* u64 fence: entered by all */
     CHEMPI_MSG_END = 54,     /* leave */
     CHEMPI_MSG_FALLEN = 55,  /* u32 process, u8 enum chempi_fall, str text */
-    CHEMPI_MSG_LOCATE = 56,  /* u32 ms, u8 enum chempi_where_depth: PLACES,
+    CHEMPI_MSG_LOCATE = 56,  /* u32 ms, u8 enum chempi_wait_depth: PLACES,
                                 after so long at most */
     CHEMPI_MSG_BEGIN = 57,   /* - ; ranks that are held may begin */
 

@@ -69,7 +69,7 @@ static void tell(void *arg)
     chempi_wire_clear(&text);
 }
 
-static void where(void *arg, enum chempi_where_depth depth)
+static void where(void *arg, enum chempi_wait_depth depth)
 {
     (void)arg; /* ranks are asked, not gateways */
     (void)depth;

@@ -140,7 +140,7 @@ static int say_here(bool is_waiting, const char *text)
     return chempi_client_here(client, &wait);
 }
 
-static void where(void *arg, enum chempi_where_depth depth)
+static void where(void *arg, enum chempi_wait_depth depth)
 {
     (void)arg;
     (void)depth;

@@ -150,7 +150,7 @@ static void set_up(uint8_t flags)
     ev_timer_init(&s->grace, is_over, 1.0, 0.0);
     ev_timer_init(&s->hold, is_over, 1.0, 0.0);
     ev_timer_init(&s->sweep, is_over, 1.0, 0.0);
-    chempi_seek_init(s);
+    chempi_wait_collect_init(s);
     chempi_streams_init(s);
     for (uint32_t i = 0; i < HERE; i++) {
         start(&s->ranks[i]);
@@ -190,7 +190,7 @@ static void end_one(uint32_t number, int status)
     if (!s->has_children)
         chempi_streams_drain(s);
     chempi_tell_done(s);
-    chempi_seek_settle(s);
+    chempi_wait_collect_settle(s);
     chempi_ending_care(s);
 }
 

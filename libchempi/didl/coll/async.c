@@ -25,7 +25,7 @@
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
-#include "libchempi/didl/transport/where/where.h"
+#include "libchempi/didl/transport/where/wait_report.h"
 
 struct async {
     struct chempi_request req; /* first: the handle points here */
@@ -373,7 +373,7 @@ static bool is_awaited(const struct async *a, int child, int32_t peer)
 
 /* Whose messages of this step are missing. They come without a call of the
  * sender's if it has begun the operation. */
-static void put_children(struct chempi_where *w,
+static void put_children(struct chempi_wait_report *w,
                          const struct chempi_request *req)
 {
     const struct async *a = (const void *)req; /* its first member */
@@ -388,9 +388,9 @@ static void put_children(struct chempi_where *w,
             k++;
         if (k == i &&
             is_awaited(a, i, peer)) /* it is told for the first time */
-            chempi_where_put_helper(w, a->sched.comm, peer, count++);
+            chempi_wait_report_put_helper(w, a->sched.comm, peer, count++);
     }
-    chempi_where_put_rest(w, count);
+    chempi_wait_report_put_rest(w, count);
 }
 
 #define OPS(name)                                                              \

@@ -562,15 +562,15 @@ static bool are_done(void *arg)
     return all->done == all->n;
 }
 
-static void put_all(struct chempi_where *w, const void *object)
+static void put_all(struct chempi_wait_report *w, const void *object)
 {
     const struct all *all = object;
     int pending = 0;
 
     for (int i = all->done; i < all->n; i++)
         if (all->reqs[i] && !chempi_request_is_complete(all->reqs[i]))
-            chempi_where_put_one(w, all->reqs[i], pending++);
-    chempi_where_put_rest(w, pending);
+            chempi_wait_report_put_one(w, all->reqs[i], pending++);
+    chempi_wait_report_put_rest(w, pending);
 }
 
 int chempi_p2p_wait_all(struct chempi_request **reqs, int n)

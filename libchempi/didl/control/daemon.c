@@ -31,7 +31,7 @@ static struct {
     struct chempi_memory_state memory; /* as told last */
     bool cares;                        /* what the supervisor knows */
     bool is_sought;                    /* asked where it waits, */
-    enum chempi_where_depth depth;     /* and for how much */
+    enum chempi_wait_depth depth;      /* and for how much */
     uint32_t quiet;                    /* looks for news so far; it wraps */
 } self;
 
@@ -232,7 +232,7 @@ static void tell(void *arg)
 }
 
 /* Whoever waits has the words. */
-static void where(void *arg, enum chempi_where_depth depth)
+static void where(void *arg, enum chempi_wait_depth depth)
 {
     (void)arg;
     if (!self.is_sought || depth > self.depth)
@@ -349,7 +349,7 @@ void chempi_daemon_care(bool cares)
     (void)entry()->care(cares); /* the next call says what is wrong */
 }
 
-bool chempi_daemon_was_sought(enum chempi_where_depth *depth)
+bool chempi_daemon_was_sought(enum chempi_wait_depth *depth)
 {
     const bool was_sought = self.is_sought;
 

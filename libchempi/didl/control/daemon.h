@@ -96,7 +96,7 @@ void chempi_daemon_care(bool cares);
 
 /* Has the supervisor asked where this process waits? Asked once, the question
  * is the caller's to answer. */
-bool chempi_daemon_was_sought(enum chempi_where_depth *depth);
+bool chempi_daemon_was_sought(enum chempi_wait_depth *depth);
 /* The answer: in the words of HERE (common/control/msg.h). */
 void chempi_daemon_here(const struct chempi_client_wait *wait);
 

@@ -353,11 +353,12 @@ static bool has_no_jobs(void *arg)
     return atomic_load(&file->jobs) == 0;
 }
 
-static void put_jobs(struct chempi_where *w, const void *object)
+static void put_jobs(struct chempi_wait_report *w, const void *object)
 {
     (void)object;
-    chempi_where_put(w, " of reads and writes of the file that were begun "
-                        "before");
+    chempi_wait_report_put(w,
+                           " of reads and writes of the file that were begun "
+                           "before");
 }
 
 /* Also for accesses whose requests were freed, which nobody else can wait

@@ -174,11 +174,12 @@ static bool is_over(void *arg)
     return q->is_gone && (q->is_answered || q->status != 0 || q->peer->is_lost);
 }
 
-static void put_question(struct chempi_where *w, const void *object)
+static void put_question(struct chempi_wait_report *w, const void *object)
 {
     (void)object;
-    chempi_where_put(w, " of the shared pointer of a file, at rank 0 of its "
-                        "communicator");
+    chempi_wait_report_put(w,
+                           " of the shared pointer of a file, at rank 0 of its "
+                           "communicator");
 }
 
 /* Under the lock. MPI error class: nothing is under way. */

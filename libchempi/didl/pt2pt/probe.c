@@ -46,12 +46,12 @@ static CHEMPI_NOINLINE bool is_over(void *arg)
     return look->held || look->error;
 }
 
-static void put_look(struct chempi_where *w, const void *object)
+static void put_look(struct chempi_wait_report *w, const void *object)
 {
     const struct look *look = object;
 
-    chempi_where_put_comm(w, look->comm);
-    chempi_where_put_source(w, look->comm, look->source, look->tag);
+    chempi_wait_report_put_comm(w, look->comm);
+    chempi_wait_report_put_source(w, look->comm, look->source, look->tag);
 }
 
 static void tell(const struct look *look, MPI_Status *status)

@@ -200,7 +200,7 @@ static bool are_all_complete(void *arg)
 }
 
 /* What are_all_complete() and is_any_complete() wait for. */
-static void put_set(struct chempi_where *w, const void *object)
+static void put_set(struct chempi_wait_report *w, const void *object)
 {
     const struct set *set = object;
     int pending = 0;
@@ -209,9 +209,9 @@ static void put_set(struct chempi_where *w, const void *object)
         const struct chempi_request *req = active(set->requests[i]);
 
         if (req && !chempi_request_is_complete(req))
-            chempi_where_put_one(w, req, pending++);
+            chempi_wait_report_put_one(w, req, pending++);
     }
-    chempi_where_put_rest(w, pending);
+    chempi_wait_report_put_rest(w, pending);
 }
 
 /* Test a condition on the set under the lock, with one poll if need be. */

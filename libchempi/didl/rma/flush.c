@@ -48,7 +48,7 @@ static bool is_quiet(void *arg)
 }
 
 /* The first peer that keeps the window waiting for a lock, if any does. */
-static void put_win(struct chempi_where *w, const void *object)
+static void put_win(struct chempi_wait_report *w, const void *object)
 {
     const struct chempi_win *win = object;
 
@@ -61,7 +61,7 @@ static void put_win(struct chempi_where *w, const void *object)
             return;
         }
     }
-    chempi_where_put(w, " for operations of %s", chempi_rma_name(win));
+    chempi_wait_report_put(w, " for operations of %s", chempi_rma_name(win));
 }
 
 /* What went wrong since it was asked last. */
@@ -108,7 +108,8 @@ static void breathe(struct chempi_win *win)
         (void)chempi_progress_poll();
 }
 
-int chempi_rma_await_peer(struct chempi_rma_peer *peer, chempi_where_fn *words)
+int chempi_rma_await_peer(struct chempi_rma_peer *peer,
+                          chempi_wait_report_fn *words)
 {
     bool is_visit;
     bool is_done;

@@ -121,14 +121,14 @@ static bool is_granted(void *arg)
     return ((const struct chempi_rma_claim *)arg)->is_granted;
 }
 
-static void put_claim(struct chempi_where *w, const void *object)
+static void put_claim(struct chempi_wait_report *w, const void *object)
 {
     const struct chempi_rma_claim *claim = object;
 
     chempi_rma_put_lock(w, claim->peer, claim->is_exclusive);
     if (claim->held_by >= 0)
-        chempi_where_put(w, ", which rank %d held when it was asked for",
-                         claim->held_by);
+        chempi_wait_report_put(w, ", which rank %d held when it was asked for",
+                               claim->held_by);
 }
 
 /* Without the lock. */

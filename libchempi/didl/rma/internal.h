@@ -30,10 +30,10 @@ const char *chempi_rma_name(const struct chempi_win *win);
 /* "in an epoch of MPI_Win_start". */
 const char *chempi_rma_access_words(const struct chempi_win *win);
 /* " for the shared lock of rank 3 of ...". */
-void chempi_rma_put_lock(struct chempi_where *w,
+void chempi_rma_put_lock(struct chempi_wait_report *w,
                          const struct chempi_rma_peer *peer, bool is_exclusive);
 /* Words: "for operations at rank 3 of ...", or for the lock before them. */
-void chempi_rma_put_peer(struct chempi_where *w, const void *object);
+void chempi_rma_put_peer(struct chempi_wait_report *w, const void *object);
 /* MPI_ERR_PROC_ABORTED with words if a lock that is wanted cannot be had, as a
  * member has ended; else MPI_SUCCESS. */
 int chempi_rma_lock_loss(const struct chempi_rma_peer *peer, bool is_exclusive);
@@ -417,7 +417,8 @@ int chempi_rma_flush_peer(struct chempi_rma_peer *peer);
 int chempi_rma_flush_all(struct chempi_win *win);
 /* Wait for what has been asked for already; what went wrong since the last
  * time, of one peer. words(..., peer) say what is waited for. */
-int chempi_rma_await_peer(struct chempi_rma_peer *peer, chempi_where_fn *words);
+int chempi_rma_await_peer(struct chempi_rma_peer *peer,
+                          chempi_wait_report_fn *words);
 void chempi_rma_await_all(struct chempi_win *win);
 /* The first error of any peer; all are forgotten. */
 int chempi_rma_take_errors(struct chempi_win *win);

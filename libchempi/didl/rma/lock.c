@@ -13,14 +13,14 @@ static bool is_not_wanted(void *arg)
     return ((const struct chempi_rma_peer *)arg)->wanted == CHEMPI_RMA_UNLOCKED;
 }
 
-static void put_lock(struct chempi_where *w, const void *object)
+static void put_lock(struct chempi_wait_report *w, const void *object)
 {
     const struct chempi_rma_peer *peer = object;
 
     chempi_rma_put_lock(w, peer, peer->wanted == CHEMPI_RMA_EXCLUSIVE);
     if (peer->held_by >= 0)
-        chempi_where_put(w, ", which rank %d held when it was asked for",
-                         peer->held_by);
+        chempi_wait_report_put(w, ", which rank %d held when it was asked for",
+                               peer->held_by);
 }
 
 /*

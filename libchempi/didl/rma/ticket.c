@@ -68,7 +68,7 @@ static _Atomic uint8_t *mark_of(const struct chempi_rma_peer *peer,
     return &win->marks[(uint32_t)peer->local * win->local_count + member];
 }
 
-static void put_wait(struct chempi_where *w, const void *object)
+static void put_wait(struct chempi_wait_report *w, const void *object)
 {
     const struct ticket *t = object;
     const struct chempi_win *win = t->peer->win;
@@ -79,10 +79,11 @@ static void put_wait(struct chempi_where *w, const void *object)
         if (!atomic_load_explicit(mark_of(t->peer, i), memory_order_relaxed))
             continue;
         if (named++ < HOLDERS_MAX)
-            chempi_where_put(w, "%s rank %u", named == 1 ? ", held by" : " and",
-                             win->locals[i]);
+            chempi_wait_report_put(w, "%s rank %u",
+                                   named == 1 ? ", held by" : " and",
+                                   win->locals[i]);
         else
-            chempi_where_put(w, " and others");
+            chempi_wait_report_put(w, " and others");
     }
 }
 

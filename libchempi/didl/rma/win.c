@@ -37,33 +37,33 @@ const char *chempi_rma_access_words(const struct chempi_win *win)
     return access_words[win->access];
 }
 
-void chempi_rma_put_lock(struct chempi_where *w,
+void chempi_rma_put_lock(struct chempi_wait_report *w,
                          const struct chempi_rma_peer *peer, bool is_exclusive)
 {
-    chempi_where_put(w, " for the %s lock of rank %u of %s",
-                     is_exclusive ? "exclusive" : "shared", peer->rank,
-                     chempi_rma_name(peer->win));
+    chempi_wait_report_put(w, " for the %s lock of rank %u of %s",
+                           is_exclusive ? "exclusive" : "shared", peer->rank,
+                           chempi_rma_name(peer->win));
 }
 
 /* A lock that is under way to the peer. */
-static void put_asked(struct chempi_where *w,
+static void put_asked(struct chempi_wait_report *w,
                       const struct chempi_rma_peer *peer)
 {
     chempi_rma_put_lock(w, peer, peer->batch.asked == CHEMPI_RMA_EXCLUSIVE);
     if (peer->held_by >= 0)
-        chempi_where_put(w, ", which rank %d held when it was asked for",
-                         peer->held_by);
+        chempi_wait_report_put(w, ", which rank %d held when it was asked for",
+                               peer->held_by);
 }
 
-void chempi_rma_put_peer(struct chempi_where *w, const void *object)
+void chempi_rma_put_peer(struct chempi_wait_report *w, const void *object)
 {
     const struct chempi_rma_peer *peer = object;
 
     if (peer->batch.asked)
         put_asked(w, peer);
     else
-        chempi_where_put(w, " for operations at rank %u of %s", peer->rank,
-                         chempi_rma_name(peer->win));
+        chempi_wait_report_put(w, " for operations at rank %u of %s",
+                               peer->rank, chempi_rma_name(peer->win));
 }
 
 int chempi_rma_lock_loss(const struct chempi_rma_peer *peer, bool is_exclusive)

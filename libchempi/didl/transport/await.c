@@ -10,6 +10,6 @@ static bool is_done(void *arg)
 
 int chempi_request_await(struct chempi_request *req)
 {
-    return chempi_progress_wait_for(is_done, req, chempi_where_put_request,
-                                    req);
+    return chempi_progress_wait_for(is_done, req,
+                                    chempi_wait_report_put_request, req);
 }

@@ -48,7 +48,7 @@ static void free_answer(struct chempi_sysmsg *msg, int status)
     free(msg->arg);
 }
 
-/* The words may take a process that looks for them, as where.c's do. */
+/* The words may take a process that looks for them, as wait_report.c's do. */
 static void on_ask(struct chempi_sysmsg_in *in)
 {
     const uint32_t *serial = in->head;

@@ -143,13 +143,14 @@ static int poll_all(void)
 
 /* Events are told without the lock, by a thread that is in no operation; where
  * this thread is, under it. words may be NULL. */
-static CHEMPI_COLD void tell_news(chempi_where_fn *words, const void *object)
+static CHEMPI_COLD void tell_news(chempi_wait_report_fn *words,
+                                  const void *object)
 {
-    enum chempi_where_depth depth;
+    enum chempi_wait_depth depth;
 
     progress.has_news = false;
     if (chempi_daemon_was_sought(&depth))
-        chempi_where_tell(words, object, depth);
+        chempi_wait_report_tell(words, object, depth);
     chempi_lane_pause(&chempi_lane_main);
     chempi_event_deliver();
     chempi_lane_lock(&chempi_lane_main);
@@ -482,7 +483,7 @@ void chempi_progress_nudge(void)
 }
 
 int chempi_progress_wait_for(chempi_progress_done_fn *done, void *arg,
-                             chempi_where_fn *words, const void *object)
+                             chempi_wait_report_fn *words, const void *object)
 {
     chempi_lane_lock(&chempi_lane_main);
     while (!done(arg)) {

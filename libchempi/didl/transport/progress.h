@@ -12,7 +12,7 @@
 
 #include "common/base/list.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/transport/where/where.h"
+#include "libchempi/didl/transport/where/wait_report.h"
 
 /* True when the wait is over. Called under the lane lock; must be cheap, and
  * stay true when asked again. */
@@ -31,9 +31,9 @@ int chempi_progress_poll(void);
  */
 int chempi_progress_wait(chempi_progress_done_fn *done, void *arg);
 
-/* The same; words(..., object) says what is waited for (where.h). */
+/* The same; words(..., object) says what is waited for (wait_report.h). */
 int chempi_progress_wait_for(chempi_progress_done_fn *done, void *arg,
-                             chempi_where_fn *words, const void *object);
+                             chempi_wait_report_fn *words, const void *object);
 
 /* How many unsuccessful polls are worth while at the moment before the core
  * is given away (learned; 0 on a machine with more ranks than cores). */

@@ -26,7 +26,7 @@
 
 struct chempi_peer;
 struct chempi_queue;
-struct chempi_where;
+struct chempi_wait_report;
 
 enum chempi_request_kind {
     CHEMPI_REQUEST_SEND,
@@ -62,9 +62,10 @@ struct chempi_request_ops {
     int (*finish)(struct chempi_request *req, MPI_Status *status);
     /* Release what the kind owns, and the memory. Under the lane lock. */
     void (*destroy)(struct chempi_request *req);
-    /* Put for whom an active request waits now (where.h): of a kind that is
-     * neither a message nor alone. Under the lane lock. */
-    void (*awaits)(struct chempi_where *w, const struct chempi_request *req);
+    /* Put for whom an active request waits now (wait_report.h): of a kind that
+     * is neither a message nor alone. Under the lane lock. */
+    void (*awaits)(struct chempi_wait_report *w,
+                   const struct chempi_request *req);
 };
 
 /* Members for kinds that are never begun again, cannot be cancelled (MPI does

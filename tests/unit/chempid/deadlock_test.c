@@ -15,7 +15,7 @@ static const struct chempi_spec spec = {.size = RANKS,
                                         .node_count = 1,
                                         .node_names = names,
                                         .node_of_rank = node_of_rank};
-static struct chempi_places places;
+static struct chempi_wait_summary places;
 static struct chempi_writer message;
 static uint64_t moves[RANKS];
 static uint32_t same[RANKS];
@@ -33,7 +33,7 @@ static struct {
 
 static void fini(void)
 {
-    chempi_places_close(&places);
+    chempi_wait_summary_close(&places);
     chempi_wire_clear(&message);
 }
 
@@ -43,8 +43,8 @@ static bool look(void)
 {
     struct chempi_reader r;
 
-    chempi_places_close(&places);
-    cr_assert_eq(chempi_places_open(&places, &spec), 0);
+    chempi_wait_summary_close(&places);
+    cr_assert_eq(chempi_wait_summary_open(&places, &spec), 0);
     chempi_wire_clear(&message);
     chempi_wire_put_u32(&message, 0);
     for (uint32_t i = 0; i < RANKS; i++) {
@@ -58,7 +58,7 @@ static bool look(void)
             chempi_wire_put_u32(&message, rank[i].ranks[k]);
     }
     chempi_wire_read(&r, message.data, message.len);
-    cr_assert(chempi_places_take(&places, &r));
+    cr_assert(chempi_wait_summary_take(&places, &r));
     return chempi_deadlock_look(&deadlock, &places);
 }
 

@@ -317,7 +317,7 @@ static void tell(void *arg)
     seen.number++;
 }
 
-static void where(void *arg, enum chempi_where_depth depth)
+static void where(void *arg, enum chempi_wait_depth depth)
 {
     (void)arg;
     seen.rank = 77 + depth;
@@ -443,11 +443,11 @@ Test(client, where_a_rank_waits_is_told_when_asked_for_and_in_bounds)
     chempi_wire_clear(&w);
     chempi_wire_put_u8(&w, 1);
     cr_assert_eq(answer(CHEMPI_MSG_WHERE, &w), 1);
-    cr_assert_eq(seen.rank, 77 + CHEMPI_WHERE_PLACE);
+    cr_assert_eq(seen.rank, 77 + CHEMPI_WAIT_PLACE);
     chempi_wire_clear(&w);
-    chempi_wire_put_u8(&w, CHEMPI_WHERE_STACK);
+    chempi_wire_put_u8(&w, CHEMPI_WAIT_STACK);
     cr_assert_eq(answer(CHEMPI_MSG_WHERE, &w), 1);
-    cr_assert_eq(seen.rank, 77 + CHEMPI_WHERE_STACK);
+    cr_assert_eq(seen.rank, 77 + CHEMPI_WAIT_STACK);
     cr_assert_eq(chempi_client_here(client, &wait), 0);
     cr_assert_eq(take_here(text, &has_more), CHEMPI_HERE_WAITS);
     cr_assert(has_more);

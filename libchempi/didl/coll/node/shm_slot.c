@@ -28,16 +28,16 @@ static bool is_reached(void *arg)
     return atomic_load_explicit(w->word, memory_order_acquire) == w->value;
 }
 
-static void put_comm(struct chempi_where *w, const void *object)
+static void put_comm(struct chempi_wait_report *w, const void *object)
 {
     const struct chempi_coll_state *st = object;
 
     if (st)
-        chempi_where_put_comm(w, st->comm);
+        chempi_wait_report_put_comm(w, st->comm);
 }
 
 /* In a meeting. */
-static void put_missing(struct chempi_where *w, const void *object)
+static void put_missing(struct chempi_wait_report *w, const void *object)
 {
     const struct chempi_coll_state *st = object;
     int count = 0;
@@ -45,8 +45,8 @@ static void put_missing(struct chempi_where *w, const void *object)
     put_comm(w, st);
     for (int m = 0; m < st->size; m++)
         if (chempi_yield_policy_is_missed(&st->crowd, m))
-            chempi_where_put_missing(w, st->comm, m, count++);
-    chempi_where_put_rest(w, count);
+            chempi_wait_report_put_missing(w, st->comm, m, count++);
+    chempi_wait_report_put_rest(w, count);
 }
 
 /* Of a wait for what one member does. */
@@ -55,12 +55,12 @@ struct whom {
     int member;
 };
 
-static void put_member(struct chempi_where *w, const void *object)
+static void put_member(struct chempi_wait_report *w, const void *object)
 {
     const struct whom *whom = object;
 
     put_comm(w, whom->st);
-    chempi_where_put_missing(w, whom->st->comm, whom->member, 0);
+    chempi_wait_report_put_missing(w, whom->st->comm, whom->member, 0);
 }
 
 /* Of a wait for members' lines. */
@@ -69,7 +69,7 @@ struct absent {
     const int *next; /* those before it are there */
 };
 
-static void put_absent(struct chempi_where *w, const void *object)
+static void put_absent(struct chempi_wait_report *w, const void *object)
 {
     const struct absent *absent = object;
     const struct chempi_coll_state *st = absent->cell->st;
@@ -78,8 +78,8 @@ static void put_absent(struct chempi_where *w, const void *object)
     put_comm(w, st);
     for (int m = *absent->next; m < st->size; m++)
         if (m != st->rank && !cell_is_there(absent->cell, m))
-            chempi_where_put_missing(w, st->comm, m, count++);
-    chempi_where_put_rest(w, count);
+            chempi_wait_report_put_missing(w, st->comm, m, count++);
+    chempi_wait_report_put_rest(w, count);
 }
 
 int chempi_coll_shm_slot_wait(const struct chempi_coll_state *st,
@@ -106,7 +106,7 @@ static bool is_done_or_lost(void *arg)
 
 static int wait_or_lose(const struct chempi_coll_state *st,
                         chempi_progress_done_fn *done, void *arg,
-                        chempi_where_fn *words, const void *object)
+                        chempi_wait_report_fn *words, const void *object)
 {
     struct meeting m = {done, arg, st->comm};
 
@@ -116,7 +116,7 @@ static int wait_or_lose(const struct chempi_coll_state *st,
 
 static int await_or_tell(const struct chempi_coll_state *st,
                          chempi_progress_done_fn *done, void *arg,
-                         chempi_where_fn *words, const void *object)
+                         chempi_wait_report_fn *words, const void *object)
 {
     uint64_t most = chempi_setting(CHEMPI_SET_COLL_NODE_SPINS);
     uint32_t spins = chempi_progress_spins();

@@ -382,11 +382,12 @@ static bool is_empty(void *queue)
     return chempi_list_is_empty(queue);
 }
 
-static void put_others(struct chempi_where *w, const void *object)
+static void put_others(struct chempi_wait_report *w, const void *object)
 {
     (void)object;
-    chempi_where_put(w, " of collective operations on the file that were begun "
-                        "before");
+    chempi_wait_report_put(
+        w, " of collective operations on the file that were begun "
+           "before");
 }
 
 int chempi_io_task_wait_all(struct chempi_list *queue)

@@ -53,10 +53,10 @@ static void put_rank(struct chempi_writer *w, const struct chempi_rank *rank,
         chempi_wire_put_u32(w, rank->for_ranks[k]);
 }
 
-void chempi_seek_put(struct chempi_writer *w, const struct chempi_rank *ranks,
-                     uint32_t count)
+void chempi_wait_collect_put(struct chempi_writer *w,
+                             const struct chempi_rank *ranks, uint32_t count)
 {
-    const size_t end = w->len + CHEMPI_PLACES_MAX;
+    const size_t end = w->len + CHEMPI_WAIT_SUMMARY_MAX;
     size_t rest = 0; /* of the ranks to come, without sites */
 
     for (uint32_t i = 0; i < count; i++)
@@ -79,7 +79,7 @@ static void send_places(struct chempi_super *s)
     ev_timer_stop(s->loop, &s->seek);
     w = chempi_link_begin(&s->up, CHEMPI_MSG_PLACES, s->spec->job);
     chempi_wire_put_u32(w, s->node);
-    chempi_seek_put(w, s->ranks, s->local_size);
+    chempi_wait_collect_put(w, s->ranks, s->local_size);
     chempi_link_end(&s->up);
 }
 
@@ -90,13 +90,13 @@ static void seek_is_over(struct ev_loop *loop, ev_timer *w, int events)
     send_places(w->data);
 }
 
-void chempi_seek_init(struct chempi_super *s)
+void chempi_wait_collect_init(struct chempi_super *s)
 {
     ev_timer_init(&s->seek, seek_is_over, 0.0, 0.0);
     s->seek.data = s;
 }
 
-void chempi_seek_settle(struct chempi_super *s)
+void chempi_wait_collect_settle(struct chempi_super *s)
 {
     if (!ev_is_active(&s->seek))
         return;
@@ -106,19 +106,19 @@ void chempi_seek_settle(struct chempi_super *s)
     send_places(s);
 }
 
-void chempi_seek_drop(struct chempi_super *s)
+void chempi_wait_collect_drop(struct chempi_super *s)
 {
     ev_timer_stop(s->loop, &s->seek);
 }
 
-int chempi_seek_ask(struct chempi_super *s, struct chempi_reader *r,
-                    struct chempi_err *err)
+int chempi_wait_collect_ask(struct chempi_super *s, struct chempi_reader *r,
+                            struct chempi_err *err)
 {
     const uint32_t limit_ms = chempi_wire_get_u32(r);
     const uint8_t depth = chempi_wire_get_u8(r);
 
     if (!chempi_wire_is_done(r) || limit_ms > LIMIT_MAX_MS ||
-        depth > CHEMPI_WHERE_STACK)
+        depth > CHEMPI_WAIT_STACK)
         return chempi_control_refuse(err, "question where ranks wait");
     if (ev_is_active(&s->seek) || s->local_size == 0)
         return 0;
@@ -135,7 +135,7 @@ int chempi_seek_ask(struct chempi_super *s, struct chempi_reader *r,
     }
     ev_timer_set(&s->seek, limit_ms / 1000.0, 0.0);
     ev_timer_start(s->loop, &s->seek);
-    chempi_seek_settle(s);
+    chempi_wait_collect_settle(s);
     return 0;
 }
 
@@ -147,8 +147,8 @@ static void take_str(struct chempi_reader *r, char *out, size_t size)
     memcpy(out, text, strlen(text)); /* which is less */
 }
 
-int chempi_seek_take(struct chempi_rank *rank, struct chempi_reader *r,
-                     struct chempi_err *err)
+int chempi_wait_collect_take(struct chempi_rank *rank, struct chempi_reader *r,
+                             struct chempi_err *err)
 {
     uint32_t ranks[CHEMPI_HERE_FOR_MAX] = {0};
     char text[CHEMPI_HERE_MAX];
@@ -178,6 +178,6 @@ int chempi_seek_take(struct chempi_rank *rank, struct chempi_reader *r,
     memcpy(rank->for_ranks, ranks, sizeof(ranks));
     rank->moves = moves;
     rank->for_count = count;
-    chempi_seek_settle(rank->super);
+    chempi_wait_collect_settle(rank->super);
     return 0;
 }

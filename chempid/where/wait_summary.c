@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the ranks of a job wait; see places.h. */
-#include "chempid/where/places.h"
+/* Where the ranks of a job wait; see wait_summary.h. */
+#include "chempid/where/wait_summary.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "common/base/sys.h"
 #include "common/words/plain.h"
 
-#define UNKNOWN CHEMPI_PLACES_UNKNOWN
-#define SURPLUS CHEMPI_PLACES_SURPLUS
+#define UNKNOWN CHEMPI_WAIT_SUMMARY_UNKNOWN
+#define SURPLUS CHEMPI_WAIT_SUMMARY_SURPLUS
 static_assert(SURPLUS <= UINT8_MAX, "groups are numbered in bytes");
 #define NAMED                                                                  \
     2u           /* ranks that others wait for, as a rank's own words have it  \
@@ -21,18 +21,20 @@ static_assert(SURPLUS <= UINT8_MAX, "groups are numbered in bytes");
 static_assert(CHEMPI_HERE_ENDED - CHEMPI_HERE_SILENT + 1 == KINDS,
               "each of them has its own");
 
-int chempi_places_open(struct chempi_places *p, const struct chempi_spec *spec)
+int chempi_wait_summary_open(struct chempi_wait_summary *p,
+                             const struct chempi_spec *spec)
 {
-    *p = (struct chempi_places){
+    *p = (struct chempi_wait_summary){
         .spec = spec,
         .group_of = chempi_sys->calloc(spec->size, sizeof(*p->group_of)),
         .is_due = chempi_sys->calloc(spec->node_count, sizeof(*p->is_due)),
-        .groups = chempi_sys->calloc(CHEMPI_PLACES_GROUPS, sizeof(*p->groups)),
+        .groups =
+            chempi_sys->calloc(CHEMPI_WAIT_SUMMARY_GROUPS, sizeof(*p->groups)),
         .edges = chempi_sys->calloc(spec->size, sizeof(*p->edges)),
         .moves = chempi_sys->calloc(spec->size, sizeof(*p->moves)),
     };
     if (!p->group_of || !p->is_due || !p->groups || !p->edges || !p->moves) {
-        chempi_places_close(p);
+        chempi_wait_summary_close(p);
         return -ENOMEM;
     }
     for (uint32_t i = 0; i < spec->size; i++)
@@ -42,14 +44,14 @@ int chempi_places_open(struct chempi_places *p, const struct chempi_spec *spec)
     return 0;
 }
 
-void chempi_places_close(struct chempi_places *p)
+void chempi_wait_summary_close(struct chempi_wait_summary *p)
 {
     free(p->group_of);
     free(p->is_due);
     free(p->groups);
     free(p->edges);
     free(p->moves);
-    *p = (struct chempi_places){0};
+    *p = (struct chempi_wait_summary){0};
 }
 
 /* ---- taking -------------------------------------------------------------- */
@@ -59,8 +61,8 @@ static bool has_text(uint8_t here)
     return here == CHEMPI_HERE_WAITS || here == CHEMPI_HERE_TESTS;
 }
 
-static bool is_same_call(const struct chempi_places_group *a,
-                         const struct chempi_places_group *b)
+static bool is_same_call(const struct chempi_wait_summary_group *a,
+                         const struct chempi_wait_summary_group *b)
 {
     const size_t len = strcspn(a->text, " ");
 
@@ -68,26 +70,27 @@ static bool is_same_call(const struct chempi_places_group *a,
            memcmp(a->text, b->text, len) == 0;
 }
 
-static uint32_t count_same_call(const struct chempi_places *p, uint32_t group)
+static uint32_t count_same_call(const struct chempi_wait_summary *p,
+                                uint32_t group)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = KINDS; i < CHEMPI_PLACES_GROUPS; i++)
+    for (uint32_t i = KINDS; i < CHEMPI_WAIT_SUMMARY_GROUPS; i++)
         n += is_same_call(&p->groups[group], &p->groups[i]);
     return n;
 }
 
 /* Make one group of all that are in the same call as this one. */
-static void merge(struct chempi_places *p, uint32_t group)
+static void merge(struct chempi_wait_summary *p, uint32_t group)
 {
-    struct chempi_places_group *to = &p->groups[group];
-    bool is_gone[CHEMPI_PLACES_GROUPS] = {false};
+    struct chempi_wait_summary_group *to = &p->groups[group];
+    bool is_gone[CHEMPI_WAIT_SUMMARY_GROUPS] = {false};
 
-    for (uint32_t i = KINDS; i < CHEMPI_PLACES_GROUPS; i++)
+    for (uint32_t i = KINDS; i < CHEMPI_WAIT_SUMMARY_GROUPS; i++)
         is_gone[i] = i != group && is_same_call(to, &p->groups[i]);
-    for (uint32_t i = 0; i < CHEMPI_PLACES_GROUPS; i++)
+    for (uint32_t i = 0; i < CHEMPI_WAIT_SUMMARY_GROUPS; i++)
         if (is_gone[i])
-            p->groups[i] = (struct chempi_places_group){0};
+            p->groups[i] = (struct chempi_wait_summary_group){0};
     for (uint32_t i = 0; i < p->spec->size; i++) {
         const uint8_t was = p->group_of[i];
 
@@ -100,12 +103,12 @@ static void merge(struct chempi_places *p, uint32_t group)
 
 /* Of the call that has the most groups there is to be one only. False: each
  * has but one. */
-static bool make_room(struct chempi_places *p)
+static bool make_room(struct chempi_wait_summary *p)
 {
     uint32_t best = 0;
     uint32_t most = 0;
 
-    for (uint32_t i = KINDS; i < CHEMPI_PLACES_GROUPS; i++) {
+    for (uint32_t i = KINDS; i < CHEMPI_WAIT_SUMMARY_GROUPS; i++) {
         const uint32_t n = count_same_call(p, i);
 
         if (n > most) {
@@ -121,12 +124,12 @@ static bool make_room(struct chempi_places *p)
 
 /* The group with these words or, for several, with this call; how many there
  * are: none. */
-static uint32_t find_group(const struct chempi_places *p,
-                           const struct chempi_places_group *g)
+static uint32_t find_group(const struct chempi_wait_summary *p,
+                           const struct chempi_wait_summary_group *g)
 {
     uint32_t i = KINDS;
 
-    while (i < CHEMPI_PLACES_GROUPS &&
+    while (i < CHEMPI_WAIT_SUMMARY_GROUPS &&
            !(p->groups[i].is_merged ? is_same_call(&p->groups[i], g)
                                     : p->groups[i].here == g->here &&
                                           !strcmp(p->groups[i].text, g->text)))
@@ -134,11 +137,11 @@ static uint32_t find_group(const struct chempi_places *p,
     return i;
 }
 
-static uint32_t find_free(const struct chempi_places *p)
+static uint32_t find_free(const struct chempi_wait_summary *p)
 {
     uint32_t i = KINDS;
 
-    while (i < CHEMPI_PLACES_GROUPS && p->groups[i].here)
+    while (i < CHEMPI_WAIT_SUMMARY_GROUPS && p->groups[i].here)
         i++;
     return i;
 }
@@ -153,9 +156,10 @@ static void copy_plain(const char *text, char *out, size_t size,
 
 /* 1 + the group, which is made if it is new; SURPLUS: there is no room. The
  * kinds without words always have some: they may be why the others wait. */
-static uint8_t group_of(struct chempi_places *p, uint8_t here, const char *text)
+static uint8_t group_of(struct chempi_wait_summary *p, uint8_t here,
+                        const char *text)
 {
-    struct chempi_places_group g = {.here = here};
+    struct chempi_wait_summary_group g = {.here = here};
     uint32_t i;
 
     if (has_text(here))
@@ -166,12 +170,12 @@ static uint8_t group_of(struct chempi_places *p, uint8_t here, const char *text)
         return (uint8_t)(i + 1);
     }
     i = find_group(p, &g);
-    if (i < CHEMPI_PLACES_GROUPS)
+    if (i < CHEMPI_WAIT_SUMMARY_GROUPS)
         return (uint8_t)(i + 1);
-    if (find_free(p) == CHEMPI_PLACES_GROUPS && !make_room(p))
+    if (find_free(p) == CHEMPI_WAIT_SUMMARY_GROUPS && !make_room(p))
         return SURPLUS;
     i = find_group(p, &g); /* that of its call may be one for several now */
-    if (i == CHEMPI_PLACES_GROUPS) {
+    if (i == CHEMPI_WAIT_SUMMARY_GROUPS) {
         i = find_free(p);
         p->groups[i] = g;
     }
@@ -179,10 +183,11 @@ static uint8_t group_of(struct chempi_places *p, uint8_t here, const char *text)
 }
 
 /* Whence a rank of this group calls. */
-static void note_site(struct chempi_places *p, uint8_t group, const char *text)
+static void note_site(struct chempi_wait_summary *p, uint8_t group,
+                      const char *text)
 {
     char site[CHEMPI_HERE_SITE_MAX];
-    struct chempi_places_group *g;
+    struct chempi_wait_summary_group *g;
 
     if (group == SURPLUS || !*text)
         return;
@@ -195,13 +200,13 @@ static void note_site(struct chempi_places *p, uint8_t group, const char *text)
 }
 
 /* False: malformed. */
-static bool take_rank(struct chempi_places *p, uint32_t node,
+static bool take_rank(struct chempi_wait_summary *p, uint32_t node,
                       struct chempi_reader *r)
 {
     const struct chempi_spec *spec = p->spec;
     const uint32_t rank = chempi_wire_get_u32(r);
     const uint8_t here = chempi_wire_get_u8(r);
-    struct chempi_places_edges edges = {0};
+    struct chempi_wait_summary_edges edges = {0};
     uint64_t moves;
     char text[CHEMPI_HERE_MAX];
 
@@ -226,7 +231,8 @@ static bool take_rank(struct chempi_places *p, uint32_t node,
     return !r->is_bad;
 }
 
-bool chempi_places_take(struct chempi_places *p, struct chempi_reader *r)
+bool chempi_wait_summary_take(struct chempi_wait_summary *p,
+                              struct chempi_reader *r)
 {
     const struct chempi_spec *spec = p->spec;
     const uint32_t node = chempi_wire_get_u32(r);
@@ -249,10 +255,10 @@ static const char *const meetings[] = {[FINALIZE] = "MPI_Finalize",
                                        [INIT_THREAD] = "MPI_Init_thread"};
 
 /* Which of them a rank waits in; how many there are: none. */
-static size_t meeting_of(const struct chempi_places *p, uint32_t rank)
+static size_t meeting_of(const struct chempi_wait_summary *p, uint32_t rank)
 {
     const uint8_t group = p->group_of[rank];
-    const char *text = chempi_places_words(p, rank);
+    const char *text = chempi_wait_summary_words(p, rank);
     size_t len = strcspn(text, " ");
     size_t i = 0;
 
@@ -266,9 +272,9 @@ static size_t meeting_of(const struct chempi_places *p, uint32_t rank)
 }
 
 /* ", for rank 7 on node a2, rank 9 on node a1; and 3 more" */
-static void name_missing(const struct chempi_places *p,
-                         struct chempi_places_group *g,
-                         const struct chempi_places_edges *missing,
+static void name_missing(const struct chempi_wait_summary *p,
+                         struct chempi_wait_summary_group *g,
+                         const struct chempi_wait_summary_edges *missing,
                          uint32_t count)
 {
     size_t len = strlen(g->text);
@@ -291,7 +297,7 @@ static void name_missing(const struct chempi_places *p,
 
 /* Is it known that this rank is not there? Whoever has begun MPI may have left
  * MPI_Init already. */
-static bool is_missing(const struct chempi_places *p, size_t meeting,
+static bool is_missing(const struct chempi_wait_summary *p, size_t meeting,
                        uint32_t rank)
 {
     const uint8_t group = p->group_of[rank];
@@ -300,29 +306,31 @@ static bool is_missing(const struct chempi_places *p, size_t meeting,
         return false;
     if (meeting == INIT)
         return p->groups[group - 1].here == CHEMPI_HERE_FRESH;
-    return meeting_of(p, rank) != meeting && !chempi_places_is_over(p, rank);
+    return meeting_of(p, rank) != meeting &&
+           !chempi_wait_summary_is_over(p, rank);
 }
 
-static uint32_t find_missing(const struct chempi_places *p, size_t meeting,
-                             struct chempi_places_edges *missing)
+static uint32_t find_missing(const struct chempi_wait_summary *p,
+                             size_t meeting,
+                             struct chempi_wait_summary_edges *missing)
 {
     uint32_t count = 0;
 
-    *missing = (struct chempi_places_edges){0};
+    *missing = (struct chempi_wait_summary_edges){0};
     for (uint32_t i = 0; i < p->spec->size; i++)
         if (is_missing(p, meeting, i) && count++ < CHEMPI_HERE_FOR_MAX)
             missing->ranks[missing->count++] = i;
     return count;
 }
 
-static void meet(struct chempi_places *p, size_t meeting)
+static void meet(struct chempi_wait_summary *p, size_t meeting)
 {
-    struct chempi_places_edges missing;
+    struct chempi_wait_summary_edges missing;
     const uint32_t count = find_missing(p, meeting, &missing);
-    bool is_named[CHEMPI_PLACES_GROUPS] = {false};
+    bool is_named[CHEMPI_WAIT_SUMMARY_GROUPS] = {false};
 
     for (uint32_t i = 0; i < p->spec->size && count; i++) {
-        struct chempi_places_group *g;
+        struct chempi_wait_summary_group *g;
 
         if (meeting_of(p, i) != meeting || p->edges[i].count)
             continue;
@@ -334,19 +342,21 @@ static void meet(struct chempi_places *p, size_t meeting)
     }
 }
 
-void chempi_places_meet(struct chempi_places *p)
+void chempi_wait_summary_meet(struct chempi_wait_summary *p)
 {
     meet(p, FINALIZE);
     meet(p, INIT);
 }
 
-bool chempi_places_is_over(const struct chempi_places *p, uint32_t rank)
+bool chempi_wait_summary_is_over(const struct chempi_wait_summary *p,
+                                 uint32_t rank)
 {
     return p->group_of[rank] == 1 + CHEMPI_HERE_ENDED - CHEMPI_HERE_SILENT ||
            p->group_of[rank] == 1 + CHEMPI_HERE_FINALIZED - CHEMPI_HERE_SILENT;
 }
 
-const char *chempi_places_words(const struct chempi_places *p, uint32_t rank)
+const char *chempi_wait_summary_words(const struct chempi_wait_summary *p,
+                                      uint32_t rank)
 {
     const uint8_t group = p->group_of[rank];
 
@@ -354,10 +364,10 @@ const char *chempi_places_words(const struct chempi_places *p, uint32_t rank)
                                                 : p->groups[group - 1].text;
 }
 
-bool chempi_places_is_ending(const struct chempi_places *p)
+bool chempi_wait_summary_is_ending(const struct chempi_wait_summary *p)
 {
     for (uint32_t i = 0; i < p->spec->size; i++)
-        if (!chempi_places_is_over(p, i))
+        if (!chempi_wait_summary_is_over(p, i))
             return false;
     return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this process waits for; see where.h. */
+/* What this process waits for; see wait_report.h. */
 #define _GNU_SOURCE /* dladdr */
-#include "libchempi/didl/transport/where/where.h"
+#include "libchempi/didl/transport/where/wait_report.h"
 
 #include <dlfcn.h>
 #include <mpi.h>
@@ -91,7 +91,7 @@ static bool is_test(const char *call)
 
 /* ---- words ---- */
 
-void chempi_where_put(struct chempi_where *w, const char *fmt, ...)
+void chempi_wait_report_put(struct chempi_wait_report *w, const char *fmt, ...)
 {
     const size_t room = sizeof(w->text) - w->len;
     va_list args;
@@ -114,20 +114,20 @@ static const struct chempi_comm *shown(const struct chempi_comm *comm)
     return comm;
 }
 
-void chempi_where_put_comm(struct chempi_where *w,
-                           const struct chempi_comm *comm)
+void chempi_wait_report_put_comm(struct chempi_wait_report *w,
+                                 const struct chempi_comm *comm)
 {
     if (!comm)
         return;
     comm = shown(comm);
     if (comm->name[0])
-        chempi_where_put(w, " of %s", comm->name);
+        chempi_wait_report_put(w, " of %s", comm->name);
     else
-        chempi_where_put(w, " of a communicator of %u ranks", comm->size);
+        chempi_wait_report_put(w, " of a communicator of %u ranks", comm->size);
 }
 
 /* Whom nobody else can stand in for is noted once. */
-static void note_process(struct chempi_where *w, uint32_t proc)
+static void note_process(struct chempi_wait_report *w, uint32_t proc)
 {
     for (uint32_t i = 0; i < w->count; i++)
         if (w->procs[i] == proc)
@@ -137,15 +137,17 @@ static void note_process(struct chempi_where *w, uint32_t proc)
 }
 
 /* " on node a2", with the rank that the launcher knows, if it is another. */
-static void put_process(struct chempi_where *w, uint32_t rank, uint32_t proc)
+static void put_process(struct chempi_wait_report *w, uint32_t rank,
+                        uint32_t proc)
 {
     const struct chempi_services *s = &chempi_ctx.services;
 
     note_process(w, proc);
-    chempi_where_put(w, " rank %u", rank);
+    chempi_wait_report_put(w, " rank %u", rank);
     if (rank != proc)
-        chempi_where_put(w, " (%u in MPI_COMM_WORLD)", proc);
-    chempi_where_put(w, " on node %s", s->node_names[s->node_of_proc[proc]]);
+        chempi_wait_report_put(w, " (%u in MPI_COMM_WORLD)", proc);
+    chempi_wait_report_put(w, " on node %s",
+                           s->node_names[s->node_of_proc[proc]]);
 }
 
 static bool is_rank(const struct chempi_comm *comm, int rank)
@@ -153,31 +155,32 @@ static bool is_rank(const struct chempi_comm *comm, int rank)
     return rank >= 0 && (uint32_t)rank < comm->remote_size;
 }
 
-static void put_peer(struct chempi_where *w, const struct chempi_comm *comm,
-                     const char *way, int rank, int tag)
+static void put_peer(struct chempi_wait_report *w,
+                     const struct chempi_comm *comm, const char *way, int rank,
+                     int tag)
 {
-    chempi_where_put(w, " %s", way);
+    chempi_wait_report_put(w, " %s", way);
     if (is_rank(comm, rank))
         put_process(w, (uint32_t)rank, chempi_comm_proc(comm, (uint32_t)rank));
     else {
         w->is_choice = true;
-        chempi_where_put(w, " any rank");
+        chempi_wait_report_put(w, " any rank");
     }
     if (tag == MPI_ANY_TAG)
-        chempi_where_put(w, " with any tag");
+        chempi_wait_report_put(w, " with any tag");
     else
-        chempi_where_put(w, " with tag %d", tag);
+        chempi_wait_report_put(w, " with tag %d", tag);
 }
 
-void chempi_where_put_source(struct chempi_where *w,
-                             const struct chempi_comm *comm, int source,
-                             int tag)
+void chempi_wait_report_put_source(struct chempi_wait_report *w,
+                                   const struct chempi_comm *comm, int source,
+                                   int tag)
 {
     put_peer(w, comm, "from", source, tag);
 }
 
 /* A message of the user's, or one of those that an operation consists of. */
-static void put_message(struct chempi_where *w,
+static void put_message(struct chempi_wait_report *w,
                         const struct chempi_request *req)
 {
     const bool is_send = req->kind == CHEMPI_REQUEST_SEND;
@@ -195,70 +198,71 @@ static void put_message(struct chempi_where *w,
         put_peer(w, req->comm, is_send ? "to" : "from", rank, req->peer_tag);
     } else if (is_rank(req->comm, rank)) {
         proc = chempi_comm_proc(req->comm, (uint32_t)rank);
-        chempi_where_put(w, ", for");
+        chempi_wait_report_put(w, ", for");
         put_process(w, proc, proc);
     }
 }
 
 /* Of requests that other calls have begun, and that are named by these. */
-static bool is_wait(const struct chempi_where *w)
+static bool is_wait(const struct chempi_wait_report *w)
 {
     return strncmp(w->call, "MPI_Wait", 8) == 0;
 }
 
-void chempi_where_put_request(struct chempi_where *w, const void *object)
+void chempi_wait_report_put_request(struct chempi_wait_report *w,
+                                    const void *object)
 {
     const struct chempi_request *req = object;
 
     if (is_wait(w) && !(req->comm && req->comm->is_unseen))
-        chempi_where_put(w, " for %s", chempi_request_call(req));
-    chempi_where_put_comm(w, req->comm);
+        chempi_wait_report_put(w, " for %s", chempi_request_call(req));
+    chempi_wait_report_put_comm(w, req->comm);
     put_message(w, req);
 }
 
-void chempi_where_put_one(struct chempi_where *w,
-                          const struct chempi_request *req, int index)
+void chempi_wait_report_put_one(struct chempi_wait_report *w,
+                                const struct chempi_request *req, int index)
 {
     w->is_mute = index >= NAMED;
     if (index > 0 && is_wait(w))
-        chempi_where_put(w, ";");
+        chempi_wait_report_put(w, ";");
     if (index == 0 || is_wait(w))
-        chempi_where_put_request(w, req);
+        chempi_wait_report_put_request(w, req);
     else
         put_message(w, req);
     w->is_mute = false;
 }
 
-void chempi_where_put_missing(struct chempi_where *w,
-                              const struct chempi_comm *comm, int rank,
-                              int index)
+void chempi_wait_report_put_missing(struct chempi_wait_report *w,
+                                    const struct chempi_comm *comm, int rank,
+                                    int index)
 {
     const uint32_t proc = chempi_comm_proc(comm, (uint32_t)rank);
 
     w->is_mute = index >= NAMED;
-    chempi_where_put(w, "%s", index ? "," : ", for");
+    chempi_wait_report_put(w, "%s", index ? "," : ", for");
     put_process(w, proc, proc);
     w->is_mute = false;
 }
 
-void chempi_where_put_helper(struct chempi_where *w,
-                             const struct chempi_comm *comm, int rank,
-                             int index)
+void chempi_wait_report_put_helper(struct chempi_wait_report *w,
+                                   const struct chempi_comm *comm, int rank,
+                                   int index)
 {
     const uint32_t count = w->count;
 
-    chempi_where_put_missing(w, comm, rank, index);
+    chempi_wait_report_put_missing(w, comm, rank, index);
     w->count = count;
 }
 
-void chempi_where_put_rest(struct chempi_where *w, int count)
+void chempi_wait_report_put_rest(struct chempi_wait_report *w, int count)
 {
     if (count > NAMED)
-        chempi_where_put(w, "; and %d more", count - NAMED);
+        chempi_wait_report_put(w, "; and %d more", count - NAMED);
 }
 
 /* Would it go on when only some of these did their part? */
-static bool needs_all(const struct chempi_where *w)
+static bool needs_all(const struct chempi_wait_report *w)
 {
     static const char *const choosers[] = {"MPI_Waitany", "MPI_Waitsome"};
 
@@ -291,7 +295,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
  * in words from `start` on and in ranks. A message on its way into a receive
  * needs no call to go on.
  */
-static uint64_t moves_of(const struct chempi_where *w, size_t start)
+static uint64_t moves_of(const struct chempi_wait_report *w, size_t start)
 {
     uint64_t hash = chempi_place_moves();
 
@@ -306,22 +310,22 @@ static uint64_t moves_of(const struct chempi_where *w, size_t start)
 }
 
 /* The call, and its place in the source if that is known. */
-static void put_call(struct chempi_where *w, const struct walk *walk,
-                     enum chempi_where_depth depth)
+static void put_call(struct chempi_wait_report *w, const struct walk *walk,
+                     enum chempi_wait_depth depth)
 {
     char place[CHEMPI_PLACE_TEXT] = "";
 
-    if (!(depth == CHEMPI_WHERE_CALL ? chempi_place_call(&w->call)
-                                     : chempi_place_find(&w->call, place)))
+    if (!(depth == CHEMPI_WAIT_CALL ? chempi_place_call(&w->call)
+                                    : chempi_place_find(&w->call, place)))
         w->call = walk->call;
-    chempi_where_put(w, "%s%s%s", w->call, *place ? " at " : "", place);
+    chempi_wait_report_put(w, "%s%s%s", w->call, *place ? " at " : "", place);
 }
 
-void chempi_where_tell(chempi_where_fn *words, const void *object,
-                       enum chempi_where_depth depth)
+void chempi_wait_report_tell(chempi_wait_report_fn *words, const void *object,
+                             enum chempi_wait_depth depth)
 {
     struct walk walk;
-    struct chempi_where w = {.call = NULL};
+    struct chempi_wait_report w = {.call = NULL};
     char site[CHEMPI_HERE_SITE_MAX] = "";
     struct chempi_client_wait wait = {.text = w.text, .site = site};
     size_t start;
@@ -337,9 +341,9 @@ void chempi_where_tell(chempi_where_fn *words, const void *object,
         wait.count = w.count;
         memcpy(wait.ranks, w.procs, sizeof(wait.ranks));
     }
-    wait.has_more = depth == CHEMPI_WHERE_STACK;
+    wait.has_more = depth == CHEMPI_WAIT_STACK;
     chempi_daemon_here(&wait);
-    if (depth != CHEMPI_WHERE_STACK)
+    if (depth != CHEMPI_WAIT_STACK)
         return;
     chempi_stack_put(site, sizeof(site), CHEMPI_HERE_CALLS_MAX);
     wait.has_more = false;

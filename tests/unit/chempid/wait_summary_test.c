@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "chempid/supervisor/super.h"
-#include "chempid/where/places.h"
+#include "chempid/where/wait_summary.h"
 
 #define RANKS 200u
 
@@ -17,7 +17,7 @@ static const struct chempi_spec spec = {.size = RANKS,
                                         .node_count = 3,
                                         .node_names = names,
                                         .node_of_rank = node_of_rank};
-static struct chempi_places places;
+static struct chempi_wait_summary places;
 static struct chempi_writer message;
 
 /* The first half of the ranks is on the first node; the last node has none. */
@@ -25,12 +25,12 @@ static void set_up(void)
 {
     for (uint32_t i = 0; i < RANKS; i++)
         node_of_rank[i] = i / (RANKS / 2);
-    cr_assert_eq(chempi_places_open(&places, &spec), 0);
+    cr_assert_eq(chempi_wait_summary_open(&places, &spec), 0);
 }
 
 static void tear_down(void)
 {
-    chempi_places_close(&places);
+    chempi_wait_summary_close(&places);
     chempi_wire_clear(&message);
 }
 
@@ -64,7 +64,7 @@ static bool take(void)
     struct chempi_reader r;
 
     chempi_wire_read(&r, message.data, message.len);
-    return chempi_places_take(&places, &r);
+    return chempi_wait_summary_take(&places, &r);
 }
 
 static void expect_printed(bool has_rest, const char *words)
@@ -74,7 +74,7 @@ static void expect_printed(bool has_rest, const char *words)
     FILE *file = open_memstream(&text, &len);
 
     cr_assert(file);
-    chempi_places_print(&places, file, has_rest);
+    chempi_wait_summary_print(&places, file, has_rest);
     cr_assert_eq(fclose(file), 0);
     cr_assert_str_eq(text, words);
     free(text);
@@ -162,7 +162,7 @@ Test(places, ranks_in_the_same_call_share_a_line_when_there_is_no_room)
 
 Test(places, as_many_places_as_there_is_room_for_get_a_line_each)
 {
-    const uint32_t room = CHEMPI_PLACES_GROUPS - 4;
+    const uint32_t room = CHEMPI_WAIT_SUMMARY_GROUPS - 4;
     char text[64];
     char *all = NULL;
     size_t len = 0;
@@ -180,7 +180,7 @@ Test(places, as_many_places_as_there_is_room_for_get_a_line_each)
     cr_assert(take());
     file = open_memstream(&all, &len);
     cr_assert(file);
-    chempi_places_print(&places, file, true);
+    chempi_wait_summary_print(&places, file, true);
     cr_assert_eq(fclose(file), 0);
     for (const char *at = all; (at = strchr(at, '\n')); at++)
         lines++;
@@ -208,7 +208,7 @@ Test(places, calls_that_there_is_no_room_for_are_counted)
     cr_assert(take());
     file = open_memstream(&all, &len);
     cr_assert(file);
-    chempi_places_print(&places, file, true);
+    chempi_wait_summary_print(&places, file, true);
     cr_assert_eq(fclose(file), 0);
     cr_assert(strstr(all, "chempirun: ranks 100-199 do not wait in MPI"));
     cr_assert(strstr(all, "chempirun: rank 35 on node a1 waits in call35\n"));
@@ -317,7 +317,7 @@ Test(places, who_is_in_finalize_waits_for_those_that_are_not)
     put(4, CHEMPI_HERE_FINALIZED, "");
     put(5, CHEMPI_HERE_WAITS, "MPI_Finalize");
     (void)take();
-    chempi_places_meet(&places);
+    chempi_wait_summary_meet(&places);
     expect_printed(
         false,
         "chempirun: rank 2 on node a1 does not wait in MPI (it computes, tests "
@@ -343,7 +343,7 @@ Test(places, who_is_in_init_waits_for_those_that_have_not_begun)
     put(1, CHEMPI_HERE_FRESH, "");
     put(2, CHEMPI_HERE_SILENT, "");
     (void)take();
-    chempi_places_meet(&places);
+    chempi_wait_summary_meet(&places);
     expect_printed(
         false,
         "chempirun: rank 1 on node a1 has not initialized MPI\n"
@@ -371,10 +371,10 @@ Test(places, a_node_tells_of_all_its_ranks_and_of_calls_where_there_is_room)
         ranks[i].for_count = i % 2;
         ranks[i].for_ranks[0] = 7;
     }
-    chempi_seek_put(&w, ranks, MANY);
+    chempi_wait_collect_put(&w, ranks, MANY);
     cr_assert_eq(w.error, 0);
-    cr_assert(w.len <= CHEMPI_PLACES_MAX);
-    cr_assert(w.len + SITE > CHEMPI_PLACES_MAX);
+    cr_assert(w.len <= CHEMPI_WAIT_SUMMARY_MAX);
+    cr_assert(w.len + SITE > CHEMPI_WAIT_SUMMARY_MAX);
     chempi_wire_read(&r, w.data, w.len);
     for (uint32_t i = 0; i < MANY; i++) {
         cr_assert_eq(chempi_wire_get_u32(&r), i);
@@ -412,7 +412,7 @@ Test(places, of_a_long_circle_the_beginning_is_drawn)
     for (uint32_t i = 0; i < 100; i++)
         put_waiting(i, "A", "", 1, (const uint32_t[]){(i + 1) % 100});
     (void)take();
-    chempi_places_print(&places, file, false);
+    chempi_wait_summary_print(&places, file, false);
     cr_assert_eq(fclose(file), 0);
     cr_assert(strstr(text, "100 ranks wait for each other in a circle:\n"));
     cr_assert(strstr(text, "-> rank 15 on node a1, in A\n"

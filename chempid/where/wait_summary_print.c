@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Telling where ranks wait, in words and as JSON; see places.h. */
-#include "chempid/where/places.h"
+/* Telling where ranks wait, in words and as JSON; see wait_summary.h. */
+#include "chempid/where/wait_summary.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +9,13 @@
 
 #define RANGES_MAX 32u   /* of ranks in a line */
 #define CIRCLE_SHOWN 16u /* ranks of a circle */
-#define UNKNOWN CHEMPI_PLACES_UNKNOWN
-#define SURPLUS CHEMPI_PLACES_SURPLUS
+#define UNKNOWN CHEMPI_WAIT_SUMMARY_UNKNOWN
+#define SURPLUS CHEMPI_WAIT_SUMMARY_SURPLUS
 
 /* ---- printing ------------------------------------------------------------ */
 
 /* The first rank of a group from this one on; size: there is none. */
-static uint32_t next_of(const struct chempi_places *p, uint8_t group,
+static uint32_t next_of(const struct chempi_wait_summary *p, uint8_t group,
                         uint32_t rank)
 {
     while (rank < p->spec->size && p->group_of[rank] != group)
@@ -23,7 +23,7 @@ static uint32_t next_of(const struct chempi_places *p, uint8_t group,
     return rank;
 }
 
-static uint32_t count_of(const struct chempi_places *p, uint8_t group)
+static uint32_t count_of(const struct chempi_wait_summary *p, uint8_t group)
 {
     uint32_t n = 0;
 
@@ -33,7 +33,7 @@ static uint32_t count_of(const struct chempi_places *p, uint8_t group)
 }
 
 /* "rank 3 on node a2" or "ranks 0-2, 5" */
-static void print_ranks(const struct chempi_places *p, FILE *file,
+static void print_ranks(const struct chempi_wait_summary *p, FILE *file,
                         uint8_t group)
 {
     const uint32_t size = p->spec->size;
@@ -79,7 +79,7 @@ static bool next_call(const char **at, uint32_t *number,
     return true;
 }
 
-static void print_site(FILE *file, const struct chempi_places_group *g)
+static void print_site(FILE *file, const struct chempi_wait_summary_group *g)
 {
     const char *at = g->site;
     char line[CHEMPI_HERE_SITE_MAX];
@@ -91,7 +91,7 @@ static void print_site(FILE *file, const struct chempi_places_group *g)
                       g->has_sites && !*at ? " and elsewhere" : "");
 }
 
-static void print_group(const struct chempi_places *p, FILE *file,
+static void print_group(const struct chempi_wait_summary *p, FILE *file,
                         uint8_t group)
 {
     /* Of one rank, of several. */
@@ -109,7 +109,7 @@ static void print_group(const struct chempi_places *p, FILE *file,
                                    " have finalized MPI and not ended"},
         [CHEMPI_HERE_ENDED] = {" has ended", " have ended"},
     };
-    const struct chempi_places_group *g = &p->groups[group - 1];
+    const struct chempi_wait_summary_group *g = &p->groups[group - 1];
 
     (void)fprintf(file, "chempirun: ");
     print_ranks(p, file, group);
@@ -118,8 +118,8 @@ static void print_group(const struct chempi_places *p, FILE *file,
     print_site(file, g);
 }
 
-static void print_rest(const struct chempi_places *p, FILE *file, uint8_t group,
-                       const char *words)
+static void print_rest(const struct chempi_wait_summary *p, FILE *file,
+                       uint8_t group, const char *words)
 {
     if (next_of(p, group, 0) == p->spec->size)
         return;
@@ -128,10 +128,10 @@ static void print_rest(const struct chempi_places *p, FILE *file, uint8_t group,
     (void)fprintf(file, "\n");
 }
 
-static void print_groups(const struct chempi_places *p, FILE *file,
+static void print_groups(const struct chempi_wait_summary *p, FILE *file,
                          bool is_waiting)
 {
-    bool is_told[CHEMPI_PLACES_GROUPS + 2] = {false};
+    bool is_told[CHEMPI_WAIT_SUMMARY_GROUPS + 2] = {false};
 
     is_told[UNKNOWN] = is_told[SURPLUS] = true;
     for (uint32_t i = 0; i < p->spec->size; i++) {
@@ -158,10 +158,10 @@ struct search {
 #define DONE UINT8_MAX
 
 /* One step. The rank at which a circle closes; size: none yet. */
-static uint32_t step(const struct chempi_places *p, struct search *s)
+static uint32_t step(const struct chempi_wait_summary *p, struct search *s)
 {
     const uint32_t rank = s->path[s->depth - 1];
-    const struct chempi_places_edges *e = &p->edges[rank];
+    const struct chempi_wait_summary_edges *e = &p->edges[rank];
     uint32_t to;
 
     if (s->next[rank] >= e->count) {
@@ -182,7 +182,8 @@ static uint32_t step(const struct chempi_places *p, struct search *s)
 
 /* The path to a circle, which its last part is: from the rank that is
  * returned. size: there is none. */
-static uint32_t find_circle(const struct chempi_places *p, struct search *s)
+static uint32_t find_circle(const struct chempi_wait_summary *p,
+                            struct search *s)
 {
     const uint32_t size = p->spec->size;
     uint32_t rank = size;
@@ -205,7 +206,8 @@ struct circle {
     uint32_t count;  /* 0: none was found, or there is no memory to look */
 };
 
-static void look_for_circle(const struct chempi_places *p, struct circle *out)
+static void look_for_circle(const struct chempi_wait_summary *p,
+                            struct circle *out)
 {
     const uint32_t size = p->spec->size;
     struct search s = {
@@ -229,22 +231,22 @@ static void look_for_circle(const struct chempi_places *p, struct circle *out)
     free(s.is_on_path);
 }
 
-static const char *node_of(const struct chempi_places *p, uint32_t rank)
+static const char *node_of(const struct chempi_wait_summary *p, uint32_t rank)
 {
     return p->spec->node_names[p->spec->node_of_rank[rank]];
 }
 
-static void print_member(const struct chempi_places *p, FILE *file,
+static void print_member(const struct chempi_wait_summary *p, FILE *file,
                          uint32_t rank, const char *arrow)
 {
-    const char *words = chempi_places_words(p, rank);
+    const char *words = chempi_wait_summary_words(p, rank);
 
     (void)fprintf(file, "chempirun:   %srank %u on node %s%s%s\n", arrow, rank,
                   node_of(p, rank), *words ? ", in " : "", words);
 }
 
 /* Of a long one the beginning is shown. */
-static void print_circle(const struct chempi_places *p, FILE *file)
+static void print_circle(const struct chempi_wait_summary *p, FILE *file)
 {
     struct circle c;
 
@@ -267,8 +269,8 @@ static void print_circle(const struct chempi_places *p, FILE *file)
 }
 
 /* Those that do not wait are often whom the others wait for. */
-void chempi_places_print(const struct chempi_places *p, FILE *file,
-                         bool has_rest)
+void chempi_wait_summary_print(const struct chempi_wait_summary *p, FILE *file,
+                               bool has_rest)
 {
     print_groups(p, file, false);
     print_groups(p, file, true);
@@ -289,8 +291,8 @@ static const char *const state_words[] = {
     [CHEMPI_HERE_ENDED] = "ended",
 };
 
-static void ranks_json(const struct chempi_places *p, struct chempi_json *j,
-                       const char *name, uint8_t group)
+static void ranks_json(const struct chempi_wait_summary *p,
+                       struct chempi_json *j, const char *name, uint8_t group)
 {
     chempi_json_open_list(j, name);
     for (uint32_t i = next_of(p, group, 0); i < p->spec->size;
@@ -300,7 +302,7 @@ static void ranks_json(const struct chempi_places *p, struct chempi_json *j,
 }
 
 /* "from", the place of the call, and "stack", of those that led to it, too. */
-static void site_json(const struct chempi_places_group *g,
+static void site_json(const struct chempi_wait_summary_group *g,
                       struct chempi_json *j)
 {
     const char *at = g->site;
@@ -316,10 +318,10 @@ static void site_json(const struct chempi_places_group *g,
     chempi_json_close_list(j);
 }
 
-static void group_json(const struct chempi_places *p, struct chempi_json *j,
-                       uint8_t group)
+static void group_json(const struct chempi_wait_summary *p,
+                       struct chempi_json *j, uint8_t group)
 {
-    const struct chempi_places_group *g = &p->groups[group - 1];
+    const struct chempi_wait_summary_group *g = &p->groups[group - 1];
 
     chempi_json_open(j, NULL);
     ranks_json(p, j, "ranks", group);
@@ -332,7 +334,8 @@ static void group_json(const struct chempi_places *p, struct chempi_json *j,
 }
 
 /* Of each rank that waits for certain others, these. */
-static void edges_json(const struct chempi_places *p, struct chempi_json *j)
+static void edges_json(const struct chempi_wait_summary *p,
+                       struct chempi_json *j)
 {
     char rank[16];
 
@@ -349,7 +352,8 @@ static void edges_json(const struct chempi_places *p, struct chempi_json *j)
     chempi_json_close(j);
 }
 
-static void circle_json(const struct chempi_places *p, struct chempi_json *j)
+static void circle_json(const struct chempi_wait_summary *p,
+                        struct chempi_json *j)
 {
     struct circle c;
 
@@ -361,7 +365,8 @@ static void circle_json(const struct chempi_places *p, struct chempi_json *j)
     free(c.ranks);
 }
 
-static void nodes_json(const struct chempi_places *p, struct chempi_json *j)
+static void nodes_json(const struct chempi_wait_summary *p,
+                       struct chempi_json *j)
 {
     chempi_json_open(j, "nodes");
     for (uint32_t n = 0; n < p->spec->node_count; n++) {
@@ -374,9 +379,10 @@ static void nodes_json(const struct chempi_places *p, struct chempi_json *j)
     chempi_json_close(j);
 }
 
-void chempi_places_json(const struct chempi_places *p, struct chempi_json *j)
+void chempi_wait_summary_json(const struct chempi_wait_summary *p,
+                              struct chempi_json *j)
 {
-    bool is_told[CHEMPI_PLACES_GROUPS + 2] = {false};
+    bool is_told[CHEMPI_WAIT_SUMMARY_GROUPS + 2] = {false};
 
     is_told[UNKNOWN] = is_told[SURPLUS] = true;
     chempi_json_number(j, "size", p->spec->size);
