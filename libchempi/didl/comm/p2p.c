@@ -13,7 +13,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/place.h"
 #include "libchempi/didl/base/status.h"
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/transport/agent.h"
 #include "libchempi/didl/transport/engine.h"
@@ -187,9 +187,9 @@ int chempi_p2p_note_too_little(int rank, uint64_t len, uint64_t room)
 static void put_amount(char *out, size_t len, uint8_t kind, MPI_Count bytes)
 {
     out[0] = '\0';
-    if (kind != CHEMPI_ELEM_NONE && kind < CHEMPI_ELEM_PAIR_FIRST)
+    if (kind != CHEMPI_BASIC_TYPE_NONE && kind < CHEMPI_BASIC_TYPE_PAIR_FIRST)
         (void)snprintf(out, len, " (%lld of %s)",
-                       (long long)(bytes / chempi_elem_table[kind].size),
+                       (long long)(bytes / chempi_basic_type_table[kind].size),
                        chempi_signature_name(kind));
 }
 
@@ -219,7 +219,7 @@ static int note_truncation(const struct chempi_request *req)
     put_amount(sent, sizeof(sent), chempi_signature_kind(req->sent_bits),
                req->bytes);
     put_amount(room, sizeof(room),
-               *sent ? req->type->elem_kind : CHEMPI_ELEM_NONE,
+               *sent ? req->type->elem_kind : CHEMPI_BASIC_TYPE_NONE,
                req->count * req->type->size);
     put_origin(origin, sizeof(origin), req);
     return chempi_error_set(
@@ -235,7 +235,8 @@ static int note_mismatch(const struct chempi_request *req)
 {
     const uint8_t sent = chempi_signature_kind(req->sent_bits);
     const uint8_t own = req->type->elem_kind;
-    const bool is_known = sent != CHEMPI_ELEM_NONE || own != CHEMPI_ELEM_NONE;
+    const bool is_known =
+        sent != CHEMPI_BASIC_TYPE_NONE || own != CHEMPI_BASIC_TYPE_NONE;
     char origin[ORIGIN_TEXT];
 
     put_origin(origin, sizeof(origin), req);

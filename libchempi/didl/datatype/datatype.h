@@ -17,7 +17,7 @@ struct chempi_datatype {
                            base + true_lb, and size == extent */
     bool is_committed;
     bool is_predefined;
-    uint8_t elem_kind;  /* enum chempi_elem when made of one basic type */
+    uint8_t elem_kind;  /* enum chempi_basic_type when made of one basic type */
     uint16_t align;     /* bytes; strictest alignment among its basic types */
     MPI_Count elements; /* basic elements in it */
     MPI_Count size;     /* packed bytes of one element */

@@ -6,7 +6,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/recipe.h"
 
 int chempi_status_get_count(const MPI_Status *status,
@@ -43,8 +43,8 @@ static MPI_Count measure(const struct prefix *p,
 /* The first number of a pair that ends the prefix. */
 static void take_half(struct prefix *p, const struct chempi_datatype *pair)
 {
-    uint8_t first = chempi_elem_table[pair->elem_kind].first;
-    MPI_Count bytes = chempi_elem_table[first].size;
+    uint8_t first = chempi_basic_type_table[pair->elem_kind].first;
+    MPI_Count bytes = chempi_basic_type_table[first].size;
     MPI_Count need = p->is_in_bytes ? bytes : 1;
 
     if (pair->elements == 2 && p->left >= need) {

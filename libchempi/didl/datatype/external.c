@@ -9,7 +9,7 @@
 
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/recipe.h"
 
 #define NUMBER_MAX 16 /* bytes of the widest number in either form */
@@ -30,17 +30,18 @@ struct number {
 
 static struct number number_of(uint8_t elem, const struct chempi_datatype *leaf)
 {
-    uint8_t size = chempi_elem_table[elem].size;
+    uint8_t size = chempi_basic_type_table[elem].size;
     struct number n = {.native = size, .external = size, .conversion = SWAP};
 
-    if (elem == CHEMPI_ELEM_WCHAR) {
+    if (elem == CHEMPI_BASIC_TYPE_WCHAR) {
         n.external = 2;
         n.conversion = NARROW;
-    } else if (elem == CHEMPI_ELEM_FLD && LDBL_MANT_DIG == 64) {
+    } else if (elem == CHEMPI_BASIC_TYPE_FLD && LDBL_MANT_DIG == 64) {
         n.external = 16;
         n.conversion = EXTENDED;
     } else if (leaf->handle == MPI_LONG || leaf->handle == MPI_UNSIGNED_LONG ||
-               (leaf->handle == MPI_LONG_INT && elem == CHEMPI_ELEM_I64)) {
+               (leaf->handle == MPI_LONG_INT &&
+                elem == CHEMPI_BASIC_TYPE_I64)) {
         n.external = 4;
         n.conversion = NARROW;
         n.is_signed = leaf->handle != MPI_UNSIGNED_LONG;
@@ -145,7 +146,8 @@ struct element {
 
 static struct element element_of(const struct chempi_datatype *leaf)
 {
-    const struct chempi_elem_info *info = &chempi_elem_table[leaf->elem_kind];
+    const struct chempi_basic_type_info *info =
+        &chempi_basic_type_table[leaf->elem_kind];
     const struct chempi_datatype *first = leaf;
     const struct chempi_datatype *second = leaf;
     struct element e;
@@ -158,7 +160,7 @@ static struct element element_of(const struct chempi_datatype *leaf)
                          .second_at = info->second_at,
                          .extent = leaf->extent};
 
-    if (info->second != CHEMPI_ELEM_NONE)
+    if (info->second != CHEMPI_BASIC_TYPE_NONE)
         e.second = number_of(info->second, second);
     return e;
 }

@@ -12,7 +12,7 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op_loops.h"
 
 #define PREDEFINED(index, name)                                                \
@@ -59,7 +59,7 @@ static MPI_Count numbers_in(const struct chempi_datatype *type)
 {
     if (CHEMPI_LIKELY(type->is_predefined))
         return 1;
-    return type->extent / chempi_elem_table[type->elem_kind].extent;
+    return type->extent / chempi_basic_type_table[type->elem_kind].extent;
 }
 
 int chempi_op_check(struct chempi_op *op, struct chempi_datatype *type)

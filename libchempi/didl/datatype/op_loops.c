@@ -271,89 +271,98 @@ struct pair_f64_f64 {
     LOOP_LOC(minloc_##s, T, <)                                                 \
     LOOP_LOC(maxloc_##s, T, >)
 
-LOOPS_LOC(f32_i32, struct chempi_elem_float_int)
-LOOPS_LOC(f64_i32, struct chempi_elem_double_int)
-LOOPS_LOC(long_i32, struct chempi_elem_long_int)
-LOOPS_LOC(i32_i32, struct chempi_elem_2int)
-LOOPS_LOC(i16_i32, struct chempi_elem_short_int)
-LOOPS_LOC(fld_i32, struct chempi_elem_long_double_int)
+LOOPS_LOC(f32_i32, struct chempi_basic_type_float_int)
+LOOPS_LOC(f64_i32, struct chempi_basic_type_double_int)
+LOOPS_LOC(long_i32, struct chempi_basic_type_long_int)
+LOOPS_LOC(i32_i32, struct chempi_basic_type_2int)
+LOOPS_LOC(i16_i32, struct chempi_basic_type_short_int)
+LOOPS_LOC(fld_i32, struct chempi_basic_type_long_double_int)
 LOOPS_LOC(f32_f32, struct pair_f32_f32)
 LOOPS_LOC(f64_f64, struct pair_f64_f64)
 
 #define LOOPS_NAMELESS(value, index, V, I)                                     \
     LOOPS_LOC(nameless_##value##_##index,                                      \
-              struct chempi_elem_nameless_##value##_##index)
-CHEMPI_ELEM_NAMELESS(LOOPS_NAMELESS)
+              struct chempi_basic_type_nameless_##value##_##index)
+CHEMPI_BASIC_TYPE_NAMELESS(LOOPS_NAMELESS)
 
 /* Operations whose result does not depend on the sign. MPI_CHAR is no type
  * for arithmetic in the standard's eyes; programs use it, and it harms no one
  * to treat it as the small integer that it is. */
 #define ROW_ANY_SIGN(op)                                                       \
-    [CHEMPI_ELEM_I8] = op##_u8, [CHEMPI_ELEM_I16] = op##_u16,                  \
-    [CHEMPI_ELEM_I32] = op##_u32, [CHEMPI_ELEM_I64] = op##_u64,                \
-    [CHEMPI_ELEM_I128] = op##_u128, [CHEMPI_ELEM_U8] = op##_u8,                \
-    [CHEMPI_ELEM_U16] = op##_u16, [CHEMPI_ELEM_U32] = op##_u32,                \
-    [CHEMPI_ELEM_U64] = op##_u64, [CHEMPI_ELEM_CHAR] = op##_u8
+    [CHEMPI_BASIC_TYPE_I8] = op##_u8, [CHEMPI_BASIC_TYPE_I16] = op##_u16,      \
+    [CHEMPI_BASIC_TYPE_I32] = op##_u32, [CHEMPI_BASIC_TYPE_I64] = op##_u64,    \
+    [CHEMPI_BASIC_TYPE_I128] = op##_u128, [CHEMPI_BASIC_TYPE_U8] = op##_u8,    \
+    [CHEMPI_BASIC_TYPE_U16] = op##_u16, [CHEMPI_BASIC_TYPE_U32] = op##_u32,    \
+    [CHEMPI_BASIC_TYPE_U64] = op##_u64, [CHEMPI_BASIC_TYPE_CHAR] = op##_u8
 
 #define ROW_SIGNED(op)                                                         \
-    [CHEMPI_ELEM_I8] = op##_i8, [CHEMPI_ELEM_I16] = op##_i16,                  \
-    [CHEMPI_ELEM_I32] = op##_i32, [CHEMPI_ELEM_I64] = op##_i64,                \
-    [CHEMPI_ELEM_I128] = op##_i128, [CHEMPI_ELEM_U8] = op##_u8,                \
-    [CHEMPI_ELEM_U16] = op##_u16, [CHEMPI_ELEM_U32] = op##_u32,                \
-    [CHEMPI_ELEM_U64] = op##_u64, [CHEMPI_ELEM_CHAR] = op##_i8
+    [CHEMPI_BASIC_TYPE_I8] = op##_i8, [CHEMPI_BASIC_TYPE_I16] = op##_i16,      \
+    [CHEMPI_BASIC_TYPE_I32] = op##_i32, [CHEMPI_BASIC_TYPE_I64] = op##_i64,    \
+    [CHEMPI_BASIC_TYPE_I128] = op##_i128, [CHEMPI_BASIC_TYPE_U8] = op##_u8,    \
+    [CHEMPI_BASIC_TYPE_U16] = op##_u16, [CHEMPI_BASIC_TYPE_U32] = op##_u32,    \
+    [CHEMPI_BASIC_TYPE_U64] = op##_u64, [CHEMPI_BASIC_TYPE_CHAR] = op##_i8
 
 #define ROW_FLOAT(op)                                                          \
-    [CHEMPI_ELEM_F16] = op##_f16, [CHEMPI_ELEM_F32] = op##_f32,                \
-    [CHEMPI_ELEM_F64] = op##_f64, [CHEMPI_ELEM_FLD] = op##_fld,                \
-    [CHEMPI_ELEM_F128] = op##_f128
+    [CHEMPI_BASIC_TYPE_F16] = op##_f16, [CHEMPI_BASIC_TYPE_F32] = op##_f32,    \
+    [CHEMPI_BASIC_TYPE_F64] = op##_f64, [CHEMPI_BASIC_TYPE_FLD] = op##_fld,    \
+    [CHEMPI_BASIC_TYPE_F128] = op##_f128
 
 #define ROW_COMPLEX(op)                                                        \
-    [CHEMPI_ELEM_C16] = op##_c16, [CHEMPI_ELEM_C32] = op##_c32,                \
-    [CHEMPI_ELEM_C64] = op##_c64, [CHEMPI_ELEM_CLD] = op##_cld,                \
-    [CHEMPI_ELEM_C128] = op##_c128
+    [CHEMPI_BASIC_TYPE_C16] = op##_c16, [CHEMPI_BASIC_TYPE_C32] = op##_c32,    \
+    [CHEMPI_BASIC_TYPE_C64] = op##_c64, [CHEMPI_BASIC_TYPE_CLD] = op##_cld,    \
+    [CHEMPI_BASIC_TYPE_C128] = op##_c128
 
 #define ROW_LOGICAL(op)                                                        \
-    [CHEMPI_ELEM_BOOL] = op##_u8, [CHEMPI_ELEM_L8] = op##_l8,                  \
-    [CHEMPI_ELEM_L16] = op##_l16, [CHEMPI_ELEM_L32] = op##_l32,                \
-    [CHEMPI_ELEM_L64] = op##_l64, [CHEMPI_ELEM_L128] = op##_l128
+    [CHEMPI_BASIC_TYPE_BOOL] = op##_u8, [CHEMPI_BASIC_TYPE_L8] = op##_l8,      \
+    [CHEMPI_BASIC_TYPE_L16] = op##_l16, [CHEMPI_BASIC_TYPE_L32] = op##_l32,    \
+    [CHEMPI_BASIC_TYPE_L64] = op##_l64, [CHEMPI_BASIC_TYPE_L128] = op##_l128
 
 /* Not in the standard's table, but other implementations have it. */
 #define ROW_TRUTH(op)                                                          \
-    [CHEMPI_ELEM_F32] = op##_f32, [CHEMPI_ELEM_F64] = op##_f64,                \
-    [CHEMPI_ELEM_FLD] = op##_fld
+    [CHEMPI_BASIC_TYPE_F32] = op##_f32, [CHEMPI_BASIC_TYPE_F64] = op##_f64,    \
+    [CHEMPI_BASIC_TYPE_FLD] = op##_fld
 
 #define ROW_LOC(op)                                                            \
-    [CHEMPI_ELEM_PAIR_F32_I32] = op##_f32_i32,                                 \
-    [CHEMPI_ELEM_PAIR_F64_I32] = op##_f64_i32,                                 \
-    [CHEMPI_ELEM_PAIR_LONG_I32] = op##_long_i32,                               \
-    [CHEMPI_ELEM_PAIR_I32_I32] = op##_i32_i32,                                 \
-    [CHEMPI_ELEM_PAIR_I16_I32] = op##_i16_i32,                                 \
-    [CHEMPI_ELEM_PAIR_FLD_I32] = op##_fld_i32,                                 \
-    [CHEMPI_ELEM_PAIR_F32_F32] = op##_f32_f32,                                 \
-    [CHEMPI_ELEM_PAIR_F64_F64] = op##_f64_f64
+    [CHEMPI_BASIC_TYPE_PAIR_F32_I32] = op##_f32_i32,                           \
+    [CHEMPI_BASIC_TYPE_PAIR_F64_I32] = op##_f64_i32,                           \
+    [CHEMPI_BASIC_TYPE_PAIR_LONG_I32] = op##_long_i32,                         \
+    [CHEMPI_BASIC_TYPE_PAIR_I32_I32] = op##_i32_i32,                           \
+    [CHEMPI_BASIC_TYPE_PAIR_I16_I32] = op##_i16_i32,                           \
+    [CHEMPI_BASIC_TYPE_PAIR_FLD_I32] = op##_fld_i32,                           \
+    [CHEMPI_BASIC_TYPE_PAIR_F32_F32] = op##_f32_f32,                           \
+    [CHEMPI_BASIC_TYPE_PAIR_F64_F64] = op##_f64_f64
 
 #define ENTRY_MINLOC(value, index, V, I)                                       \
-    [CHEMPI_ELEM_NAMELESS_##value##_##index] =                                 \
+    [CHEMPI_BASIC_TYPE_NAMELESS_##value##_##index] =                           \
         minloc_nameless_##value##_##index,
 #define ENTRY_MAXLOC(value, index, V, I)                                       \
-    [CHEMPI_ELEM_NAMELESS_##value##_##index] =                                 \
+    [CHEMPI_BASIC_TYPE_NAMELESS_##value##_##index] =                           \
         maxloc_nameless_##value##_##index,
 
 struct chempi_op_booleans chempi_op_booleans[CHEMPI_OP_LOGICAL_SIZES];
 
 _Static_assert(sizeof(bool) == 1, "BOOL is handled as one byte");
 
-chempi_op_loop *const chempi_op_loops[CHEMPI_OP_COUNT][CHEMPI_ELEM_COUNT] = {
-    [CHEMPI_OP_SUM] = {ROW_ANY_SIGN(sum), ROW_FLOAT(sum), ROW_COMPLEX(sum)},
-    [CHEMPI_OP_PROD] = {ROW_ANY_SIGN(prod), ROW_FLOAT(prod), ROW_COMPLEX(prod)},
-    [CHEMPI_OP_MIN] = {ROW_SIGNED(min), ROW_FLOAT(min)},
-    [CHEMPI_OP_MAX] = {ROW_SIGNED(max), ROW_FLOAT(max)},
-    [CHEMPI_OP_BAND] = {ROW_ANY_SIGN(band), [CHEMPI_ELEM_BYTE] = band_u8},
-    [CHEMPI_OP_BOR] = {ROW_ANY_SIGN(bor), [CHEMPI_ELEM_BYTE] = bor_u8},
-    [CHEMPI_OP_BXOR] = {ROW_ANY_SIGN(bxor), [CHEMPI_ELEM_BYTE] = bxor_u8},
-    [CHEMPI_OP_LAND] = {ROW_ANY_SIGN(land), ROW_LOGICAL(land), ROW_TRUTH(land)},
-    [CHEMPI_OP_LOR] = {ROW_ANY_SIGN(lor), ROW_LOGICAL(lor), ROW_TRUTH(lor)},
-    [CHEMPI_OP_LXOR] = {ROW_ANY_SIGN(lxor), ROW_LOGICAL(lxor), ROW_TRUTH(lxor)},
-    [CHEMPI_OP_MINLOC] = {ROW_LOC(minloc), CHEMPI_ELEM_NAMELESS(ENTRY_MINLOC)},
-    [CHEMPI_OP_MAXLOC] = {ROW_LOC(maxloc), CHEMPI_ELEM_NAMELESS(ENTRY_MAXLOC)},
+chempi_op_loop
+    *const chempi_op_loops[CHEMPI_OP_COUNT][CHEMPI_BASIC_TYPE_COUNT] = {
+        [CHEMPI_OP_SUM] = {ROW_ANY_SIGN(sum), ROW_FLOAT(sum), ROW_COMPLEX(sum)},
+        [CHEMPI_OP_PROD] = {ROW_ANY_SIGN(prod), ROW_FLOAT(prod),
+                            ROW_COMPLEX(prod)},
+        [CHEMPI_OP_MIN] = {ROW_SIGNED(min), ROW_FLOAT(min)},
+        [CHEMPI_OP_MAX] = {ROW_SIGNED(max), ROW_FLOAT(max)},
+        [CHEMPI_OP_BAND] = {ROW_ANY_SIGN(band), [CHEMPI_BASIC_TYPE_BYTE] =
+                                                    band_u8},
+        [CHEMPI_OP_BOR] = {ROW_ANY_SIGN(bor), [CHEMPI_BASIC_TYPE_BYTE] =
+                                                  bor_u8},
+        [CHEMPI_OP_BXOR] = {ROW_ANY_SIGN(bxor), [CHEMPI_BASIC_TYPE_BYTE] =
+                                                    bxor_u8},
+        [CHEMPI_OP_LAND] = {ROW_ANY_SIGN(land), ROW_LOGICAL(land),
+                            ROW_TRUTH(land)},
+        [CHEMPI_OP_LOR] = {ROW_ANY_SIGN(lor), ROW_LOGICAL(lor), ROW_TRUTH(lor)},
+        [CHEMPI_OP_LXOR] = {ROW_ANY_SIGN(lxor), ROW_LOGICAL(lxor),
+                            ROW_TRUTH(lxor)},
+        [CHEMPI_OP_MINLOC] = {ROW_LOC(minloc),
+                              CHEMPI_BASIC_TYPE_NAMELESS(ENTRY_MINLOC)},
+        [CHEMPI_OP_MAXLOC] = {ROW_LOC(maxloc),
+                              CHEMPI_BASIC_TYPE_NAMELESS(ENTRY_MAXLOC)},
 };

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 
 /* Predefined operations by the low five bits of their handle. */
 enum chempi_op_index {
@@ -37,7 +37,7 @@ typedef void chempi_op_loop(const void *in, void *inout, size_t n);
 /* NULL where MPI does not define the operation on the kind. REPLACE and NO_OP
  * have no loops: they do not look at the elements. */
 extern chempi_op_loop
-    *const chempi_op_loops[CHEMPI_OP_COUNT][CHEMPI_ELEM_COUNT];
+    *const chempi_op_loops[CHEMPI_OP_COUNT][CHEMPI_BASIC_TYPE_COUNT];
 
 /*
  * What Fortran's .TRUE. and .FALSE. look like, for LOGICAL of 1, 2, 4, 8 and

@@ -7,12 +7,12 @@
 
 #include <wchar.h>
 
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/services/layout.h"
 
 /* A pair with a hole has the layout of its C struct. */
 static const int64_t short_int_offsets[] = {
-    0, offsetof(struct chempi_elem_short_int, index)};
+    0, offsetof(struct chempi_basic_type_short_int, index)};
 static const uint64_t short_int_starts[] = {0, 2, 6};
 static struct chempi_layout_node short_int_node = {.refs = 1,
                                                    .kind = CHEMPI_LAYOUT_RUNS,
@@ -24,7 +24,7 @@ static struct chempi_layout_node short_int_node = {.refs = 1,
                                                    .starts = short_int_starts};
 static const struct chempi_layout short_int_layout = {
     .size = 6,
-    .extent = sizeof(struct chempi_elem_short_int),
+    .extent = sizeof(struct chempi_basic_type_short_int),
     .root = &short_int_node};
 
 static struct chempi_layout_node wide_int_node = {.refs = 1,
@@ -45,16 +45,16 @@ static struct chempi_layout_node long_double_int_node = {
     .blocks = 1};
 static const struct chempi_layout long_double_int_layout = {
     .size = sizeof(long double) + sizeof(int),
-    .extent = sizeof(struct chempi_elem_long_double_int),
+    .extent = sizeof(struct chempi_basic_type_long_double_int),
     .root = &long_double_int_node};
 
-_Static_assert(sizeof(struct chempi_elem_double_int) == 16 &&
-                   sizeof(struct chempi_elem_long_int) == 16,
+_Static_assert(sizeof(struct chempi_basic_type_double_int) == 16 &&
+                   sizeof(struct chempi_basic_type_long_int) == 16,
                "the layout of pairs of 8 and 4 bytes");
 
 #define COMMON(low, mpi_name, kind)                                            \
     .obj = {.magic = CHEMPI_MAGIC_DATATYPE, .refs = 1}, .is_committed = true,  \
-    .is_predefined = true, .elem_kind = CHEMPI_ELEM_##kind,                    \
+    .is_predefined = true, .elem_kind = CHEMPI_BASIC_TYPE_##kind,              \
     .handle = (MPI_Datatype)(0x200 + (low)), .name = "MPI_" #mpi_name
 
 /* Elements of C type `type`. */
@@ -81,15 +81,15 @@ _Static_assert(sizeof(struct chempi_elem_double_int) == 16 &&
              .extent = 2 * sizeof(part),                                       \
              .true_extent = 2 * sizeof(part)}
 
-/* Pairs with padding inside or at the end of struct chempi_elem_`c`. */
+/* Pairs with padding inside or at the end of struct chempi_basic_type_`c`. */
 #define PADDED(low, mpi_name, kind, c, c_value, c_layout)                      \
     [low] = {COMMON(low, mpi_name, PAIR_##kind),                               \
-             .align = _Alignof(struct chempi_elem_##c),                        \
+             .align = _Alignof(struct chempi_basic_type_##c),                  \
              .elements = 2,                                                    \
              .size = sizeof(c_value) + sizeof(int),                            \
-             .extent = sizeof(struct chempi_elem_##c),                         \
+             .extent = sizeof(struct chempi_basic_type_##c),                   \
              .true_extent =                                                    \
-                 offsetof(struct chempi_elem_##c, index) + sizeof(int),        \
+                 offsetof(struct chempi_basic_type_##c, index) + sizeof(int),  \
              .layout = &(c_layout)}
 
 struct quad {

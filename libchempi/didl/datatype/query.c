@@ -11,7 +11,7 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/recipe.h"
 
 int chempi_datatype_get_address(const void *location, MPI_Aint *address)

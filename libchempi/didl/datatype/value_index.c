@@ -12,7 +12,7 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/recipe.h"
 
 static struct {
@@ -47,17 +47,18 @@ static MPI_Datatype find_named(MPI_Datatype value, MPI_Datatype index)
     return MPI_DATATYPE_NULL;
 }
 
-/* The kind of the pair without a name, or CHEMPI_ELEM_NONE. */
+/* The kind of the pair without a name, or CHEMPI_BASIC_TYPE_NONE. */
 static uint8_t find_kind(const struct chempi_datatype *value,
                          const struct chempi_datatype *index)
 {
     if (!value->is_predefined || !index->is_predefined)
-        return CHEMPI_ELEM_NONE;
-    for (int kind = CHEMPI_ELEM_PAIR_LAST + 1; kind < CHEMPI_ELEM_COUNT; kind++)
-        if (chempi_elem_table[kind].first == value->elem_kind &&
-            chempi_elem_table[kind].second == index->elem_kind)
+        return CHEMPI_BASIC_TYPE_NONE;
+    for (int kind = CHEMPI_BASIC_TYPE_PAIR_LAST + 1;
+         kind < CHEMPI_BASIC_TYPE_COUNT; kind++)
+        if (chempi_basic_type_table[kind].first == value->elem_kind &&
+            chempi_basic_type_table[kind].second == index->elem_kind)
             return (uint8_t)kind;
-    return CHEMPI_ELEM_NONE;
+    return CHEMPI_BASIC_TYPE_NONE;
 }
 
 static struct chempi_datatype *
@@ -75,11 +76,12 @@ find_made_locked(const struct chempi_datatype *value,
 }
 
 /* Where the two numbers lie; NULL when out of memory. */
-static const struct chempi_layout *lay_out(const struct chempi_elem_info *info)
+static const struct chempi_layout *
+lay_out(const struct chempi_basic_type_info *info)
 {
     const int64_t offsets[] = {0, info->second_at};
-    const uint64_t lens[] = {chempi_elem_table[info->first].size,
-                             chempi_elem_table[info->second].size};
+    const uint64_t lens[] = {chempi_basic_type_table[info->first].size,
+                             chempi_basic_type_table[info->second].size};
     struct chempi_layout *layout = chempi_sys->malloc(sizeof(*layout));
     const struct chempi_layout_node *root =
         layout ? chempi_layout_blocks(2, offsets, lens) : NULL;
@@ -97,7 +99,7 @@ static struct chempi_datatype *make_locked(struct chempi_datatype *value,
                                            struct chempi_datatype *index,
                                            uint8_t kind)
 {
-    const struct chempi_elem_info *info = &chempi_elem_table[kind];
+    const struct chempi_basic_type_info *info = &chempi_basic_type_table[kind];
     struct chempi_datatype *type =
         chempi_datatype_make(MPI_COMBINER_VALUE_INDEX, false, 0, 0, 2);
     struct pair *pair = type ? chempi_sys->malloc(sizeof(*pair)) : NULL;
@@ -117,7 +119,8 @@ static struct chempi_datatype *make_locked(struct chempi_datatype *value,
     type->elements = 2;
     type->size = info->size;
     type->extent = info->extent;
-    type->true_extent = info->second_at + chempi_elem_table[info->second].size;
+    type->true_extent =
+        info->second_at + chempi_basic_type_table[info->second].size;
     type->recipe->types[0] = value;
     type->recipe->types[1] = index;
     pair->type = type;
@@ -133,7 +136,7 @@ int chempi_datatype_get_value_index(struct chempi_datatype *value_type,
     uint8_t kind = find_kind(value_type, index_type);
 
     *pair_type = find_named(value_type->handle, index_type->handle);
-    if (*pair_type != MPI_DATATYPE_NULL || kind == CHEMPI_ELEM_NONE)
+    if (*pair_type != MPI_DATATYPE_NULL || kind == CHEMPI_BASIC_TYPE_NONE)
         return MPI_SUCCESS;
     (void)pthread_mutex_lock(&pairs.lock);
     type = find_made_locked(value_type, index_type);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/services/cma.h"
@@ -79,7 +79,7 @@ static struct chempi_rma_place place_of(const struct chempi_rma_op *op)
 int chempi_rma_direct_fold(struct chempi_rma_op *op)
 {
     const struct chempi_rma_place place = place_of(op);
-    const uint64_t size = chempi_elem_table[op->elem].size;
+    const uint64_t size = chempi_basic_type_table[op->elem].size;
     const bool has_in = op->op != CHEMPI_OP_NO_OP;
     const uint64_t most = CHUNK / size * size;
     unsigned char in_chunk[CHUNK];

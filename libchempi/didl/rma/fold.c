@@ -13,7 +13,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/services/iter.h"
@@ -109,14 +109,14 @@ static bool add_integers(uint8_t elem, char *mem, const unsigned char *in,
     any32 a32;
     any64 a64;
 
-    if (elem == CHEMPI_ELEM_I32 || elem == CHEMPI_ELEM_U32) {
+    if (elem == CHEMPI_BASIC_TYPE_I32 || elem == CHEMPI_BASIC_TYPE_U32) {
         memcpy(&a32, in, sizeof(a32));
         a32 = __atomic_fetch_add((any32 *)(void *)mem, a32, __ATOMIC_ACQ_REL);
         if (out)
             memcpy(out, &a32, sizeof(a32));
         return true;
     }
-    if (elem == CHEMPI_ELEM_I64 || elem == CHEMPI_ELEM_U64) {
+    if (elem == CHEMPI_BASIC_TYPE_I64 || elem == CHEMPI_BASIC_TYPE_U64) {
         memcpy(&a64, in, sizeof(a64));
         a64 = __atomic_fetch_add((any64 *)(void *)mem, a64, __ATOMIC_ACQ_REL);
         if (out)
@@ -133,7 +133,7 @@ static void fold_atomic(uint32_t op, uint8_t elem, char *mem,
 
     if (op == CHEMPI_OP_SUM && add_integers(elem, mem, in, out))
         return;
-    switch (chempi_elem_table[elem].size) {
+    switch (chempi_basic_type_table[elem].size) {
     case 1:
         fold_8(op, loop, (any8 *)(void *)mem, in, out);
         break;
@@ -158,22 +158,22 @@ static bool is_atomic(size_t size, const char *mem)
 /* ---- under the line ---- */
 
 /* Packed pairs have no padding between their numbers. */
-static void spread(const struct chempi_elem_info *info,
+static void spread(const struct chempi_basic_type_info *info,
                    const unsigned char *packed, unsigned char *element)
 {
-    size_t first =
-        info->second_at ? chempi_elem_table[info->first].size : info->size;
+    size_t first = info->second_at ? chempi_basic_type_table[info->first].size
+                                   : info->size;
 
     memcpy(element, packed, first);
     if (info->second_at)
         memcpy(element + info->second_at, packed + first, info->size - first);
 }
 
-static void gather(const struct chempi_elem_info *info,
+static void gather(const struct chempi_basic_type_info *info,
                    const unsigned char *element, unsigned char *packed)
 {
-    size_t first =
-        info->second_at ? chempi_elem_table[info->first].size : info->size;
+    size_t first = info->second_at ? chempi_basic_type_table[info->first].size
+                                   : info->size;
 
     memcpy(packed, element, first);
     if (info->second_at)
@@ -185,7 +185,7 @@ static void gather(const struct chempi_elem_info *info,
 static void fold_locked(uint32_t op, uint8_t elem, char *mem,
                         const unsigned char *in, unsigned char *out)
 {
-    const struct chempi_elem_info *info = &chempi_elem_table[elem];
+    const struct chempi_basic_type_info *info = &chempi_basic_type_table[elem];
     _Alignas(16) unsigned char given[ELEMENT_MAX] = {0};
     _Alignas(16) unsigned char value[ELEMENT_MAX] = {0};
     unsigned char packed[ELEMENT_MAX];
@@ -212,7 +212,7 @@ static void fold_locked(uint32_t op, uint8_t elem, char *mem,
 static uint64_t fold_words(uint32_t op, uint8_t elem, char *mem, uint64_t n,
                            const unsigned char *in, unsigned char *out)
 {
-    const size_t size = chempi_elem_table[elem].size;
+    const size_t size = chempi_basic_type_table[elem].size;
     const uint64_t per_word = sizeof(any64) / size;
     chempi_op_loop *loop = chempi_op_loops[op][elem];
     uint64_t done = 0;
@@ -246,7 +246,7 @@ static uint64_t fold_words(uint32_t op, uint8_t elem, char *mem, uint64_t n,
 static bool fold_alone(uint32_t op, uint8_t elem, char *mem, uint64_t n,
                        const unsigned char *in, unsigned char *out)
 {
-    const struct chempi_elem_info *info = &chempi_elem_table[elem];
+    const struct chempi_basic_type_info *info = &chempi_basic_type_table[elem];
     const uintptr_t mask = info->align ? info->align - 1u : 0;
 
     if (info->size != info->extent || ((uintptr_t)mem & mask) != 0 ||
@@ -266,7 +266,7 @@ static void fold_run(struct chempi_rma_line *line, uint32_t op, uint8_t elem,
                      char *mem, uint64_t n, const unsigned char *in,
                      unsigned char *out)
 {
-    const size_t size = chempi_elem_table[elem].size;
+    const size_t size = chempi_basic_type_table[elem].size;
     uint64_t i = 0;
 
     if (!line && fold_alone(op, elem, mem, n, in, out))
@@ -299,7 +299,7 @@ struct stream {
 
 static void take_run(struct stream *s, char *mem, uint64_t len)
 {
-    const uint64_t size = chempi_elem_table[s->elem].size;
+    const uint64_t size = chempi_basic_type_table[s->elem].size;
     uint64_t n;
 
     if (s->rest >= len) {
@@ -334,7 +334,7 @@ void chempi_rma_fold(const struct chempi_rma_place *place, uint32_t op,
 
     if (!place->layout) {
         fold_run(place->line, op, elem, place->base + at,
-                 len / chempi_elem_table[elem].size, in, out);
+                 len / chempi_basic_type_table[elem].size, in, out);
         return;
     }
     chempi_iter_init(&iter, place->base, place->count, place->layout);

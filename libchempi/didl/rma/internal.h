@@ -84,7 +84,7 @@ struct chempi_rma_op {
     uint64_t len;  /* packed bytes */
     uint64_t done; /* of these, are under way (accumulates by message) */
     uint32_t op;   /* enum chempi_op_index */
-    uint8_t elem;  /* enum chempi_elem */
+    uint8_t elem;  /* enum chempi_basic_type */
     bool is_fetch;
     struct chempi_request *user; /* of the request-based forms, or NULL */
 };

@@ -8,7 +8,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/comm/p2p_request.h"
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
@@ -127,8 +127,8 @@ void chempi_rma_borrow_type(struct chempi_datatype *type,
     type->size = (MPI_Count)layout->size;
     type->extent = layout->extent;
     type->layout = layout;
-    type->elem_kind = CHEMPI_ELEM_BYTE; /* nobody compares what it holds, nor
-                                           looks for a recipe */
+    type->elem_kind = CHEMPI_BASIC_TYPE_BYTE; /* nobody compares what it holds,
+                                           nor looks for a recipe */
     type->align = 1;
 }
 

@@ -9,7 +9,7 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op.h"
 #include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/rma/count.h"
@@ -147,7 +147,7 @@ static int check_fold(struct chempi_rma_op *op, struct chempi_op *mpi_op)
     op->elem = op->type->elem_kind;
     if (op->len == 0)
         return MPI_SUCCESS;
-    if (op->elem == CHEMPI_ELEM_NONE)
+    if (op->elem == CHEMPI_BASIC_TYPE_NONE)
         return chempi_error_set(MPI_ERR_TYPE,
                                 "%s: accumulating at rank %u, displacement "
                                 "%lld: the target datatype is not made of one "
@@ -489,10 +489,10 @@ int chempi_win_fetch_and_op(const void *origin_addr, void *result_addr,
 /* Integers, logicals and bytes (MPI 5.0, section 12.3.4). */
 static bool is_comparable(uint8_t elem)
 {
-    return elem == CHEMPI_ELEM_BYTE || elem == CHEMPI_ELEM_CHAR ||
-           elem == CHEMPI_ELEM_WCHAR ||
-           (elem >= CHEMPI_ELEM_I8 && elem <= CHEMPI_ELEM_U64) ||
-           (elem >= CHEMPI_ELEM_BOOL && elem <= CHEMPI_ELEM_L128);
+    return elem == CHEMPI_BASIC_TYPE_BYTE || elem == CHEMPI_BASIC_TYPE_CHAR ||
+           elem == CHEMPI_BASIC_TYPE_WCHAR ||
+           (elem >= CHEMPI_BASIC_TYPE_I8 && elem <= CHEMPI_BASIC_TYPE_U64) ||
+           (elem >= CHEMPI_BASIC_TYPE_BOOL && elem <= CHEMPI_BASIC_TYPE_L128);
 }
 
 int chempi_win_compare_and_swap(const void *origin_addr,

@@ -17,7 +17,7 @@
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/fatal.h"
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/rma/count.h"
 #include "libchempi/didl/rma/internal.h"
@@ -264,12 +264,12 @@ static void serve_get(struct chempi_rma_peer *peer,
 
 static bool is_fold(const struct chempi_rma_head *head, uint64_t len)
 {
-    const struct chempi_elem_info *info;
+    const struct chempi_basic_type_info *info;
 
-    if (head->elem >= CHEMPI_ELEM_COUNT || head->op >= CHEMPI_OP_COUNT ||
+    if (head->elem >= CHEMPI_BASIC_TYPE_COUNT || head->op >= CHEMPI_OP_COUNT ||
         head->len > CHEMPI_RMA_PIECE_MAX)
         return false;
-    info = &chempi_elem_table[head->elem];
+    info = &chempi_basic_type_table[head->elem];
     if (!info->size || head->len % info->size || head->at % info->size)
         return false;
     if (head->op == CHEMPI_OP_NO_OP)

@@ -15,7 +15,7 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/services/layout.h"
 

@@ -22,7 +22,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/comm/p2p_request.h"
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
@@ -181,7 +181,7 @@ static int fetch_piece(struct chempi_rma_op *op, struct chempi_rma_head *head,
 
 int chempi_rma_message_fold(struct chempi_rma_op *op)
 {
-    const uint64_t size = chempi_elem_table[op->elem].size;
+    const uint64_t size = chempi_basic_type_table[op->elem].size;
     const uint64_t most = CHEMPI_RMA_PIECE_MAX / size * size;
     const bool has_in = op->op != CHEMPI_OP_NO_OP;
     struct chempi_rma_head head = {.op = (uint16_t)op->op, .elem = op->elem};

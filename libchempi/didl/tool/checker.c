@@ -49,8 +49,9 @@ static bool piece(MPI_Datatype handle, MPI_Count count, MPI_Count *start,
 
 static const char *kind_name(uint64_t kind)
 {
-    return chempi_signature_name(kind < CHEMPI_ELEM_COUNT ? (uint8_t)kind
-                                                          : CHEMPI_ELEM_NONE);
+    return chempi_signature_name(kind < CHEMPI_BASIC_TYPE_COUNT
+                                     ? (uint8_t)kind
+                                     : CHEMPI_BASIC_TYPE_NONE);
 }
 
 static_assert(CHEMPI_CHECKER_TEXT == CHEMPI_PLACE_TEXT, "both are one");

@@ -15,7 +15,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"
@@ -235,7 +235,7 @@ static inline int shortage_error(const struct chempi_request *req, uint64_t len)
     if (CHEMPI_UNLIKELY(req->context % CHEMPI_CONTEXT_STEP ==
                         CHEMPI_CONTEXT_COLL))
         return MPI_ERR_COUNT;
-    if (CHEMPI_UNLIKELY(type->elem_kind != CHEMPI_ELEM_NONE &&
+    if (CHEMPI_UNLIKELY(type->elem_kind != CHEMPI_BASIC_TYPE_NONE &&
                         type->align > 1 && (len & (type->align - 1u)) != 0))
         return MPI_ERR_TYPE;
     return MPI_SUCCESS;

@@ -9,7 +9,7 @@
 
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/p2p.h"
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 
 struct chempi_request {
     struct chempi_request *next; /* in the list of sends */
@@ -51,9 +51,9 @@ static void set_type(MPI_Datatype handle, int size, int elem)
 
 void fake_init(void)
 {
-    set_type(MPI_BYTE, 1, CHEMPI_ELEM_BYTE);
-    set_type(MPI_INT, 4, CHEMPI_ELEM_I32);
-    set_type(MPI_INT64_T, 8, CHEMPI_ELEM_I64);
+    set_type(MPI_BYTE, 1, CHEMPI_BASIC_TYPE_BYTE);
+    set_type(MPI_INT, 4, CHEMPI_BASIC_TYPE_I32);
+    set_type(MPI_INT64_T, 8, CHEMPI_BASIC_TYPE_I64);
 }
 
 int chempi_error_set(int errclass, const char *fmt, ...)

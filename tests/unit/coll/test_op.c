@@ -4,11 +4,12 @@
 #include <limits.h>
 #include <stdint.h>
 
-#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op.h"
 #include "libchempi/didl/datatype/op_loops.h"
 
-static chempi_op_loop *loop(enum chempi_op_index op, enum chempi_elem elem)
+static chempi_op_loop *loop(enum chempi_op_index op,
+                            enum chempi_basic_type elem)
 {
     cr_assert_not_null(chempi_op_loops[op][elem]);
     return chempi_op_loops[op][elem];
@@ -21,13 +22,13 @@ Test(op, integers_wrap_and_compare_with_their_sign)
     int8_t low[2] = {-1, 5};
     int8_t other[2] = {1, -5};
 
-    loop(CHEMPI_OP_SUM, CHEMPI_ELEM_I16)(in, inout, 3);
+    loop(CHEMPI_OP_SUM, CHEMPI_BASIC_TYPE_I16)(in, inout, 3);
     cr_assert(inout[0] == INT16_MIN && inout[1] == -2 && inout[2] == 600);
-    loop(CHEMPI_OP_PROD, CHEMPI_ELEM_I16)(in, inout, 3);
+    loop(CHEMPI_OP_PROD, CHEMPI_BASIC_TYPE_I16)(in, inout, 3);
     cr_assert(inout[1] == 10 && inout[2] == (int16_t)(uint16_t)(180000u));
-    loop(CHEMPI_OP_MIN, CHEMPI_ELEM_I8)(low, other, 2);
+    loop(CHEMPI_OP_MIN, CHEMPI_BASIC_TYPE_I8)(low, other, 2);
     cr_assert(other[0] == -1 && other[1] == -5);
-    loop(CHEMPI_OP_MAX, CHEMPI_ELEM_U8)(low, other, 2);
+    loop(CHEMPI_OP_MAX, CHEMPI_BASIC_TYPE_U8)(low, other, 2);
     cr_assert(other[0] == -1 && other[1] == -5); /* 255, 251 */
 }
 
@@ -37,8 +38,8 @@ Test(op, logical_operations_give_zero_or_one)
     int32_t land[4] = {0, 8, 0, 8};
     int32_t lxor[4] = {0, 8, 0, 8};
 
-    loop(CHEMPI_OP_LAND, CHEMPI_ELEM_I32)(in, land, 4);
-    loop(CHEMPI_OP_LXOR, CHEMPI_ELEM_L32)(in, lxor, 4);
+    loop(CHEMPI_OP_LAND, CHEMPI_BASIC_TYPE_I32)(in, land, 4);
+    loop(CHEMPI_OP_LXOR, CHEMPI_BASIC_TYPE_L32)(in, lxor, 4);
     cr_assert(land[0] == 0 && land[1] == 0 && land[2] == 0 && land[3] == 1);
     cr_assert(lxor[0] == 0 && lxor[1] == 1 && lxor[2] == 1 && lxor[3] == 0);
 }
@@ -50,9 +51,9 @@ Test(op, complex_numbers_multiply)
     float sum_in[4] = {1, 2, 3, 4};
     float sum[4] = {10, 20, 30, 40};
 
-    loop(CHEMPI_OP_PROD, CHEMPI_ELEM_C64)(in, inout, 1);
+    loop(CHEMPI_OP_PROD, CHEMPI_BASIC_TYPE_C64)(in, inout, 1);
     cr_assert(inout[0] == 5.0 && inout[1] == 5.0);
-    loop(CHEMPI_OP_SUM, CHEMPI_ELEM_C32)(sum_in, sum, 2);
+    loop(CHEMPI_OP_SUM, CHEMPI_BASIC_TYPE_C32)(sum_in, sum, 2);
     cr_assert(sum[0] == 11 && sum[1] == 22 && sum[2] == 33 && sum[3] == 44);
 }
 
@@ -64,21 +65,22 @@ Test(op, half_precision_rounds_to_nearest_even)
     uint16_t three[1] = {0x4200};
     uint16_t big[1] = {0x6800};
 
-    loop(CHEMPI_OP_SUM, CHEMPI_ELEM_F16)(in, inout, 4);
+    loop(CHEMPI_OP_SUM, CHEMPI_BASIC_TYPE_F16)(in, inout, 4);
     cr_assert_eq(inout[0], 0x4000);
     cr_assert_eq(inout[1], 0x6800); /* 2049 is a tie: to even */
     cr_assert_eq(inout[2], 0x0002);
     cr_assert_eq(inout[3], 0x7c00); /* infinity */
-    loop(CHEMPI_OP_SUM, CHEMPI_ELEM_F16)(three, big, 1);
+    loop(CHEMPI_OP_SUM, CHEMPI_BASIC_TYPE_F16)(three, big, 1);
     cr_assert_eq(big[0], 0x6802); /* 2051 is a tie: up to 2052 */
 }
 
 Test(op, extreme_values_keep_the_least_index)
 {
-    struct chempi_elem_double_int in[3] = {{1.5, 4}, {2.0, 7}, {3.0, 1}};
-    struct chempi_elem_double_int inout[3] = {{1.5, 6}, {1.0, 8}, {4.0, 2}};
+    struct chempi_basic_type_double_int in[3] = {{1.5, 4}, {2.0, 7}, {3.0, 1}};
+    struct chempi_basic_type_double_int inout[3] = {
+        {1.5, 6}, {1.0, 8}, {4.0, 2}};
 
-    loop(CHEMPI_OP_MAXLOC, CHEMPI_ELEM_PAIR_F64_I32)(in, inout, 3);
+    loop(CHEMPI_OP_MAXLOC, CHEMPI_BASIC_TYPE_PAIR_F64_I32)(in, inout, 3);
     cr_assert(inout[0].value == 1.5 && inout[0].index == 4);
     cr_assert(inout[1].value == 2.0 && inout[1].index == 7);
     cr_assert(inout[2].value == 4.0 && inout[2].index == 2);
@@ -86,12 +88,13 @@ Test(op, extreme_values_keep_the_least_index)
 
 Test(op, operations_are_missing_where_the_standard_has_none)
 {
-    cr_assert_null(chempi_op_loops[CHEMPI_OP_MAX][CHEMPI_ELEM_C64]);
-    cr_assert_null(chempi_op_loops[CHEMPI_OP_BAND][CHEMPI_ELEM_F64]);
-    cr_assert_null(chempi_op_loops[CHEMPI_OP_SUM][CHEMPI_ELEM_BYTE]);
-    cr_assert_null(chempi_op_loops[CHEMPI_OP_LAND][CHEMPI_ELEM_C32]);
-    cr_assert_null(chempi_op_loops[CHEMPI_OP_MINLOC][CHEMPI_ELEM_I32]);
-    cr_assert_null(chempi_op_loops[CHEMPI_OP_SUM][CHEMPI_ELEM_PAIR_I32_I32]);
+    cr_assert_null(chempi_op_loops[CHEMPI_OP_MAX][CHEMPI_BASIC_TYPE_C64]);
+    cr_assert_null(chempi_op_loops[CHEMPI_OP_BAND][CHEMPI_BASIC_TYPE_F64]);
+    cr_assert_null(chempi_op_loops[CHEMPI_OP_SUM][CHEMPI_BASIC_TYPE_BYTE]);
+    cr_assert_null(chempi_op_loops[CHEMPI_OP_LAND][CHEMPI_BASIC_TYPE_C32]);
+    cr_assert_null(chempi_op_loops[CHEMPI_OP_MINLOC][CHEMPI_BASIC_TYPE_I32]);
+    cr_assert_null(
+        chempi_op_loops[CHEMPI_OP_SUM][CHEMPI_BASIC_TYPE_PAIR_I32_I32]);
     cr_assert_null(chempi_op_lookup(MPI_OP_NULL));
 }
 
