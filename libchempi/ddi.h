@@ -36,10 +36,10 @@
 #include "common/base/wake.h"
 #include "common/table/table.h"
 #include "libchempi/services/cma.h"
-#include "libchempi/services/iter.h"
 #include "libchempi/services/memory.h"
 #include "libchempi/services/pollset.h"
 #include "libchempi/services/region.h"
+#include "libchempi/services/segment.h"
 #include "libchempi/services/setting.h"
 
 #define CHEMPI_DEV_ABI 1
@@ -108,15 +108,15 @@ struct chempi_ep {
  */
 struct chempi_tx {
     struct chempi_envelope env;
-    const void *buf;          /* contiguous payload; NULL when iter is set */
-    struct chempi_iter *iter; /* non-contiguous payload, or NULL */
-    uint32_t protocol;        /* index into caps.protocols; advice: a device
-                                 may use a neighbour when the message or its
-                                 own state requires it, and counts it */
-    bool needs_consent;       /* not eager, whatever its size: the payload
-                                 stays here until accepted */
-    bool may_keep;            /* others are likely to follow at once: send() may
-                                 answer KEPT, and progress() is called soon */
+    const void *buf;             /* contiguous payload; NULL when iter is set */
+    struct chempi_segment *iter; /* non-contiguous payload, or NULL */
+    uint32_t protocol;           /* index into caps.protocols; advice: a device
+                                    may use a neighbour when the message or its
+                                    own state requires it, and counts it */
+    bool needs_consent;          /* not eager, whatever its size: the payload
+                                    stays here until accepted */
+    bool may_keep; /* others are likely to follow at once: send() may
+                      answer KEPT, and progress() is called soon */
     /* --- */
     struct chempi_ep *ep;
     struct chempi_list link;
@@ -128,9 +128,9 @@ struct chempi_tx {
  * longer message is discarded by the device (didl reports the truncation).
  */
 struct chempi_rx {
-    void *buf;                /* contiguous target; NULL when iter is set */
-    struct chempi_iter *iter; /* non-contiguous target, or NULL */
-    uint64_t cap;             /* bytes */
+    void *buf;                   /* contiguous target; NULL when iter is set */
+    struct chempi_segment *iter; /* non-contiguous target, or NULL */
+    uint64_t cap;                /* bytes */
     /* --- device's from ACCEPT or accept() until delivered() */
     struct chempi_ep *ep;
     struct chempi_list link;

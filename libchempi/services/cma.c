@@ -42,7 +42,7 @@ static uint64_t take_runs(const struct chempi_cma_side *side, uint64_t done,
         *count = 1;
         return max;
     }
-    *count = chempi_iter_runs(side->iter, runs, RUNS_MAX, max);
+    *count = chempi_segment_runs(side->iter, runs, RUNS_MAX, max);
     for (size_t i = 0; i < *count; i++)
         bytes += runs[i].iov_len;
     return bytes;
@@ -81,9 +81,9 @@ struct copy {
 static void settle(const struct copy *c)
 {
     if (c->local.iter)
-        chempi_iter_seek(c->local.iter, c->local_start + c->done);
+        chempi_segment_seek(c->local.iter, c->local_start + c->done);
     if (c->remote.iter)
-        chempi_iter_seek(c->remote.iter, c->remote_start + c->done);
+        chempi_segment_seek(c->remote.iter, c->remote_start + c->done);
 }
 
 /* At most max bytes, run by run. As call(); -EINVAL: a side ends. */
@@ -106,7 +106,7 @@ static int64_t copy_runs(struct copy *c, uint64_t max)
 /* At most max bytes of short local runs, packed or unpacked here; likewise. */
 static int64_t copy_bounced(struct copy *c, uint64_t max)
 {
-    struct chempi_iter *iter = c->local.iter;
+    struct chempi_segment *iter = c->local.iter;
     char bounce[BOUNCE_BYTES];
     struct iovec here = {.iov_base = bounce};
     struct iovec there[RUNS_MAX];
@@ -119,10 +119,10 @@ static int64_t copy_bounced(struct copy *c, uint64_t max)
         return -EINVAL;
     here.iov_len = max;
     if (c->is_write)
-        (void)chempi_iter_pack(iter, bounce, max);
+        (void)chempi_segment_pack(iter, bounce, max);
     n = call(c->is_write, c->pid, &here, 1, there, there_count);
     if (!c->is_write && n > 0)
-        (void)chempi_iter_unpack(iter, bounce, (size_t)n);
+        (void)chempi_segment_unpack(iter, bounce, (size_t)n);
     return n;
 }
 
@@ -138,7 +138,7 @@ int chempi_cma_copy(bool is_write, pid_t pid, struct chempi_cma_side local,
         .remote_start = remote.iter ? remote.iter->position : 0,
     };
     bool is_short =
-        local.iter && chempi_iter_mean_run(local.iter) < RUN_MIN_BYTES;
+        local.iter && chempi_segment_mean_run(local.iter) < RUN_MIN_BYTES;
     int64_t n = 0;
 
     while (c.done < len && n >= 0) {
@@ -159,20 +159,20 @@ static struct chempi_cma_side remote_at(uint64_t addr)
 }
 
 static struct chempi_cma_side local_at(const void *buf,
-                                       struct chempi_iter *iter)
+                                       struct chempi_segment *iter)
 {
     return (struct chempi_cma_side){.buf = (char *)(uintptr_t)buf,
                                     .iter = buf ? NULL : iter};
 }
 
-int chempi_cma_read(pid_t pid, void *buf, struct chempi_iter *iter,
+int chempi_cma_read(pid_t pid, void *buf, struct chempi_segment *iter,
                     uint64_t remote_addr, uint64_t len, uint64_t *done)
 {
     return chempi_cma_copy(false, pid, local_at(buf, iter),
                            remote_at(remote_addr), len, done);
 }
 
-int chempi_cma_write(pid_t pid, const void *buf, struct chempi_iter *iter,
+int chempi_cma_write(pid_t pid, const void *buf, struct chempi_segment *iter,
                      uint64_t remote_addr, uint64_t len, uint64_t *done)
 {
     return chempi_cma_copy(true, pid, local_at(buf, iter),

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "libchempi/services/iter.h"
+#include "libchempi/services/segment.h"
 
 /* Read the byte at `remote` of process pid and compare with `expected`.
  * 0: works; -EPERM, -ESRCH, -ENOSYS ...: do not use it; -EBADMSG: pid names
@@ -21,18 +21,18 @@ int chempi_cma_probe(pid_t pid, const void *remote, unsigned char expected);
 /* Copy len bytes from remote memory of pid. local: contiguous at buf, or
  * through iter when buf is NULL. 0 or -errno; -EFAULT when either side is not
  * mapped. Partial progress is reported in *done (bytes). */
-int chempi_cma_read(pid_t pid, void *buf, struct chempi_iter *iter,
+int chempi_cma_read(pid_t pid, void *buf, struct chempi_segment *iter,
                     uint64_t remote_addr, uint64_t len, uint64_t *done);
 
 /* The other direction: contiguous remote target. */
-int chempi_cma_write(pid_t pid, const void *buf, struct chempi_iter *iter,
+int chempi_cma_write(pid_t pid, const void *buf, struct chempi_segment *iter,
                      uint64_t remote_addr, uint64_t len, uint64_t *done);
 
 /* One side of a copy: contiguous from buf on, or, with iter, its runs from its
  * position on. On the remote side both mean addresses of the other process. */
 struct chempi_cma_side {
     char *buf;
-    struct chempi_iter *iter;
+    struct chempi_segment *iter;
 };
 
 /* Copy len bytes from the remote to the local side, or with is_write the other

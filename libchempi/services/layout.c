@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Building layouts in normal form (see layout.h). Everything here runs when a
- * datatype is committed; walking is iter.c's.
+ * datatype is committed; walking is segment.c's.
  */
 #include "libchempi/services/layout.h"
 

@@ -90,7 +90,7 @@ void chempi_rndv_pack(struct chempi_xfer *xfer, void *to, uint64_t len)
     struct chempi_tx *tx = xfer->tx;
 
     if (tx->iter)
-        (void)chempi_iter_pack(tx->iter, to, len);
+        (void)chempi_segment_pack(tx->iter, to, len);
     else
         chempi_copy(to, (const char *)tx->buf + xfer->done, len);
     xfer->done += len;
@@ -102,7 +102,7 @@ void chempi_rndv_unpack(struct chempi_xfer *xfer, const void *from,
     struct chempi_rx *rx = xfer->rx;
 
     if (rx->iter)
-        (void)chempi_iter_unpack(rx->iter, from, len);
+        (void)chempi_segment_unpack(rx->iter, from, len);
     else
         chempi_copy((char *)rx->buf + xfer->done, from, len);
     xfer->done += len;

@@ -189,7 +189,7 @@ static int mailbox_send(struct chempi_ep *ep, struct chempi_tx *tx)
         return chempi_rndv_send(&peer->rndv, tx, PROTOCOL_PIECES);
     letter->env = tx->env;
     if (tx->iter)
-        (void)chempi_iter_pack(tx->iter, letter->data, (size_t)tx->env.len);
+        (void)chempi_segment_pack(tx->iter, letter->data, (size_t)tx->env.len);
     else if (tx->env.len)
         memcpy(letter->data, tx->buf, (size_t)tx->env.len);
     post(peer, letter, LETTER_EAGER, tx->env.len);

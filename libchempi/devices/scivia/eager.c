@@ -278,7 +278,7 @@ static void expect(const struct scivia_ep *ep, uint32_t len)
 /* --- sending --- */
 
 static int send_short(struct scivia_ep *ep, const struct chempi_envelope *env,
-                      const void *data, struct chempi_iter *iter, size_t len)
+                      const void *data, struct chempi_segment *iter, size_t len)
 {
     struct scivia_line line;
     struct scivia_short *brief = &line.body.brief;
@@ -294,7 +294,7 @@ static int send_short(struct scivia_ep *ep, const struct chempi_envelope *env,
     brief->credit = env->credit;
     brief->flags = env->flags;
     if (iter)
-        (void)chempi_iter_pack(iter, brief->bytes, len);
+        (void)chempi_segment_pack(iter, brief->bytes, len);
     else if (data && len)
         memcpy(brief->bytes, data, len);
     memset(brief->bytes + len, 0, sizeof(brief->bytes) - len);
@@ -336,7 +336,7 @@ int chempi_scivia_eager_inject(struct chempi_ep *base,
 
 int chempi_scivia_eager_inject_iter(struct scivia_ep *ep,
                                     const struct chempi_envelope *env,
-                                    struct chempi_iter *iter, size_t len)
+                                    struct chempi_segment *iter, size_t len)
 {
     bool is_short = len <= SCIVIA_INLINE_MAX;
     unsigned char packed[SCIVIA_EAGER_MAX];
@@ -348,10 +348,10 @@ int chempi_scivia_eager_inject_iter(struct scivia_ep *ep,
     if (is_short)
         return send_short(ep, env, NULL, iter, len);
     /* A store that is repeated needs its bytes once more. */
-    (void)chempi_iter_pack(iter, packed, len);
+    (void)chempi_segment_pack(iter, packed, len);
     rc = send_eager(ep, env, packed, len);
     if (rc == -EAGAIN)
-        chempi_iter_seek(iter, 0); /* all of it is to be sent again */
+        chempi_segment_seek(iter, 0); /* all of it is to be sent again */
     return rc;
 }
 

@@ -295,7 +295,7 @@ int chempi_scivia_eager_inject(struct chempi_ep *ep,
                                const void *data, size_t len);
 int chempi_scivia_eager_inject_iter(struct scivia_ep *ep,
                                     const struct chempi_envelope *env,
-                                    struct chempi_iter *iter, size_t len);
+                                    struct chempi_segment *iter, size_t len);
 /* 0; of one that is broken or gone -ECONNRESET, with words that say why for
  * whoever sends to it or takes from it. */
 int chempi_scivia_eager_status(struct chempi_ep *ep);

@@ -171,7 +171,7 @@ static void rewind_xfer(struct scivia_xfer *xfer)
 
     xfer->base.done = xfer->finished;
     if (xfer->base.tx->iter)
-        chempi_iter_seek(xfer->base.tx->iter, xfer->base.done);
+        chempi_segment_seek(xfer->base.tx->iter, xfer->base.done);
     if (chempi_list_is_empty(&xfer->base.link))
         chempi_list_append(&ep->rndv.pumping, &xfer->base.link);
     chempi_scivia_endpoint_mark(ep);
@@ -182,7 +182,7 @@ static const void *payload(struct scivia_xfer *xfer, void *room, uint32_t len)
 {
     if (!xfer->base.tx->iter)
         return (const char *)xfer->base.tx->buf + xfer->base.done;
-    (void)chempi_iter_pack(xfer->base.tx->iter, room, len);
+    (void)chempi_segment_pack(xfer->base.tx->iter, room, len);
     return room;
 }
 
@@ -587,7 +587,7 @@ static bool store(struct scivia_xfer *xfer, uint64_t offset,
         return false;
     xfer->base.done = offset;
     if (rx->iter)
-        (void)chempi_iter_unpack(rx->iter, src, (size_t)len);
+        (void)chempi_segment_unpack(rx->iter, src, (size_t)len);
     else
         chempi_adapter_host_copy(scivia_dev_of(scivia_ep_of(xfer))->adapter,
                                  (char *)rx->buf + offset, src, (size_t)len);

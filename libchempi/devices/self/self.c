@@ -167,7 +167,7 @@ static int self_send(struct chempi_ep *ep, struct chempi_tx *tx)
     item->env = tx->env;
     item->tx = is_copied ? NULL : tx;
     if (is_copied)
-        (void)chempi_iter_pack(tx->iter, item->data, len);
+        (void)chempi_segment_pack(tx->iter, item->data, len);
     chempi_list_append(&self->ready, &item->link);
     return is_copied ? CHEMPI_DONE : CHEMPI_PENDING;
 }
@@ -176,7 +176,7 @@ static void store(struct chempi_rx *rx, uint64_t at, const void *data,
                   size_t len)
 {
     if (rx->iter)
-        (void)chempi_iter_unpack(rx->iter, data, len);
+        (void)chempi_segment_unpack(rx->iter, data, len);
     else
         memmove((char *)rx->buf + at, data, len);
 }
@@ -194,7 +194,7 @@ static void copy(struct chempi_tx *tx, struct chempi_rx *rx)
     }
     while (left > 0) {
         struct iovec runs[RUNS_MAX];
-        size_t count = chempi_iter_runs(tx->iter, runs, RUNS_MAX, left);
+        size_t count = chempi_segment_runs(tx->iter, runs, RUNS_MAX, left);
 
         if (count == 0)
             return; /* the layout is shorter than env.len */

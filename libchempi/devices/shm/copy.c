@@ -89,7 +89,7 @@ static int copy_part(struct shm_xfer *xfer, uint64_t at, uint64_t len,
     struct chempi_cma_side here = {.iter = tx ? tx->iter : xfer->base.rx->iter};
 
     if (here.iter)
-        chempi_iter_seek(here.iter, at);
+        chempi_segment_seek(here.iter, at);
     else
         here.buf = (char *)(uintptr_t)(tx ? tx->buf : xfer->base.rx->buf) + at;
     return chempi_cma_copy(tx != NULL, shm_ep_of(xfer)->cma_pid, here,
@@ -126,7 +126,7 @@ static void refuse(struct shm_xfer *xfer, int rc)
         xfer->is_refused = true;
     }
     if (xfer->base.rx->iter)
-        chempi_iter_seek(xfer->base.rx->iter, xfer->base.done);
+        chempi_segment_seek(xfer->base.rx->iter, xfer->base.done);
     chempi_rndv_owe(&xfer->base, CHEMPI_RNDV_GO); /* from xfer->base.done on */
 }
 

@@ -284,7 +284,7 @@ int chempi_shm_eager_post(struct shm_ep *ep, const struct chempi_envelope *env,
 
 int chempi_shm_eager_inject_iter(struct shm_ep *ep,
                                  const struct chempi_envelope *env,
-                                 struct chempi_iter *iter, size_t len)
+                                 struct chempi_segment *iter, size_t len)
 {
     bool is_short = len <= SHM_INLINE_MAX;
     unsigned char *dst;
@@ -300,7 +300,7 @@ int chempi_shm_eager_inject_iter(struct shm_ep *ep,
     dst = is_short ? line->body.msg.u.bytes
                    : chempi_shm_eager_span(ep, (uint32_t)len,
                                            &line->body.msg.u.span);
-    (void)chempi_iter_pack(iter, dst, len);
+    (void)chempi_segment_pack(iter, dst, len);
     shm_publish(ep, line, ep->base.dev->params.services->is_wake_registered);
     if (env->flags & CHEMPI_ENVELOPE_URGENT)
         shm_urge(ep);

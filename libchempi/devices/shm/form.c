@@ -28,7 +28,7 @@
 
 struct shm_form {
     struct chempi_layout layout;
-    struct chempi_iter iter; /* never dereferenced: the peer's addresses */
+    struct chempi_segment iter; /* never dereferenced: the peer's addresses */
 };
 
 /* Base and layout in words; NULL: too many, or out of memory. */
@@ -49,14 +49,14 @@ static uint64_t *describe(const struct chempi_layout_node *root, char *base,
 }
 
 uint64_t chempi_shm_form_tell(struct shm_xfer *xfer,
-                              const struct chempi_iter *iter,
+                              const struct chempi_segment *iter,
                               uint32_t *form_len)
 {
     const struct chempi_layout_node *root;
 
-    if (chempi_iter_mean_run(iter) < RUN_MIN_BYTES)
+    if (chempi_segment_mean_run(iter) < RUN_MIN_BYTES)
         return 0;
-    root = chempi_iter_layout(iter);
+    root = chempi_segment_layout(iter);
     if (!root)
         return 0;
     xfer->own_form = describe(root, iter->base, form_len);
@@ -81,8 +81,8 @@ static int take(struct shm_xfer *xfer, const uint64_t *words)
         return -ENOMEM;
     }
     form->layout = (struct chempi_layout){.size = root->size, .root = root};
-    chempi_iter_init(&form->iter, (void *)(uintptr_t)words[0], 1,
-                     &form->layout);
+    chempi_segment_init(&form->iter, (void *)(uintptr_t)words[0], 1,
+                        &form->layout);
     xfer->peer_form = form;
     return 0;
 }
@@ -113,7 +113,7 @@ struct chempi_cma_side chempi_shm_form_side(const struct shm_xfer *xfer,
     if (!xfer->peer_form)
         return (struct chempi_cma_side){
             .buf = (char *)(uintptr_t)(xfer->addr + at)};
-    chempi_iter_seek(&xfer->peer_form->iter, at);
+    chempi_segment_seek(&xfer->peer_form->iter, at);
     return (struct chempi_cma_side){.iter = &xfer->peer_form->iter};
 }
 

@@ -212,7 +212,7 @@ int chempi_shm_eager_post(struct shm_ep *ep, const struct chempi_envelope *env,
 /* Like inject, from an iterator. len <= eager_max. */
 int chempi_shm_eager_inject_iter(struct shm_ep *ep,
                                  const struct chempi_envelope *env,
-                                 struct chempi_iter *iter, size_t len);
+                                 struct chempi_segment *iter, size_t len);
 /* Is there a line and room for a span of len bytes? Looks at the peer's
  * counters if need be. 0, -EAGAIN, or why the endpoint cannot be used. */
 int chempi_shm_eager_room(struct shm_ep *ep, uint32_t len);
@@ -288,7 +288,7 @@ void chempi_shm_choice_learn(struct shm_xfer *xfer, uint64_t copied);
 /* Describe what iter walks, for the peer to read: the address and *form_len
  * words, kept until the transfer ends; 0: better through the ring. */
 uint64_t chempi_shm_form_tell(struct shm_xfer *xfer,
-                              const struct chempi_iter *iter,
+                              const struct chempi_segment *iter,
                               uint32_t *form_len);
 /* Have peer_form, if there is to be one. 0, or -errno: -EBADMSG when it does
  * not describe xfer->want bytes, -ENOMEM, and those of chempi_cma_read(). */

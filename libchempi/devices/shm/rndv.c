@@ -225,7 +225,7 @@ const char *chempi_shm_rndv_go(struct shm_ep *ep, const struct shm_line *line)
         ep->peer_refuses_cma = true;
     ((struct shm_xfer *)xfer)->is_timed = go.timed != 0;
     if (xfer->tx->iter)
-        chempi_iter_seek(xfer->tx->iter, go.from);
+        chempi_segment_seek(xfer->tx->iter, go.from);
     (void)chempi_shm_rndv_pump(ep);
     return NULL;
 }

@@ -65,8 +65,8 @@ static void store(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
         memcpy((uint8_t *)rx->buf + pos, p, keep);
     } else if (keep) {
         if (rx->iter->position != pos)
-            chempi_iter_seek(rx->iter, pos);
-        (void)chempi_iter_unpack(rx->iter, p, keep); /* keep <= its size */
+            chempi_segment_seek(rx->iter, pos);
+        (void)chempi_segment_unpack(rx->iter, p, keep); /* keep <= its size */
     }
     link->rx_pos = pos + n;
     link->rx_left -= n;
@@ -252,8 +252,8 @@ static size_t direct_runs(struct chempi_tcp_link *link, struct iovec *iov,
         return 1;
     }
     if (rx->iter->position != pos)
-        chempi_iter_seek(rx->iter, pos);
-    n = chempi_iter_runs(rx->iter, iov, RUNS_MAX, want);
+        chempi_segment_seek(rx->iter, pos);
+    n = chempi_segment_runs(rx->iter, iov, RUNS_MAX, want);
     for (size_t i = 0; i < n; i++)
         *bytes += iov[i].iov_len;
     if (*bytes == want || *bytes >= RUNS_WORTH)

@@ -237,7 +237,7 @@ static int keep(struct chempi_tcp_link *link, struct chempi_tx *tx)
     if (rc)
         return rc;
     if (tx->iter)
-        (void)chempi_iter_pack(tx->iter, to, len); /* all of it */
+        (void)chempi_segment_pack(tx->iter, to, len); /* all of it */
     else if (len)
         memcpy(to, tx->buf, len);
     if (link->out.tail - link->out.head >=
@@ -364,24 +364,24 @@ static void start_current(struct chempi_tcp_link *link)
 static size_t gather_iter(struct chempi_tcp_dev *dev,
                           const struct chempi_tcp_current *c, struct iovec *iov)
 {
-    struct chempi_iter *iter = c->tx->iter;
+    struct chempi_segment *iter = c->tx->iter;
     uint64_t bytes = 0;
     size_t max;
     size_t n;
 
     if (iter->position != c->pos)
-        chempi_iter_seek(iter, c->pos);
-    n = chempi_iter_runs(iter, iov, RUNS_MAX, c->left);
+        chempi_segment_seek(iter, c->pos);
+    n = chempi_segment_runs(iter, iov, RUNS_MAX, c->left);
     for (size_t i = 0; i < n; i++)
         bytes += iov[i].iov_len;
     if (bytes == c->left || bytes >= RUNS_WORTH)
         return n;
-    chempi_iter_seek(iter, c->pos);
+    chempi_segment_seek(iter, c->pos);
     max =
         c->left < sizeof(dev->scratch) ? (size_t)c->left : sizeof(dev->scratch);
     iov[0] =
         (struct iovec){.iov_base = dev->scratch,
-                       .iov_len = chempi_iter_pack(iter, dev->scratch, max)};
+                       .iov_len = chempi_segment_pack(iter, dev->scratch, max)};
     return 1;
 }
 

@@ -64,8 +64,8 @@ static int start_send(struct chempi_request *req)
     } else if (req->type->is_contiguous || len == 0) {
         tx->buf = (const char *)req->buf + req->type->true_lb;
     } else {
-        chempi_iter_init(&req->iter, req->buf, (uint64_t)req->count,
-                         req->type->layout);
+        chempi_segment_init(&req->iter, req->buf, (uint64_t)req->count,
+                            req->type->layout);
         tx->iter = &req->iter;
     }
     return chempi_engine_send(req);
@@ -83,8 +83,8 @@ void chempi_p2p_aim_recv(struct chempi_request *req)
     if (req->type->is_contiguous || rx->cap == 0) {
         rx->buf = (char *)req->buf + req->type->true_lb;
     } else {
-        chempi_iter_init(&req->iter, req->buf, (uint64_t)req->count,
-                         req->type->layout);
+        chempi_segment_init(&req->iter, req->buf, (uint64_t)req->count,
+                            req->type->layout);
         rx->iter = &req->iter;
     }
 }

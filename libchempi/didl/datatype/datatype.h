@@ -6,7 +6,7 @@
 #include <mpi.h>
 
 #include "libchempi/didl/base/object.h"
-#include "libchempi/services/iter.h"
+#include "libchempi/services/segment.h"
 
 struct chempi_attrs;
 struct chempi_datatype_recipe; /* envelope and contents, datatype module */

@@ -47,7 +47,7 @@ int chempi_datatype_pack(const void *inbuf, MPI_Count incount,
                          struct chempi_comm *comm)
 {
     MPI_Count bytes = 0;
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     int rc = check(datatype, incount, outsize, *position, &bytes);
 
     (void)comm; /* all processes represent data alike */
@@ -57,9 +57,9 @@ int chempi_datatype_pack(const void *inbuf, MPI_Count incount,
         memcpy((char *)outbuf + *position, start_of(inbuf, datatype),
                (size_t)bytes);
     } else {
-        chempi_iter_init(&iter, inbuf, (uint64_t)incount, datatype->layout);
-        (void)chempi_iter_pack(&iter, (char *)outbuf + *position,
-                               (size_t)bytes);
+        chempi_segment_init(&iter, inbuf, (uint64_t)incount, datatype->layout);
+        (void)chempi_segment_pack(&iter, (char *)outbuf + *position,
+                                  (size_t)bytes);
     }
     *position += bytes;
     return MPI_SUCCESS;
@@ -71,7 +71,7 @@ int chempi_datatype_unpack(const void *inbuf, MPI_Count insize,
                            struct chempi_comm *comm)
 {
     MPI_Count bytes = 0;
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     int rc = check(datatype, outcount, insize, *position, &bytes);
 
     (void)comm; /* all processes represent data alike */
@@ -81,9 +81,10 @@ int chempi_datatype_unpack(const void *inbuf, MPI_Count insize,
         memcpy(start_of(outbuf, datatype), (const char *)inbuf + *position,
                (size_t)bytes);
     } else {
-        chempi_iter_init(&iter, outbuf, (uint64_t)outcount, datatype->layout);
-        (void)chempi_iter_unpack(&iter, (const char *)inbuf + *position,
-                                 (size_t)bytes);
+        chempi_segment_init(&iter, outbuf, (uint64_t)outcount,
+                            datatype->layout);
+        (void)chempi_segment_unpack(&iter, (const char *)inbuf + *position,
+                                    (size_t)bytes);
     }
     *position += bytes;
     return MPI_SUCCESS;
@@ -106,7 +107,7 @@ int chempi_datatype_pack_size(MPI_Count incount,
 }
 
 /* Both sides are scattered: through a chunk that stays in the cache. */
-static void copy_chunks(struct chempi_iter *from, struct chempi_iter *to,
+static void copy_chunks(struct chempi_segment *from, struct chempi_segment *to,
                         uint64_t bytes)
 {
     char chunk[CHUNK_BYTES];
@@ -114,8 +115,8 @@ static void copy_chunks(struct chempi_iter *from, struct chempi_iter *to,
     while (bytes > 0) {
         size_t n = bytes < sizeof(chunk) ? (size_t)bytes : sizeof(chunk);
 
-        n = chempi_iter_pack(from, chunk, n);
-        (void)chempi_iter_unpack(to, chunk, n);
+        n = chempi_segment_pack(from, chunk, n);
+        (void)chempi_segment_unpack(to, chunk, n);
         bytes -= n;
     }
 }
@@ -127,21 +128,21 @@ int chempi_datatype_copy(const void *src, MPI_Count scount,
     uint64_t have = (uint64_t)scount * (uint64_t)stype->size;
     uint64_t room = (uint64_t)rcount * (uint64_t)rtype->size;
     uint64_t bytes = have < room ? have : room;
-    struct chempi_iter from;
-    struct chempi_iter to;
+    struct chempi_segment from;
+    struct chempi_segment to;
 
     if (!stype->is_contiguous)
-        chempi_iter_init(&from, src, (uint64_t)scount, stype->layout);
+        chempi_segment_init(&from, src, (uint64_t)scount, stype->layout);
     if (!rtype->is_contiguous)
-        chempi_iter_init(&to, dst, (uint64_t)rcount, rtype->layout);
+        chempi_segment_init(&to, dst, (uint64_t)rcount, rtype->layout);
     if (bytes == 0)
         ; /* nothing to move; buffers may be null */
     else if (stype->is_contiguous && rtype->is_contiguous)
         memcpy(start_of(dst, rtype), start_of(src, stype), bytes);
     else if (stype->is_contiguous)
-        (void)chempi_iter_unpack(&to, start_of(src, stype), bytes);
+        (void)chempi_segment_unpack(&to, start_of(src, stype), bytes);
     else if (rtype->is_contiguous)
-        (void)chempi_iter_pack(&from, start_of(dst, rtype), bytes);
+        (void)chempi_segment_pack(&from, start_of(dst, rtype), bytes);
     else
         copy_chunks(&from, &to, bytes);
     if (have > room)

@@ -202,7 +202,7 @@ uint64_t chempi_io_view_below(const struct chempi_io_view *view,
 /* An iterator over the view whose base is memory that holds the file from
  * offset `from` on; at `position`. */
 void chempi_io_view_iter(const struct chempi_io_view *view,
-                         struct chempi_iter *iter, const void *base,
+                         struct chempi_segment *iter, const void *base,
                          int64_t from, uint64_t position);
 
 /* ---- hints.c ---- */

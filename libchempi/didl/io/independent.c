@@ -106,13 +106,13 @@ static int by_runs(struct chempi_file *file, const struct chempi_io_view *view,
                    uint64_t position, char *data, uint64_t len,
                    const bool *is_locked, uint64_t *done, int64_t *at)
 {
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     struct iovec runs[64];
 
     chempi_io_view_iter(view, &iter, NULL, 0, position);
     while (*done < len) {
-        size_t n =
-            chempi_iter_runs(&iter, runs, CHEMPI_ARRAY_LEN(runs), len - *done);
+        size_t n = chempi_segment_runs(&iter, runs, CHEMPI_ARRAY_LEN(runs),
+                                       len - *done);
 
         for (size_t i = 0; i < n; i++) {
             int64_t offset = (int64_t)(uintptr_t)runs[i].iov_base;
@@ -160,13 +160,13 @@ static int read_window(struct chempi_file *file,
                        uint64_t *got)
 {
     uint64_t have;
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     int rc = read_run(file, room, (uint64_t)(w->to - w->from), w->from, &have);
     uint64_t below = chempi_io_view_below(view, w->from + (int64_t)have);
 
     *got = below > position ? chempi_io_least(below - position, w->len) : 0;
     chempi_io_view_iter(view, &iter, room, w->from, position);
-    (void)chempi_iter_pack(&iter, data, *got);
+    (void)chempi_segment_pack(&iter, data, *got);
     chempi_io_count(CHEMPI_IO_COUNT_SIEVED, have);
     return rc;
 }
@@ -179,7 +179,7 @@ static int rewrite_window(struct chempi_file *file,
 {
     int64_t span = w->to - w->from;
     struct iovec run = {room, (uint64_t)span};
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     uint64_t have;
     int rc = read_run(file, room, (uint64_t)span, w->from, &have);
 
@@ -188,7 +188,7 @@ static int rewrite_window(struct chempi_file *file,
         return rc;
     memset(room + have, 0, (uint64_t)span - have);
     chempi_io_view_iter(view, &iter, room, w->from, position);
-    (void)chempi_iter_unpack(&iter, data, w->len);
+    (void)chempi_segment_unpack(&iter, data, w->len);
     rc = chempi_io_write_runs(file, &run, 1, w->from, &have);
     have = chempi_io_view_below(view, w->from + (int64_t)have);
     *got = have > position ? chempi_io_least(have - position, w->len) : 0;
@@ -329,8 +329,8 @@ static int by_lists(struct chempi_io_op *op, int64_t *at)
         size_t n;
         int rc;
 
-        chempi_iter_seek(&op->iter, op->done);
-        n = chempi_iter_runs(&op->iter, runs, CHEMPI_IO_RUNS_MAX, left);
+        chempi_segment_seek(&op->iter, op->done);
+        n = chempi_segment_runs(&op->iter, runs, CHEMPI_IO_RUNS_MAX, left);
         want = op->iter.position - op->done;
         *at = chempi_io_view_offset(op->view, op->position + op->done);
         rc = op->is_write
@@ -382,7 +382,7 @@ static int run(struct chempi_io_op *op, int64_t *at)
                                    op->bytes, &op->done, at);
     if (op->view->is_contiguous &&
         op->file->hints.ds_write != CHEMPI_IO_ENABLE &&
-        chempi_iter_mean_run(&op->iter) >= RUN_LIST_MIN)
+        chempi_segment_mean_run(&op->iter) >= RUN_LIST_MIN)
         return by_lists(op, at);
     return by_stages(op, at);
 }

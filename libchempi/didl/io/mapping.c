@@ -74,7 +74,7 @@ int chempi_io_map_write(struct chempi_file *file,
                         const char *data, uint64_t len, int64_t from,
                         int64_t to)
 {
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     int64_t start;
     int rc;
     char *pages = map(file, from, to, &start, &rc);
@@ -82,7 +82,7 @@ int chempi_io_map_write(struct chempi_file *file,
     if (!pages)
         return rc;
     chempi_io_view_iter(view, &iter, pages, start, position);
-    (void)chempi_iter_unpack(&iter, data, len);
+    (void)chempi_segment_unpack(&iter, data, len);
     unmap(file, pages, (size_t)(to - start), len);
     return 0;
 }

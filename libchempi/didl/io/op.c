@@ -142,7 +142,8 @@ static int aim(struct chempi_io_op *op)
         op->mem = (char *)((uintptr_t)op->buf + (uintptr_t)op->type->true_lb);
         return MPI_SUCCESS;
     }
-    chempi_iter_init(&op->iter, op->buf, (uint64_t)op->count, op->type->layout);
+    chempi_segment_init(&op->iter, op->buf, (uint64_t)op->count,
+                        op->type->layout);
     return MPI_SUCCESS;
 }
 
@@ -251,8 +252,8 @@ void chempi_io_op_pack(struct chempi_io_op *op, uint64_t position, void *to,
         memcpy(to, op->mem + position, len);
         return;
     }
-    chempi_iter_seek(&op->iter, position);
-    (void)chempi_iter_pack(&op->iter, to, len);
+    chempi_segment_seek(&op->iter, position);
+    (void)chempi_segment_pack(&op->iter, to, len);
 }
 
 void chempi_io_op_unpack(struct chempi_io_op *op, uint64_t position,
@@ -262,6 +263,6 @@ void chempi_io_op_unpack(struct chempi_io_op *op, uint64_t position,
         memcpy(op->mem + position, from, len);
         return;
     }
-    chempi_iter_seek(&op->iter, position);
-    (void)chempi_iter_unpack(&op->iter, from, len);
+    chempi_segment_seek(&op->iter, position);
+    (void)chempi_segment_unpack(&op->iter, from, len);
 }

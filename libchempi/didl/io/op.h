@@ -48,7 +48,7 @@ struct chempi_io_op {
     uint64_t done;
     char *mem;
     void *converted;
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     void *buf;
     MPI_Count count;
     struct chempi_datatype *type; /* held */

@@ -213,19 +213,19 @@ struct chempi_io_view *chempi_io_view_default(void)
 /* ---- positions and offsets ---- */
 
 void chempi_io_view_iter(const struct chempi_io_view *view,
-                         struct chempi_iter *iter, const void *base,
+                         struct chempi_segment *iter, const void *base,
                          int64_t from, uint64_t position)
 {
     uintptr_t at = (uintptr_t)base + (uintptr_t)(view->disp - from);
 
-    chempi_iter_init(iter, (const void *)at, view->tiles, &view->tile);
-    chempi_iter_seek(iter, position);
+    chempi_segment_init(iter, (const void *)at, view->tiles, &view->tile);
+    chempi_segment_seek(iter, position);
 }
 
 int64_t chempi_io_view_offset(const struct chempi_io_view *view,
                               uint64_t position)
 {
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     struct iovec run;
 
     if (view->tile.size == 0)
@@ -233,7 +233,7 @@ int64_t chempi_io_view_offset(const struct chempi_io_view *view,
     if (view->is_contiguous)
         return view->disp + view->first + (int64_t)position;
     chempi_io_view_iter(view, &iter, NULL, 0, position);
-    return chempi_iter_runs(&iter, &run, 1, 1) == 1
+    return chempi_segment_runs(&iter, &run, 1, 1) == 1
                ? (int64_t)(uintptr_t)run.iov_base
                : INT64_MAX;
 }

@@ -197,9 +197,9 @@ static int start_child(struct chempi_request *child)
     if (type->is_contiguous || rx->cap == 0) {
         rx->buf = (char *)pr->buf + type->true_lb + at;
     } else {
-        chempi_iter_init(&child->iter, pr->buf,
-                         (uint64_t)(pr->total / type->size), type->layout);
-        chempi_iter_seek(&child->iter, at);
+        chempi_segment_init(&child->iter, pr->buf,
+                            (uint64_t)(pr->total / type->size), type->layout);
+        chempi_segment_seek(&child->iter, at);
         rx->iter = &child->iter;
     }
     return chempi_engine_recv(child);

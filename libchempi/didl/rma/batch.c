@@ -288,7 +288,7 @@ static int make_room(struct chempi_rma_peer *peer, uint32_t need)
 
 static int append(struct chempi_rma_peer *peer,
                   const struct chempi_rma_head *head, const void *data,
-                  struct chempi_iter *iter, uint64_t len)
+                  struct chempi_segment *iter, uint64_t len)
 {
     const uint32_t need = space_of(len);
     struct chempi_rma_head *to;
@@ -306,7 +306,7 @@ static int append(struct chempi_rma_peer *peer,
     if (data && len)
         memcpy(payload, data, len);
     else if (iter && len)
-        (void)chempi_iter_pack(iter, payload, len);
+        (void)chempi_segment_pack(iter, payload, len);
     peer->batch.len += need;
     chempi_rma_activate(peer);
     return MPI_SUCCESS;
@@ -333,7 +333,7 @@ static int append_lock(struct chempi_rma_peer *peer)
 
 int chempi_rma_request(struct chempi_rma_peer *peer,
                        const struct chempi_rma_head *head, const void *data,
-                       struct chempi_iter *iter, uint64_t len)
+                       struct chempi_segment *iter, uint64_t len)
 {
     int rc =
         CHEMPI_UNLIKELY(peer->batch.lazy) ? append_lock(peer) : MPI_SUCCESS;
@@ -406,7 +406,7 @@ int chempi_rma_request_long(struct chempi_rma_peer *peer,
 }
 
 int chempi_rma_ask(struct chempi_rma_peer *peer, struct chempi_rma_head *head,
-                   const void *data, struct chempi_iter *iter, uint64_t len,
+                   const void *data, struct chempi_segment *iter, uint64_t len,
                    struct chempi_rma_item *item)
 {
     int rc;

@@ -46,7 +46,7 @@ int chempi_rma_direct_get(struct chempi_rma_op *op)
 /* One side of the origin as packed bytes: in place, or by an iterator. */
 struct packed {
     char *flat; /* NULL: iter */
-    struct chempi_iter iter;
+    struct chempi_segment iter;
 };
 
 static void open_side(struct packed *p, const struct chempi_rma_side *side)
@@ -57,8 +57,8 @@ static void open_side(struct packed *p, const struct chempi_rma_side *side)
     if (side->type->is_contiguous)
         p->flat = side->buf + side->type->true_lb;
     else
-        chempi_iter_init(&p->iter, side->buf, (uint64_t)side->count,
-                         side->type->layout);
+        chempi_segment_init(&p->iter, side->buf, (uint64_t)side->count,
+                            side->type->layout);
 }
 
 static struct chempi_rma_place place_of(const struct chempi_rma_op *op)
@@ -97,11 +97,11 @@ int chempi_rma_direct_fold(struct chempi_rma_op *op)
         void *to = out.flat ? out.flat + at : (char *)out_chunk;
 
         if (has_in && !in.flat)
-            (void)chempi_iter_pack(&in.iter, in_chunk, n);
+            (void)chempi_segment_pack(&in.iter, in_chunk, n);
         chempi_rma_fold(&place, op->op, op->elem, at, n, has_in ? from : NULL,
                         op->is_fetch ? to : NULL);
         if (op->is_fetch && !out.flat)
-            (void)chempi_iter_unpack(&out.iter, out_chunk, n);
+            (void)chempi_segment_unpack(&out.iter, out_chunk, n);
         at += n;
     }
     return MPI_SUCCESS;
@@ -136,8 +136,8 @@ static int attach_error(const struct chempi_rma_op *op, int rc)
         chempi_rma_name(op->win), peer->rank, strerror(-rc));
 }
 
-static int copy(pid_t pid, char *flat, struct chempi_iter *iter, uint64_t addr,
-                uint64_t len, bool is_put)
+static int copy(pid_t pid, char *flat, struct chempi_segment *iter,
+                uint64_t addr, uint64_t len, bool is_put)
 {
     uint64_t done = 0;
 
@@ -149,14 +149,14 @@ static int copy(pid_t pid, char *flat, struct chempi_iter *iter, uint64_t addr,
 static int copy_runs(const struct chempi_rma_op *op, struct packed *side,
                      uint64_t base, bool is_put)
 {
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     struct iovec runs[RUNS];
     uint64_t at = 0;
 
-    chempi_iter_init(&iter, (const void *)(uintptr_t)base, (uint64_t)op->count,
-                     op->type->layout);
+    chempi_segment_init(&iter, (const void *)(uintptr_t)base,
+                        (uint64_t)op->count, op->type->layout);
     while (at < op->len) {
-        size_t count = chempi_iter_runs(&iter, runs, RUNS, op->len - at);
+        size_t count = chempi_segment_runs(&iter, runs, RUNS, op->len - at);
 
         for (size_t i = 0; i < count; i++) {
             int rc = copy(
@@ -180,13 +180,14 @@ static int attach(struct chempi_rma_op *op, const struct chempi_rma_side *mine,
     uint64_t base =
         op->peer->base + (uint64_t)(op->disp * (MPI_Aint)op->peer->unit);
     struct packed side;
-    struct chempi_iter probe;
+    struct chempi_segment probe;
     int rc;
 
     open_side(&side, mine);
     if (!op->type->is_contiguous) {
-        chempi_iter_init(&probe, NULL, (uint64_t)op->count, op->type->layout);
-        if (chempi_iter_mean_run(&probe) < ATTACH_RUN_MIN)
+        chempi_segment_init(&probe, NULL, (uint64_t)op->count,
+                            op->type->layout);
+        if (chempi_segment_mean_run(&probe) < ATTACH_RUN_MIN)
             return -1;
         rc = copy_runs(op, &side, base, is_put);
     } else {

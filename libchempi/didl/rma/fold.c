@@ -16,7 +16,7 @@
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/rma/internal.h"
-#include "libchempi/services/iter.h"
+#include "libchempi/services/segment.h"
 
 enum {
     ELEMENT_MAX = 64, /* bytes; a pair of long double and index has 32 */
@@ -329,7 +329,7 @@ void chempi_rma_fold(const struct chempi_rma_place *place, uint32_t op,
 {
     struct stream s = {
         .place = place, .op = op, .elem = elem, .in = in, .out = out};
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     struct iovec runs[RUNS];
 
     if (!place->layout) {
@@ -337,10 +337,10 @@ void chempi_rma_fold(const struct chempi_rma_place *place, uint32_t op,
                  len / chempi_basic_type_table[elem].size, in, out);
         return;
     }
-    chempi_iter_init(&iter, place->base, place->count, place->layout);
-    chempi_iter_seek(&iter, at);
+    chempi_segment_init(&iter, place->base, place->count, place->layout);
+    chempi_segment_seek(&iter, at);
     while (len > 0) {
-        size_t count = chempi_iter_runs(&iter, runs, RUNS, len);
+        size_t count = chempi_segment_runs(&iter, runs, RUNS, len);
 
         if (!count)
             return;

@@ -296,7 +296,7 @@ void chempi_rma_close_wire(struct chempi_win *win);
  * reused at return. */
 int chempi_rma_request(struct chempi_rma_peer *peer,
                        const struct chempi_rma_head *head, const void *data,
-                       struct chempi_iter *iter, uint64_t len);
+                       struct chempi_segment *iter, uint64_t len);
 /* The same with len <= CHEMPI_RMA_PIECE_MAX bytes at data, which leave at once
  * and from there if they may: the memory is the request's until the next
  * flush, or until user (may be NULL) is complete. */
@@ -318,7 +318,7 @@ static inline bool chempi_rma_is_copied(const struct chempi_rma_peer *peer,
 bool chempi_rma_has_space(const struct chempi_rma_peer *peer, uint64_t len);
 /* The same, and expect an answer; the item is taken over, also on failure. */
 int chempi_rma_ask(struct chempi_rma_peer *peer, struct chempi_rma_head *head,
-                   const void *data, struct chempi_iter *iter, uint64_t len,
+                   const void *data, struct chempi_segment *iter, uint64_t len,
                    struct chempi_rma_item *item);
 /* The same for what is answered with a status. */
 int chempi_rma_ask_status(struct chempi_rma_peer *peer,

@@ -138,14 +138,14 @@ static void serve_put(struct chempi_rma_peer *peer,
 {
     const struct chempi_rma_type *type;
     struct chempi_rma_place place;
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     int rc = find_place(peer->win, peer, head, &place, &type);
 
     if (rc || len != head->len) {
         refuse(peer, rc ? rc : MPI_ERR_OTHER, head);
     } else if (place.layout) {
-        chempi_iter_init(&iter, place.base, place.count, place.layout);
-        (void)chempi_iter_unpack(&iter, data, len);
+        chempi_segment_init(&iter, place.base, place.count, place.layout);
+        (void)chempi_segment_unpack(&iter, data, len);
     } else {
         memcpy(place.base, data, len);
     }

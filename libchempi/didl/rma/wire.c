@@ -56,12 +56,12 @@ static int aim(struct chempi_rma_op *op, struct chempi_rma_head *head)
 
 /* The origin's data from its start: flat, or by the iterator. */
 static const char *open_origin(const struct chempi_rma_side *side,
-                               struct chempi_iter *iter)
+                               struct chempi_segment *iter)
 {
     if (side->type->is_contiguous)
         return side->buf + side->type->true_lb;
-    chempi_iter_init(iter, side->buf, (uint64_t)side->count,
-                     side->type->layout);
+    chempi_segment_init(iter, side->buf, (uint64_t)side->count,
+                        side->type->layout);
     return NULL;
 }
 
@@ -107,7 +107,7 @@ static int put_large(struct chempi_rma_op *op, struct chempi_rma_head *head)
 int chempi_rma_message_put(struct chempi_rma_op *op)
 {
     struct chempi_rma_head head = {.kind = CHEMPI_RMA_DO_PUT, .len = op->len};
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     const char *flat;
     int rc = aim(op, &head);
 
@@ -141,7 +141,7 @@ int chempi_rma_message_get(struct chempi_rma_op *op)
 /* One piece of an accumulate that does not fetch. */
 static int fold_piece(struct chempi_rma_op *op,
                       const struct chempi_rma_head *head, const char *data,
-                      struct chempi_iter *iter)
+                      struct chempi_segment *iter)
 {
     if (data && !chempi_rma_is_copied(op->peer, head->len))
         return chempi_rma_request_long(op->peer, head, data, head->len,
@@ -151,7 +151,7 @@ static int fold_piece(struct chempi_rma_op *op,
 
 /* One piece of an accumulate that fetches. */
 static int fetch_piece(struct chempi_rma_op *op, struct chempi_rma_head *head,
-                       const char *data, struct chempi_iter *iter,
+                       const char *data, struct chempi_segment *iter,
                        uint64_t payload)
 {
     struct chempi_rma_item *item = chempi_rma_make_item();
@@ -186,14 +186,14 @@ int chempi_rma_message_fold(struct chempi_rma_op *op)
     const bool has_in = op->op != CHEMPI_OP_NO_OP;
     struct chempi_rma_head head = {.op = (uint16_t)op->op, .elem = op->elem};
     const char *flat = NULL;
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     int rc = aim(op, &head);
 
     head.kind = op->is_fetch ? CHEMPI_RMA_DO_FETCH_FOLD : CHEMPI_RMA_DO_FOLD;
     if (has_in)
         flat = open_origin(&op->origin, &iter);
     if (has_in && !flat && op->done)
-        chempi_iter_seek(&iter, op->done);
+        chempi_segment_seek(&iter, op->done);
     if (!op->is_fetch)
         op->peer->is_dirty = true;
     while (op->done < op->len && rc == MPI_SUCCESS &&
@@ -264,12 +264,13 @@ static void finish(struct chempi_rma_peer *peer, struct chempi_rma_item *item)
         peer->error.error = error;
     }
     if (item->is_packed && !error) {
-        struct chempi_iter iter;
+        struct chempi_segment iter;
 
-        chempi_iter_init(&iter, item->result.buf, (uint64_t)item->result.count,
-                         item->result.type->layout);
-        chempi_iter_seek(&iter, item->at);
-        (void)chempi_iter_unpack(&iter, item->buf, item->expected);
+        chempi_segment_init(&iter, item->result.buf,
+                            (uint64_t)item->result.count,
+                            item->result.type->layout);
+        chempi_segment_seek(&iter, item->at);
+        (void)chempi_segment_unpack(&iter, item->buf, item->expected);
     }
     peer->win->out_bytes -= item->buf_len;
     if (item->is_answer)

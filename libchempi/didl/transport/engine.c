@@ -282,7 +282,7 @@ static inline void fill_receive(struct chempi_request *req, const void *data,
         if (n)
             memcpy(rx->buf, data, n);
     } else {
-        (void)chempi_iter_unpack(rx->iter, data, n);
+        (void)chempi_segment_unpack(rx->iter, data, n);
     }
 }
 
@@ -590,7 +590,7 @@ static void fill_room(struct chempi_rx *rx, const struct chempi_held *held)
     size_t n = (size_t)(held->env.len < rx->cap ? held->env.len : rx->cap);
 
     if (rx->iter)
-        (void)chempi_iter_unpack(rx->iter, held->data, n);
+        (void)chempi_segment_unpack(rx->iter, held->data, n);
     else if (n)
         memcpy(rx->buf, held->data, n);
 }

@@ -140,7 +140,7 @@ struct chempi_request {
     uint64_t stamp;
     struct chempi_request *parent; /* of an orphan: told of completion */
     void *packed;                  /* buffered sends: memory to give back */
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     union {
         struct chempi_tx tx;
         struct chempi_incoming in;

@@ -150,8 +150,8 @@ static void pack(const struct chempi_sysmsg *msg, unsigned char *dst)
     memcpy(dst, msg->head, msg->head_len);
     dst += msg->head_len;
     if (msg->iter) {
-        chempi_iter_seek(msg->iter, 0);
-        (void)chempi_iter_pack(msg->iter, dst, (size_t)msg->body_len);
+        chempi_segment_seek(msg->iter, 0);
+        (void)chempi_segment_pack(msg->iter, dst, (size_t)msg->body_len);
     } else if (msg->body_len) {
         memcpy(dst, msg->body, (size_t)msg->body_len);
     }
@@ -229,7 +229,7 @@ static int send_body(struct chempi_sysmsg *msg)
     msg->tx.needs_consent = true;
     msg->tx.may_keep = false;
     if (msg->iter)
-        chempi_iter_seek(msg->iter, 0);
+        chempi_segment_seek(msg->iter, 0);
     return send_tx(msg, chempi_conn_route(msg->peer, msg->body_len));
 }
 

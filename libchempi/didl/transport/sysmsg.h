@@ -76,8 +76,8 @@ struct chempi_sysmsg_in {
 /* Memory for a body that is still at its sender; the handler's, from begin()
  * until done(). */
 struct chempi_sysmsg_room {
-    void *buf;                /* contiguous; NULL when iter is set */
-    struct chempi_iter *iter; /* non-contiguous, or NULL */
+    void *buf;                   /* contiguous; NULL when iter is set */
+    struct chempi_segment *iter; /* non-contiguous, or NULL */
     /* Messages of this peer that come after the body wait for it. */
     bool is_ordered;
     /* The body is in place (0) or will never be (-errno). *cost as in
@@ -118,12 +118,12 @@ struct chempi_sysmsg {
     int32_t tag;
     uint32_t head_len;
     _Alignas(16) unsigned char head[CHEMPI_SYSMSG_HEAD_MAX];
-    const void *body;         /* contiguous; NULL when iter is set */
-    struct chempi_iter *iter; /* non-contiguous, at position 0; or NULL */
-    uint64_t body_len;        /* bytes; 0: none */
-    bool is_answer;           /* of a handler: costs no quota */
-    bool is_urgent;           /* the receiver's agent may handle it */
-    uint32_t repay;           /* cost that is given back when it is done */
+    const void *body;            /* contiguous; NULL when iter is set */
+    struct chempi_segment *iter; /* non-contiguous, at position 0; or NULL */
+    uint64_t body_len;           /* bytes; 0: none */
+    bool is_answer;              /* of a handler: costs no quota */
+    bool is_urgent;              /* the receiver's agent may handle it */
+    uint32_t repay;              /* cost that is given back when it is done */
     /* The body may be reused (0), or the peer cannot be reached any more
      * (-errno). The message may be freed or used again. */
     void (*done)(struct chempi_sysmsg *msg, int status);

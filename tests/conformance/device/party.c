@@ -21,7 +21,7 @@ struct piece {
     uint64_t len; /* packed bytes */
     uint64_t room;
     struct chempi_layout layout;
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     bool is_scattered;
 };
 
@@ -64,7 +64,7 @@ static void piece_make(struct piece *piece, uint64_t len, bool is_scattered)
     piece->layout.root = chempi_layout_block(0, BLOCK);
     piece->layout.size = BLOCK;
     piece->layout.extent = STRIDE;
-    chempi_iter_init(&piece->iter, piece->base, blocks, &piece->layout);
+    chempi_segment_init(&piece->iter, piece->base, blocks, &piece->layout);
 }
 
 static void piece_drop(struct piece *piece)

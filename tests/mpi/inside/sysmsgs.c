@@ -39,8 +39,8 @@ struct head {
 struct op {
     struct chempi_sysmsg msg;
     struct chempi_sysmsg_room room; /* for the answer */
-    struct chempi_iter out;
-    struct chempi_iter in;
+    struct chempi_segment out;
+    struct chempi_segment in;
     unsigned char *data;
     unsigned char *back;
     uint64_t len;
@@ -53,7 +53,7 @@ struct op {
 struct job {
     struct chempi_sysmsg_room room;
     struct chempi_sysmsg msg;
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     struct head head;
     struct chempi_peer *peer;
     unsigned char *data;
@@ -173,8 +173,8 @@ static struct job *job_of(struct chempi_sysmsg_in *in)
     job->peer = in->peer;
     job->data = memory_for(job->head.how, job->head.len);
     if (is_scattered(job->head.how))
-        chempi_iter_init(&job->iter, job->data, job->head.len / PIECE,
-                         &my.layout);
+        chempi_segment_init(&job->iter, job->data, job->head.len / PIECE,
+                            &my.layout);
     return job;
 }
 
@@ -183,7 +183,7 @@ static void ask_run(struct chempi_sysmsg_in *in)
     struct job *job = job_of(in);
 
     if (is_scattered(job->head.how))
-        (void)chempi_iter_unpack(&job->iter, in->body, (size_t)in->body_len);
+        (void)chempi_segment_unpack(&job->iter, in->body, (size_t)in->body_len);
     else if (in->body_len)
         memcpy(job->data, in->body, (size_t)in->body_len);
     job->room.arg = job;
@@ -245,7 +245,7 @@ static void answer_run(struct chempi_sysmsg_in *in)
     struct op *op = op_of(in);
 
     if (op->msg.iter)
-        (void)chempi_iter_unpack(&op->in, in->body, (size_t)in->body_len);
+        (void)chempi_segment_unpack(&op->in, in->body, (size_t)in->body_len);
     else if (in->body_len)
         memcpy(op->back, in->body, (size_t)in->body_len);
     answered(op);
@@ -284,8 +284,8 @@ static struct op *ask(uint32_t to, uint32_t number, uint32_t how, uint64_t len)
     for (uint64_t i = 0; i < len; i++)
         op->data[place_of(how, i)] = byte_of(number, i);
     if (is_scattered(how)) {
-        chempi_iter_init(&op->out, op->data, len / PIECE, &my.layout);
-        chempi_iter_init(&op->in, op->back, len / PIECE, &my.layout);
+        chempi_segment_init(&op->out, op->data, len / PIECE, &my.layout);
+        chempi_segment_init(&op->in, op->back, len / PIECE, &my.layout);
         op->msg.iter = &op->out;
     } else {
         op->msg.body = op->data;

@@ -56,13 +56,13 @@ Test(cma, contiguous_memory_is_copied_both_ways_in_partial_steps)
 }
 
 /* Blocks with gaps of 6 bytes between them. */
-static void scatter(struct chempi_iter *iter, struct chempi_layout *layout,
+static void scatter(struct chempi_segment *iter, struct chempi_layout *layout,
                     void *base, uint64_t blocks, uint64_t block)
 {
     layout->root = chempi_layout_block(0, block);
     layout->size = block;
     layout->extent = (int64_t)block + 6;
-    chempi_iter_init(iter, base, blocks, layout);
+    chempi_segment_init(iter, base, blocks, layout);
 }
 
 /* Short blocks are copied in between, long ones handed to the kernel. */
@@ -75,7 +75,7 @@ static void fill_scattered(uint64_t block)
         unsigned char *src = counted(LEN);
         unsigned char *dst = calloc(LEN / block, step);
         struct chempi_layout layout;
-        struct chempi_iter iter;
+        struct chempi_segment iter;
         uint64_t done;
 
         scatter(&iter, &layout, dst, LEN / block, block);
@@ -110,7 +110,7 @@ static void read_scattered(uint64_t block)
         unsigned char *src = counted(LEN / block * step);
         unsigned char *dst = calloc(1, LEN);
         struct chempi_layout layout;
-        struct chempi_iter iter;
+        struct chempi_segment iter;
         uint64_t done;
 
         scatter(&iter, &layout, src, LEN / block, block);
@@ -151,7 +151,7 @@ static void copy_scattered(bool is_write, uint64_t here, uint64_t there)
         unsigned char *far = counted((LEN / there + 1) * far_step);
         unsigned char *to = is_write ? far : mem;
         struct chempi_layout layouts[2];
-        struct chempi_iter iters[2];
+        struct chempi_segment iters[2];
         uint64_t done;
 
         memset(to, 0, is_write ? LEN / there * far_step : LEN / here * step);

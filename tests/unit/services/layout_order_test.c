@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/uio.h>
 
-#include "libchempi/services/iter.h"
+#include "libchempi/services/segment.h"
 
 typedef const struct chempi_layout_node node_t;
 
@@ -59,12 +59,12 @@ static node_t *random_layout(int depth)
 static uint64_t list_bytes(node_t *node, int64_t *bytes)
 {
     struct chempi_layout layout = {node->size, 1 << 20, node};
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     struct iovec run;
     uint64_t n = 0;
 
-    chempi_iter_init(&iter, NULL, 1, &layout);
-    while (chempi_iter_runs(&iter, &run, 1, 1) == 1)
+    chempi_segment_init(&iter, NULL, 1, &layout);
+    while (chempi_segment_runs(&iter, &run, 1, 1) == 1)
         bytes[n++] = (int64_t)(uintptr_t)run.iov_base;
     return n;
 }

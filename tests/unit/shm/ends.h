@@ -16,9 +16,10 @@ struct end {
     struct chempi_dev *dev;
     struct chempi_ep *eps[ENDS_MAX];
     struct chempi_err err;
-    unsigned char *data;      /* where messages go */
-    struct chempi_iter *into; /* likewise, those not there yet; may be NULL */
-    uint64_t cap;             /* bytes taken of these */
+    unsigned char *data; /* where messages go */
+    struct chempi_segment
+        *into;    /* likewise, those not there yet; may be NULL */
+    uint64_t cap; /* bytes taken of these */
     struct chempi_rx rx[64];
     uint32_t rx_count;
     bool wants_later;

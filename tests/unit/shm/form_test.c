@@ -18,7 +18,7 @@ struct shape {
     uint64_t block;
     unsigned char *mem;
     struct chempi_layout layout;
-    struct chempi_iter iter;
+    struct chempi_segment iter;
 };
 
 static unsigned char *byte_of(const struct shape *s, uint64_t i)
@@ -36,7 +36,7 @@ static void shape_open(struct shape *s, uint64_t block)
     s->layout.root = chempi_layout_block(0, block);
     s->layout.size = block;
     s->layout.extent = (int64_t)(block + GAP);
-    chempi_iter_init(&s->iter, s->mem, count, &s->layout);
+    chempi_segment_init(&s->iter, s->mem, count, &s->layout);
 }
 
 static void shape_close(struct shape *s)
@@ -88,8 +88,8 @@ static int talk_send(struct talk *t)
     struct end *receiver = &t->ends.end[1];
     bool is_whole = t->from.block == LEN;
 
-    chempi_iter_seek(&t->from.iter, 0);
-    chempi_iter_seek(&t->to.iter, 0);
+    chempi_segment_seek(&t->from.iter, 0);
+    chempi_segment_seek(&t->to.iter, 0);
     free(receiver->data);
     receiver->data = calloc(1, ENDS_DATA_MAX);
     receiver->into = t->to.block == LEN ? NULL : &t->to.iter;

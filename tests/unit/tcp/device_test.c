@@ -301,13 +301,13 @@ static void send_strided(size_t block, size_t stride, size_t count,
                                    .root = chempi_layout_block(0, block)};
     uint8_t *from = malloc(stride * count);
     uint8_t *to = calloc(stride, count);
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     struct chempi_tx tx = {.iter = &iter};
     int before = ends.end[0].sent;
     size_t had = ends.end[1].arrival_count;
 
     fill(from, stride * count, 3);
-    chempi_iter_init(&iter, from, count, &layout);
+    chempi_segment_init(&iter, from, count, &layout);
     ends.end[1].layout = &layout;
     ends.end[1].area = to;
     cr_assert_geq(ends_send(&ends, 0, 1, &tx, NULL, block * count, 1, protocol),

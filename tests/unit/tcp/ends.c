@@ -30,8 +30,8 @@ static void prepare(struct end *end, struct arrival *a)
     a->rx.cap = end->cap;
     if (end->layout) {
         a->rx.iter = calloc(1, sizeof(*a->rx.iter));
-        chempi_iter_init(a->rx.iter, end->area, len / end->layout->size,
-                         end->layout);
+        chempi_segment_init(a->rx.iter, end->area, len / end->layout->size,
+                            end->layout);
         return;
     }
     a->data = malloc(len ? (size_t)len : 1);
@@ -55,8 +55,8 @@ arrived(void *arg, const struct chempi_arrival *arrival, struct chempi_rx **rx)
         if (a->data && end->cap >= arrival->avail && arrival->avail)
             memcpy(a->data, arrival->data, (size_t)arrival->avail);
         if (end->layout)
-            (void)chempi_iter_unpack(a->rx.iter, arrival->data,
-                                     (size_t)arrival->avail);
+            (void)chempi_segment_unpack(a->rx.iter, arrival->data,
+                                        (size_t)arrival->avail);
         a->is_complete = true;
         return CHEMPI_TAKEN;
     }
@@ -345,7 +345,7 @@ int ends_send(struct ends *ends, uint32_t from, uint32_t to,
               struct chempi_tx *tx, const void *data, uint64_t len, int tag,
               uint32_t protocol)
 {
-    struct chempi_iter *iter = tx->iter;
+    struct chempi_segment *iter = tx->iter;
     int rc;
 
     *tx = (struct chempi_tx){.env = envelope(len, tag),

@@ -112,17 +112,17 @@ static pid_t pid_of(uint32_t local)
                           : 0;
 }
 
-typedef int copy_fn(pid_t pid, void *buf, struct chempi_iter *iter,
+typedef int copy_fn(pid_t pid, void *buf, struct chempi_segment *iter,
                     uint64_t remote, uint64_t len, uint64_t *done);
 
-static int copy_out(pid_t pid, void *buf, struct chempi_iter *iter,
+static int copy_out(pid_t pid, void *buf, struct chempi_segment *iter,
                     uint64_t remote, uint64_t len, uint64_t *done)
 {
     return chempi_cma_write(pid, buf, iter, remote, len, done);
 }
 
 static int copy(uint32_t local, copy_fn *fn, char *buf,
-                struct chempi_iter *iter, uint64_t remote, uint64_t len)
+                struct chempi_segment *iter, uint64_t remote, uint64_t len)
 {
     pid_t pid = pid_of(local);
     uint64_t done;
@@ -146,13 +146,13 @@ static int copy_typed(uint32_t local, copy_fn *fn, void *buf, MPI_Count count,
                       const struct chempi_datatype *type, uint64_t remote,
                       uint64_t len)
 {
-    struct chempi_iter iter;
+    struct chempi_segment iter;
 
     if (CHEMPI_LIKELY(type->is_contiguous))
         return copy(local, fn,
                     (char *)((uintptr_t)buf + (uintptr_t)type->true_lb), NULL,
                     remote, len);
-    chempi_iter_init(&iter, buf, (uint64_t)count, type->layout);
+    chempi_segment_init(&iter, buf, (uint64_t)count, type->layout);
     return copy(local, fn, NULL, &iter, remote, len);
 }
 

@@ -6,7 +6,7 @@
 
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/call.h"
-#include "libchempi/services/iter.h"
+#include "libchempi/services/segment.h"
 
 enum { LINE = 64, PAGE = 4096, LANES = 4, GROUP = LANES * PAGE };
 
@@ -110,23 +110,23 @@ void chempi_coll_nt_copy_pack(const void *buf, MPI_Count count,
                               const struct chempi_datatype *type, uint64_t at,
                               void *chunk, uint64_t len)
 {
-    struct chempi_iter iter;
+    struct chempi_segment iter;
 
     if (CHEMPI_LIKELY(type->is_contiguous)) {
         memcpy(chunk, chempi_coll_plus(buf, type->true_lb + (MPI_Count)at),
                (size_t)len);
         return;
     }
-    chempi_iter_init(&iter, buf, (uint64_t)count, type->layout);
-    chempi_iter_seek(&iter, at);
-    (void)chempi_iter_pack(&iter, chunk, (size_t)len);
+    chempi_segment_init(&iter, buf, (uint64_t)count, type->layout);
+    chempi_segment_seek(&iter, at);
+    (void)chempi_segment_pack(&iter, chunk, (size_t)len);
 }
 
 void chempi_coll_nt_copy_unpack(void *buf, MPI_Count count,
                                 const struct chempi_datatype *type, uint64_t at,
                                 const void *chunk, uint64_t len, bool is_long)
 {
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     void *to = chempi_coll_plus(buf, type->true_lb + (MPI_Count)at);
 
     if (CHEMPI_LIKELY(type->is_contiguous)) {
@@ -136,7 +136,7 @@ void chempi_coll_nt_copy_unpack(void *buf, MPI_Count count,
             memcpy(to, chunk, (size_t)len);
         return;
     }
-    chempi_iter_init(&iter, buf, (uint64_t)count, type->layout);
-    chempi_iter_seek(&iter, at);
-    (void)chempi_iter_unpack(&iter, chunk, (size_t)len);
+    chempi_segment_init(&iter, buf, (uint64_t)count, type->layout);
+    chempi_segment_seek(&iter, at);
+    (void)chempi_segment_unpack(&iter, chunk, (size_t)len);
 }

@@ -130,11 +130,11 @@ static void scatter(const struct chempi_io_exchange *x,
                     const struct chempi_io_slot *s, uint32_t rank, char *window,
                     const char *data)
 {
-    struct chempi_iter iter;
+    struct chempi_segment iter;
 
     chempi_io_view_iter(&x->cast->views[rank], &iter, window, s->from,
                         s->shares[rank].position);
-    (void)chempi_iter_unpack(&iter, data, s->shares[rank].len);
+    (void)chempi_segment_unpack(&iter, data, s->shares[rank].len);
 }
 
 static void scatter_own(struct chempi_io_exchange *x, struct chempi_io_slot *s)
@@ -144,7 +144,7 @@ static void scatter_own(struct chempi_io_exchange *x, struct chempi_io_slot *s)
     const struct chempi_io_share *share = &s->shares[me];
     uint64_t start = share->position - op->position;
     uint64_t done = 0;
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     char stage[16384];
 
     if (share->len == 0)
@@ -159,7 +159,7 @@ static void scatter_own(struct chempi_io_exchange *x, struct chempi_io_slot *s)
         uint64_t n = chempi_io_least(sizeof(stage), share->len - done);
 
         chempi_io_op_pack(op, start + done, stage, n);
-        (void)chempi_iter_unpack(&iter, stage, n);
+        (void)chempi_segment_unpack(&iter, stage, n);
         done += n;
     }
 }
@@ -186,15 +186,15 @@ static void mark(const struct chempi_io_exchange *x,
                  const struct chempi_io_slot *s, uint32_t rank)
 {
     uint64_t left = s->shares[rank].len;
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     char ones[4096];
 
     memset(ones, 0xff, chempi_io_least(left, sizeof(ones)));
     chempi_io_view_iter(&x->cast->views[rank], &iter, x->mask, s->from,
                         s->shares[rank].position);
     while (left > 0)
-        left -= chempi_iter_unpack(&iter, ones,
-                                   chempi_io_least(left, sizeof(ones)));
+        left -= chempi_segment_unpack(&iter, ones,
+                                      chempi_io_least(left, sizeof(ones)));
 }
 
 /* Which bytes of the window somebody has brought. */
@@ -209,7 +209,7 @@ static void make_mask(struct chempi_io_exchange *x,
 
 /* The runs of a member in a window, a few at a time. */
 struct stream {
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     uint64_t left; /* bytes behind those in runs */
     struct iovec runs[8];
     size_t count;
@@ -223,8 +223,8 @@ static int64_t next_run(struct stream *m)
         uint64_t before = m->iter.position;
 
         m->count = m->left > 0
-                       ? chempi_iter_runs(&m->iter, m->runs,
-                                          CHEMPI_ARRAY_LEN(m->runs), m->left)
+                       ? chempi_segment_runs(&m->iter, m->runs,
+                                             CHEMPI_ARRAY_LEN(m->runs), m->left)
                        : 0;
         m->left -= m->iter.position - before;
         m->next = 0;
@@ -398,7 +398,7 @@ static void plan_sends(struct chempi_io_exchange *x, struct chempi_io_slot *s)
 
     for (uint32_t r = 0; r < x->file->comm->size; r++) {
         const struct chempi_io_share *share = &s->shares[r];
-        struct chempi_iter iter;
+        struct chempi_segment iter;
         int64_t at;
 
         if (share->len == 0 || (int)r == x->file->comm->rank)
@@ -410,7 +410,7 @@ static void plan_sends(struct chempi_io_exchange *x, struct chempi_io_slot *s)
         }
         chempi_io_view_iter(&x->cast->views[r], &iter, s->window, s->from,
                             share->position);
-        (void)chempi_iter_pack(&iter, s->packed + used, share->len);
+        (void)chempi_segment_pack(&iter, s->packed + used, share->len);
         chempi_io_window_plan(s, s->packed + used, share->len, (int)r, true);
         used += share->len;
     }
@@ -423,7 +423,7 @@ static void gather_own(struct chempi_io_exchange *x, struct chempi_io_slot *s)
     const struct chempi_io_share *share = &s->shares[me];
     uint64_t start = share->position - op->position;
     uint64_t done = 0;
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     char stage[16384];
 
     if (share->len == 0)
@@ -431,11 +431,11 @@ static void gather_own(struct chempi_io_exchange *x, struct chempi_io_slot *s)
     chempi_io_view_iter(&x->cast->views[me], &iter, s->window, s->from,
                         share->position);
     if (op->mem)
-        done = chempi_iter_pack(&iter, op->mem + start, share->len);
+        done = chempi_segment_pack(&iter, op->mem + start, share->len);
     while (done < share->len) {
         uint64_t n = chempi_io_least(sizeof(stage), share->len - done);
 
-        (void)chempi_iter_pack(&iter, stage, n);
+        (void)chempi_segment_pack(&iter, stage, n);
         chempi_io_op_unpack(op, start + done, stage, n);
         done += n;
     }

@@ -218,7 +218,7 @@ struct chempi_hop_buf *
 chempi_routed_flow_make(struct chempi_routed_flow *flow,
                         const struct chempi_routed_way *way,
                         struct chempi_hop_frame *f, uint64_t len,
-                        const void *data, struct chempi_iter *iter, size_t n)
+                        const void *data, struct chempi_segment *iter, size_t n)
 {
     const uint8_t class = chempi_routed_trace_class(flow, len);
     struct chempi_hop_buf *buf;
@@ -229,7 +229,7 @@ chempi_routed_flow_make(struct chempi_routed_flow *flow,
     if (!buf)
         return NULL;
     if (iter)
-        (void)chempi_iter_pack(iter, payload, n);
+        (void)chempi_segment_pack(iter, payload, n);
     else if (n)
         memcpy(payload, data, n);
     buf->seq = f->seq;
@@ -239,7 +239,7 @@ chempi_routed_flow_make(struct chempi_routed_flow *flow,
 
 int chempi_routed_flow_send(struct chempi_routed_flow *flow,
                             struct chempi_hop_frame *f, uint64_t len,
-                            const void *data, struct chempi_iter *iter,
+                            const void *data, struct chempi_segment *iter,
                             size_t n)
 {
     const struct chempi_routed_way *way = chempi_routed_way_find(flow, len);
@@ -431,7 +431,7 @@ static int pump_bulk(struct chempi_routed_flow *flow)
         return -EHOSTUNREACH;
     n = left < way->chunk ? (size_t)left : way->chunk;
     if (tx->iter && tx->iter->position != pos)
-        chempi_iter_seek(tx->iter, pos);
+        chempi_segment_seek(tx->iter, pos);
     rc = chempi_routed_flow_send(
         flow, &f, tx->env.len, tx->buf ? (const uint8_t *)tx->buf + pos : NULL,
         tx->iter, n);

@@ -99,8 +99,8 @@ static const char *take_data(struct chempi_routed_flow *flow,
         return "it sent more of a message than was cleared";
     if (rx->iter) {
         if (rx->iter->position != f->number)
-            chempi_iter_seek(rx->iter, f->number);
-        (void)chempi_iter_unpack(rx->iter, f->data, f->len);
+            chempi_segment_seek(rx->iter, f->number);
+        (void)chempi_segment_unpack(rx->iter, f->data, f->len);
     } else {
         memcpy((uint8_t *)rx->buf + f->number, f->data, f->len);
     }

@@ -190,15 +190,14 @@ void chempi_routed_flow_destroy(struct chempi_routed_flow *flow);
  * -EHOSTUNREACH, -EPIPE; calls no device. */
 int chempi_routed_flow_send(struct chempi_routed_flow *flow,
                             struct chempi_hop_frame *frame, uint64_t len,
-                            const void *data, struct chempi_iter *iter,
+                            const void *data, struct chempi_segment *iter,
                             size_t n);
 /* The frame *f (kind, its own members, seq) for a message of len bytes on its
  * way, with n bytes of payload from data or iter; NULL: no memory. */
-struct chempi_hop_buf *
-chempi_routed_flow_make(struct chempi_routed_flow *flow,
-                        const struct chempi_routed_way *way,
-                        struct chempi_hop_frame *f, uint64_t len,
-                        const void *data, struct chempi_iter *iter, size_t n);
+struct chempi_hop_buf *chempi_routed_flow_make(
+    struct chempi_routed_flow *flow, const struct chempi_routed_way *way,
+    struct chempi_hop_frame *f, uint64_t len, const void *data,
+    struct chempi_segment *iter, size_t n);
 /* Give a frame that was made its number, keep it (F1), and send it on its way.
  */
 void chempi_routed_flow_launch(struct chempi_routed_flow *flow,
@@ -243,7 +242,7 @@ int chempi_routed_flow_reroute(struct chempi_routed_flow *flow, uint32_t dead);
 int chempi_routed_part_send(struct chempi_routed_flow *flow,
                             const struct chempi_routed_way *way,
                             const struct chempi_envelope *env, const void *data,
-                            struct chempi_iter *iter);
+                            struct chempi_segment *iter);
 /* A part has come. NULL, or what is wrong with it; *whole is the message when
  * it was the last one, the caller's to free after its use, or NULL. */
 const char *chempi_routed_part_take(struct chempi_routed_flow *flow,

@@ -21,7 +21,7 @@ static void drop_frames(struct chempi_list *frames)
 static int make_frames(struct chempi_routed_flow *flow,
                        const struct chempi_routed_way *way,
                        const struct chempi_envelope *env, const uint8_t *data,
-                       struct chempi_iter *iter, struct chempi_list *out)
+                       struct chempi_segment *iter, struct chempi_list *out)
 {
     uint64_t seq = flow->seq_out;
 
@@ -52,7 +52,7 @@ static int make_frames(struct chempi_routed_flow *flow,
 int chempi_routed_part_send(struct chempi_routed_flow *flow,
                             const struct chempi_routed_way *way,
                             const struct chempi_envelope *env, const void *data,
-                            struct chempi_iter *iter)
+                            struct chempi_segment *iter)
 {
     const uint32_t count = (uint32_t)((env->len + way->chunk - 1) / way->chunk);
     const uint64_t start = iter ? iter->position : 0;
@@ -69,7 +69,7 @@ int chempi_routed_part_send(struct chempi_routed_flow *flow,
     if (rc) {
         drop_frames(&frames);
         if (iter)
-            chempi_iter_seek(iter, start);
+            chempi_segment_seek(iter, start);
         return rc;
     }
     while (!chempi_list_is_empty(&frames)) {

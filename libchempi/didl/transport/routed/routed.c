@@ -349,7 +349,7 @@ static void starve(struct chempi_routed_flow *flow,
 /* A message that need not be announced, whole or in parts. */
 static int send_eager(struct chempi_routed_flow *flow,
                       const struct chempi_envelope *env, const void *data,
-                      struct chempi_iter *iter)
+                      struct chempi_segment *iter)
 {
     const struct chempi_routed_way *way =
         chempi_routed_way_find(flow, env->len);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libchempi/services/iter.h"
 #include "libchempi/services/layout.h"
+#include "libchempi/services/segment.h"
 
 #define ARENA 65536 /* bytes of user memory; displacement 0 is its middle */
 #define MIDDLE (ARENA / 2)
@@ -67,7 +67,7 @@ static void fill(void)
 /* Pack `count` elements in random portions and compare with the map. */
 static void check_pack(const struct chempi_layout *layout, uint64_t count)
 {
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     size_t done = 0;
 
     fill();
@@ -76,25 +76,25 @@ static void check_pack(const struct chempi_layout *layout, uint64_t count)
         expand(layout->root, (int64_t)i * layout->extent, &map);
     for (size_t i = 0; i < map.count; i++)
         expected[i] = arena[MIDDLE + map.at[i]];
-    chempi_iter_init(&iter, arena + MIDDLE, count, layout);
+    chempi_segment_init(&iter, arena + MIDDLE, count, layout);
     cr_assert_eq(iter.size, map.count);
     while (done < map.count) {
         size_t max = 1 + below(below(4) ? 40 : map.count);
-        size_t n = chempi_iter_pack(&iter, packed + done, max);
+        size_t n = chempi_segment_pack(&iter, packed + done, max);
 
         cr_assert(n > 0 && n <= max);
         cr_assert(n == max || done + n == map.count);
         done += n;
     }
     cr_assert_eq(done, map.count);
-    cr_assert_eq(chempi_iter_pack(&iter, packed, 1), 0);
+    cr_assert_eq(chempi_segment_pack(&iter, packed, 1), 0);
     cr_assert_arr_eq(packed, expected, map.count);
 }
 
 /* Unpack in random portions, in random order of portions. */
 static void check_unpack(const struct chempi_layout *layout, uint64_t count)
 {
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     static unsigned char want[ARENA];
     size_t half = map.count / 2;
 
@@ -104,22 +104,22 @@ static void check_unpack(const struct chempi_layout *layout, uint64_t count)
         packed[i] = (unsigned char)next_random();
         want[MIDDLE + map.at[i]] = packed[i];
     }
-    chempi_iter_init(&iter, arena + MIDDLE, count, layout);
-    chempi_iter_seek(&iter, half);
+    chempi_segment_init(&iter, arena + MIDDLE, count, layout);
+    chempi_segment_seek(&iter, half);
     for (size_t done = half; done < map.count;) {
-        size_t n = chempi_iter_unpack(&iter, packed + done, 1 + below(100));
+        size_t n = chempi_segment_unpack(&iter, packed + done, 1 + below(100));
 
         if (done + n > map.count)
             n = map.count - done;
         done += n;
     }
-    chempi_iter_seek(&iter, 0);
+    chempi_segment_seek(&iter, 0);
     for (size_t done = 0; done < half;) {
         size_t left = half - done;
         size_t max = 1 + below(100);
 
-        done +=
-            chempi_iter_unpack(&iter, packed + done, max < left ? max : left);
+        done += chempi_segment_unpack(&iter, packed + done,
+                                      max < left ? max : left);
     }
     cr_assert_arr_eq(arena, want, ARENA);
 }
@@ -127,14 +127,14 @@ static void check_unpack(const struct chempi_layout *layout, uint64_t count)
 /* Runs name every byte once, in order, and touch no neighbours. */
 static void check_runs(const struct chempi_layout *layout, uint64_t count)
 {
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     struct iovec runs[5];
     size_t done = 0;
     size_t n;
 
-    chempi_iter_init(&iter, arena + MIDDLE, count, layout);
-    while ((n = chempi_iter_runs(&iter, runs, 1 + below(5), 1 + below(5000))) >
-           0) {
+    chempi_segment_init(&iter, arena + MIDDLE, count, layout);
+    while ((n = chempi_segment_runs(&iter, runs, 1 + below(5),
+                                    1 + below(5000))) > 0) {
         for (size_t i = 0; i < n; i++)
             for (size_t k = 0; k < runs[i].iov_len; k++)
                 cr_assert_eq((unsigned char *)runs[i].iov_base + k,
@@ -246,7 +246,7 @@ static void copy_far(uint64_t len, uint64_t count, int64_t stride,
     char *from = malloc(size);
     char *back = malloc(size);
     struct chempi_layout layout = {.extent = 0};
-    struct chempi_iter iter;
+    struct chempi_segment iter;
 
     cr_assert(arena_far && from && back);
     for (uint64_t i = 0; i < size; i++)
@@ -254,9 +254,9 @@ static void copy_far(uint64_t len, uint64_t count, int64_t stride,
     layout.root =
         chempi_layout_repeat(chempi_layout_block(0, len), count, stride);
     layout.size = layout.root->size;
-    chempi_iter_init(&iter, mem, 1, &layout);
+    chempi_segment_init(&iter, mem, 1, &layout);
     while (iter.position < size)
-        (void)chempi_iter_unpack(
+        (void)chempi_segment_unpack(
             &iter, from + iter.position,
             size - iter.position < portion ? size - iter.position : portion);
     for (uint64_t i = 0; i < count; i++) {
@@ -265,9 +265,9 @@ static void copy_far(uint64_t len, uint64_t count, int64_t stride,
         if (memcmp(block, from + i * len, len) != 0 || block[len] != 0)
             cr_assert_fail("block %d is wrong", (int)i);
     }
-    chempi_iter_init(&iter, mem, 1, &layout);
+    chempi_segment_init(&iter, mem, 1, &layout);
     while (iter.position < size)
-        (void)chempi_iter_pack(&iter, back + iter.position, portion);
+        (void)chempi_segment_pack(&iter, back + iter.position, portion);
     cr_assert(memcmp(back, from, size) == 0);
     chempi_layout_release(layout.root);
     free(arena_far);
@@ -379,16 +379,16 @@ Test(layout, refuses_sizes_beyond_63_bits)
 Test(layout, holds_huge_vectors_in_one_node)
 {
     struct chempi_layout layout;
-    struct chempi_iter iter;
+    struct chempi_segment iter;
     struct iovec run;
     const struct chempi_layout_node *node =
         chempi_layout_repeat(chempi_layout_block(0, 8), UINT64_C(1) << 40, 16);
 
     layout = (struct chempi_layout){
         .size = node->size, .extent = INT64_C(1) << 44, .root = node};
-    chempi_iter_init(&iter, NULL, 1, &layout);
-    chempi_iter_seek(&iter, (UINT64_C(1) << 42) + 3);
-    cr_assert_eq(chempi_iter_runs(&iter, &run, 1, 100), 1);
+    chempi_segment_init(&iter, NULL, 1, &layout);
+    chempi_segment_seek(&iter, (UINT64_C(1) << 42) + 3);
+    cr_assert_eq(chempi_segment_runs(&iter, &run, 1, 100), 1);
     cr_assert_eq((uintptr_t)run.iov_base, (UINT64_C(1) << 43) + 3);
     cr_assert_eq(run.iov_len, 5);
     chempi_layout_release(node);

@@ -7,7 +7,7 @@
  * Each copying function exists once, for both directions; `dir` is a constant
  * wherever it is inlined.
  */
-#include "libchempi/services/iter.h"
+#include "libchempi/services/segment.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -738,7 +738,7 @@ static void move_range(const struct chempi_layout_node *node, char *mem,
  * is merged with it where the elements continue each other. Lives on the
  * caller's stack.
  */
-static const struct chempi_layout_node *whole(const struct chempi_iter *iter,
+static const struct chempi_layout_node *whole(const struct chempi_segment *iter,
                                               struct chempi_layout_node *top)
 {
     const struct chempi_layout_node *root = iter->layout->root;
@@ -769,8 +769,8 @@ static const struct chempi_layout_node *whole(const struct chempi_iter *iter,
     return top;
 }
 
-void chempi_iter_init(struct chempi_iter *iter, const void *base,
-                      uint64_t count, const struct chempi_layout *layout)
+void chempi_segment_init(struct chempi_segment *iter, const void *base,
+                         uint64_t count, const struct chempi_layout *layout)
 {
     iter->layout = layout;
     iter->base = (char *)(uintptr_t)base;
@@ -779,7 +779,7 @@ void chempi_iter_init(struct chempi_iter *iter, const void *base,
     iter->state[0] = count;
 }
 
-static size_t advance(struct chempi_iter *iter, char *packed, size_t max,
+static size_t advance(struct chempi_segment *iter, char *packed, size_t max,
                       enum direction dir)
 {
     uint64_t left = iter->size - iter->position;
@@ -794,17 +794,18 @@ static size_t advance(struct chempi_iter *iter, char *packed, size_t max,
     return len;
 }
 
-size_t chempi_iter_pack(struct chempi_iter *iter, void *dst, size_t max)
+size_t chempi_segment_pack(struct chempi_segment *iter, void *dst, size_t max)
 {
     return advance(iter, dst, max, PACK);
 }
 
-size_t chempi_iter_unpack(struct chempi_iter *iter, const void *src, size_t len)
+size_t chempi_segment_unpack(struct chempi_segment *iter, const void *src,
+                             size_t len)
 {
     return advance(iter, (char *)(uintptr_t)src, len, UNPACK);
 }
 
-uint64_t chempi_iter_mean_run(const struct chempi_iter *iter)
+uint64_t chempi_segment_mean_run(const struct chempi_segment *iter)
 {
     const struct chempi_layout *layout = iter->layout;
     uint64_t blocks = layout->root->blocks;
@@ -815,13 +816,13 @@ uint64_t chempi_iter_mean_run(const struct chempi_iter *iter)
 }
 
 const struct chempi_layout_node *
-chempi_iter_layout(const struct chempi_iter *iter)
+chempi_segment_layout(const struct chempi_segment *iter)
 {
     return chempi_layout_repeat(chempi_layout_hold(iter->layout->root),
                                 iter->state[0], iter->layout->extent);
 }
 
-void chempi_iter_seek(struct chempi_iter *iter, uint64_t position)
+void chempi_segment_seek(struct chempi_segment *iter, uint64_t position)
 {
     iter->position = position < iter->size ? position : iter->size;
 }
@@ -883,8 +884,8 @@ static bool list_range(const struct chempi_layout_node *node, char *mem,
     return true;
 }
 
-size_t chempi_iter_runs(struct chempi_iter *iter, struct iovec *runs,
-                        size_t max_runs, uint64_t max_bytes)
+size_t chempi_segment_runs(struct chempi_segment *iter, struct iovec *runs,
+                           size_t max_runs, uint64_t max_bytes)
 {
     struct run_list list = {
         .runs = runs, .max = max_runs, .max_bytes = max_bytes};
