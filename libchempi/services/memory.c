@@ -9,7 +9,7 @@
 
 #include "common/base/maps.h"
 #include "common/base/sys.h"
-#include "libchempi/services/watch.h"
+#include "libchempi/services/memory_hooks.h"
 
 #define PAGE ((uintptr_t)4096)
 #define MOVES_MAX 32u
@@ -33,7 +33,7 @@ struct chempi_memory {
     struct chempi_list users;
     uint32_t user_count;
     struct chempi_list holds[BUCKETS]; /* by first page */
-    struct chempi_watch *watch;        /* NULL: not yet, or cannot be */
+    struct chempi_memory_hooks *watch; /* NULL: not yet, or cannot be */
     bool is_watch_refused;
     uint64_t share;
     uint64_t told;        /* bytes used, when fn was called last */
@@ -69,7 +69,7 @@ void chempi_memory_destroy(struct chempi_memory *memory)
         CHEMPI_LIST_FOR_SAFE (node, &memory->holds[i])
             free(CHEMPI_CONTAINER_OF(node, struct hold, link));
     }
-    chempi_watch_close(memory->watch);
+    chempi_memory_hooks_close(memory->watch);
     free(memory);
 }
 
@@ -243,17 +243,17 @@ static void let_go(struct chempi_memory *memory, const struct range *moved)
         return;
     len = extent.end - start;
     tell_gone(memory, start, start + len); /* neighbours, if any */
-    chempi_watch_remove(memory->watch, start, len);
+    chempi_memory_hooks_remove(memory->watch, start, len);
     (void)munlock((const void *)start, len); /* what was not locked: harmless */
 }
 
 static void hear_all(struct chempi_memory *memory)
 {
     struct range moves[MOVES_MAX];
-    struct chempi_watch_event event;
+    struct chempi_memory_hooks_event event;
     uint32_t count = 0;
 
-    while (chempi_watch_next(memory->watch, &event)) {
+    while (chempi_memory_hooks_next(memory->watch, &event)) {
         tell_gone(memory, event.start, event.end);
         /* What was moved and lost again meanwhile needs no more care. */
         for (uint32_t i = 0; i < count;) {
@@ -272,7 +272,7 @@ static void hear_all(struct chempi_memory *memory)
 
 void chempi_memory_hear(struct chempi_memory *memory)
 {
-    if (memory->watch && chempi_watch_has_news(memory->watch))
+    if (memory->watch && chempi_memory_hooks_has_news(memory->watch))
         hear_all(memory);
 }
 
@@ -280,10 +280,10 @@ int chempi_memory_watch(struct chempi_memory *memory, uintptr_t start,
                         size_t len)
 {
     if (!memory->watch && !memory->is_watch_refused)
-        memory->is_watch_refused = chempi_watch_open(&memory->watch) < 0;
+        memory->is_watch_refused = chempi_memory_hooks_open(&memory->watch) < 0;
     if (!memory->watch)
         return -ENOTSUP;
-    return chempi_watch_add(memory->watch, start, len);
+    return chempi_memory_hooks_add(memory->watch, start, len);
 }
 
 void chempi_memory_unwatch(struct chempi_memory *memory, uintptr_t start,
@@ -291,7 +291,7 @@ void chempi_memory_unwatch(struct chempi_memory *memory, uintptr_t start,
 {
     /* Another device may have kept some of it: reports too many harm less. */
     if (memory->watch && memory->user_count <= 1)
-        chempi_watch_remove(memory->watch, start, len);
+        chempi_memory_hooks_remove(memory->watch, start, len);
 }
 
 /* --- persistent requests --- */

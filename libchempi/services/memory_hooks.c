@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports of lost pages, by userfaultfd; see watch.h. */
+/* Reports of lost pages, by userfaultfd; see memory_hooks.h. */
 #define _GNU_SOURCE /* syscall */
-#include "libchempi/services/watch.h"
+#include "libchempi/services/memory_hooks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@
 /* With these, any kind of memory can be watched, not only anonymous one. */
 #define FEATURES_WANTED (FEATURE_WP_UNPOPULATED | FEATURE_WP_ASYNC)
 
-struct chempi_watch {
+struct chempi_memory_hooks {
     int fd;
     int stop_fd;
     pthread_t reader;
@@ -43,7 +43,7 @@ struct chempi_watch {
     bool is_overrun; /* reports were lost: everything is gone */
     uint32_t head;   /* free-running */
     uint32_t tail;
-    struct chempi_watch_event reports[REPORTS_MAX];
+    struct chempi_memory_hooks_event reports[REPORTS_MAX];
 };
 
 /* What a forked child must close (W3); -1: none. One watch per process. */
@@ -66,8 +66,8 @@ static void register_in_child(void)
 
 /* --- the reader --- */
 
-static void store_report(struct chempi_watch *watch,
-                         const struct chempi_watch_event *event)
+static void store_report(struct chempi_memory_hooks *watch,
+                         const struct chempi_memory_hooks_event *event)
 {
     if (watch->head - watch->tail == REPORTS_MAX)
         watch->is_overrun = true;
@@ -75,9 +75,10 @@ static void store_report(struct chempi_watch *watch,
         watch->reports[watch->head++ % REPORTS_MAX] = *event;
 }
 
-static void take_message(struct chempi_watch *watch, const struct uffd_msg *msg)
+static void take_message(struct chempi_memory_hooks *watch,
+                         const struct uffd_msg *msg)
 {
-    struct chempi_watch_event event = {0};
+    struct chempi_memory_hooks_event event = {0};
 
     switch (msg->event) {
     case UFFD_EVENT_UNMAP:
@@ -96,7 +97,7 @@ static void take_message(struct chempi_watch *watch, const struct uffd_msg *msg)
     store_report(watch, &event);
 }
 
-static void read_reports(struct chempi_watch *watch)
+static void read_reports(struct chempi_memory_hooks *watch)
 {
     struct uffd_msg batch[BATCH];
     ssize_t n;
@@ -113,7 +114,7 @@ static void read_reports(struct chempi_watch *watch)
 
 static void *run_reader(void *arg)
 {
-    struct chempi_watch *watch = arg;
+    struct chempi_memory_hooks *watch = arg;
     struct pollfd fds[2] = {{.fd = watch->fd, .events = POLLIN},
                             {.fd = watch->stop_fd, .events = POLLIN}};
 
@@ -132,7 +133,7 @@ static void *run_reader(void *arg)
     return NULL;
 }
 
-static int start_reader(struct chempi_watch *watch)
+static int start_reader(struct chempi_memory_hooks *watch)
 {
     size_t stack = STACK_BYTES;
     pthread_attr_t attr;
@@ -203,9 +204,9 @@ static int open_watching(void)
     return fd;
 }
 
-int chempi_watch_open(struct chempi_watch **out)
+int chempi_memory_hooks_open(struct chempi_memory_hooks **out)
 {
-    struct chempi_watch *watch = chempi_sys->calloc(1, sizeof(*watch));
+    struct chempi_memory_hooks *watch = chempi_sys->calloc(1, sizeof(*watch));
     int rc;
 
     if (!watch)
@@ -233,7 +234,7 @@ int chempi_watch_open(struct chempi_watch **out)
     return rc;
 }
 
-void chempi_watch_close(struct chempi_watch *watch)
+void chempi_memory_hooks_close(struct chempi_memory_hooks *watch)
 {
     const uint64_t one = 1;
 
@@ -250,7 +251,8 @@ void chempi_watch_close(struct chempi_watch *watch)
 
 /* --- ranges --- */
 
-int chempi_watch_add(struct chempi_watch *watch, uintptr_t start, size_t len)
+int chempi_memory_hooks_add(struct chempi_memory_hooks *watch, uintptr_t start,
+                            size_t len)
 {
     /* Protection that nobody asks for: no fault comes of it. */
     struct uffdio_register what = {.range = {.start = start, .len = len},
@@ -259,7 +261,8 @@ int chempi_watch_add(struct chempi_watch *watch, uintptr_t start, size_t len)
     return ioctl(watch->fd, UFFDIO_REGISTER, &what) < 0 ? -errno : 0;
 }
 
-static int unregister(struct chempi_watch *watch, uintptr_t start, size_t len)
+static int unregister(struct chempi_memory_hooks *watch, uintptr_t start,
+                      size_t len)
 {
     struct uffdio_range range = {.start = start, .len = len};
 
@@ -271,8 +274,8 @@ static void unregister_part(void *arg, uintptr_t start, size_t len)
     (void)unregister(arg, start, len); /* was not watched, then */
 }
 
-void chempi_watch_remove(struct chempi_watch *watch, uintptr_t start,
-                         size_t len)
+void chempi_memory_hooks_remove(struct chempi_memory_hooks *watch,
+                                uintptr_t start, size_t len)
 {
     if (unregister(watch, start, len) == 0)
         return;
@@ -283,13 +286,13 @@ void chempi_watch_remove(struct chempi_watch *watch, uintptr_t start,
 
 /* --- news --- */
 
-bool chempi_watch_has_news(const struct chempi_watch *watch)
+bool chempi_memory_hooks_has_news(const struct chempi_memory_hooks *watch)
 {
     return atomic_load_explicit(&watch->has_news, memory_order_seq_cst);
 }
 
-bool chempi_watch_next(struct chempi_watch *watch,
-                       struct chempi_watch_event *event)
+bool chempi_memory_hooks_next(struct chempi_memory_hooks *watch,
+                              struct chempi_memory_hooks_event *event)
 {
     bool is_any = true;
 
@@ -297,7 +300,8 @@ bool chempi_watch_next(struct chempi_watch *watch,
     if (watch->is_overrun) {
         watch->is_overrun = false;
         watch->tail = watch->head;
-        *event = (struct chempi_watch_event){.start = 0, .end = UINTPTR_MAX};
+        *event =
+            (struct chempi_memory_hooks_event){.start = 0, .end = UINTPTR_MAX};
     } else if (watch->head != watch->tail) {
         *event = watch->reports[watch->tail++ % REPORTS_MAX];
     } else {

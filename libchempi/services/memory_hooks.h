@@ -21,18 +21,18 @@
  * Threads: one at a time, but for the reader. Nothing here blocks longer than
  * the kernel needs.
  */
-#ifndef CHEMPI_LIBCHEMPI_SERVICES_WATCH_H
-#define CHEMPI_LIBCHEMPI_SERVICES_WATCH_H
+#ifndef CHEMPI_LIBCHEMPI_SERVICES_MEMORY_HOOKS_H
+#define CHEMPI_LIBCHEMPI_SERVICES_MEMORY_HOOKS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct chempi_watch;
+struct chempi_memory_hooks;
 
 /* Pages [start, end) are not what they were. */
-struct chempi_watch_event {
+struct chempi_memory_hooks_event {
     uintptr_t start;
     uintptr_t end;
     uintptr_t moved_to; /* where they are now; 0: not moved */
@@ -40,23 +40,24 @@ struct chempi_watch_event {
 
 /* -ENOSYS, -EPERM, -EINVAL (an older kernel): memory cannot be watched here.
  * One watch per process: memory has one watcher. */
-int chempi_watch_open(struct chempi_watch **out);
+int chempi_memory_hooks_open(struct chempi_memory_hooks **out);
 /* Accepts NULL. Ranges still added are removed as far as they are known to be
  * whole; remove them before. */
-void chempi_watch_close(struct chempi_watch *watch);
+void chempi_memory_hooks_close(struct chempi_memory_hooks *watch);
 
 /* Watch whole pages. Adding twice is once. -EINVAL: not this kind of memory
  * (an older kernel, or nothing is mapped); -EBUSY: somebody else watches it;
  * -ENOMEM. */
-int chempi_watch_add(struct chempi_watch *watch, uintptr_t start, size_t len);
+int chempi_memory_hooks_add(struct chempi_memory_hooks *watch, uintptr_t start,
+                            size_t len);
 /* Parts that are not mapped any more do not matter. */
-void chempi_watch_remove(struct chempi_watch *watch, uintptr_t start,
-                         size_t len);
+void chempi_memory_hooks_remove(struct chempi_memory_hooks *watch,
+                                uintptr_t start, size_t len);
 
 /* Has something happened? One load. */
-bool chempi_watch_has_news(const struct chempi_watch *watch);
+bool chempi_memory_hooks_has_news(const struct chempi_memory_hooks *watch);
 /* The next report, oldest first; false: none is left. */
-bool chempi_watch_next(struct chempi_watch *watch,
-                       struct chempi_watch_event *event);
+bool chempi_memory_hooks_next(struct chempi_memory_hooks *watch,
+                              struct chempi_memory_hooks_event *event);
 
 #endif
