@@ -116,7 +116,7 @@ static int parse_slots(const char *text, uint32_t *out)
     errno = 0;
     v = strtoul(text, &end, 10);
     if (errno || end == text || *end || *text == '-' || v == 0 ||
-        v > CHEMPI_SLOTS_MAX)
+        v > CHEMPI_HANDLE_TABLE_MAX)
         return fail("--slots: expected a number from 1 to 65535, not ", text);
     *out = (uint32_t)v;
     return 0;

@@ -45,7 +45,7 @@ static struct chempi_xfer *make(struct chempi_rndv_peer *peer,
     xfer->peer = peer;
     xfer->state = state;
     xfer->len = len;
-    if (chempi_slots_put(&rndv->xfers, xfer, &xfer->id) == 0)
+    if (chempi_handle_table_put(&rndv->xfers, xfer, &xfer->id) == 0)
         return xfer;
     free(xfer);
     return NULL;
@@ -60,7 +60,7 @@ void chempi_rndv_forget(struct chempi_xfer *xfer)
     if (rndv->ops->release)
         rndv->ops->release(xfer);
     chempi_list_remove(&xfer->link);
-    (void)chempi_slots_take(&rndv->xfers, xfer->id);
+    (void)chempi_handle_table_take(&rndv->xfers, xfer->id);
     xfer->peer = NULL; /* whoever goes on with it will fail */
     free(rndv->spare);
     rndv->spare = xfer;
@@ -71,16 +71,16 @@ void chempi_rndv_fini(struct chempi_rndv *rndv)
     struct chempi_xfer *xfer;
     uint32_t place = 0;
 
-    while ((xfer = chempi_slots_next(&rndv->xfers, &place)) != NULL)
+    while ((xfer = chempi_handle_table_next(&rndv->xfers, &place)) != NULL)
         chempi_rndv_forget(xfer);
     free(rndv->spare);
-    chempi_slots_fini(&rndv->xfers);
+    chempi_handle_table_fini(&rndv->xfers);
 }
 
 struct chempi_xfer *chempi_rndv_find(const struct chempi_rndv_peer *peer,
                                      uint64_t id, enum chempi_rndv_state state)
 {
-    struct chempi_xfer *xfer = chempi_slots_get(&peer->rndv->xfers, id);
+    struct chempi_xfer *xfer = chempi_handle_table_get(&peer->rndv->xfers, id);
 
     return xfer && xfer->peer == peer && xfer->state == state ? xfer : NULL;
 }
@@ -129,7 +129,8 @@ void chempi_rndv_fail(struct chempi_rndv_peer *peer, int status)
     struct chempi_xfer *xfer;
     uint32_t place = 0;
 
-    while ((xfer = chempi_slots_next(&peer->rndv->xfers, &place)) != NULL) {
+    while ((xfer = chempi_handle_table_next(&peer->rndv->xfers, &place)) !=
+           NULL) {
         if (xfer->peer == peer && xfer->state != CHEMPI_RNDV_LEFT) /* X4 */
             chempi_rndv_end(xfer, status);
     }
@@ -140,7 +141,7 @@ const char *chempi_rndv_check(const struct chempi_rndv *rndv)
     const struct chempi_xfer *xfer;
     uint32_t place = 0;
 
-    while ((xfer = chempi_slots_next(&rndv->xfers, &place)) != NULL) {
+    while ((xfer = chempi_handle_table_next(&rndv->xfers, &place)) != NULL) {
         bool is_out = xfer->state <= CHEMPI_RNDV_BETWEEN;
 
         if (is_out != (xfer->tx != NULL) || (is_out && xfer->rx))

@@ -34,7 +34,7 @@
 #define CHEMPI_LIBCHEMPI_SERVICES_RNDV_H
 
 #include "libchempi/ddi.h"
-#include "libchempi/services/slots.h"
+#include "libchempi/services/handle_table.h"
 
 enum chempi_rndv_state {
     CHEMPI_RNDV_ASKED,    /* out: the receiver has the word */
@@ -96,7 +96,7 @@ struct chempi_rndv_ops {
 struct chempi_rndv {
     const struct chempi_rndv_ops *ops;
     struct chempi_dev *dev;
-    struct chempi_slots xfers;
+    struct chempi_handle_table xfers;
     uint32_t outgoing;         /* transfers with a tx */
     struct chempi_xfer *spare; /* the last to end, for the next */
 };

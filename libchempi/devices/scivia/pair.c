@@ -238,7 +238,8 @@ static bool is_awaiting(const struct scivia_ep *ep)
     const struct scivia_xfer *xfer;
     uint32_t place = 0;
 
-    while ((xfer = chempi_slots_next(&dev->rndv.xfers, &place)) != NULL) {
+    while ((xfer = chempi_handle_table_next(&dev->rndv.xfers, &place)) !=
+           NULL) {
         if (scivia_ep_of(xfer) == ep && xfer->base.rx &&
             xfer->way != SCIVIA_WAY_RING &&
             (xfer->base.state == CHEMPI_RNDV_WAITING ||

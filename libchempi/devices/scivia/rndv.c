@@ -625,11 +625,11 @@ void chempi_scivia_rndv_piece(struct scivia_ep *ep,
     ep->breaks = 0;
     memcpy(&head, bytes, sizeof(head));
     xfer = find_waiting(ep, head.id);
-    is_good =
-        d->length > SCIVIA_PIECE_HEAD && d->length <= SCIVIA_CHUNK &&
-        (xfer ? store(xfer, head.offset, bytes + SCIVIA_PIECE_HEAD,
-                      d->length - SCIVIA_PIECE_HEAD)
-              : chempi_slots_is_past(&scivia_dev_of(ep)->rndv.xfers, head.id));
+    is_good = d->length > SCIVIA_PIECE_HEAD && d->length <= SCIVIA_CHUNK &&
+              (xfer ? store(xfer, head.offset, bytes + SCIVIA_PIECE_HEAD,
+                            d->length - SCIVIA_PIECE_HEAD)
+                    : chempi_handle_table_is_past(
+                          &scivia_dev_of(ep)->rndv.xfers, head.id));
     if (!is_good) {
         chempi_scivia_endpoint_break(ep, -EPROTO, "data that nobody asked for");
         return;
@@ -663,8 +663,8 @@ const char *chempi_scivia_rndv_data(struct scivia_ep *ep,
         xfer = find_waiting(ep, data->id);
     }
     is_good = xfer ? store(xfer, data->offset, src, data->span.len)
-                   : src && chempi_slots_is_past(&scivia_dev_of(ep)->rndv.xfers,
-                                                 data->id);
+                   : src && chempi_handle_table_is_past(
+                                &scivia_dev_of(ep)->rndv.xfers, data->id);
     return is_good ? NULL : "data that nobody asked for";
 }
 

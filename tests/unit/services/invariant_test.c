@@ -6,55 +6,55 @@
 #include <string.h>
 
 #include "common/base/invariant.h"
+#include "libchempi/services/handle_table.h"
 #include "libchempi/services/layout.h"
-#include "libchempi/services/slots.h"
 
 TestSuite(invariant);
 
-static void fill(struct chempi_slots *slots, uint64_t tokens[3])
+static void fill(struct chempi_handle_table *slots, uint64_t tokens[3])
 {
     static int things[3];
 
-    *slots = (struct chempi_slots){0};
+    *slots = (struct chempi_handle_table){0};
     for (int i = 0; i < 3; i++)
-        cr_assert_eq(chempi_slots_put(slots, &things[i], &tokens[i]), 0);
-    cr_assert_not_null(chempi_slots_take(slots, tokens[1]));
-    cr_assert_null(chempi_slots_check(slots));
+        cr_assert_eq(chempi_handle_table_put(slots, &things[i], &tokens[i]), 0);
+    cr_assert_not_null(chempi_handle_table_take(slots, tokens[1]));
+    cr_assert_null(chempi_handle_table_check(slots));
 }
 
 Test(invariant, a_slot_without_a_generation_is_found)
 {
-    struct chempi_slots slots;
+    struct chempi_handle_table slots;
     uint64_t tokens[3];
 
     fill(&slots, tokens);
     slots.at[0].generation = 0;
-    cr_assert(strstr(chempi_slots_check(&slots), "L1"));
-    chempi_slots_fini(&slots);
+    cr_assert(strstr(chempi_handle_table_check(&slots), "L1"));
+    chempi_handle_table_fini(&slots);
 }
 
 Test(invariant, a_slot_that_is_free_and_used_is_found)
 {
-    struct chempi_slots slots;
+    struct chempi_handle_table slots;
     uint64_t tokens[3];
 
     fill(&slots, tokens);
     slots.free_slot = 1;
-    cr_assert(strstr(chempi_slots_check(&slots), "L2"));
+    cr_assert(strstr(chempi_handle_table_check(&slots), "L2"));
     slots.free_slot = 0;
-    cr_assert(strstr(chempi_slots_check(&slots), "L2"));
-    chempi_slots_fini(&slots);
+    cr_assert(strstr(chempi_handle_table_check(&slots), "L2"));
+    chempi_handle_table_fini(&slots);
 }
 
 Test(invariant, slots_whose_list_runs_in_a_circle_are_found)
 {
-    struct chempi_slots slots;
+    struct chempi_handle_table slots;
     uint64_t tokens[3];
 
     fill(&slots, tokens);
     slots.at[slots.free_slot - 1].next_free = slots.free_slot;
-    cr_assert(strstr(chempi_slots_check(&slots), "L2"));
-    chempi_slots_fini(&slots);
+    cr_assert(strstr(chempi_handle_table_check(&slots), "L2"));
+    chempi_handle_table_fini(&slots);
 }
 
 Test(invariant, blocks_of_a_layout_that_touch_are_found)

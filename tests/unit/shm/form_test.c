@@ -281,7 +281,7 @@ Test(shm_form, descriptions_of_anything_do_no_harm)
 
             talk_open(&t, 8192, 4096);
             cr_assert_eq(talk_send(&t), CHEMPI_PENDING);
-            xfer = chempi_slots_next(
+            xfer = chempi_handle_table_next(
                 &((struct shm_dev *)t.ends.end[0].dev)->rndv.xfers, &place);
             cr_assert_not_null(xfer);
             cr_assert_not_null(xfer->own_form);

@@ -17,7 +17,7 @@
 #include "libchempi/devices/tcp/card.h"
 #include "libchempi/devices/tcp/internal.h"
 #include "libchempi/devices/tcp/tcp.h"
-#include "libchempi/services/slots.h"
+#include "libchempi/services/handle_table.h"
 #include "tests/unit/tcp/ends.h"
 
 static struct ends ends;
@@ -137,32 +137,33 @@ Test(tcp_frame, what_breaks_the_rules_is_refused)
 
 Test(tcp_slots, a_token_finds_its_own_slot_once)
 {
-    struct chempi_slots slots = {0};
+    struct chempi_handle_table slots = {0};
     uint64_t tokens[100];
     uint64_t again;
     int things[100];
 
     for (int i = 0; i < 100; i++)
-        cr_assert_eq(chempi_slots_put(&slots, &things[i], &tokens[i]), 0);
+        cr_assert_eq(chempi_handle_table_put(&slots, &things[i], &tokens[i]),
+                     0);
     cr_assert_eq(slots.used, 100u);
     for (int i = 0; i < 100; i++)
-        cr_assert_eq(chempi_slots_get(&slots, tokens[i]), &things[i]);
-    cr_assert_eq(chempi_slots_take(&slots, tokens[7]), &things[7]);
-    cr_assert_null(chempi_slots_take(&slots, tokens[7]));
-    cr_assert_eq(chempi_slots_put(&slots, &things[7], &again), 0);
+        cr_assert_eq(chempi_handle_table_get(&slots, tokens[i]), &things[i]);
+    cr_assert_eq(chempi_handle_table_take(&slots, tokens[7]), &things[7]);
+    cr_assert_null(chempi_handle_table_take(&slots, tokens[7]));
+    cr_assert_eq(chempi_handle_table_put(&slots, &things[7], &again), 0);
     cr_assert_neq(again, tokens[7]);
-    cr_assert_null(chempi_slots_get(&slots, tokens[7]));
-    cr_assert_null(chempi_slots_get(&slots, UINT64_MAX));
-    cr_assert_null(chempi_slots_get(&slots, 0));
+    cr_assert_null(chempi_handle_table_get(&slots, tokens[7]));
+    cr_assert_null(chempi_handle_table_get(&slots, UINT64_MAX));
+    cr_assert_null(chempi_handle_table_get(&slots, 0));
     for (int i = 0; i < 100; i++)
-        cr_assert_not_null(chempi_slots_pop(&slots));
-    cr_assert_null(chempi_slots_pop(&slots));
-    chempi_slots_fini(&slots);
+        cr_assert_not_null(chempi_handle_table_pop(&slots));
+    cr_assert_null(chempi_handle_table_pop(&slots));
+    chempi_handle_table_fini(&slots);
 }
 
 Test(tcp_slots, a_walk_finds_what_is_named_also_while_it_is_taken)
 {
-    struct chempi_slots slots = {0};
+    struct chempi_handle_table slots = {0};
     uint64_t tokens[5];
     int things[5];
     uint32_t place = 0;
@@ -170,36 +171,40 @@ Test(tcp_slots, a_walk_finds_what_is_named_also_while_it_is_taken)
     int found = 0;
 
     for (int i = 0; i < 5; i++)
-        cr_assert_eq(chempi_slots_put(&slots, &things[i], &tokens[i]), 0);
-    cr_assert_eq(chempi_slots_take(&slots, tokens[2]), &things[2]);
-    while ((thing = chempi_slots_next(&slots, &place)) != NULL) {
+        cr_assert_eq(chempi_handle_table_put(&slots, &things[i], &tokens[i]),
+                     0);
+    cr_assert_eq(chempi_handle_table_take(&slots, tokens[2]), &things[2]);
+    while ((thing = chempi_handle_table_next(&slots, &place)) != NULL) {
         cr_assert_neq(thing, &things[2]);
-        cr_assert_eq(chempi_slots_take(&slots, tokens[thing - things]), thing);
+        cr_assert_eq(chempi_handle_table_take(&slots, tokens[thing - things]),
+                     thing);
         found++;
     }
     cr_assert_eq(found, 4);
     cr_assert_eq(slots.used, 0u);
-    chempi_slots_fini(&slots);
+    chempi_handle_table_fini(&slots);
 }
 
 Test(tcp_slots, a_token_is_past_once_it_was_taken)
 {
-    struct chempi_slots slots = {0};
+    struct chempi_handle_table slots = {0};
     int thing;
     uint64_t first;
     uint64_t second;
 
-    cr_assert_eq(chempi_slots_put(&slots, &thing, &first), 0);
-    cr_assert_not(chempi_slots_is_past(&slots, first));
-    cr_assert_not(chempi_slots_is_past(&slots, first + 1000), "no such slot");
-    (void)chempi_slots_take(&slots, first);
-    cr_assert(chempi_slots_is_past(&slots, first));
-    cr_assert_eq(chempi_slots_put(&slots, &thing, &second), 0);
-    cr_assert(chempi_slots_is_past(&slots, first));
-    cr_assert_not(chempi_slots_is_past(&slots, second));
-    cr_assert_not(chempi_slots_is_past(&slots, second + (UINT64_C(1) << 32)),
-                  "not given yet");
-    chempi_slots_fini(&slots);
+    cr_assert_eq(chempi_handle_table_put(&slots, &thing, &first), 0);
+    cr_assert_not(chempi_handle_table_is_past(&slots, first));
+    cr_assert_not(chempi_handle_table_is_past(&slots, first + 1000),
+                  "no such slot");
+    (void)chempi_handle_table_take(&slots, first);
+    cr_assert(chempi_handle_table_is_past(&slots, first));
+    cr_assert_eq(chempi_handle_table_put(&slots, &thing, &second), 0);
+    cr_assert(chempi_handle_table_is_past(&slots, first));
+    cr_assert_not(chempi_handle_table_is_past(&slots, second));
+    cr_assert_not(
+        chempi_handle_table_is_past(&slots, second + (UINT64_C(1) << 32)),
+        "not given yet");
+    chempi_handle_table_fini(&slots);
 }
 
 /* ---- cards ----------------------------------------------------------- */

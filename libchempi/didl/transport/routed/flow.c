@@ -73,8 +73,8 @@ void chempi_routed_flow_destroy(struct chempi_routed_flow *flow)
     chempi_list_remove(&flow->gap);
     drop_list(&flow->unacked);
     drop_list(&flow->held);
-    chempi_slots_fini(&flow->announced);
-    chempi_slots_fini(&flow->cleared);
+    chempi_handle_table_fini(&flow->announced);
+    chempi_handle_table_fini(&flow->cleared);
     drop_parts(flow);
     free(flow->ways);
     free(flow);
@@ -480,7 +480,7 @@ void chempi_routed_flow_end(struct chempi_routed_flow *flow)
         release_first(flow);
     relieve(gate);
     drop_list(&flow->held);
-    while ((tx = chempi_slots_pop(&flow->announced)) != NULL)
+    while ((tx = chempi_handle_table_pop(&flow->announced)) != NULL)
         chempi_list_append(&flow->bulk, &tx->link);
     while (!chempi_list_is_empty(&flow->bulk)) {
         tx = CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),
@@ -499,7 +499,7 @@ void chempi_routed_flow_bury(struct chempi_routed_flow *flow)
 
     flow->has_ended = true;
     chempi_routed_flow_end(flow);
-    while ((rx = chempi_slots_pop(&flow->cleared)) != NULL)
+    while ((rx = chempi_handle_table_pop(&flow->cleared)) != NULL)
         p->sink->delivered(p->sink_arg, rx, -EPIPE);
 }
 

@@ -56,7 +56,8 @@ static const char *take_part(struct chempi_routed_flow *flow,
 static const char *take_clear(struct chempi_routed_flow *flow,
                               const struct chempi_hop_frame *f)
 {
-    struct chempi_tx *tx = chempi_slots_take(&flow->announced, f->sender);
+    struct chempi_tx *tx =
+        chempi_handle_table_take(&flow->announced, f->sender);
 
     if (!tx)
         return "it cleared a message that was not announced";
@@ -76,7 +77,8 @@ static const char *take_drop(struct chempi_routed_flow *flow,
                              const struct chempi_hop_frame *f)
 {
     const struct chempi_dev_params *p = &chempi_routed_of(flow)->dev.params;
-    struct chempi_tx *tx = chempi_slots_take(&flow->announced, f->sender);
+    struct chempi_tx *tx =
+        chempi_handle_table_take(&flow->announced, f->sender);
 
     if (!tx)
         return "it dropped a message that was not announced";
@@ -88,7 +90,7 @@ static const char *take_data(struct chempi_routed_flow *flow,
                              const struct chempi_hop_frame *f)
 {
     const struct chempi_dev_params *p = &chempi_routed_of(flow)->dev.params;
-    struct chempi_rx *rx = chempi_slots_get(&flow->cleared, f->receiver);
+    struct chempi_rx *rx = chempi_handle_table_get(&flow->cleared, f->receiver);
 
     if (!rx)
         return "it sent a piece of a message that was not cleared";
@@ -107,7 +109,7 @@ static const char *take_data(struct chempi_routed_flow *flow,
     rx->priv[CHEMPI_ROUTED_RX_GOT] += f->len;
     if (rx->priv[CHEMPI_ROUTED_RX_GOT] < rx->priv[CHEMPI_ROUTED_RX_TAKE])
         return NULL;
-    (void)chempi_slots_take(&flow->cleared, f->receiver); /* F6 */
+    (void)chempi_handle_table_take(&flow->cleared, f->receiver); /* F6 */
     p->sink->delivered(p->sink_arg, rx, 0);
     return NULL;
 }

@@ -42,7 +42,7 @@
 #include "libchempi/hop/hop.h"
 #include "libchempi/hop/route_stats.h"
 #include "libchempi/hop/seal.h"
-#include "libchempi/services/slots.h"
+#include "libchempi/services/handle_table.h"
 
 #define CHEMPI_ROUTED_FRAMES                                                   \
     1024u /* unacknowledged per flow; a power of two                           \
@@ -97,7 +97,7 @@ struct chempi_routed_flow {
     struct chempi_list unacked; /* chempi_hop_buf.link, by number */
     struct chempi_list held;    /* chempi_hop_buf.link */
     struct chempi_list bulk;    /* chempi_tx.link */
-    struct chempi_slots announced;
+    struct chempi_handle_table announced;
 
     /* receiving */
     uint64_t seq_in;
@@ -110,7 +110,7 @@ struct chempi_routed_flow {
     uint32_t owed_bytes;
     uint32_t owed_polls;
     bool owes_now;
-    struct chempi_slots cleared;
+    struct chempi_handle_table cleared;
     struct chempi_list parts; /* chempi_routed_part.link (F10) */
     uint32_t part_count;
 };

@@ -379,7 +379,7 @@ static int gate_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
 static int announce(struct chempi_routed_flow *flow, struct chempi_tx *tx)
 {
     struct chempi_hop_frame f = {.kind = CHEMPI_HOP_ANNOUNCE, .env = tx->env};
-    int rc = chempi_slots_put(&flow->announced, tx, &f.sender);
+    int rc = chempi_handle_table_put(&flow->announced, tx, &f.sender);
 
     if (rc)
         return rc;
@@ -388,7 +388,7 @@ static int announce(struct chempi_routed_flow *flow, struct chempi_tx *tx)
         chempi_routed_trace_goes(flow, tx);
         return CHEMPI_PENDING;
     }
-    (void)chempi_slots_take(&flow->announced, f.sender);
+    (void)chempi_handle_table_take(&flow->announced, f.sender);
     return rc;
 }
 
@@ -429,12 +429,12 @@ static int gate_accept(struct chempi_ep *ep, const uint64_t token[2],
         return -EPIPE; /* F11 */
     memset(rx->priv, 0, sizeof(rx->priv));
     rx->priv[CHEMPI_ROUTED_RX_TAKE] = take;
-    rc = chempi_slots_put(&flow->cleared, rx, &f.receiver);
+    rc = chempi_handle_table_put(&flow->cleared, rx, &f.receiver);
     if (rc)
         return rc;
     rc = chempi_routed_flow_control(flow, &f);
     if (rc) {
-        (void)chempi_slots_take(&flow->cleared, f.receiver);
+        (void)chempi_handle_table_take(&flow->cleared, f.receiver);
         return rc;
     }
     return CHEMPI_PENDING;

@@ -8,10 +8,10 @@
  *   L2  a slot is free exactly when its ptr is NULL, and then on the list of
  *       free ones
  *
- * chempi_slots_check() looks at both.
+ * chempi_handle_table_check() looks at both.
  */
-#ifndef CHEMPI_LIBCHEMPI_SERVICES_SLOTS_H
-#define CHEMPI_LIBCHEMPI_SERVICES_SLOTS_H
+#ifndef CHEMPI_LIBCHEMPI_SERVICES_HANDLE_TABLE_H
+#define CHEMPI_LIBCHEMPI_SERVICES_HANDLE_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ struct chempi_slot {
 };
 
 /* All zero is an empty set. */
-struct chempi_slots {
+struct chempi_handle_table {
     struct chempi_slot *at;
     uint32_t count;
     uint32_t used;
@@ -31,20 +31,25 @@ struct chempi_slots {
 };
 
 /* Name ptr (not NULL); 0 or -ENOMEM. */
-int chempi_slots_put(struct chempi_slots *slots, void *ptr, uint64_t *token);
+int chempi_handle_table_put(struct chempi_handle_table *slots, void *ptr,
+                            uint64_t *token);
 /* What the token names, or NULL. */
-void *chempi_slots_get(const struct chempi_slots *slots, uint64_t token);
+void *chempi_handle_table_get(const struct chempi_handle_table *slots,
+                              uint64_t token);
 /* The same, and forget it. */
-void *chempi_slots_take(struct chempi_slots *slots, uint64_t token);
+void *chempi_handle_table_take(struct chempi_handle_table *slots,
+                               uint64_t token);
 /* Is the token worn out: did it name something that was taken? */
-bool chempi_slots_is_past(const struct chempi_slots *slots, uint64_t token);
+bool chempi_handle_table_is_past(const struct chempi_handle_table *slots,
+                                 uint64_t token);
 /* What is named at *place or after it, NULL when nothing is; *place is then the
  * place behind it. Begin with 0; slots may be put and taken in between. */
-void *chempi_slots_next(const struct chempi_slots *slots, uint32_t *place);
+void *chempi_handle_table_next(const struct chempi_handle_table *slots,
+                               uint32_t *place);
 /* Forget any one of them and return it; NULL when there is none. */
-void *chempi_slots_pop(struct chempi_slots *slots);
-void chempi_slots_fini(struct chempi_slots *slots);
+void *chempi_handle_table_pop(struct chempi_handle_table *slots);
+void chempi_handle_table_fini(struct chempi_handle_table *slots);
 /* NULL, or what does not hold (invariant.h). */
-const char *chempi_slots_check(const struct chempi_slots *slots);
+const char *chempi_handle_table_check(const struct chempi_handle_table *slots);
 
 #endif

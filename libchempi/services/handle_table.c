@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names that a peer may hold; see slots.h. */
-#include "libchempi/services/slots.h"
+/* Names that a peer may hold; see handle_table.h. */
+#include "libchempi/services/handle_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define SLOTS_MAX (1u << 28)
 
-static int grow(struct chempi_slots *slots)
+static int grow(struct chempi_handle_table *slots)
 {
     uint32_t old = slots->count;
 
@@ -23,7 +23,8 @@ static int grow(struct chempi_slots *slots)
     return 0;
 }
 
-int chempi_slots_put(struct chempi_slots *slots, void *ptr, uint64_t *token)
+int chempi_handle_table_put(struct chempi_handle_table *slots, void *ptr,
+                            uint64_t *token)
 {
     struct chempi_slot *slot;
     uint32_t index;
@@ -37,11 +38,11 @@ int chempi_slots_put(struct chempi_slots *slots, void *ptr, uint64_t *token)
     slot->ptr = ptr;
     slots->used++;
     *token = (uint64_t)slot->generation << 32 | index;
-    CHEMPI_CHECK_EVERY(64, chempi_slots_check(slots));
+    CHEMPI_CHECK_EVERY(64, chempi_handle_table_check(slots));
     return 0;
 }
 
-static struct chempi_slot *find(const struct chempi_slots *slots,
+static struct chempi_slot *find(const struct chempi_handle_table *slots,
                                 uint64_t token)
 {
     uint32_t index = (uint32_t)(token & UINT32_MAX);
@@ -52,14 +53,16 @@ static struct chempi_slot *find(const struct chempi_slots *slots,
     return &slots->at[index];
 }
 
-void *chempi_slots_get(const struct chempi_slots *slots, uint64_t token)
+void *chempi_handle_table_get(const struct chempi_handle_table *slots,
+                              uint64_t token)
 {
     const struct chempi_slot *slot = find(slots, token);
 
     return slot ? slot->ptr : NULL;
 }
 
-void *chempi_slots_take(struct chempi_slots *slots, uint64_t token)
+void *chempi_handle_table_take(struct chempi_handle_table *slots,
+                               uint64_t token)
 {
     struct chempi_slot *slot = find(slots, token);
     void *ptr;
@@ -73,11 +76,11 @@ void *chempi_slots_take(struct chempi_slots *slots, uint64_t token)
         slot->generation = 1; /* L1 */
     slot->next_free = slots->free_slot;
     slots->free_slot = (uint32_t)(slot - slots->at) + 1;
-    CHEMPI_CHECK_EVERY(64, chempi_slots_check(slots));
+    CHEMPI_CHECK_EVERY(64, chempi_handle_table_check(slots));
     return ptr;
 }
 
-const char *chempi_slots_check(const struct chempi_slots *slots)
+const char *chempi_handle_table_check(const struct chempi_handle_table *slots)
 {
     uint32_t used = 0;
     uint32_t free_count = 0;
@@ -101,7 +104,8 @@ const char *chempi_slots_check(const struct chempi_slots *slots)
                : NULL;
 }
 
-bool chempi_slots_is_past(const struct chempi_slots *slots, uint64_t token)
+bool chempi_handle_table_is_past(const struct chempi_handle_table *slots,
+                                 uint64_t token)
 {
     uint32_t index = (uint32_t)(token & UINT32_MAX);
 
@@ -109,7 +113,8 @@ bool chempi_slots_is_past(const struct chempi_slots *slots, uint64_t token)
            (int32_t)(slots->at[index].generation - (uint32_t)(token >> 32)) > 0;
 }
 
-void *chempi_slots_next(const struct chempi_slots *slots, uint32_t *place)
+void *chempi_handle_table_next(const struct chempi_handle_table *slots,
+                               uint32_t *place)
 {
     while (*place < slots->count) {
         void *ptr = slots->at[(*place)++].ptr;
@@ -120,19 +125,19 @@ void *chempi_slots_next(const struct chempi_slots *slots, uint32_t *place)
     return NULL;
 }
 
-void *chempi_slots_pop(struct chempi_slots *slots)
+void *chempi_handle_table_pop(struct chempi_handle_table *slots)
 {
     uint32_t place = 0;
 
-    if (!slots->used || !chempi_slots_next(slots, &place))
+    if (!slots->used || !chempi_handle_table_next(slots, &place))
         return NULL;
     place--;
-    return chempi_slots_take(
+    return chempi_handle_table_take(
         slots, (uint64_t)slots->at[place].generation << 32 | place);
 }
 
-void chempi_slots_fini(struct chempi_slots *slots)
+void chempi_handle_table_fini(struct chempi_handle_table *slots)
 {
     free(slots->at);
-    *slots = (struct chempi_slots){0};
+    *slots = (struct chempi_handle_table){0};
 }
