@@ -417,7 +417,7 @@ Test(interrupt, it_may_get_lost_without_a_word)
 /* --- time --- */
 
 /* Never too early; how much too late is the machine's business. */
-Test(pace, a_personality_takes_its_time)
+Test(timing_model, a_personality_takes_its_time)
 {
     static unsigned char bytes[64 * 1024];
     struct chempi_personality p = {.name = "slow",

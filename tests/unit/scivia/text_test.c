@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "libchempi/devices/scivia/adapter/mischief.h"
-#include "libchempi/devices/scivia/adapter/pace.h"
 #include "libchempi/devices/scivia/adapter/personality.h"
+#include "libchempi/devices/scivia/adapter/timing_model.h"
 
 #define SCI                                                                    \
     "packet latency: 1.5 us\nfull latency: 2 us\nfull packet: 730 ns\n"        \
@@ -253,7 +253,7 @@ Test(mischief, one_seed_gives_one_sequence)
     cr_expect_gt(differs, 1000);
 }
 
-Test(pace, packets_are_counted_as_the_stream_buffers_make_them)
+Test(timing_model, packets_are_counted_as_the_stream_buffers_make_them)
 {
     static const struct {
         size_t offset;
@@ -270,7 +270,8 @@ Test(pace, packets_are_counted_as_the_stream_buffers_make_them)
         uint64_t full = 99;
         uint64_t partial = 99;
 
-        chempi_pace_packets(cases[i].offset, cases[i].len, &full, &partial);
+        chempi_timing_model_packets(cases[i].offset, cases[i].len, &full,
+                                    &partial);
         cr_expect_eq(full, cases[i].full, "case %zu", i);
         cr_expect_eq(partial, cases[i].partial, "case %zu", i);
     }

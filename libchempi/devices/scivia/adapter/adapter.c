@@ -127,8 +127,9 @@ static int take_params(struct chempi_adapter *adapter,
         adapter->has_via = params->personality->has_via;
     }
     adapter->has_sci &= !params->without_sci;
-    chempi_pace_init(&adapter->pace,
-                     adapter->has_personality ? &adapter->personality : NULL);
+    chempi_timing_model_init(&adapter->pace, adapter->has_personality
+                                                 ? &adapter->personality
+                                                 : NULL);
     return 0;
 }
 
@@ -250,10 +251,10 @@ int chempi_adapter_fd(const struct chempi_adapter *adapter)
 void chempi_adapter_host_copy(struct chempi_adapter *adapter, void *dst,
                               const void *src, size_t len)
 {
-    uint64_t since_ns = chempi_pace_begin(&adapter->pace);
+    uint64_t since_ns = chempi_timing_model_begin(&adapter->pace);
 
     memcpy(dst, src, len);
-    chempi_pace_host_copy(&adapter->pace, since_ns, dst, len);
+    chempi_timing_model_host_copy(&adapter->pace, since_ns, dst, len);
 }
 
 /* --- serving --- */
@@ -270,9 +271,9 @@ static int serve_event(struct chempi_adapter *adapter, uint32_t events,
     case SOURCE_EVENT:
         adapter->is_armed = false;
         (void)chempi_sys->read(adapter->event_fd, &count, sizeof(count));
-        chempi_pace_wake(&adapter->pace,
-                         atomic_load_explicit(&adapter->page->notified_ns,
-                                              memory_order_relaxed));
+        chempi_timing_model_wake(
+            &adapter->pace, atomic_load_explicit(&adapter->page->notified_ns,
+                                                 memory_order_relaxed));
         return 1;
     case SOURCE_LINK:
         return chempi_link_ready(

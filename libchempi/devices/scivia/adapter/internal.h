@@ -18,8 +18,8 @@
 #include "common/base/compiler.h"
 #include "common/base/list.h"
 #include "libchempi/devices/scivia/adapter/adapter.h"
-#include "libchempi/devices/scivia/adapter/pace.h"
 #include "libchempi/devices/scivia/adapter/sci.h"
+#include "libchempi/devices/scivia/adapter/timing_model.h"
 #include "libchempi/devices/scivia/adapter/tpt.h"
 #include "libchempi/devices/scivia/adapter/via.h"
 
@@ -296,7 +296,7 @@ struct chempi_adapter {
     struct chempi_mischief mischief;
     bool is_wicked; /* some rate is not 0 */
     struct chempi_dice dice;
-    struct chempi_pace pace;
+    struct chempi_timing_model pace;
     struct chempi_adapter_counters counters;
     struct chempi_err err;
     unsigned char address[CHEMPI_ADAPTER_ADDRESS_BYTES];

@@ -2,8 +2,8 @@
 /*
  * A personality: what one model of adapter can do and how long it takes.
  * Read from a file (chempi-personality(5)); the adapter imposes the times by
- * waiting (pace.h). Without a personality an adapter has both halves and a
- * free clock: nothing takes longer than the machine needs.
+ * waiting (timing_model.h). Without a personality an adapter has both halves
+ * and a free clock: nothing takes longer than the machine needs.
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_PERSONALITY_H
 #define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_PERSONALITY_H

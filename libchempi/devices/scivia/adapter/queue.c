@@ -311,8 +311,8 @@ static bool run_head(struct chempi_via_vi *vi, struct chempi_via_descriptor *d)
         return false;
     }
     if (vi->moved == 0)
-        chempi_pace_descriptor(&vi->adapter->pace,
-                               d->op == CHEMPI_VIA_RDMA_READ, total_of(d));
+        chempi_timing_model_descriptor(
+            &vi->adapter->pace, d->op == CHEMPI_VIA_RDMA_READ, total_of(d));
     is_broken = vi->moved == 0 && !vi->share.is_open &&
                 chempi_mischief_strikes(&vi->adapter->dice,
                                         vi->adapter->mischief.broken_vi);
@@ -418,7 +418,8 @@ int chempi_via_post_send(struct chempi_via_vi *vi,
         chempi_mischief_strikes(&adapter->dice, adapter->mischief.broken_link))
         chempi_link_fail(vi->at, -ECONNRESET);
     (void)chempi_queue_run(vi);
-    chempi_pace_posted(&adapter->pace, chempi_pace_begin(&adapter->pace));
+    chempi_timing_model_posted(&adapter->pace,
+                               chempi_timing_model_begin(&adapter->pace));
     return 0;
 }
 
@@ -478,7 +479,7 @@ struct chempi_via_descriptor *chempi_via_send_done(struct chempi_via_vi *vi)
     d = take(&vi->sent);
     if (d && chempi_list_is_empty(&vi->sent) &&
         chempi_list_is_empty(&vi->sends))
-        chempi_pace_collect(&vi->adapter->pace);
+        chempi_timing_model_collect(&vi->adapter->pace);
     return d;
 }
 

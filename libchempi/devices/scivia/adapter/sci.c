@@ -475,7 +475,7 @@ static inline bool is_good(const struct chempi_sci_remote *remote,
 
 static inline int store(struct chempi_sci_remote *remote, uint64_t offset,
                         const void *src, size_t len,
-                        enum chempi_pace_width width)
+                        enum chempi_timing_model_width width)
 {
     struct chempi_adapter *adapter = remote->at->adapter;
     uint64_t full;
@@ -483,10 +483,11 @@ static inline int store(struct chempi_sci_remote *remote, uint64_t offset,
 
     if (CHEMPI_UNLIKELY(!is_good(remote, offset, len)))
         return out_of_range(remote, offset, len);
-    chempi_pace_packets((size_t)offset, len, &full, &partial);
+    chempi_timing_model_packets((size_t)offset, len, &full, &partial);
     adapter->counters.packets += full + partial;
     adapter->counters.bytes_stored += len;
-    chempi_pace_store(&adapter->pace, remote, (size_t)offset, len, width);
+    chempi_timing_model_store(&adapter->pace, remote, (size_t)offset, len,
+                              width);
     if (CHEMPI_UNLIKELY(adapter->is_wicked))
         cut(remote, offset, src, len);
     else
@@ -497,13 +498,13 @@ static inline int store(struct chempi_sci_remote *remote, uint64_t offset,
 int chempi_sci_copy(struct chempi_sci_remote *remote, uint64_t offset,
                     const void *src, size_t len)
 {
-    return store(remote, offset, src, len, CHEMPI_PACE_WIDE);
+    return store(remote, offset, src, len, CHEMPI_TIMING_MODEL_WIDE);
 }
 
 int chempi_sci_copy_narrow(struct chempi_sci_remote *remote, uint64_t offset,
                            const void *src, size_t len)
 {
-    return store(remote, offset, src, len, CHEMPI_PACE_NARROW);
+    return store(remote, offset, src, len, CHEMPI_TIMING_MODEL_NARROW);
 }
 
 /* The emulated link is a cache line that moves from core to core. It may as
@@ -522,7 +523,7 @@ static inline void flush(struct chempi_sci_remote *remote)
 {
     while (CHEMPI_UNLIKELY(remote->held_count))
         deliver_any(remote);
-    chempi_pace_barrier(&remote->at->adapter->pace);
+    chempi_timing_model_barrier(&remote->at->adapter->pace);
     atomic_thread_fence(memory_order_release);
 }
 
@@ -577,7 +578,7 @@ int chempi_sci_read(struct chempi_sci_remote *remote, uint64_t offset,
     if (!is_good(remote, offset, len))
         return out_of_range(remote, offset, len);
     chempi_sci_store_barrier(remote); /* loads do not pass stores */
-    chempi_pace_read(&adapter->pace, len);
+    chempi_timing_model_read(&adapter->pace, len);
     memcpy(dst, remote->memory + offset, len);
     adapter->counters.bytes_read += len;
     return 0;

@@ -98,7 +98,7 @@ static int perform(struct chempi_sci_dma *dma, const struct transfer *t)
 
     if (t->remote->status < 0)
         return -ENOTCONN;
-    chempi_pace_dma(&adapter->pace, t->len);
+    chempi_timing_model_dma(&adapter->pace, t->len);
     if (chempi_mischief_strikes(&adapter->dice,
                                 adapter->mischief.lost_packet)) {
         adapter->counters.packets_lost++;

@@ -44,7 +44,7 @@ int chempi_via_register(struct chempi_adapter *adapter, const void *start,
                         size_t len, uint32_t ptag, uint32_t enables,
                         uint32_t *handle)
 {
-    uint64_t since_ns = chempi_pace_begin(&adapter->pace);
+    uint64_t since_ns = chempi_timing_model_begin(&adapter->pace);
     int rc = check_via(adapter);
 
     if (rc < 0)
@@ -71,13 +71,14 @@ int chempi_via_register(struct chempi_adapter *adapter, const void *start,
                             adapter->tpt.regions, adapter->tpt.pages);
     }
     adapter->counters.registrations++;
-    chempi_pace_register(&adapter->pace, since_ns, pages_of(start, len));
+    chempi_timing_model_register(&adapter->pace, since_ns,
+                                 pages_of(start, len));
     return 0;
 }
 
 int chempi_via_deregister(struct chempi_adapter *adapter, uint32_t handle)
 {
-    uint64_t since_ns = chempi_pace_begin(&adapter->pace);
+    uint64_t since_ns = chempi_timing_model_begin(&adapter->pace);
     void *start;
     size_t len;
     bool is_locked;
@@ -89,7 +90,8 @@ int chempi_via_deregister(struct chempi_adapter *adapter, uint32_t handle)
     if (is_locked)
         rc = chempi_lmm_unlock_area(adapter->lmm, start, len);
     adapter->counters.deregistrations++;
-    chempi_pace_deregister(&adapter->pace, since_ns, pages_of(start, len));
+    chempi_timing_model_deregister(&adapter->pace, since_ns,
+                                   pages_of(start, len));
     return rc;
 }
 

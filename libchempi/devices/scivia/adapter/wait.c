@@ -69,13 +69,13 @@ static struct chempi_via_descriptor *wait_for(struct chempi_via_vi *vi,
 struct chempi_via_descriptor *chempi_via_send_wait(struct chempi_via_vi *vi,
                                                    int timeout_ms)
 {
-    const struct chempi_pace before = vi->adapter->pace;
-    uint64_t now_ns = chempi_pace_begin(&before);
+    const struct chempi_timing_model before = vi->adapter->pace;
+    uint64_t now_ns = chempi_timing_model_begin(&before);
     struct chempi_via_descriptor *d =
         wait_for(vi, chempi_via_send_done, timeout_ms);
 
     if (d && before.personality)
-        chempi_pace_sleep(&before, now_ns);
+        chempi_timing_model_sleep(&before, now_ns);
     return d;
 }
 

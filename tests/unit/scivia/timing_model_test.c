@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "libchempi/devices/scivia/adapter/pace.h"
 #include "libchempi/devices/scivia/adapter/personality.h"
+#include "libchempi/devices/scivia/adapter/timing_model.h"
 
 #define START UINT64_C(1000000000) /* when the tests begin, ns */
 
@@ -30,29 +30,30 @@ static struct chempi_personality load(const char *name)
     return p;
 }
 
-/* When the last packet of wide stores arrives, as chempi_pace_store_at(). */
-static uint64_t store_at(struct chempi_pace *pace, uint64_t now_ns,
+/* When the last packet of wide stores arrives, as
+ * chempi_timing_model_store_at(). */
+static uint64_t store_at(struct chempi_timing_model *pace, uint64_t now_ns,
                          size_t offset, size_t len)
 {
-    return chempi_pace_store_at(pace, now_ns, HERE, offset, len,
-                                CHEMPI_PACE_WIDE);
+    return chempi_timing_model_store_at(pace, now_ns, HERE, offset, len,
+                                        CHEMPI_TIMING_MODEL_WIDE);
 }
 
 /* Time of one store of len bytes at `offset`, when nothing is under way. */
 static double alone_us(const struct chempi_personality *p, size_t offset,
-                       size_t len, enum chempi_pace_width width)
+                       size_t len, enum chempi_timing_model_width width)
 {
-    struct chempi_pace pace = {.personality = p};
+    struct chempi_timing_model pace = {.personality = p};
 
-    return (double)(chempi_pace_store_at(&pace, START, HERE, offset, len,
-                                         width) -
+    return (double)(chempi_timing_model_store_at(&pace, START, HERE, offset,
+                                                 len, width) -
                     START) /
            1e3;
 }
 
 static double store_us(const struct chempi_personality *p, size_t len)
 {
-    return alone_us(p, 0, len, CHEMPI_PACE_WIDE);
+    return alone_us(p, 0, len, CHEMPI_TIMING_MODEL_WIDE);
 }
 
 static void expect_near(const char *what, double ours, double theirs)
@@ -66,7 +67,7 @@ static double store_mb_per_s(const struct chempi_personality *p, size_t len)
     return (double)len / store_us(p, len);
 }
 
-Test(pace, d312_has_the_published_latencies_and_bandwidths)
+Test(timing_model, d312_has_the_published_latencies_and_bandwidths)
 {
     const struct chempi_personality p = load("dolphin-d312");
 
@@ -78,7 +79,7 @@ Test(pace, d312_has_the_published_latencies_and_bandwidths)
     cr_expect_lt(store_mb_per_s(&p, 256), D312_LINK * 0.9);
 }
 
-Test(pace, whole_lines_beat_what_is_a_little_shorter)
+Test(timing_model, whole_lines_beat_what_is_a_little_shorter)
 {
     const struct chempi_personality p = load("dolphin-d312");
 
@@ -95,10 +96,10 @@ Test(pace, whole_lines_beat_what_is_a_little_shorter)
 static double narrow_us(const struct chempi_personality *p, size_t offset,
                         size_t len)
 {
-    return alone_us(p, offset, len, CHEMPI_PACE_NARROW);
+    return alone_us(p, offset, len, CHEMPI_TIMING_MODEL_NARROW);
 }
 
-Test(pace, stores_by_memcpy_reach_their_published_bandwidth_and_no_more)
+Test(timing_model, stores_by_memcpy_reach_their_published_bandwidth_and_no_more)
 {
     const struct chempi_personality p = load("dolphin-d312");
     const double theirs = 49.94 * 1.048576;
@@ -116,7 +117,7 @@ Test(pace, stores_by_memcpy_reach_their_published_bandwidth_and_no_more)
         cr_expect_geq(narrow_us(&p, 0, len), store_us(&p, len), "%zu", len);
 }
 
-Test(pace, narrow_stores_count_as_memcpy_makes_them)
+Test(timing_model, narrow_stores_count_as_memcpy_makes_them)
 {
     struct chempi_personality p = load("dolphin-d312");
 
@@ -135,32 +136,32 @@ Test(pace, narrow_stores_count_as_memcpy_makes_them)
     cr_expect_eq(narrow_us(&p, 0, 640), store_us(&p, 640));
 }
 
-Test(pace, narrow_and_wide_stores_may_take_turns)
+Test(timing_model, narrow_and_wide_stores_may_take_turns)
 {
     const struct chempi_personality p = load("dolphin-d312");
-    struct chempi_pace pace = {.personality = &p};
+    struct chempi_timing_model pace = {.personality = &p};
     uint64_t end_ns = START;
 
     for (size_t i = 0; i < 100; i++) {
         uint64_t begin_ns = end_ns;
 
-        end_ns =
-            chempi_pace_store_at(&pace, begin_ns, HERE, 512 * i, 512,
-                                 i % 2 ? CHEMPI_PACE_NARROW : CHEMPI_PACE_WIDE);
+        end_ns = chempi_timing_model_store_at(
+            &pace, begin_ns, HERE, 512 * i, 512,
+            i % 2 ? CHEMPI_TIMING_MODEL_NARROW : CHEMPI_TIMING_MODEL_WIDE);
         cr_expect_gt(end_ns, begin_ns);
         cr_expect_leq(end_ns - begin_ns,
                       p.partial_ns + 8 * 16 * (uint64_t)p.narrow_ns);
     }
 }
 
-Test(pace, copies_beyond_the_cache_are_slower)
+Test(timing_model, copies_beyond_the_cache_are_slower)
 {
     const struct chempi_personality p = load("dolphin-d312");
     double before_us = 0;
 
     cr_assert_eq(p.host_cache_bytes, 32u << 10);
     for (size_t len = 4 << 10; len <= 1 << 20; len *= 2) {
-        double us = (double)chempi_pace_copy_ns(&p, len) / 1e3;
+        double us = (double)chempi_timing_model_copy_ns(&p, len) / 1e3;
 
         expect_near("rate of what was added, MB/s",
                     (double)len / 2 / (us - before_us),
@@ -171,26 +172,27 @@ Test(pace, copies_beyond_the_cache_are_slower)
     }
 }
 
-Test(pace, a_copy_in_pieces_is_one_copy)
+Test(timing_model, a_copy_in_pieces_is_one_copy)
 {
     static char buffer[256 << 10];
     const struct chempi_personality p = load("dolphin-d312");
-    struct chempi_pace pace = {.personality = &p};
-    uint64_t whole_ns = chempi_pace_copy_ns(&p, sizeof(buffer));
+    struct chempi_timing_model pace = {.personality = &p};
+    uint64_t whole_ns = chempi_timing_model_copy_ns(&p, sizeof(buffer));
     uint64_t ns = 0;
 
     for (size_t at = 0; at < sizeof(buffer); at += 16 << 10)
-        ns += chempi_pace_copy_more_ns(&pace, buffer + at, 16 << 10);
+        ns += chempi_timing_model_copy_more_ns(&pace, buffer + at, 16 << 10);
     cr_expect_eq(ns, whole_ns);
     /* The same place again is another copy, and so is a place elsewhere. */
-    cr_expect_eq(chempi_pace_copy_more_ns(&pace, buffer, 4096),
-                 chempi_pace_copy_ns(&p, 4096));
-    cr_expect_eq(chempi_pace_copy_more_ns(&pace, buffer + 9000, 4096),
-                 chempi_pace_copy_ns(&p, 4096));
-    cr_expect_eq(chempi_pace_copy_more_ns(&pace, buffer + 9000 + 4096, 0), 0);
+    cr_expect_eq(chempi_timing_model_copy_more_ns(&pace, buffer, 4096),
+                 chempi_timing_model_copy_ns(&p, 4096));
+    cr_expect_eq(chempi_timing_model_copy_more_ns(&pace, buffer + 9000, 4096),
+                 chempi_timing_model_copy_ns(&p, 4096));
+    cr_expect_eq(
+        chempi_timing_model_copy_more_ns(&pace, buffer + 9000 + 4096, 0), 0);
 }
 
-Test(pace, the_other_cards_have_their_published_figures)
+Test(timing_model, the_other_cards_have_their_published_figures)
 {
     const struct chempi_personality d310 = load("dolphin-d310");
     const struct chempi_personality d339 = load("dolphin-d339");
@@ -209,41 +211,44 @@ Test(pace, the_other_cards_have_their_published_figures)
 static void expect_via(const char *name, double latency_us, double mb_per_s)
 {
     const struct chempi_personality p = load(name);
-    struct chempi_pace pace = {.personality = &p};
-    uint64_t end_ns = chempi_pace_descriptor_at(&pace, START, false, 0);
+    struct chempi_timing_model pace = {.personality = &p};
+    uint64_t end_ns = chempi_timing_model_descriptor_at(&pace, START, false, 0);
     uint64_t begin_ns = end_ns;
 
     expect_near(name, (double)(end_ns - START) / 1e3, latency_us);
     for (int i = 0; i < 100; i++)
-        end_ns = chempi_pace_descriptor_at(&pace, end_ns, false, 65536);
+        end_ns = chempi_timing_model_descriptor_at(&pace, end_ns, false, 65536);
     expect_near(name, 100 * 65536e3 / (double)(end_ns - begin_ns), mb_per_s);
 }
 
-Test(pace, descriptors_take_the_published_times)
+Test(timing_model, descriptors_take_the_published_times)
 {
     expect_via("giganet-clan", 7.5, 100);
     expect_via("fast-ethernet", 25, 11.9);
     expect_via("myrinet-gm", 11, 93.5);
 }
 
-Test(pace, who_sleeps_until_its_descriptor_is_done_must_be_waked)
+Test(timing_model, who_sleeps_until_its_descriptor_is_done_must_be_waked)
 {
     const struct chempi_personality p = load("giganet-clan");
-    struct chempi_pace pace = {.personality = &p};
+    struct chempi_timing_model pace = {.personality = &p};
     uint64_t end_ns;
 
-    cr_expect_eq(chempi_pace_sleep_at(&pace, START), 0, "nothing is posted");
-    end_ns = chempi_pace_descriptor_at(&pace, START, false, 4096);
-    chempi_pace_posted(&pace, end_ns + 9000); /* the emulation's own work */
-    cr_expect_eq(chempi_pace_sleep_at(&pace, end_ns + 9000),
+    cr_expect_eq(chempi_timing_model_sleep_at(&pace, START), 0,
+                 "nothing is posted");
+    end_ns = chempi_timing_model_descriptor_at(&pace, START, false, 4096);
+    chempi_timing_model_posted(&pace,
+                               end_ns + 9000); /* the emulation's own work */
+    cr_expect_eq(chempi_timing_model_sleep_at(&pace, end_ns + 9000),
                  end_ns + 9000 + p.interrupt_ns);
-    cr_expect_eq(chempi_pace_sleep_at(&pace, end_ns + 9000 + end_ns - START), 0,
-                 "by then it was done, and nobody slept");
-    chempi_pace_collect(&pace);
-    cr_expect_eq(chempi_pace_sleep_at(&pace, end_ns), 0);
+    cr_expect_eq(
+        chempi_timing_model_sleep_at(&pace, end_ns + 9000 + end_ns - START), 0,
+        "by then it was done, and nobody slept");
+    chempi_timing_model_collect(&pace);
+    cr_expect_eq(chempi_timing_model_sleep_at(&pace, end_ns), 0);
 }
 
-Test(pace, registering_costs_what_the_table_says)
+Test(timing_model, registering_costs_what_the_table_says)
 {
     static const struct {
         size_t bytes;
@@ -269,10 +274,10 @@ Test(pace, registering_costs_what_the_table_says)
 
 /* --- what follows what --- */
 
-Test(pace, a_burst_in_pieces_takes_as_long_as_in_one)
+Test(timing_model, a_burst_in_pieces_takes_as_long_as_in_one)
 {
     const struct chempi_personality p = load("dolphin-d312");
-    struct chempi_pace pace = {.personality = &p};
+    struct chempi_timing_model pace = {.personality = &p};
     uint64_t at_ns = START;
 
     for (size_t offset = 0; offset < 65536; offset += 512)
@@ -281,15 +286,15 @@ Test(pace, a_burst_in_pieces_takes_as_long_as_in_one)
                 store_us(&p, 65536));
 }
 
-Test(pace, a_packet_elsewhere_comes_behind_and_a_barrier_is_waited_for)
+Test(timing_model, a_packet_elsewhere_comes_behind_and_a_barrier_is_waited_for)
 {
     const struct chempi_personality p = load("dolphin-d312");
-    struct chempi_pace pace = {.personality = &p};
+    struct chempi_timing_model pace = {.personality = &p};
     uint64_t first_ns = store_at(&pace, START, 0, 64);
     uint64_t next_ns = store_at(&pace, first_ns, 640, 64);
 
     cr_expect_eq(next_ns - first_ns, p.partial_ns);
-    chempi_pace_barrier(&pace);
+    chempi_timing_model_barrier(&pace);
     first_ns = next_ns;
     next_ns = store_at(&pace, first_ns, 704, 64);
     cr_expect_eq(next_ns - first_ns, p.full_latency_ns);
@@ -305,14 +310,15 @@ Test(pace, a_packet_elsewhere_comes_behind_and_a_barrier_is_waited_for)
     }
 }
 
-Test(pace, a_read_travels_both_ways)
+Test(timing_model, a_read_travels_both_ways)
 {
     const struct chempi_personality p = load("giganet-clan");
-    struct chempi_pace pace = {.personality = &p};
-    uint64_t end_ns = chempi_pace_descriptor_at(&pace, START, true, 0);
+    struct chempi_timing_model pace = {.personality = &p};
+    uint64_t end_ns = chempi_timing_model_descriptor_at(&pace, START, true, 0);
 
     cr_expect_eq(end_ns - START, p.doorbell_ns + 2 * p.via_latency_ns);
-    chempi_pace_collect(&pace);
-    cr_expect_eq(chempi_pace_descriptor_at(&pace, end_ns, false, 0) - end_ns,
+    chempi_timing_model_collect(&pace);
+    cr_expect_eq(chempi_timing_model_descriptor_at(&pace, end_ns, false, 0) -
+                     end_ns,
                  p.doorbell_ns + p.via_latency_ns);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting for times to pass; see pace.h. */
+/* Waiting for times to pass; see timing_model.h. */
 #define _GNU_SOURCE /* clock_gettime */
-#include "libchempi/devices/scivia/adapter/pace.h"
+#include "libchempi/devices/scivia/adapter/timing_model.h"
 
 #include "common/base/clock.h"
 #include "common/base/compiler.h"
@@ -17,7 +17,7 @@
 
 /* A pause of the processor takes up to some tens of ns; the last stretch goes
  * without. */
-static void wait_until(const struct chempi_pace *pace, uint64_t when_ns)
+static void wait_until(const struct chempi_timing_model *pace, uint64_t when_ns)
 {
     uint64_t now_ns = chempi_clock_ns() + pace->clock_cost_ns;
 
@@ -51,16 +51,17 @@ static uint64_t clock_cost_ns(void)
     return least_ns;
 }
 
-void chempi_pace_init(struct chempi_pace *pace,
-                      const struct chempi_personality *personality)
+void chempi_timing_model_init(struct chempi_timing_model *pace,
+                              const struct chempi_personality *personality)
 {
-    *pace = (struct chempi_pace){.personality = personality};
+    *pace = (struct chempi_timing_model){.personality = personality};
     if (!personality)
         return;
     pace->clock_cost_ns = clock_cost_ns();
 }
 
-void chempi_pace_wait(const struct chempi_pace *pace, uint64_t ns)
+void chempi_timing_model_wait(const struct chempi_timing_model *pace,
+                              uint64_t ns)
 {
     if (pace->personality && ns > 0)
         wait_until(pace, chempi_clock_ns() + ns);
@@ -104,8 +105,8 @@ static struct cuts cut(size_t offset, size_t len)
     return cuts;
 }
 
-void chempi_pace_packets(size_t offset, size_t len, uint64_t *full,
-                         uint64_t *partial)
+void chempi_timing_model_packets(size_t offset, size_t len, uint64_t *full,
+                                 uint64_t *partial)
 {
     struct cuts cuts = cut(offset, len);
 
@@ -130,16 +131,17 @@ static uint64_t narrow_stores(const struct chempi_personality *p, size_t from,
 /* How long the bus is taken by the stores to [from, to); 0: it keeps nobody
  * waiting. */
 static uint64_t bus_ns(const struct chempi_personality *p,
-                       enum chempi_pace_width width, size_t from, size_t to)
+                       enum chempi_timing_model_width width, size_t from,
+                       size_t to)
 {
-    if (width == CHEMPI_PACE_WIDE || p->store_bytes == 0)
+    if (width == CHEMPI_TIMING_MODEL_WIDE || p->store_bytes == 0)
         return 0;
     return narrow_stores(p, from, to) * p->narrow_ns;
 }
 
 /* Packets that end no burst and begin none, of stores that had the bus for
  * that long: the first of them went at once. */
-static void send_pieces(struct chempi_pace *pace, uint64_t now_ns,
+static void send_pieces(struct chempi_timing_model *pace, uint64_t now_ns,
                         uint64_t stores_ns, uint64_t count)
 {
     const struct chempi_personality *p = pace->personality;
@@ -157,7 +159,8 @@ static void send_pieces(struct chempi_pace *pace, uint64_t now_ns,
 
 /* From the arrival of a burst's first line to that of the one `index` lines
  * behind it. */
-static uint64_t burst_span(const struct chempi_pace *pace, uint64_t index)
+static uint64_t burst_span(const struct chempi_timing_model *pace,
+                           uint64_t index)
 {
     uint64_t buffers = pace->personality->stream_buffers;
     uint64_t stages = buffers - 1; /* between the first and last */
@@ -172,7 +175,7 @@ static uint64_t burst_span(const struct chempi_pace *pace, uint64_t index)
 
 /* Lines that follow each other by line_ns. A longer time than the card's is the
  * processor's, and the first line waits for its last store, too. */
-static void send_lines(struct chempi_pace *pace, uint64_t now_ns,
+static void send_lines(struct chempi_timing_model *pace, uint64_t now_ns,
                        bool is_going_on, uint64_t line_ns, uint64_t count)
 {
     const struct chempi_personality *p = pace->personality;
@@ -197,9 +200,10 @@ static void send_lines(struct chempi_pace *pace, uint64_t now_ns,
         pace->burst_first_ns + burst_span(pace, pace->burst_lines - 1);
 }
 
-uint64_t chempi_pace_store_at(struct chempi_pace *pace, uint64_t now_ns,
-                              const void *at, size_t offset, size_t len,
-                              enum chempi_pace_width width)
+uint64_t chempi_timing_model_store_at(struct chempi_timing_model *pace,
+                                      uint64_t now_ns, const void *at,
+                                      size_t offset, size_t len,
+                                      enum chempi_timing_model_width width)
 {
     const struct chempi_personality *p = pace->personality;
     struct cuts cuts = cut(offset, len);
@@ -222,32 +226,34 @@ uint64_t chempi_pace_store_at(struct chempi_pace *pace, uint64_t now_ns,
     return pace->store_arrival_ns;
 }
 
-void chempi_pace_store_slow(struct chempi_pace *pace, const void *at,
-                            size_t offset, size_t len,
-                            enum chempi_pace_width width)
+void chempi_timing_model_store_slow(struct chempi_timing_model *pace,
+                                    const void *at, size_t offset, size_t len,
+                                    enum chempi_timing_model_width width)
 {
-    wait_until(pace, chempi_pace_store_at(pace, chempi_clock_ns(), at, offset,
-                                          len, width));
+    wait_until(pace, chempi_timing_model_store_at(pace, chempi_clock_ns(), at,
+                                                  offset, len, width));
 }
 
-void chempi_pace_read(struct chempi_pace *pace, size_t len)
+void chempi_timing_model_read(struct chempi_timing_model *pace, size_t len)
 {
     if (pace->personality)
-        chempi_pace_wait(pace, (len + READ_WIDTH - 1) / READ_WIDTH *
-                                   pace->personality->read_ns);
+        chempi_timing_model_wait(pace, (len + READ_WIDTH - 1) / READ_WIDTH *
+                                           pace->personality->read_ns);
 }
 
-void chempi_pace_dma(struct chempi_pace *pace, size_t len)
+void chempi_timing_model_dma(struct chempi_timing_model *pace, size_t len)
 {
     const struct chempi_personality *p = pace->personality;
 
     if (p)
-        chempi_pace_wait(pace, p->dma_setup_ns + len * UINT64_C(1000000) /
-                                                     p->dma_bytes_per_ms);
+        chempi_timing_model_wait(pace,
+                                 p->dma_setup_ns + len * UINT64_C(1000000) /
+                                                       p->dma_bytes_per_ms);
 }
 
 /* since_ns comes from another process: not more than a second is believed. */
-void chempi_pace_wake(struct chempi_pace *pace, uint64_t since_ns)
+void chempi_timing_model_wake(struct chempi_timing_model *pace,
+                              uint64_t since_ns)
 {
     uint64_t now_ns;
 
@@ -262,8 +268,9 @@ void chempi_pace_wake(struct chempi_pace *pace, uint64_t since_ns)
 
 /* The latency is paid by the first one of a sequence; the others follow on the
  * link. A read travels both ways. */
-uint64_t chempi_pace_descriptor_at(struct chempi_pace *pace, uint64_t now_ns,
-                                   bool is_read, size_t len)
+uint64_t chempi_timing_model_descriptor_at(struct chempi_timing_model *pace,
+                                           uint64_t now_ns, bool is_read,
+                                           size_t len)
 {
     const struct chempi_personality *p = pace->personality;
     uint64_t latency_ns = (uint64_t)p->via_latency_ns << is_read;
@@ -279,14 +286,16 @@ uint64_t chempi_pace_descriptor_at(struct chempi_pace *pace, uint64_t now_ns,
     return pace->via_arrival_ns;
 }
 
-void chempi_pace_descriptor(struct chempi_pace *pace, bool is_read, size_t len)
+void chempi_timing_model_descriptor(struct chempi_timing_model *pace,
+                                    bool is_read, size_t len)
 {
     if (pace->personality)
-        wait_until(pace, chempi_pace_descriptor_at(pace, chempi_clock_ns(),
-                                                   is_read, len));
+        wait_until(pace, chempi_timing_model_descriptor_at(
+                             pace, chempi_clock_ns(), is_read, len));
 }
 
-uint64_t chempi_pace_sleep_at(const struct chempi_pace *pace, uint64_t now_ns)
+uint64_t chempi_timing_model_sleep_at(const struct chempi_timing_model *pace,
+                                      uint64_t now_ns)
 {
     const struct chempi_personality *p = pace->personality;
 
@@ -297,20 +306,21 @@ uint64_t chempi_pace_sleep_at(const struct chempi_pace *pace, uint64_t now_ns)
     return pace->via_back_ns + p->interrupt_ns;
 }
 
-void chempi_pace_sleep(const struct chempi_pace *pace, uint64_t now_ns)
+void chempi_timing_model_sleep(const struct chempi_timing_model *pace,
+                               uint64_t now_ns)
 {
-    wait_until(pace, chempi_pace_sleep_at(pace, now_ns));
+    wait_until(pace, chempi_timing_model_sleep_at(pace, now_ns));
 }
 
 /* --- the processor's own work --- */
 
-uint64_t chempi_pace_begin(const struct chempi_pace *pace)
+uint64_t chempi_timing_model_begin(const struct chempi_timing_model *pace)
 {
     return pace->personality ? chempi_clock_ns() : 0;
 }
 
-void chempi_pace_register(struct chempi_pace *pace, uint64_t since_ns,
-                          size_t pages)
+void chempi_timing_model_register(struct chempi_timing_model *pace,
+                                  uint64_t since_ns, size_t pages)
 {
     const struct chempi_personality *p = pace->personality;
 
@@ -319,8 +329,8 @@ void chempi_pace_register(struct chempi_pace *pace, uint64_t since_ns,
                    since_ns + p->register_ns + pages * p->register_page_ns);
 }
 
-void chempi_pace_deregister(struct chempi_pace *pace, uint64_t since_ns,
-                            size_t pages)
+void chempi_timing_model_deregister(struct chempi_timing_model *pace,
+                                    uint64_t since_ns, size_t pages)
 {
     const struct chempi_personality *p = pace->personality;
 
@@ -331,7 +341,8 @@ void chempi_pace_deregister(struct chempi_pace *pace, uint64_t since_ns,
 
 /* Where the personality says so, the first bytes faster and those that the
  * cache does not take slower. */
-uint64_t chempi_pace_copy_ns(const struct chempi_personality *p, size_t len)
+uint64_t chempi_timing_model_copy_ns(const struct chempi_personality *p,
+                                     size_t len)
 {
     uint64_t near = p->host_bytes_per_ms;
     uint64_t small =
@@ -348,23 +359,25 @@ uint64_t chempi_pace_copy_ns(const struct chempi_personality *p, size_t len)
                          : 0);
 }
 
-uint64_t chempi_pace_copy_more_ns(struct chempi_pace *pace, const void *dst,
-                                  size_t len)
+uint64_t chempi_timing_model_copy_more_ns(struct chempi_timing_model *pace,
+                                          const void *dst, size_t len)
 {
     const struct chempi_personality *p = pace->personality;
     size_t before = pace->copy_end == dst ? pace->copy_bytes : 0;
 
     pace->copy_end = (const char *)dst + len;
     pace->copy_bytes = before + len;
-    return chempi_pace_copy_ns(p, before + len) -
-           chempi_pace_copy_ns(p, before);
+    return chempi_timing_model_copy_ns(p, before + len) -
+           chempi_timing_model_copy_ns(p, before);
 }
 
-void chempi_pace_host_copy(struct chempi_pace *pace, uint64_t since_ns,
-                           const void *dst, size_t len)
+void chempi_timing_model_host_copy(struct chempi_timing_model *pace,
+                                   uint64_t since_ns, const void *dst,
+                                   size_t len)
 {
     const struct chempi_personality *p = pace->personality;
 
     if (p && p->host_bytes_per_ms)
-        wait_until(pace, since_ns + chempi_pace_copy_more_ns(pace, dst, len));
+        wait_until(pace,
+                   since_ns + chempi_timing_model_copy_more_ns(pace, dst, len));
 }

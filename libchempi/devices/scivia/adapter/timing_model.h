@@ -24,8 +24,8 @@
  * and send the same packets; but a line is on its way only after as many stores
  * as it has words, and the next takes as long again.
  */
-#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_PACE_H
-#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_PACE_H
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_TIMING_MODEL_H
+#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_TIMING_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@
 
 #include "libchempi/devices/scivia/adapter/personality.h"
 
-struct chempi_pace {
+struct chempi_timing_model {
     const struct chempi_personality *personality; /* NULL: free clock */
     uint64_t clock_cost_ns; /* of reading the clock once, calibrated */
     /* remote stores */
@@ -56,99 +56,113 @@ struct chempi_pace {
 };
 
 /* Takes about a tenth of a millisecond when there is a personality. */
-void chempi_pace_init(struct chempi_pace *pace,
-                      const struct chempi_personality *personality);
+void chempi_timing_model_init(struct chempi_timing_model *pace,
+                              const struct chempi_personality *personality);
 
 /* Wait that many ns. */
-void chempi_pace_wait(const struct chempi_pace *pace, uint64_t ns);
+void chempi_timing_model_wait(const struct chempi_timing_model *pace,
+                              uint64_t ns);
 
 /* Packets that stores to [offset, offset + len) make: full ones of 64 bytes,
  * and for each part of a line the 16-byte pieces that it touches. */
-void chempi_pace_packets(size_t offset, size_t len, uint64_t *full,
-                         uint64_t *partial);
+void chempi_timing_model_packets(size_t offset, size_t len, uint64_t *full,
+                                 uint64_t *partial);
 
 /* How the processor stores: as much at once as the bus takes, or word by word
  * (which is the same where the personality knows no narrow stores). */
-enum chempi_pace_width { CHEMPI_PACE_WIDE, CHEMPI_PACE_NARROW };
+enum chempi_timing_model_width {
+    CHEMPI_TIMING_MODEL_WIDE,
+    CHEMPI_TIMING_MODEL_NARROW
+};
 
 /*
  * When the last packet of a store arrives that is begun at now_ns, to
  * [offset, offset + len) of segment `at` (any pointer that tells segments
  * apart). Notes the packets, waits for nothing; there must be a personality.
  */
-uint64_t chempi_pace_store_at(struct chempi_pace *pace, uint64_t now_ns,
-                              const void *at, size_t offset, size_t len,
-                              enum chempi_pace_width width);
+uint64_t chempi_timing_model_store_at(struct chempi_timing_model *pace,
+                                      uint64_t now_ns, const void *at,
+                                      size_t offset, size_t len,
+                                      enum chempi_timing_model_width width);
 
 /* Stores to a remote segment, about to be delivered. */
-void chempi_pace_store_slow(struct chempi_pace *pace, const void *at,
-                            size_t offset, size_t len,
-                            enum chempi_pace_width width);
-static inline void chempi_pace_store(struct chempi_pace *pace, const void *at,
-                                     size_t offset, size_t len,
-                                     enum chempi_pace_width width)
+void chempi_timing_model_store_slow(struct chempi_timing_model *pace,
+                                    const void *at, size_t offset, size_t len,
+                                    enum chempi_timing_model_width width);
+static inline void
+chempi_timing_model_store(struct chempi_timing_model *pace, const void *at,
+                          size_t offset, size_t len,
+                          enum chempi_timing_model_width width)
 {
     if (pace->personality)
-        chempi_pace_store_slow(pace, at, offset, len, width);
+        chempi_timing_model_store_slow(pace, at, offset, len, width);
 }
 
 /* The processor has waited for all stores. */
-static inline void chempi_pace_barrier(struct chempi_pace *pace)
+static inline void chempi_timing_model_barrier(struct chempi_timing_model *pace)
 {
     pace->is_store_posted = false;
     pace->burst_at = NULL;
 }
 
 /* Loads from a remote segment. */
-void chempi_pace_read(struct chempi_pace *pace, size_t len);
+void chempi_timing_model_read(struct chempi_timing_model *pace, size_t len);
 /* A DMA transfer. */
-void chempi_pace_dma(struct chempi_pace *pace, size_t len);
+void chempi_timing_model_dma(struct chempi_timing_model *pace, size_t len);
 /* This process was waked by what another one did at since_ns. */
-void chempi_pace_wake(struct chempi_pace *pace, uint64_t since_ns);
+void chempi_timing_model_wake(struct chempi_timing_model *pace,
+                              uint64_t since_ns);
 
 /* When the data of a descriptor of len bytes has arrived that is posted at
- * now_ns; as chempi_pace_store_at(). */
-uint64_t chempi_pace_descriptor_at(struct chempi_pace *pace, uint64_t now_ns,
-                                   bool is_read, size_t len);
+ * now_ns; as chempi_timing_model_store_at(). */
+uint64_t chempi_timing_model_descriptor_at(struct chempi_timing_model *pace,
+                                           uint64_t now_ns, bool is_read,
+                                           size_t len);
 /* A descriptor, about to be executed. */
-void chempi_pace_descriptor(struct chempi_pace *pace, bool is_read, size_t len);
+void chempi_timing_model_descriptor(struct chempi_timing_model *pace,
+                                    bool is_read, size_t len);
 /*
  * The process goes on after a post, at now_ns. A card works while its processor
  * goes on or sleeps; here the processor has waited on the card's behalf.
  */
-static inline void chempi_pace_posted(struct chempi_pace *pace, uint64_t now_ns)
+static inline void chempi_timing_model_posted(struct chempi_timing_model *pace,
+                                              uint64_t now_ns)
 {
     pace->via_back_ns = now_ns;
 }
 /* When a process goes on that waits asleep, from now_ns on, for what it has
  * posted; 0: it has worked for so long that this is done, or nothing is. */
-uint64_t chempi_pace_sleep_at(const struct chempi_pace *pace, uint64_t now_ns);
+uint64_t chempi_timing_model_sleep_at(const struct chempi_timing_model *pace,
+                                      uint64_t now_ns);
 /* It has waited so. */
-void chempi_pace_sleep(const struct chempi_pace *pace, uint64_t now_ns);
+void chempi_timing_model_sleep(const struct chempi_timing_model *pace,
+                               uint64_t now_ns);
 /* The owner has taken back the last of its descriptors. */
-static inline void chempi_pace_collect(struct chempi_pace *pace)
+static inline void chempi_timing_model_collect(struct chempi_timing_model *pace)
 {
     pace->is_via_posted = false;
 }
 
 /* What the machine has done itself since since_ns counts for these: they wait
  * for the rest. 0 with a free clock. */
-uint64_t chempi_pace_begin(const struct chempi_pace *pace);
+uint64_t chempi_timing_model_begin(const struct chempi_timing_model *pace);
 /* (De)registering pages of memory. */
-void chempi_pace_register(struct chempi_pace *pace, uint64_t since_ns,
-                          size_t pages);
-void chempi_pace_deregister(struct chempi_pace *pace, uint64_t since_ns,
-                            size_t pages);
+void chempi_timing_model_register(struct chempi_timing_model *pace,
+                                  uint64_t since_ns, size_t pages);
+void chempi_timing_model_deregister(struct chempi_timing_model *pace,
+                                    uint64_t since_ns, size_t pages);
 /* What copying len bytes from memory to memory takes, by a personality that
  * tells (host_bytes_per_ms is not 0). */
-uint64_t chempi_pace_copy_ns(const struct chempi_personality *p, size_t len);
+uint64_t chempi_timing_model_copy_ns(const struct chempi_personality *p,
+                                     size_t len);
 /* What the next len bytes take, which go to dst: those that go on where the
  * last ones ended are of the same copy. Notes them; there must be such a
  * personality. */
-uint64_t chempi_pace_copy_more_ns(struct chempi_pace *pace, const void *dst,
-                                  size_t len);
+uint64_t chempi_timing_model_copy_more_ns(struct chempi_timing_model *pace,
+                                          const void *dst, size_t len);
 /* The processor has done that. */
-void chempi_pace_host_copy(struct chempi_pace *pace, uint64_t since_ns,
-                           const void *dst, size_t len);
+void chempi_timing_model_host_copy(struct chempi_timing_model *pace,
+                                   uint64_t since_ns, const void *dst,
+                                   size_t len);
 
 #endif
