@@ -346,7 +346,7 @@ static void keeper_ended(struct ev_loop *loop, ev_io *w, int events)
 
     (void)events;
     ev_io_stop(loop, w);
-    chempi_brood_yield(&d->brood, d->keeper.pid);
+    chempi_supervisors_yield(&d->supervisors, d->keeper.pid);
     chempi_keeper_forget(&d->keeper);
     if (start_keeper(d, &err))
         chempi_log(CHEMPI_LOG_ERROR, "daemon", "%s", err.text);
@@ -362,7 +362,7 @@ static int start_keeper(struct chempi_daemon *d, struct chempi_err *err)
     rc = chempi_keeper_start(&d->keeper, err);
     if (rc)
         return rc;
-    if (chempi_brood_spare(&d->brood, d->keeper.pid)) {
+    if (chempi_supervisors_spare(&d->supervisors, d->keeper.pid)) {
         chempi_keeper_forget(&d->keeper); /* a stray now */
         return chempi_err_set(err, -ENOMEM, "out of memory");
     }
@@ -664,7 +664,7 @@ static int open_secret(void *arg, enum chempi_secrets_file which)
 static void hand_over_keeper(struct chempi_daemon *d)
 {
     ev_io_stop(d->loop, &d->keeper_io);
-    chempi_brood_yield(&d->brood, d->keeper.pid);
+    chempi_supervisors_yield(&d->supervisors, d->keeper.pid);
     chempi_keeper_forget(&d->keeper);
     for (int i = 0; i < CHEMPI_KEEPER_FILES; i++)
         d->keeper.paths[i] = NULL;
@@ -688,11 +688,11 @@ static int start_helper(struct chempi_daemon *d, uid_t own,
     };
     d->helper.on_lost = helper_is_lost;
     d->helper.arg = d;
-    rc = chempi_helper_start(&d->helper, &d->terms, &d->brood, err);
+    rc = chempi_helper_start(&d->helper, &d->terms, &d->supervisors, err);
     if (rc)
         return rc;
     hand_over_keeper(d);
-    d->brood.nest.groups = NULL;
+    d->supervisors.nest.groups = NULL;
     d->groups = (struct chempi_cgroups){0}; /* nothing is ours there */
     d->secrets.open = open_secret;
     d->secrets.arg = &d->helper;
@@ -724,7 +724,7 @@ static int separate(struct chempi_daemon *d, struct chempi_err *err)
 static int set_up(struct chempi_daemon *d, struct chempi_err *err)
 {
     const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    int rc = chempi_brood_init(&d->brood, err);
+    int rc = chempi_supervisors_init(&d->supervisors, err);
 
     d->slots = d->opt->slots ? d->opt->slots : described_slots(d);
     if (!d->slots)
@@ -734,7 +734,7 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
         rc = chempi_err_set(err, -ENOMEM, "no event loop");
     if (!rc)
         chempi_grants_init(d);
-    rc = rc ? rc : chempi_brood_watch(&d->brood, d->loop, err);
+    rc = rc ? rc : chempi_supervisors_watch(&d->supervisors, d->loop, err);
     rc = rc ? rc : watch_signals(d, err);
     rc = rc ? rc : load_keys(d, err);
     rc = rc ? rc : make_directory(d, err);
@@ -743,7 +743,7 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
     rc = rc ? rc
             : chempi_groups_open(&d->groups, d->opt->name, d->opt->job_limits,
                                  err);
-    d->brood.nest.groups = &d->groups;
+    d->supervisors.nest.groups = &d->groups;
     rc = rc ? rc : start_keeper(d, err); /* before there are files */
     rc = rc ? rc : listen_unix(d, err);
     rc = rc ? rc : listen_tcp(d, err);
@@ -759,7 +759,7 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
     chempi_conns_init(&d->conns, d->loop, d->opt->name,
                       d->secrets.keys ? &d->secrets : NULL, d->serves_users,
                       take_descriptors(), &conn_ops, d);
-    d->conns.brood = &d->brood;
+    d->conns.supervisors = &d->supervisors;
     chempi_beat_init(&d->beat, &d->conns, d->opt->detect_s, pay_news);
     ev_timer_init(&d->recheck, recheck, 0.0, 0.0);
     ev_set_priority(&d->recheck, EV_MAXPRI); /* before what they say next */
@@ -788,8 +788,8 @@ static void tear_down(struct chempi_daemon *d)
         chempi_conns_fini(&d->conns);
     chempi_helper_stop(&d->helper); /* D4 */
     chempi_keeper_stop(&d->keeper);
-    if (d->brood.nestlings.next)
-        chempi_brood_fini(&d->brood);
+    if (d->supervisors.supervisor_childs.next)
+        chempi_supervisors_fini(&d->supervisors);
     chempi_groups_close(&d->groups);
     close_fd(d->unix_fd);
     close_fd(d->tcp_fd);

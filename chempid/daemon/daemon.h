@@ -31,7 +31,7 @@
 #include "chempid/peers/beat.h"
 #include "chempid/peers/conn.h"
 #include "chempid/peers/users.h"
-#include "chempid/supervisor/brood.h"
+#include "chempid/supervisor/supervisors.h"
 #include "chempid/tree/budget.h"
 #include "chempid/tree/members.h"
 #include "chempid/tree/pieces.h"
@@ -63,7 +63,7 @@ struct chempi_daemon {
     struct ev_loop *loop;
     struct chempi_conns conns;
     struct chempi_beat beat;
-    struct chempi_brood brood;
+    struct chempi_supervisors supervisors;
     struct chempi_keeper keeper; /* its helper's, if it has one */
     struct chempi_helper helper; /* of one that serves all users */
     struct chempi_helper_terms terms;

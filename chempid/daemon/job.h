@@ -30,9 +30,10 @@ struct load {
 /* One child of the hub. */
 struct limb {
     struct job *job;
-    struct chempi_nestling nestling; /* used when conn is NULL and it runs */
-    struct chempi_conn *conn;        /* a daemon */
-    struct load load;                /* towards it */
+    struct chempi_supervisor_child
+        supervisor_child;     /* used when conn is NULL and it runs */
+    struct chempi_conn *conn; /* a daemon */
+    struct load load;         /* towards it */
     bool is_supervisor;
     struct chempi_grant grant; /* of the ranks here */
     uint32_t node;             /* that is here, in the job */

@@ -138,7 +138,8 @@ static void send_down(void *arg, uint32_t child, uint16_t type,
     if (limb->conn)
         send_to(j, limb->conn, &limb->load, type, data, len);
     else if (limb->is_supervisor)
-        chempi_link_send(&limb->nestling.link, type, j->spec.job, data, len);
+        chempi_link_send(&limb->supervisor_child.link, type, j->spec.job, data,
+                         len);
 }
 
 const struct chempi_hub_ops chempi_job_hub_ops = {.up = chempi_job_send_up,
@@ -229,9 +230,9 @@ static void nestling_ended(void *arg, const char *text)
 
 void chempi_job_watch(struct limb *limb)
 {
-    limb->nestling.on_frame = take_nestling;
-    limb->nestling.on_end = nestling_ended;
-    limb->nestling.arg = limb;
+    limb->supervisor_child.on_frame = take_nestling;
+    limb->supervisor_child.on_end = nestling_ended;
+    limb->supervisor_child.arg = limb;
 }
 
 void chempi_job_tell_drained(struct job *j, uint32_t node, bool is_drained)
@@ -271,7 +272,7 @@ void chempi_job_drop(struct job *j)
                 send_drop(limb);
             chempi_hub_lose(&j->hub, i, "");
         } else if (limb->is_supervisor) {
-            chempi_brood_drop(&limb->nestling);
+            chempi_supervisors_drop(&limb->supervisor_child);
         }
     }
     chempi_hub_expect(&j->hub, 0); /* nobody more is ordered */
@@ -576,7 +577,7 @@ void chempi_jobs_fini(struct chempi_daemon *d)
         struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
 
         for (uint32_t i = 0; i < j->hub.child_count; i++)
-            chempi_brood_forget(&j->limbs[i].nestling);
+            chempi_supervisors_forget(&j->limbs[i].supervisor_child);
         chempi_job_destroy(j);
     }
 }

@@ -127,7 +127,7 @@ static int start_here(struct job *j, uint32_t node, struct chempi_err *why)
     chempi_job_watch(limb);
     limb->node = node;
     /* It is forgotten before the job leaves its user. */
-    limb->nestling.purse = &j->user->purse;
+    limb->supervisor_child.purse = &j->user->purse;
     limb->grant.refused = refused;
     limb->grant.arg = limb;
     j->spec.slots = d->slots;
@@ -137,14 +137,15 @@ static int start_here(struct job *j, uint32_t node, struct chempi_err *why)
         rc = pay_ranks(j, &err);
     if (!rc && !j->spec.tables && d->opt->tables)
         j->spec.tables = chempi_pool_str(&j->spec.pool, d->opt->tables);
-    if (!rc && chempi_grants_open(d, &limb->grant, &j->spec, node,
-                                  &limb->nestling.link, &j->spec.memory_share))
+    if (!rc &&
+        chempi_grants_open(d, &limb->grant, &j->spec, node,
+                           &limb->supervisor_child.link, &j->spec.memory_share))
         rc = chempi_err_set(&err, -ENOMEM,
                             "the daemon of node %s is out of memory",
                             d->opt->name);
     if (!rc)
-        rc = chempi_brood_start(&d->brood, &limb->nestling, d->loop, &j->spec,
-                                node, &err);
+        rc = chempi_supervisors_start(&d->supervisors, &limb->supervisor_child,
+                                      d->loop, &j->spec, node, &err);
     if (rc) {
         j->local_size = 0; /* it holds no slots */
         chempi_grants_close(&limb->grant);

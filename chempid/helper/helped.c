@@ -31,11 +31,11 @@ static int send_order(struct chempi_helper *h,
 
 static void lose(struct chempi_helper *h, const char *text)
 {
-    if (!h->brood)
+    if (!h->supervisors)
         return;
-    ev_io_stop(h->brood->loop, &h->io);
-    ev_timer_stop(h->brood->loop, &h->later);
-    h->brood = NULL;
+    ev_io_stop(h->supervisors->loop, &h->io);
+    ev_timer_stop(h->supervisors->loop, &h->later);
+    h->supervisors = NULL;
     h->on_lost(h->arg, text);
 }
 
@@ -69,11 +69,11 @@ static void give_owed(struct ev_loop *loop, ev_timer *w, int events)
 
 /* In their order, and later where the kernel has no memory for one; there is
  * room for those of all jobs. */
-static void give(struct chempi_nestling *n, uint32_t what)
+static void give(struct chempi_supervisor_child *n, uint32_t what)
 {
-    struct chempi_helper *h = n->brood->arg;
+    struct chempi_helper *h = n->supervisors->arg;
 
-    if (!n->number || !h->brood)
+    if (!n->number || !h->supervisors)
         return;
     if (h->owed_count == CHEMPI_HELPER_OWED_MAX) {
         lose(h, "it does not take orders");
@@ -83,15 +83,16 @@ static void give(struct chempi_nestling *n, uint32_t what)
     h->owed[h->owed_count++].number = n->number;
     if (ev_is_active(&h->later))
         return;
-    give_owed(h->brood->loop, &h->later, 0);
-    if (h->owed_count && h->brood)
-        ev_timer_again(h->brood->loop, &h->later);
+    give_owed(h->supervisors->loop, &h->later, 0);
+    if (h->owed_count && h->supervisors)
+        ev_timer_again(h->supervisors->loop, &h->later);
 }
 
-static int start(struct chempi_nestling *n, const struct chempi_spec *spec,
-                 int up_fd, struct chempi_err *err)
+static int start(struct chempi_supervisor_child *n,
+                 const struct chempi_spec *spec, int up_fd,
+                 struct chempi_err *err)
 {
-    struct chempi_helper *h = n->brood->arg;
+    struct chempi_helper *h = n->supervisors->arg;
     const struct chempi_shell *shell = &spec->shell;
     struct chempi_helper_order o = {.what = CHEMPI_HELPER_START,
                                     .number = ++h->next,
@@ -119,26 +120,27 @@ static int start(struct chempi_nestling *n, const struct chempi_spec *spec,
     return 0;
 }
 
-static void end(struct chempi_nestling *n)
+static void end(struct chempi_supervisor_child *n)
 {
     give(n, CHEMPI_HELPER_KILL);
 }
 
-static void let_go(struct chempi_nestling *n)
+static void let_go(struct chempi_supervisor_child *n)
 {
     give(n, CHEMPI_HELPER_LET_GO);
     n->number = 0;
 }
 
-static const struct chempi_brood_ops helpers_children = {.start = start,
-                                                         .kill = end,
-                                                         .let_go = let_go,
-                                                         .forget = let_go,
-                                                         .tells_part = true};
+static const struct chempi_supervisors_ops helpers_children = {.start = start,
+                                                               .kill = end,
+                                                               .let_go = let_go,
+                                                               .forget = let_go,
+                                                               .tells_part =
+                                                                   true};
 
 /* ---- reports ------------------------------------------------------------- */
 
-static void fail_start(struct chempi_nestling *n, int code)
+static void fail_start(struct chempi_supervisor_child *n, int code)
 {
     n->is_faulty = true;
     (void)snprintf(n->text, sizeof(n->text),
@@ -147,8 +149,8 @@ static void fail_start(struct chempi_nestling *n, int code)
                    n->node_name, chempi_err_name(code));
 }
 
-/* Only noted here; the brood looks from its loop. */
-static void note(struct chempi_nestling *n,
+/* Only noted here; the supervisors looks from its loop. */
+static void note(struct chempi_supervisor_child *n,
                  const struct chempi_helper_report *r)
 {
     switch (r->what) {
@@ -171,15 +173,15 @@ static void note(struct chempi_nestling *n,
     default:
         return;
     }
-    chempi_brood_look(n->brood);
+    chempi_supervisors_look(n->supervisors);
 }
 
 /* Of one that nobody asks about any more it is late. */
 static void take(struct chempi_helper *h, const struct chempi_helper_report *r)
 {
-    CHEMPI_LIST_FOR (e, &h->brood->nestlings) {
-        struct chempi_nestling *n =
-            CHEMPI_CONTAINER_OF(e, struct chempi_nestling, entry);
+    CHEMPI_LIST_FOR (e, &h->supervisors->supervisor_childs) {
+        struct chempi_supervisor_child *n =
+            CHEMPI_CONTAINER_OF(e, struct chempi_supervisor_child, entry);
 
         if (n->number != r->number)
             continue;
@@ -235,7 +237,7 @@ int chempi_helper_open(struct chempi_helper *h, uint32_t which)
                                           .number = which};
     struct chempi_helper_report r;
     int fd = -1;
-    int rc = h->brood ? send_order(h, &o, -1) : -EPIPE;
+    int rc = h->supervisors ? send_order(h, &o, -1) : -EPIPE;
 
     if (rc)
         return rc;
@@ -258,7 +260,8 @@ int chempi_helper_open(struct chempi_helper *h, uint32_t which)
 
 int chempi_helper_start(struct chempi_helper *h,
                         const struct chempi_helper_terms *terms,
-                        struct chempi_brood *brood, struct chempi_err *err)
+                        struct chempi_supervisors *supervisors,
+                        struct chempi_err *err)
 {
     const int bytes = BUFFER_BYTES;
     int fds[2];
@@ -276,7 +279,7 @@ int chempi_helper_start(struct chempi_helper *h,
     if (pid < 0)
         rc = -errno;
     (void)close(fds[1]); /* the child's end */
-    if (!rc && chempi_brood_spare(brood, pid))
+    if (!rc && chempi_supervisors_spare(supervisors, pid))
         rc = -ENOMEM;
     if (rc) {
         (void)close(fds[0]); /* the helper ends */
@@ -285,15 +288,15 @@ int chempi_helper_start(struct chempi_helper *h,
     }
     h->pid = pid;
     h->fd = fds[0];
-    h->brood = brood;
-    brood->ops = &helpers_children;
-    brood->arg = h;
+    h->supervisors = supervisors;
+    supervisors->ops = &helpers_children;
+    supervisors->arg = h;
     ev_io_init(&h->io, readable, h->fd, EV_READ);
     h->io.data = h;
     ev_init(&h->later, give_owed);
     h->later.repeat = LATER_S;
     h->later.data = h;
-    ev_io_start(brood->loop, &h->io);
+    ev_io_start(supervisors->loop, &h->io);
     return 0;
 }
 
@@ -301,13 +304,13 @@ void chempi_helper_stop(struct chempi_helper *h)
 {
     if (!h->pid)
         return;
-    if (h->brood) {
-        ev_io_stop(h->brood->loop, &h->io);
-        ev_timer_stop(h->brood->loop, &h->later);
+    if (h->supervisors) {
+        ev_io_stop(h->supervisors->loop, &h->io);
+        ev_timer_stop(h->supervisors->loop, &h->later);
     }
     (void)close(h->fd); /* this is the sign */
     while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
         ;
     h->pid = 0;
-    h->brood = NULL;
+    h->supervisors = NULL;
 }

@@ -28,7 +28,7 @@
 #include <sys/types.h>
 
 #include "chempid/helper/keeper.h"
-#include "chempid/supervisor/brood.h"
+#include "chempid/supervisor/supervisors.h"
 #include "common/base/err.h"
 
 enum chempi_helper_what {
@@ -83,8 +83,8 @@ struct chempi_helper_terms {
 struct chempi_helper {
     pid_t pid; /* 0: there is none */
     int fd;
-    uint32_t next;              /* number */
-    struct chempi_brood *brood; /* NULL: the helper is lost */
+    uint32_t next;                          /* number */
+    struct chempi_supervisors *supervisors; /* NULL: the helper is lost */
     ev_io io;
     ev_timer later; /* owed orders are tried again */
     uint32_t owed_count;
@@ -97,11 +97,12 @@ struct chempi_helper {
 
 /* ---- helped.c ------------------------------------------------------------ */
 
-/* Fork it, from root. The brood's supervisors are its children from now on;
- * loop is the brood's. 0 or -errno with words. */
+/* Fork it, from root. The supervisors's supervisors are its children from now
+ * on; loop is the supervisors's. 0 or -errno with words. */
 int chempi_helper_start(struct chempi_helper *h,
                         const struct chempi_helper_terms *terms,
-                        struct chempi_brood *brood, struct chempi_err *err);
+                        struct chempi_supervisors *supervisors,
+                        struct chempi_err *err);
 /* A file of the terms, opened for reading: a descriptor or -errno. Waits for
  * the helper, CHEMPI_HELPER_S at most (then -ETIMEDOUT). */
 int chempi_helper_open(struct chempi_helper *h, uint32_t which);

@@ -16,7 +16,7 @@ int chempi_branches_init(struct chempi_branches *all, struct chempi_hub *hub,
 
     all->hub = hub;
     all->spec = spec;
-    rc = chempi_brood_init(&all->brood, err);
+    rc = chempi_supervisors_init(&all->supervisors, err);
     if (rc)
         return rc;
     all->items = chempi_sys->calloc(spec->node_count, sizeof(*all->items));
@@ -29,16 +29,16 @@ int chempi_branches_watch(struct chempi_branches *all, struct ev_loop *loop,
                           struct chempi_err *err)
 {
     all->loop = loop;
-    return chempi_brood_watch(&all->brood, loop, err);
+    return chempi_supervisors_watch(&all->supervisors, loop, err);
 }
 
 void chempi_branches_fini(struct chempi_branches *all)
 {
     for (uint32_t i = 0; i < all->count; i++) {
-        chempi_brood_forget(&all->items[i].nestling);
+        chempi_supervisors_forget(&all->items[i].supervisor_child);
         chempi_link_close(all->items[i].link);
     }
-    chempi_brood_fini(&all->brood); /* B3 */
+    chempi_supervisors_fini(&all->supervisors); /* B3 */
     free(all->items);
 }
 
@@ -97,15 +97,15 @@ int chempi_branches_start(struct chempi_branches *all, uint32_t node,
     struct chempi_branch *b = &all->items[all->count];
     int rc;
 
-    b->nestling.on_frame = take_nestling;
-    b->nestling.on_end = nestling_ended;
-    b->nestling.arg = b;
+    b->supervisor_child.on_frame = take_nestling;
+    b->supervisor_child.on_end = nestling_ended;
+    b->supervisor_child.arg = b;
     b->all = all;
-    rc = chempi_brood_start(&all->brood, &b->nestling, all->loop, all->spec,
-                            node, err);
+    rc = chempi_supervisors_start(&all->supervisors, &b->supervisor_child,
+                                  all->loop, all->spec, node, err);
     if (rc)
         return rc;
-    add(all)->link = &b->nestling.link;
+    add(all)->link = &b->supervisor_child.link;
     (void)chempi_hub_add(all->hub, &node, 1); /* there is room for each node */
     return 0;
 }
@@ -253,8 +253,8 @@ void chempi_branches_leave(struct chempi_branches *all, double seconds,
             left(all, i, text, sizeof(text));
             say(arg, text);
         }
-        if (b->link == &b->nestling.link) {
-            chempi_brood_drop(&b->nestling);
+        if (b->link == &b->supervisor_child.link) {
+            chempi_supervisors_drop(&b->supervisor_child);
             continue;
         }
         chempi_link_close(b->link);

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "chempid/job/spec.h"
-#include "chempid/supervisor/brood.h"
+#include "chempid/supervisor/supervisors.h"
 #include "chempid/tree/hub.h"
 #include "chempid/tree/link.h"
 #include "common/base/err.h"
@@ -25,10 +25,10 @@ struct chempi_outpost;
 
 struct chempi_branch {
     struct chempi_branches *all;
-    struct chempi_link *link;        /* to one of these: */
-    struct chempi_nestling nestling; /* a supervisor of ours, */
-    struct chempi_link stream;       /* a daemon, or a supervisor of */
-    struct chempi_outpost *post;     /* this host */
+    struct chempi_link *link;                        /* to one of these: */
+    struct chempi_supervisor_child supervisor_child; /* a supervisor of ours, */
+    struct chempi_link stream;   /* a daemon, or a supervisor of */
+    struct chempi_outpost *post; /* this host */
 };
 
 struct chempi_branches {
@@ -37,7 +37,7 @@ struct chempi_branches {
     const struct chempi_spec *spec;
     struct chempi_branch *items; /* as many as the job has nodes */
     uint32_t count;              /* how many of them are there */
-    struct chempi_brood brood;
+    struct chempi_supervisors supervisors;
     const char *daemon;            /* node of the daemon that has the job */
     char refusal[CHEMPI_TEXT_MAX]; /* why it will not, or "" */
 };

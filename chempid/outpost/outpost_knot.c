@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "chempid/outpost/outpost_tree.h"
-#include "chempid/supervisor/brood.h"
+#include "chempid/supervisor/supervisors.h"
 #include "chempid/tree/members.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
@@ -24,7 +24,7 @@ struct knot;
 /* A child of the hub; the first is this node's supervisor. */
 struct limb {
     struct knot *knot;
-    struct chempi_nestling nestling;
+    struct chempi_supervisor_child supervisor_child;
     struct chempi_link link; /* to an outpost */
     struct chempi_outpost *post;
     ev_io complaints; /* of its command */
@@ -34,7 +34,7 @@ struct knot {
     struct ev_loop *loop;
     struct chempi_link up;
     struct chempi_channel ch; /* the same, before the loop runs */
-    struct chempi_brood brood;
+    struct chempi_supervisors supervisors;
     struct chempi_hub hub;
     struct chempi_spec spec;
     uint32_t node;
@@ -176,8 +176,8 @@ static void go_down(void *arg, uint32_t child, uint16_t type, const void *data,
     struct knot *k = arg;
     struct limb *limb = &k->limbs[child];
 
-    chempi_link_send(limb->post ? &limb->link : &limb->nestling.link, type,
-                     k->spec.job, data, len);
+    chempi_link_send(limb->post ? &limb->link : &limb->supervisor_child.link,
+                     type, k->spec.job, data, len);
 }
 
 static const struct chempi_hub_ops hub_ops = {.up = go_up, .down = go_down};
@@ -278,7 +278,7 @@ static void up_lost(struct chempi_link *link, int code,
             chempi_link_close(&limb->link);
             chempi_hub_lose(&k->hub, i, "");
         } else {
-            chempi_brood_drop(&limb->nestling);
+            chempi_supervisors_drop(&limb->supervisor_child);
         }
     }
     leave_if_over(k);
@@ -305,11 +305,11 @@ static int start_here(struct knot *k, struct chempi_err *err)
     int rc;
 
     limb->knot = k;
-    limb->nestling.on_frame = take_nestling;
-    limb->nestling.on_end = nestling_ended;
-    limb->nestling.arg = limb;
-    rc = chempi_brood_start(&k->brood, &limb->nestling, k->loop, &k->spec,
-                            k->node, err);
+    limb->supervisor_child.on_frame = take_nestling;
+    limb->supervisor_child.on_end = nestling_ended;
+    limb->supervisor_child.arg = limb;
+    rc = chempi_supervisors_start(&k->supervisors, &limb->supervisor_child,
+                                  k->loop, &k->spec, k->node, err);
     if (!rc && chempi_hub_add(&k->hub, &k->node, 1) < 0)
         rc = chempi_err_set(err, -EBADMSG, "a node that is there twice");
     return rc;
@@ -341,10 +341,10 @@ static int set_up(struct knot *k, struct chempi_err *err)
         nodes += k->posts[i].via != CHEMPI_OUTPOST_NONE;
         children += k->posts[i].via == i;
     }
-    if (chempi_brood_init(&k->brood, err))
+    if (chempi_supervisors_init(&k->supervisors, err))
         return err->code;
     k->loop = ev_loop_new(EVFLAG_AUTO);
-    if (k->loop && chempi_brood_watch(&k->brood, k->loop, err))
+    if (k->loop && chempi_supervisors_watch(&k->supervisors, k->loop, err))
         return err->code;
     k->limbs = chempi_sys->calloc(children, sizeof(*k->limbs));
     if (!k->loop || !k->limbs ||
@@ -400,7 +400,7 @@ void chempi_outpost_knot(int fd)
         chempi_link_close(&k.limbs[i].link);
     chempi_outpost_leave(k.posts, k.post_count);
     if (k.loop)
-        chempi_brood_fini(&k.brood);
+        chempi_supervisors_fini(&k.supervisors);
     if (rc)
         give_up(err.code ? err.text : "a launch that is malformed", rc);
     _exit(0);

@@ -703,7 +703,7 @@ static int find_host(struct chempi_conn *c, const char *address,
     if (!c->resolve)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     *c->resolve = (struct chempi_resolve){.loop = c->conns->loop,
-                                          .brood = c->conns->brood,
+                                          .supervisors = c->conns->supervisors,
                                           .done = have_found,
                                           .arg = c};
     return chempi_resolve_start(c->resolve, address, err);

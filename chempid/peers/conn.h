@@ -60,7 +60,8 @@ struct chempi_conn_net {
 /* What all connections of a daemon share. */
 struct chempi_conns {
     struct ev_loop *loop;
-    struct chempi_brood *brood; /* of processes that look up names */
+    struct chempi_supervisors
+        *supervisors; /* of processes that look up names */
     struct chempi_list all;
     struct chempi_list strangers; /* in the order of arrival */
     uint32_t unproven;            /* they, and those about to be none */

@@ -80,8 +80,8 @@ static int fork_child(struct chempi_resolve *r, const char *text,
         look_up(text, fds[1], self);
     if (r->pid < 0)
         return -errno;
-    if (chempi_brood_spare(r->brood, r->pid)) {
-        chempi_brood_yield(r->brood, r->pid); /* which kills it */
+    if (chempi_supervisors_spare(r->supervisors, r->pid)) {
+        chempi_supervisors_yield(r->supervisors, r->pid); /* which kills it */
         return -ENOMEM;
     }
     return 0;
@@ -125,5 +125,5 @@ void chempi_resolve_stop(struct chempi_resolve *r)
     (void)close(r->fd); /* read only */
     r->fd = -1;
     under_way--;
-    chempi_brood_yield(r->brood, r->pid);
+    chempi_supervisors_yield(r->supervisors, r->pid);
 }

@@ -2,19 +2,20 @@
 /*
  * Names of hosts, looked up in a process of its own for each: the system's
  * call may block for minutes, and other threads must not be where processes
- * fork. The caller has the deadline. What is left of a process is the brood's.
+ * fork. The caller has the deadline. What is left of a process is the
+ * supervisors's.
  */
 #ifndef CHEMPI_CHEMPID_RESOLVE_H
 #define CHEMPI_CHEMPID_RESOLVE_H
 
 #include <ev.h>
 
-#include "chempid/supervisor/brood.h"
+#include "chempid/supervisor/supervisors.h"
 #include "chempid/tree/addr.h"
 
 struct chempi_resolve {
     struct ev_loop *loop;
-    struct chempi_brood *brood;
+    struct chempi_supervisors *supervisors;
     ev_io io;
     int fd; /* -1: nothing is under way */
     pid_t pid;
@@ -25,7 +26,7 @@ struct chempi_resolve {
     void *arg;
 };
 
-/* Begin to look up; loop, brood, done and arg are set by the caller. 0;
+/* Begin to look up; loop, supervisors, done and arg are set by the caller. 0;
  * -EAGAIN: CHEMPI_RESOLVE_MAX are under way; -errno; with words. */
 int chempi_resolve_start(struct chempi_resolve *r, const char *text,
                          struct chempi_err *err);

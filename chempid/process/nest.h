@@ -2,8 +2,8 @@
 /*
  * Supervisors as processes: who is there, who has ended, and what the ended
  * ones have left behind. That comes to this process, which is a subreaper, and
- * is killed here. The links to supervisors are another matter (brood.h), and
- * may be another process's.
+ * is killed here. The links to supervisors are another matter (supervisors.h),
+ * and may be another process's.
  *
  *   N1  a child that is neither a supervisor nor an elder is a stray: it is
  *       killed at each settling until it is reaped

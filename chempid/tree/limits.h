@@ -59,9 +59,10 @@
 #define CHEMPI_LINK_ORDERS_MAX 1024u
 #define CHEMPI_NODE_RANKS_MAX 16384u /* of one job */
 
-/* ---- supervisors (brood.h) ----------------------------------------------- */
+/* ---- supervisors (supervisors.h)
+ * ----------------------------------------------- */
 
-#define CHEMPI_NESTLING_QUEUE_MAX                                              \
+#define CHEMPI_SUPERVISOR_CHILD_QUEUE_MAX                                      \
     (32u << 20) /* bytes that one has not read: half a KiB for each            \
                    question that is open at a node */
 
@@ -73,7 +74,8 @@
 
 #define CHEMPI_HELPER_S 2.0 /* for the helper to open a file (helper.h) */
 
-/* ---- ends of processes (brood.h) ----------------------------------------- */
+/* ---- ends of processes (supervisors.h)
+ * ----------------------------------------- */
 
 #define CHEMPI_END_S 2.0  /* for a supervisor whose socket is closed */
 #define CHEMPI_REAP_S 2.0 /* for what has been killed */

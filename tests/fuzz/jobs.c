@@ -93,8 +93,8 @@ static void set_up_once(void)
     chempi_list_init(&d->queries);
     chempi_orders_init(&d->orders);
     chempi_rivals_init(&d->rivals);
-    HOLDS(d->loop && chempi_brood_init(&d->brood, NULL) == 0);
-    d->brood.loop = d->loop; /* which never runs: there are no children */
+    HOLDS(d->loop && chempi_supervisors_init(&d->supervisors, NULL) == 0);
+    d->supervisors.loop = d->loop; /* which never runs: there are no children */
     chempi_grants_init(d);
     /* Without a key it calls nobody that it has no connection with. */
     chempi_conns_init(&d->conns, d->loop, "a1", NULL, false, 1024, NULL, d);
@@ -138,18 +138,19 @@ static void lose(enum who who)
 }
 
 /* The youngest one. */
-static struct chempi_nestling *find_supervisor(void)
+static struct chempi_supervisor_child *find_supervisor(void)
 {
-    struct chempi_list *list = &daemon_here.brood.nestlings;
+    struct chempi_list *list = &daemon_here.supervisors.supervisor_childs;
 
     return list->prev == list
                ? NULL
-               : CHEMPI_CONTAINER_OF(list->prev, struct chempi_nestling, entry);
+               : CHEMPI_CONTAINER_OF(list->prev, struct chempi_supervisor_child,
+                                     entry);
 }
 
-static void end_supervisor(struct chempi_nestling *n)
+static void end_supervisor(struct chempi_supervisor_child *n)
 {
-    chempi_brood_forget(n);
+    chempi_supervisors_forget(n);
     n->pid = 0;
     n->on_end(n->arg, "the supervisor has ended");
 }
@@ -184,7 +185,7 @@ static void check(void)
 static void take(enum who who, const struct chempi_frame *frame)
 {
     struct chempi_err err = {0};
-    struct chempi_nestling *n = find_supervisor();
+    struct chempi_supervisor_child *n = find_supervisor();
 
     if (who == LOST) {
         lose(frame->job % CONN_COUNT);
@@ -205,7 +206,7 @@ static void take(enum who who, const struct chempi_frame *frame)
 static void tear_down(void)
 {
     struct chempi_daemon *d = &daemon_here;
-    struct chempi_nestling *n;
+    struct chempi_supervisor_child *n;
 
     for (unsigned i = 0; i < CONN_COUNT; i++)
         lose(i);

@@ -11,8 +11,8 @@
  *   B3  nothing here waits: SIGCHLD, or the helper, says what has ended, a
  *       timer what has not
  */
-#ifndef CHEMPI_CHEMPID_BROOD_H
-#define CHEMPI_CHEMPID_BROOD_H
+#ifndef CHEMPI_CHEMPID_SUPERVISORS_H
+#define CHEMPI_CHEMPID_SUPERVISORS_H
 
 #include <ev.h>
 #include <stdbool.h>
@@ -24,50 +24,53 @@
 #include "common/base/list.h"
 #include "common/control/msg.h"
 
-struct chempi_nestling;
-struct chempi_brood;
+struct chempi_supervisor_child;
+struct chempi_supervisors;
 
 /* Whoever has the processes. Nothing here waits or calls back. */
-struct chempi_brood_ops {
+struct chempi_supervisors_ops {
     /* Start the supervisor of a node, whose link is up_fd, which stays the
-     * caller's. The nestling's young is filled in. 0, -errno with words. */
-    int (*start)(struct chempi_nestling *n, const struct chempi_spec *spec,
-                 int up_fd, struct chempi_err *err);
+     * caller's. The supervisor_child's young is filled in. 0, -errno with
+     * words. */
+    int (*start)(struct chempi_supervisor_child *n,
+                 const struct chempi_spec *spec, int up_fd,
+                 struct chempi_err *err);
     /* SIGKILL. */
-    void (*kill)(struct chempi_nestling *n);
+    void (*kill)(struct chempi_supervisor_child *n);
     /* Wait no more for the process and its user's strays. */
-    void (*let_go)(struct chempi_nestling *n);
+    void (*let_go)(struct chempi_supervisor_child *n);
     /* Nobody asks any more; idempotent, also after let_go. */
-    void (*forget)(struct chempi_nestling *n);
+    void (*forget)(struct chempi_supervisor_child *n);
     /* Supervisors share no memory with us, and are told their part of the job
      * on their link (chempi_super_run_as()). */
     bool tells_part;
 };
 
-struct chempi_brood { /* one per process */
-    const struct chempi_brood_ops *ops;
+struct chempi_supervisors { /* one per process */
+    const struct chempi_supervisors_ops *ops;
     void *arg; /* of ops */
-    struct chempi_list nestlings;
+    struct chempi_list supervisor_childs;
     struct chempi_nest nest;
     struct ev_loop *loop;
     ev_io child_io;
     int signal_fd; /* SIGCHLD; -1: not watched */
 };
 
-enum chempi_nestling_phase {
-    CHEMPI_NESTLING_RUNS,
-    CHEMPI_NESTLING_DROPPED, /* shall end by itself */
-    CHEMPI_NESTLING_ENDS,    /* its link is closed */
-    CHEMPI_NESTLING_KILLED,
-    CHEMPI_NESTLING_SWEPT /* reaped, or given up: what it has left ends */
+enum chempi_supervisor_child_phase {
+    CHEMPI_SUPERVISOR_CHILD_RUNS,
+    CHEMPI_SUPERVISOR_CHILD_DROPPED, /* shall end by itself */
+    CHEMPI_SUPERVISOR_CHILD_ENDS,    /* its link is closed */
+    CHEMPI_SUPERVISOR_CHILD_KILLED,
+    CHEMPI_SUPERVISOR_CHILD_SWEPT /* reaped, or given up: what it has left ends
+                                   */
 };
 
-struct chempi_nestling {
+struct chempi_supervisor_child {
     struct chempi_list entry;
-    struct chempi_brood *brood;
+    struct chempi_supervisors *supervisors;
     struct chempi_link link;
     struct chempi_young young;
-    enum chempi_nestling_phase phase;
+    enum chempi_supervisor_child_phase phase;
     ev_timer limit;
     pid_t pid;       /* for words; it may have ended */
     uint32_t number; /* where a helper has it; 0: nowhere any more */
@@ -84,31 +87,35 @@ struct chempi_nestling {
 };
 
 /* Become subreaper; present children are elders. 0 or -errno with words. */
-int chempi_brood_init(struct chempi_brood *brood, struct chempi_err *err);
+int chempi_supervisors_init(struct chempi_supervisors *supervisors,
+                            struct chempi_err *err);
 /* Watch the ends of children. 0 or -errno with words. */
-int chempi_brood_watch(struct chempi_brood *brood, struct ev_loop *loop,
-                       struct chempi_err *err);
+int chempi_supervisors_watch(struct chempi_supervisors *supervisors,
+                             struct ev_loop *loop, struct chempi_err *err);
 /* Kill and reap all that is left, for CHEMPI_REAP_S. */
-void chempi_brood_fini(struct chempi_brood *brood);
+void chempi_supervisors_fini(struct chempi_supervisors *supervisors);
 /* One child more that is left alone. 0 or -ENOMEM. */
-int chempi_brood_spare(struct chempi_brood *brood, pid_t pid);
+int chempi_supervisors_spare(struct chempi_supervisors *supervisors, pid_t pid);
 /* It is a stray now, to be killed and reaped. */
-void chempi_brood_yield(struct chempi_brood *brood, pid_t pid);
+void chempi_supervisors_yield(struct chempi_supervisors *supervisors,
+                              pid_t pid);
 
 /* What is known of supervisors' processes (their young) has changed, other than
  * by SIGCHLD: the loop shall look. */
-void chempi_brood_look(struct chempi_brood *brood);
+void chempi_supervisors_look(struct chempi_supervisors *supervisors);
 
 /* Start the supervisor of a node of the job. n's callbacks, arg and purse are
  * set by the caller. 0 or -errno with words. */
-int chempi_brood_start(struct chempi_brood *brood, struct chempi_nestling *n,
-                       struct ev_loop *loop, const struct chempi_spec *spec,
-                       uint32_t node, struct chempi_err *err);
+int chempi_supervisors_start(struct chempi_supervisors *supervisors,
+                             struct chempi_supervisor_child *n,
+                             struct ev_loop *loop,
+                             const struct chempi_spec *spec, uint32_t node,
+                             struct chempi_err *err);
 
 /* Tell it that its job is not wanted any more (it kills its ranks and ends,
  * or is killed after CHEMPI_DROP_S); on_end follows. */
-void chempi_brood_drop(struct chempi_nestling *n);
+void chempi_supervisors_drop(struct chempi_supervisor_child *n);
 /* No on_end for it any more; the process is left to fini. Idempotent. */
-void chempi_brood_forget(struct chempi_nestling *n);
+void chempi_supervisors_forget(struct chempi_supervisor_child *n);
 
 #endif
