@@ -71,7 +71,7 @@ static void set_up(void)
 
 TestSuite(falls, .init = set_up, .fini = chempi_tables_remove);
 
-Test(falls, long_words_leave_room_for_what_would_help)
+Test(gateway_failures, long_words_leave_room_for_what_would_help)
 {
     struct chempi_verdict v = {.weight = 0};
     char text[CHEMPI_TEXT_MAX];
@@ -97,7 +97,7 @@ Test(falls, long_words_leave_room_for_what_would_help)
     chempi_gateway_failures_fini(&f);
 }
 
-Test(falls, whom_a_loss_cuts_off_is_told_once)
+Test(gateway_failures, whom_a_loss_cuts_off_is_told_once)
 {
     char text[CHEMPI_TEXT_MAX];
     struct chempi_gateway_failures f;
@@ -119,7 +119,7 @@ Test(falls, whom_a_loss_cuts_off_is_told_once)
     chempi_gateway_failures_fini(&f);
 }
 
-Test(falls, a_loss_with_another_way_is_no_reason)
+Test(gateway_failures, a_loss_with_another_way_is_no_reason)
 {
     char text[CHEMPI_TEXT_MAX] = "?";
     struct chempi_gateway_failures f;
@@ -131,7 +131,7 @@ Test(falls, a_loss_with_another_way_is_no_reason)
     chempi_gateway_failures_fini(&f);
 }
 
-Test(falls, nodes_without_a_table_are_said_to_be_unseen)
+Test(gateway_failures, nodes_without_a_table_are_said_to_be_unseen)
 {
     struct chempi_err err = {.code = 0};
     uint32_t unseen = 99;
@@ -150,7 +150,7 @@ Test(falls, nodes_without_a_table_are_said_to_be_unseen)
     }
 }
 
-Test(falls, a_cut_is_the_rank_s_that_has_said_so)
+Test(gateway_failures, a_cut_is_the_rank_s_that_has_said_so)
 {
     struct chempi_gateway_failures f;
 
