@@ -39,7 +39,7 @@ static const char two_gateways[] =
 
 static const char *const ends[] = {"a2", "a0", "a1", "b0", "b1", "g1"};
 
-Test(cuts, nothing_is_cut_off_while_a_gateway_is_left,
+Test(reachability, nothing_is_cut_off_while_a_gateway_is_left,
      .fini = chempi_tables_remove)
 {
     char lost[] = "g0";
@@ -54,7 +54,7 @@ Test(cuts, nothing_is_cut_off_while_a_gateway_is_left,
     chempi_reachability_fini(&cuts);
 }
 
-Test(cuts, are_told_in_groups_with_what_would_help,
+Test(reachability, are_told_in_groups_with_what_would_help,
      .fini = chempi_tables_remove)
 {
     char lost[] = "g0 g1";
@@ -70,7 +70,8 @@ Test(cuts, are_told_in_groups_with_what_would_help,
     chempi_reachability_fini(&cuts);
 }
 
-Test(cuts, of_one_direction_are_told_as_such, .fini = chempi_tables_remove)
+Test(reachability, of_one_direction_are_told_as_such,
+     .fini = chempi_tables_remove)
 {
     static const char *const pair[] = {"a", "b"};
     char lost[] = "g";
@@ -92,7 +93,8 @@ Test(cuts, of_one_direction_are_told_as_such, .fini = chempi_tables_remove)
     chempi_reachability_fini(&cuts);
 }
 
-Test(cuts, of_many_kinds_end_with_their_number, .fini = chempi_tables_remove)
+Test(reachability, of_many_kinds_end_with_their_number,
+     .fini = chempi_tables_remove)
 {
     static char yaml[16384] = "nodes: { g: { gateway: true }, 'n[0-63]': }\n"
                               "networks:\n";
@@ -118,7 +120,8 @@ Test(cuts, of_many_kinds_end_with_their_number, .fini = chempi_tables_remove)
     chempi_reachability_fini(&cuts);
 }
 
-Test(cuts, nodes_without_a_table_are_counted, .fini = chempi_tables_remove)
+Test(reachability, nodes_without_a_table_are_counted,
+     .fini = chempi_tables_remove)
 {
     static const char *const pair[] = {"a0", "stranger"};
     char lost[] = "";
