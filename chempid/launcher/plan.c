@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "chempid/hosts/gateways.h"
-#include "chempid/hosts/soft.h"
+#include "chempid/hosts/process_count_range.h"
 #include "chempid/job/namelist.h"
 #include "chempid/launcher/mpir.h"
 #include "common/base/index.h"
@@ -44,9 +44,11 @@ static uint32_t reduce(const struct chempi_program *prog, uint32_t count,
                        uint32_t surplus)
 {
     const uint32_t fit =
-        surplus < count ? chempi_soft_largest(prog->soft, count - surplus) : 0;
+        surplus < count
+            ? chempi_count_range_largest(prog->soft, count - surplus)
+            : 0;
 
-    return fit ? fit : chempi_soft_smallest(prog->soft);
+    return fit ? fit : chempi_count_range_smallest(prog->soft);
 }
 
 /* The slots that the list of hosts or the allocation names, one on a host of
@@ -94,7 +96,7 @@ static int plan_counts(const struct chempi_options *opt, uint64_t room,
             prog->count ? prog->count : default_count(opt, room);
 
         spec->apps[i].count =
-            prog->soft ? chempi_soft_largest(prog->soft, count) : count;
+            prog->soft ? chempi_count_range_largest(prog->soft, count) : count;
         total += spec->apps[i].count;
     }
     for (uint32_t i = opt->program_count; i-- > 0 && total > room;) {
@@ -189,7 +191,7 @@ static bool is_ours(const char *assignment)
                                         CHEMPI_CPUS_ENV "=",
                                         CHEMPI_HOST_CPUS_ENV "=",
                                         CHEMPI_HOST_SIZE_ENV "=",
-                                        CHEMPI_SOFT_ENV "=",
+                                        CHEMPI_COUNT_RANGE_ENV "=",
                                         CHEMPI_ERRHANDLER_ENV "=",
                                         CHEMPI_KINDS_ENV "=",
                                         "CHEMPI_RANK=",

@@ -11,7 +11,7 @@
 #include <strings.h>
 
 #include "chempid/hosts/hosts.h"
-#include "chempid/hosts/soft.h"
+#include "chempid/hosts/process_count_range.h"
 #include "chempid/job/pattern.h"
 #include "chempid/job/spec.h"
 #include "chempid/options/configfile.h"
@@ -420,7 +420,7 @@ static int parse_soft(struct parser *p, struct chempi_program *prog, char *text)
 
     if (rc)
         return rc;
-    why = chempi_soft_check(text);
+    why = chempi_count_range_check(text);
     if (why)
         return fail_value(p, text, why);
     prog->soft = text;
@@ -438,13 +438,13 @@ static int note_ranks(struct parser *p, const struct chempi_program *prog)
     rc = join_pair(p, &p->asked, CHEMPI_MAXPROCS_ENV, text);
     if (rc || !prog->soft)
         return rc;
-    if (chempi_soft_largest(prog->soft, count) == 0)
+    if (chempi_count_range_largest(prog->soft, count) == 0)
         return chempi_err_set(
             p->err, -EINVAL,
             "--soft %.200s: permits no number of ranks from 1 to "
             "%s, which is asked for (-n)",
             prog->soft, text);
-    return join_pair(p, &p->asked, CHEMPI_SOFT_ENV, prog->soft);
+    return join_pair(p, &p->asked, CHEMPI_COUNT_RANGE_ENV, prog->soft);
 }
 
 static int take_configfile(struct parser *p, char *path)

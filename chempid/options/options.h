@@ -23,8 +23,8 @@ struct chempi_program {
     char **argv;    /* points into the command line, ends with NULL */
     char **env;     /* NAME=VALUE, ends with NULL */
     char *wdir;
-    char *soft; /* numbers of ranks that are permitted (soft.h), one of them
-                   in 1 to count; NULL: not said */
+    char *soft; /* numbers of ranks that are permitted (process_count_range.h),
+                   one of them in 1 to count; NULL: not said */
 };
 
 /* How other hosts are reached if nothing is said: without a terminal, without

@@ -34,7 +34,7 @@
  * ranks, which smaller ones would do, error handler (in small letters), kinds
  * of memory. All but the first are set only if they were. */
 #define CHEMPI_MAXPROCS_ENV "CHEMPI_MAXPROCS"
-#define CHEMPI_SOFT_ENV "CHEMPI_SOFT"
+#define CHEMPI_COUNT_RANGE_ENV "CHEMPI_SOFT"
 #define CHEMPI_ERRHANDLER_ENV "CHEMPI_INITIAL_ERRHANDLER"
 #define CHEMPI_KINDS_ENV "CHEMPI_MEMORY_ALLOC_KINDS"
 #define CHEMPI_JOB_ID_MAX 64    /* bytes with the terminating zero */

@@ -237,7 +237,7 @@ static bool put_directory(struct chempi_info *info)
 /* What the launcher was asked for beyond a number, as it was written. */
 static bool put_wishes(struct chempi_info *info)
 {
-    return put_env(info, "soft", CHEMPI_SOFT_ENV) &&
+    return put_env(info, "soft", CHEMPI_COUNT_RANGE_ENV) &&
            put_env(info, CHEMPI_ERRHANDLER_INITIAL_KEY,
                    CHEMPI_ERRHANDLER_ENV) &&
            put_env(info, CHEMPI_SESSION_KINDS_KEY, CHEMPI_KINDS_ENV);

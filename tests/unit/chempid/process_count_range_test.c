@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/hosts/soft.h"
+#include "chempid/hosts/process_count_range.h"
 
 enum { MOST = 40 };
 
@@ -14,37 +14,39 @@ Test(soft, the_examples_of_the_standard)
 {
     static const char powers[] = "1,2,4,8,16,32,64,128,256,512,1024,2048,4096";
 
-    cr_expect_eq(chempi_soft_largest("0:7", 5), 5);
-    cr_expect_eq(chempi_soft_largest("0:7", 9), 7);
-    cr_expect_eq(chempi_soft_largest(powers, 1000), 512);
-    cr_expect_eq(chempi_soft_largest(powers, 1024), 1024);
-    cr_expect_eq(chempi_soft_largest("2:10000:2", 4999), 4998);
-    cr_expect_eq(chempi_soft_largest("2:10:2,7", 7), 7);
-    cr_expect_eq(chempi_soft_largest("2:10:2,7", 9), 8);
-    cr_expect_eq(chempi_soft_largest("2:10:2,7", 1), 0);
-    cr_expect_eq(chempi_soft_smallest("2:10:2,7"), 2);
-    cr_expect_eq(chempi_soft_smallest("0:7"), 1);
+    cr_expect_eq(chempi_count_range_largest("0:7", 5), 5);
+    cr_expect_eq(chempi_count_range_largest("0:7", 9), 7);
+    cr_expect_eq(chempi_count_range_largest(powers, 1000), 512);
+    cr_expect_eq(chempi_count_range_largest(powers, 1024), 1024);
+    cr_expect_eq(chempi_count_range_largest("2:10000:2", 4999), 4998);
+    cr_expect_eq(chempi_count_range_largest("2:10:2,7", 7), 7);
+    cr_expect_eq(chempi_count_range_largest("2:10:2,7", 9), 8);
+    cr_expect_eq(chempi_count_range_largest("2:10:2,7", 1), 0);
+    cr_expect_eq(chempi_count_range_smallest("2:10:2,7"), 2);
+    cr_expect_eq(chempi_count_range_smallest("0:7"), 1);
 }
 
 Test(soft, numbers_that_are_not_positive_are_ignored)
 {
-    cr_expect_null(chempi_soft_check("-5:0,-3"));
-    cr_expect_eq(chempi_soft_largest("-5:0,-3", 10), 0);
-    cr_expect_eq(chempi_soft_smallest("-5:0,-3"), 0);
-    cr_expect_eq(chempi_soft_largest("-5:7:4", 10), 7);
-    cr_expect_eq(chempi_soft_smallest("-5:7:4"), 3);
-    cr_expect_eq(chempi_soft_largest("7:-5:-4", 6), 3);
-    cr_expect_eq(chempi_soft_smallest("7:-5:-4"), 3);
+    cr_expect_null(chempi_count_range_check("-5:0,-3"));
+    cr_expect_eq(chempi_count_range_largest("-5:0,-3", 10), 0);
+    cr_expect_eq(chempi_count_range_smallest("-5:0,-3"), 0);
+    cr_expect_eq(chempi_count_range_largest("-5:7:4", 10), 7);
+    cr_expect_eq(chempi_count_range_smallest("-5:7:4"), 3);
+    cr_expect_eq(chempi_count_range_largest("7:-5:-4", 6), 3);
+    cr_expect_eq(chempi_count_range_smallest("7:-5:-4"), 3);
 }
 
 Test(soft, the_largest_numbers_do_not_overflow)
 {
-    cr_expect_null(chempi_soft_check("-2147483647:2147483647:2147483647"));
-    cr_expect_eq(
-        chempi_soft_largest("-2147483647:2147483647:2147483647", 4000000000u),
-        2147483647u);
-    cr_expect_eq(chempi_soft_smallest("2147483647:-2147483647:-2147483647"),
+    cr_expect_null(
+        chempi_count_range_check("-2147483647:2147483647:2147483647"));
+    cr_expect_eq(chempi_count_range_largest("-2147483647:2147483647:2147483647",
+                                            4000000000u),
                  2147483647u);
+    cr_expect_eq(
+        chempi_count_range_smallest("2147483647:-2147483647:-2147483647"),
+        2147483647u);
 }
 
 Test(soft, mistakes_are_refused)
@@ -76,7 +78,7 @@ Test(soft, mistakes_are_refused)
                                       "-"};
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        cr_expect_not_null(chempi_soft_check(bad[i]), "'%s'", bad[i]);
+        cr_expect_not_null(chempi_count_range_check(bad[i]), "'%s'", bad[i]);
 }
 
 /* The members of a triplet, one after the other, by the definition. */
@@ -97,14 +99,14 @@ static void compare(const char *list, const bool *is_in)
     unsigned least = 0;
     unsigned best = 0;
 
-    cr_assert_null(chempi_soft_check(list), "%s", list);
+    cr_assert_null(chempi_count_range_check(list), "%s", list);
     for (unsigned max = 1; max <= MOST; max++) {
         best = is_in[max] ? max : best;
         least = least == 0 ? best : least;
-        cr_assert_eq(chempi_soft_largest(list, max), best, "%s to %u", list,
-                     max);
+        cr_assert_eq(chempi_count_range_largest(list, max), best, "%s to %u",
+                     list, max);
     }
-    cr_assert_eq(chempi_soft_smallest(list), least, "%s", list);
+    cr_assert_eq(chempi_count_range_smallest(list), least, "%s", list);
 }
 
 Test(soft, agrees_with_sets_for_all_small_triplets)

@@ -5,17 +5,17 @@
  * "a:b" all from a to b, "a:b:c" every c-th of these, downwards with a
  * negative c. Numbers below 1 are ignored, so that "0:N" means "up to N".
  */
-#ifndef CHEMPI_CHEMPID_SOFT_H
-#define CHEMPI_CHEMPID_SOFT_H
+#ifndef CHEMPI_CHEMPID_PROCESS_COUNT_RANGE_H
+#define CHEMPI_CHEMPID_PROCESS_COUNT_RANGE_H
 
 #include <stdint.h>
 
 /* NULL, or what is wrong with a list. */
-const char *chempi_soft_check(const char *list);
+const char *chempi_count_range_check(const char *list);
 
 /* Of a good list: the largest permitted number that is not above max; the
  * smallest one of all. 0: there is none. */
-uint32_t chempi_soft_largest(const char *list, uint32_t max);
-uint32_t chempi_soft_smallest(const char *list);
+uint32_t chempi_count_range_largest(const char *list, uint32_t max);
+uint32_t chempi_count_range_smallest(const char *list);
 
 #endif

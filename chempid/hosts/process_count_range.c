@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Permitted numbers of ranks; see soft.h. */
-#include "chempid/hosts/soft.h"
+/* Permitted numbers of ranks; see process_count_range.h. */
+#include "chempid/hosts/process_count_range.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -61,7 +61,7 @@ static const char *take_triplet(const char **at, struct triplet *t)
     return NULL;
 }
 
-const char *chempi_soft_check(const char *list)
+const char *chempi_count_range_check(const char *list)
 {
     const char *why;
     struct triplet t;
@@ -89,7 +89,7 @@ static int64_t smallest_of(const struct triplet *t)
     return v > t->high ? 0 : v;
 }
 
-uint32_t chempi_soft_largest(const char *list, uint32_t max)
+uint32_t chempi_count_range_largest(const char *list, uint32_t max)
 {
     struct triplet t;
     int64_t best = 0;
@@ -103,7 +103,7 @@ uint32_t chempi_soft_largest(const char *list, uint32_t max)
     return (uint32_t)best;
 }
 
-uint32_t chempi_soft_smallest(const char *list)
+uint32_t chempi_count_range_smallest(const char *list)
 {
     struct triplet t;
     int64_t best = 0;
