@@ -82,7 +82,7 @@ soak: build
 	    --seed $(SOAK_SEED)
 	@WINRANDOM_SEED=$(SOAK_SEED) WINRANDOM_TIMES=200 tests/mpi/run \
 	    --build-dir $(BUILD) --slow 20 --on shm,tcp,mixed,scivia,gate \
-	    winrandom
+	    random_programs
 
 status: deps
 	@tools/status.py

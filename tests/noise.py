@@ -3,7 +3,7 @@
 from the specification (revision 34) and apart from common/auth, so that the
 tests speak with daemons and check what common/auth says.
 
-    noise.py        print the vector of XXpsk0 for tests/unit/auth/noise_test.c
+    noise.py        print the vector of XXpsk0 for tests/unit/auth/test_noise.c
 """
 import ctypes
 import hashlib

@@ -27,7 +27,6 @@ from jobs import (  # noqa: E402
     LIMIT_S, Cluster, Job, Programs, await_that, check, expect, run_cases)
 from wire import frame, receive_frame, string  # noqa: E402
 
-MPI = HERE.parent / "mpi"
 CASES = []
 FLOW_MAX_MIB = 4  # what one pair of ranks may hold in a gateway
 FRAME_MAX = 66 << 10  # bytes of the longest frame
@@ -103,8 +102,8 @@ def describe(plan):
 def compile_program(build, name):
     subprocess.run([str(chempi_tree.need(build, "mpicc")), "-O2",
                     "-D_GNU_SOURCE", "-o", str(Files.folder / name),
-                    str(MPI / f"{name}.c"), str(MPI / "check.c"),
-                    "-lpthread", "-lm"], check=True, timeout=LIMIT_S)
+                    *chempi_tree.mpi_words(name)], check=True,
+                   timeout=LIMIT_S)
 
 
 def prepare(build):
@@ -119,7 +118,7 @@ def prepare(build):
         subprocess.run([str(chempi_tree.need(build, "mdconfig")), "compile",
                         "--allow-unreachable", "-o", str(Files.folder / name), str(text)], check=True,
                        capture_output=True, timeout=LIMIT_S)
-    for name in ("relay", "winrelay", "survive", "unread", "fan", "order"):
+    for name in ("exchange_loop", "window_loop", "survivors", "unread", "routed_total", "order"):
         compile_program(build, name)
 
 
@@ -145,7 +144,7 @@ def relayed(cluster, name, ranks, *options):
     is handed back, too, is there."""
     stop = stop_file(name)
     job = cluster.job("--nodes", "a0,b0", "-n", str(ranks), "--map", "cyclic",
-                      *options, program("relay"), str(stop))
+                      *options, program("exchange_loop"), str(stop))
     return job.await_lines(2), stop
 
 
@@ -210,7 +209,7 @@ def ends_well(job, stop):
 
 
 def killed_in_the_middle(plan, nodes, ranks, victims, *options,
-                         relay="relay"):
+                         relay="exchange_loop"):
     """Kill so many gateways one after the other; the job must go on."""
     for first in range(victims + 1):
         stop = stop_file("kill")
@@ -238,7 +237,7 @@ def many_ranks_go_on_by_another_gateway():
 
 @case
 def one_sided_operations_go_on_by_another_gateway():
-    killed_in_the_middle("two", "a0,a1,b0,b1", 5, 1, relay="winrelay")
+    killed_in_the_middle("two", "a0,a1,b0,b1", 5, 1, relay="window_loop")
 
 
 def ended_with_the_only_gateway(name):
@@ -255,7 +254,7 @@ def ended_with_the_only_gateway(name):
 
 @case
 def one_sided_operations_end_with_the_only_gateway():
-    ended_with_the_only_gateway("winrelay")
+    ended_with_the_only_gateway("window_loop")
 
 
 @case
@@ -264,7 +263,7 @@ def a_job_of_daemons_survives_a_rank_behind_gateways():
         for how, status in (("target", 137), ("holder", 137), ("fence", 137),
                             ("receive", 142), ("barrier", 137)):
             job = cluster.job("--nodes", "a0,b0", "-n", "4", "--map", "cyclic",
-                              "--survive", program("survive"), how)
+                              "--survive", program("survivors"), how)
             job.status = job.finish()
             expect(job, status, r"the others go on")
             check("the survivors are well" in job.output.decode(), job.output)
@@ -279,7 +278,7 @@ def what_is_sealed_is_sent_again_over_another_gateway():
 def a_way_of_two_gateways_is_mended_at_either():
     stop = stop_file("row")
     for turn in range(2):
-        job = Job(*virtual("row", "a0,b0", 4), program("relay"), str(stop))
+        job = Job(*virtual("row", "a0,b0", 4), program("exchange_loop"), str(stop))
         job.await_lines(2)
         pids = gateways(job)
         check(len(pids) == 4, pids)
@@ -296,7 +295,7 @@ def a_way_of_two_gateways_is_mended_at_either():
 def a_slow_direct_way_takes_over():
     stop = stop_file("slow")
     job = Job(*virtual("slow", "a0,b0", 2), "--trace-routes",
-              program("relay"), str(stop))
+              program("exchange_loop"), str(stop))
     job.await_lines(2)
     pids = gateways(job)
     check(len(pids) == 1, pids)
@@ -310,14 +309,14 @@ def a_slow_direct_way_takes_over():
 
 @case
 def without_another_way_a_sentence_says_so():
-    job = ended_with_the_only_gateway("relay")
+    job = ended_with_the_only_gateway("exchange_loop")
     check(job.errors.count("left between a0 and b[0,1]") == 1, job.errors)
 
 
 @case
 def all_lost_gateways_and_all_pairs_are_named():
     stop = stop_file("all")
-    job = Job(*virtual("two", "a0,a1,b0,b1", 4), program("relay"), str(stop))
+    job = Job(*virtual("two", "a0,a1,b0,b1", 4), program("exchange_loop"), str(stop))
     job.await_lines(2)
     pids = gateways_by_node(job)  # their order by number may be another one
     check(sorted(pids) == ["g0", "g1"], pids)
@@ -338,7 +337,7 @@ def all_lost_gateways_and_all_pairs_are_named():
 @case
 def a_node_that_could_be_a_gateway_is_named():
     stop = stop_file("could")
-    job = Job(*virtual("could", "a0,b0", 2), program("relay"), str(stop))
+    job = Job(*virtual("could", "a0,b0", 2), program("exchange_loop"), str(stop))
     job.await_lines(2)
     (pid,) = gateways(job)
     os.kill(pid, signal.SIGKILL)
@@ -368,7 +367,7 @@ def a_job_with_a_pair_without_a_way_is_not_started():
 def a_gateway_that_stands_still_holds_up_nothing_for_ever():
     """SIGSTOP and SIGCONT: all goes on as if nothing had been."""
     stop = stop_file("still")
-    job = Job(*virtual("meet", "a0,b0", 2), program("relay"), str(stop))
+    job = Job(*virtual("meet", "a0,b0", 2), program("exchange_loop"), str(stop))
     job.await_lines(2)
     (pid,) = gateways(job)
     os.kill(pid, signal.SIGSTOP)
@@ -402,11 +401,11 @@ def a_flood_stays_within_the_window():
 @case
 def all_flows_of_a_rank_stay_within_their_sum():
     total, receivers = 1 << 20, 8
-    stop = stop_file("fan")
+    stop = stop_file("routed_total")
     # Not longer: a rendezvous that nobody answers leaves nothing unconfirmed.
     job = Job("-x", f"CHEMPI_GATE_TOTAL={total}", "--virtual",
               "a0:1,b0:4,b1:4", "--network", str(Files.folder / "meet"),
-              "-n", str(receivers + 1), program("fan"), str(stop), "30000",
+              "-n", str(receivers + 1), program("routed_total"), str(stop), "30000",
               "40", str(total // 2))
     job.await_lines(1)
     found = re.search(rb"unconfirmed (\d+)", job.output)
@@ -421,9 +420,9 @@ def all_flows_of_a_rank_stay_within_their_sum():
 
 @case
 def a_killed_job_leaves_no_gateway():
-    for victim in ("chempi-super", "relay"):
+    for victim in ("chempi-super", "exchange_loop"):
         stop = stop_file("none")
-        job = Job(*virtual("two", "a0,b0", 2), program("relay"), str(stop))
+        job = Job(*virtual("two", "a0,b0", 2), program("exchange_loop"), str(stop))
         job.await_lines(2)
         os.kill(job.marked(victim)[0], signal.SIGKILL)
         job.status = job.finish()
@@ -438,14 +437,14 @@ def parent(pid):
 @case
 def a_lost_supervisor_without_ranks_is_a_lost_gateway():
     stop = stop_file("supervisor")
-    job = Job(*virtual("two", "a0,b0", 4), program("relay"), str(stop))
+    job = Job(*virtual("two", "a0,b0", 4), program("exchange_loop"), str(stop))
     job.await_lines(2)
     os.kill(parent(gateways(job)[0]), signal.SIGKILL)
     await_error(job, "the gateway on node g")
     job.await_lines(lines(job) + 3)
     ends_well(job, stop)
     stop.unlink()
-    job = Job(*virtual("meet", "a0,b0,b1", 3), program("relay"), str(stop))
+    job = Job(*virtual("meet", "a0,b0,b1", 3), program("exchange_loop"), str(stop))
     job.await_lines(2)
     os.kill(parent(gateways(job)[0]), signal.SIGKILL)
     job.status = job.finish()
@@ -458,7 +457,7 @@ def held_job(cluster, nodes, ranks, *args):
     job = cluster.job("--nodes", ",".join(nodes), "-n", str(ranks), "--map",
                       "cyclic", "--stdin", "all", "sh", "-c",
                       'echo here; read line; exec "$@"', "sh",
-                      program("relay"), *args, stdin=subprocess.PIPE)
+                      program("exchange_loop"), *args, stdin=subprocess.PIPE)
     return job.await_lines(ranks)
 
 
@@ -529,7 +528,7 @@ def a_lost_daemon_without_ranks_is_a_lost_gateway():
 def a_gateway_without_a_daemon_is_not_waited_for():
     with daemons("two", "a0", "b0", "g1") as cluster:
         job = cluster.run("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
-                          program("relay"), "none", "2")
+                          program("exchange_loop"), "none", "2")
         expect(job, 0, r"the gateway on node g0 is lost")
 
 
@@ -697,7 +696,7 @@ def a_drain_holds_for_jobs_to_come():
         check("g1 is the last one between a0 and b0;" in said, said)
         stop = stop_file("later")
         job = cluster.job("--nodes", "a0,b0", "-n", "4", "--map", "cyclic",
-                          "--trace-routes", program("relay"), str(stop))
+                          "--trace-routes", program("exchange_loop"), str(stop))
         await_error(job, "the gateway on node g0 is drained: by chempictl")
         job.await_lines(2)
         said = cluster.ctl("jobs")
@@ -723,7 +722,7 @@ def a_drain_holds_for_jobs_to_come():
             check(re.search(rf"^a0 +b0 +\d+ .* {way} ", job.errors, re.M),
                   job.errors)
         job = cluster.run("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
-                          program("relay"), "none", "1")
+                          program("exchange_loop"), "none", "1")
         expect(job, 0, r"\A\Z")
 
 
@@ -754,7 +753,7 @@ def orders_that_make_no_sense_are_refused():
         said = cluster.ctl("--force", "drain", "g0")
         check("g0 stays in use between a0 and b[0,1]" in said, said)
         job = cluster.run("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
-                          program("relay"), "none", "1")
+                          program("exchange_loop"), "none", "1")
         expect(job, 0, "the gateway on node g0 is drained")
 
 
@@ -816,7 +815,7 @@ def slots_of_the_description_are_those_of_the_daemon():
 def without_a_daemon_at_the_gateway_there_is_no_job():
     with daemons("meet", "a0", "b0") as cluster:
         job = cluster.run("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
-                          program("relay"),
+                          program("exchange_loop"),
                           "none", "1")
         check(job.status != 0)
         check("g0" in job.errors, job.errors)

@@ -76,7 +76,7 @@ def check_hops(route, mute):
 @case
 def each_hop_tells_what_has_passed():
     job = run(*virtual("row", "a0,b0", 4), "--trace-routes", "--stats=long",
-              program("relay"), "none", "20")
+              program("exchange_loop"), "none", "20")
     expect(job, 0)
     check(not mute_ranks_and_nodes(job), job.errors)
     mute = mute_gateways(job)
@@ -178,7 +178,7 @@ def an_interrupt_after_the_ranks_does_not_spoil_the_status():
 def a_direct_way_that_takes_over_is_named():
     stop = stop_file("slow")
     job = Job(*virtual("slow", "a0,b0", 2), "--trace-routes",
-              program("relay"), str(stop))
+              program("exchange_loop"), str(stop))
     job.await_lines(2)
     os.kill(gateways.gateways(job)[0], signal.SIGKILL)
     await_error(job, "is lost: killed by signal 9")
@@ -300,7 +300,7 @@ def a_job_that_is_over_its_time_tells_what_it_knows():
 def a_job_that_is_interrupted_tells_what_it_knows():
     stop = stop_file("interrupt")
     job = Job(*virtual("meet", "a0,b0", 2), "--trace-routes", "--stats=long",
-              program("relay"), str(stop))
+              program("exchange_loop"), str(stop))
     job.await_lines(2)
     job.process.send_signal(signal.SIGINT)
     job.status = job.finish()
@@ -330,9 +330,9 @@ def lines_that_lack_a_rank_have_a_star():
 def a_lost_supervisor_takes_its_figures_along():
     stop = stop_file("supervisor")
     job = Job(*virtual("two", "a0,b0", 2), "--trace-routes", "--stats=long",
-              program("relay"), str(stop))
+              program("exchange_loop"), str(stop))
     job.await_lines(2)
-    victim = {parent(pid) for pid in job.marked("relay")}
+    victim = {parent(pid) for pid in job.marked("exchange_loop")}
     os.kill(sorted(victim)[0], signal.SIGKILL)
     job.status = job.finish()
     check(job.status != 0)

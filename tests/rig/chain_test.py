@@ -70,7 +70,7 @@ def killed_in_the_middle(lab, victim):
     """The output of a job that has lost the gateway on a node."""
     stop = lab.dir / f"stop.{victim}"
     running = subprocess.Popen(
-        lab.at(lab.nodes[0], *job(lab, "relay", stop)), env=lab.env,
+        lab.at(lab.nodes[0], *job(lab, "exchange_loop", stop)), env=lab.env,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT)
     text = b""

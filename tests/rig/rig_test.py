@@ -19,10 +19,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import netlab  # noqa: E402
-from netlab import jobrun  # noqa: E402
+from netlab import chempi_tree, jobrun  # noqa: E402
 
 LIMIT_S = 60
-SUITE = HERE.parent / "mpi"
 BUSY = 1 << 20  # bytes: far more than what neighbours say by themselves
 
 
@@ -35,8 +34,7 @@ def build_program(lab, name):
     """One of the programs of tests/mpi."""
     target = lab.dir / name
     subprocess.run([str(lab.tool("mpicc")), "-O2", "-D_GNU_SOURCE", "-o",
-                    str(target), str(SUITE / f"{name}.c"),
-                    str(SUITE / "check.c"), "-lpthread", "-lm"], check=True,
+                    str(target), *chempi_tree.mpi_words(name)], check=True,
                    timeout=LIMIT_S)
     return target
 

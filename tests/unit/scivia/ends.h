@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two nodes with a device each, both in one process: the fixture of
- * device_test.c. */
+ * test_device.c. */
 #ifndef CHEMPI_TESTS_UNIT_SCIVIA_ENDS_H
 #define CHEMPI_TESTS_UNIT_SCIVIA_ENDS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calls: every collective in its six forms. */
-#include "mingle.h"
+#include "random_walk.h"
 
 #define THREE(Name, name, suffix, ...)                                         \
     do {                                                                       \

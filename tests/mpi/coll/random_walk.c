@@ -8,7 +8,7 @@
  *
  * Arguments: seed, steps, most bytes that one operation moves in all.
  */
-#include "mingle/mingle.h"
+#include "random_walk/random_walk.h"
 
 struct walk walk;
 MPI_Datatype pair_type;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What an operation is: its kind, sizes, root, and blocks of this rank. */
-#include "mingle.h"
+#include "random_walk.h"
 
 static long round_to(long n, long step)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Types and buffers of an operation, what is in them and what is to be. */
-#include "mingle.h"
+#include "random_walk.h"
 
 void walk_live(struct layout *l)
 {

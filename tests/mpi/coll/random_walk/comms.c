@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Communicators of many kinds, and who is where in them by the seed. */
-#include "mingle.h"
+#include "random_walk.h"
 
 static void members_by_color(struct slot *s, const int *color, const int *key)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the parts of the walk through the collectives share: operations, the
- * types and buffers of one, and communicators. See ../mingle.c.
+ * types and buffers of one, and communicators. See ../random_walk.c.
  */
-#ifndef CHEMPI_TESTS_MPI_MINGLE_MINGLE_H
-#define CHEMPI_TESTS_MPI_MINGLE_MINGLE_H
+#ifndef CHEMPI_TESTS_MPI_MINGLE_RANDOM_WALK_H
+#define CHEMPI_TESTS_MPI_MINGLE_RANDOM_WALK_H
 
 #include "../check.h"
 
@@ -234,7 +234,7 @@ int walk_call_barrier(struct act *a);
 void walk_slot_open(struct slot *s, uint64_t step, enum shape shape);
 void walk_slot_close(struct slot *s);
 
-/* ---- in mingle.c ---- */
+/* ---- in random_walk.c ---- */
 
 /* The same on all ranks. */
 uint64_t walk_draw(uint64_t step, int what, int a, int b);

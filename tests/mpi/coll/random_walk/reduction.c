@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Operations of reductions: what every rank brings, and what it comes to. */
-#include "mingle.h"
+#include "random_walk.h"
 
 #include <complex.h>
 
