@@ -185,7 +185,7 @@ def a_direct_way_that_takes_over_is_named():
     job.await_lines(lines(job) + 3)
     ends_well(job, stop)
     found = [r for r in of_pair(routes(job.errors), "a0", "b0")
-             if "gate rendezvous" in r.by]
+             if "routed rendezvous" in r.by]
     check({r.way for r in found} == {"direct", "over g0"}, found)
     for route in found:
         check(route.messages > 0, route)
