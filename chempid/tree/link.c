@@ -20,6 +20,7 @@
 static struct {
     const struct ev_loop *loop;
     unsigned iteration;
+    uint64_t began_ns; /* one time for all that wait: they keep their order */
     uint64_t spent_ns;
 } crowd;
 
@@ -130,18 +131,19 @@ static bool has_time(struct ev_loop *loop)
     if (crowd.loop != loop || crowd.iteration != ev_iteration(loop)) {
         crowd.loop = loop;
         crowd.iteration = ev_iteration(loop);
+        crowd.began_ns = chempi_clock_ns();
         crowd.spent_ns = 0;
     }
     return (double)crowd.spent_ns < CROWD_S * (double)CHEMPI_NS_PER_S;
 }
 
 /* In the next iteration, before those that have waited for less. */
-static void put_off(struct chempi_link *link, uint64_t now_ns)
+static void put_off(struct chempi_link *link)
 {
     if (!link->waits_since_ns)
-        link->waits_since_ns = now_ns;
+        link->waits_since_ns = crowd.began_ns;
     ev_io_stop(link->loop, &link->in);
-    go_on_in(link, -AHEAD_S - (double)(now_ns - link->waits_since_ns) /
+    go_on_in(link, -AHEAD_S - (double)(crowd.began_ns - link->waits_since_ns) /
                                   (double)CHEMPI_NS_PER_S);
 }
 
@@ -158,7 +160,7 @@ static void readable(struct ev_loop *loop, ev_io *w, int events)
         (void)take(link, false); /* it may free the link */
         crowd.spent_ns += chempi_clock_ns() - began_ns;
     } else {
-        put_off(link, began_ns);
+        put_off(link);
     }
 }
 

@@ -69,7 +69,7 @@ static void set_up(void)
                                 .own_tables = chempi_tables_dir};
 }
 
-TestSuite(falls, .init = set_up, .fini = chempi_tables_remove);
+TestSuite(gateway_failures, .init = set_up, .fini = chempi_tables_remove);
 
 Test(gateway_failures, long_words_leave_room_for_what_would_help)
 {

@@ -140,8 +140,9 @@ static int on_dear_frame(struct chempi_link *link,
 
     (void)err;
     cr_expect_eq(frame->job, s->taken++, "in order");
+    /* Those of an iteration come in any order in a later one. */
     for (unsigned i = 0; i < USERS; i++)
-        cr_expect_geq(users[i].taken + 1, s->taken, "nobody waits for long");
+        cr_expect_geq(users[i].taken + 2, s->taken, "nobody waits for long");
     while (chempi_clock_ns() < end)
         ;
     return 0;
@@ -158,7 +159,7 @@ static uint64_t taken_by_users(void)
 
 Test(link, users_together_leave_time_to_others)
 {
-    const uint64_t frames = 3;
+    const uint64_t frames = 5;
 
     for (unsigned i = 0; i < USERS; i++) {
         open_side(&users[i], NULL, false);

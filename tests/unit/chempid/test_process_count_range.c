@@ -10,7 +10,7 @@
 
 enum { MOST = 40 };
 
-Test(soft, the_examples_of_the_standard)
+Test(process_count_range, the_examples_of_the_standard)
 {
     static const char powers[] = "1,2,4,8,16,32,64,128,256,512,1024,2048,4096";
 
@@ -26,7 +26,7 @@ Test(soft, the_examples_of_the_standard)
     cr_expect_eq(chempi_count_range_smallest("0:7"), 1);
 }
 
-Test(soft, numbers_that_are_not_positive_are_ignored)
+Test(process_count_range, numbers_that_are_not_positive_are_ignored)
 {
     cr_expect_null(chempi_count_range_check("-5:0,-3"));
     cr_expect_eq(chempi_count_range_largest("-5:0,-3", 10), 0);
@@ -37,7 +37,7 @@ Test(soft, numbers_that_are_not_positive_are_ignored)
     cr_expect_eq(chempi_count_range_smallest("7:-5:-4"), 3);
 }
 
-Test(soft, the_largest_numbers_do_not_overflow)
+Test(process_count_range, the_largest_numbers_do_not_overflow)
 {
     cr_expect_null(
         chempi_count_range_check("-2147483647:2147483647:2147483647"));
@@ -49,7 +49,7 @@ Test(soft, the_largest_numbers_do_not_overflow)
         2147483647u);
 }
 
-Test(soft, mistakes_are_refused)
+Test(process_count_range, mistakes_are_refused)
 {
     static const char *const bad[] = {"",
                                       ",",
@@ -109,7 +109,7 @@ static void compare(const char *list, const bool *is_in)
     cr_assert_eq(chempi_count_range_smallest(list), least, "%s", list);
 }
 
-Test(soft, agrees_with_sets_for_all_small_triplets)
+Test(process_count_range, agrees_with_sets_for_all_small_triplets)
 {
     char list[64];
 

@@ -34,7 +34,7 @@ static void tear_down(void)
     chempi_wire_clear(&message);
 }
 
-TestSuite(places, .init = set_up, .fini = tear_down);
+TestSuite(wait_summary, .init = set_up, .fini = tear_down);
 
 static void begin(uint32_t node)
 {
@@ -85,7 +85,7 @@ static void expect(const char *words)
     expect_printed(true, words);
 }
 
-Test(places, ranks_that_wait_for_the_same_share_a_line)
+Test(wait_summary, ranks_that_wait_for_the_same_share_a_line)
 {
     begin(0);
     put_all(0, 6, CHEMPI_HERE_WAITS, "MPI_Barrier of MPI_COMM_WORLD");
@@ -110,7 +110,7 @@ Test(places, ranks_that_wait_for_the_same_share_a_line)
            "MPI_COMM_WORLD\n");
 }
 
-Test(places, of_nodes_that_do_not_tell_nothing_is_known)
+Test(wait_summary, of_nodes_that_do_not_tell_nothing_is_known)
 {
     begin(1);
     put_all(100, 199, CHEMPI_HERE_WAITS, "MPI_Finalize");
@@ -121,13 +121,13 @@ Test(places, of_nodes_that_do_not_tell_nothing_is_known)
     expect_printed(false, "chempirun: ranks 100-199 wait in MPI_Finalize\n");
 }
 
-Test(places, of_no_node_nothing_is_told_if_the_rest_is_not_wanted)
+Test(wait_summary, of_no_node_nothing_is_told_if_the_rest_is_not_wanted)
 {
     expect_printed(false, "");
 }
 
 /* Ranks in a ring, each waiting for the one before it; rank 197 does not. */
-Test(places, ranks_in_the_same_call_share_a_line_when_there_is_no_room)
+Test(wait_summary, ranks_in_the_same_call_share_a_line_when_there_is_no_room)
 {
     char text[64];
 
@@ -160,7 +160,7 @@ Test(places, ranks_in_the_same_call_share_a_line_when_there_is_no_room)
         "chempirun: ranks 50-51 wait in MPI_Recvx of none\n");
 }
 
-Test(places, as_many_places_as_there_is_room_for_get_a_line_each)
+Test(wait_summary, as_many_places_as_there_is_room_for_get_a_line_each)
 {
     const uint32_t room = CHEMPI_WAIT_SUMMARY_GROUPS - 4;
     char text[64];
@@ -190,7 +190,7 @@ Test(places, as_many_places_as_there_is_room_for_get_a_line_each)
     free(all);
 }
 
-Test(places, calls_that_there_is_no_room_for_are_counted)
+Test(wait_summary, calls_that_there_is_no_room_for_are_counted)
 {
     char text[32];
     char *all = NULL;
@@ -216,7 +216,7 @@ Test(places, calls_that_there_is_no_room_for_are_counted)
     free(all);
 }
 
-Test(places, what_ranks_say_is_bounded_and_has_no_control_characters)
+Test(wait_summary, what_ranks_say_is_bounded_and_has_no_control_characters)
 {
     begin(0);
     put(0, CHEMPI_HERE_WAITS, "a\nb\x1b[2J\x7f");
@@ -229,7 +229,7 @@ Test(places, what_ranks_say_is_bounded_and_has_no_control_characters)
            "chempirun: ranks 0-99 wait in a?b?[2J?\n");
 }
 
-Test(places, malformed_messages_end_where_they_are_malformed)
+Test(wait_summary, malformed_messages_end_where_they_are_malformed)
 {
     char text[CHEMPI_HERE_MAX + 1];
 
@@ -256,7 +256,7 @@ Test(places, malformed_messages_end_where_they_are_malformed)
     cr_assert(take());
 }
 
-Test(places, kinds_that_there_are_not_are_malformed)
+Test(wait_summary, kinds_that_there_are_not_are_malformed)
 {
     begin(0);
     put(0, (enum chempi_here)0, "x");
@@ -281,7 +281,7 @@ static void put_waiting(uint32_t rank, const char *text, const char *site,
         chempi_wire_put_u32(&message, ranks[i]);
 }
 
-Test(places, ranks_that_wait_for_each_other_are_drawn)
+Test(wait_summary, ranks_that_wait_for_each_other_are_drawn)
 {
     begin(0);
     put_waiting(0, "A", "x", 2, (const uint32_t[]){1, 2});
@@ -307,7 +307,7 @@ Test(places, ranks_that_wait_for_each_other_are_drawn)
 }
 
 /* Of those in MPI_Finalize none knows who is missing; the launcher does. */
-Test(places, who_is_in_finalize_waits_for_those_that_are_not)
+Test(wait_summary, who_is_in_finalize_waits_for_those_that_are_not)
 {
     begin(0);
     put(0, CHEMPI_HERE_WAITS, "MPI_Finalize");
@@ -336,7 +336,7 @@ Test(places, who_is_in_finalize_waits_for_those_that_are_not)
 }
 
 /* One that has begun MPI may have left MPI_Init. */
-Test(places, who_is_in_init_waits_for_those_that_have_not_begun)
+Test(wait_summary, who_is_in_init_waits_for_those_that_have_not_begun)
 {
     begin(0);
     put(0, CHEMPI_HERE_WAITS, "MPI_Init_thread");
@@ -354,7 +354,7 @@ Test(places, who_is_in_init_waits_for_those_that_have_not_begun)
 }
 
 /* More than there is room for with their calls, and less than without. */
-Test(places, a_node_tells_of_all_its_ranks_and_of_calls_where_there_is_room)
+Test(wait_summary, a_node_tells_of_all_its_ranks_and_of_calls_where_there_is_room)
 {
     enum { MANY = 6000, TEXT = 400, SITE = 700 };
     struct chempi_rank *ranks = calloc(MANY, sizeof(*ranks));
@@ -392,7 +392,7 @@ Test(places, a_node_tells_of_all_its_ranks_and_of_calls_where_there_is_room)
     free(ranks);
 }
 
-Test(places, a_chain_is_no_circle)
+Test(wait_summary, a_chain_is_no_circle)
 {
     begin(0);
     for (uint32_t i = 0; i < 99; i++)
@@ -401,7 +401,7 @@ Test(places, a_chain_is_no_circle)
     expect_printed(false, "chempirun: ranks 0-98 wait in A\n");
 }
 
-Test(places, of_a_long_circle_the_beginning_is_drawn)
+Test(wait_summary, of_a_long_circle_the_beginning_is_drawn)
 {
     char *text = NULL;
     size_t len = 0;
@@ -421,7 +421,7 @@ Test(places, of_a_long_circle_the_beginning_is_drawn)
     free(text);
 }
 
-Test(places, whence_ranks_call_is_told)
+Test(wait_summary, whence_ranks_call_is_told)
 {
     begin(0);
     put_waiting(0, "A", "f+0x1 of p", 0, NULL);
@@ -453,7 +453,7 @@ Test(places, whence_ranks_call_is_told)
                    "chempirun:            from 8\n");
 }
 
-Test(places, ranks_that_there_are_not_end_what_is_taken)
+Test(wait_summary, ranks_that_there_are_not_end_what_is_taken)
 {
     begin(0);
     put_waiting(0, "A", "", 1, (const uint32_t[]){RANKS});
