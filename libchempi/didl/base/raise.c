@@ -185,14 +185,13 @@ int chempi_error_raise_call(int code, const char *func, const char *call)
 
 /* ---- handlers of objects (section 9.3) ---- */
 
+/* By magic number, from that of communicators on. */
 static const struct {
     enum chempi_errhandler_kind kind;
     const char *objects; /* for words */
     const char *call;    /* which raises errors for the program */
 } kinds[] = {
-    [CHEMPI_MAGIC_COMM - CHEMPI_MAGIC_COMM] = {CHEMPI_ERRHANDLER_COMM,
-                                               "communicators",
-                                               "MPI_Comm_call_errhandler"},
+    [0] = {CHEMPI_ERRHANDLER_COMM, "communicators", "MPI_Comm_call_errhandler"},
     [CHEMPI_MAGIC_SESSION -
         CHEMPI_MAGIC_COMM] = {CHEMPI_ERRHANDLER_SESSION, "sessions",
                               "MPI_Session_call_errhandler"},

@@ -354,7 +354,8 @@ Test(wait_summary, who_is_in_init_waits_for_those_that_have_not_begun)
 }
 
 /* More than there is room for with their calls, and less than without. */
-Test(wait_summary, a_node_tells_of_all_its_ranks_and_of_calls_where_there_is_room)
+Test(wait_summary,
+     a_node_tells_of_all_its_ranks_and_of_calls_where_there_is_room)
 {
     enum { MANY = 6000, TEXT = 400, SITE = 700 };
     struct chempi_rank *ranks = calloc(MANY, sizeof(*ranks));

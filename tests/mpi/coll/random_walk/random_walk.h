@@ -6,7 +6,7 @@
 #ifndef CHEMPI_TESTS_MPI_MINGLE_RANDOM_WALK_H
 #define CHEMPI_TESTS_MPI_MINGLE_RANDOM_WALK_H
 
-#include "../check.h"
+#include "../../check.h"
 
 #define RANKS_MAX 64
 #define SLOTS 7
