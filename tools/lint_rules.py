@@ -4,10 +4,12 @@
 
 Who may include whom, file and function lengths, words that do not belong
 into a finished tree, compiler extensions outside their one file, conditional
-compilation inside functions, sleeps in tests. Prints file:line: message and
-exits non-zero if anything was found.
+compilation inside functions, sleeps in tests, files that pages name and the
+tree has not. Prints file:line: message and exits non-zero if anything was
+found.
 """
 
+import os
 import re
 import sys
 
@@ -23,6 +25,10 @@ EXTENSION_FILE = 'common/base/compiler.h'
 PASTED = re.compile(r'(?<!struct )\bchempi_\w*##')
 SLEEP = re.compile(r'\b(sleep|usleep|nanosleep)\s*\(')
 C_FILE = re.compile(r'\.[ch]$')
+# In prose: a file of the tree, by its whole path.
+NAMED = re.compile(r'(?<![\w/.*-])((?:libchempi|chempid|mdconfig|common|programs|'
+                   r'tests|fortran|bench|tools|doc|demo|etc|man)/[\w/.-]*'
+                   r'\.(?:c|h|py|yaml|md|tsv|f90))\b')
 
 
 def check_include(path, line):
@@ -69,6 +75,10 @@ class Functions:
 def check_line(path, line):
     if FORBIDDEN.search(line) and not path.startswith('tools/lint'):
         yield 'unfinished business: %s' % line.strip()[:50]
+    if path.endswith('.md'):
+        for name in NAMED.findall(line):
+            if not os.path.exists(name):
+                yield 'there is no file %s' % name
     if not C_FILE.search(path):
         return
     complaint = check_include(path, line)
