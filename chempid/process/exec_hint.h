@@ -9,6 +9,9 @@
 
 #include "chempid/job/spec.h"
 
+/* Exit status of a child that has not become its program. */
+#define CHEMPI_EXEC_STATUS 127
+
 /* What a rank's process does before it is its program, as it reports it to its
  * supervisor where that fails. */
 enum chempi_exec_step {

@@ -87,6 +87,10 @@ void chempi_ending_reap(struct chempi_super *s)
            (pid < 0 && errno == EINTR)) {
         struct chempi_rank *rank = pid > 0 ? find_rank(s, pid) : NULL;
 
+        /* It has written before it ended, perhaps just now. */
+        if (rank && WIFEXITED(status) &&
+            WEXITSTATUS(status) == CHEMPI_EXEC_STATUS)
+            read_exec_reports(s);
         if (rank && rank == s->gateway)
             chempi_gateway_reap(s, status);
         else if (rank)

@@ -157,7 +157,7 @@ _Noreturn static void give_up(const struct chempi_rank *rank,
     if (write(rank->super->exec_fds[1], report, sizeof(report)) < 0) {
         /* The supervisor is gone; so is this process. */
     }
-    _exit(127);
+    _exit(CHEMPI_EXEC_STATUS);
 }
 
 /* On the rank's own error output. */
@@ -260,7 +260,7 @@ _Noreturn static void become(const struct chempi_rank *rank,
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         give_up(rank, CHEMPI_EXEC_SETUP);
     if (getppid() != parent) /* it died before the prctl */
-        _exit(127);
+        _exit(CHEMPI_EXEC_STATUS);
     (void)setpgid(0, 0);
     wait_at_gate(s);
     if (dup2(w->in[0] >= 0 ? w->in[0] : s->null_fd, 0) < 0 ||
