@@ -49,7 +49,7 @@ PLANS = {
 # it cuts off only where the loss has been told without it.
 CUT_OFF = (r"chempirun: the gateway on node g0 \(process 3 of the job\) is lost: "
            r"[^\n]*; no other way is left( between a0 and b\[0,1\])?, and rank \d on "
-           r"node [ab]\d \(pid \d+, [^\n]*relay\) needs one; what would help: "
+           r"node [ab]\d \(pid \d+, [^\n]*_loop\) needs one; what would help: "
            r"another gateway that is attached to networks net[01] and net[01]; "
            r"the job was ended\n\Z")
 
@@ -304,7 +304,7 @@ def a_slow_direct_way_takes_over():
     job.await_lines(lines(job) + 3)
     stop.touch()
     job.status = job.finish()
-    expect(job, 0, r"gate rendezvous")
+    expect(job, 0, r"routed rendezvous")
 
 
 @case

@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! One member's arguments cannot be converted in a collective call on a file:
+! One member's arguments cannot be converted in a collective call on a file
+! that exchanges data:
 ! nobody waits for it, all hear of the error, each once, and the file can be
 ! used afterwards.
 program agreed
@@ -24,6 +25,7 @@ program agreed
   type(MPI_File) :: fh
   type(MPI_Datatype) :: pair
   type(MPI_Errhandler) :: handler
+  type(MPI_Info) :: exchange
   type(MPI_Request) :: request
 
   call MPI_Init()
@@ -33,10 +35,14 @@ program agreed
   call MPI_Type_commit(pair)
   call get_environment_variable('AGREED_FILE', name, length)
 
+  call MPI_Info_create(exchange)
+  call MPI_Info_set(exchange, 'romio_cb_write', 'enable')
+  call MPI_Info_set(exchange, 'romio_cb_read', 'enable')
   call MPI_File_set_errhandler(MPI_FILE_NULL, handler)
   call open_by_a_long_name
   call MPI_File_open(MPI_COMM_WORLD, name(1:length), &
-    ior(MPI_MODE_RDWR, MPI_MODE_CREATE), MPI_INFO_NULL, fh)
+    ior(MPI_MODE_RDWR, MPI_MODE_CREATE), exchange, fh)
+  call MPI_Info_free(exchange)
   call set_view_by_a_long_name
   a = rank
 

@@ -73,7 +73,7 @@ def a_gateway_may_be_killed_in_the_middle(lab):
 
 
 def so_it_may_under_collectives(lab):
-    finishes_without_one(lab, on_every_node(lab, "colls"), "g0", UNDER_WAY)
+    finishes_without_one(lab, on_every_node(lab, "data_movement"), "g0", UNDER_WAY)
 
 
 def without_any_gateway_the_job_says_who_is_cut_off(lab):
