@@ -26,10 +26,11 @@
 
 int chempi_coll_do(const struct chempi_coll_call *c)
 {
-    int tag = chempi_coll_next_tag(c->comm);
+    int tag;
     int rc;
 
-    if (chempi_coll_node_try(c, tag, &rc) || chempi_hier_try(c, tag, &rc))
+    if (!chempi_coll_node_begin(c->comm, &tag, &rc) ||
+        chempi_coll_node_try(c, tag, &rc) || chempi_hier_try(c, tag, &rc))
         return rc;
     return chempi_coll_do_messages(c, tag, MPI_SUCCESS);
 }

@@ -58,10 +58,11 @@ static struct chempi_coll_call emptied(const struct chempi_coll_call *c,
 
 int chempi_coll_do_flat(const struct chempi_coll_call *c)
 {
-    int tag = chempi_coll_next_tag(c->comm);
+    int tag;
     int rc;
 
-    if (chempi_coll_node_try(c, tag, &rc))
+    if (!chempi_coll_node_begin(c->comm, &tag, &rc) ||
+        chempi_coll_node_try(c, tag, &rc))
         return rc;
     return chempi_coll_do_messages(c, tag, MPI_SUCCESS);
 }
@@ -69,9 +70,10 @@ int chempi_coll_do_flat(const struct chempi_coll_call *c)
 void chempi_coll_do_void(const struct chempi_coll_call *c, bool has_buffers)
 {
     const struct chempi_coll_call e = emptied(c, has_buffers);
-    int tag = chempi_coll_next_tag(c->comm);
+    int tag;
     int rc;
 
-    if (!chempi_coll_node_try(&e, tag, &rc) && has_buffers)
+    if (chempi_coll_node_begin(c->comm, &tag, &rc) &&
+        !chempi_coll_node_try(&e, tag, &rc) && has_buffers)
         (void)chempi_coll_do_messages(c, tag, MPI_ERR_OTHER);
 }

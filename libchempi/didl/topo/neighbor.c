@@ -276,12 +276,11 @@ int chempi_neighbor_perform(struct chempi_coll_call *c)
 {
     struct chempi_coll_sched s;
     struct hood hood;
-    int tag = chempi_coll_next_tag(c->comm);
     int rc = hood_init(&hood, c);
 
     if (rc)
-        return rc;
-    chempi_coll_sched_init(&s, c->comm, tag);
+        return rc; /* it may be made again: no tag is drawn */
+    chempi_coll_sched_init(&s, c->comm, chempi_coll_next_tag(c->comm));
     build(&s, &hood);
     rc = chempi_coll_run(&s);
     chempi_coll_sched_fini(&s);

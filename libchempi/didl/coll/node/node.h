@@ -51,6 +51,7 @@
 #include "libchempi/didl/coll/call.h"
 #include "libchempi/didl/coll/node/spsc_ring.h"
 #include "libchempi/didl/coll/node/yield_policy.h"
+#include "libchempi/didl/coll/sched.h"
 
 enum {
     CHEMPI_NODE_CELLS = 64,      /* powers of two */
@@ -176,16 +177,29 @@ bool chempi_coll_node_run(struct chempi_coll_state *st,
                           const struct chempi_coll_call *c, int tag, int *rc);
 int chempi_coll_node_barrier(struct chempi_coll_state *st);
 
+/* Begin an operation: the state is there, and its tag is drawn. False: *rc. The
+ * others go on in one that is tried again (B4), so that has their tag. */
+static inline bool chempi_coll_node_begin(struct chempi_comm *comm, int *tag,
+                                          int *rc)
+{
+    const struct chempi_coll_state *st = comm->coll;
+
+    if (CHEMPI_UNLIKELY(!st || st->is_unmapped) &&
+        !chempi_coll_node_attach(comm, rc)) {
+        if (comm->coll && !comm->coll->is_unmapped)
+            (void)chempi_coll_next_tag(comm); /* it is over */
+        return false;
+    }
+    *tag = chempi_coll_next_tag(comm);
+    return true;
+}
+
+/* Behind chempi_coll_node_begin(). */
 static inline bool chempi_coll_node_try(const struct chempi_coll_call *c,
                                         int tag, int *rc)
 {
     struct chempi_coll_state *st = c->comm->coll;
 
-    if (CHEMPI_UNLIKELY(!st || st->is_unmapped)) {
-        st = chempi_coll_node_attach(c->comm, rc);
-        if (!st)
-            return true;
-    }
     return st->is_on && chempi_coll_node_run(st, c, tag, rc);
 }
 
