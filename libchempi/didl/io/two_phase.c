@@ -115,14 +115,16 @@ static void go_alone(struct chempi_io_task *t)
 }
 
 /* All members draw the tag, whether they go on or not. Whether everybody has
- * the memory is asked only where that may be much. */
+ * the memory is asked only where that may be much, and where views have come,
+ * which may have failed for other reasons. */
 static void have_learned(struct chempi_io_task *t)
 {
     struct chempi_io_coll *coll = chempi_io_coll_of(t);
     int tag = chempi_io_next_tag(coll->op.file);
     int rc = t->rc ? t->rc : chempi_io_rounds_make(coll, tag);
 
-    if (coll->to - coll->from > SPAN_UNASKED_MAX) {
+    if (!coll->op.file->cast->is_known ||
+        coll->to - coll->from > SPAN_UNASKED_MAX) {
         chempi_io_task_agree(t, rc, NULL, chempi_io_rounds_begin);
         return;
     }

@@ -220,10 +220,13 @@ static bool get_lists(struct chempi_io_slot *s,
     return s->plan && s->messages.reqs && (x->cast->mine < 0 || s->shares);
 }
 
-static bool get_slots(struct chempi_io_exchange *x)
+/* span: bytes from the first to the end of all data, which windows that a hint
+ * makes larger do not fill. */
+static bool get_slots(struct chempi_io_exchange *x, uint64_t span)
 {
     bool is_agg = x->cast->mine >= 0;
-    uint64_t window = is_agg ? round_line((uint64_t)x->window) : 0;
+    uint64_t window =
+        is_agg ? round_line(chempi_io_least((uint64_t)x->window, span)) : 0;
     uint64_t mask = x->op->is_write ? window : 0;
     uint64_t own = x->op->mem
                        ? 0
@@ -344,7 +347,7 @@ int chempi_io_rounds_make(struct chempi_io_coll *coll, int tag)
     cut_domains(x, coll->from, coll->to);
     x->rounds = (x->domain + x->window - 1) / x->window;
     chempi_io_count(CHEMPI_IO_COUNT_AGGREGATIONS, x->cast->mine >= 0);
-    if (get_slots(x))
+    if (get_slots(x, (uint64_t)(coll->to - coll->from)))
         return MPI_SUCCESS;
     return chempi_error_set(MPI_ERR_NO_MEM,
                             "no memory for two windows of %" PRId64
