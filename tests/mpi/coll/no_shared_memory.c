@@ -266,6 +266,20 @@ static void give_back(void)
           "%lld bytes have not come back", after - least);
 }
 
+/* Operations by messages: all members are as far in the communicator. */
+static void later(MPI_Comm comm)
+{
+    MPI_Request request;
+    int one = 1;
+    int ranks = 0;
+
+    MPI_Ibarrier(comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Iallreduce(&one, &ranks, 1, MPI_INT, MPI_SUM, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(ranks == check_size(), "%d ranks later", ranks);
+}
+
 /* A rank has no addresses left for the memory of a new communicator: it says
  * so, and does the operation, in which the others wait for it, again. */
 static void map_scarcely(void)
@@ -287,6 +301,7 @@ static void map_scarcely(void)
                       MPI_SUCCESS &&
                   ranks == check_size(),
               "%d ranks", ranks);
+        later(comms[k]);
     }
     MPI_Comm_free(&comms[0]);
     MPI_Comm_free(&comms[1]);
