@@ -85,14 +85,27 @@ static int check_server(int fd, const char *path, struct chempi_err *err)
                           path);
 }
 
-/* Whoever has made it in a place that is everybody's could keep us there. */
+static bool is_ours(const struct stat *st)
+{
+    return st->st_uid == 0 || st->st_uid == geteuid();
+}
+
+/* Whoever has made it, the link to it or what is in it, in a place that is
+ * everybody's, could keep us there. What passes stays: nobody else may replace
+ * it. */
 static int check_dir(const char *dir, struct chempi_err *err)
 {
+    struct stat link;
     struct stat st;
 
-    if (stat(dir, &st) < 0 || st.st_uid == 0 || st.st_uid == geteuid())
-        return 0; /* what is not there has no socket */
-    return chempi_err_set(err, -EPERM, "%s belongs to another user", dir);
+    if (lstat(dir, &link) < 0 || stat(dir, &st) < 0)
+        return chempi_err_set(err, -ENOENT, "no daemon has a socket in %s",
+                              dir);
+    if (!is_ours(&link) || !is_ours(&st))
+        return chempi_err_set(err, -EPERM, "%s belongs to another user", dir);
+    if (st.st_mode & (S_IWGRP | S_IWOTH)) /* no daemon would serve there */
+        return chempi_err_set(err, -EPERM, "%s can be written by others", dir);
+    return 0;
 }
 
 static int connect_in(const char *dir, const char *via, char *path,
