@@ -515,7 +515,9 @@ static void look_after(struct ev_loop *loop, ev_timer *w, int events)
         (double)(chempi_clock_ns() - c->heard_ns) / 1e9 >= CHEMPI_CONN_IDLE_S;
 
     (void)events;
-    if (!c->is_greeted)
+    if (c->link.waits_since_ns) /* for us: what it says is not read yet */
+        ev_timer_again(loop, w);
+    else if (!c->is_greeted)
         refuse(c, "it has not greeted within the time limit");
     else if (is_silent && !c->conns->ops->is_busy(c))
         refuse(c, "it has no job and has said nothing for too long");

@@ -13,6 +13,7 @@
 #define TURN_S 0.002     /* for them, about */
 #define CROWD_S 0.01     /* for all that are not shared, in an iteration (L6) */
 #define AHEAD_S 0.001    /* who had none, of who had a turn and has more */
+#define OWN_PART 1e-6    /* of a link's own waiting, beside its user's */
 #define LAST_READINGS 64 /* of a peer that goes on sending after a failure */
 
 /* What the turns of links that are not shared have taken in this iteration of
@@ -137,14 +138,29 @@ static bool has_time(struct ev_loop *loop)
     return (double)crowd.spent_ns < CROWD_S * (double)CHEMPI_NS_PER_S;
 }
 
-/* In the next iteration, before those that have waited for less. */
+static double seconds_since(uint64_t then_ns)
+{
+    return then_ns < crowd.began_ns ? (double)(crowd.began_ns - then_ns) /
+                                          (double)CHEMPI_NS_PER_S
+                                    : 0.0;
+}
+
+/* In the next iteration: first who belongs to the user that has had no turn
+ * for longest, however many links others have; of those of one user, who has
+ * waited for longest. */
 static void put_off(struct chempi_link *link)
 {
+    const struct chempi_purse *user = link->ch.purse;
+    uint64_t from_ns;
+
     if (!link->waits_since_ns)
         link->waits_since_ns = crowd.began_ns;
+    from_ns = link->waits_since_ns;
+    if (user && user->served_ns > from_ns)
+        from_ns = user->served_ns;
     ev_io_stop(link->loop, &link->in);
-    go_on_in(link, -AHEAD_S - (double)(crowd.began_ns - link->waits_since_ns) /
-                                  (double)CHEMPI_NS_PER_S);
+    go_on_in(link, -AHEAD_S - seconds_since(from_ns) -
+                       seconds_since(link->waits_since_ns) * OWN_PART);
 }
 
 static void readable(struct ev_loop *loop, ev_io *w, int events)
@@ -157,7 +173,9 @@ static void readable(struct ev_loop *loop, ev_io *w, int events)
         (void)take(link, false); /* once: others want their turn */
     } else if (has_time(loop)) {
         link->waits_since_ns = 0;
-        (void)take(link, false); /* it may free the link */
+        if (link->ch.purse)
+            link->ch.purse->served_ns = began_ns;
+        (void)take(link, false); /* it may free the link and the purse */
         crowd.spent_ns += chempi_clock_ns() - began_ns;
     } else {
         put_off(link);

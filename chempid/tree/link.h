@@ -13,8 +13,9 @@
  *       reads and writes on later
  *   L6  the loop hands on a bounded number of frames and turns to others; the
  *       rest keeps its order and comes in the loop's next iterations. All links
- *       together that are not shared have a bounded time of an iteration; who
- *       has waited longest comes first in the next one
+ *       together that are not shared have a bounded time of an iteration; in
+ *       the next one comes first whose user (purse) has had no turn for
+ *       longest, and of one user's who has waited longest
  *   L7  what is sent on a shared link, not offered, has a reserve above the
  *       queue's limit, and memory ahead: who fills the queue with offers, and
  *       who takes all memory, does not end the link

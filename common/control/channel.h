@@ -42,6 +42,7 @@ struct chempi_frame {
 struct chempi_purse {
     size_t used; /* bytes */
     size_t max;
+    uint64_t served_ns; /* when one of them last had a turn (link.h, L6) */
 };
 
 struct chempi_channel {
