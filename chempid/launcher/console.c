@@ -187,6 +187,17 @@ void chempi_console_say(struct chempi_console *c, const char *text, size_t len)
     set_off(o);
 }
 
+void chempi_console_drop(struct chempi_console *c)
+{
+    for (int k = 0; k < 2; k++) {
+        struct chempi_outlet *o = &c->out[k];
+
+        o->is_broken = true; /* what comes is not kept */
+        o->head = o->queue.len = o->words = 0;
+        ev_io_stop(c->loop, &o->io);
+    }
+}
+
 bool chempi_console_is_empty(const struct chempi_console *c)
 {
     return c->out[0].queue.len == 0 && c->out[1].queue.len == 0;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <ev.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,11 +49,12 @@ struct run {
     bool is_late; /* the job is to be ended when they have told */
     char host[CHEMPI_NODE_NAME_MAX]; /* of all ranks; "": each node its own */
     bool has_killed;                 /* U2 */
+    bool has_left; /* somebody has insisted: not even for readers is waited */
     bool is_taken;  /* slots that were to be free, before it has begun (U6) */
     bool has_begun; /* all nodes have their part */
     sigset_t signals_before;
     bool has_absent;      /* some rank ended without initializing; all know */
-    bool was_interrupted; /* a signal that ends the job was passed on */
+    uint32_t interrupts;  /* by signals that end the job; 3: or more */
 };
 
 /* For beginning and end: the job waits for whoever reads it. */
@@ -550,6 +552,17 @@ static void leave_all(struct run *r)
     chempi_branches_leave(&r->branches, r->quiet.repeat, tell_left, r);
 }
 
+/* At the third signal nor is anybody waited for who does not read. */
+static void leave_now(struct run *r)
+{
+    leave_all(r);
+    if (r->interrupts < 3)
+        return;
+    chempi_console_drop(&r->console);
+    r->has_left = true;
+    check_end(r);
+}
+
 static void is_quiet(struct ev_loop *loop, ev_timer *w, int events)
 {
     (void)loop;
@@ -569,13 +582,13 @@ static void pass_signal(struct run *r, uint32_t number)
 /* Once passes it on and waits a little; twice kills; more often leaves. */
 static void interrupt_job(struct run *r, uint32_t number)
 {
-    const bool insists = r->was_interrupted;
+    const bool insists = r->interrupts > 0;
     char text[64];
 
-    r->was_interrupted = true;
+    r->interrupts += r->interrupts < 3;
     if (r->has_killed) { /* perhaps for another reason */
         if (insists)
-            leave_all(r);
+            leave_now(r);
         return;
     }
     if (insists) {
@@ -721,9 +734,10 @@ static void tear_down(struct run *r)
 
 static int conclude(struct run *r, struct chempi_err *taken)
 {
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
     char text[CHEMPI_TEXT_MAX + CHEMPI_VERDICT_BESIDES + 64];
 
-    if (r->spec->want_stats)
+    if (r->spec->want_stats && !r->has_left)
         chempi_job_stats_print(r->opt, r->spec, r->stats.data, r->stats.len);
     chempi_verdict_put(&r->verdict, text, sizeof(text));
     if (r->is_taken && !r->has_begun &&
@@ -731,7 +745,8 @@ static int conclude(struct run *r, struct chempi_err *taken)
         (void)chempi_err_set(taken, -EAGAIN, "%s", text);
         return CHEMPI_EXIT_FAILURE;
     }
-    say(text);
+    if (!r->has_left || poll(&p, 1, 0) > 0)
+        say(text);
     return chempi_verdict_status(&r->verdict);
 }
 

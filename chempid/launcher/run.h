@@ -12,7 +12,8 @@
  *       orders that come while figures are gathered only hasten the end
  *   U5  a job that was told to end does not keep us for longer than QUIET_S
  *       without a sign of it, one whose ranks have ended not for longer than
- *       LEAVE_S, whatever stands still below; output is waited for
+ *       LEAVE_S, whatever stands still below; output is waited for, but not
+ *       where somebody insists (a third interrupt)
  *   U6  of a job that is refused because others have taken slots that were to
  *       be free, no program has run, no input was read, and nothing is left: it
  *       may be started anew
