@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -150,7 +149,7 @@ static int make_group(struct helper *h, struct charge *c, uint64_t job)
     char name[CHEMPI_JOB_ID_MAX];
     int rc;
 
-    (void)snprintf(name, sizeof(name), "%016" PRIx64, job);
+    chempi_spec_name(job, name);
     rc = chempi_cgroup_make(&c->young.group, h->nest.groups, name, &err);
     if (rc)
         chempi_log(CHEMPI_LOG_WARNING, "helper", "%s", err.text);

@@ -4,7 +4,7 @@
 #include "chempid/job/spec.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +16,20 @@
 #include "chempid/tree/members.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
+
+/* Whoever knows a job's number can take it before the job does, on a node that
+ * has not heard of that yet; what all see is made of it and does not tell it. */
+void chempi_spec_name(uint64_t job, char id[CHEMPI_JOB_ID_MAX])
+{
+    uint8_t number[sizeof(job)];
+    uint8_t digest[crypto_generichash_BYTES_MIN];
+
+    for (size_t i = 0; i < sizeof(number); i++)
+        number[i] = (uint8_t)(job >> (8 * i));
+    (void)crypto_generichash(digest, sizeof(digest), number, sizeof(number),
+                             NULL, 0); /* fails for wrong lengths only */
+    (void)sodium_bin2hex(id, CHEMPI_JOB_ID_MAX, digest, sizeof(job));
+}
 
 int chempi_spec_init(struct chempi_spec *spec, struct chempi_err *err)
 {
@@ -31,7 +45,7 @@ int chempi_spec_init(struct chempi_spec *spec, struct chempi_err *err)
     memcpy(spec->secret, bytes + sizeof(spec->job), sizeof(spec->secret));
     memcpy(spec->rank_key, bytes + sizeof(spec->job) + sizeof(spec->secret),
            sizeof(spec->rank_key));
-    (void)snprintf(spec->id, sizeof(spec->id), "%016" PRIx64, spec->job);
+    chempi_spec_name(spec->job, spec->id);
     spec->uid = (uint32_t)geteuid();
     spec->gid = (uint32_t)getegid();
     return 0;
@@ -428,17 +442,12 @@ static void read_head(struct chempi_spec *spec, struct chempi_reader *r)
     spec->gid = chempi_wire_get_u32(r);
 }
 
-static void name_job(const struct chempi_spec *spec, char *id, size_t size)
-{
-    (void)snprintf(id, size, "%016" PRIx64, spec->job);
-}
-
 /* Users know a job by its id, daemons by its number: they must be one. */
 static bool has_own_id(const struct chempi_spec *spec)
 {
     char id[CHEMPI_JOB_ID_MAX];
 
-    name_job(spec, id, sizeof(id));
+    chempi_spec_name(spec->job, id);
     return strcmp(id, spec->id) == 0;
 }
 

@@ -106,6 +106,9 @@ struct chempi_spec {
                                            sent, either */
 };
 
+/* What users know a job by (spec->id); its number cannot be found from it. */
+void chempi_spec_name(uint64_t job, char id[CHEMPI_JOB_ID_MAX]);
+
 /* An empty description with a fresh random job number, id, secret and key. */
 int chempi_spec_init(struct chempi_spec *spec, struct chempi_err *err);
 void chempi_spec_fini(struct chempi_spec *spec);

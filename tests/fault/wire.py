@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Frames of the control protocol, for tests that speak it themselves."""
+import hashlib
 import os
 import struct
 
@@ -47,6 +48,12 @@ def strings(words):
     return struct.pack("<I", len(words)) + b"".join(string(w) for w in words)
 
 
+def job_name(job):
+    """chempi_spec_name()"""
+    return hashlib.blake2b(job.to_bytes(8, "little"),
+                           digest_size=16).digest()[:8].hex().encode()
+
+
 def launch(job, names, nodes, ranks, argv=(b"true",), uid=None, gid=None,
            limits=16, busy_max=2**32 - 1):
     """LAUNCH (chempid/job/spec.h): node names of the job, the nodes that are the
@@ -58,7 +65,7 @@ def launch(job, names, nodes, ranks, argv=(b"true",), uid=None, gid=None,
     data += struct.pack("<BII", limits > 0, 0o22 if limits else 0, limits)
     data += struct.pack("<QQ", 2**64 - 1, 2**64 - 1) * limits
     data += struct.pack("<IQ", control_version(), job)
-    data += string(b"%016x" % job) + bytes(32)
+    data += string(job_name(job)) + bytes(32)
     data += struct.pack("<III", uid, gid, len(names))
     for i, name in enumerate(names):
         data += string(name) + struct.pack("<III", 0, i, busy_max)

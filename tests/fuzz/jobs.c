@@ -327,7 +327,7 @@ static void add_job(enum who who, uint8_t job, char **names, uint32_t ranks,
     };
     struct chempi_writer w = {0};
 
-    (void)snprintf(spec.id, sizeof(spec.id), "%016x", job);
+    chempi_spec_name(job, spec.id);
     chempi_wire_put_u32(&w, spec.node_count);
     for (uint32_t i = 0; i < spec.node_count; i++)
         chempi_wire_put_u32(&w, i);

@@ -30,7 +30,7 @@ from jobs import (  # noqa: E402
     LIMIT_S, Cluster, Programs, await_that, check, child_named, children, comm,
     control_version, expect, main, root_only)
 from wire import (  # noqa: E402
-    HEAD, MARK, frame, launch, read_key, receive_frame, string)
+    HEAD, MARK, frame, job_name, launch, read_key, receive_frame, string)
 
 CASES = []
 STARTED, NODE_LOST, INPUT, GREET, QUERY, STATUS = 32, 36, 49, 80, 81, 82
@@ -558,7 +558,7 @@ def who_copies_the_name_of_a_job_is_another_user():
         print("skipped: no user games here")
         return
     thief, owner = (other.pw_uid, other.pw_gid), (NOBODY, NOBODY)
-    name = f"{4711:016x}"
+    name = job_name(4711).decode()
     with Cluster(["a1", "a2"], ("--detect", "1"), mode=0o755) as cluster:
         control_version()  # from a file that others may not read
         with done_by(*thief, start_jobs, cluster, "a1", *thief, [4711]) as one, \
