@@ -18,7 +18,8 @@
 #include "common/control/msg.h"
 
 /* Whoever knows a job's number can take it before the job does, on a node that
- * has not heard of that yet; what all see is made of it and does not tell it. */
+ * has not heard of that yet; what all see is made of it and does not tell it.
+ */
 void chempi_spec_name(uint64_t job, char id[CHEMPI_JOB_ID_MAX])
 {
     uint8_t number[sizeof(job)];

@@ -49,7 +49,7 @@ struct run {
     bool is_late; /* the job is to be ended when they have told */
     char host[CHEMPI_NODE_NAME_MAX]; /* of all ranks; "": each node its own */
     bool has_killed;                 /* U2 */
-    bool has_left; /* somebody has insisted: not even for readers is waited */
+    bool has_left;  /* somebody has insisted: not even for readers is waited */
     bool is_taken;  /* slots that were to be free, before it has begun (U6) */
     bool has_begun; /* all nodes have their part */
     sigset_t signals_before;

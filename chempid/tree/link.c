@@ -140,9 +140,9 @@ static bool has_time(struct ev_loop *loop)
 
 static double seconds_since(uint64_t then_ns)
 {
-    return then_ns < crowd.began_ns ? (double)(crowd.began_ns - then_ns) /
-                                          (double)CHEMPI_NS_PER_S
-                                    : 0.0;
+    return then_ns < crowd.began_ns
+               ? (double)(crowd.began_ns - then_ns) / (double)CHEMPI_NS_PER_S
+               : 0.0;
 }
 
 /* In the next iteration: first who belongs to the user that has had no turn

@@ -246,6 +246,17 @@ static enum format find_format(void)
     return FORMAT_TEXT;
 }
 
+static void print_to(FILE *to, enum format format,
+                     const struct stats_lines all[], int ranks, int process,
+                     const struct stats_sites *sites)
+{
+    if (format == FORMAT_JSON)
+        stats_print_json(to, all, ranks, process, sites);
+    else
+        stats_print_text(to, all, ranks, process, format == FORMAT_RANKS,
+                         sites);
+}
+
 /* In one piece, so that no line of another rank stands inside; without memory
  * as it comes. */
 static void print_whole(FILE *file, enum format format,
@@ -255,15 +266,17 @@ static void print_whole(FILE *file, enum format format,
     char *text = NULL;
     size_t len = 0;
     FILE *memory = open_memstream(&text, &len);
-    FILE *to = memory ? memory : file;
+    bool is_whole = false;
 
-    if (format == FORMAT_JSON)
-        stats_print_json(to, all, ranks, process, sites);
-    else
-        stats_print_text(to, all, ranks, process, format == FORMAT_RANKS,
-                         sites);
-    if (memory && fclose(memory) == 0)
+    if (memory) {
+        print_to(memory, format, all, ranks, process, sites);
+        is_whole = !ferror(memory);
+        is_whole = fclose(memory) == 0 && is_whole;
+    }
+    if (is_whole)
         (void)fwrite(text, 1, len, file); /* as where nobody reads it */
+    else
+        print_to(file, format, all, ranks, process, sites);
     free(text);
 }
 
