@@ -206,15 +206,14 @@ def a_job_whose_ranks_have_ended_waits_for_nobody_that_stands_still():
 
 @case
 def a_job_that_nobody_reads_is_not_said_to_be_left():
-    """All of it is gone, and only its output waits; who insists waits for
-    that, too."""
+    """All of it is gone, and only its output waits, as does who insists."""
     with Cluster(["a1"], QUICK) as cluster:
         job = cluster.job("--via", "a1", "-n", "1", "sh", "-c",
                           "head -c 200000 /dev/zero")
         job.read_more()
         await_that(lambda: cluster.ctl("--via", "a1", "jobs").count("\n") == 1
                    and not supervisors(cluster), "the end of the job")
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGTERM):
             job.process.send_signal(number)
             await_that(lambda: not pending(job.process.pid), "the signal")
         job.status = job.finish()
