@@ -107,12 +107,13 @@ def a_job_has_a_group_on_each_node():
 def a_daemon_whose_process_cannot_be_seen_keeps_its_group():
     """In another container, say: when the next daemon removes what dead ones
     have left."""
+    hidden = f"hidden{os.getpid()}"  # its number is 1 there
     with tempfile.TemporaryDirectory() as other, Cluster(["a1"]) as cluster:
         if not has_groups(cluster):
             return
         away = subprocess.Popen(
             ["unshare", "-p", "-f", "--kill-child", Programs.chempid, "--name",
-             "hidden", "--dir", other, "--listen", "127.0.0.1", "--key",
+             hidden, "--dir", other, "--listen", "127.0.0.1", "--key",
              cluster.key], env=cluster.env, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -120,9 +121,9 @@ def a_daemon_whose_process_cannot_be_seen_keeps_its_group():
                 return [os.path.join(path, name) for path in
                         {os.path.dirname(g) for g in groups(cluster)}
                         for name in os.listdir(path)
-                        if name.startswith("chempi.hidden.")]
+                        if name.startswith(f"chempi.{hidden}.")]
             await_that(lambda: away.poll() is not None or
-                       os.path.exists(f"{other}/hidden.sock"), "a start")
+                       os.path.exists(f"{other}/{hidden}.sock"), "a start")
             if away.poll() is not None:
                 print("skipped: no namespace of process numbers here")
                 return
