@@ -53,8 +53,8 @@ struct run {
     bool is_taken;  /* slots that were to be free, before it has begun (U6) */
     bool has_begun; /* all nodes have their part */
     sigset_t signals_before;
-    bool has_absent;      /* some rank ended without initializing; all know */
-    uint32_t interrupts;  /* by signals that end the job; 3: or more */
+    bool has_absent;     /* some rank ended without initializing; all know */
+    uint32_t interrupts; /* by signals that end the job; 3: or more */
 };
 
 /* For beginning and end: the job waits for whoever reads it. */
