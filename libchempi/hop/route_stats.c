@@ -121,8 +121,8 @@ static void report_sender(struct chempi_route_stats_way *way, const char *via,
         return;
     put(out, line,
         snprintf(line, sizeof(line),
-                 "route %u %u %u %" PRIu64 " %s routed %s %s %" PRIu64
-                 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                 "route %u %u %u %" PRIu64 " %s gate %s %s %" PRIu64 " %" PRIu64
+                 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
                  key->from, key->to, key->class, way->max_len, way->network,
                  way->protocol, via, way->messages, way->bytes, way->waits,
                  way->moved, way->resent));

@@ -304,7 +304,7 @@ def a_slow_direct_way_takes_over():
     job.await_lines(lines(job) + 3)
     stop.touch()
     job.status = job.finish()
-    expect(job, 0, r"routed rendezvous")
+    expect(job, 0, r"gate rendezvous")
 
 
 @case

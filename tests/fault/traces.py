@@ -91,7 +91,7 @@ def each_hop_tells_what_has_passed():
             check(route.hops[1].by == "net1 tcp" or route.hops[1].start in mute,
                   route)
         sums = [sum(r.counts[i] for r in pair) for i in range(2)]
-        check(sums == traffic(job.errors, start, end, "routed"), sums,
+        check(sums == traffic(job.errors, start, end, "gate"), sums,
               job.errors)
         check(all(r.counts[3:] == [0, 0] for r in pair), pair)
     check(any(r.way == "direct" and not r.hops
@@ -185,7 +185,7 @@ def a_direct_way_that_takes_over_is_named():
     job.await_lines(lines(job) + 3)
     ends_well(job, stop)
     found = [r for r in of_pair(routes(job.errors), "a0", "b0")
-             if "routed rendezvous" in r.by]
+             if "gate rendezvous" in r.by]
     check({r.way for r in found} == {"direct", "over g0"}, found)
     for route in found:
         check(route.messages > 0, route)
@@ -243,7 +243,7 @@ def check_told(job, nodes, silent):
             check(not any(r.hops[0].counts for r in pair), pair)
         else:
             check(sum(r.messages for r in known) >= ROUNDS, pair)
-            check(traffic(job.errors, start, end, "routed")[0] >= ROUNDS,
+            check(traffic(job.errors, start, end, "gate")[0] >= ROUNDS,
                   job.errors)
 
 
@@ -293,7 +293,7 @@ def a_job_that_is_over_its_time_tells_what_it_knows():
     silent = speechless(job)
     for rank, pair in enumerate((("a0", "b0"), ("b0", "a0"))):
         if rank in silent:  # on a busy machine
-            check(traffic(job.errors, *pair, "routed") == [0, 0], job.errors)
+            check(traffic(job.errors, *pair, "gate") == [0, 0], job.errors)
 
 
 @case
@@ -307,7 +307,7 @@ def a_job_that_is_interrupted_tells_what_it_knows():
     expect(job, 130, r"was killed by signal 2|ended by signal 2")
     for rank, pair in enumerate((("a0", "b0"), ("b0", "a0"))):
         # Half a second may not be enough on a busy machine.
-        check((traffic(job.errors, *pair, "routed")[0] > 0) !=
+        check((traffic(job.errors, *pair, "gate")[0] > 0) !=
               (rank in speechless(job)), job.errors)
 
 

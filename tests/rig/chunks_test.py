@@ -58,7 +58,7 @@ def chunks_are_counted_as_messages(lab):
     many frames it was."""
     said = pair(lab, "a,b", "--trace-routes", build(lab, "pingpong"), "60000",
                 "10")
-    way = re.search(r"^a +b +\d+ +\S+ routed eager +over g +(\d+) +(\d+) ", said,
+    way = re.search(r"^a +b +\d+ +\S+ gate eager +over g +(\d+) +(\d+) ", said,
                     re.M)
     check(way and int(way[1]) == 20 and int(way[2]) == 20 * 60000, said)
     hops = re.findall(r"^  a +g +hop 1 .* frames +(\d+) ", said, re.M)

@@ -21,7 +21,7 @@ static unsigned long long unconfirmed(void)
     int index;
     int count;
 
-    CHECK_OR_DIE(MPI_T_pvar_get_index("chempi_routed_unconfirmed",
+    CHECK_OR_DIE(MPI_T_pvar_get_index("chempi_gate_unconfirmed",
                                       MPI_T_PVAR_CLASS_LEVEL,
                                       &index) == MPI_SUCCESS,
                  "what is unconfirmed is not counted");

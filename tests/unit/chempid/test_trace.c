@@ -42,11 +42,11 @@ TestSuite(trace, .fini = clear);
 
 Test(trace, equal_routes_are_summed)
 {
-    cr_assert_str_eq(merged("route 0 1 1 100 net routed eager 2 1 10 3 1 0\n"
-                            "route 0 1 1 100 net routed eager 2 2 20 4 0 5\n"
-                            "route 0 1 1 100 net routed eager 3 5 50 0 0 0\n"),
-                     "route 0 1 1 100 net routed eager 2 3 30 7 1 5\n"
-                     "route 0 1 1 100 net routed eager 3 5 50 0 0 0\n");
+    cr_assert_str_eq(merged("route 0 1 1 100 net gate eager 2 1 10 3 1 0\n"
+                            "route 0 1 1 100 net gate eager 2 2 20 4 0 5\n"
+                            "route 0 1 1 100 net gate eager 3 5 50 0 0 0\n"),
+                     "route 0 1 1 100 net gate eager 2 3 30 7 1 5\n"
+                     "route 0 1 1 100 net gate eager 3 5 50 0 0 0\n");
 }
 
 Test(trace, equal_hops_are_summed)
@@ -63,10 +63,10 @@ Test(trace, equal_hops_are_summed)
 Test(trace, what_is_neither_is_dropped)
 {
     cr_assert_str_eq(merged("traffic 0 1 net tcp eager 1 10\n"
-                            "route 0 1 1 x net routed eager 2 1 10 3 0 0\n"
-                            "route 0 1 1 100 net routed eager 2 1 10 3 0\n"
-                            "route 0 1 1 100 net routed eager 2 1 10 3 4 0 0\n"
-                            "route 0 1 257 100 net routed eager 2 1 10 3 4 0\n"
+                            "route 0 1 1 x net gate eager 2 1 10 3 0 0\n"
+                            "route 0 1 1 100 net gate eager 2 1 10 3 0\n"
+                            "route 0 1 1 100 net gate eager 2 1 10 3 4 0 0\n"
+                            "route 0 1 257 100 net gate eager 2 1 10 3 4 0\n"
                             "hop 0 1 1 2 0 net tcp 5 50\n"
                             "hop 0 1 1 2 x net tcp 5 50 1\n"
                             "missing 3\n"
@@ -76,7 +76,7 @@ Test(trace, what_is_neither_is_dropped)
 
 Test(trace, gateways_are_named)
 {
-    shown("route 0 1 1 100 net routed eager 2,3 1 10 3 0 0\n"
+    shown("route 0 1 1 100 net gate eager 2,3 1 10 3 0 0\n"
           "route 0 1 256 18446744073709551615 net tcp r - 1 10 0 0 0\n"
           "route 0 9 256 100 net tcp eager - 1 10 0 0 0\n",
           NULL);
@@ -107,7 +107,7 @@ Test(trace, each_hop_has_a_line)
 {
     const char *line;
 
-    shown("route 0 1 1 100 net routed eager 2,3 7 70 3 0 0\n"
+    shown("route 0 1 1 100 net gate eager 2,3 7 70 3 0 0\n"
           "hop 0 1 1 2,3 0 left tcp 7 140 1\n"
           "hop 0 1 1 2,3 1 middle tcp 7 141 0\n"
           "hop 0 1 1 2,3 1 bypass shm 8 142 0\n"
@@ -129,7 +129,7 @@ Test(trace, what_nobody_told_is_no_zero)
     const bool lacking[] = {true, false, false, false};
     const char *line;
 
-    shown("route 0 1 1 100 net routed eager 2 7 70 3 0 0\n"
+    shown("route 0 1 1 100 net gate eager 2 7 70 3 0 0\n"
           "hop 0 1 1 2 0 left tcp 7 140 1\n"
           "hop 1 0 1 2 1 left tcp 9 180 1\n"
           "gateway 3\n",

@@ -101,9 +101,8 @@ Test(tally, a_report_tells_what_is_new)
     way->bytes = 30;
     way->waits = 1;
     cr_assert_str_eq(report(),
-                     "route 0 1 1 4096 net routed eager 2 3 30 1 0 0\n");
+                     "route 0 1 1 4096 net gate eager 2 3 30 1 0 0\n");
     cr_assert_str_eq(report(), "");
     way->resent = 4;
-    cr_assert_str_eq(report(),
-                     "route 0 1 1 4096 net routed eager 2 0 0 0 0 4\n");
+    cr_assert_str_eq(report(), "route 0 1 1 4096 net gate eager 2 0 0 0 0 4\n");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Flows: what travels from this process to another one through gateways, and
- * back. A flow is an endpoint of the device "routed".
+ * back. A flow is an endpoint of the device "gate".
  *
  *   F1  every numbered frame stands in `unacked` from its number until the
  *       receiver has acknowledged it: a lost gateway loses nothing

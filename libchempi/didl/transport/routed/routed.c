@@ -608,7 +608,7 @@ static void gate_ended(struct chempi_dev *dev, uint32_t proc)
 
 const struct chempi_dev_ops chempi_routed_ops = {
     .abi = CHEMPI_DEV_ABI,
-    .name = "routed",
+    .name = "gate",
     .panel = &gate_panel,
     .open = gate_open,
     .card = chempi_dev_no_card,
