@@ -11,6 +11,7 @@ socket or file may be left.
 import json
 import os
 import re
+import select
 import signal
 import socket
 import struct
@@ -125,6 +126,85 @@ def only_ranks_hold_slots():
                     signal.SIGKILL)
             await_frame(sock, NODE_LOST)
             check(busy(cluster) == {"a1": 0, "a2": 1}, busy(cluster))
+
+
+class Between:
+    """A socket in the cluster's directory by which a launcher speaks with the
+    daemon of a node. What it orders waits here until it is let through."""
+
+    def __init__(self, cluster, name):
+        self.path = f"{cluster.dir}/between.sock"
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        self.listener.settimeout(LIMIT_S)
+        self.daemon = socket.socket(socket.AF_UNIX)
+        self.daemon.connect(f"{cluster.dir}/{name}.sock")
+        self.launcher = None
+
+    def pass_until(self, wanted):
+        """All that both say, up to a frame of this type from the launcher,
+        which is returned; None: the launcher has gone."""
+        if not self.launcher:
+            self.launcher = self.listener.accept()[0]
+        while True:
+            ready, _, _ = select.select([self.launcher, self.daemon], [], [],
+                                        LIMIT_S)
+            check(ready, "neither says a word")
+            try:
+                if self.daemon in ready:
+                    said = self.daemon.recv(65536)
+                    check(said, "the daemon closed the connection")
+                    self.launcher.sendall(said)
+                head = self.launcher.recv(16, socket.MSG_WAITALL) \
+                    if self.launcher in ready else None
+            except ConnectionError:
+                head = b""
+            if head == b"":
+                return None
+            if head:
+                length, kind = struct.unpack_from("<IH", head)
+                data = head + self.launcher.recv(length, socket.MSG_WAITALL)
+                if kind == wanted:
+                    return data
+                self.daemon.sendall(data)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        os.unlink(self.path)
+        for sock in (self.listener, self.daemon, self.launcher):
+            if sock:
+                sock.close()
+
+
+def names_of_jobs(launcher):
+    """What all users of this host see of the jobs of a launcher."""
+    with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
+        return set(re.findall(
+            rf"@chempi-job/\d+/([0-9a-f]{{16}})/{launcher}$", file.read(), re.M))
+
+
+@case
+def nobody_takes_the_number_of_a_job_whose_name_is_seen():
+    """Nor on a node which has not heard of that job yet: daemons know a job by
+    its number, and the second one of it is refused there, and ended."""
+    with Cluster(["a1", "a2"], PATIENT) as cluster:
+        with Between(cluster, "a1") as between, client(cluster, "a2") as sock:
+            job = cluster.job("--via", "between", "--nodes", "a1,a2", "-n", "2",
+                              "--ppn", "1", Programs.rank, "init", "everyone",
+                              "final")
+            order = between.pass_until(LAUNCH)
+            names = names_of_jobs(job.process.pid)
+            check(len(names) == 1, names)
+            sock.sendall(launch(int(names.pop(), 16), [b"a2"], [0], [0],
+                                (b"sleep", b"1000")))
+            await_frame(sock, STARTED)
+            between.daemon.sendall(order)
+            between.pass_until(None)
+            job.status = job.finish()
+            expect(job, 0, r"\A\Z")
 
 
 @case
