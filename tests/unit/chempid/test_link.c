@@ -178,6 +178,79 @@ Test(link, users_together_leave_time_to_others)
         close_side(&users[i]);
 }
 
+/* Of one user, and all of them always have more. */
+#define CROWD 64u
+/* Until the other one's link is read, is put off behind links whose user had a
+ * turn in the same iteration, and comes first: with 1 to spare. */
+#define ITERATIONS 4u
+
+static struct side crowd[CROWD];
+static struct side other;
+static struct chempi_purse purses[2] = {{.max = 1u << 30}, {.max = 1u << 30}};
+static uint64_t turns;      /* of the crowd */
+static uint64_t turns_then; /* when the other one has said something */
+
+static void other_says(void)
+{
+    turns_then = turns;
+    send_from(other.peer, other.taken, 1);
+}
+
+/* It is the link's only one, and it says it anew. */
+static int on_frame_of_crowd(struct chempi_link *link,
+                             const struct chempi_frame *frame,
+                             struct chempi_err *err)
+{
+    const uint64_t end = chempi_clock_ns() + DEAR_NS;
+    struct side *s = link->arg;
+
+    (void)err;
+    cr_expect_eq(frame->job, s->taken++, "in order");
+    for (unsigned i = 0; i < CROWD; i++)
+        cr_expect_geq(crowd[i].taken + 2, s->taken, "nor does one of them");
+    send_from(s->peer, s->taken, 1);
+    if (++turns == CROWD)
+        other_says();
+    while (chempi_clock_ns() < end)
+        ;
+    return 0;
+}
+
+static int on_frame_of_other(struct chempi_link *link,
+                             const struct chempi_frame *frame,
+                             struct chempi_err *err)
+{
+    (void)link;
+    (void)err;
+    cr_expect_eq(frame->job, other.taken++, "in order");
+    cr_expect_leq(turns - turns_then, ITERATIONS * OF_AN_ITERATION,
+                  "it has waited for %ju turns of another user's links",
+                  (uintmax_t)(turns - turns_then));
+    other_says();
+    return 0;
+}
+
+Test(link, a_user_does_not_wait_for_all_links_of_another)
+{
+    for (unsigned i = 0; i < CROWD; i++) {
+        open_side(&crowd[i], NULL, false);
+        crowd[i].link.on_frame = on_frame_of_crowd;
+        crowd[i].link.ch.purse = &purses[0];
+        chempi_link_start(&crowd[i].link, crowd[i].link.ch.fd);
+        send_from(crowd[i].peer, 0, 1);
+    }
+    open_side(&other, NULL, false);
+    other.link.on_frame = on_frame_of_other;
+    other.link.ch.purse = &purses[1];
+    chempi_link_start(&other.link, other.link.ch.fd);
+    while (other.taken < 8 && turns < 4 * CROWD)
+        (void)ev_run(loop, EVRUN_ONCE);
+    cr_expect_eq(other.taken, 8);
+    for (unsigned i = 0; i < CROWD; i++)
+        close_side(&crowd[i]);
+    close_side(&other);
+}
+
 Test(link, all_is_taken_when_it_is_asked_for)
 {
     chempi_link_start(&busy.link, busy.link.ch.fd);
