@@ -220,35 +220,88 @@ def socket_of_nobodys(path):
     raise AssertionError("there is always a place")
 
 
-@case
-@root_only
-def a_place_that_somebody_else_has_taken_keeps_nobody():
-    """Where a user's daemons would have their sockets, by default."""
+@contextlib.contextmanager
+def user_without_daemons():
+    """A number of a user, where the daemons of that one would have their
+    sockets by default, and a function that launches a job as that one."""
     user = next(i for i in range(60200, 60300)
-                if not os.path.exists(f"/tmp/chempi-{i}"))
-    place = f"/tmp/chempi-{user}"
+                if not os.path.lexists(f"/tmp/chempi-{i}"))
     env = {k: v for k, v in os.environ.items()
            if k not in ("CHEMPI_DIR", "XDG_RUNTIME_DIR")}
-    with directory() as own, contextlib.ExitStack() as stack:
+    with directory() as own:
         os.chmod(own, 0o755)
         program = shutil.copy(Programs.chempirun, own)
-        os.mkdir(place)
-        stack.callback(os.rmdir, place)
-        os.chown(place, NOBODY, NOBODY)
-        os.chmod(place, 0o755)
-        stack.enter_context(socket_of_nobodys(f"{place}/a1.sock"))
 
         def launch(*args):
             return subprocess.run(
                 [program, *args, "-n", "1", "id", "-u"], env=env, cwd="/",
                 user=user, group=user, extra_groups=[], capture_output=True,
                 text=True, check=False, timeout=LIMIT_S)
-        done = launch()
-        check(done.returncode == 0 and done.stdout == f"{user}\n" and
-              not done.stderr, done)
+        yield user, f"/tmp/chempi-{user}", launch
+
+
+def expect_private(done, user):
+    """It has looked for daemons, and goes on without."""
+    check(done.returncode == 0 and done.stdout == f"{user}\n" and
+          not done.stderr, done)
+
+
+@case
+@root_only
+def a_place_that_somebody_else_has_taken_keeps_nobody():
+    """Where a user's daemons would have their sockets, by default."""
+    with user_without_daemons() as (user, place, launch), \
+            contextlib.ExitStack() as stack:
+        os.mkdir(place)
+        stack.callback(os.rmdir, place)
+        os.chown(place, NOBODY, NOBODY)
+        os.chmod(place, 0o755)
+        stack.enter_context(socket_of_nobodys(f"{place}/a1.sock"))
+        expect_private(launch(), user)
         done = launch("--dir", place)
         check(done.returncode == 1 and
               f"{place} belongs to another user" in done.stderr, done)
+
+
+@case
+@root_only
+def no_link_of_somebody_elses_is_followed_to_a_daemon():
+    """It leads to a directory of root's, in which there is a socket."""
+    with user_without_daemons() as (user, place, launch), directory() as roots, \
+            directory() as own, contextlib.ExitStack() as stack:
+        os.chmod(own, 0o755)
+        os.chmod(roots, 0o1777)
+        stack.enter_context(socket_of_nobodys(f"{roots}/a1.sock"))
+        os.chmod(roots, 0o755)
+        for link in (place, f"{own}/link"):  # kernels may not follow the first
+            os.symlink(roots, link)
+            stack.callback(os.unlink, link)
+            os.lchown(link, NOBODY, NOBODY)
+        expect_private(launch(), user)
+        done = launch("--dir", f"{own}/link")
+        check(done.returncode == 1 and
+              f"{own}/link belongs to another user" in done.stderr, done)
+
+
+@case
+@root_only
+def a_place_in_which_others_write_keeps_nobody():
+    """It is root's, or the user's own, and has somebody else's socket."""
+    with user_without_daemons() as (user, place, launch), \
+            contextlib.ExitStack() as stack:
+        os.mkdir(place)
+        stack.callback(os.rmdir, place)
+        os.chmod(place, 0o1777)
+        stack.enter_context(socket_of_nobodys(f"{place}/a1.sock"))
+        for owner in (0, user):
+            os.chown(place, owner, owner)
+            for mode in (0o1777, 0o770):
+                os.chmod(place, mode)
+                expect_private(launch(), user)
+                done = launch("--dir", place)
+                check(done.returncode == 1 and
+                      f"{place} can be written by others" in done.stderr,
+                      owner, oct(mode), done)
 
 
 @case
