@@ -173,7 +173,7 @@ class Job:
         self.output = b""
         self.process = subprocess.Popen(
             [Programs.chempirun, *Programs.prefix, *args], env=self.env, stdin=stdin,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **kwargs})
 
     def read_more(self):
         """Wait for a piece of standard output."""
@@ -219,8 +219,8 @@ class Job:
     def finish(self):
         """Wait for the end; nothing may be left. Returns the exit status."""
         out, err = self.process.communicate(timeout=LIMIT_S)
-        self.output += out
-        self.errors = err.decode("utf-8", "replace")
+        self.output += out or b""  # or it goes elsewhere
+        self.errors = (err or b"").decode("utf-8", "replace")
         left = jobrun.marked(self.mark)
         if left:
             jobrun.wait_gone([pid for pid, _ in left], LIMIT_S)

@@ -7,6 +7,7 @@
 Daemons detect here what is silent for one second. Cases wait for events, never
 for a time to pass. After every case no process, socket or file may be left.
 """
+import contextlib
 import os
 import re
 import signal
@@ -204,21 +205,62 @@ def a_job_whose_ranks_have_ended_waits_for_nobody_that_stands_still():
                r"node a1 has not told [^\n]*\n\Z")
 
 
+def only_output_is_left(cluster):
+    return cluster.ctl("--via", "a1", "jobs").count("\n") == 1 and \
+        not supervisors(cluster)
+
+
 @case
 def a_job_that_nobody_reads_is_not_said_to_be_left():
-    """All of it is gone, and only its output waits, as does who insists."""
+    """All of it is gone, and only its output waits; two signals wait for that,
+    too."""
     with Cluster(["a1"], QUICK) as cluster:
         job = cluster.job("--via", "a1", "-n", "1", "sh", "-c",
                           "head -c 200000 /dev/zero")
         job.read_more()
-        await_that(lambda: cluster.ctl("--via", "a1", "jobs").count("\n") == 1
-                   and not supervisors(cluster), "the end of the job")
+        await_that(lambda: only_output_is_left(cluster), "the end of the job")
         for number in (signal.SIGINT, signal.SIGTERM):
             job.process.send_signal(number)
             await_that(lambda: not pending(job.process.pid), "the signal")
         job.status = job.finish()
         check(len(job.output) == 200000 and job.status == 0 and not job.errors,
               len(job.output), job.status, job.errors)
+
+
+@contextlib.contextmanager
+def full_pipe():
+    """The end that is written. Nobody reads the other one."""
+    out, end = os.pipe()
+    os.set_blocking(end, False)
+    try:
+        while os.write(end, bytes(4096)):
+            pass
+    except BlockingIOError:
+        os.set_blocking(end, True)
+    try:
+        yield end
+    finally:
+        os.close(out)
+        os.close(end)
+
+
+@case
+def the_third_interrupt_waits_for_no_reader():
+    """Of standard output, and of both; for the first two it is waited."""
+    with Cluster(["a1"], QUICK) as cluster, full_pipe() as end:
+        for others in ({}, {"stderr": end}):
+            job = cluster.job("--via", "a1", "-n", "1", "echo", "up",
+                              stdout=end, **others)
+            await_that(lambda: cluster.logged().count("of echo") ==
+                       1 + len(others) and only_output_is_left(cluster),
+                       "the end of the job")
+            for turn in range(3):
+                check(job.process.poll() is None, "it has ended at", turn)
+                job.process.send_signal(signal.SIGINT)
+                await_that(lambda: job.process.poll() is not None or
+                           not pending(job.process.pid), "the signal")
+            job.status = job.finish()
+            expect(job, 0, r"\A\Z")
 
 
 @case
