@@ -19,12 +19,12 @@
 #include <unistd.h>
 
 #include "chempid/process/dumps.h"
+#include "chempid/process/exec_hint.h"
 #include "chempid/process/orphans.h"
 #include "chempid/supervisor/super.h"
 #include "common/base/sys.h"
 
 #define PROGRAM "chempi-gateway"
-#define STATUS_NO_PROGRAM 127
 
 /* Beside this program, or where it is installed. What stands behind its name
  * is for people who look at processes. */
@@ -64,7 +64,7 @@ _Noreturn static void become(const struct chempi_super *s, int control,
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent ||
         fcntl(control, F_SETFD, 0) < 0 ||
         (s->spec->shell.is_known && dup2(s->null_fd, STDERR_FILENO) < 0))
-        _exit(STATUS_NO_PROGRAM);
+        _exit(CHEMPI_EXEC_STATUS);
     (void)setpgid(0, 0);
     chempi_shell_wear(&s->spec->shell);
     environ = s->spec->env;
@@ -72,7 +72,7 @@ _Noreturn static void become(const struct chempi_super *s, int control,
     (void)setenv(CHEMPI_CONTROL_ENV, number, 1); /* else it says so */
     chempi_ranks_reset_signals();
     execute(s, environ);
-    _exit(STATUS_NO_PROGRAM);
+    _exit(CHEMPI_EXEC_STATUS);
 }
 
 /* The daemon, if there is one, shows its process. */
@@ -140,7 +140,7 @@ bool chempi_gateway_is_alone(struct chempi_super *s)
 void chempi_gateway_reap(struct chempi_super *s, int status)
 {
     const bool is_missing =
-        WIFEXITED(status) && WEXITSTATUS(status) == STATUS_NO_PROGRAM;
+        WIFEXITED(status) && WEXITSTATUS(status) == CHEMPI_EXEC_STATUS;
     const char *name = WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "";
     char text[CHEMPI_TEXT_MAX];
 

@@ -42,58 +42,59 @@ enum chempi_backoff_met {
     CHEMPI_BACKOFF_STRANGER
 };
 
-static inline void chempi_backoff_init(struct chempi_backoff *shy)
+static inline void chempi_backoff_init(struct chempi_backoff *backoff)
 {
-    shy->length_ns = CHEMPI_BACKOFF_MIN_NS;
-    shy->until_ns = 0;
-    shy->peers = 0;
-    shy->stay_ns = CHEMPI_BACKOFF_STAY_MIN_NS;
-    shy->parted_ns = 0;
+    backoff->length_ns = CHEMPI_BACKOFF_MIN_NS;
+    backoff->until_ns = 0;
+    backoff->peers = 0;
+    backoff->stay_ns = CHEMPI_BACKOFF_STAY_MIN_NS;
+    backoff->parted_ns = 0;
 }
 
-static inline bool chempi_backoff_is(const struct chempi_backoff *shy,
+static inline bool chempi_backoff_is(const struct chempi_backoff *backoff,
                                      uint64_t now_ns)
 {
-    return now_ns < shy->until_ns;
+    return now_ns < backoff->until_ns;
 }
 
 /* The core was given away for so long: who had it? In a job without a core for
  * each process (is_roomy) it may be a rank that computes. */
 static inline enum chempi_backoff_met
-chempi_backoff_judge(struct chempi_backoff *shy, bool is_roomy,
+chempi_backoff_judge(struct chempi_backoff *backoff, bool is_roomy,
                      uint64_t before_ns, uint64_t after_ns)
 {
     const uint64_t took_ns = after_ns - before_ns;
 
     if (took_ns <= CHEMPI_BACKOFF_SWITCH_NS) {
-        if (shy->length_ns > CHEMPI_BACKOFF_MIN_NS)
-            shy->length_ns -= shy->length_ns / 32;
-        if (shy->stay_ns > CHEMPI_BACKOFF_STAY_MIN_NS)
-            shy->stay_ns -= shy->stay_ns / 32;
-        shy->peers = 0;
+        if (backoff->length_ns > CHEMPI_BACKOFF_MIN_NS)
+            backoff->length_ns -= backoff->length_ns / 32;
+        if (backoff->stay_ns > CHEMPI_BACKOFF_STAY_MIN_NS)
+            backoff->stay_ns -= backoff->stay_ns / 32;
+        backoff->peers = 0;
         return CHEMPI_BACKOFF_NOBODY;
     }
     if (!is_roomy || took_ns <= CHEMPI_BACKOFF_STRANGER_NS)
         return CHEMPI_BACKOFF_PEER;
-    shy->until_ns = after_ns + shy->length_ns;
-    shy->length_ns *= 2;
-    if (shy->length_ns > CHEMPI_BACKOFF_MAX_NS)
-        shy->length_ns = CHEMPI_BACKOFF_MAX_NS;
+    backoff->until_ns = after_ns + backoff->length_ns;
+    backoff->length_ns *= 2;
+    if (backoff->length_ns > CHEMPI_BACKOFF_MAX_NS)
+        backoff->length_ns = CHEMPI_BACKOFF_MAX_NS;
     return CHEMPI_BACKOFF_STRANGER;
 }
 
 /* A peer has been met in a job with a core for each: is it time to look for
  * another core? */
-static inline bool chempi_backoff_parts(struct chempi_backoff *shy,
+static inline bool chempi_backoff_parts(struct chempi_backoff *backoff,
                                         uint64_t now_ns)
 {
-    if (++shy->peers < CHEMPI_BACKOFF_PEERS_MAX || now_ns < shy->parted_ns)
+    if (++backoff->peers < CHEMPI_BACKOFF_PEERS_MAX ||
+        now_ns < backoff->parted_ns)
         return false;
-    shy->peers = 0;
-    shy->parted_ns = now_ns + shy->stay_ns;
-    shy->stay_ns *= 2;
-    if (shy->stay_ns > CHEMPI_BACKOFF_STAY_MAX_NS)
-        shy->stay_ns = CHEMPI_BACKOFF_STAY_MAX_NS;
+    backoff->peers = 0;
+    backoff->parted_ns = now_ns + backoff->stay_ns;
+    backoff->stay_ns *= 2;
+    if (backoff->stay_ns > CHEMPI_BACKOFF_STAY_MAX_NS)
+        backoff->stay_ns = CHEMPI_BACKOFF_STAY_MAX_NS;
     return true;
 }
 

@@ -66,7 +66,7 @@ static struct {
     uint32_t in_hooks; /* polls that run hooks, which may let go of the lock */
     bool is_roomy;     /* each process of the job has a core */
     uint32_t fd_turn;
-    struct chempi_backoff shy; /* P5 */
+    struct chempi_backoff backoff; /* P5 */
     struct chempi_wake *wake;
     int wake_fd;
     struct chempi_poll_item wake_item;
@@ -316,8 +316,8 @@ static void judge_yield(struct idling *state, uint64_t before_ns,
 {
     const uint32_t spins = chempi_progress_spins();
 
-    switch (chempi_backoff_judge(&progress.shy, progress.is_roomy, before_ns,
-                                 after_ns)) {
+    switch (chempi_backoff_judge(&progress.backoff, progress.is_roomy,
+                                 before_ns, after_ns)) {
     case CHEMPI_BACKOFF_NOBODY:
         set_spins(spins + spins / 16 + 1);
         state->polls = 0; /* spin on; ask again after as many polls */
@@ -328,7 +328,8 @@ static void judge_yield(struct idling *state, uint64_t before_ns,
     case CHEMPI_BACKOFF_PEER:
         state->switches++;
         set_spins(spins / 2);
-        if (progress.is_roomy && chempi_backoff_parts(&progress.shy, after_ns))
+        if (progress.is_roomy &&
+            chempi_backoff_parts(&progress.backoff, after_ns))
             chempi_affinity_part();
         break;
     }
@@ -344,7 +345,7 @@ static void yield_core(struct idling *state)
         state->since_ns = before_ns;
     state->yields++;
     if (chempi_affinity_is_own() ||
-        chempi_backoff_is(&progress.shy, before_ns)) {
+        chempi_backoff_is(&progress.backoff, before_ns)) {
         state->polls = 0;
     } else {
         progress.stats.yields++;
@@ -361,7 +362,7 @@ static void yield_core(struct idling *state)
  * job itself, and one switch says so. */
 static bool is_wanted(const struct idling *state, uint64_t now_ns)
 {
-    if (chempi_backoff_is(&progress.shy, now_ns))
+    if (chempi_backoff_is(&progress.backoff, now_ns))
         return true;
     return state->switches > (progress.is_roomy ? state->yields / 2 : 0);
 }
@@ -547,7 +548,7 @@ int chempi_progress_init(void)
     chempi_list_init(&progress.hooks);
     chempi_affinity_init(s->proc_count);
     progress.is_roomy = chempi_affinity_is_roomy();
-    chempi_backoff_init(&progress.shy);
+    chempi_backoff_init(&progress.backoff);
     chempi_request_on_complete(chempi_progress_notify);
     set_spins(spins_max());
     progress.wake = &s->wakes[s->local_rank];

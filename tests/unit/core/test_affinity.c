@@ -149,73 +149,75 @@ Test(affinity, ranks_that_asked_for_cores_have_room_but_own_none)
 
 /* ---- giving the core away ------------------------------------------------ */
 
-Test(shy, only_who_computes_is_a_stranger_and_only_where_there_is_room)
+Test(backoff, only_who_computes_is_a_stranger_and_only_where_there_is_room)
 {
-    struct chempi_backoff shy;
+    struct chempi_backoff backoff;
 
-    chempi_backoff_init(&shy);
-    cr_assert_eq(chempi_backoff_judge(&shy, true, 500, 1500),
+    chempi_backoff_init(&backoff);
+    cr_assert_eq(chempi_backoff_judge(&backoff, true, 500, 1500),
                  CHEMPI_BACKOFF_NOBODY);
-    cr_assert_eq(chempi_backoff_judge(&shy, true, 500, 1501),
+    cr_assert_eq(chempi_backoff_judge(&backoff, true, 500, 1501),
                  CHEMPI_BACKOFF_PEER);
-    cr_assert_eq(chempi_backoff_judge(&shy, false, 0, 9000000),
+    cr_assert_eq(chempi_backoff_judge(&backoff, false, 0, 9000000),
                  CHEMPI_BACKOFF_PEER);
-    cr_assert_not(chempi_backoff_is(&shy, 9000000));
-    cr_assert_eq(chempi_backoff_judge(&shy, true, 0, 300001),
+    cr_assert_not(chempi_backoff_is(&backoff, 9000000));
+    cr_assert_eq(chempi_backoff_judge(&backoff, true, 0, 300001),
                  CHEMPI_BACKOFF_STRANGER);
-    cr_assert(chempi_backoff_is(&shy, 300001 + CHEMPI_BACKOFF_MIN_NS - 1));
-    cr_assert_not(chempi_backoff_is(&shy, 300001 + CHEMPI_BACKOFF_MIN_NS));
+    cr_assert(chempi_backoff_is(&backoff, 300001 + CHEMPI_BACKOFF_MIN_NS - 1));
+    cr_assert_not(chempi_backoff_is(&backoff, 300001 + CHEMPI_BACKOFF_MIN_NS));
 }
 
-Test(shy, the_time_doubles_to_its_end_and_shrinks_where_nobody_is)
+Test(backoff, the_time_doubles_to_its_end_and_shrinks_where_nobody_is)
 {
-    struct chempi_backoff shy;
+    struct chempi_backoff backoff;
     uint64_t now_ns = 0;
 
-    chempi_backoff_init(&shy);
+    chempi_backoff_init(&backoff);
     for (int i = 0; i < 10; i++) {
-        cr_assert_eq(chempi_backoff_judge(&shy, true, now_ns, now_ns + 1000000),
-                     CHEMPI_BACKOFF_STRANGER);
-        now_ns = shy.until_ns;
+        cr_assert_eq(
+            chempi_backoff_judge(&backoff, true, now_ns, now_ns + 1000000),
+            CHEMPI_BACKOFF_STRANGER);
+        now_ns = backoff.until_ns;
     }
-    cr_assert_eq(shy.length_ns, CHEMPI_BACKOFF_MAX_NS);
+    cr_assert_eq(backoff.length_ns, CHEMPI_BACKOFF_MAX_NS);
     for (int i = 0; i < 1000; i++)
-        (void)chempi_backoff_judge(&shy, true, now_ns, now_ns);
-    cr_assert_leq(shy.length_ns, CHEMPI_BACKOFF_MIN_NS);
-    cr_assert_gt(shy.length_ns, CHEMPI_BACKOFF_MIN_NS / 2);
+        (void)chempi_backoff_judge(&backoff, true, now_ns, now_ns);
+    cr_assert_leq(backoff.length_ns, CHEMPI_BACKOFF_MIN_NS);
+    cr_assert_gt(backoff.length_ns, CHEMPI_BACKOFF_MIN_NS / 2);
 }
 
-Test(shy, who_meets_a_peer_again_and_again_parts_but_not_too_often)
+Test(backoff, who_meets_a_peer_again_and_again_parts_but_not_too_often)
 {
-    struct chempi_backoff shy;
+    struct chempi_backoff backoff;
     uint32_t parted = 0;
 
-    chempi_backoff_init(&shy);
+    chempi_backoff_init(&backoff);
     for (uint32_t i = 1; i < CHEMPI_BACKOFF_PEERS_MAX; i++)
-        cr_assert_not(chempi_backoff_parts(&shy, 0));
-    cr_assert(chempi_backoff_parts(&shy, 0));
+        cr_assert_not(chempi_backoff_parts(&backoff, 0));
+    cr_assert(chempi_backoff_parts(&backoff, 0));
     for (uint64_t now_ns = 1; now_ns < 100 * CHEMPI_BACKOFF_STAY_MIN_NS;
          now_ns += 2000)
-        parted += chempi_backoff_parts(&shy, now_ns);
+        parted += chempi_backoff_parts(&backoff, now_ns);
     cr_assert_eq(parted, 6); /* after 1, 3, 7, 15, 31 and 63 times the least */
 }
 
-Test(shy, a_core_that_is_free_ends_the_count_and_the_patience)
+Test(backoff, a_core_that_is_free_ends_the_count_and_the_patience)
 {
-    struct chempi_backoff shy;
+    struct chempi_backoff backoff;
     uint64_t now_ns = 0;
 
-    chempi_backoff_init(&shy);
+    chempi_backoff_init(&backoff);
     for (uint32_t i = 1; i < CHEMPI_BACKOFF_PEERS_MAX; i++)
-        cr_assert_not(chempi_backoff_parts(&shy, 0));
-    cr_assert_eq(chempi_backoff_judge(&shy, true, 0, 0), CHEMPI_BACKOFF_NOBODY);
-    cr_assert_not(chempi_backoff_parts(&shy, 0));
+        cr_assert_not(chempi_backoff_parts(&backoff, 0));
+    cr_assert_eq(chempi_backoff_judge(&backoff, true, 0, 0),
+                 CHEMPI_BACKOFF_NOBODY);
+    cr_assert_not(chempi_backoff_parts(&backoff, 0));
     for (int i = 0; i < 10000; i++)
-        now_ns += chempi_backoff_parts(&shy, now_ns) ? shy.stay_ns : 0;
-    cr_assert_eq(shy.stay_ns, CHEMPI_BACKOFF_STAY_MAX_NS);
+        now_ns += chempi_backoff_parts(&backoff, now_ns) ? backoff.stay_ns : 0;
+    cr_assert_eq(backoff.stay_ns, CHEMPI_BACKOFF_STAY_MAX_NS);
     for (int i = 0; i < 1000; i++)
-        (void)chempi_backoff_judge(&shy, true, 0, 0);
-    cr_assert_leq(shy.stay_ns, CHEMPI_BACKOFF_STAY_MIN_NS);
+        (void)chempi_backoff_judge(&backoff, true, 0, 0);
+    cr_assert_leq(backoff.stay_ns, CHEMPI_BACKOFF_STAY_MIN_NS);
 }
 
 /* Where it runs then is the system's affair again. */
