@@ -220,8 +220,8 @@ static bool get_lists(struct chempi_io_slot *s,
     return s->plan && s->messages.reqs && (x->cast->mine < 0 || s->shares);
 }
 
-/* span: bytes from the first to the end of all data, which windows that a hint
- * makes larger do not fill. */
+/* span: bytes from the first to the end of all data, which windows that hints
+ * make larger do not fill. */
 static bool get_slots(struct chempi_io_exchange *x, uint64_t span)
 {
     bool is_agg = x->cast->mine >= 0;
@@ -275,22 +275,28 @@ static int64_t round_up(int64_t value, int64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-/* Domains and windows are whole stripes. */
+/* Domains are whole stripes, and so are windows, where the buffer has room. */
 static void cut_domains(struct chempi_io_exchange *x, int64_t from, int64_t to)
 {
     int64_t stripe = (int64_t)x->file->hints.stripe;
+    int64_t buffer = (int64_t)x->file->hints.cb_buffer;
+    int64_t unit = stripe < buffer ? stripe : buffer;
     int64_t least_domain = DOMAIN_MIN;
+    int64_t longest;
 
     x->base = from / stripe * stripe;
+    x->start = from / unit * unit;
+    if (x->start < x->base)
+        x->start = x->base;
     x->end = to;
     x->domain = (to - x->base + x->cast->count - 1) / x->cast->count;
     x->domain =
         round_up(x->domain > least_domain ? x->domain : least_domain, stripe);
-    x->window = (int64_t)x->file->hints.cb_buffer / stripe * stripe;
-    if (x->window == 0)
-        x->window = stripe;
+    x->window = buffer / unit * unit;
     if (x->window > x->domain)
         x->window = x->domain;
+    longest = x->domain < to - x->start ? x->domain : to - x->start;
+    x->rounds = (longest + x->window - 1) / x->window;
 }
 
 static void drop_exchange(struct chempi_io_coll *coll)
@@ -345,7 +351,6 @@ int chempi_io_rounds_make(struct chempi_io_coll *coll, int tag)
     x->asked = op->bytes;
     op->bytes = coll->bytes;
     cut_domains(x, coll->from, coll->to);
-    x->rounds = (x->domain + x->window - 1) / x->window;
     chempi_io_count(CHEMPI_IO_COUNT_AGGREGATIONS, x->cast->mine >= 0);
     if (get_slots(x, (uint64_t)(coll->to - coll->from)))
         return MPI_SUCCESS;

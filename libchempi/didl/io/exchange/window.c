@@ -41,9 +41,11 @@ struct chempi_io_share chempi_io_window_share(const struct chempi_io_view *view,
 bool chempi_io_window_of(const struct chempi_io_exchange *x, int a,
                          int64_t round, int64_t *from, int64_t *to)
 {
-    int64_t start = x->base + a * x->domain;
-    int64_t stop = start + x->domain < x->end ? start + x->domain : x->end;
+    int64_t start = a == 0 ? x->start : x->base + a * x->domain;
+    int64_t stop = x->base + (a + 1) * x->domain;
 
+    if (stop > x->end)
+        stop = x->end;
     *from = start + round * x->window;
     *to = *from + x->window < stop ? *from + x->window : stop;
     return *from < *to;

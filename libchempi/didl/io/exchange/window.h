@@ -60,6 +60,7 @@ struct chempi_io_exchange {
     struct chempi_file *file;
     struct chempi_io_cast *cast;
     int64_t base;   /* offset of the first domain */
+    int64_t start;  /* of its first window */
     int64_t end;    /* of all data */
     int64_t domain; /* bytes */
     int64_t window; /* bytes */
