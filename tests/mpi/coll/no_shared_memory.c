@@ -4,7 +4,8 @@
  * needs its data gets an error, never a wrong result, and the communicator
  * goes on. A scan finds another way: by messages, if the memory is missing
  * from the beginning, or in the little that is there. And the rings of
- * communicators go back with them.
+ * communicators go back with them. On several nodes: members of a node do
+ * without its memory when one of them has no addresses for it.
  */
 #include "check.h"
 
@@ -307,6 +308,57 @@ static void map_scarcely(void)
     MPI_Comm_free(&comms[1]);
 }
 
+/* On several nodes nobody can do an operation again whose phases go on: the
+ * first one is right already. */
+static MPI_Comm map_scarcely_on_nodes(int victim, int victims)
+{
+    static double data[LONG];
+    MPI_Comm comm;
+    int ranks = 0;
+    int one = 1;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    is_full = check_rank() >= victim && check_rank() < victim + victims;
+    for (int k = 0; k < 3; k++) {
+        CHECK(MPI_Barrier(comm) == MPI_SUCCESS, "rank %d: barrier %d", victim,
+              k);
+        CHECK(MPI_Allreduce(&one, &ranks, 1, MPI_INT, MPI_SUM, comm) ==
+                      MPI_SUCCESS &&
+                  ranks == check_size(),
+              "rank %d: %d ranks", victim, ranks);
+        bcast(comm, k, data);
+        is_full = false;
+    }
+    later(comm);
+    exchange(comm, LONG, "over nodes");
+    return comm;
+}
+
+/* All live until the end: each needs other addresses. */
+static void go_on_nodes(void)
+{
+    MPI_Comm comms[16];
+
+    meet(MPI_COMM_WORLD);
+    for (int i = 0; i < check_size(); i++)
+        comms[i] = map_scarcely_on_nodes(i, 1 + i % 3);
+    for (int i = 0; i < check_size(); i++)
+        MPI_Comm_free(&comms[i]);
+}
+
+static bool are_all_here(void)
+{
+    MPI_Comm here;
+    int size;
+
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL,
+                        &here);
+    MPI_Comm_size(here, &size);
+    MPI_Comm_free(&here);
+    return size == check_size();
+}
+
 int main(int argc, char **argv)
 {
     double in[COUNT];
@@ -315,6 +367,10 @@ int main(int argc, char **argv)
     check_start(&argc, &argv);
     CHECK_OR_DIE(check_size() <= 16, "at most 16 ranks");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (!are_all_here()) {
+        go_on_nodes();
+        return check_finish();
+    }
     for (int i = 0; i < COUNT; i++)
         in[i] = check_rank() + 1;
     MPI_Barrier(MPI_COMM_WORLD); /* what this communicator needs is there */

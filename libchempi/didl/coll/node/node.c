@@ -16,6 +16,9 @@
  *       or when it could not learn over messages which area it is
  *   B4  a member that has no addresses for its area says so, and tries again in
  *       its next operation, which is the one that the others are in
+ *   B5  among the members of one node of a communicator on several (serves is
+ *       set) B4 cannot be: an operation's phases go on. They agree to use
+ *       their area only if all of them have it
  */
 #include "libchempi/didl/coll/node/node.h"
 
@@ -31,6 +34,7 @@
 #include "libchempi/didl/coll/node/cma_copy.h"
 #include "libchempi/didl/coll/node/pairwise_rings.h"
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/comm/comm_make.h"
 
 enum { AREAS = 32, WORLD_AREA = 0, PAGE = 4096 };
 static_assert((CHEMPI_NODE_CELLS & (CHEMPI_NODE_CELLS - 1)) == 0 &&
@@ -423,6 +427,24 @@ static int enter(struct chempi_comm *comm, struct chempi_coll_state *st)
     return MPI_SUCCESS;
 }
 
+/* B5. What it fails for is only that nobody can be asked. */
+static int enter_together(struct chempi_comm *comm,
+                          struct chempi_coll_state *st)
+{
+    const struct chempi_comm_channel ch = chempi_comm_channel(comm);
+    int64_t is_missing = enter(comm, st) || !st->is_on;
+    int rc = chempi_comm_max(&ch, &is_missing, 1);
+
+    if (CHEMPI_LIKELY(!rc && !is_missing))
+        return rc;
+    if (st->area >= 0)
+        leave(st->area, st->size);
+    st->area = -1;
+    st->is_on = false;
+    st->is_unmapped = false;
+    return rc;
+}
+
 struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
                                                   int *rc)
 {
@@ -444,9 +466,9 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
         if (comm->size > CHEMPI_NODE_RANKS_MAX)
             return st;
         *rc = find_area(comm, st);
-        if (*rc)
+        if (*rc && !comm->serves)
             return NULL;
     }
-    *rc = enter(comm, st);
+    *rc = comm->serves ? enter_together(comm, st) : enter(comm, st);
     return *rc ? NULL : st;
 }
