@@ -367,6 +367,14 @@ MPIF_HEAD = '''\
 '''
 
 
+MPIF_SYNC_REG = '''\
+      SUBROUTINE %sF_SYNC_REG(A)
+!GCC$ ATTRIBUTES NO_ARG_CHECK :: A
+      REAL A(*)
+      END SUBROUTINE
+'''
+
+
 def mpif_interface(b, prefix):
     letters = ['A%d' % i for i in range(len(b.args))]
     name = prefix + b.name[4:].upper()
@@ -415,8 +423,10 @@ def mpif(bindings):
     out.append('      INTERFACE\n')
     for prefix in ('MPI_', 'PMPI_'):
         for b in table.in_mpi(bindings):
-            if b.choices or any(a.kind == 'detach' for a in b.args):
+            if b.choices or any(a.kind in ('detach', 'cptr')
+                                for a in b.args):
                 out.append(mpif_interface(b, prefix))
+        out.append(MPIF_SYNC_REG % prefix)
     out.append('      END INTERFACE\n')
     text = ''.join(out)
     long = [line for line in text.splitlines() if len(line) > 72]

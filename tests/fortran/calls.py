@@ -5,9 +5,10 @@ calls.py f08|mpi|mpif FOLDER
 
 calls_f08.f90 and calls_mpi.f90 give every argument by keyword and with the
 type that the table says, in mpi_f08 with and without ierror, under the MPI_
-and the PMPI_ name; calls_mpif.f gives them by position. That each compiles
-and links is the test; nothing is called. A large-count call goes by the
-generic name.
+and the PMPI_ name; calls_mpif.f gives them by position. Outside mpi_f08 a
+call with buffers or addresses is made with two types of them, which gfortran
+refuses where there is no interface. That each compiles and links is the test;
+nothing is called. A large-count call goes by the generic name.
 """
 import os
 import pathlib
@@ -25,13 +26,19 @@ KINDS = {"int": "integer", "index": "integer", "weights": "integer",
          "offset": "integer(kind=MPI_OFFSET_KIND)"}
 
 
-def variable(a, interface):
-    """(name of the variable to pass, its declaration)."""
+def takes_several_types(b):
+    return bool(b.choices) or any(a.kind in ("cptr", "detach") for a in b.args)
+
+
+def variable(a, interface, other=False):
+    """(name of the variable to pass, its declaration); `other` chooses the
+    second type of what may have several."""
     is_f08 = interface == "f08"
     kind, many = a.kind, "(4)" if a.is_array else ""
     tail = "s" if many else ""
     if kind in table.CHOICES or kind == "addr":
-        return "v_buffer", "real :: v_buffer(8)"
+        return ("v_words", "integer :: v_words(8)") if other else (
+            "v_buffer", "real :: v_buffer(8)")
     if kind in table.HANDLES:
         base = f"type({table.HANDLES[kind]})" if is_f08 else "integer"
         return f"v_{kind}{tail}", f"{base} :: v_{kind}{tail}{many}"
@@ -49,7 +56,8 @@ def variable(a, interface):
     if kind == "ranges":
         return "v_ranges", "integer :: v_ranges(3,4)"
     if kind in ("cptr", "detach"):
-        if interface == "mpif" or kind == "detach" and not is_f08:
+        is_number = interface == "mpif" or kind == "detach" and not is_f08
+        if is_number != other:
             return "v_aint", f"{KINDS['aint']} :: v_aint"
         return "v_cptr", "type(c_ptr) :: v_cptr"
     if kind == "proc":
@@ -77,10 +85,10 @@ def procedures(interface):
     return out
 
 
-def call(prefix, b, interface, declared, keyword=True, ierror=True):
-    words = []
+def call(prefix, b, interface, declared, ierror=True, other=False):
+    words, keyword = [], interface != "mpif"
     for a in b.args:
-        name, declaration = variable(a, interface)
+        name, declaration = variable(a, interface, other)
         if declaration:
             declared[name] = declaration
         words.append(f"{a.name}={name}" if keyword else name)
@@ -104,7 +112,8 @@ def call(prefix, b, interface, declared, keyword=True, ierror=True):
 def extra(interface):
     """What Fortran has and the table has not."""
     if interface == "mpif":
-        return ["call MPI_F_sync_reg(v_buffer)"]
+        return [f"call {prefix}F_sync_reg({name})" for prefix in
+                ("MPI_", "PMPI_") for name in ("v_buffer", "v_words")]
     done = ", ierror=v_int" 
     status = "v_f08status"
     return [f"call MPI_Sizeof(x=v_buffer, size=v_int{done})",
@@ -116,7 +125,8 @@ def extra(interface):
 
 
 def program(interface):
-    declared, calls = {"v_buffer": "real :: v_buffer(8)"}, []
+    declared, calls = {"v_buffer": "real :: v_buffer(8)",
+                       "v_words": "integer :: v_words(8)"}, []
     bindings = table.load()
     if interface == "f08":
         chosen = [b for _, row in table.in_f08(bindings) for b in row]
@@ -124,8 +134,9 @@ def program(interface):
         chosen = table.in_mpi(bindings)
     for prefix in ("MPI_", "PMPI_"):
         for b in chosen:
-            calls.append(call(prefix, b, interface, declared,
-                              interface != "mpif"))
+            calls.append(call(prefix, b, interface, declared))
+            if interface != "f08" and takes_several_types(b):
+                calls.append(call(prefix, b, interface, declared, other=True))
             if interface == "f08" and b.has_ierror:
                 calls.append(call(prefix, b, interface, declared,
                                   ierror=False))
@@ -178,7 +189,8 @@ def fixed_form():
     parts = [calls[i:i + 100] for i in range(0, len(calls), 100)]
     out = []
     for i, part in enumerate(parts):
-        out += [f"subroutine part{i}", "implicit none", "include 'mpif.h'",
+        out += [f"subroutine part{i}", "use, intrinsic :: iso_c_binding",
+                "implicit none", "include 'mpif.h'",
                 *declared.values(),
                 *[f"external p_{name}" for name in table.PROCEDURES], *part,
                 "end"]
