@@ -105,13 +105,20 @@ static int swap_cards(struct chempi_win *win)
                                    .unit = win->unit,
                                    .at = UINT64_MAX,
                                    .pid = (int32_t)getpid()};
+    int rc;
 
     win->probe =
         (unsigned char)(chempi_clock_ns() >> 8 ^ (uint64_t)getpid() * 167);
     mine.base = (uint64_t)(uintptr_t)win->base;
     mine.probe = (uint64_t)(uintptr_t)&win->probe;
     mine.probe_value = win->probe;
-    return chempi_comm_allgather(&ch, &mine, sizeof(mine), win->cards);
+    mine.is_fine =
+        win->granularity && win->granularity <= (int)sizeof(uint64_t);
+    rc = chempi_comm_allgather(&ch, &mine, sizeof(mine), win->cards);
+    win->is_fine = rc == MPI_SUCCESS;
+    for (uint32_t i = 0; i < win->local_count; i++)
+        win->is_fine = win->is_fine && win->cards[i].is_fine;
+    return rc;
 }
 
 /* Only where sizes differ, and other nodes take part, does every member keep

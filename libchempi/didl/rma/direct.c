@@ -68,7 +68,7 @@ static struct chempi_rma_place place_of(const struct chempi_rma_op *op)
     struct chempi_rma_place place = {.base = addr,
                                      .count = (uint64_t)op->count};
 
-    place.line = chempi_rma_line(op->win, (uint32_t)peer->local);
+    place.guard = chempi_rma_guard(op->win, (uint32_t)peer->local);
     if (op->type->is_contiguous)
         place.base = addr + op->type->true_lb;
     else
@@ -109,9 +109,11 @@ int chempi_rma_direct_fold(struct chempi_rma_op *op)
 
 int chempi_rma_direct_swap(struct chempi_rma_op *op, const void *compare)
 {
-    chempi_rma_swap(chempi_rma_line(op->win, (uint32_t)op->peer->local),
-                    chempi_rma_address(op->peer, op->disp), op->len, compare,
-                    op->origin.buf, op->result.buf);
+    const struct chempi_rma_guard guard =
+        chempi_rma_guard(op->win, (uint32_t)op->peer->local);
+
+    chempi_rma_swap(&guard, chempi_rma_address(op->peer, op->disp), op->len,
+                    compare, op->origin.buf, op->result.buf);
     return MPI_SUCCESS;
 }
 

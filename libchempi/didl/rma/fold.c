@@ -3,14 +3,18 @@
  * Arithmetic at the target, by whoever has its memory: the origin, if it is
  * mapped there, or the target's process for a message.
  *
- *   F1  which mechanism guards an element depends on its size and address
- *       only, so that all who meet at it use the same: aligned elements of 1,
- *       2, 4 and 8 bytes change by the processor's atomics in every operation,
- *       all others under the line of the memory's owner. Memory that no other
- *       process has mapped needs neither: there is no line, and the lane lock
- *       excludes
+ *   F1  which mechanism guards an element depends on the window and the
+ *       element's size and address only, so that all who meet at it use the
+ *       same: elements change under the line of the memory's owner, many at a
+ *       time; in windows that want them apart (is_fine), aligned ones of 1, 2,
+ *       4 and 8 bytes by the processor's atomics. Memory that no other process
+ *       has mapped needs neither: there is no line, and the lane lock excludes
+ *   F2  a line belongs to the process that it names; from one that has died
+ *       with it whoever waits takes it
  */
+#include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 
 #include "libchempi/didl/datatype/basic_type.h"
@@ -21,32 +25,51 @@
 enum {
     ELEMENT_MAX = 64, /* bytes; a pair of long double and index has 32 */
     RUNS = 16,
-    RELAX = 64 /* looks at a busy line before the core is given away */
+    RELAX = 64, /* looks at a busy line before the core is given away */
+    DOUBT = 64  /* times that, before its holder's death is thought of */
 };
 
 /* ---- the line ---- */
 
+/* F2 */
+static bool take_from_dead(struct chempi_rma_line *line, uint32_t pid)
+{
+    uint32_t holder = atomic_load_explicit(&line->busy, memory_order_relaxed);
+
+    return holder && kill((pid_t)holder, 0) != 0 && errno == ESRCH &&
+           atomic_compare_exchange_strong(&line->busy, &holder, pid);
+}
+
+static bool take(struct chempi_rma_line *line, uint32_t pid)
+{
+    uint32_t nobody = 0;
+
+    return atomic_load_explicit(&line->busy, memory_order_relaxed) == 0 &&
+           atomic_compare_exchange_weak_explicit(&line->busy, &nobody, pid,
+                                                 memory_order_acquire,
+                                                 memory_order_relaxed);
+}
+
 /* Held for the arithmetic of one run; its holder never waits meanwhile. Leaving
  * it orders as an atomic operation does, for chempi_rma_flush_peer(). */
-static void enter(struct chempi_rma_line *line)
+static void enter(const struct chempi_rma_guard *guard)
 {
     uint32_t looks = 0;
 
-    while (atomic_exchange_explicit(&line->busy, 1, memory_order_acquire)) {
-        while (atomic_load_explicit(&line->busy, memory_order_relaxed)) {
-            if (++looks < RELAX) {
-                CHEMPI_CPU_RELAX();
-            } else {
-                looks = 0;
-                (void)sched_yield();
-            }
+    while (!take(guard->line, guard->pid)) {
+        if (++looks % RELAX) {
+            CHEMPI_CPU_RELAX();
+        } else if (looks % (RELAX * DOUBT)) {
+            (void)sched_yield();
+        } else if (take_from_dead(guard->line, guard->pid)) {
+            return;
         }
     }
 }
 
-static void leave(struct chempi_rma_line *line)
+static void leave(const struct chempi_rma_guard *guard)
 {
-    atomic_store_explicit(&line->busy, 0, memory_order_seq_cst);
+    atomic_store_explicit(&guard->line->busy, 0, memory_order_seq_cst);
 }
 
 /* ---- by atomics ---- */
@@ -241,8 +264,8 @@ static uint64_t fold_words(uint32_t op, uint8_t elem, char *mem, uint64_t n,
     return done;
 }
 
-/* Memory that no other process has mapped, under the lane lock: nobody is to
- * be excluded. True when it was done. */
+/* Nobody else is there: under the line, or in memory that no other process has
+ * mapped. False: their addresses do not allow it. */
 static bool fold_alone(uint32_t op, uint8_t elem, char *mem, uint64_t n,
                        const unsigned char *in, unsigned char *out)
 {
@@ -262,28 +285,27 @@ static bool fold_alone(uint32_t op, uint8_t elem, char *mem, uint64_t n,
 }
 
 /* n elements, one after the other. */
-static void fold_run(struct chempi_rma_line *line, uint32_t op, uint8_t elem,
-                     char *mem, uint64_t n, const unsigned char *in,
-                     unsigned char *out)
+static void fold_run(const struct chempi_rma_guard *guard, uint32_t op,
+                     uint8_t elem, char *mem, uint64_t n,
+                     const unsigned char *in, unsigned char *out)
 {
     const size_t size = chempi_basic_type_table[elem].size;
     uint64_t i = 0;
 
-    if (!line && fold_alone(op, elem, mem, n, in, out))
-        return;
-    if (line && is_atomic(size, mem)) {
+    if (guard->line && guard->is_fine && is_atomic(size, mem)) {
         for (i = fold_words(op, elem, mem, n, in, out); i < n; i++)
             fold_atomic(op, elem, mem + i * size, in ? in + i * size : NULL,
                         out ? out + i * size : NULL);
         return;
     }
-    if (line)
-        enter(line);
-    for (; i < n; i++)
-        fold_locked(op, elem, mem + i * size, in ? in + i * size : NULL,
-                    out ? out + i * size : NULL);
-    if (line)
-        leave(line);
+    if (guard->line)
+        enter(guard);
+    if (!fold_alone(op, elem, mem, n, in, out))
+        for (; i < n; i++)
+            fold_locked(op, elem, mem + i * size, in ? in + i * size : NULL,
+                        out ? out + i * size : NULL);
+    if (guard->line)
+        leave(guard);
 }
 
 /* Runs of memory: elements may be in pieces, which belong to the one whose
@@ -314,7 +336,7 @@ static void take_run(struct stream *s, char *mem, uint64_t len)
         s->rest = size - len % size;
         n++;
     }
-    fold_run(s->place->line, s->op, s->elem, mem, n, s->in, s->out);
+    fold_run(&s->place->guard, s->op, s->elem, mem, n, s->in, s->out);
     if (s->in)
         s->in += n * size;
     if (s->out)
@@ -333,7 +355,7 @@ void chempi_rma_fold(const struct chempi_rma_place *place, uint32_t op,
     struct iovec runs[RUNS];
 
     if (!place->layout) {
-        fold_run(place->line, op, elem, place->base + at,
+        fold_run(&place->guard, op, elem, place->base + at,
                  len / chempi_basic_type_table[elem].size, in, out);
         return;
     }
@@ -351,17 +373,18 @@ void chempi_rma_fold(const struct chempi_rma_place *place, uint32_t op,
     }
 }
 
-void chempi_rma_swap(struct chempi_rma_line *line, char *addr, size_t size,
-                     const void *compare, const void *in, void *out)
+void chempi_rma_swap(const struct chempi_rma_guard *guard, char *addr,
+                     size_t size, const void *compare, const void *in,
+                     void *out)
 {
-    if (!is_atomic(size, addr)) {
-        if (line)
-            enter(line);
+    if (!guard->is_fine || !is_atomic(size, addr)) {
+        if (guard->line)
+            enter(guard);
         memcpy(out, addr, size);
         if (memcmp(out, compare, size) == 0)
             memcpy(addr, in, size);
-        if (line)
-            leave(line);
+        if (guard->line)
+            leave(guard);
     } else if (size == 1) {
         swap_8((any8 *)(void *)addr, compare, in, out);
     } else if (size == 2) {

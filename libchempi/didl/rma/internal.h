@@ -108,14 +108,21 @@ int chempi_rma_attach_get(struct chempi_rma_op *op);
 
 /* ---- arithmetic at the target (fold.c) ---- */
 
+/* What keeps accumulates to the memory of a member apart. */
+struct chempi_rma_guard {
+    struct chempi_rma_line *line; /* of the memory's owner; NULL: nobody
+                                     else has the memory mapped */
+    uint32_t pid;                 /* of this process */
+    bool is_fine;                 /* word by word, where that is possible */
+};
+
 /* Where accumulates go: count elements of a layout at base (layout NULL:
  * consecutive bytes). */
 struct chempi_rma_place {
     char *base;
     uint64_t count;
     const struct chempi_layout *layout;
-    struct chempi_rma_line *line; /* of the memory's owner; NULL: nobody
-                                     else has the memory mapped */
+    struct chempi_rma_guard guard;
 };
 
 /*
@@ -127,12 +134,13 @@ void chempi_rma_fold(const struct chempi_rma_place *place, uint32_t op,
                      uint8_t elem, uint64_t at, uint64_t len, const void *in,
                      void *out);
 /* Compare and swap one element of `size` bytes. */
-void chempi_rma_swap(struct chempi_rma_line *line, char *addr, size_t size,
-                     const void *compare, const void *in, void *out);
+void chempi_rma_swap(const struct chempi_rma_guard *guard, char *addr,
+                     size_t size, const void *compare, const void *in,
+                     void *out);
 
-/* The line that guards accumulates at a member of this node, or NULL. */
-struct chempi_rma_line *chempi_rma_line(const struct chempi_win *win,
-                                        uint32_t local);
+/* What guards accumulates at a member of this node. */
+struct chempi_rma_guard chempi_rma_guard(const struct chempi_win *win,
+                                         uint32_t local);
 
 /* ---- layouts on the way (types.c) ---- */
 

@@ -30,17 +30,20 @@ int32_t chempi_rma_local_index(const struct chempi_win *win, uint32_t rank)
     return -1;
 }
 
-struct chempi_rma_line *chempi_rma_line(const struct chempi_win *win,
-                                        uint32_t local)
+struct chempi_rma_guard chempi_rma_guard(const struct chempi_win *win,
+                                         uint32_t local)
 {
-    return win->is_shared && win->cards[local].at != UINT64_MAX
-               ? &win->lines[local]
-               : NULL;
+    const bool has_line = win->is_shared && win->cards[local].at != UINT64_MAX;
+
+    return (struct chempi_rma_guard){
+        .line = has_line ? &win->lines[local] : NULL,
+        .pid = (uint32_t)win->cards[win->me_local].pid,
+        .is_fine = win->is_fine};
 }
 
-/* Memory of the peer that is mapped here, or in no process but this. */
-/* Memory that was to be allocated and cannot be shared has an address that is
- * not on the card: it is reached by messages. */
+/* Memory of the peer that is mapped here, or in no process but this. What was
+ * to be allocated and cannot be shared has an address that is not on the card:
+ * it is reached by messages. */
 static void aim_mapped(struct chempi_win *win, struct chempi_rma_peer *peer,
                        const struct chempi_rma_card *card)
 {

@@ -36,7 +36,6 @@ static void answer_status(struct chempi_rma_peer *peer, uint32_t id)
 
 /* ---- where ---- */
 
-/* Bytes that the request touches, relative to its displacement. */
 /* Only accumulates come in pieces. */
 static bool has_pieces(const struct chempi_rma_head *head)
 {
@@ -56,6 +55,7 @@ static bool is_part(const struct chempi_rma_head *head,
     return has_pieces(head) || head->len == whole;
 }
 
+/* Bytes that the request touches, relative to its displacement. */
 static bool find_span(const struct chempi_rma_head *head,
                       const struct chempi_rma_type *type, int64_t *low,
                       int64_t *high)
@@ -112,7 +112,7 @@ static int find_place(struct chempi_win *win, struct chempi_rma_peer *peer,
     place->layout = *type ? &(*type)->layout : NULL;
     if (!*type)
         place->base += head->shift;
-    place->line = chempi_rma_line(win, win->me_local);
+    place->guard = chempi_rma_guard(win, win->me_local);
     return MPI_SUCCESS;
 }
 
@@ -325,7 +325,7 @@ static void serve_swap(struct chempi_rma_peer *peer,
         chempi_rma_answer(peer, head->id, NULL, 0);
         return;
     }
-    chempi_rma_swap(place.line, place.base, head->len, data, data + head->len,
+    chempi_rma_swap(&place.guard, place.base, head->len, data, data + head->len,
                     out);
     chempi_rma_answer(peer, head->id, out, head->len);
 }

@@ -48,6 +48,7 @@ struct chempi_rma_card {
     uint64_t probe; /* address of a byte ... */
     int32_t pid;
     uint8_t probe_value; /* ... that has this value */
+    bool is_fine;        /* wants accumulates to exclude each other by words */
 };
 
 struct chempi_rma_extent {
@@ -67,7 +68,8 @@ struct chempi_rma_line {
     _Alignas(64) _Atomic uint32_t next;
     _Atomic uint32_t write;
     _Atomic uint32_t read;
-    _Alignas(64) _Atomic uint32_t busy; /* of accumulates without atomics */
+    /* Process that accumulates without atomics, by its number; 0: none. */
+    _Alignas(64) _Atomic uint32_t busy;
 };
 
 /* MPI_Win_lock, granted by the target's process: for windows of several nodes.
@@ -196,6 +198,8 @@ struct chempi_win {
     char ordering[20];
     char ops[16];
     int granularity; /* 0: not given */
+    bool is_fine;    /* it was a word or less at creation, at all members of
+                        the node */
     /* The others. */
     struct chempi_rma_peer **buckets; /* [bucket_count], a power of two */
     uint32_t bucket_count;
