@@ -10,7 +10,8 @@
  *       and what follows in that message is executed after the grant; nothing
  *       more is sent before an answer has told that it was granted, so that a
  *       target keeps one message per origin at most
- *   B3  a peer that has a batch is on win->active
+ *   B3  a peer that has a batch is on win->active; when it leaves that, it
+ *       keeps no buffer of a whole message
  */
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,17 @@ void chempi_rma_free_batch(struct chempi_rma_peer *peer)
     peer->batch.room = 0;
 }
 
+void chempi_rma_rest_batch(struct chempi_rma_peer *peer)
+{
+    struct chempi_rma_batch *b = &peer->batch;
+
+    if (b->room != CHEMPI_RMA_MESSAGE_MAX)
+        return;
+    give_buffer(peer->win, b->data, b->room);
+    b->data = NULL;
+    b->room = 0;
+}
+
 void chempi_rma_drop_batch(struct chempi_rma_peer *peer)
 {
     struct chempi_rma_batch *b = &peer->batch;
@@ -77,7 +89,7 @@ void chempi_rma_drop_batch(struct chempi_rma_peer *peer)
             chempi_list_first(&b->sealed), struct chempi_rma_item, link);
 
         chempi_list_remove(&item->link);
-        peer->win->out_bytes -= item->buf_len;
+        peer->win->out_bytes -= chempi_rma_weight(item);
         chempi_rma_free_item(item);
     }
     chempi_rma_free_batch(peer);
@@ -153,6 +165,19 @@ static int prove_lock(struct chempi_rma_peer *peer)
     return MPI_SUCCESS;
 }
 
+/* One that is short and must wait keeps no more than it needs. */
+static void shrink(struct chempi_rma_batch *b)
+{
+    unsigned char *data = NULL;
+
+    if (b->len <= b->room / 2)
+        data = chempi_sys->realloc(b->data, b->len);
+    if (!data)
+        return;
+    b->data = data;
+    b->room = b->len;
+}
+
 /* The batch becomes an item, which waits for its turn. */
 static int seal(struct chempi_rma_peer *peer)
 {
@@ -165,11 +190,12 @@ static int seal(struct chempi_rma_peer *peer)
     item = chempi_rma_make_item();
     if (!item)
         return MPI_ERR_NO_MEM;
+    shrink(b);
     item->buf = b->data;
     item->room = b->room;
     item->buf_len = b->len;
     item->asks = b->lock;
-    peer->win->out_bytes += b->len;
+    peer->win->out_bytes += chempi_rma_weight(item);
     chempi_list_append(&b->sealed, &item->link);
     b->data = NULL;
     b->len = 0;
@@ -194,7 +220,7 @@ static int send_sealed(struct chempi_rma_peer *peer)
             return rc;
         b->asked = item->asks;
         chempi_list_remove(&item->link);
-        peer->win->out_bytes -= item->buf_len; /* counts with the item again */
+        peer->win->out_bytes -= chempi_rma_weight(item); /* and once more: */
         chempi_rma_add_item(peer, &peer->out, item);
     }
     return MPI_SUCCESS;
@@ -243,21 +269,25 @@ static uint32_t space_of(uint64_t len)
     return (uint32_t)((sizeof(struct chempi_rma_head) + len + 7) / 8 * 8);
 }
 
-bool chempi_rma_has_space(const struct chempi_rma_peer *peer, uint64_t len)
+bool chempi_rma_find_space(struct chempi_rma_peer *peer, uint64_t len)
 {
-    const struct chempi_rma_batch *b = &peer->batch;
-
+    struct chempi_rma_batch *b = &peer->batch;
     const uint32_t end = b->len + space_of(len);
 
+    if (!b->data && peer->win->spare_count > 0) {
+        b->data = take_buffer(peer->win);
+        b->room = CHEMPI_RMA_MESSAGE_MAX;
+    }
     return !b->lazy && end <= b->room && end <= CHEMPI_RMA_MESSAGE_MAX;
 }
 
 /* From a few requests to a whole message in one step: who needs more than the
- * first room is likely to fill it. */
+ * first room is likely to fill it. A spare buffer costs nothing. */
 static int grow(struct chempi_rma_peer *peer, uint32_t need)
 {
     struct chempi_rma_batch *b = &peer->batch;
-    const bool is_first = b->len + need <= FIRST_ROOM;
+    const bool is_first =
+        b->len + need <= FIRST_ROOM && peer->win->spare_count == 0;
     unsigned char *data =
         is_first ? chempi_sys->malloc(FIRST_ROOM) : take_buffer(peer->win);
 

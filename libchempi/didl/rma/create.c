@@ -89,6 +89,10 @@ static int find_locals(struct chempi_win *win)
             win->me_local = win->local_count;
         locals[win->local_count++] = i;
     }
+    locals = chempi_sys->realloc(win->locals, /* it becomes shorter */
+                                 (size_t)win->local_count * sizeof(*locals));
+    if (locals)
+        win->locals = locals;
     win->seat_count = 1;
     while (win->seat_count < win->local_count)
         win->seat_count *= 2;

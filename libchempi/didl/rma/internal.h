@@ -11,6 +11,7 @@
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/rma/win.h"
+#include "libchempi/didl/transport/request.h"
 
 #include "libchempi/services/layout.h"
 
@@ -207,9 +208,9 @@ struct chempi_rma_head {
 };
 static_assert(sizeof(struct chempi_rma_head) == 64, "no gaps");
 
-/* Payload of accumulates, and results on their way, that wait at an origin,
- * bytes:
- * beyond it the origin waits for half of them to be gone. */
+/* Memory of batches, payload of accumulates, and results on their way, that
+ * wait at an origin, bytes: beyond it the origin waits for half of them to be
+ * gone. */
 #define CHEMPI_RMA_OUT_MAX (UINT64_C(8) << 20)
 
 /* Bytes of requests in one message: with a device's head it fits into one
@@ -233,7 +234,7 @@ struct chempi_rma_item {
     struct chempi_request *user; /* advances with it */
     void *buf;                   /* freed with it */
     uint32_t room;               /* bytes at buf, of a batch; else 0 */
-    uint64_t buf_len;            /* bytes that count as out_bytes */
+    uint64_t buf_len;            /* bytes of it that are used */
     /* An answer that is expected: exactly so many bytes go to `into`, or to
      * the result if that is NULL; with is_packed on to the result's packed
      * position `at`. */
@@ -254,6 +255,14 @@ struct chempi_rma_item {
     uint32_t id;
     const struct chempi_layout_node *root; /* held, or NULL */
 };
+
+/* What it counts for in out_bytes: a batch with all memory that it has. */
+static inline uint64_t chempi_rma_weight(const struct chempi_rma_item *item)
+{
+    return item->room ? item->room + sizeof(struct chempi_rma_item) +
+                            sizeof(struct chempi_request)
+                      : item->buf_len;
+}
 
 /* ---- what is under way (item.c) ---- */
 
@@ -321,9 +330,9 @@ static inline bool chempi_rma_is_copied(const struct chempi_rma_peer *peer,
             chempi_list_is_empty(&peer->batch.sealed) &&
             chempi_list_is_empty(&peer->out));
 }
-/* Is there room for one with len bytes in what is being gathered, so that
- * nothing leaves and no memory is needed? */
-bool chempi_rma_has_space(const struct chempi_rma_peer *peer, uint64_t len);
+/* Is there room for one with len bytes in what is being gathered, or a spare
+ * buffer, so that nothing leaves and no memory is needed? */
+bool chempi_rma_find_space(struct chempi_rma_peer *peer, uint64_t len);
 /* The same, and expect an answer; the item is taken over, also on failure. */
 int chempi_rma_ask(struct chempi_rma_peer *peer, struct chempi_rma_head *head,
                    const void *data, struct chempi_segment *iter, uint64_t len,
@@ -339,6 +348,8 @@ int chempi_rma_push(struct chempi_rma_peer *peer);
  */
 int chempi_rma_push_idle(struct chempi_rma_peer *peer, uint64_t len);
 bool chempi_rma_has_batch(const struct chempi_rma_peer *peer);
+/* Nothing is under way at the peer any more, and no batch is there. */
+void chempi_rma_rest_batch(struct chempi_rma_peer *peer);
 void chempi_rma_free_batch(struct chempi_rma_peer *peer);
 /* Memory of a batch that has been sent, item->room != 0, for the next ones. */
 void chempi_rma_give_back(struct chempi_win *win, struct chempi_rma_item *item);

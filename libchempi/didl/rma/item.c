@@ -50,7 +50,7 @@ void chempi_rma_add_item(struct chempi_rma_peer *peer, struct chempi_list *list,
                          struct chempi_rma_item *item)
 {
     chempi_list_append(list, &item->link);
-    peer->win->out_bytes += item->buf_len;
+    peer->win->out_bytes += chempi_rma_weight(item);
     chempi_rma_activate(peer);
     if (item->is_answer)
         peer->answers++;

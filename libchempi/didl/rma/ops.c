@@ -295,8 +295,8 @@ static bool append(struct chempi_rma_op *op, enum work work, int *rc)
 
     if (!chempi_lane_visit(&chempi_lane_main))
         return false;
-    is_done = chempi_rma_has_space(op->peer, op->len) &&
-              op->win->out_bytes <= CHEMPI_RMA_OUT_MAX;
+    is_done = op->win->out_bytes <= CHEMPI_RMA_OUT_MAX &&
+              chempi_rma_find_space(op->peer, op->len);
     if (is_done)
         *rc = dispatch(op, work, NULL);
     chempi_lane_end_visit(&chempi_lane_main);

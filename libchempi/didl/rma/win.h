@@ -171,7 +171,7 @@ struct chempi_rma_region { /* attached to a dynamic window */
 struct chempi_rma_slot; /* a posted receive for requests; wire.c */
 
 enum { CHEMPI_RMA_RECENT = 8 }; /* a power of two */
-enum { CHEMPI_RMA_SPARES = 4 };
+enum { CHEMPI_RMA_SPARES = 8 };
 
 struct chempi_win {
     struct chempi_object obj;

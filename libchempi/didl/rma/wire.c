@@ -272,7 +272,7 @@ static void finish(struct chempi_rma_peer *peer, struct chempi_rma_item *item)
         chempi_segment_seek(&iter, item->at);
         (void)chempi_segment_unpack(&iter, item->buf, item->expected);
     }
-    peer->win->out_bytes -= item->buf_len;
+    peer->win->out_bytes -= chempi_rma_weight(item);
     if (item->is_answer)
         peer->answers--;
     if (item->is_proof)
@@ -359,8 +359,10 @@ static int poll_win(struct chempi_progress_hook *hook)
         if (chempi_rma_has_batch(peer))
             (void)chempi_rma_push(peer); /* without memory: the next time */
         if (chempi_list_is_empty(&peer->out) &&
-            chempi_list_is_empty(&peer->in) && !chempi_rma_has_batch(peer))
+            chempi_list_is_empty(&peer->in) && !chempi_rma_has_batch(peer)) {
             chempi_list_remove(&peer->active);
+            chempi_rma_rest_batch(peer);
+        }
     }
     return events;
 }

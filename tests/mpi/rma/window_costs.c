@@ -4,6 +4,10 @@
  *
  *   winbounds memory  accumulates of more than the library may copy at a
  *                     time take bounded memory
+ *   winbounds targets of those at which nothing is under way, only a few keep
+ *                     memory for a whole message
+ *   winbounds waiting FOLDER: nor does what waits, in short messages, for a
+ *                     target that is away
  *   winbounds batch   64 puts and the flush behind them are few messages; the
  *                     case looks at what chempirun has counted
  *   winbounds lone    a put of 16 KiB and the flush behind it are one
@@ -13,6 +17,11 @@
  *                     MPI_Wait or MPI_Win_flush_local has returned, also where
  *                     long accumulates leave from there
  */
+#include <fcntl.h>
+#include <malloc.h>
+#include <sched.h>
+#include <unistd.h>
+
 #include "check.h"
 
 enum {
@@ -22,8 +31,14 @@ enum {
     PUTS = 64,
     ROUNDS = 100,
     LONE = 2048, /* cells */
+    SHORT = 140, /* cells: more than a batch begins with */
+    WAITING = 3000,
+    MESSAGE = 65536, /* bytes, at most */
+    SPARES = 8,
     MIB = 1 << 20
 };
+
+static const char *folder;
 
 /* Bytes of memory that the process had at most. */
 static size_t peak_bytes(void)
@@ -78,6 +93,91 @@ static void check_memory(void)
     MPI_Win_unlock(check_rank(), win);
     MPI_Win_free(&win);
     free(mine);
+}
+
+/* Bytes that are allocated. */
+static size_t used_bytes(void)
+{
+    const struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
+}
+
+static void put_to_all(MPI_Win win, const int64_t *mine, int cells)
+{
+    for (int i = 1; i < check_size(); i++)
+        MPI_Put(mine, cells, MPI_INT64_T, i, 0, cells, MPI_INT64_T, win);
+    MPI_Win_flush_all(win);
+}
+
+static void check_targets(void)
+{
+    int64_t mine[SHORT] = {0};
+    int64_t *base;
+    MPI_Win win;
+
+    check_need(SPARES + 4);
+    MPI_Win_allocate(sizeof(mine), 8, MPI_INFO_NULL, MPI_COMM_WORLD, &base,
+                     &win);
+    MPI_Win_lock_all(0, win);
+    if (check_rank() == 0) {
+        size_t before;
+
+        put_to_all(win, mine, 1);
+        before = used_bytes();
+        put_to_all(win, mine, SHORT);
+        CHECK(used_bytes() < before + (SPARES + 1) * (size_t)MESSAGE,
+              "%zu bytes more for %d targets", used_bytes() - before,
+              check_size() - 1);
+    }
+    MPI_Win_unlock_all(win);
+    MPI_Win_free(&win);
+}
+
+/* The origin makes progress after each put, so that what it has is sent if that
+ * is possible. */
+static void add_to_who_is_away(MPI_Win win, const char *name)
+{
+    int64_t mine[SHORT] = {0};
+    size_t before = 0;
+    int flag;
+
+    for (int i = 0; i < WAITING; i++) {
+        if (i == 1)
+            before = used_bytes();
+        mine[0] = i;
+        MPI_Accumulate(mine, SHORT, MPI_INT64_T, 1, 0, SHORT, MPI_INT64_T,
+                       MPI_REPLACE, win);
+        MPI_Iprobe(0, 0, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    }
+    CHECK(used_bytes() - before < (size_t)16 * MIB,
+          "%zu bytes more for %d accumulates of %zu bytes",
+          used_bytes() - before, WAITING, sizeof(mine));
+    close(open(name, O_CREAT | O_WRONLY, 0600));
+}
+
+static void check_waiting(void)
+{
+    char name[512];
+    int64_t *base = check_alloc(SHORT * sizeof(*base));
+    MPI_Win win;
+
+    (void)snprintf(name, sizeof(name), "%s/waiting", folder);
+    if (check_rank() == 0)
+        (void)unlink(name);
+    MPI_Win_create(base, SHORT * 8, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_lock_all(0, win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank() == 0)
+        add_to_who_is_away(win, name);
+    while (check_rank() == 1 && access(name, F_OK) != 0)
+        sched_yield();
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(check_rank() != 1 || base[0] == WAITING - 1, "the last one is %lld",
+          (long long)base[0]);
+    MPI_Win_free(&win);
+    free(base);
 }
 
 static void put_batches(MPI_Win win)
@@ -240,14 +340,14 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*check)(void);
-    } modes[] = {{"memory", check_memory},
-                 {"batch", check_batches},
-                 {"lone", check_lone},
-                 {"mixed", check_mixed},
+    } modes[] = {{"memory", check_memory},   {"targets", check_targets},
+                 {"waiting", check_waiting}, {"batch", check_batches},
+                 {"lone", check_lone},       {"mixed", check_mixed},
                  {"reuse", check_reuse}};
 
     check_start(&argc, &argv);
     check_need(2);
+    folder = argc > 2 ? argv[2] : ".";
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
         if (argc > 1 && strcmp(argv[1], modes[i].name) == 0)
             modes[i].check();
