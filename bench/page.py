@@ -136,14 +136,30 @@ def by_name(group, lines):
 
 
 def group_lines(group, lines):
-    first = lines[0]
     names = {line["point"] for line in lines}
     text = [f"### `{group.name}`: {group.title}", ""]
     return text + (by_size if len(names) <= FEW_NAMES else by_name)(
-        group, lines) + [
-        f"{first['rounds']} rounds, {first['bound']} of {group.ranks} ranks "
-        f"bound; other programs used {100 * float(first['others']):.0f} % of "
-        f"the processors. {first['with']}.", ""]
+        group, lines)
+
+
+def group_row(group, lines):
+    first = lines[0]
+    ratios = [float(line["ratio"]) for line in lines if float(line["ratio"])]
+    return [f"`{group.name}`", str(len(ratios) or len(lines)),
+            f"{stats.geometric_mean(ratios):.2f}" if ratios else "-",
+            f"{max(ratios):.2f}" if ratios else "-",
+            str(sum(is_over(group, line) for line in lines)), first["rounds"],
+            f"{first['bound']} of {group.ranks}",
+            f"{100 * float(first['others']):.0f} %"]
+
+
+def ran_with(parts):
+    """Kernel and peers, with the groups' names where they are not the same."""
+    found = {}
+    for name, lines in parts.items():
+        found.setdefault(lines[0]["with"], []).append(f"`{name}`")
+    return [f"{ran}." if len(found) == 1 else f"{', '.join(names)}: {ran}."
+            for ran, names in found.items()] + [""]
 
 
 def page_of(lines):
@@ -166,15 +182,11 @@ def page_of(lines):
          f"{float(line['low']):.2f}..{float(line['high']):.2f}",
          target_text(groups[line["group"]], line)] for line in worst])
     text += ["## The groups", ""]
-    text += table(["group", "points", "geometric mean", "worst",
-                   "over target"], [
-        [f"`{name}`", str(len(ratios)),
-         f"{stats.geometric_mean(ratios):.2f}", f"{max(ratios):.2f}",
-         str(sum(is_over(groups[name], line) for line in part))]
-        for name, part, ratios in (
-            (name, part, [float(line["ratio"]) for line in part
-                          if float(line["ratio"])])
-            for name, part in parts.items()) if ratios])
+    text += table(["group", "points", "geometric mean", "worst", "over target",
+                   "rounds", "ranks bound", "other programs"],
+                  [group_row(groups[name], part)
+                   for name, part in parts.items()])
+    text += ran_with(parts)
     text += ["## Every point", ""]
     for name, part in parts.items():
         text += group_lines(groups[name], part)
