@@ -21,6 +21,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/check.h"
+#include "libchempi/didl/coll/node/node_later.h"
 #include "libchempi/didl/comm/p2p_request.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
@@ -186,6 +187,25 @@ static bool are_finished(struct async *a)
     return true;
 }
 
+/* The step in the node's memory, if that is the next one. */
+static struct chempi_node_later_op *node_step(const struct async *a)
+{
+    const struct chempi_coll_sched *s = &a->sched;
+
+    if (a->next == s->count || s->steps[a->next].kind != CHEMPI_COLL_NODE)
+        return NULL;
+    return s->steps[a->next].dst;
+}
+
+/* Does the next step wait for the messages before it? */
+static bool is_fenced(const struct async *a)
+{
+    const struct chempi_coll_sched *s = &a->sched;
+
+    return a->open > 0 && (a->next == s->count ||
+                           (a->next > 0 && s->steps[a->next - 1].has_fence));
+}
+
 static void complete(struct async *a)
 {
     chempi_list_remove(&a->link);
@@ -206,13 +226,16 @@ static int advance(struct async *a)
     if (a->is_busy)
         return 0;
     for (;;) {
-        bool has_fence = a->next == s->count ||
-                         (a->next > 0 && s->steps[a->next - 1].has_fence);
         const struct chempi_coll_step *step;
+        struct chempi_node_later_op *op = node_step(a);
+        int rc = MPI_SUCCESS;
 
-        if (a->open > 0 && has_fence && !are_finished(a))
+        if (is_fenced(a) && !are_finished(a))
+            return flags;
+        if (op && !chempi_node_later_advance(op, &rc))
             return flags;
         flags |= ADVANCED;
+        note(a, rc);
         if (a->next == s->count)
             break;
         if (CHEMPI_UNLIKELY(a->error == MPI_ERR_PROC_ABORTED)) {
@@ -222,7 +245,7 @@ static int advance(struct async *a)
         step = &s->steps[a->next++];
         if (step->kind <= CHEMPI_COLL_RECV)
             begin_message(a, step);
-        else if (do_local(a, step))
+        else if (!op && do_local(a, step))
             flags |= WAS_UNLOCKED;
     }
     complete(a);
@@ -248,17 +271,23 @@ static int poll_running(struct chempi_progress_hook *hook)
     return events;
 }
 
+static bool is_ready(const struct async *a)
+{
+    const struct chempi_node_later_op *op = node_step(a);
+    int i = a->finished;
+
+    if (op && !is_fenced(a))
+        return chempi_node_later_is_ready(op);
+    while (i < a->open && chempi_request_is_complete(a->children[i]))
+        i++;
+    return i == a->open;
+}
+
 static bool is_any_ready(struct chempi_progress_hook *hook)
 {
-    CHEMPI_LIST_FOR (pos, &of_hook(hook)->running) {
-        const struct async *a = of_link(pos);
-        int i = a->finished;
-
-        while (i < a->open && chempi_request_is_complete(a->children[i]))
-            i++;
-        if (i == a->open)
+    CHEMPI_LIST_FOR (pos, &of_hook(hook)->running)
+        if (is_ready(of_link(pos)))
             return true;
-    }
     return false;
 }
 
@@ -280,6 +309,9 @@ static int start(struct chempi_request *req)
         engine->is_hooked = true;
     }
     chempi_list_append(&engine->running, &a->link);
+    for (uint32_t i = 0; !req->is_persistent && i < a->sched.count; i++)
+        if (a->sched.steps[i].kind == CHEMPI_COLL_NODE)
+            chempi_node_later_start(a->sched.steps[i].dst);
     (void)advance(a);
     chempi_progress_nudge();
     return MPI_SUCCESS;
@@ -390,6 +422,8 @@ static void put_children(struct chempi_wait_report *w,
             is_awaited(a, i, peer)) /* it is told for the first time */
             chempi_wait_report_put_helper(w, a->sched.comm, peer, count++);
     }
+    if (node_step(a) && !w->is_mute)
+        count = chempi_node_later_put(node_step(a), w, count);
     chempi_wait_report_put_rest(w, count);
 }
 
@@ -436,8 +470,7 @@ static int no_memory(void)
 }
 
 static struct async *make(const struct chempi_request_ops *ops,
-                          struct chempi_comm *comm, struct chempi_op *op,
-                          int tag)
+                          struct chempi_comm *comm, struct chempi_op *op)
 {
     struct async *a = chempi_sys->malloc(sizeof(*a));
 
@@ -455,7 +488,7 @@ static struct async *make(const struct chempi_request_ops *ops,
     a->error = MPI_SUCCESS;
     a->mismatch.rank = -1;
     a->children = NULL;
-    chempi_coll_sched_init(&a->sched, comm, tag);
+    chempi_coll_sched_init(&a->sched, comm, 0); /* no tag as yet */
     a->sched.op = op;
     return a;
 }
@@ -486,13 +519,21 @@ static void build_call(struct chempi_coll_sched *s, const void *arg)
     chempi_coll_build(s, arg);
 }
 
+/* What is started once, at once, may use what its members have now. */
+static void build_started(struct chempi_coll_sched *s, const void *arg)
+{
+    if (!chempi_node_later_build(s, arg))
+        chempi_coll_build(s, arg);
+}
+
 static const struct chempi_request_ops *
 ops_of(chempi_coll_async_build_fn *build, const void *arg, bool is_persistent)
 {
     const struct chempi_coll_call *c = arg;
 
-    return build == build_call ? &call_ops[c->kind][is_persistent]
-                               : &neighbor_ops;
+    return build == build_call || build == build_started
+               ? &call_ops[c->kind][is_persistent]
+               : &neighbor_ops;
 }
 
 /* Built, and begun by whoever asks; on failure it is yet to be destroyed. */
@@ -500,26 +541,28 @@ static int build_request(struct chempi_comm *comm, struct chempi_op *op,
                          chempi_coll_async_build_fn *build, const void *arg,
                          bool is_persistent, struct async **out)
 {
-    int tag = chempi_coll_next_tag(comm);
-
-    if (is_persistent)
-        tag |= CHEMPI_COLL_TAG_PERSISTENT;
-    *out = make(ops_of(build, arg, is_persistent), comm, op, tag);
+    *out = make(ops_of(build, arg, is_persistent), comm, op);
     if (!*out)
         return no_memory();
     build(&(*out)->sched, arg);
     return settle(*out, is_persistent);
 }
 
-/* Under the lock. rc: of building. */
+/* Under the lock. rc: of building; the others go on in one that is tried again,
+ * so only now is its tag drawn. */
 static int begin_request(struct async *a, bool is_persistent, int rc)
 {
     if (!a)
         return rc;
     chempi_request_track(&a->req);
-    if (rc)
+    if (rc) {
         destroy(&a->req);
-    else if (!is_persistent)
+        return rc;
+    }
+    a->sched.tag = chempi_coll_next_tag(a->sched.comm);
+    if (is_persistent)
+        a->sched.tag |= CHEMPI_COLL_TAG_PERSISTENT;
+    if (!is_persistent)
         rc = start(&a->req);
     else
         hold_buffers(a, true);
@@ -561,8 +604,9 @@ static int make_call(struct chempi_coll_call *c, bool is_persistent,
 
     if (rc)
         return rc;
-    return chempi_coll_async(c->comm, c->op, build_call, c, is_persistent,
-                             request);
+    return chempi_coll_async(c->comm, c->op,
+                             is_persistent ? build_call : build_started, c,
+                             is_persistent, request);
 }
 
 int chempi_coll_start(struct chempi_coll_call *c, MPI_Request *request)

@@ -170,6 +170,19 @@ void chempi_coll_combine(struct chempi_coll_sched *s, const void *src,
     step->dst_type = NULL;
 }
 
+void chempi_coll_append_node(struct chempi_coll_sched *s, void *op,
+                             struct chempi_datatype *type,
+                             struct chempi_datatype *dst_type)
+{
+    struct chempi_coll_step *step = append(s, CHEMPI_COLL_NODE);
+
+    if (!step)
+        return;
+    step->dst = op;
+    step->type = type ? type : chempi_coll_byte();
+    step->dst_type = dst_type;
+}
+
 void chempi_coll_fence(struct chempi_coll_sched *s)
 {
     if (s->error || s->count == 0)

@@ -34,7 +34,9 @@ enum chempi_coll_step_kind {
     CHEMPI_COLL_SEND,
     CHEMPI_COLL_RECV,
     CHEMPI_COLL_COPY,
-    CHEMPI_COLL_COMBINE /* dst = src op dst */
+    CHEMPI_COLL_COMBINE, /* dst = src op dst */
+    CHEMPI_COLL_NODE     /* dst is a struct chempi_node_later_op: through the
+                            node's memory; of non-blocking calls only */
 };
 
 struct chempi_coll_step {
@@ -92,6 +94,11 @@ void chempi_coll_combine(struct chempi_coll_sched *s, const void *src,
                          void *dst, MPI_Count count,
                          struct chempi_datatype *type);
 void chempi_coll_fence(struct chempi_coll_sched *s);
+
+/* type and dst_type may be NULL. */
+void chempi_coll_append_node(struct chempi_coll_sched *s, void *op,
+                             struct chempi_datatype *type,
+                             struct chempi_datatype *dst_type);
 
 /* A fence if the window is full. */
 void chempi_coll_throttle(struct chempi_coll_sched *s);

@@ -3,7 +3,9 @@
  * Long reductions of pairs with padding while one rank gets no memory for its
  * part. Where the result does not lie over the input they need none but what
  * is there; where they cannot go on all ranks get the same error, and the
- * communicator is as good as before.
+ * communicator is as good as before. Non-blocking and persistent calls that
+ * find no memory for anything: they are made again while the others are in
+ * them.
  */
 #include "check.h"
 
@@ -24,13 +26,15 @@ struct pair {
 enum call { REDUCE, ALLREDUCE, SCATTER, BLOCK, CALLS };
 
 static bool is_poor;
+static int left = -1; /* allocations until one fails; -1: none does */
 
 /* In place of libc's, for the library, too. */
 void *malloc(size_t size)
 {
     enum { ALIGN = 16 };
 
-    if ((is_poor && size >= LARGE) || size > SIZE_MAX - ALIGN) {
+    if ((is_poor && size >= LARGE) || size > SIZE_MAX - ALIGN ||
+        (left >= 0 && left-- == 0)) {
         errno = ENOMEM;
         return NULL;
     }
@@ -124,6 +128,55 @@ static void try_calls(enum call call, int poor)
     MPI_Comm_free(&comm);
 }
 
+static int begin_sum(MPI_Comm comm, bool is_persistent, const int *in, int *out,
+                     MPI_Request *request)
+{
+    return is_persistent
+               ? MPI_Allreduce_init(in, out, 1, MPI_INT, MPI_SUM, comm,
+                                    MPI_INFO_NULL, request)
+               : MPI_Iallreduce(in, out, 1, MPI_INT, MPI_SUM, comm, request);
+}
+
+/* A poor rank gets no memory for the first thing that the call wants, then not
+ * for the next one; the others have begun. */
+static void insist(MPI_Comm comm, bool is_persistent, int poor, int things)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    int one = 1;
+    int sum = 0;
+    int rc;
+
+    for (int i = 0; check_rank() == poor && i < things; i++) {
+        left = i;
+        rc = begin_sum(comm, is_persistent, &one, &sum, &request);
+        left = -1;
+        CHECK_OR_DIE(check_class(rc) == MPI_ERR_NO_MEM,
+                     "without memory: error class %d", check_class(rc));
+    }
+    rc = begin_sum(comm, is_persistent, &one, &sum, &request);
+    CHECK(rc == MPI_SUCCESS, "not begun: error class %d", check_class(rc));
+    if (is_persistent)
+        MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (is_persistent)
+        MPI_Request_free(&request);
+    CHECK(sum == check_size(), "%d ranks", sum);
+}
+
+/* Over messages, and in a communicator that has its shared memory. */
+static void begin_again(void)
+{
+    MPI_Comm comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 4; i++)
+            insist(comm, i % 2, 1, k == 0 || i % 2 ? 2 : 1);
+        MPI_Barrier(comm);
+    }
+    MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
     check_start(&argc, &argv);
@@ -132,5 +185,6 @@ int main(int argc, char **argv)
     for (int call = 0; call < CALLS; call++)
         for (int poor = 0; poor < check_size(); poor++)
             try_calls((enum call)call, poor);
+    begin_again();
     return check_finish();
 }

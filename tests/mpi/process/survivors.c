@@ -216,12 +216,19 @@ static void announced(void)
 
 static void barrier(void)
 {
+    MPI_Request requests[2];
+    int sums[2];
     int sum;
     int one = 1;
 
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == victim)
         die();
+    for (int i = 0; i < 2; i++)
+        MPI_Iallreduce(&one, &sums[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                       &requests[i]);
+    for (int i = 0; i < 2; i++)
+        (void)is_lost(MPI_Wait(&requests[i], MPI_STATUS_IGNORE), "MPI_Wait");
     (void)is_lost(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
     (void)is_lost(
         MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD),

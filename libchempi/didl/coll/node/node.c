@@ -85,18 +85,32 @@ static size_t cells(int size)
                                     : CHEMPI_NODE_CELLS_MANY;
 }
 
-/* The pipe's places, who is there, counts and lines of all cells. */
+static size_t later_cells(int size)
+{
+    return size <= CHEMPI_NODE_MANY ? CHEMPI_NODE_LATER_CELLS : 0;
+}
+
+static size_t all_cells(int size)
+{
+    return cells(size) + later_cells(size);
+}
+
+/* The pipe's places, who is there, what has ended, counts and lines of all
+ * cells. */
 static size_t head_len(int size)
 {
+    size_t all = (size_t)size + 1;
+
     return CHEMPI_NODE_PIECES * sizeof(struct chempi_node_piece) +
            (size_t)size * sizeof(struct chempi_yield_policy_presence) +
-           cells(size) * (sizeof(struct chempi_node_count) +
-                          (size_t)(size + 1) * sizeof(struct chempi_node_line));
+           (later_cells(size) ? all * sizeof(struct chempi_node_ended) : 0) +
+           all_cells(size) * (sizeof(struct chempi_node_count) +
+                              all * sizeof(struct chempi_node_line));
 }
 
 static size_t bulk_len(int size)
 {
-    return (cells(size) + CHEMPI_NODE_SYNC_SLOTS) * (size_t)(size + 1) *
+    return (all_cells(size) + CHEMPI_NODE_SYNC_SLOTS) * (size_t)(size + 1) *
            CHEMPI_NODE_BULK_BYTES;
 }
 
@@ -337,11 +351,16 @@ static int agree(struct chempi_comm *comm, int32_t *area)
 
 static void set_places(struct chempi_coll_state *st, unsigned char *start)
 {
+    size_t all = all_cells(st->size);
+
     st->cells = (uint32_t)cells(st->size);
+    st->later_cells = (uint32_t)later_cells(st->size);
     st->pipe = (void *)start;
     st->crowd.presence = (void *)(st->pipe + CHEMPI_NODE_PIECES);
-    st->counts = (void *)(st->crowd.presence + st->size);
-    st->lines = (void *)(st->counts + st->cells);
+    st->later.ended = (void *)(st->crowd.presence + st->size);
+    st->counts = (void *)(st->later.ended +
+                          (st->later_cells ? (size_t)st->size + 1 : 0));
+    st->lines = (void *)(st->counts + all);
     st->bulk = start + pages(head_len(st->size));
     st->boards = st->bulk + bulk_len(st->size);
     st->chain_memory = st->boards + boards_len(st->size);

@@ -38,6 +38,8 @@
  *       have finished the one before the last. These stay in the caches, and
  *       the first operations need not make a page each. (Two members, who run
  *       side by side, are faster with slots that the other has long left.)
+ *   A12 non-blocking operations have cells, slots and numbers of their own
+ *       (node_later.h)
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_H
@@ -58,7 +60,13 @@ enum {
     CHEMPI_NODE_CELLS_MANY = 16, /* with more than MANY members */
     CHEMPI_NODE_MANY = 64,
     CHEMPI_NODE_SYNC_SLOTS = 2, /* used in turn */
-    CHEMPI_NODE_MASKS = (CHEMPI_NODE_CELLS + CHEMPI_NODE_SYNC_SLOTS + 63) / 64,
+    /* Of non-blocking operations; none with more than MANY members. */
+    CHEMPI_NODE_LATER_CELLS = 32,
+    CHEMPI_NODE_ALL_CELLS = CHEMPI_NODE_CELLS + CHEMPI_NODE_LATER_CELLS,
+    /* Words with a bit per slot; the last one is of non-blocking operations,
+     * which have the lane lock and others not. */
+    CHEMPI_NODE_MASKS =
+        (CHEMPI_NODE_CELLS + CHEMPI_NODE_SYNC_SLOTS + 63) / 64 + 1,
     CHEMPI_NODE_LINE_BYTES = 48,
     CHEMPI_NODE_RANKS_MAX = 4096,   /* of a communicator that gets an area */
     CHEMPI_NODE_PAGE_BYTES = 4096,  /* of a slot, reserved when first used */
@@ -107,6 +115,21 @@ struct chempi_node_piece {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t reads; /* ever; wraps */
 };
 
+/* What a member says of its non-blocking operations (node_later.h). */
+struct chempi_node_ended {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t number; /* of the last one */
+    _Atomic uint32_t is_starved; /* the common one: a member waits for cells */
+};
+
+/* The same as this member counts them. */
+struct chempi_node_later {
+    struct chempi_node_ended *ended; /* [size + 1] */
+    uint32_t started;                /* ever; all of them wrap */
+    uint32_t begun;
+    uint32_t finished;
+    uint32_t all_finished; /* by all members, as seen last */
+};
+
 /* A member's ends of the SPSC rings of scans and reductions (node_scan.c). */
 struct chempi_node_chain {
     bool is_made;                       /* by all */
@@ -128,17 +151,19 @@ struct chempi_coll_state {
     bool is_refused;
     bool is_refused_root;
     int area;
-    uint32_t cells; /* a power of two */
-    int size;       /* members = ranks of the communicator */
+    uint32_t cells;       /* a power of two */
+    uint32_t later_cells; /* behind those, or 0 */
+    int size;             /* members = ranks of the communicator */
     int rank;
     unsigned char *scratch; /* for parts of operations; NULL: none yet */
     uint64_t scratch_len;   /* bytes */
     uint32_t seq;           /* of the last operation */
     uint32_t last_sync;     /* the last one that synchronised */
-    uint32_t expected[CHEMPI_NODE_CELLS]; /* arrivals, ever */
-    struct chempi_node_count *counts;     /* [cells] */
-    struct chempi_node_line *lines; /* [size + 1][cells]; [size] is common */
-    unsigned char *bulk;   /* [size + 1][cells + SYNC_SLOTS][BULK_BYTES] */
+    uint32_t expected[CHEMPI_NODE_ALL_CELLS]; /* arrivals, ever */
+    struct chempi_node_count *counts;         /* [all cells] */
+    struct chempi_node_line *lines; /* [size + 1][all cells]; [size]: common */
+    unsigned char *bulk; /* [size + 1][all cells + SYNC_SLOTS][BULK_BYTES] */
+    struct chempi_node_later later;
     uint32_t syncs;        /* operations that synchronised; wraps */
     unsigned char *boards; /* [size][BOARDS][BOARD_BYTES] */
     uint32_t rows;         /* operations that may use a board */

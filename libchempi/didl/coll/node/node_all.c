@@ -159,8 +159,7 @@ static struct block gather_place(const struct chempi_coll_call *c, int i)
     };
 }
 
-/* All know all lengths. */
-static bool is_small(const struct chempi_coll_call *c, int size)
+bool chempi_coll_node_is_small(const struct chempi_coll_call *c, int size)
 {
     int count = c->kind == CHEMPI_COLL_ALLGATHERV ? size : 1;
 
@@ -173,24 +172,51 @@ static bool is_small(const struct chempi_coll_call *c, int size)
     return true;
 }
 
-static int allgather_small(const struct cell *cell,
-                           const struct chempi_coll_call *c,
-                           const struct block *own)
+static struct block own_block(const struct cell *cell,
+                              const struct chempi_coll_call *c)
 {
-    struct chempi_coll_state *st = cell->st;
-    uint64_t len = block_len(own);
-    int rc = MPI_SUCCESS;
+    if (c->sbuf == MPI_IN_PLACE)
+        return gather_place(c, cell->st->rank);
+    return (struct block){.buf = (void *)(uintptr_t)c->sbuf,
+                          .count = c->scount,
+                          .type = c->stype};
+}
+
+static int allgather_put(const struct cell *cell,
+                         const struct chempi_coll_call *c)
+{
+    struct block own = own_block(cell, c);
+    uint64_t len = block_len(&own);
 
     cell_mine(cell)->len = len;
     cell_mine(cell)->mark = BLOCK_HERE; /* for whoever takes another way */
-    if (len <= CHEMPI_NODE_BULK_BYTES)
-        rc = chempi_coll_shm_slot_put(cell, st->rank, own->buf, own->count,
-                                      own->type, len);
-    rc = cell_first_error(chempi_coll_shm_slot_meet(cell), rc);
+    if (len > CHEMPI_NODE_BULK_BYTES)
+        return MPI_SUCCESS;
+    return chempi_coll_shm_slot_put(cell, cell->st->rank, own.buf, own.count,
+                                    own.type, len);
+}
+
+static int allgather_begin(const struct cell *cell,
+                           const struct chempi_coll_call *c, uint64_t unused)
+{
+    int rc = allgather_put(cell, c);
+
+    (void)unused;
+    chempi_coll_shm_slot_come(cell);
+    return rc;
+}
+
+static int allgather_end(const struct cell *cell,
+                         const struct chempi_coll_call *c, uint64_t unused)
+{
+    struct chempi_coll_state *st = cell->st;
+    int rc = MPI_SUCCESS;
+
+    (void)unused;
     for (int i = 0; i < st->size; i++) {
         struct block to = gather_place(c, i);
+        uint64_t len = cell_line(cell, i)->len;
 
-        len = cell_line(cell, i)->len;
         if (i == st->rank && c->sbuf == MPI_IN_PLACE)
             continue;
         if (len > CHEMPI_NODE_BULK_BYTES)
@@ -201,6 +227,18 @@ static int allgather_small(const struct cell *cell,
                                              to.buf, to.count, to.type));
     }
     return rc;
+}
+
+const struct chempi_node_parts chempi_node_parts_allgather = {
+    allgather_begin, chempi_coll_shm_slot_is_over, allgather_end};
+
+static int allgather_small(const struct cell *cell,
+                           const struct chempi_coll_call *c)
+{
+    int rc = allgather_put(cell, c);
+
+    rc = cell_first_error(chempi_coll_shm_slot_meet(cell), rc);
+    return cell_first_error(rc, allgather_end(cell, c, 0));
 }
 
 /* Append what goes by messages: from those who say so, and from this member
@@ -371,22 +409,19 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
                                 const struct chempi_coll_call *c, int tag,
                                 int *rc)
 {
-    struct block own = {.buf = (void *)(uintptr_t)c->sbuf,
-                        .count = c->scount,
-                        .type = c->stype};
+    struct block own;
     struct cell cell;
 
-    if (c->sbuf == MPI_IN_PLACE)
-        own = gather_place(c, st->rank);
-    if (is_small(c, st->size)) {
+    if (chempi_coll_node_is_small(c, st->size)) {
         cell_open_sync(st, &cell);
-        *rc = allgather_small(&cell, c, &own);
+        *rc = allgather_small(&cell, c);
         return true;
     }
     if ((st->is_refused || !chempi_coll_cma_copy_is_on()) &&
         !are_streams_on(st))
         return false;
     cell_open_sync(st, &cell);
+    own = own_block(&cell, c);
     return allgather_large(&cell, c, &own, tag, rc);
 }
 
@@ -744,26 +779,39 @@ static bool alltoall_rows(const struct cell *cell,
 }
 
 /* Regular alltoall whose row (all blocks of a member) fits a slot. */
-static int alltoall_small(const struct cell *cell,
-                          const struct chempi_coll_call *c, uint64_t block)
+
+static uint64_t row_len(const struct cell *cell,
+                        const struct chempi_coll_call *c)
+{
+    return (uint64_t)(c->rcount * c->rtype->size) * (uint64_t)cell->st->size;
+}
+
+static int alltoall_put(const struct cell *cell,
+                        const struct chempi_coll_call *c)
 {
     struct chempi_coll_state *st = cell->st;
     bool is_in_place = c->sbuf == MPI_IN_PLACE;
     const void *from = is_in_place ? c->rbuf : c->sbuf;
     MPI_Count count = is_in_place ? c->rcount : c->scount;
     struct chempi_datatype *type = is_in_place ? c->rtype : c->stype;
-    uint64_t row = block * (uint64_t)st->size;
-    int rc = MPI_SUCCESS;
+    uint64_t row = row_len(cell, c);
 
     cell_mine(cell)->mark = NO_ROW;
     cell_mine(cell)->len = (uint64_t)(count * type->size * st->size);
-    if (cell_mine(cell)->len == row)
-        rc = chempi_coll_shm_slot_put(cell, st->rank, from, count * st->size,
-                                      type, row);
-    rc = cell_first_error(chempi_coll_shm_slot_meet(cell), rc);
-    rc = cell_first_error(chempi_coll_shm_slot_check(cell, row), rc);
-    if (CHEMPI_UNLIKELY(rc) && is_mixed(cell))
-        st->rows++; /* as whoever has made a row */
+    if (cell_mine(cell)->len != row)
+        return MPI_SUCCESS; /* all see it */
+    return chempi_coll_shm_slot_put(cell, st->rank, from, count * st->size,
+                                    type, row);
+}
+
+static int alltoall_take(const struct cell *cell,
+                         const struct chempi_coll_call *c)
+{
+    struct chempi_coll_state *st = cell->st;
+    uint64_t row = row_len(cell, c);
+    uint64_t block = row / (uint64_t)st->size;
+    int rc = MPI_SUCCESS;
+
     for (int i = 0; !rc && i < st->size; i++)
         rc = chempi_coll_shm_slot_get(
             i, cell_data(cell, i, row) + (uint64_t)st->rank * block, block,
@@ -771,6 +819,41 @@ static int alltoall_small(const struct cell *cell,
             c->rtype);
     return rc;
 }
+
+static int alltoall_small(const struct cell *cell,
+                          const struct chempi_coll_call *c)
+{
+    int rc = alltoall_put(cell, c);
+
+    rc = cell_first_error(chempi_coll_shm_slot_meet(cell), rc);
+    rc = cell_first_error(chempi_coll_shm_slot_check(cell, row_len(cell, c)),
+                          rc);
+    if (CHEMPI_UNLIKELY(rc) && is_mixed(cell))
+        cell->st->rows++; /* as whoever has made a row */
+    return rc ? rc : alltoall_take(cell, c);
+}
+
+static int alltoall_begin(const struct cell *cell,
+                          const struct chempi_coll_call *c, uint64_t unused)
+{
+    int rc = alltoall_put(cell, c);
+
+    (void)unused;
+    chempi_coll_shm_slot_come(cell);
+    return rc;
+}
+
+static int alltoall_end(const struct cell *cell,
+                        const struct chempi_coll_call *c, uint64_t unused)
+{
+    int rc = chempi_coll_shm_slot_check(cell, row_len(cell, c));
+
+    (void)unused;
+    return rc ? rc : alltoall_take(cell, c);
+}
+
+const struct chempi_node_parts chempi_node_parts_alltoall = {
+    alltoall_begin, chempi_coll_shm_slot_is_over, alltoall_end};
 
 bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
                                const struct chempi_coll_call *c, int tag,
@@ -784,7 +867,7 @@ bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
         block = c->rcount * c->rtype->size;
         if (block <= CHEMPI_NODE_BULK_BYTES / st->size) {
             cell_open_sync(st, &cell);
-            *rc = alltoall_small(&cell, c, (uint64_t)block);
+            *rc = alltoall_small(&cell, c);
             return true;
         }
         if (st->size > COPIES_MAX &&

@@ -44,25 +44,52 @@ static int put(const struct cell *cell, int m, const void *buf, uint64_t len)
     return rc;
 }
 
+static int reduce_begin(const struct cell *cell,
+                        const struct chempi_coll_call *c, uint64_t len)
+{
+    int rc = MPI_SUCCESS;
+
+    if (CHEMPI_UNLIKELY(c->is_void))
+        cell_mine(cell)->len = CELL_VOID;
+    else
+        rc = put(cell, cell->st->rank, input(c), len);
+    if (!cell_is_root(cell, c))
+        cell_hand_in(cell, c->root);
+    return rc;
+}
+
+static bool is_reduce_ready(const struct cell *cell,
+                            const struct chempi_coll_call *c)
+{
+    return !cell_is_root(cell, c) || chempi_coll_shm_slot_is_collected(cell);
+}
+
+static int reduce_end(const struct cell *cell, const struct chempi_coll_call *c,
+                      uint64_t len)
+{
+    int rc;
+
+    if (!cell_is_root(cell, c))
+        return MPI_SUCCESS;
+    rc = chempi_coll_shm_slot_check(cell, len);
+    if (!rc && len > 0)
+        fold(cell, c, len, 0, cell->st->size - 1, c->rbuf, 0, c->rcount);
+    return rc;
+}
+
+const struct chempi_node_parts chempi_node_parts_reduce = {
+    reduce_begin, is_reduce_ready, reduce_end};
+
 static int reduce(struct chempi_coll_state *st,
                   const struct chempi_coll_call *c, uint64_t len)
 {
     struct cell cell;
     int rc = chempi_coll_shm_slot_open(st, &cell);
 
-    if (CHEMPI_UNLIKELY(c->is_void))
-        cell_mine(&cell)->len = CELL_VOID;
-    else
-        rc = cell_first_error(rc, put(&cell, st->rank, input(c), len));
-    if (st->rank != c->root) {
-        cell_hand_in(&cell, c->root);
-        return rc;
-    }
-    rc = cell_first_error(rc, chempi_coll_shm_slot_collect(&cell));
-    rc = cell_first_error(rc, chempi_coll_shm_slot_check(&cell, len));
-    if (!rc && len > 0)
-        fold(&cell, c, len, 0, st->size - 1, c->rbuf, 0, c->rcount);
-    return rc;
+    rc = cell_first_error(rc, reduce_begin(&cell, c, len));
+    if (cell_is_root(&cell, c))
+        rc = cell_first_error(rc, chempi_coll_shm_slot_collect(&cell));
+    return cell_first_error(rc, reduce_end(&cell, c, len));
 }
 
 /* The last one had no result for the others. All lines are there: either they
@@ -74,31 +101,45 @@ static CHEMPI_COLD int why_no_result(const struct cell *cell, uint64_t len)
     return rc ? rc : chempi_coll_shm_slot_mismatch(cell, cell->st->size);
 }
 
-/* The last that arrives folds for all. */
-static int allreduce_many(const struct cell *cell,
-                          const struct chempi_coll_call *c, uint64_t len)
+/* Come to the meeting; true: as the last one, who has folded for all. */
+static bool fold_if_last(const struct cell *cell,
+                         const struct chempi_coll_call *c, uint64_t len,
+                         int *rc)
 {
     struct chempi_coll_state *st = cell->st;
     struct chempi_node_line *line = cell_common(cell);
-    int rc;
 
-    *cell_expected(cell) += (uint32_t)st->size;
-    chempi_yield_policy_come(&st->crowd);
-    if (cell_arrive(cell)) {
-        rc = chempi_coll_shm_slot_check(cell, len);
-        if (!rc && len > 0)
-            fold(cell, c, len, 0, st->size - 1, c->rbuf, 0, c->rcount);
-        rc = cell_first_error(rc, put(cell, st->size, c->rbuf, len));
-        line->mark = (uint32_t)rc;
-        cell_publish(line, cell->seq);
-        chempi_coll_shm_slot_rouse_others(st);
-        return rc;
-    }
-    rc = chempi_coll_shm_slot_wait_for_all(st, &line->seq, cell->seq);
-    if (CHEMPI_UNLIKELY(!rc && line->mark != MPI_SUCCESS))
-        rc = why_no_result(cell, len);
+    if (!cell_come(cell))
+        return false;
+    *rc = chempi_coll_shm_slot_check(cell, len);
+    if (!*rc && len > 0)
+        fold(cell, c, len, 0, st->size - 1, c->rbuf, 0, c->rcount);
+    *rc = cell_first_error(*rc, put(cell, st->size, c->rbuf, len));
+    line->mark = (uint32_t)*rc;
+    cell_publish(line, cell->seq);
+    chempi_coll_shm_slot_rouse_others(st);
+    return true;
+}
+
+static int take_result(const struct cell *cell,
+                       const struct chempi_coll_call *c, uint64_t len)
+{
+    if (CHEMPI_UNLIKELY(cell_common(cell)->mark != MPI_SUCCESS))
+        return why_no_result(cell, len);
+    if (len > 0)
+        cell_take(c->rbuf, cell_data(cell, cell->st->size, len), c->rcount,
+                  c->rtype);
+    return MPI_SUCCESS;
+}
+
+/* Of two members each folds for itself. */
+static int fold_both(const struct cell *cell, const struct chempi_coll_call *c,
+                     uint64_t len)
+{
+    int rc = chempi_coll_shm_slot_check(cell, len);
+
     if (!rc && len > 0)
-        cell_take(c->rbuf, cell_data(cell, st->size, len), c->rcount, c->rtype);
+        fold(cell, c, len, 0, 1, c->rbuf, 0, c->rcount);
     return rc;
 }
 
@@ -106,43 +147,150 @@ static int allreduce(struct chempi_coll_state *st,
                      const struct chempi_coll_call *c, uint64_t len)
 {
     struct cell cell;
+    int code;
     int rc;
 
     cell_open_sync(st, &cell);
     rc = put(&cell, st->rank, input(c), len);
-    if (st->size > 2)
-        return cell_first_error(rc, allreduce_many(&cell, c, len));
-    rc = cell_first_error(rc, chempi_coll_shm_slot_meet(&cell));
-    rc = cell_first_error(rc, chempi_coll_shm_slot_check(&cell, len));
-    if (!rc && len > 0)
-        fold(&cell, c, len, 0, 1, c->rbuf, 0, c->rcount);
+    if (st->size == 2) {
+        rc = cell_first_error(rc, chempi_coll_shm_slot_meet(&cell));
+        return cell_first_error(rc, fold_both(&cell, c, len));
+    }
+    if (fold_if_last(&cell, c, len, &code))
+        return cell_first_error(rc, code);
+    code = chempi_coll_shm_slot_wait_for_all(st, &cell_common(&cell)->seq,
+                                             cell.seq);
+    return cell_first_error(rc, code ? code : take_result(&cell, c, len));
+}
+
+static int allreduce_begin(const struct cell *cell,
+                           const struct chempi_coll_call *c, uint64_t len)
+{
+    int rc = put(cell, cell->st->rank, input(c), len);
+    int code = MPI_SUCCESS;
+
+    if (cell->st->size == 2)
+        chempi_coll_shm_slot_come(cell);
+    else
+        (void)fold_if_last(cell, c, len, &code);
+    return cell_first_error(rc, code);
+}
+
+static int allreduce_end(const struct cell *cell,
+                         const struct chempi_coll_call *c, uint64_t len)
+{
+    return cell->st->size == 2 ? fold_both(cell, c, len)
+                               : take_result(cell, c, len);
+}
+
+const struct chempi_node_parts chempi_node_parts_allreduce = {
+    allreduce_begin, chempi_coll_shm_slot_is_over, allreduce_end};
+
+static int reduce_scatter_begin(const struct cell *cell,
+                                const struct chempi_coll_call *c, uint64_t len)
+{
+    int rc = put(cell, cell->st->rank, input(c), len);
+
+    chempi_coll_shm_slot_come(cell);
     return rc;
 }
 
-static int reduce_scatter(struct chempi_coll_state *st,
-                          const struct chempi_coll_call *c, uint64_t len)
+static int reduce_scatter_end(const struct cell *cell,
+                              const struct chempi_coll_call *c, uint64_t len)
 {
+    struct chempi_coll_state *st = cell->st;
     MPI_Count own = chempi_coll_part_count(c, st->rank);
     MPI_Count before = 0;
-    struct cell cell;
-    int rc;
+    int rc = chempi_coll_shm_slot_check(cell, len);
 
     for (int i = 0; i < st->rank; i++)
         before += chempi_coll_part_count(c, i);
-    cell_open_sync(st, &cell);
-    rc = put(&cell, st->rank, input(c), len);
-    rc = cell_first_error(rc, chempi_coll_shm_slot_meet(&cell));
-    rc = cell_first_error(rc, chempi_coll_shm_slot_check(&cell, len));
     if (!rc && own > 0)
-        fold(&cell, c, len, 0, st->size - 1, c->rbuf,
+        fold(cell, c, len, 0, st->size - 1, c->rbuf,
              (uint64_t)(before * c->rtype->extent), own);
     return rc;
 }
 
+const struct chempi_node_parts chempi_node_parts_reduce_scatter = {
+    reduce_scatter_begin, chempi_coll_shm_slot_is_over, reduce_scatter_end};
+
+static int reduce_scatter(struct chempi_coll_state *st,
+                          const struct chempi_coll_call *c, uint64_t len)
+{
+    struct cell cell;
+    int rc;
+
+    cell_open_sync(st, &cell);
+    rc = put(&cell, st->rank, input(c), len);
+    rc = cell_first_error(rc, chempi_coll_shm_slot_meet(&cell));
+    return cell_first_error(rc, reduce_scatter_end(&cell, c, len));
+}
+
+/* ---- scans, from each member to the next ---- */
+
+/* What the members up to this one come to, in its line or slot. */
+static int pass_on(const struct cell *cell, const struct chempi_coll_call *c,
+                   uint64_t len, int rc)
+{
+    const struct chempi_coll_state *st = cell->st;
+    const void *sum = cell_data(cell, st->rank, len);
+
+    if (CHEMPI_UNLIKELY(rc) && cell_mine(cell)->len != CELL_NO_ROOM)
+        cell_mine(cell)->len = CELL_VOID;
+    if (!rc && len > 0 && c->kind == CHEMPI_COLL_SCAN)
+        cell_take(c->rbuf, sum, c->rcount, c->rtype);
+    if (st->rank + 1 < st->size)
+        cell_hand_in(cell, st->rank + 1);
+    return rc;
+}
+
+static int scan_begin(const struct cell *cell, const struct chempi_coll_call *c,
+                      uint64_t len)
+{
+    int rc = put(cell, cell->st->rank, input(c), len);
+
+    return cell->st->rank == 0 ? pass_on(cell, c, len, rc) : rc;
+}
+
+static bool is_scan_ready(const struct cell *cell,
+                          const struct chempi_coll_call *c)
+{
+    (void)c;
+    return cell->st->rank == 0 || cell_is_there(cell, cell->st->rank - 1);
+}
+
+static int scan_end(const struct cell *cell, const struct chempi_coll_call *c,
+                    uint64_t len)
+{
+    const int last = cell->st->rank - 1;
+    const void *before;
+
+    if (last < 0)
+        return MPI_SUCCESS;
+    if (cell_mine(cell)->len == CELL_NO_ROOM ||
+        cell_line(cell, last)->len != len)
+        return pass_on(cell, c, len,
+                       chempi_coll_shm_slot_mismatch(
+                           cell, cell_mine(cell)->len == CELL_NO_ROOM
+                                     ? cell->st->rank
+                                     : last));
+    before = cell_data(cell, last, len);
+    if (len > 0)
+        chempi_op_apply(c->op, before,
+                        (void *)(uintptr_t)cell_data(cell, cell->st->rank, len),
+                        c->rcount, c->rtype);
+    if (len > 0 && c->kind == CHEMPI_COLL_EXSCAN)
+        cell_take(c->rbuf, before, c->rcount, c->rtype);
+    return pass_on(cell, c, len, MPI_SUCCESS);
+}
+
+const struct chempi_node_parts chempi_node_parts_scan = {
+    scan_begin, is_scan_ready, scan_end};
+
 /* ---- which ---- */
 
-/* Elements that every member brings. */
-static MPI_Count whole_count(const struct chempi_coll_call *c, int size)
+MPI_Count chempi_coll_node_whole_count(const struct chempi_coll_call *c,
+                                       int size)
 {
     MPI_Count total = 0;
 
@@ -178,10 +326,10 @@ bool chempi_coll_node_reduction(struct chempi_coll_state *st,
                                 const struct chempi_coll_call *c, int tag,
                                 int *rc)
 {
-    const struct chempi_datatype *type = c->rtype;
-    uint64_t len = (uint64_t)(whole_count(c, st->size) * type->extent);
+    uint64_t len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
+                              c->rtype->extent);
 
-    if (!(type->is_predefined || type->is_contiguous) || type->true_lb != 0)
+    if (!cell_has_plain(c->rtype))
         return false;
     if (len > CHEMPI_NODE_BULK_BYTES)
         return (is_for_chain(st, c, len) && go_by_chain(st, c, tag, rc)) ||

@@ -195,6 +195,49 @@ static int fetch(const struct cell *cell, const struct chempi_coll_call *c,
     return CHEMPI_UNLIKELY(code) ? recv_block(c, tag) : MPI_SUCCESS;
 }
 
+static int bcast_begin(const struct cell *cell,
+                       const struct chempi_coll_call *c, uint64_t unused)
+{
+    int rc = MPI_SUCCESS;
+
+    (void)unused;
+    if (cell_is_root(cell, c))
+        (void)bcast_root(cell, c, 0, &rc);
+    return rc;
+}
+
+static bool is_bcast_ready(const struct cell *cell,
+                           const struct chempi_coll_call *c)
+{
+    return cell_is_root(cell, c) || cell_is_there(cell, cell->st->size);
+}
+
+/* What the common line has, or says that it has. */
+static int bcast_here(const struct cell *cell, const struct chempi_coll_call *c)
+{
+    int size = cell->st->size;
+    uint64_t len = cell_common(cell)->len;
+    int rc;
+
+    if (CHEMPI_UNLIKELY(len > CHEMPI_NODE_BULK_BYTES))
+        return chempi_coll_shm_slot_mismatch(cell, size);
+    rc = chempi_coll_shm_slot_get(c->root, cell_data(cell, size, len), len,
+                                  c->rbuf, c->rcount, c->rtype);
+    if (!rc && len < (uint64_t)(c->rcount * c->rtype->size))
+        return chempi_coll_shm_slot_mismatch(cell, size);
+    return rc;
+}
+
+static int bcast_end(const struct cell *cell, const struct chempi_coll_call *c,
+                     uint64_t unused)
+{
+    (void)unused;
+    return cell_is_root(cell, c) ? MPI_SUCCESS : bcast_here(cell, c);
+}
+
+const struct chempi_node_parts chempi_node_parts_bcast = {
+    bcast_begin, is_bcast_ready, bcast_end};
+
 bool chempi_coll_node_bcast(struct chempi_coll_state *st,
                             const struct chempi_coll_call *c, int tag, int *rc)
 {
@@ -217,14 +260,10 @@ bool chempi_coll_node_bcast(struct chempi_coll_state *st,
         *rc = cell_first_error(fetch(&cell, c, line->place.in, len, tag), *rc);
     } else if (mark == BLOCK_PIECES) {
         *rc = cell_first_error(chempi_coll_pipe_recv(st, c, len), *rc);
-    } else if (len <= CHEMPI_NODE_BULK_BYTES) {
-        *rc = cell_first_error(
-            *rc,
-            chempi_coll_shm_slot_get(c->root, cell_data(&cell, st->size, len),
-                                     len, c->rbuf, c->rcount, c->rtype));
+    } else {
+        *rc = cell_first_error(*rc, bcast_here(&cell, c));
     }
-    if (!*rc && (len < (uint64_t)(c->rcount * c->rtype->size) ||
-                 (mark == BLOCK_HERE && len > CHEMPI_NODE_BULK_BYTES)))
+    if (!*rc && len < (uint64_t)(c->rcount * c->rtype->size))
         *rc = chempi_coll_shm_slot_mismatch(&cell, st->size);
     return true;
 }
@@ -499,8 +538,8 @@ static int hand_in(const struct cell *cell, const struct chempi_coll_call *c,
     if (CHEMPI_LIKELY(len <= CHEMPI_NODE_BULK_BYTES))
         rc = chempi_coll_shm_slot_put(cell, st->rank, c->sbuf, c->scount,
                                       c->stype, len);
-    else if (chempi_coll_cma_copy_is_on() && !st->is_refused &&
-             !st->is_refused_root)
+    else if (!cell->is_later && chempi_coll_cma_copy_is_on() &&
+             !st->is_refused && !st->is_refused_root)
         mark = BLOCK_DIRECT;
     else
         mark = BLOCK_BY_MESSAGE;
@@ -508,8 +547,43 @@ static int hand_in(const struct cell *cell, const struct chempi_coll_call *c,
     cell_hand_in(cell, c->root);
     if (mark == BLOCK_DIRECT)
         return deliver(cell, c, tag, len);
-    return mark == BLOCK_BY_MESSAGE ? send_block(c, tag) : rc;
+    return mark == BLOCK_BY_MESSAGE && !cell->is_later ? send_block(c, tag)
+                                                       : rc;
 }
+
+static int gather_begin(const struct cell *cell,
+                        const struct chempi_coll_call *c, uint64_t unused)
+{
+    (void)unused;
+    return cell_is_root(cell, c) ? copy_own_block(c, c->root)
+                                 : hand_in(cell, c, 0);
+}
+
+static bool is_gather_ready(const struct cell *cell,
+                            const struct chempi_coll_call *c)
+{
+    return !cell_is_root(cell, c) || chempi_coll_shm_slot_is_collected(cell);
+}
+
+/* Of a non-blocking one the root has posted receives for what it knows to be
+ * long. */
+static int gather_end(const struct cell *cell, const struct chempi_coll_call *c,
+                      uint64_t unused)
+{
+    int rc = MPI_SUCCESS;
+    MPI_Count count;
+
+    (void)unused;
+    for (int i = 0; cell_is_root(cell, c) && i < cell->st->size; i++) {
+        (void)gather_place(c, i, &count);
+        if (i != c->root && count * c->rtype->size <= CHEMPI_NODE_BULK_BYTES)
+            rc = cell_first_error(rc, get_block(cell, c, i));
+    }
+    return rc;
+}
+
+const struct chempi_node_parts chempi_node_parts_gather = {
+    gather_begin, is_gather_ready, gather_end};
 
 bool chempi_coll_node_gather(struct chempi_coll_state *st,
                              const struct chempi_coll_call *c, int tag, int *rc)
@@ -553,7 +627,7 @@ static enum mark deal_block(const struct cell *cell,
     if (CHEMPI_LIKELY(len <= CHEMPI_NODE_BULK_BYTES)) {
         *rc = cell_first_error(*rc, chempi_coll_shm_slot_put(
                                         cell, i, place, count, c->stype, len));
-    } else if (is_open(cell->st, c->stype)) {
+    } else if (!cell->is_later && is_open(cell->st, c->stype)) {
         mark = BLOCK_DIRECT;
         line->place.in = address(place, c->stype);
         if (is_first_copy)
@@ -684,7 +758,7 @@ static int deal_blocks(const struct cell *cell,
     }
     chempi_coll_shm_slot_rouse_others(st);
     rc = cell_first_error(rc, deal_own(c, st->rank));
-    if (copies + messages > 0)
+    if (copies + messages > 0 && !cell->is_later)
         rc = cell_first_error(end_deal(cell, c, tag, copies), rc);
     return rc;
 }
@@ -726,30 +800,69 @@ static int take_of_row(const struct cell *cell,
                                     c->rbuf, c->rcount, c->rtype);
 }
 
-static int take_block(const struct cell *cell, const struct chempi_coll_call *c,
+/* What has been dealt to this member. */
+static int take_dealt(const struct cell *cell, const struct chempi_coll_call *c,
                       int tag)
 {
     const struct chempi_node_line *line = cell_mine(cell);
-    int rc = chempi_coll_shm_slot_await_member(cell->st, c->root, is_dealt,
-                                               (void *)(uintptr_t)cell);
     uint32_t mark;
     uint64_t len;
 
     if (CHEMPI_LIKELY(is_row_there(cell)))
-        return cell_first_error(take_of_row(cell, c), rc);
+        return take_of_row(cell, c);
     mark = line->mark;
     len = line->len;
-    if (mark == BLOCK_BY_MESSAGE)
-        return cell_first_error(recv_block(c, tag), rc);
+    if (mark == BLOCK_BY_MESSAGE && !cell->is_later)
+        return recv_block(c, tag);
     if (mark == BLOCK_DIRECT)
-        return cell_first_error(fetch(cell, c, line->place.in, len, tag), rc);
+        return fetch(cell, c, line->place.in, len, tag);
     if (CHEMPI_UNLIKELY(len > CHEMPI_NODE_BULK_BYTES))
         return chempi_coll_shm_slot_mismatch(cell, cell->st->rank);
-    return cell_first_error(
-        chempi_coll_shm_slot_get(c->root, cell_data(cell, cell->st->rank, len),
-                                 len, c->rbuf, c->rcount, c->rtype),
-        rc);
+    return chempi_coll_shm_slot_get(c->root,
+                                    cell_data(cell, cell->st->rank, len), len,
+                                    c->rbuf, c->rcount, c->rtype);
 }
+
+static int take_block(const struct cell *cell, const struct chempi_coll_call *c,
+                      int tag)
+{
+    int rc = chempi_coll_shm_slot_await_member(cell->st, c->root, is_dealt,
+                                               (void *)(uintptr_t)cell);
+
+    return cell_first_error(take_dealt(cell, c, tag), rc);
+}
+
+static int scatter_begin(const struct cell *cell,
+                         const struct chempi_coll_call *c, uint64_t unused)
+{
+    (void)unused;
+    return cell_is_root(cell, c) ? deal_blocks(cell, c, 0) : MPI_SUCCESS;
+}
+
+/* A long block of a non-blocking one, which this member knows to be long, has
+ * a receive of its own. */
+static bool is_received(const struct cell *cell,
+                        const struct chempi_coll_call *c)
+{
+    return cell_is_root(cell, c) ||
+           c->rcount * c->rtype->size > CHEMPI_NODE_BULK_BYTES;
+}
+
+static bool is_scatter_ready(const struct cell *cell,
+                             const struct chempi_coll_call *c)
+{
+    return is_received(cell, c) || is_dealt((void *)(uintptr_t)cell);
+}
+
+static int scatter_end(const struct cell *cell,
+                       const struct chempi_coll_call *c, uint64_t unused)
+{
+    (void)unused;
+    return is_received(cell, c) ? MPI_SUCCESS : take_dealt(cell, c, 0);
+}
+
+const struct chempi_node_parts chempi_node_parts_scatter = {
+    scatter_begin, is_scatter_ready, scatter_end};
 
 bool chempi_coll_node_scatter(struct chempi_coll_state *st,
                               const struct chempi_coll_call *c, int tag,

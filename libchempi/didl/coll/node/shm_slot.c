@@ -187,8 +187,9 @@ void chempi_coll_shm_slot_rouse_others(const struct chempi_coll_state *st)
 static uint64_t *reserved_mask(const struct cell *cell, int m, bool is_whole)
 {
     size_t row = (size_t)m * 2 + is_whole;
+    size_t word = cell->is_later ? CHEMPI_NODE_MASKS - 1 : cell->slot / 64;
 
-    return &cell->st->reserved[row * CHEMPI_NODE_MASKS + cell->slot / 64];
+    return &cell->st->reserved[row * CHEMPI_NODE_MASKS + word];
 }
 
 static CHEMPI_COLD int reserve(const struct cell *cell, int m, bool is_whole)
@@ -246,6 +247,11 @@ static bool are_lines_there(void *arg)
     return true;
 }
 
+bool chempi_coll_shm_slot_is_collected(const struct cell *cell)
+{
+    return are_lines_there(&(struct lines){.cell = cell});
+}
+
 int chempi_coll_shm_slot_collect(const struct cell *cell)
 {
     struct lines l = {.cell = cell};
@@ -254,17 +260,16 @@ int chempi_coll_shm_slot_collect(const struct cell *cell)
 }
 
 /*
- * Synchronise, two members: each sees the other's line. Both have published
- * their data before, so that no third party is needed.
+ * Two members: each sees the other's line. Both have published their data
+ * before, so that no third party is needed. More: the last one says so in the
+ * common line.
  */
-static int meet_other(const struct cell *cell)
+static inline const struct chempi_node_line *
+meeting_line(const struct cell *cell)
 {
-    int other = 1 - cell->st->rank;
+    int size = cell->st->size;
 
-    cell_publish(cell_mine(cell), cell->seq);
-    cell_rouse(cell->st, other);
-    return chempi_coll_shm_slot_wait_member(
-        cell->st, other, &cell_line(cell, other)->seq, cell->seq);
+    return cell_line(cell, size == 2 ? 1 - cell->st->rank : size);
 }
 
 int chempi_coll_shm_slot_wait_for_all(struct chempi_coll_state *st,
@@ -282,28 +287,50 @@ int chempi_coll_shm_slot_wait_for_all(struct chempi_coll_state *st,
     return wait_or_lose(st, is_reached, &w, put_missing, st);
 }
 
-int chempi_coll_shm_slot_meet(const struct cell *cell)
+void chempi_coll_shm_slot_come(const struct cell *cell)
 {
-    if (cell->st->size == 2)
-        return meet_other(cell);
-    *cell_expected(cell) += (uint32_t)cell->st->size;
-    chempi_yield_policy_come(&cell->st->crowd);
-    if (!cell_arrive(cell))
-        return chempi_coll_shm_slot_wait_for_all(
-            cell->st, &cell_common(cell)->seq, cell->seq);
+    if (cell->st->size == 2) {
+        cell_publish(cell_mine(cell), cell->seq);
+        cell_rouse(cell->st, 1 - cell->st->rank);
+        return;
+    }
+    if (!cell_come(cell))
+        return;
     cell_common(cell)->mark = CELL_NO_RESULT;
     cell_publish(cell_common(cell), cell->seq);
     chempi_coll_shm_slot_rouse_others(cell->st);
-    return MPI_SUCCESS;
+}
+
+bool chempi_coll_shm_slot_have_met(const struct cell *cell)
+{
+    struct wait w = {&meeting_line(cell)->seq, cell->seq};
+
+    return is_reached(&w);
+}
+
+bool chempi_coll_shm_slot_is_over(const struct cell *cell,
+                                  const struct chempi_coll_call *c)
+{
+    (void)c;
+    return chempi_coll_shm_slot_have_met(cell);
+}
+
+int chempi_coll_shm_slot_meet(const struct cell *cell)
+{
+    const _Atomic uint32_t *word = &meeting_line(cell)->seq;
+
+    chempi_coll_shm_slot_come(cell);
+    return cell->st->size == 2
+               ? chempi_coll_shm_slot_wait_member(cell->st, 1 - cell->st->rank,
+                                                  word, cell->seq)
+               : chempi_coll_shm_slot_wait_for_all(cell->st, word, cell->seq);
 }
 
 int chempi_coll_shm_slot_meet_again(const struct cell *cell)
 {
     struct chempi_node_count *count = cell_count(cell);
 
-    *cell_expected(cell) += (uint32_t)cell->st->size;
-    chempi_yield_policy_come(&cell->st->crowd);
-    if (!cell_arrive(cell))
+    if (!cell_come(cell))
         return chempi_coll_shm_slot_wait_for_all(cell->st, &count->met,
                                                  *cell_expected(cell));
     /* Orders what all did before they arrived; partner: as in publish. */

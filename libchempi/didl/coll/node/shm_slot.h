@@ -17,6 +17,7 @@ struct cell {
     uint32_t seq;
     uint32_t index;
     uint32_t slot;                  /* index of its members' slots */
+    bool is_later;                  /* of a non-blocking operation */
     struct chempi_node_line *lines; /* of member 0; see cell_line() */
 };
 
@@ -70,7 +71,7 @@ void chempi_coll_shm_slot_rouse_others(const struct chempi_coll_state *st);
 
 static inline struct chempi_node_line *cell_line(const struct cell *cell, int m)
 {
-    return cell->lines + (size_t)m * cell->st->cells;
+    return cell->lines + (size_t)m * (cell->st->cells + cell->st->later_cells);
 }
 
 static inline struct chempi_node_line *cell_common(const struct cell *cell)
@@ -85,7 +86,8 @@ static inline struct chempi_node_line *cell_mine(const struct cell *cell)
 
 static inline unsigned char *cell_slot(const struct cell *cell, int m)
 {
-    size_t slots = cell->st->cells + CHEMPI_NODE_SYNC_SLOTS;
+    size_t slots = cell->st->cells + cell->st->later_cells +
+                   (size_t)CHEMPI_NODE_SYNC_SLOTS;
 
     return cell->st->bulk +
            ((size_t)m * slots + cell->slot) * CHEMPI_NODE_BULK_BYTES;
@@ -127,6 +129,7 @@ static inline void cell_open_next(struct chempi_coll_state *st,
     cell->seq = ++st->seq;
     cell->index = cell->seq & (st->cells - 1);
     cell->slot = cell->index;
+    cell->is_later = false;
     cell->lines = st->lines + cell->index;
 }
 
@@ -137,7 +140,8 @@ static inline void cell_open_sync(struct chempi_coll_state *st,
     cell_open_next(st, cell);
     st->last_sync = cell->seq;
     if (st->size > 2)
-        cell->slot = st->cells + st->syncs++ % CHEMPI_NODE_SYNC_SLOTS;
+        cell->slot =
+            st->cells + st->later_cells + st->syncs++ % CHEMPI_NODE_SYNC_SLOTS;
 }
 
 static inline void cell_publish(struct chempi_node_line *line, uint32_t seq)
@@ -150,12 +154,19 @@ static inline void cell_publish(struct chempi_node_line *line, uint32_t seq)
     CHEMPI_PREFETCH_WRITE(line + CELL_AHEAD);
 }
 
-/* One more has arrived in this cell; true: it is the last. */
-static inline bool cell_arrive(const struct cell *cell)
+/* This member comes to a meeting in this cell; true: as the last one. Who waits
+ * for a non-blocking one is not said: another thread may come for this one. */
+static inline bool cell_come(const struct cell *cell)
 {
-    uint32_t before = atomic_fetch_add_explicit(&cell_count(cell)->arrived, 1,
-                                                memory_order_acq_rel);
+    uint32_t before;
 
+    *cell_expected(cell) += (uint32_t)cell->st->size;
+    if (cell->is_later) /* its line says who is missing */
+        cell_publish(cell_mine(cell), cell->seq);
+    else
+        chempi_yield_policy_come(&cell->st->crowd);
+    before = atomic_fetch_add_explicit(&cell_count(cell)->arrived, 1,
+                                       memory_order_acq_rel);
     return before + 1 == *cell_expected(cell);
 }
 
@@ -174,10 +185,13 @@ static inline void cell_hand_in(const struct cell *cell, int root)
     cell_rouse(cell->st, root);
 }
 
-/* The root: wait until the lines of all others are complete. */
+/* The root: are the lines of all others complete? And wait for it. */
+bool chempi_coll_shm_slot_is_collected(const struct cell *cell);
 int chempi_coll_shm_slot_collect(const struct cell *cell);
 
-/* All meet, the first time in an operation. */
+/* All meet, the first time in an operation: come, and wait until all have. */
+void chempi_coll_shm_slot_come(const struct cell *cell);
+bool chempi_coll_shm_slot_have_met(const struct cell *cell);
 int chempi_coll_shm_slot_meet(const struct cell *cell);
 
 /* All meet once more, as often as they like. */
@@ -241,6 +255,51 @@ static inline MPI_Count chempi_coll_part_count(const struct chempi_coll_call *c,
                ? c->rcount
                : chempi_count_array_get(c->rcounts, (size_t)i);
 }
+
+/*
+ * Operations of data that fits slots, in three parts: what a member does at
+ * the start; whether it can go on; what it does then. Blocking operations wait
+ * in between, others come back. len: of a reduction, bytes of each member.
+ */
+typedef int chempi_node_part_fn(const struct cell *cell,
+                                const struct chempi_coll_call *c, uint64_t len);
+
+struct chempi_node_parts {
+    chempi_node_part_fn *begin;
+    bool (*is_ready)(const struct cell *cell, const struct chempi_coll_call *c);
+    chempi_node_part_fn *end; /* MPI error class, as begin */
+};
+
+static inline bool cell_is_root(const struct cell *cell,
+                                const struct chempi_coll_call *c)
+{
+    return cell->st->rank == c->root;
+}
+
+/* is_ready of operations in which all meet */
+bool chempi_coll_shm_slot_is_over(const struct cell *cell,
+                                  const struct chempi_coll_call *c);
+
+extern const struct chempi_node_parts chempi_node_parts_bcast;
+extern const struct chempi_node_parts chempi_node_parts_gather;
+extern const struct chempi_node_parts chempi_node_parts_scatter;
+extern const struct chempi_node_parts chempi_node_parts_allgather;
+extern const struct chempi_node_parts chempi_node_parts_alltoall;
+extern const struct chempi_node_parts chempi_node_parts_reduce;
+extern const struct chempi_node_parts chempi_node_parts_allreduce;
+extern const struct chempi_node_parts chempi_node_parts_reduce_scatter;
+extern const struct chempi_node_parts chempi_node_parts_scan;
+
+/* Elements that every member of a reduction brings. */
+MPI_Count chempi_coll_node_whole_count(const struct chempi_coll_call *c,
+                                       int size);
+/* Do elements of this type lie in slots as operations want them? */
+static inline bool cell_has_plain(const struct chempi_datatype *type)
+{
+    return (type->is_predefined || type->is_contiguous) && type->true_lb == 0;
+}
+/* Does every block of an allgather fit a slot? All know all lengths. */
+bool chempi_coll_node_is_small(const struct chempi_coll_call *c, int size);
 
 /* ---- the operations, by file ---- */
 

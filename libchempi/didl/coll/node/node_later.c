@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Non-blocking collectives in a node's shared memory; see node_later.h. */
+#include "libchempi/didl/coll/node/node_later.h"
+
+#include "libchempi/didl/coll/node/shm_slot.h"
+#include "libchempi/didl/transport/loss.h"
+#include "libchempi/didl/transport/where/wait_report.h"
+
+enum { GROUP = CHEMPI_NODE_LATER_CELLS / 2 }; /* come free together */
+
+struct chempi_node_later_op {
+    const struct chempi_node_parts *parts;
+    struct chempi_coll_call call;
+    uint64_t len; /* of reductions, bytes of each member */
+    struct cell cell;
+    bool has_begun;
+    int rc; /* of its beginning */
+};
+
+/* ---- which ---- */
+
+static int barrier_begin(const struct cell *cell,
+                         const struct chempi_coll_call *c, uint64_t unused)
+{
+    (void)c;
+    (void)unused;
+    chempi_coll_shm_slot_come(cell);
+    return MPI_SUCCESS;
+}
+
+static int barrier_end(const struct cell *cell,
+                       const struct chempi_coll_call *c, uint64_t unused)
+{
+    (void)cell;
+    (void)c;
+    (void)unused;
+    return MPI_SUCCESS;
+}
+
+static const struct chempi_node_parts barrier_parts = {
+    barrier_begin, chempi_coll_shm_slot_is_over, barrier_end};
+
+static const struct chempi_node_parts *const all_parts[] = {
+    [CHEMPI_COLL_BARRIER] = &barrier_parts,
+    [CHEMPI_COLL_BCAST] = &chempi_node_parts_bcast,
+    [CHEMPI_COLL_REDUCE] = &chempi_node_parts_reduce,
+    [CHEMPI_COLL_ALLREDUCE] = &chempi_node_parts_allreduce,
+    [CHEMPI_COLL_GATHER] = &chempi_node_parts_gather,
+    [CHEMPI_COLL_GATHERV] = &chempi_node_parts_gather,
+    [CHEMPI_COLL_SCATTER] = &chempi_node_parts_scatter,
+    [CHEMPI_COLL_SCATTERV] = &chempi_node_parts_scatter,
+    [CHEMPI_COLL_ALLGATHER] = &chempi_node_parts_allgather,
+    [CHEMPI_COLL_ALLGATHERV] = &chempi_node_parts_allgather,
+    [CHEMPI_COLL_ALLTOALL] = &chempi_node_parts_alltoall,
+    [CHEMPI_COLL_REDUCE_SCATTER] = &chempi_node_parts_reduce_scatter,
+    [CHEMPI_COLL_REDUCE_SCATTER_BLOCK] = &chempi_node_parts_reduce_scatter,
+    [CHEMPI_COLL_SCAN] = &chempi_node_parts_scan,
+    [CHEMPI_COLL_EXSCAN] = &chempi_node_parts_scan,
+    [CHEMPI_COLL_KIND_COUNT] = NULL,
+};
+
+static bool is_root(const struct chempi_coll_call *c)
+{
+    return c->comm->rank == c->root;
+}
+
+/* Bytes of a block of a regular gather or scatter. */
+static MPI_Count block_len(const struct chempi_coll_call *c)
+{
+    bool is_theirs = (c->kind == CHEMPI_COLL_GATHER) == is_root(c);
+
+    return is_theirs ? c->rcount * c->rtype->size : c->scount * c->stype->size;
+}
+
+static bool is_reduction_small(const struct chempi_coll_call *c, uint64_t len)
+{
+    return c->op->is_predefined && cell_has_plain(c->rtype) &&
+           len <= CHEMPI_NODE_BULK_BYTES;
+}
+
+/* L1 */
+static bool is_for_slots(const struct chempi_coll_call *c, uint64_t len)
+{
+    int size = (int)c->comm->size;
+
+    switch (c->kind) {
+    case CHEMPI_COLL_BARRIER:
+    case CHEMPI_COLL_GATHERV:
+    case CHEMPI_COLL_SCATTERV:
+        return true; /* long blocks go by messages beside the others */
+    case CHEMPI_COLL_BCAST:
+        return c->rcount * c->rtype->size <= CHEMPI_NODE_BULK_BYTES;
+    case CHEMPI_COLL_GATHER:
+    case CHEMPI_COLL_SCATTER:
+        return block_len(c) <= CHEMPI_NODE_BULK_BYTES;
+    case CHEMPI_COLL_ALLGATHER:
+    case CHEMPI_COLL_ALLGATHERV:
+        return chempi_coll_node_is_small(c, size);
+    case CHEMPI_COLL_ALLTOALL:
+        return c->rcount * c->rtype->size <= CHEMPI_NODE_BULK_BYTES / size;
+    case CHEMPI_COLL_ALLTOALLV:
+    case CHEMPI_COLL_ALLTOALLW:
+        return false;
+    default:
+        return is_reduction_small(c, len);
+    }
+}
+
+static bool is_reduction(const struct chempi_coll_call *c)
+{
+    return c->op != NULL && c->kind != CHEMPI_COLL_BARRIER;
+}
+
+/* ---- building ---- */
+
+/* A block that does not fit its slot, of a gatherv or scatterv. */
+static void build_long(struct chempi_coll_sched *s, const void *buf,
+                       MPI_Count index, MPI_Count count,
+                       struct chempi_datatype *type, int peer, bool is_sent)
+{
+    const void *at = chempi_coll_at(buf, index, type);
+
+    if (peer == s->rank || count * type->size <= CHEMPI_NODE_BULK_BYTES)
+        return;
+    if (is_sent)
+        chempi_coll_send(s, at, count, type, peer);
+    else
+        chempi_coll_recv(s, (void *)(uintptr_t)at, count, type, peer);
+    chempi_coll_throttle(s);
+}
+
+static void build_long_ones(struct chempi_coll_sched *s,
+                            const struct chempi_coll_call *c)
+{
+    bool is_gather = c->kind == CHEMPI_COLL_GATHERV;
+
+    if (!is_gather && c->kind != CHEMPI_COLL_SCATTERV)
+        return;
+    if (!is_root(c) && is_gather)
+        build_long(s, c->sbuf, 0, c->scount, c->stype, c->root, true);
+    if (!is_root(c) && !is_gather)
+        build_long(s, c->rbuf, 0, c->rcount, c->rtype, c->root, false);
+    for (int i = 0; is_root(c) && i < s->size; i++) {
+        size_t u = (size_t)i;
+
+        if (is_gather)
+            build_long(s, c->rbuf, chempi_count_array_get(c->rdispls, u),
+                       chempi_count_array_get(c->rcounts, u), c->rtype, i,
+                       false);
+        else
+            build_long(s, c->sbuf, chempi_count_array_get(c->sdispls, u),
+                       chempi_count_array_get(c->scounts, u), c->stype, i,
+                       true);
+    }
+}
+
+/* The types that this process's buffers have; either may be NULL. */
+static void find_types(const struct chempi_coll_call *c,
+                       struct chempi_datatype **stype,
+                       struct chempi_datatype **rtype)
+{
+    bool is_gather =
+        c->kind == CHEMPI_COLL_GATHER || c->kind == CHEMPI_COLL_GATHERV;
+    bool is_scatter =
+        c->kind == CHEMPI_COLL_SCATTER || c->kind == CHEMPI_COLL_SCATTERV;
+    bool has_two =
+        is_gather || is_scatter ||
+        (c->kind >= CHEMPI_COLL_ALLGATHER && c->kind <= CHEMPI_COLL_ALLTOALL);
+    bool sends =
+        has_two && c->sbuf != MPI_IN_PLACE && (!is_scatter || is_root(c));
+    bool receives = c->kind != CHEMPI_COLL_BARRIER && c->rbuf != MPI_IN_PLACE &&
+                    (!is_gather || is_root(c));
+
+    *stype = sends ? c->stype : NULL;
+    *rtype = receives ? c->rtype : NULL;
+}
+
+/* Does it go this way? *len: of a reduction, bytes of each member. */
+static bool is_for_cells(const struct chempi_coll_call *c, uint64_t *len)
+{
+    const struct chempi_coll_state *st = c->comm->coll;
+
+    *len = 0;
+    if (!st || !st->is_on || st->later_cells == 0)
+        return false;
+    if (is_reduction(c))
+        *len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
+                          c->rtype->extent);
+    return is_for_slots(c, *len);
+}
+
+bool chempi_node_later_build(struct chempi_coll_sched *s,
+                             const struct chempi_coll_call *c)
+{
+    struct chempi_node_later_op *op;
+    struct chempi_datatype *stype;
+    struct chempi_datatype *rtype;
+    uint64_t len;
+
+    if (!is_for_cells(c, &len))
+        return false;
+    op = chempi_coll_bytes(s, sizeof(*op));
+    if (!op)
+        return true; /* S4 */
+    *op = (struct chempi_node_later_op){
+        .parts = all_parts[c->kind], .call = *c, .len = len};
+    s->op = c->op;
+    build_long_ones(s, c);
+    find_types(c, &stype, &rtype);
+    chempi_coll_append_node(s, op, stype, rtype);
+    return true;
+}
+
+/* ---- running ---- */
+
+static struct chempi_coll_state *state_of(const struct chempi_node_later_op *op)
+{
+    return op->call.comm->coll;
+}
+
+/* How many operations come before the group of this number; L3. */
+static uint32_t before_group(uint32_t number)
+{
+    return (number - 1) / GROUP * GROUP;
+}
+
+static uint32_t count_finished(const struct chempi_coll_state *st)
+{
+    uint32_t least = st->later.finished;
+
+    for (int i = 0; i < st->size; i++) {
+        /* Sequentially consistent for find_free(); and orders the members'
+         * last looks into a cell before what is written there next. */
+        uint32_t number = atomic_load(&st->later.ended[i].number);
+
+        if ((int32_t)(number - least) < 0)
+            least = number;
+    }
+    return least;
+}
+
+/* L3 */
+static bool is_cell_free(struct chempi_coll_state *st, uint32_t number)
+{
+    uint32_t needed = before_group(number) - GROUP;
+    struct chempi_node_later *later = &st->later;
+
+    if ((int32_t)(later->all_finished - needed) >= 0)
+        return true;
+    /* Either who ends a group sees this or its word is seen here. */
+    atomic_store(&later->ended[st->size].is_starved, 1);
+    later->all_finished = count_finished(st);
+    return (int32_t)(later->all_finished - needed) >= 0;
+}
+
+static void say_finished(struct chempi_coll_state *st, uint32_t number)
+{
+    struct chempi_node_later *later = &st->later;
+
+    later->finished = number;
+    if (number % GROUP != 0) {
+        /* Orders reading the cell before; partner: count_finished(). */
+        atomic_store_explicit(&later->ended[st->rank].number, number,
+                              memory_order_release);
+        return;
+    }
+    atomic_store(&later->ended[st->rank].number, number);
+    if (atomic_load(&later->ended[st->size].is_starved) &&
+        atomic_exchange(&later->ended[st->size].is_starved, 0))
+        chempi_coll_shm_slot_rouse_others(st);
+}
+
+void chempi_node_later_start(struct chempi_node_later_op *op)
+{
+    struct chempi_coll_state *st = state_of(op);
+    struct cell *cell = &op->cell;
+    uint32_t which;
+
+    cell->st = st;
+    cell->seq = ++st->later.started;
+    which = cell->seq % CHEMPI_NODE_LATER_CELLS;
+    cell->index = st->cells + which;
+    cell->slot = cell->index;
+    cell->is_later = true;
+    cell->lines = st->lines + cell->index;
+    op->has_begun = false;
+}
+
+/* L2 */
+static bool can_begin(const struct chempi_node_later_op *op)
+{
+    struct chempi_coll_state *st = state_of(op);
+
+    return !op->has_begun && op->cell.seq == st->later.begun + 1 &&
+           is_cell_free(st, op->cell.seq);
+}
+
+static bool can_end(const struct chempi_node_later_op *op)
+{
+    return op->has_begun && op->cell.seq == state_of(op)->later.finished + 1 &&
+           op->parts->is_ready(&op->cell, &op->call);
+}
+
+bool chempi_node_later_is_ready(const struct chempi_node_later_op *op)
+{
+    return can_begin(op) || can_end(op) || chempi_loss_is_in(op->call.comm);
+}
+
+bool chempi_node_later_advance(struct chempi_node_later_op *op, int *rc)
+{
+    struct chempi_coll_state *st = state_of(op);
+
+    if (can_begin(op)) {
+        op->has_begun = true;
+        st->later.begun = op->cell.seq;
+        op->rc = op->parts->begin(&op->cell, &op->call, op->len);
+    }
+    if (can_end(op)) {
+        *rc = op->parts->end(&op->cell, &op->call, op->len);
+        *rc = cell_first_error(op->rc, *rc);
+        say_finished(st, op->cell.seq);
+        return true;
+    }
+    if (CHEMPI_UNLIKELY(chempi_loss_is_in(op->call.comm))) {
+        *rc = MPI_ERR_PROC_ABORTED;
+        return true;
+    }
+    return false;
+}
+
+static bool is_awaited(const struct chempi_node_later_op *op, int member)
+{
+    const struct cell *cell = &op->cell;
+
+    if (member == cell->st->rank)
+        return false;
+    switch (op->call.kind) {
+    case CHEMPI_COLL_BCAST:
+    case CHEMPI_COLL_SCATTER:
+    case CHEMPI_COLL_SCATTERV:
+        return member == op->call.root;
+    case CHEMPI_COLL_SCAN:
+    case CHEMPI_COLL_EXSCAN:
+        return member == cell->st->rank - 1;
+    default:
+        return !cell_is_there(cell, member);
+    }
+}
+
+int chempi_node_later_put(const struct chempi_node_later_op *op,
+                          struct chempi_wait_report *w, int count)
+{
+    for (int m = 0; op->has_begun && m < op->cell.st->size; m++)
+        if (is_awaited(op, m))
+            chempi_wait_report_put_helper(w, op->call.comm, m, count++);
+    return count;
+}

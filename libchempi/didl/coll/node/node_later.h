@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Non-blocking collectives in a node's shared memory: those whose blocks fit
+ * slots. They are steps of a schedule (sched.h), which long blocks of the same
+ * operation, as messages, may stand beside.
+ *
+ *   L1  all members start the same of them in the same order, so they number
+ *       them alike; and which calls are of them all know alike
+ *   L2  a member begins and ends its operations in the order of their numbers.
+ *       It begins one when its cell is free, perhaps later than its start
+ *   L3  a cell is free when all members have ended the operation that had it
+ *       before. Cells come free in GROUPS: a member's word says which number
+ *       it has ended, and whoever lacks cells says so and is roused at the end
+ *       of a group
+ *   L4  all of it happens under the lane lock
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_LATER_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_LATER_H
+
+#include <stdbool.h>
+
+#include "libchempi/didl/coll/sched.h"
+
+struct chempi_node_later_op;
+struct chempi_wait_report;
+
+/* Append what this process does in a call, whose arrays stay until it is over;
+ * false: all go another way. */
+bool chempi_node_later_build(struct chempi_coll_sched *s,
+                             const struct chempi_coll_call *c);
+
+/* At the start of the schedule: the operation gets its number. */
+void chempi_node_later_start(struct chempi_node_later_op *op);
+
+/* Say whom it waits for, count so far; returns how many then. */
+int chempi_node_later_put(const struct chempi_node_later_op *op,
+                          struct chempi_wait_report *w, int count);
+
+/* Go on as far as possible; true: it is over, and *rc is its MPI error class.
+ */
+bool chempi_node_later_advance(struct chempi_node_later_op *op, int *rc);
+
+/* Would that do anything? */
+bool chempi_node_later_is_ready(const struct chempi_node_later_op *op);
+
+#endif
