@@ -444,7 +444,8 @@ enum {
     ON_BOARD = 2,
     NO_ROW = 4,    /* the member takes all blocks for small ones */
     HAS_RINGS = 8, /* it has rings for its large blocks, or no such blocks */
-    NEEDS_RINGS = 16
+    NEEDS_RINGS = 16,
+    IS_LONG = 32 /* as much as goes past the caches, if all have so */
 };
 
 struct row {
@@ -542,31 +543,43 @@ static struct row begin_row(const struct cell *cell,
                         len};
 }
 
-/* What this member says of rings for the len bytes of its large blocks. */
-static uint32_t rings_mark(struct chempi_coll_state *st, uint64_t len)
+/* What this member says of rings for the len bytes of its large blocks, which
+ * would take up so many of its rings. As if all had as much; an exchange reads
+ * as much as it writes. */
+static uint32_t rings_mark(struct chempi_coll_state *st, uint64_t len,
+                           uint64_t taken)
 {
+    uint64_t size = (uint64_t)st->size;
+    uint64_t all = 2 * len * size;
+
     if (!are_streams_on(st))
         return 0;
-    /* As if all had as much; an exchange reads as much as it writes. */
-    if (len > 0 && 2 * len < chempi_setting(CHEMPI_SET_COLL_NODE_RINGS) /
-                                 (uint64_t)st->size)
+    if (all < chempi_setting(CHEMPI_SET_COLL_NODE_RINGS) &&
+        taken * size > chempi_setting(CHEMPI_SET_COLL_NODE_RINGS_CACHED))
         return 0;
     if (!chempi_coll_pairwise_rings_open(st, len > 0))
         return 0;
-    return len > 0 ? HAS_RINGS | NEEDS_RINGS : HAS_RINGS;
+    if (len == 0)
+        return HAS_RINGS;
+    return HAS_RINGS | NEEDS_RINGS |
+           (chempi_coll_nt_copy_is_long(all) ? IS_LONG : 0);
+}
+
+static bool is_any_marked(const struct cell *cell, uint32_t mark)
+{
+    for (int i = 0; i < cell->st->size; i++)
+        if (cell_line(cell, i)->mark & mark)
+            return true;
+    return false;
 }
 
 /* Does what is not HERE go through rings? The same answer everywhere. */
 static bool are_rings_used(const struct cell *cell)
 {
-    uint32_t all = HAS_RINGS;
-    uint32_t any = 0;
-
-    for (int i = 0; i < cell->st->size; i++) {
-        all &= cell_line(cell, i)->mark;
-        any |= cell_line(cell, i)->mark;
-    }
-    return (all & HAS_RINGS) && (any & NEEDS_RINGS);
+    for (int i = 0; i < cell->st->size; i++)
+        if (!(cell_line(cell, i)->mark & HAS_RINGS))
+            return false;
+    return is_any_marked(cell, NEEDS_RINGS);
 }
 
 /* Fill the row in; false when there is no slot. */
@@ -578,6 +591,7 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
     struct entry *entries = (void *)row.start;
     uint64_t used = (uint64_t)st->size * sizeof(struct entry);
     uint64_t large = 0; /* bytes of blocks that are not HERE */
+    uint64_t taken = 0; /* of rings, by those */
 
     for (int i = 0; row.start && i < st->size; i++) {
         struct block from = send_block(c, i);
@@ -598,12 +612,14 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
             entry.what = len << 2 | BLOCK_DIRECT;
             cell_mine(cell)->mark |= HAS_DIRECT;
         }
-        if ((entry.what & 3) != BLOCK_HERE)
+        if (i != st->rank && (entry.what & 3) != BLOCK_HERE) {
             large += len;
+            taken += chempi_coll_pairwise_rings_take_up(st->size, len);
+        }
         entries[i] = entry;
     }
     if (row.start)
-        cell_mine(cell)->mark |= rings_mark(st, large);
+        cell_mine(cell)->mark |= rings_mark(st, large, taken);
     return row.start != NULL;
 }
 
@@ -746,7 +762,6 @@ static bool alltoall_rows(const struct cell *cell,
     /* An exchange reads as much as it writes. */
     uint64_t all =
         2 * block_len(&own) * (uint64_t)st->size * (uint64_t)st->size;
-    bool is_any_direct = false;
     bool is_void = false;
     struct exchange x = {
         .cell = cell, .c = c, .is_long = chempi_coll_nt_copy_is_long(all)};
@@ -763,16 +778,13 @@ static bool alltoall_rows(const struct cell *cell,
             cell_first_error(*rc, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
         return true;
     }
-    for (int i = 0; i < st->size; i++)
-        is_any_direct |= (cell_line(cell, i)->mark & HAS_DIRECT) != 0;
     x.has_rings = are_rings_used(cell);
-    if (x.has_rings) { /* so there is as much as this */
-        x.is_long |= chempi_coll_nt_copy_is_long(
-            chempi_setting(CHEMPI_SET_COLL_NODE_RINGS));
+    if (x.has_rings) {
+        x.is_long |= is_any_marked(cell, IS_LONG);
         chempi_coll_count(CHEMPI_COLL_WAY_RINGS);
     }
     *rc = cell_first_error(*rc, exchange_blocks(&x, tag));
-    if (is_any_direct && !x.has_rings)
+    if (!x.has_rings && is_any_marked(cell, HAS_DIRECT))
         *rc = cell_first_error(
             *rc, chempi_coll_shm_slot_end_copies(cell, 1, x.code, &is_void));
     return !is_void;

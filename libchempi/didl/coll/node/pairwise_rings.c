@@ -16,6 +16,7 @@ struct end {
     struct chempi_ring *ring;
     unsigned char *data;
     uint64_t count; /* head of a writer, tail of a reader */
+    uint64_t start; /* the same at the beginning of the operation */
     struct chempi_ring_block block;
     uint64_t at; /* bytes of the block that are done */
 };
@@ -120,18 +121,29 @@ bool chempi_coll_pairwise_rings_are_made(const struct chempi_coll_state *st)
     return st->rings && st->rings->is_reserved;
 }
 
+/* R3 */
+static void begin(struct end *end, const struct chempi_ring_block *block)
+{
+    end->block = *block;
+    end->at = 0;
+    end->start = end->count;
+}
+
 void chempi_coll_pairwise_rings_send(struct chempi_coll_state *st, int m,
                                      const struct chempi_ring_block *block)
 {
-    out_end(st->rings, m)->block = *block;
-    out_end(st->rings, m)->at = 0;
+    begin(out_end(st->rings, m), block);
 }
 
 void chempi_coll_pairwise_rings_recv(struct chempi_coll_state *st, int m,
                                      const struct chempi_ring_block *block)
 {
-    in_end(st, m)->block = *block;
-    in_end(st, m)->at = 0;
+    begin(in_end(st, m), block);
+}
+
+uint64_t chempi_coll_pairwise_rings_take_up(int size, uint64_t len)
+{
+    return len < ring_len(size) ? len : ring_len(size);
 }
 
 /* ---- how much an end can do ---- */
@@ -197,11 +209,18 @@ static bool can_go_on(void *arg)
 
 /* ---- copying ---- */
 
+/* R2 */
+static uint64_t place_of(const struct chempi_pairwise_rings *rings,
+                         const struct end *end)
+{
+    return (end->count - end->start) % rings->len;
+}
+
 /* Up to the end of the ring. */
 static uint64_t straight(const struct chempi_pairwise_rings *rings,
                          const struct end *end, uint64_t len)
 {
-    uint64_t rest = rings->len - end->count % rings->len;
+    uint64_t rest = rings->len - place_of(rings, end);
 
     return len < rest ? len : rest;
 }
@@ -245,7 +264,7 @@ static void put(struct chempi_pairwise_rings *rings, struct end *end,
 
     for (uint64_t n; len > 0; len -= n) {
         n = straight(rings, end, len);
-        copy_in(b, end->at, end->data + end->count % rings->len, n);
+        copy_in(b, end->at, end->data + place_of(rings, end), n);
         done(rings, end, n);
     }
     /* Orders the bytes before the count; partner: can_read(). */
@@ -260,7 +279,7 @@ static void take(struct chempi_pairwise_rings *rings, struct end *end,
     for (uint64_t n; len > 0; len -= n) {
         n = straight(rings, end, len);
         if (CHEMPI_LIKELY(!b->is_unwanted))
-            copy_out(b, end->at, end->data + end->count % rings->len, n,
+            copy_out(b, end->at, end->data + place_of(rings, end), n,
                      rings->is_long);
         done(rings, end, n);
     }

@@ -5,16 +5,17 @@
  * others and empties those to itself as far as it can; it waits for no one
  * until it can do neither.
  *
- * Two copies by the processes, the second one past the caches, take less time
- * than one by the kernel when the data comes from and goes to memory: the
- * kernel's copy looks every page up, and reads what it overwrites.
+ * Two copies by the processes take less time than one by the kernel, which
+ * looks every page up, while what is in the rings stays in the caches; and when
+ * the data comes from and goes to memory, if the second one goes past them.
  *
  *   R1  the member that writes a ring stores head, the one that reads it tail;
  *       both count bytes, ever
- *   R2  tail <= head <= tail + len; a count modulo len, which is a power of
- *       two, is its place in the ring
+ *   R2  tail <= head <= tail + len; what a count has grown by in an operation,
+ *       modulo len, is its place in the ring
  *   R3  between two operations that use rings all meet, and each has read
- *       what was for it; so no ring holds bytes of two operations
+ *       what was for it; so no ring holds bytes of two operations, and each
+ *       operation begins at the ring's start, which is in the caches
  *   R4  head and tail are data of another process: each is read once and then
  *       checked, and no place outside the ring or the block follows from any.
  *       Nothing tells a wrong length of a block that is to come from a right
@@ -73,6 +74,9 @@ bool chempi_coll_pairwise_rings_open(struct chempi_coll_state *st,
 
 /* Has this member memory for rings of its own? */
 bool chempi_coll_pairwise_rings_are_made(const struct chempi_coll_state *st);
+
+/* How many bytes of a ring a block of so many takes up, of so many members. */
+uint64_t chempi_coll_pairwise_rings_take_up(int size, uint64_t len);
 
 /* What the next run takes to or brings from member m; all others are to be
  * told before it. */
