@@ -20,6 +20,7 @@
 #include "common/base/cpus.h"
 #include "common/control/client.h"
 #include "common/control/msg.h"
+#include "common/words/distance.h"
 
 #define VIRTUAL_NODES_MAX 1024u
 #define LIST_MAX 1023u /* bytes: what the value of an info key may have */
@@ -617,30 +618,6 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     }
 }
 
-/* Number of changes from one word to the other, or a large number. */
-static unsigned distance(const char *a, const char *b)
-{
-    unsigned row[32];
-    const size_t len = strlen(b);
-
-    if (len >= CHEMPI_ARRAY_LEN(row))
-        return UINT_MAX;
-    for (size_t k = 0; k <= len; k++)
-        row[k] = (unsigned)k;
-    for (size_t i = 1; a[i - 1]; i++) {
-        unsigned corner = row[0]++;
-
-        for (size_t k = 1; k <= len; k++) {
-            const unsigned change = corner + (a[i - 1] != b[k - 1]);
-            const unsigned step = (row[k] < row[k - 1] ? row[k] : row[k - 1]);
-
-            corner = row[k];
-            row[k] = change < step + 1 ? change : step + 1;
-        }
-    }
-    return row[len];
-}
-
 /* Name what was probably meant: a word that differs little, or a value that
  * was not set apart ("-n4"). */
 static int unknown_option(struct parser *p, const char *spelled,
@@ -649,14 +626,14 @@ static int unknown_option(struct parser *p, const char *spelled,
     const size_t digits = strcspn(name, "0123456789");
     const char *answer = chempi_others_answer(name, strcspn(name, "="));
     const char *best = NULL;
-    unsigned least = 3;
+    size_t least = 3;
 
     if (answer)
         return fail(p, spelled, ": chempirun says it so: ", answer);
 
     for (size_t i = 0; i < chempi_option_count; i++) {
         const size_t len = strlen(chempi_option_table[i].name);
-        const unsigned d = distance(name, chempi_option_table[i].name);
+        const size_t d = chempi_distance(name, chempi_option_table[i].name);
 
         if (chempi_option_table[i].words && len == digits && name[digits] &&
             strncmp(name, chempi_option_table[i].name, len) == 0)

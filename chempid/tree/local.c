@@ -187,7 +187,7 @@ static int fail(struct chempi_err *err, int code)
                           chempi_err_name(code));
 }
 
-int chempi_local_flush(struct chempi_channel *ch, struct chempi_err *err)
+static int send_queued(struct chempi_channel *ch, struct chempi_err *err)
 {
     const uint64_t deadline = deadline_from_now();
     int rc;
@@ -215,7 +215,7 @@ int chempi_local_await(struct chempi_channel *ch, uint16_t type,
                        struct chempi_frame *out, struct chempi_err *err)
 {
     const uint64_t deadline = deadline_from_now();
-    int rc = chempi_local_flush(ch, err);
+    int rc = send_queued(ch, err);
 
     if (rc == -EPIPE)
         rc = 0; /* why it has closed may be there to be read */

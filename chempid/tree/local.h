@@ -49,7 +49,4 @@ int chempi_local_query(struct chempi_channel *ch, char *const *names,
                        struct chempi_status **out, uint32_t *count,
                        struct chempi_err *err);
 
-/* Send what is queued. */
-int chempi_local_flush(struct chempi_channel *ch, struct chempi_err *err);
-
 #endif

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <time.h>
 
-#define CHEMPI_NS_PER_US UINT64_C(1000)
 #define CHEMPI_NS_PER_MS UINT64_C(1000000)
 #define CHEMPI_NS_PER_S UINT64_C(1000000000)
 

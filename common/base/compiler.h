@@ -15,8 +15,6 @@
 #define CHEMPI_NOINLINE __attribute__((noinline))
 #define CHEMPI_COLD __attribute__((cold, noinline))
 #define CHEMPI_MAY_ALIAS __attribute__((may_alias))
-#define CHEMPI_WARN_UNUSED __attribute__((warn_unused_result))
-#define CHEMPI_MAYBE_UNUSED __attribute__((unused))
 /* Runs when the library is loaded. */
 #define CHEMPI_AT_LOAD __attribute__((constructor))
 /* Runs when the library is unloaded or the process exits. */

@@ -53,7 +53,6 @@ enum chempi_hop_kind {
 /* The class of messages that a frame belongs to, for counting (route_stats.h):
  * the upper byte of the flags. 0: of none, or nobody counts. */
 #define CHEMPI_HOP_CLASS_SHIFT 8u
-#define CHEMPI_HOP_CLASS_MAX 255u
 
 static inline uint8_t chempi_hop_class_of(uint16_t flags)
 {

@@ -137,12 +137,6 @@ int chempi_error_raise(struct chempi_comm *comm, int code, const char *func);
 #define CHEMPI_ERROR_CALL_TEXT 384 /* bytes */
 int chempi_error_raise_call(int code, const char *func, const char *call);
 
-/* The same for an object of another kind: its error handler (a reference,
- * which is given up), the address of the user's handle (handed to the user's
- * function) and a name for the words, such as "session". */
-int chempi_error_raise_on(struct chempi_errhandler *eh, void *handle,
-                          const char *object, int code, const char *func);
-
 /*
  * What raising must know of an object that has an error handler: where that
  * is named, the user's handle, and a name for the words. Each kind of object

@@ -94,8 +94,8 @@ static void call_user(struct chempi_errhandler *eh, void *handle, int code)
     }
 }
 
-int chempi_error_raise_on(struct chempi_errhandler *eh, void *handle,
-                          const char *object, int code, const char *func)
+static int raise_on(struct chempi_errhandler *eh, void *handle,
+                    const char *object, int code, const char *func)
 {
     chempi_error_note_raised(code, func);
     if (eh->kind == CHEMPI_ERRHANDLER_FATAL)
@@ -126,8 +126,7 @@ static int raise_initial(int code, const char *func)
 {
     MPI_Comm self = MPI_COMM_SELF;
 
-    return chempi_error_raise_on(chempi_errhandler_get(NULL), &self, NULL, code,
-                                 func);
+    return raise_on(chempi_errhandler_get(NULL), &self, NULL, code, func);
 }
 
 /* The call brought its error handler along; there is no object yet. */
@@ -140,8 +139,8 @@ static int raise_on_handler(struct chempi_errhandler *eh, int code,
 
     if (eh->kind == CHEMPI_ERRHANDLER_SESSION)
         handle = &no_session;
-    return chempi_error_raise_on(chempi_errhandler_get(&eh), handle,
-                                 "the object to be made", code, func);
+    return raise_on(chempi_errhandler_get(&eh), handle, "the object to be made",
+                    code, func);
 }
 
 static int raise_on_object(struct chempi_object *object, int code,
@@ -149,8 +148,8 @@ static int raise_on_object(struct chempi_object *object, int code,
 {
     struct chempi_error_subject it = subject_of(object);
 
-    return chempi_error_raise_on(chempi_errhandler_get(it.errhandler),
-                                 &it.handle, it.name, code, func);
+    return raise_on(chempi_errhandler_get(it.errhandler), &it.handle, it.name,
+                    code, func);
 }
 
 int chempi_error_raise(struct chempi_comm *comm, int code, const char *func)

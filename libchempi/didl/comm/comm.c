@@ -63,8 +63,8 @@ static void unlink_from(struct chempi_comm *comm)
     (void)pthread_mutex_unlock(&all_lock);
 }
 
-void chempi_comm_fill(struct chempi_comm *comm, struct chempi_group *local,
-                      struct chempi_group *remote)
+static void fill(struct chempi_comm *comm, struct chempi_group *local,
+                 struct chempi_group *remote)
 {
     chempi_object_init(&comm->obj, CHEMPI_MAGIC_COMM);
     comm->is_inter = remote != NULL;
@@ -108,7 +108,7 @@ struct chempi_comm *chempi_comm_make(struct chempi_group *local,
     comm->send_context = send_context;
     comm->recv_context = recv_context;
     comm->handle = (MPI_Comm)(void *)comm;
-    chempi_comm_fill(comm, local, remote);
+    fill(comm, local, remote);
     CHEMPI_CHECK(chempi_comm_check(comm));
     return comm;
 }
@@ -164,7 +164,7 @@ static int init_one(struct chempi_comm *comm, MPI_Comm handle, const char *name,
     comm->recv_context = context;
     comm->handle = handle;
     (void)snprintf(comm->name, sizeof(comm->name), "%s", name);
-    chempi_comm_fill(comm, group, NULL);
+    fill(comm, group, NULL);
     chempi_group_release(group); /* fill took its own */
     return MPI_SUCCESS;
 }

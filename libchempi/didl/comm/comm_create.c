@@ -162,36 +162,9 @@ static int give(struct chempi_comm *parent, struct chempi_group *group,
     return MPI_SUCCESS;
 }
 
-/* The rank in comm's local group of each member of group. */
-static int find_ranks(struct chempi_comm *comm, struct chempi_group *group,
-                      int **out)
+static const char *name_of(const struct chempi_comm *comm)
 {
-    int *ranks =
-        chempi_sys->malloc(((size_t)group->size + 1) * 2 * sizeof(*ranks));
-    int *own = ranks ? ranks + group->size + 1 : NULL;
-    int rc;
-
-    if (!ranks)
-        return chempi_error_set(MPI_ERR_NO_MEM,
-                                "no room for the ranks of %u "
-                                "processes",
-                                group->size);
-    for (uint32_t i = 0; i < group->size; i++)
-        own[i] = (int)i;
-    rc = chempi_group_translate_ranks(group, (int)group->size, own, comm->local,
-                                      ranks);
-    for (uint32_t i = 0; i < group->size && rc == MPI_SUCCESS; i++)
-        if (ranks[i] == MPI_UNDEFINED)
-            rc = chempi_error_set(
-                MPI_ERR_GROUP,
-                "member %u of the group does "
-                "not belong to %s",
-                i, comm->name[0] ? comm->name : "the communicator");
-    if (rc == MPI_SUCCESS)
-        *out = ranks;
-    else
-        free(ranks);
-    return rc;
+    return comm->name[0] ? comm->name : "the communicator";
 }
 
 static int create_intra(struct chempi_comm *comm, struct chempi_group *group,
@@ -281,7 +254,7 @@ int chempi_comm_create(struct chempi_comm *comm, struct chempi_group *group,
                        MPI_Comm *newcomm)
 {
     int *ranks = NULL;
-    int rc = find_ranks(comm, group, &ranks);
+    int rc = chempi_group_ranks_in(group, comm->local, name_of(comm), &ranks);
 
     *newcomm = MPI_COMM_NULL;
     free(ranks); /* it was the check that mattered */
@@ -307,13 +280,12 @@ int chempi_comm_create_group(struct chempi_comm *comm,
     *newcomm = MPI_COMM_NULL;
     if (comm->is_inter)
         return chempi_error_set(MPI_ERR_COMM, "%s is an intercommunicator",
-                                comm->name[0] ? comm->name
-                                              : "the communicator");
+                                name_of(comm));
     if (tag < 0)
         return chempi_error_set(MPI_ERR_TAG, "tag %d is negative", tag);
     if (group->rank == MPI_UNDEFINED)
         return MPI_SUCCESS; /* others may call; we take no part */
-    rc = find_ranks(comm, group, &ranks);
+    rc = chempi_group_ranks_in(group, comm->local, name_of(comm), &ranks);
     if (rc != MPI_SUCCESS)
         return rc;
     channel.ranks = ranks;

@@ -34,10 +34,6 @@ struct chempi_comm *chempi_comm_make_inter(struct chempi_group *local,
                                            uint32_t recv_context,
                                            uint32_t local_context);
 
-/* The same into given memory, for the predefined ones. */
-void chempi_comm_fill(struct chempi_comm *comm, struct chempi_group *local,
-                      struct chempi_group *remote);
-
 /* ---- messages among the members of a communicator being made ---- */
 
 /*

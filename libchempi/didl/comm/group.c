@@ -212,6 +212,37 @@ int chempi_group_translate_ranks(struct chempi_group *group1, int n,
     return rc;
 }
 
+int chempi_group_ranks_in(const struct chempi_group *group,
+                          const struct chempi_group *in, const char *name,
+                          int **out)
+{
+    int *ranks = chempi_sys->malloc(((size_t)group->size + 1) * sizeof(*ranks));
+    struct rank_map map;
+    int rc;
+
+    if (!ranks)
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "no room for the ranks of %u processes",
+                                group->size);
+    rc = map_init(&map, in);
+    for (uint32_t i = 0; i < group->size && rc == MPI_SUCCESS; i++) {
+        const uint32_t found = map_find(&map, chempi_group_proc(group, i));
+
+        ranks[i] = (int)found;
+        if (found == NOT_FOUND)
+            rc = chempi_error_set(MPI_ERR_GROUP,
+                                  "member %u of the group does not belong to "
+                                  "%s",
+                                  i, name);
+    }
+    map_fini(&map);
+    if (rc == MPI_SUCCESS)
+        *out = ranks;
+    else
+        free(ranks);
+    return rc;
+}
+
 static bool is_same_order(const struct chempi_group *a,
                           const struct chempi_group *b)
 {

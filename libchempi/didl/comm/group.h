@@ -50,4 +50,10 @@ struct chempi_group *chempi_group_copy(const struct chempi_group *group,
                                        struct chempi_origin origin);
 void chempi_group_release(struct chempi_group *group); /* drops one ref */
 
+/* The ranks in `in` of a group's members, malloc'ed; an MPI error class with
+ * words when one of them is not in it. `name`: whose group `in` is. */
+int chempi_group_ranks_in(const struct chempi_group *group,
+                          const struct chempi_group *in, const char *name,
+                          int **out);
+
 #endif

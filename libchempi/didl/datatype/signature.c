@@ -118,16 +118,6 @@ struct chempi_signature chempi_signature_of(struct chempi_datatype *type,
     return repeat(one, count);
 }
 
-bool chempi_signature_fits(const struct chempi_signature *a,
-                           const struct chempi_signature *b)
-{
-    if (a->is_open || b->is_open || a->bytes == 0 || b->bytes == 0)
-        return true;
-    if (a->bytes == b->bytes)
-        return a->hash == b->hash;
-    return a->kind == b->kind || b->kind == CHEMPI_BASIC_TYPE_NONE;
-}
-
 static uint16_t bits_of(const struct chempi_signature *s)
 {
     if (s->is_open || s->bytes == 0)

@@ -29,11 +29,6 @@ struct chempi_signature {
 struct chempi_signature chempi_signature_of(struct chempi_datatype *type,
                                             MPI_Count count);
 
-/* Do messages of these two match, of which the first is not the longer one?
- * Where it is shorter, and of several kinds, that is not known: true. */
-bool chempi_signature_fits(const struct chempi_signature *a,
-                           const struct chempi_signature *b);
-
 /*
  * What of it an envelope has room for, in CHEMPI_SIGNATURE_BITS: the kind, or
  * the highest bit and a part of the hash; 0: matches everything.

@@ -225,7 +225,7 @@ static const struct chempi_request_ops psend_ops = {
     .destroy = destroy,
 };
 
-bool chempi_partitioned_is_send(const struct chempi_request *req)
+static bool is_send(const struct chempi_request *req)
 {
     return req->ops == &psend_ops;
 }
@@ -347,7 +347,7 @@ static int take_send(MPI_Request handle, struct psend **out)
     struct chempi_request *req = chempi_request_lookup(handle);
 
     chempi_error_set_comm(req ? req->comm : NULL);
-    if (!req || !chempi_partitioned_is_send(req))
+    if (!req || !is_send(req))
         return chempi_error_set(MPI_ERR_REQUEST,
                                 "this is no partitioned send request");
     chempi_lane_lock(&chempi_lane_main);

@@ -38,10 +38,6 @@ static inline int chempi_partitioned_tag(int64_t index)
     return (int)(INT32_MIN + index);
 }
 
-/* Is req a partitioned send, or receive? */
-bool chempi_partitioned_is_send(const struct chempi_request *req);
-bool chempi_partitioned_is_recv(const struct chempi_request *req);
-
 /* Arguments of both init calls beyond what the API checks; *len becomes the
  * bytes of one partition. MPI error class. */
 int chempi_partitioned_check(int partitions, MPI_Count count,

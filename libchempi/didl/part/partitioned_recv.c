@@ -356,7 +356,7 @@ static const struct chempi_request_ops precv_ops = {
     .destroy = destroy,
 };
 
-bool chempi_partitioned_is_recv(const struct chempi_request *req)
+static bool is_recv(const struct chempi_request *req)
 {
     return req->ops == &precv_ops;
 }
@@ -433,7 +433,7 @@ int chempi_partitioned_arrived(MPI_Request request, int partition, int *flag)
     *flag = 1;
     if (request == MPI_REQUEST_NULL)
         return MPI_SUCCESS;
-    if (!req || !chempi_partitioned_is_recv(req)) {
+    if (!req || !is_recv(req)) {
         chempi_error_set_comm(req ? req->comm : NULL);
         return chempi_error_set(MPI_ERR_REQUEST,
                                 "this is no partitioned receive request");

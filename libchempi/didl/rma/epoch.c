@@ -104,33 +104,11 @@ int chempi_rma_need_epoch(struct chempi_rma_peer *peer)
 
 /* ---- groups ---- */
 
-/* The window's ranks of a group's members; malloc'ed. */
-static int find_ranks(struct chempi_win *win, struct chempi_group *group,
-                      int **out)
+static int ranks_of(struct chempi_win *win, struct chempi_group *group,
+                    int **out)
 {
-    int *ranks =
-        chempi_sys->malloc(((size_t)group->size + 1) * 2 * sizeof(*ranks));
-    int *own = ranks ? ranks + group->size + 1 : NULL;
-    int rc;
-
-    if (!ranks)
-        return chempi_error_set(MPI_ERR_NO_MEM,
-                                "no room for the ranks of %u processes",
-                                group->size);
-    for (uint32_t i = 0; i < group->size; i++)
-        own[i] = (int)i;
-    rc = chempi_group_translate_ranks(group, (int)group->size, own,
-                                      win->comm->local, ranks);
-    for (uint32_t i = 0; i < group->size && rc == MPI_SUCCESS; i++)
-        if (ranks[i] == MPI_UNDEFINED)
-            rc = chempi_error_set(MPI_ERR_GROUP,
-                                  "member %u of the group has no part in %s", i,
-                                  chempi_rma_name(win));
-    if (rc == MPI_SUCCESS)
-        *out = ranks;
-    else
-        free(ranks);
-    return rc;
+    return chempi_group_ranks_in(group, win->comm->local, chempi_rma_name(win),
+                                 out);
 }
 
 static void hold_group(struct chempi_group **slot, struct chempi_group *group)
@@ -244,7 +222,7 @@ int chempi_win_post(struct chempi_group *group, int assert,
     if (rc == MPI_SUCCESS)
         rc = chempi_rma_loss(win, MPI_SUCCESS);
     if (rc == MPI_SUCCESS)
-        rc = find_ranks(win, group, &ranks);
+        rc = ranks_of(win, group, &ranks);
     if (rc)
         return rc;
     atomic_thread_fence(memory_order_seq_cst);
@@ -354,7 +332,7 @@ int chempi_win_start(struct chempi_group *group, int assert,
     if (rc == MPI_SUCCESS)
         rc = chempi_rma_loss(win, MPI_SUCCESS);
     if (rc == MPI_SUCCESS)
-        rc = find_ranks(win, group, &ranks);
+        rc = ranks_of(win, group, &ranks);
     if (rc)
         return rc;
     if (!(assert &MPI_MODE_NOCHECK)) {
@@ -389,7 +367,7 @@ int chempi_win_complete(struct chempi_win *win)
                                 "%s",
                                 chempi_rma_name(win),
                                 chempi_rma_access_words(win));
-    rc = find_ranks(win, group, &ranks);
+    rc = ranks_of(win, group, &ranks);
     if (rc)
         return rc;
     error = chempi_rma_flush_all(win);

@@ -15,7 +15,7 @@
 
 enum { CART_SPLIT_MAX = 16 }; /* dimensions that are cut into boxes */
 
-int chempi_cart_rank_of(const struct chempi_cart *cart, const int *coords)
+static int rank_of(const struct chempi_cart *cart, const int *coords)
 {
     int rank = 0;
 
@@ -24,8 +24,7 @@ int chempi_cart_rank_of(const struct chempi_cart *cart, const int *coords)
     return rank;
 }
 
-void chempi_cart_coords_of(const struct chempi_cart *cart, int rank,
-                           int *coords)
+static void coords_of(const struct chempi_cart *cart, int rank, int *coords)
 {
     for (int d = cart->ndims; d-- > 0;) {
         coords[d] = rank % cart->dims[d];
@@ -60,8 +59,8 @@ static int shifted_from(const struct chempi_cart *cart, int rank,
 
 int chempi_cart_shifted(const struct chempi_cart *cart, int direction, int disp)
 {
-    return shifted_from(cart, chempi_cart_rank_of(cart, cart->coords),
-                        cart->coords, direction, disp);
+    return shifted_from(cart, rank_of(cart, cart->coords), cart->coords,
+                        direction, disp);
 }
 
 /* ---- creation ---- */
@@ -132,7 +131,7 @@ static int *list_box(const struct chempi_cart *cart, const int *from,
         if (len[d] > len[longest])
             longest = d;
     if (len[longest] == 1) {
-        *next = chempi_cart_rank_of(cart, from);
+        *next = rank_of(cart, from);
         return next + 1;
     }
     memcpy(half[0], len, bytes);
@@ -165,7 +164,7 @@ static int add_edges(struct chempi_place_graph *g, const void *arg)
 
     give_hint(g, cart);
     for (int v = 0; v < g->count; v++) {
-        chempi_cart_coords_of(cart, v, cart->coords);
+        coords_of(cart, v, cart->coords);
         for (int d = 0; d < cart->ndims; d++)
             for (int disp = -1; disp <= 1; disp += 2) {
                 int to = shifted_from(cart, v, cart->coords, d, disp);
@@ -205,7 +204,7 @@ int chempi_topology_cart_create(struct chempi_comm *comm_old, int ndims,
         chempi_topology_release(t);
         return rc;
     }
-    chempi_cart_coords_of(&t->u.cart, made->rank, t->u.cart.coords);
+    coords_of(&t->u.cart, made->rank, t->u.cart.coords);
     chempi_topology_attach(made, t);
     *comm_cart = made->handle;
     return MPI_SUCCESS;
@@ -363,7 +362,7 @@ int chempi_topology_cart_coords(struct chempi_comm *comm, int rank, int maxdims,
                                 maxdims, cart->ndims);
     if (cart->ndims > 0 && !coords)
         return chempi_error_set(MPI_ERR_ARG, "coords is null");
-    chempi_cart_coords_of(cart, rank, coords);
+    coords_of(cart, rank, coords);
     return MPI_SUCCESS;
 }
 

@@ -48,7 +48,7 @@ int chempi_place_add(struct chempi_place_graph *g, int from, int to, int weight)
     return MPI_SUCCESS;
 }
 
-void chempi_place_graph_fini(struct chempi_place_graph *g)
+static void graph_fini(struct chempi_place_graph *g)
 {
     free(g->edges);
     free(g->hint);
@@ -235,7 +235,7 @@ static int look(const struct places *p, int count, chempi_place_edges_fn *edges,
         if (found < 0)
             *rc = no_memory();
     }
-    chempi_place_graph_fini(&g);
+    graph_fini(&g);
     return *rc ? -1 : found;
 }
 

@@ -31,7 +31,6 @@ struct chempi_place_graph {
 /* Add an edge; from != to. MPI error class. */
 int chempi_place_add(struct chempi_place_graph *g, int from, int to,
                      int weight);
-void chempi_place_graph_fini(struct chempi_place_graph *g);
 
 /* Adds the edges of the whole topology. MPI error class. */
 typedef int chempi_place_edges_fn(struct chempi_place_graph *g,

@@ -44,8 +44,7 @@ struct search {
     uint64_t work;
 };
 
-uint64_t chempi_place_distance(const struct chempi_place_nodes *nodes, int a,
-                               int b)
+static uint64_t distance(const struct chempi_place_nodes *nodes, int a, int b)
 {
     size_t row = (size_t)nodes->class_count + 1;
     size_t x = (size_t)nodes->class_of[a];
@@ -67,9 +66,8 @@ uint64_t chempi_place_cost(const struct chempi_place_graph *g,
         int a = order ? order[e->from] : e->from;
         int b = order ? order[e->to] : e->to;
 
-        sum +=
-            (uint64_t)e->weight *
-            chempi_place_distance(nodes, nodes->node_of[a], nodes->node_of[b]);
+        sum += (uint64_t)e->weight *
+               distance(nodes, nodes->node_of[a], nodes->node_of[b]);
     }
     return sum;
 }
@@ -119,8 +117,8 @@ static void order_nodes(struct search *s)
         int node;
 
         for (int j = i + 1; j < nodes->node_count && s->work < GROW_MAX; j++) {
-            if (chempi_place_distance(nodes, last, s->node_order[j]) <
-                chempi_place_distance(nodes, last, s->node_order[nearest]))
+            if (distance(nodes, last, s->node_order[j]) <
+                distance(nodes, last, s->node_order[nearest]))
                 nearest = j;
             s->work++;
         }
@@ -179,8 +177,8 @@ static uint64_t cost_at(struct search *s, int v, int node)
     for (size_t i = s->arc_first[v]; i < s->arc_first[v + 1]; i++) {
         const struct arc *arc = &s->arcs[i];
 
-        sum += (uint64_t)arc->weight *
-               chempi_place_distance(s->nodes, node, s->node[arc->to]);
+        sum +=
+            (uint64_t)arc->weight * distance(s->nodes, node, s->node[arc->to]);
     }
     s->work += s->arc_first[v + 1] - s->arc_first[v] + 1;
     return sum;
@@ -193,9 +191,8 @@ static uint64_t cost_of_layout(struct search *s)
     for (size_t i = 0; i < s->g->edge_count; i++) {
         const struct chempi_place_edge *e = &s->g->edges[i];
 
-        sum +=
-            (uint64_t)e->weight *
-            chempi_place_distance(s->nodes, s->node[e->from], s->node[e->to]);
+        sum += (uint64_t)e->weight *
+               distance(s->nodes, s->node[e->from], s->node[e->to]);
     }
     return sum;
 }
@@ -336,10 +333,9 @@ static int64_t gain_of(struct search *s, int v, int w, int64_t own)
     int b = s->node[w];
     uint64_t other = cost_at(s, w, b) - cost_at(s, w, a);
     /* The edges between the two were counted as if they became local. */
-    uint64_t between =
-        weight_between(s, v, w) * (2 * chempi_place_distance(s->nodes, a, b) -
-                                   chempi_place_distance(s->nodes, a, a) -
-                                   chempi_place_distance(s->nodes, b, b));
+    uint64_t between = weight_between(s, v, w) *
+                       (2 * distance(s->nodes, a, b) -
+                        distance(s->nodes, a, a) - distance(s->nodes, b, b));
 
     return own + (int64_t)other - (int64_t)between;
 }

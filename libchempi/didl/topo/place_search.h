@@ -23,10 +23,6 @@ struct chempi_place_nodes {
                               class; last: within a node of this class */
 };
 
-/* Both ways between two nodes. */
-uint64_t chempi_place_distance(const struct chempi_place_nodes *nodes, int a,
-                               int b);
-
 /* Sum over the edges of weight times distance when vertex v is at place
  * order[v] (NULL: v). */
 uint64_t chempi_place_cost(const struct chempi_place_graph *g,

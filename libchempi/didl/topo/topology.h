@@ -74,10 +74,6 @@ const char *chempi_topology_check(const struct chempi_topology *topology,
 /* MPI_ERR_TOPOLOGY with words unless comm's topology is of this kind. */
 int chempi_topology_need(const struct chempi_comm *comm, int kind);
 
-/* The rank at coords, which lie inside the grid. */
-int chempi_cart_rank_of(const struct chempi_cart *cart, const int *coords);
-void chempi_cart_coords_of(const struct chempi_cart *cart, int rank,
-                           int *coords);
 /* The rank `disp` steps from this process, or MPI_PROC_NULL. */
 int chempi_cart_shifted(const struct chempi_cart *cart, int direction,
                         int disp);

@@ -163,7 +163,7 @@ static int send_waiting(struct chempi_peer *peer, struct chempi_outgoing *out)
                     CHEMPI_CONTAINER_OF(out, struct chempi_request, outgoing));
 }
 
-void chempi_engine_flush(struct chempi_peer *peer)
+static void flush_waiting(struct chempi_peer *peer)
 {
     while (!chempi_list_is_empty(&peer->waiting)) {
         struct chempi_outgoing *out = CHEMPI_CONTAINER_OF(
@@ -724,7 +724,7 @@ void chempi_engine_settle(void)
             continue;
         if (chempi_conn_resolve(peer))
             chempi_conn_set_lost(peer->proc, chempi_error_words());
-        chempi_engine_flush(peer);
+        flush_waiting(peer);
         if (peer->matched_count)
             engine.system->tell_matched(peer);
     }

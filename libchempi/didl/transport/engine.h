@@ -129,9 +129,6 @@ void chempi_engine_deliver_held(struct chempi_held *held,
 /* Throw a held message away (cancelled, or its receive failed). */
 void chempi_engine_drop_held(struct chempi_held *held);
 
-/* Send what waits for room at this peer, as far as there is some. */
-void chempi_engine_flush(struct chempi_peer *peer);
-
 /* Take a request that waits for room out of its list (cancel). */
 void chempi_engine_unqueue(struct chempi_request *req);
 

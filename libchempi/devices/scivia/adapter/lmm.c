@@ -450,29 +450,6 @@ int chempi_lmm_unlock_area(struct chempi_lmm *lmm, const void *ptr, size_t len)
     return 0;
 }
 
-int chempi_lmm_get_pages(const struct chempi_lmm *lmm, const void *ptr,
-                         size_t len, uintptr_t *pages, size_t room,
-                         size_t *count)
-{
-    uint32_t highest;
-    uintptr_t start;
-    uintptr_t end;
-    size_t areas;
-    int rc;
-
-    rc = to_pages(ptr, len, &start, &end);
-    if (rc < 0)
-        return rc;
-    if (!is_covered(lmm, start, end, &highest, &areas))
-        return -ENOENT;
-    *count = (end - start) / PAGE;
-    if (*count > room)
-        return -ENOSPC;
-    for (size_t i = 0; i < *count; i++)
-        pages[i] = start + i * PAGE;
-    return 0;
-}
-
 static void unlock_part(void *arg, uintptr_t start, size_t len)
 {
     (void)arg;

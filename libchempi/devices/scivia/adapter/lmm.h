@@ -63,16 +63,6 @@ int chempi_lmm_lock_area(struct chempi_lmm *lmm, const void *start, size_t len);
 int chempi_lmm_unlock_area(struct chempi_lmm *lmm, const void *start,
                            size_t len);
 
-/*
- * Page addresses of a locked range: what an adapter enters in its translation
- * table. pages has room for `room`; *count is their number. 0; -EINVAL;
- * -ENOENT (not locked throughout); -ENOSPC (room is too small; *count says how
- * many there are).
- */
-int chempi_lmm_get_pages(const struct chempi_lmm *lmm, const void *start,
-                         size_t len, uintptr_t *pages, size_t room,
-                         size_t *count);
-
 /* Change the budget. What is locked stays locked, even above it. */
 void chempi_lmm_set_budget(struct chempi_lmm *lmm, uint64_t bytes);
 uint64_t chempi_lmm_budget(const struct chempi_lmm *lmm);

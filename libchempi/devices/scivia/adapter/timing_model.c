@@ -60,8 +60,7 @@ void chempi_timing_model_init(struct chempi_timing_model *pace,
     pace->clock_cost_ns = clock_cost_ns();
 }
 
-void chempi_timing_model_wait(const struct chempi_timing_model *pace,
-                              uint64_t ns)
+static void wait_ns(const struct chempi_timing_model *pace, uint64_t ns)
 {
     if (pace->personality && ns > 0)
         wait_until(pace, chempi_clock_ns() + ns);
@@ -237,8 +236,8 @@ void chempi_timing_model_store_slow(struct chempi_timing_model *pace,
 void chempi_timing_model_read(struct chempi_timing_model *pace, size_t len)
 {
     if (pace->personality)
-        chempi_timing_model_wait(pace, (len + READ_WIDTH - 1) / READ_WIDTH *
-                                           pace->personality->read_ns);
+        wait_ns(pace, (len + READ_WIDTH - 1) / READ_WIDTH *
+                          pace->personality->read_ns);
 }
 
 void chempi_timing_model_dma(struct chempi_timing_model *pace, size_t len)
@@ -246,9 +245,8 @@ void chempi_timing_model_dma(struct chempi_timing_model *pace, size_t len)
     const struct chempi_personality *p = pace->personality;
 
     if (p)
-        chempi_timing_model_wait(pace,
-                                 p->dma_setup_ns + len * UINT64_C(1000000) /
-                                                       p->dma_bytes_per_ms);
+        wait_ns(pace, p->dma_setup_ns +
+                          len * UINT64_C(1000000) / p->dma_bytes_per_ms);
 }
 
 /* since_ns comes from another process: not more than a second is believed. */

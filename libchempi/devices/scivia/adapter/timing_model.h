@@ -59,10 +59,6 @@ struct chempi_timing_model {
 void chempi_timing_model_init(struct chempi_timing_model *pace,
                               const struct chempi_personality *personality);
 
-/* Wait that many ns. */
-void chempi_timing_model_wait(const struct chempi_timing_model *pace,
-                              uint64_t ns);
-
 /* Packets that stores to [offset, offset + len) make: full ones of 64 bytes,
  * and for each part of a line the 16-byte pieces that it touches. */
 void chempi_timing_model_packets(size_t offset, size_t len, uint64_t *full,

@@ -169,9 +169,6 @@ enum chempi_routed_setting {
     CHEMPI_ROUTED_SET_COUNT
 };
 
-/* The one that is open, or NULL. */
-struct chempi_routed *chempi_routed_self(void);
-
 static inline struct chempi_routed *
 chempi_routed_of(const struct chempi_routed_flow *flow)
 {

@@ -27,11 +27,6 @@ static struct {
     struct chempi_routed *gate; /* NULL: not open */
 } self;
 
-struct chempi_routed *chempi_routed_self(void)
-{
-    return self.gate;
-}
-
 static bool is_needed(void)
 {
     return chempi_ctx.services.proc_count > chempi_ctx.job->size;
