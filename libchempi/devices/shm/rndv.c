@@ -87,9 +87,9 @@ static void offer(struct shm_xfer *xfer, uint32_t protocol, struct shm_ask *ask)
     const struct chempi_tx *tx = xfer->base.tx;
     bool is_fixed = shm_dev_of(shm_ep_of(xfer))->is_fixed;
     bool is_chosen =
-        protocol == SHM_PROTOCOL_SINGLE_COPY &&
-        (is_fixed ||
-         xfer->base.len > chempi_dev_setting(dev, SHM_SET_PIPELINE_MAX));
+        is_fixed
+            ? protocol == SHM_PROTOCOL_SINGLE_COPY
+            : xfer->base.len > chempi_dev_setting(dev, SHM_SET_PIPELINE_MAX);
     bool has_form = is_chosen || (!is_fixed && xfer->base.len > FORM_MIN_BYTES);
     uint32_t form_len = 0;
 
@@ -104,7 +104,7 @@ static void offer(struct shm_xfer *xfer, uint32_t protocol, struct shm_ask *ask)
         return;
     ask->form = (uint16_t)form_len;
     if (is_chosen && (is_fixed || !tx->iter))
-        ask->protocol = protocol;
+        ask->protocol = SHM_PROTOCOL_SINGLE_COPY;
     if (xfer->base.len >= chempi_dev_setting(dev, SHM_SET_SHARE_MIN))
         xfer->share = get_share(shm_ep_of(xfer));
     ask->help = (uint16_t)xfer->share;

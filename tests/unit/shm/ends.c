@@ -146,6 +146,7 @@ int ends_open_one(struct ends *ends, uint32_t i)
         .services = &end->services,
         .sink = &sink,
         .sink_arg = end,
+        .settings = end->settings,
     };
     int rc;
 

@@ -20,6 +20,7 @@ struct end {
     struct chempi_segment
         *into;    /* likewise, those not there yet; may be NULL */
     uint64_t cap; /* bytes taken of these */
+    const _Atomic uint64_t *settings; /* NULL: initial ones */
     struct chempi_rx rx[64];
     uint32_t rx_count;
     bool wants_later;

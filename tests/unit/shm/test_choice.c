@@ -169,7 +169,8 @@ static void build(const char *small, const char *large,
 
 /* Of 64 messages of 64 KiB that the table sends by `large`: how many were
  * copied once. */
-static int copied_by_table(const char *small, const char *large)
+static int copied_by_table(const char *small, const char *large,
+                           const _Atomic uint64_t *settings)
 {
     const uint64_t len = 64 << 10;
     unsigned char *data = ends_payload(len);
@@ -185,6 +186,7 @@ static int copied_by_table(const char *small, const char *large)
     ends_prepare(&ends, 2);
     for (uint32_t i = 0; i < 2; i++) {
         ends.end[i].services.table = table;
+        ends.end[i].settings = settings;
         cr_assert_eq(ends_open_one(&ends, i), 0, "%s", ends.end[i].err.text);
     }
     for (int i = 0; i < 64; i++) {
@@ -208,13 +210,24 @@ static int copied_by_table(const char *small, const char *large)
 
 Test(shm_choice, a_table_that_has_both_ways_leaves_it_to_the_receiver)
 {
-    int copied = copied_by_table("pipeline", "single-copy");
+    int copied = copied_by_table("pipeline", "single-copy", NULL);
 
     cr_assert(copied >= 8 && copied <= 64 - 8, "%d", copied); /* PROBE_FIRST */
 }
 
 Test(shm_choice, a_table_that_has_one_way_is_followed)
 {
-    cr_assert_eq(copied_by_table("eager", "single-copy"), 64);
-    cr_assert_eq(copied_by_table("eager", "pipeline"), 0);
+    cr_assert_eq(copied_by_table("eager", "single-copy", NULL), 64);
+    cr_assert_eq(copied_by_table("eager", "pipeline", NULL), 0);
+}
+
+Test(shm_choice, a_setting_that_wants_no_ring_holds_with_a_table_too)
+{
+    _Atomic uint64_t settings[SHM_SET_COUNT];
+
+    for (uint32_t i = 0; i < SHM_SET_COUNT; i++)
+        settings[i] = chempi_shm_panel.settings[i].initial;
+    settings[SHM_SET_PIPELINE_MAX] = 0;
+    cr_assert_eq(copied_by_table("single-copy", "pipeline", settings), 64);
+    cr_assert_eq(copied_by_table("eager", "pipeline", settings), 0);
 }
