@@ -17,6 +17,8 @@
  *   S4  a side helps only while its own receives leave it nothing to claim:
  *       with payload under way in both directions each core fetches its own,
  *       and no target goes from one core's cache to the other's
+ *   S5  the counter only grows, so a side's next chunk is at least the number
+ *       of those that it has had. What is in shared memory may say otherwise
  */
 #include <errno.h>
 
@@ -173,6 +175,12 @@ static bool is_settled(const struct shm_xfer *xfer)
     return sender_count(share_in(xfer)) >= xfer->theirs;
 }
 
+static CHEMPI_COLD int break_off(struct shm_xfer *xfer)
+{
+    chempi_shm_eager_break(shm_ep_of(xfer), "a shared copy does not add up");
+    return 1;
+}
+
 /* S3. Returns events. */
 static int settle(struct shm_xfer *xfer)
 {
@@ -183,11 +191,8 @@ static int settle(struct shm_xfer *xfer)
     failed =
         atomic_load_explicit(&share_in(xfer)->failed, memory_order_acquire);
     if (sender_count(share_in(xfer)) > xfer->theirs ||
-        failed > chunk_count(xfer->base.want)) {
-        chempi_shm_eager_break(shm_ep_of(xfer),
-                               "a shared copy does not add up");
-        return 1;
-    }
+        failed > chunk_count(xfer->base.want))
+        return break_off(xfer);
     if (failed && xfer->status == 0)
         xfer->status = copy_chunk(xfer, failed - 1);
     if (xfer->status < 0) {
@@ -206,6 +211,7 @@ static void stop_claims(struct shm_xfer *xfer, uint32_t claimed)
     uint32_t count = chunk_count(xfer->base.want);
 
     claimed = claimed < count ? claimed : count;
+    claimed = claimed > xfer->mine ? claimed : xfer->mine; /* S5 */
     xfer->theirs = claimed - xfer->mine;
     xfer->is_claimed = true;
 }
@@ -224,6 +230,8 @@ static int advance_shared(struct shm_xfer *xfer)
             stop_claims(xfer, count);
             break;
         }
+        if (CHEMPI_UNLIKELY(k < xfer->mine))
+            return break_off(xfer); /* S5 */
         xfer->mine++;
         xfer->status = copy_chunk(xfer, k);
         if (xfer->status < 0) {

@@ -244,3 +244,29 @@ Test(shm_garbage, arbitrary_lines, .timeout = 100)
         free(data);
     }
 }
+
+/* Of a copy that both sides share. */
+Test(shm_garbage, a_count_of_claimed_chunks_that_shrinks)
+{
+    struct ends ends;
+    struct chempi_tx tx;
+    struct shm_share *share;
+    unsigned char *data = ends_payload(ENDS_DATA_MAX);
+
+    (void)contact(&ends);
+    cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, ENDS_DATA_MAX,
+                           SHM_PROTOCOL_SINGLE_COPY),
+                 CHEMPI_PENDING);
+    ends.end[1].wants_later = true;
+    (void)chempi_shm_ops.progress(ends.end[1].dev);
+    cr_assert_eq(ends_accept(&ends, 1, 0), CHEMPI_PENDING);
+    (void)chempi_shm_ops.progress(ends.end[1].dev);
+    share = &ends_ep(&ends, 0, 1)->tx_pair->shares[0];
+    cr_assert_gt(atomic_exchange(&share->claimed, 0), 1);
+    (void)chempi_shm_ops.progress(ends.end[1].dev);
+    ends_settle(&ends);
+    cr_assert_eq(ends.end[1].lost, 1);
+    cr_assert_eq(ends.end[1].lost_status, -EPROTO);
+    ends_close(&ends);
+    free(data);
+}
