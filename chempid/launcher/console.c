@@ -187,15 +187,36 @@ void chempi_console_say(struct chempi_console *c, const char *text, size_t len)
     set_off(o);
 }
 
+/* Behind what is dropped there, if standard error takes it now. */
+static void say_dropped(struct chempi_outlet *o, size_t bytes, bool is_open)
+{
+    char text[128];
+    const int n = snprintf(text, sizeof(text),
+                           "%schempirun: nobody reads the output: %zu bytes of "
+                           "it are dropped at the third signal\n",
+                           is_open ? "\n" : "", bytes);
+
+    if (is_ready(o))
+        (void)!chempi_sys->write(o->fd, text, (size_t)n); /* CHUNK at most */
+}
+
 void chempi_console_drop(struct chempi_console *c)
 {
+    const bool is_open = c->out[1].open_rank != CHEMPI_NODE_ANY ||
+                         c->out[1].head < c->out[1].queue.len;
+    const bool can_say = !c->out[1].is_broken;
+    size_t bytes = 0;
+
     for (int k = 0; k < 2; k++) {
         struct chempi_outlet *o = &c->out[k];
 
+        bytes += o->queue.len - o->head;
         o->is_broken = true; /* what comes is not kept */
         o->head = o->queue.len = o->words = 0;
         ev_io_stop(c->loop, &o->io);
     }
+    if (bytes > 0 && can_say)
+        say_dropped(&c->out[1], bytes, is_open);
 }
 
 bool chempi_console_is_empty(const struct chempi_console *c)

@@ -86,7 +86,8 @@ void chempi_console_start_input(struct chempi_console *c);
 void chempi_console_stop_input(struct chempi_console *c); /* for good */
 bool chempi_console_is_empty(const struct chempi_console *c);
 
-/* Output that nobody has read is lost, and so is what comes. */
+/* Output that nobody has read is lost, and so is what comes. Standard error is
+ * told how much, unless it would have to be waited for. */
 void chempi_console_drop(struct chempi_console *c);
 
 #endif
