@@ -3,13 +3,19 @@
 #include "chempid/launcher/singleton.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "chempid/launcher/verdict.h"
+#include "common/words/plain.h"
+
+enum { KNOCK_MS = 2000 }; /* for a listener with many others to take */
 
 /* The process that has started this one. */
 static void name_parent(char *name, size_t size)
@@ -25,24 +31,27 @@ static void name_parent(char *name, size_t size)
     if (fscanf(file, "%31[^\n]", name) != 1 || size < 32)
         name[0] = '\0';
     (void)fclose(file);
+    chempi_plain(name, strlen(name), "");
 }
 
 /* What fails here leaves the program as it is. */
 static void knock(const char *port)
 {
     struct sockaddr_in to = {.sin_family = AF_INET};
+    struct pollfd p = {.events = POLLOUT};
     const unsigned long number = strtoul(port, NULL, 10);
-    int fd;
 
     if (number == 0 || number > UINT16_MAX)
         return;
     to.sin_port = htons((uint16_t)number);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
+    p.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (p.fd < 0)
         return;
-    (void)connect(fd, (const struct sockaddr *)&to, sizeof(to));
-    (void)close(fd);
+    if (connect(p.fd, (const struct sockaddr *)&to, sizeof(to)) < 0 &&
+        errno == EINPROGRESS)
+        (void)poll(&p, 1, KNOCK_MS);
+    (void)close(p.fd);
 }
 
 int chempi_singleton_answer(const char *port)

@@ -872,5 +872,36 @@ def few_descriptors_give_a_clear_error():
     expect(job, 1, ONE_SENTENCE, "too many|Too many", "ulimit -n")
 
 
+@contextlib.contextmanager
+def named(name):
+    """This process has another name for a while."""
+    path = pathlib.Path("/proc/self/comm")
+    before = path.read_bytes()
+    path.write_bytes(name)
+    try:
+        yield
+    finally:
+        path.write_bytes(before)
+
+
+@case
+def a_program_of_another_mpi_is_answered_soon_and_in_plain_words():
+    """Its name is for a terminal, and its listener takes nobody any more."""
+    with socket.socket() as door, contextlib.ExitStack() as guests:
+        door.bind(("127.0.0.1", 0))
+        door.listen(0)
+        for _ in range(4):
+            guest = guests.enter_context(socket.socket())
+            guest.setblocking(False)
+            guest.connect_ex(door.getsockname())
+        with named(b"a\x1b[31mb"):
+            said = subprocess.run(
+                [Programs.chempirun, "-pmi_args", str(door.getsockname()[1]),
+                 "default", "key", str(os.getpid())], capture_output=True,
+                check=False, timeout=LIMIT_S)
+    check(said.returncode == 2, said)
+    check(b"(a?[31mb) uses MPICH's library" in said.stderr, said.stderr)
+
+
 if __name__ == "__main__":
     sys.exit(main(CASES, "--private"))
