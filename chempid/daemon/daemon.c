@@ -23,6 +23,7 @@
 #include "chempid/helper/say.h"
 #include "chempid/peers/advertise.h"
 #include "chempid/tree/limits.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
@@ -767,12 +768,6 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
     return join(d, err);
 }
 
-static void close_fd(int fd)
-{
-    if (fd >= 0)
-        (void)close(fd); /* listeners and signals: nothing is written */
-}
-
 static void tear_down(struct chempi_daemon *d)
 {
     d->is_stopping = true;
@@ -791,9 +786,9 @@ static void tear_down(struct chempi_daemon *d)
     if (d->supervisors.supervisor_childs.next)
         chempi_supervisors_fini(&d->supervisors);
     chempi_groups_close(&d->groups);
-    close_fd(d->unix_fd);
-    close_fd(d->tcp_fd);
-    close_fd(d->signal_fd);
+    chempi_file_close(d->unix_fd);
+    chempi_file_close(d->tcp_fd);
+    chempi_file_close(d->signal_fd);
     chempi_members_fini(&d->members);
     chempi_ready_fini(&d->ready);
     chempi_secrets_close(&d->secrets);

@@ -24,6 +24,7 @@
 #include "common/auth/seal.h"
 #include "common/auth/secret.h"
 #include "common/base/clock.h"
+#include "common/base/file.h"
 #include "common/base/sys.h"
 #include "common/control/channel.h"
 
@@ -32,23 +33,6 @@ static int fail(const char *what, int code)
     (void)fprintf(stderr, "chempirun " CHEMPI_OUTPOST_OPTION ": %s: %s\n", what,
                   chempi_err_name(code));
     return EXIT_FAILURE;
-}
-
-static int write_all(int fd, const void *data, size_t len)
-{
-    const char *at = data;
-
-    while (len) {
-        const ssize_t n = write(fd, at, len);
-
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (n > 0) {
-            at += n;
-            len -= (size_t)n;
-        }
-    }
-    return 0;
 }
 
 /* ---- the launch ---------------------------------------------------------- */
@@ -335,25 +319,6 @@ static int serve(struct chempi_seal *seal, const struct errand *errand)
 /* ---- the handshake --------------------------------------------------------
  */
 
-static int read_all(void *data, size_t len)
-{
-    uint8_t *at = data;
-
-    while (len) {
-        const ssize_t n = read(0, at, len);
-
-        if (n == 0)
-            return -EPIPE;
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (n > 0) {
-            at += n;
-            len -= (size_t)n;
-        }
-    }
-    return 0;
-}
-
 static int shake_hands(const struct chempi_keys *keys,
                        struct chempi_handshake *shake)
 {
@@ -368,9 +333,9 @@ static int shake_hands(const struct chempi_keys *keys,
     while (rc == 0) {
         const size_t need = chempi_handshake_need(shake);
 
-        rc = read_all(in, need);
+        rc = chempi_file_read_all(0, in, need);
         rc = rc ? rc : chempi_handshake_step(shake, in, need, out, &len, &err);
-        if (rc >= 0 && write_all(1, out, len))
+        if (rc >= 0 && chempi_file_write_all(1, out, len))
             rc = -EPIPE;
     }
     return rc < 0 ? rc : 0;
@@ -390,7 +355,7 @@ static int meet(struct chempi_seal **seal)
     if (rc)
         return rc;
     s->keys.cluster_count = 1;
-    rc = read_all(s->keys.cluster[0], CHEMPI_OUTPOST_KEY);
+    rc = chempi_file_read_all(0, s->keys.cluster[0], CHEMPI_OUTPOST_KEY);
     rc = rc ? rc : chempi_noise_make_pair(&s->keys.node);
     rc = rc ? rc : shake_hands(&s->keys, &s->shake);
     rc = rc ? rc : chempi_handshake_split(&s->shake, &s->tx, &s->rx);
@@ -424,7 +389,8 @@ int chempi_outpost_serve(void)
     int rc;
 
     (void)signal(SIGPIPE, SIG_IGN);
-    rc = write_all(1, CHEMPI_OUTPOST_MARK, sizeof(CHEMPI_OUTPOST_MARK) - 1);
+    rc = chempi_file_write_all(1, CHEMPI_OUTPOST_MARK,
+                               sizeof(CHEMPI_OUTPOST_MARK) - 1);
     rc = rc ? rc : meet(&seal);
     rc = rc ? rc : read_errand(seal, &in, &errand);
     if (rc) {

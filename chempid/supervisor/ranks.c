@@ -16,6 +16,7 @@
 #include "chempid/process/dumps.h"
 #include "chempid/process/exec_hint.h"
 #include "chempid/supervisor/super.h"
+#include "common/base/file.h"
 #include "common/base/sys.h"
 
 /* The ends of what connects a rank and its supervisor. */
@@ -27,19 +28,13 @@ struct wires {
 
 /* ---- starting ------------------------------------------------------------ */
 
-static void close_fd(int fd)
-{
-    if (fd >= 0)
-        (void)close(fd); /* nothing was written to it */
-}
-
 static void close_wires(const struct wires *w)
 {
     for (int k = 0; k < 2; k++) {
-        close_fd(w->control[k]);
-        close_fd(w->out[0][k]);
-        close_fd(w->out[1][k]);
-        close_fd(w->in[k]);
+        chempi_file_close(w->control[k]);
+        chempi_file_close(w->out[0][k]);
+        chempi_file_close(w->out[1][k]);
+        chempi_file_close(w->in[k]);
     }
 }
 
@@ -288,10 +283,10 @@ static void connect_wires(struct chempi_rank *rank, const struct wires *w)
 {
     struct chempi_super *s = rank->super;
 
-    close_fd(w->control[1]);
-    close_fd(w->out[0][1]);
-    close_fd(w->out[1][1]);
-    close_fd(w->in[0]);
+    chempi_file_close(w->control[1]);
+    chempi_file_close(w->out[0][1]);
+    chempi_file_close(w->out[1][1]);
+    chempi_file_close(w->in[0]);
     chempi_streams_open(s, &rank->streams[0], w->out[0][0], rank->world, 1);
     chempi_streams_open(s, &rank->streams[1], w->out[1][0], rank->world, 2);
     chempi_streams_open_feed(s, &rank->feed, w->in[1]);

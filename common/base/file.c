@@ -28,3 +28,41 @@ ssize_t chempi_file_read(const char *path, char *text, size_t size)
     text[n < 0 ? 0 : len] = '\0';
     return n;
 }
+
+int chempi_file_write_all(int fd, const void *data, size_t len)
+{
+    const char *at = data;
+
+    while (len) {
+        const ssize_t n = chempi_sys->write(fd, at, len);
+
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        at += n > 0 ? n : 0;
+        len -= n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+int chempi_file_read_all(int fd, void *data, size_t len)
+{
+    char *at = data;
+
+    while (len) {
+        const ssize_t n = chempi_sys->read(fd, at, len);
+
+        if (n == 0)
+            return -EPIPE;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        at += n > 0 ? n : 0;
+        len -= n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+void chempi_file_close(int fd)
+{
+    if (fd >= 0)
+        (void)close(fd); /* nothing was written that could be lost */
+}

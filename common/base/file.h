@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small files, of /proc and /sys above all. */
+/* Small files, of /proc and /sys above all; all of a descriptor's bytes. */
 #ifndef CHEMPI_COMMON_BASE_FILE_H
 #define CHEMPI_COMMON_BASE_FILE_H
 
@@ -9,5 +9,13 @@
 /* The first size - 1 bytes of a file, with a zero behind them. Returns how
  * many, or -errno; then the text is empty. size is at least 1. */
 ssize_t chempi_file_read(const char *path, char *text, size_t size);
+
+/* All of it, whatever the calls of the system leave over: 0 or -errno; -EPIPE
+ * when the other end has less. */
+int chempi_file_write_all(int fd, const void *data, size_t len);
+int chempi_file_read_all(int fd, void *data, size_t len);
+
+/* Close what has no late errors; nothing below 0. */
+void chempi_file_close(int fd);
 
 #endif

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
 #include "common/base/sys.h"
 #include "common/table/build.h"
 #include "common/table/load.h"
@@ -107,21 +108,6 @@ static int find_table(const struct chempi_share_nodes *nodes, void **data,
     return n;
 }
 
-static int write_all(int fd, const char *data, size_t len)
-{
-    while (len) {
-        ssize_t n = chempi_sys->write(fd, data, len);
-
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (n > 0) {
-            data += n;
-            len -= (size_t)n;
-        }
-    }
-    return 0;
-}
-
 /* Every node of the job must be known to the table (S3). */
 static int check_table(const struct chempi_share_nodes *nodes, const void *data,
                        size_t len, struct chempi_err *err)
@@ -151,7 +137,7 @@ static int seal_file(const char *name, const char *what, int *fd,
         return chempi_err_set(err, -errno, "cannot create a file for %s: %s%s",
                               what, chempi_err_name(errno),
                               descriptor_hint(-errno));
-    rc = write_all(*fd, data, len);
+    rc = chempi_file_write_all(*fd, data, len);
     if (!rc &&
         fcntl(*fd, F_ADD_SEALS,
               F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
@@ -221,21 +207,15 @@ int chempi_share_init(struct chempi_share *s, uint32_t local_size,
     return rc;
 }
 
-static void close_fd(int fd)
-{
-    if (fd >= 0)
-        (void)close(fd); /* memory files and events have no late errors */
-}
-
 void chempi_share_fini(struct chempi_share *s)
 {
     if (s->map)
         (void)chempi_sys->munmap(s->map, (size_t)s->map_len);
-    close_fd(s->region_fd);
-    close_fd(s->table_fd);
-    close_fd(s->places_fd);
+    chempi_file_close(s->region_fd);
+    chempi_file_close(s->table_fd);
+    chempi_file_close(s->places_fd);
     for (uint32_t i = 0; s->wake_fds && i < s->local_size; i++)
-        close_fd(s->wake_fds[i]);
+        chempi_file_close(s->wake_fds[i]);
     free(s->wake_fds);
     *s =
         (struct chempi_share){.region_fd = -1, .table_fd = -1, .places_fd = -1};

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
 #include "common/base/sys.h"
 #include "common/table/build.h"
 #include "common/table/format.h"
@@ -20,24 +21,6 @@
 static int fail(struct chempi_err *err, int rc, const char *path)
 {
     return chempi_err_set(err, rc, "%s: %s", path, chempi_err_name(rc));
-}
-
-static int read_all(int fd, unsigned char *data, size_t len)
-{
-    size_t done = 0;
-
-    while (done < len) {
-        ssize_t n = chempi_sys->read(fd, data + done, len - done);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            return -EBADMSG;
-        done += (size_t)n;
-    }
-    return 0;
 }
 
 static int read_open_file(int fd, const char *path, struct chempi_blob *out,
@@ -60,10 +43,10 @@ static int read_open_file(int fd, const char *path, struct chempi_blob *out,
     blob.data = chempi_sys->malloc(blob.len + 1);
     if (!blob.data)
         return fail(err, -ENOMEM, path);
-    rc = read_all(fd, blob.data, blob.len);
+    rc = chempi_file_read_all(fd, blob.data, blob.len);
     if (rc) {
         free(blob.data);
-        return fail(err, rc, path);
+        return fail(err, rc == -EPIPE ? -EBADMSG : rc, path);
     }
     *out = blob;
     return 0;

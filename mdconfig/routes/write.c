@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
 #include "common/base/sys.h"
 #include "common/table/crc32c.h"
 #include "common/table/load.h"
@@ -49,21 +50,6 @@ static int fail(struct chempi_err *err, int rc, const char *path)
 
 /* ---- one file ----------------------------------------------------------- */
 
-static int write_all(int fd, const unsigned char *data, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = chempi_sys->write(fd, data, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        data += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 /* Write parts one after the other to a new file. */
 static int write_new(const char *path, const struct chempi_blob *const *parts,
                      size_t count)
@@ -75,7 +61,7 @@ static int write_new(const char *path, const struct chempi_blob *const *parts,
     if (fd < 0)
         return -errno;
     for (size_t i = 0; i < count && !rc; i++)
-        rc = write_all(fd, parts[i]->data, parts[i]->len);
+        rc = chempi_file_write_all(fd, parts[i]->data, parts[i]->len);
     if (close(fd) != 0 && !rc)
         rc = -errno;
     return rc;

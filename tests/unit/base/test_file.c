@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 
 #include "common/base/file.h"
+#include "common/base/sys.h"
 
 Test(file, the_beginning_of_a_file_is_read_and_ended)
 {
@@ -41,4 +42,46 @@ Test(file, what_cannot_be_read_is_an_error_and_empty)
     cr_assert_str_eq(text, "");
     cr_assert_eq(chempi_file_read("/proc", text, sizeof(text)), -EISDIR);
     cr_assert_str_eq(text, "");
+}
+
+static unsigned turns;
+
+/* A byte at a time, and an interrupt before each. */
+static ssize_t little(int fd, const void *data, size_t len)
+{
+    if (turns++ % 2 == 0) {
+        errno = EINTR;
+        return -1;
+    }
+    return write(fd, data, len ? 1 : 0);
+}
+
+static ssize_t a_little(int fd, void *data, size_t len)
+{
+    if (turns++ % 2 == 0) {
+        errno = EINTR;
+        return -1;
+    }
+    return read(fd, data, len ? 1 : 0);
+}
+
+Test(file, all_bytes_go_and_come_whatever_a_call_takes)
+{
+    struct chempi_sys calls = chempi_sys_libc;
+    char text[6] = "";
+    int fds[2];
+
+    calls.write = little;
+    calls.read = a_little;
+    chempi_sys = &calls;
+    cr_assert_eq(pipe(fds), 0);
+    cr_expect_eq(chempi_file_write_all(fds[1], "hello", 5), 0);
+    cr_expect_eq(chempi_file_read_all(fds[0], text, 4), 0);
+    cr_expect_str_eq(text, "hell");
+    chempi_file_close(fds[1]);
+    cr_expect_eq(chempi_file_read_all(fds[0], text, 4), -EPIPE);
+    chempi_file_close(fds[0]);
+    chempi_file_close(-1);
+    cr_expect_eq(chempi_file_write_all(fds[1], "x", 1), -EBADF);
+    chempi_sys = &chempi_sys_libc;
 }

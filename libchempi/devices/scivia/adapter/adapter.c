@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/file.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/scivia/adapter/internal.h"
 
@@ -169,12 +170,6 @@ int chempi_adapter_open(const struct chempi_adapter_params *params,
     return 0;
 }
 
-static void close_fd(int fd)
-{
-    if (fd >= 0)
-        (void)close(fd); /* nothing is buffered */
-}
-
 void chempi_adapter_close(struct chempi_adapter *adapter)
 {
     if (!adapter)
@@ -188,11 +183,11 @@ void chempi_adapter_close(struct chempi_adapter *adapter)
     while (!chempi_list_is_empty(&adapter->links))
         chempi_link_destroy(CHEMPI_CONTAINER_OF(
             chempi_list_first(&adapter->links), struct chempi_link, link));
-    close_fd(adapter->listen_fd);
-    close_fd(adapter->event_fd);
-    close_fd(adapter->epoll_fd);
-    close_fd(adapter->page_fd);
-    close_fd(adapter->reserve_fd);
+    chempi_file_close(adapter->listen_fd);
+    chempi_file_close(adapter->event_fd);
+    chempi_file_close(adapter->epoll_fd);
+    chempi_file_close(adapter->page_fd);
+    chempi_file_close(adapter->reserve_fd);
     if (adapter->page)
         (void)chempi_sys->munmap(adapter->page, adapter->page_len);
     chempi_lmm_destroy(adapter->lmm);
