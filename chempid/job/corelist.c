@@ -4,28 +4,8 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdlib.h>
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool take_number(const char **at, uint32_t *out)
-{
-    char *end;
-    unsigned long n;
-
-    if (!is_digit(**at))
-        return false;
-    errno = 0;
-    n = strtoul(*at, &end, 10);
-    if (errno || n > CHEMPI_CORELIST_NUMBER_MAX)
-        return false;
-    *at = end;
-    *out = (uint32_t)n;
-    return true;
-}
+#include "chempid/job/pattern.h"
 
 /* "N:" */
 static void take_socket(const char **at, uint32_t *socket)
@@ -33,7 +13,8 @@ static void take_socket(const char **at, uint32_t *socket)
     const char *ahead = *at;
     uint32_t number;
 
-    if (!take_number(&ahead, &number) || *ahead != ':')
+    if (!chempi_pattern_number(&ahead, CHEMPI_CORELIST_NUMBER_MAX, &number) ||
+        *ahead != ':')
         return;
     *socket = number;
     *at = ahead + 1;
@@ -48,13 +29,14 @@ static bool take_cores(const char **at, uint32_t *first, uint32_t *last)
         *last = UINT32_MAX;
         return true;
     }
-    if (!take_number(at, first))
+    if (!chempi_pattern_number(at, CHEMPI_CORELIST_NUMBER_MAX, first))
         return false;
     *last = *first;
     if (**at != '-')
         return true;
     ++*at;
-    return take_number(at, last) && *last >= *first;
+    return chempi_pattern_number(at, CHEMPI_CORELIST_NUMBER_MAX, last) &&
+           *last >= *first;
 }
 
 int chempi_corelist_each(const char *text, chempi_corelist_fn *take, void *arg,

@@ -71,7 +71,7 @@ bool chempi_pattern_has_rank(const char *text)
 
 /* ---- ranks --------------------------------------------------------------- */
 
-static bool take_number(const char **at, uint32_t *out)
+bool chempi_pattern_number(const char **at, uint32_t max, uint32_t *out)
 {
     char *end;
     unsigned long v;
@@ -80,7 +80,7 @@ static bool take_number(const char **at, uint32_t *out)
         return false;
     errno = 0;
     v = strtoul(*at, &end, 10);
-    if (errno || v > INT32_MAX)
+    if (errno || v > max)
         return false;
     *at = end;
     *out = (uint32_t)v;
@@ -90,10 +90,10 @@ static bool take_number(const char **at, uint32_t *out)
 /* "4" or "4-7", up to a comma or the end. */
 static bool take_range(const char **at, uint32_t *low, uint32_t *high)
 {
-    if (!take_number(at, low))
+    if (!chempi_pattern_number(at, INT32_MAX, low))
         return false;
     *high = *low;
-    if (**at == '-' && (++*at, !take_number(at, high)))
+    if (**at == '-' && (++*at, !chempi_pattern_number(at, INT32_MAX, high)))
         return false;
     return *low <= *high && (**at == ',' || **at == '\0');
 }
