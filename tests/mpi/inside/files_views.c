@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Views that members tell each other before an exchange of few bytes, of which
- * one does not come as it should: every member hears why, and none takes that
- * for want of memory, which would end it.
+ * An exchange whose last member does not do its part: every other one hears
+ * why and goes on, and none takes that for want of memory, which would end it.
  *
- *   files_views FOLDER lost|damaged     lost: over TCP, with --survive
+ *   files_views FOLDER HOW
+ *
+ * HOW is damaged: the member's view, before it tells it; lost: the member dies
+ * when it sends its view to the others, as it is long; or a number: it dies at
+ * its so-many-th message of a later access, so that some have heard from it and
+ * some have not. It can die over TCP only, and with --survive.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -13,21 +17,26 @@
 #include "libchempi/didl/io/file.h"
 #include "tests/mpi/check.h"
 
-enum { PIECES = 1000, WORDS_MIN = 4096 /* bytes of a view, and of no other */ };
+enum {
+    PIECES = 1000,
+    PIECE = 30,     /* bytes; all pieces lie within 256 KiB */
+    VIEW_MIN = 4096 /* bytes that the view takes as a message, at least */
+};
 
 static struct chempi_sys rigged;
-static char data[PIECES];
+static char data[PIECES * PIECE];
 static MPI_File file;
+static long messages; /* until the end; 0: until the first long one */
 
-static void die_if_long(size_t len)
+static void die_in_time(size_t len)
 {
-    if (len >= WORDS_MIN)
+    if (messages > 0 ? --messages == 0 : len >= VIEW_MIN)
         (void)kill(getpid(), SIGKILL);
 }
 
 static ssize_t send_or_die(int fd, const void *buf, size_t len, int flags)
 {
-    die_if_long(len);
+    die_in_time(len);
     return chempi_sys_libc.send(fd, buf, len, flags);
 }
 
@@ -37,11 +46,11 @@ static ssize_t sendmsg_or_die(int fd, const struct msghdr *msg, int flags)
 
     for (size_t i = 0; i < msg->msg_iovlen; i++)
         len += msg->msg_iov[i].iov_len;
-    die_if_long(len);
+    die_in_time(len);
     return chempi_sys_libc.sendmsg(fd, msg, flags);
 }
 
-/* Single bytes at distances that no rule gives, so that the view is long. */
+/* Pieces at distances that no rule gives, so that the view is long. */
 static void set_view(void)
 {
     uint64_t state = 1;
@@ -50,10 +59,10 @@ static void set_view(void)
     MPI_Datatype type;
 
     for (int i = 0; i < PIECES; i++) {
-        places[i] = at * check_size() + check_rank();
-        at += 1 + (int)(check_random(&state) % 8);
+        places[i] = (at * check_size() + check_rank()) * PIECE;
+        at += 1 + (int)(check_random(&state) % 3);
     }
-    MPI_Type_create_indexed_block(PIECES, 1, places, MPI_BYTE, &type);
+    MPI_Type_create_indexed_block(PIECES, PIECE, places, MPI_BYTE, &type);
     MPI_Type_commit(&type);
     CHECK_OR_DIE(MPI_File_set_view(file, 0, MPI_BYTE, type, "native",
                                    MPI_INFO_NULL) == MPI_SUCCESS,
@@ -61,16 +70,34 @@ static void set_view(void)
     MPI_Type_free(&type);
 }
 
+static void write_all(int wanted)
+{
+    int rc = MPI_File_write_at_all(file, 0, data, sizeof(data), MPI_BYTE,
+                                   MPI_STATUS_IGNORE);
+
+    CHECK_OR_DIE(check_class(rc) == wanted, "class %d, not %d", check_class(rc),
+                 wanted);
+}
+
+static void prepare_death(void)
+{
+    rigged = chempi_sys_libc;
+    rigged.send = send_or_die;
+    rigged.sendmsg = sendmsg_or_die;
+    chempi_sys = &rigged;
+}
+
 int main(int argc, char **argv)
 {
-    bool is_lost;
+    bool is_damaged;
     bool is_last;
     int rc;
 
     check_start(&argc, &argv);
     CHECK_OR_DIE(argc == 3 && chdir(argv[1]) == 0,
-                 "usage: files_views FOLDER lost|damaged");
-    is_lost = strcmp(argv[2], "lost") == 0;
+                 "usage: files_views FOLDER damaged|lost|NUMBER");
+    is_damaged = strcmp(argv[2], "damaged") == 0;
+    messages = strtol(argv[2], NULL, 10);
     is_last = check_rank() == check_size() - 1;
     CHECK_OR_DIE(MPI_File_open(MPI_COMM_WORLD, "views.tmp",
                                MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL,
@@ -78,25 +105,21 @@ int main(int argc, char **argv)
                  "open");
     remove("views.tmp");
     set_view();
-    if (is_last && is_lost) {
-        rigged = chempi_sys_libc;
-        rigged.send = send_or_die;
-        rigged.sendmsg = sendmsg_or_die;
-        chempi_sys = &rigged;
-    } else if (is_last) {
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (messages > 0)
+        write_all(MPI_SUCCESS);
+    MPI_Barrier(MPI_COMM_WORLD); /* perhaps beside a death */
+    if (is_last && is_damaged)
         chempi_file_lookup(file)->view->tile.size++;
-    }
-    rc = MPI_File_write_at_all(file, 0, data, PIECES, MPI_BYTE,
-                               MPI_STATUS_IGNORE);
-    CHECK_OR_DIE(check_class(rc) ==
-                     (is_lost ? MPI_ERR_PROC_ABORTED : MPI_ERR_INTERN),
-                 "class %d", check_class(rc));
+    else if (is_last)
+        prepare_death();
+    write_all(is_damaged ? MPI_ERR_INTERN : MPI_ERR_PROC_ABORTED);
     rc = MPI_File_close(&file);
     CHECK_OR_DIE(check_class(rc) ==
-                     (is_lost ? MPI_ERR_PROC_ABORTED : MPI_SUCCESS),
+                     (is_damaged ? MPI_SUCCESS : MPI_ERR_PROC_ABORTED),
                  "closing: class %d", check_class(rc));
     printf("rank %d went on\n", check_rank());
-    if (!is_lost)
+    if (is_damaged)
         return check_finish();
     MPI_Finalize();
     return 0;

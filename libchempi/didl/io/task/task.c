@@ -58,6 +58,8 @@ void chempi_io_task_starve(void)
                         "other processes wait for");
 }
 
+/* The context is one of those in which waits end when any member is lost: a
+ * member that lives may have heard of the loss and send nothing more. */
 static int launch(struct chempi_io_task *t, void *buf, MPI_Count len, int rank,
                   int tag, bool is_send, struct chempi_request **out)
 {
@@ -67,11 +69,11 @@ static int launch(struct chempi_io_task *t, void *buf, MPI_Count len, int rank,
         return MPI_ERR_NO_MEM;
     if (is_send)
         chempi_p2p_init_send(req, buf, len, chempi_coll_byte(), rank, tag,
-                             t->comm, CHEMPI_CONTEXT_PT2PT,
+                             t->comm, CHEMPI_CONTEXT_INTERNAL,
                              CHEMPI_SEND_STANDARD);
     else
         chempi_p2p_init_recv(req, buf, len, chempi_coll_byte(), rank, tag,
-                             t->comm, CHEMPI_CONTEXT_PT2PT);
+                             t->comm, CHEMPI_CONTEXT_INTERNAL);
     req->is_urgent = !t->is_here;
     return chempi_p2p_launch(req, out);
 }
