@@ -22,7 +22,8 @@
 /* More than any message of it takes, and its sums are no overflow. */
 #define COST_MAX (INT64_C(1) << 40)
 
-/* How a view travels: these, then the words of its layout. */
+/* How a view travels: these, then the words of its layout. A view without bytes
+ * is of no use to anybody, and has no words of a layout. */
 enum { WORD_DISP, WORD_SIZE, WORD_EXTENT, WORD_HEAD };
 
 static int no_memory(void)
@@ -231,8 +232,9 @@ static void encode(const struct chempi_io_view *view, uint64_t *words,
     words[WORD_DISP] = (uint64_t)view->disp;
     words[WORD_SIZE] = view->tile.size;
     words[WORD_EXTENT] = (uint64_t)view->tile.extent;
-    (void)chempi_layout_encode(view->tile.root, words + WORD_HEAD,
-                               count - WORD_HEAD);
+    if (view->tile.size > 0)
+        (void)chempi_layout_encode(view->tile.root, words + WORD_HEAD,
+                                   count - WORD_HEAD);
 }
 
 void chempi_io_cast_tell(struct chempi_io_coll *coll)
@@ -248,9 +250,11 @@ void chempi_io_cast_tell(struct chempi_io_coll *coll)
     cast->stride = CHEMPI_IO_TOLD_MAX;
     memset(mine + CHEMPI_IO_TOLD_WORDS, 0,
            sizeof(coll->mine) - CHEMPI_IO_TOLD_WORDS * sizeof(*mine));
-    if (!view->is_ordered || view->tile.size == 0)
+    if (view->tile.size > 0 && !view->is_ordered)
         return;
-    count = WORD_HEAD + chempi_layout_encode(view->tile.root, NULL, 0);
+    count = WORD_HEAD;
+    if (view->tile.size > 0)
+        count += chempi_layout_encode(view->tile.root, NULL, 0);
     if (count > words_max(coll->op.file))
         return;
     mine[CHEMPI_IO_TOLD_VIEW] = (int64_t)count;
@@ -273,7 +277,7 @@ bool chempi_io_cast_can_travel(const struct chempi_file *file)
     for (uint32_t r = 0; !cast->is_known && r < file->comm->size; r++) {
         uint64_t count = words_of(cast, r);
 
-        if (count < WORD_HEAD + 3 || count > max || total > max)
+        if (count < WORD_HEAD || count > max || total > max)
             return false;
         total += count;
     }
@@ -298,6 +302,8 @@ static int unpack_view(const uint64_t *words, uint64_t count,
     view->disp = (MPI_Offset)words[WORD_DISP];
     view->tile.size = words[WORD_SIZE];
     view->tile.extent = (int64_t)words[WORD_EXTENT];
+    if (count == WORD_HEAD && view->tile.size == 0)
+        return MPI_SUCCESS;
     view->tile.root =
         chempi_layout_decode(words + WORD_HEAD, count - WORD_HEAD);
     if (!view->tile.root || view->tile.root->size != view->tile.size ||

@@ -10,8 +10,10 @@
 #include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/exchange/rounds.h"
 
-/* Runs from here on are accessed by their owner. */
+/* Runs from here on are accessed by their owner, and so are shorter ones that
+ * lie so far apart: windows would hold little else than holes. */
 #define RUN_ALONE_MIN (64u << 10)
+#define STEP_ALONE_MIN (64u << 10)
 /* Bytes of file for which nobody asks whether all have the memory that an
  * exchange takes: whoever has none ends, as the others wait for it. */
 #define SPAN_UNASKED_MAX (INT64_C(256) << 10)
@@ -68,6 +70,7 @@ static bool does_pay(struct chempi_io_coll *coll)
     const struct chempi_io_op *op = &coll->op;
     bool is_mixed = false;
     int64_t run = INT64_MAX;
+    int64_t runs = 0;
 
     coll->from = INT64_MAX;
     coll->to = 0;
@@ -84,11 +87,13 @@ static bool does_pay(struct chempi_io_coll *coll)
             coll->to = t[CHEMPI_IO_TOLD_TO];
         if (t[CHEMPI_IO_TOLD_RUN] < run)
             run = t[CHEMPI_IO_TOLD_RUN];
+        runs += t[CHEMPI_IO_TOLD_BYTES] / t[CHEMPI_IO_TOLD_RUN];
     }
     if (coll->to == 0)
         return false;
     return choice_of(op) == CHEMPI_IO_ENABLE ||
-           (is_mixed && run < RUN_ALONE_MIN);
+           (is_mixed && run < RUN_ALONE_MIN &&
+            (coll->to - coll->from) / runs < STEP_ALONE_MIN);
 }
 
 /* May an exchange pay? The same answer for all, from what they know alike. */

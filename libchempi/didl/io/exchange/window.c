@@ -29,10 +29,13 @@ struct chempi_io_share chempi_io_window_share(const struct chempi_io_view *view,
                                               uint64_t position, uint64_t bytes,
                                               int64_t from, int64_t to)
 {
-    uint64_t low = chempi_io_view_below(view, from);
-    uint64_t high =
-        chempi_io_least(chempi_io_view_below(view, to), position + bytes);
+    uint64_t low;
+    uint64_t high;
 
+    if (bytes == 0) /* perhaps nobody knows the view */
+        return (struct chempi_io_share){position, 0};
+    low = chempi_io_view_below(view, from);
+    high = chempi_io_least(chempi_io_view_below(view, to), position + bytes);
     if (low < position)
         low = position;
     return (struct chempi_io_share){low, high > low ? high - low : 0};
