@@ -15,7 +15,12 @@
 #include "libchempi/didl/io/access/access.h"
 
 /* From <linux/magic.h>, which not all systems' headers have. */
-enum { MAGIC_TMPFS = 0x01021994, MAGIC_EXT = 0xef53, MAGIC_XFS = 0x58465342 };
+enum {
+    MAGIC_TMPFS = 0x01021994,
+    MAGIC_EXT = 0xef53,
+    MAGIC_XFS = 0x58465342,
+    MAGIC_OVERLAY = 0x794c7630, /* what is written lies on this node */
+};
 
 static uint64_t size_limit(void)
 {
@@ -232,6 +237,7 @@ static enum chempi_io_home posix_home(struct chempi_io_fd *fd)
         return CHEMPI_IO_IN_MEMORY;
     case MAGIC_EXT:
     case MAGIC_XFS:
+    case MAGIC_OVERLAY:
         return CHEMPI_IO_ON_DISK;
     default:
         return CHEMPI_IO_ELSEWHERE;
