@@ -59,6 +59,24 @@ class Group:
                             # of peers, and the network of each
 
 
+def thinned(group, modes, sizes):
+    """A group of files with those of its modes and sizes only that are named,
+    by comma (none: with all); None when nothing is left. Others stay whole."""
+    if group.program != "files":
+        return group
+
+    def chosen(names, text):
+        wanted = [name for name in text.split(",") if name]
+        return [name for name in names if not wanted or name in wanted]
+
+    left = chosen(group.args[0].split("+"), modes)
+    few = chosen(group.args[2:], sizes)
+    if not left or not few:
+        return None
+    return dataclasses.replace(group,
+                               args=["+".join(left), group.args[1], *few])
+
+
 def adapters():
     """SCI adapters of a free clock, against our own shared memory."""
     text = (HERE / "scivia.yaml").read_text(encoding="utf-8")

@@ -61,6 +61,17 @@ def test_record(folder):
           [line["group"] for line in page.merge(lines, [])] == ["rma-shm"])
 
 
+def test_thinned():
+    group = next(group for group in plan.groups() if group.name == "files-all")
+    thin = plan.thinned(group, "2d,thin,hand", "1M,4M")
+    check("a group of files takes the modes and sizes that it has",
+          thin.args == ["2d+thin", "/dev/shm", "1M"])
+    check("nothing is left of a group without them",
+          plan.thinned(group, "hand", "") is None)
+    check("without words a group is whole",
+          plan.thinned(group, "", "").args == group.args)
+
+
 def test_page():
     text = page.PAGE.read_text(encoding="utf-8")
     written = text[text.index(page.MARK) + len(page.MARK):]
@@ -71,6 +82,7 @@ def test_page():
 def main():
     with tempfile.TemporaryDirectory(prefix="chempi-bench-") as folder:
         test_record(pathlib.Path(folder))
+    test_thinned()
     test_page()
     print(f"1..{len(results)}")
     return 0 if all(results) else 1
