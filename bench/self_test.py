@@ -44,7 +44,7 @@ def test_record(folder):
     check("what is written by hand stays", text.startswith("By hand.\n"))
     check("a point has its ratio to the better peer",
           "| latency 8 | us | 0.2 | 0.8 | 0.4 | 0.50 | 0.50..0.50 |" in text)
-    check("it is said what others used", "used 25 % of" in text)
+    check("it is said what others used", "| 25 % |" in text)
     text = record(folder, rows_of("rma-shm", 3.0, 1.0))
     check("groups of other runs stay", "| latency 8 | us | 0.2 |" in text)
     check("a point over its target stands out", "| **3.00** |" in text)
