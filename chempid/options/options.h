@@ -2,6 +2,8 @@
 /*
  * The command line of chempirun, parsed. Spellings of other launchers are
  * accepted where they mean the same; one or two dashes make no difference.
+ * Some have two values (-genv NAME VALUE), and none may be cut short, which
+ * getopt_long(3) does not have.
  */
 #ifndef CHEMPI_CHEMPID_OPTIONS_H
 #define CHEMPI_CHEMPID_OPTIONS_H

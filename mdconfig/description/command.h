@@ -68,7 +68,8 @@ struct chempi_command_line {
 };
 
 /* Take a command line apart. `allowed`: the options of the command, separated
- * by spaces. 0 or CHEMPI_COMMAND_USAGE with *err. */
+ * by spaces, and no beginnings of them, which getopt_long(3) would take. 0 or
+ * CHEMPI_COMMAND_USAGE with *err. */
 int chempi_command_read_line(int argc, char **argv, const char *allowed,
                              int least, int most,
                              struct chempi_command_line *line,
