@@ -19,7 +19,7 @@
 
 enum {
     SLICE_BYTES = 16 * 1024 * 1024,
-    SEGMENT_BYTES = 384 * 1024 /* of what one of two gives to the other */
+    SEGMENT_BYTES = 640 * 1024 /* at most, of what one of two gives */
 };
 
 /* The vector that is being reduced. */
@@ -320,12 +320,15 @@ static void build_reduce_tree(struct chempi_coll_sched *s, struct vector *v,
 
 /*
  * Two processes: one gives, the other combines a segment, which the caches
- * still have, while the next one arrives. The giver does not know whether the
- * taker reduces in place, so both go by segments always.
+ * still have, while the next one arrives. Each begins with a round trip, so
+ * they are few and of one size (1 MiB over tcp in two 124 us, in three 131;
+ * 4 MiB in six 468, in eleven 510). The giver does not know whether the taker
+ * reduces in place, so both go by segments always.
  */
 static void build_pair(struct chempi_coll_sched *s, struct vector *v, int top)
 {
-    MPI_Count step = SEGMENT_BYTES / v->type->size + 1;
+    MPI_Count parts = v->count * v->type->size / SEGMENT_BYTES + 1;
+    MPI_Count step = v->count / parts + 1;
     bool is_taken = s->rank == top && is_direct(s, v, 1 - top);
     MPI_Count n = 0;
 
