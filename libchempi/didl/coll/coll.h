@@ -24,8 +24,9 @@ void chempi_coll_release(struct chempi_comm *comm);
 
 /* Ways whose use is counted, for performance variables. */
 enum chempi_coll_way {
-    CHEMPI_COLL_WAY_RINGS, /* exchanges through rings */
-    CHEMPI_COLL_WAY_CHAIN, /* reductions to a root through SPSC rings */
+    CHEMPI_COLL_WAY_RINGS,  /* exchanges through rings */
+    CHEMPI_COLL_WAY_CHAIN,  /* reductions to a root through SPSC rings */
+    CHEMPI_COLL_WAY_BOARDS, /* reductions of inputs on boards */
     CHEMPI_COLL_WAYS
 };
 

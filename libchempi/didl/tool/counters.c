@@ -78,6 +78,11 @@ static uint64_t coll_chain(void)
     return chempi_coll_counted(CHEMPI_COLL_WAY_CHAIN);
 }
 
+static uint64_t coll_boards(void)
+{
+    return chempi_coll_counted(CHEMPI_COLL_WAY_BOARDS);
+}
+
 struct own {
     const char *module;
     const char *name;
@@ -127,6 +132,10 @@ static const struct own own[] = {
      "Reductions to a root that went through "
      "SPSC rings in a node's memory, a count.",
      MPI_T_PVAR_CLASS_COUNTER, false, coll_chain, NULL},
+    {"coll", "reductions_by_boards",
+     "Reductions whose inputs went through "
+     "boards in a node's memory, a count.",
+     MPI_T_PVAR_CLASS_COUNTER, false, coll_boards, NULL},
 };
 
 enum {

@@ -163,6 +163,29 @@ static void meet(MPI_Comm comm)
                      comm, MPI_STATUS_IGNORE);
 }
 
+/* What fits boards, if all have one. */
+static void combine(MPI_Comm comm, double *in, double *out, const char *what)
+{
+    int size = check_size();
+    int count = LONG / size;
+    int wrong = 0;
+
+    for (int i = 0; i < LONG; i++)
+        in[i] = check_rank() + i;
+    CHECK(MPI_Allreduce(in, out, LONG, MPI_DOUBLE, MPI_SUM, comm) ==
+              MPI_SUCCESS,
+          "allreduce %s has failed", what);
+    for (int i = 0; i < LONG; i++)
+        wrong += out[i] != size * (size - 1) / 2 + size * i;
+    CHECK(MPI_Reduce_scatter_block(in, out, count, MPI_DOUBLE, MPI_SUM, comm) ==
+              MPI_SUCCESS,
+          "reduce_scatter %s has failed", what);
+    for (int i = 0; i < count; i++)
+        wrong +=
+            out[i] != size * (size - 1) / 2 + size * (check_rank() * count + i);
+    CHECK(wrong == 0, "reductions %s: %d numbers are wrong", what, wrong);
+}
+
 /* One rank gets no boards and no pipe; its data finds another way. */
 static void move_scarcely(void)
 {
@@ -185,7 +208,14 @@ static void move_scarcely(void)
     CHECK(wrong == 0, "allgather: %d numbers are wrong", wrong);
     for (int k = 0; k < 4; k++)
         bcast(comm, 1 - k % 2, own);
+    combine(comm, own, all, "without a board");
     is_scarce = false;
+    if (check_size() > 2)
+        check_watch("chempi_coll_reductions_by_boards");
+    for (int k = 0; k < 3; k++)
+        combine(comm, own, all, "later");
+    if (check_size() > 2)
+        check_was_used();
     MPI_Comm_free(&comm);
     free(own);
     free(all);

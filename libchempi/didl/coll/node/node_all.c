@@ -10,7 +10,6 @@
  */
 #include <string.h>
 
-#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
@@ -64,38 +63,6 @@ enum mark { BLOCK_HERE, BLOCK_BY_MESSAGE, BLOCK_DIRECT, BLOCK_STREAM };
 
 enum { ROUNDS_BUSY = 4 }; /* before others' progress is looked after */
 
-/* The same answer everywhere. */
-static bool are_streams_on(const struct chempi_coll_state *st)
-{
-    return st->size > 2 && st->stream_len > 0 &&
-           chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
-}
-
-/* Member m's board in this round. */
-static unsigned char *stream_of(const struct chempi_coll_state *st, int m)
-{
-    size_t i = (st->streamed % 2) * (size_t)st->size + (size_t)m;
-
-    return st->streams + i * st->stream_len;
-}
-
-/* Has this member its boards? */
-static bool has_stream(struct chempi_coll_state *st)
-{
-    struct chempi_region *region = chempi_ctx.services.region;
-    size_t len = (size_t)st->stream_len;
-    unsigned char *first = st->streams + (size_t)st->rank * len;
-    unsigned char *second = first + (size_t)st->size * len;
-
-    if (!are_streams_on(st))
-        return false;
-    if (CHEMPI_UNLIKELY(!st->is_stream_reserved))
-        st->is_stream_reserved =
-            chempi_region_reserve(region, first, len, NULL) == 0 &&
-            chempi_region_reserve(region, second, len, NULL) == 0;
-    return st->is_stream_reserved;
-}
-
 /* Chunks of what is left are at most `most` bytes. */
 static uint64_t chunk_len(uint64_t len, uint64_t at, uint64_t most)
 {
@@ -124,7 +91,7 @@ static int get_chunk(const struct chempi_coll_state *st, int i, uint64_t at,
         return chempi_coll_shm_slot_wrong_amount(i, len, block_len(to));
     if (n > 0)
         chempi_coll_nt_copy_unpack(to->buf, to->count, to->type, at,
-                                   stream_of(st, i), n, is_long);
+                                   chempi_coll_stream_of(st, i), n, is_long);
     return MPI_SUCCESS;
 }
 
@@ -287,7 +254,7 @@ static int allgather_copies(const struct cell *cell,
 static enum mark allgather_mark(struct chempi_coll_state *st,
                                 const struct block *own)
 {
-    if (has_stream(st))
+    if (chempi_coll_stream_is_there(st))
         return BLOCK_STREAM;
     return own->type->is_contiguous && !st->is_refused &&
                    chempi_coll_cma_copy_is_on()
@@ -335,7 +302,8 @@ static int allgather_rounds(const struct cell *cell,
     for (uint64_t at = 0; at < shown->longest; at += st->stream_len) {
         if (at > 0) {
             if (is_mine)
-                put_chunk(own, at, st->stream_len, stream_of(st, st->rank));
+                put_chunk(own, at, st->stream_len,
+                          chempi_coll_stream_of(st, st->rank));
             rc = cell_first_error(rc, chempi_coll_shm_slot_meet_again(cell));
         }
         for (int k = 1; k < st->size; k++) {
@@ -388,7 +356,7 @@ static bool allgather_large(const struct cell *cell,
     line->place.in = block_address(own);
     line->place.reply = 0;
     if (line->mark == BLOCK_STREAM)
-        put_chunk(own, 0, st->stream_len, stream_of(st, st->rank));
+        put_chunk(own, 0, st->stream_len, chempi_coll_stream_of(st, st->rank));
     *rc = chempi_coll_shm_slot_meet(cell);
     shown = allgather_shown(cell);
     if (CHEMPI_UNLIKELY(shown.is_mixed)) {
@@ -418,7 +386,7 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
         return true;
     }
     if ((st->is_refused || !chempi_coll_cma_copy_is_on()) &&
-        !are_streams_on(st))
+        !chempi_coll_streams_are_on(st))
         return false;
     cell_open_sync(st, &cell);
     own = own_block(&cell, c);
@@ -552,7 +520,7 @@ static uint32_t rings_mark(struct chempi_coll_state *st, uint64_t len,
     uint64_t size = (uint64_t)st->size;
     uint64_t all = 2 * len * size;
 
-    if (!are_streams_on(st))
+    if (!chempi_coll_streams_are_on(st))
         return 0;
     if (all < chempi_setting(CHEMPI_SET_COLL_NODE_RINGS) &&
         taken * size > chempi_setting(CHEMPI_SET_COLL_NODE_RINGS_CACHED))

@@ -14,11 +14,16 @@
  *   F3  members that bring different amounts, perhaps so little that they are
  *       not here, all find that out at the first meeting, and have no other
  *       (but of a reduce only as long as there are no SPSC rings: X3,
- * node_scan.c) F4  whole elements are copied, with what lies between the
- * numbers of pairs; the user's result gets the numbers alone, so that such
- * elements are combined beside it, chunk by chunk F5  a member without scratch
- * memory says so at the first meeting, and all return the same error: it would
- * have no memory for messages, either, for which the others would wait
+ *       node_scan.c)
+ *   F4  whole elements are copied, with what lies between the numbers of
+ *       pairs; the user's result gets the numbers alone, so that such elements
+ *       are combined beside it, chunk by chunk
+ *   F5  a member without scratch memory says so at the first meeting, and all
+ *       return the same error: it would have no memory for messages, either,
+ *       for which the others would wait
+ *   F6  inputs that fit a board (A9) are on everybody's, if all have one, and
+ *       so are an allreduce's parts of the result, in the next round. Nothing
+ *       is read from elsewhere then, so nobody need wait at the end
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,6 +32,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/cma_copy.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 
@@ -49,7 +55,13 @@ struct job {
     int me;          /* this worker's number, < 0: none */
     int code;        /* first failure of a copy */
     uint32_t chunks; /* done */
+    /* F6: where member 0's input is, then the others', stream_len apart; NULL:
+     * they are copied from where they lie. */
+    const unsigned char *boards;
 };
+
+/* In the mark of a line. */
+enum { ON_BOARD = 1 };
 
 /* ---- chunks ---- */
 
@@ -132,15 +144,23 @@ static void note(struct job *j, int code)
         j->code = code;
 }
 
-/* A piece of member i's input. */
-static void fetch(struct job *j, int i, struct range r, void *dst)
+/* Where a piece of member i's input can be read; NULL: it must be fetched. */
+static const unsigned char *piece_of(const struct job *j, int i, struct range r)
 {
     const struct chempi_coll_state *st = j->cell->st;
     uint64_t at = bytes(j, r.first);
 
     if (i == st->rank)
-        memcpy(dst, j->in + at, bytes(j, r.count));
-    else if (!j->code)
+        return j->in + at;
+    return j->boards ? j->boards + (size_t)i * st->stream_len + at : NULL;
+}
+
+static void fetch(struct job *j, int i, struct range r, void *dst)
+{
+    const struct chempi_coll_state *st = j->cell->st;
+    uint64_t at = bytes(j, r.first);
+
+    if (!j->code)
         note(j, chempi_coll_cma_copy_read(st->local_ranks[i],
                                           cell_line(j->cell, i)->place.in + at,
                                           dst, bytes(j, r.count)));
@@ -195,15 +215,16 @@ static void fold_chunk(struct job *j, struct range r, void *dst)
 
     for (int k = 1; k <= st->size; k++) {
         int i = member_in_turn(j, k);
+        const unsigned char *piece = piece_of(j, i, r);
 
-        if (k == 1)
-            fetch(j, i, r, dst);
-        else if (i == st->rank)
-            combine(j, j->in + bytes(j, r.first), dst, r);
-        else {
-            fetch(j, i, r, j->temp[0]);
-            combine(j, j->temp[0], dst, r);
+        if (!piece) {
+            fetch(j, i, r, k == 1 ? dst : j->temp[0]);
+            piece = j->temp[0];
+        } else if (k == 1) {
+            memcpy(dst, piece, bytes(j, r.count));
         }
+        if (k > 1)
+            combine(j, piece, dst, r);
     }
 }
 
@@ -261,6 +282,42 @@ static CHEMPI_COLD int no_scratch(void)
                             "fewer ranks on this node");
 }
 
+/* A vector that fits a board: this member's input goes there if it can. */
+static bool is_for_board(const struct job *j)
+{
+    const struct chempi_coll_state *st = j->cell->st;
+
+    return chempi_coll_streams_are_on(st) && j->len <= st->stream_len;
+}
+
+static uint32_t put_on_board(const struct job *j)
+{
+    struct chempi_coll_state *st = j->cell->st;
+
+    if (!is_for_board(j) || j->code || j->c->is_void ||
+        !chempi_coll_stream_is_there(st))
+        return 0;
+    memcpy(chempi_coll_stream_of(st, st->rank), j->in, j->len);
+    return ON_BOARD;
+}
+
+/* All have met, and bring the same amount. */
+static void begin_round(struct job *j)
+{
+    struct chempi_coll_state *st = j->cell->st;
+    uint32_t all = ON_BOARD;
+
+    if (!is_for_board(j))
+        return;
+    for (int i = 0; i < st->size; i++)
+        all &= cell_line(j->cell, i)->mark;
+    if (all) {
+        j->boards = chempi_coll_stream_of(st, 0);
+        chempi_coll_count(CHEMPI_COLL_WAY_BOARDS);
+    }
+    st->streamed++;
+}
+
 /* Say where input and result are, and meet. When it fails all know, and must
  * not meet again: those with less data are in node_reduce.c (F3), and their
  * lines hold data instead of a reply. */
@@ -273,10 +330,13 @@ static int show(struct job *j)
     line->place.in = (uint64_t)(uintptr_t)j->in;
     line->place.out = (uint64_t)(uintptr_t)j->out;
     line->place.reply = j->code ? 1 : 0;
+    line->mark = put_on_board(j);
     rc = chempi_coll_shm_slot_meet(j->cell);
     rc = cell_first_error(rc, chempi_coll_shm_slot_check(j->cell, j->len));
     if (CHEMPI_UNLIKELY(!rc && chempi_coll_shm_slot_has_failed(j->cell, 1)))
         return no_scratch(); /* F5 */
+    if (!rc)
+        begin_round(j);
     return rc;
 }
 
@@ -370,6 +430,28 @@ static void spread(struct job *j)
     }
 }
 
+/* The workers' parts of the result go on boards, too. */
+static bool allreduce_by_boards(struct job *j, struct range part, int *rc)
+{
+    struct chempi_coll_state *st = j->cell->st;
+    unsigned char *to = j->c->rbuf;
+    struct range chunk;
+
+    j->out = chempi_coll_stream_of(st, st->rank);
+    while (next_chunk(j, &part, &chunk))
+        fold_chunk(j, chunk, j->out + bytes(j, chunk.first));
+    *rc = chempi_coll_shm_slot_meet_again(j->cell);
+    for (int w = 0; !*rc && w < j->workers; w++) {
+        struct range r = part_of(j, w);
+        uint64_t at = bytes(j, r.first);
+
+        cell_take(to + at, chempi_coll_stream_of(st, member_of(j, w)) + at,
+                  r.count, j->c->rtype);
+    }
+    st->streamed++;
+    return true;
+}
+
 static bool allreduce(struct job *j, int *rc)
 {
     bool is_in_place = j->c->sbuf == MPI_IN_PLACE;
@@ -387,6 +469,8 @@ static bool allreduce(struct job *j, int *rc)
     *rc = show(j);
     if (*rc)
         return true;
+    if (j->boards)
+        return allreduce_by_boards(j, rest, rc);
     while (next_chunk(j, &rest, &chunk)) {
         unsigned char *out = j->out + bytes(j, chunk.first);
 
@@ -433,7 +517,7 @@ static bool reduce_scatter(struct job *j, int *rc)
         else
             fold_into_result(j, chunk, out);
     }
-    is_void = meet_again(j, 2, rc);
+    is_void = !j->boards && meet_again(j, 2, rc);
     if (!is_void && !*rc && result != j->c->rbuf)
         cell_take(j->c->rbuf, result, own.count, j->c->rtype);
     return !is_void;

@@ -384,6 +384,30 @@ int chempi_coll_shm_slot_open(struct chempi_coll_state *st, struct cell *cell)
     return rc;
 }
 
+/* ---- boards ---- */
+
+bool chempi_coll_streams_are_on(const struct chempi_coll_state *st)
+{
+    return st->size > 2 && st->stream_len > 0 &&
+           chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
+}
+
+bool chempi_coll_stream_is_there(struct chempi_coll_state *st)
+{
+    struct chempi_region *region = chempi_ctx.services.region;
+    size_t len = (size_t)st->stream_len;
+    unsigned char *first = st->streams + (size_t)st->rank * len;
+    unsigned char *second = first + (size_t)st->size * len;
+
+    if (!chempi_coll_streams_are_on(st))
+        return false;
+    if (CHEMPI_UNLIKELY(!st->is_stream_reserved))
+        st->is_stream_reserved =
+            chempi_region_reserve(region, first, len, NULL) == 0 &&
+            chempi_region_reserve(region, second, len, NULL) == 0;
+    return st->is_stream_reserved;
+}
+
 /* ---- users' data in and out ---- */
 
 static CHEMPI_COLD int different_amounts(void)

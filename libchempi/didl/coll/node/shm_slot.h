@@ -211,6 +211,23 @@ bool chempi_coll_shm_slot_has_failed(const struct cell *cell, uint32_t phase);
 
 int chempi_coll_shm_slot_barrier(struct chempi_coll_state *st);
 
+/* ---- boards, two of each member, used in turn (A9) ---- */
+
+/* The same answer everywhere. */
+bool chempi_coll_streams_are_on(const struct chempi_coll_state *st);
+
+/* Has this member its boards? */
+bool chempi_coll_stream_is_there(struct chempi_coll_state *st);
+
+/* Member m's board in this round. */
+static inline unsigned char *
+chempi_coll_stream_of(const struct chempi_coll_state *st, int m)
+{
+    size_t i = (st->streamed % 2) * (size_t)st->size + (size_t)m;
+
+    return st->streams + i * st->stream_len;
+}
+
 /* ---- users' data in and out ---- */
 
 /* memcpy(), with one number as the usual case. */
