@@ -5,12 +5,14 @@
  * is there; where they cannot go on all ranks get the same error, and the
  * communicator is as good as before. Non-blocking and persistent calls that
  * find no memory for anything: they are made again while the others are in
- * them.
+ * them. On several nodes, the beginning of a communicator: it fails for all of
+ * its members, or for none.
  */
 #include "check.h"
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
 enum {
     COUNT = 30000, /* pairs of a rank's part */
@@ -28,17 +30,38 @@ enum call { REDUCE, ALLREDUCE, SCATTER, BLOCK, CALLS };
 static bool is_poor;
 static int left = -1; /* allocations until one fails; -1: none does */
 
-/* In place of libc's, for the library, too. */
-void *malloc(size_t size)
+static int zeroed_left = -1; /* the same, of those that are zeroed */
+
+/* Not by malloc(): a compiler makes calloc() of that and memset(). */
+static void *take(size_t size)
 {
     enum { ALIGN = 16 };
 
-    if ((is_poor && size >= LARGE) || size > SIZE_MAX - ALIGN ||
-        (left >= 0 && left-- == 0)) {
+    if (size <= SIZE_MAX - ALIGN)
+        return aligned_alloc(ALIGN, (size + ALIGN - 1) / ALIGN * ALIGN);
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* In place of libc's, for the library, too. */
+void *malloc(size_t size)
+{
+    if ((is_poor && size >= LARGE) || (left >= 0 && left-- == 0)) {
         errno = ENOMEM;
         return NULL;
     }
-    return aligned_alloc(ALIGN, (size + ALIGN - 1) / ALIGN * ALIGN);
+    return take(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    void *start = NULL;
+
+    if (zeroed_left >= 0 && zeroed_left-- == 0)
+        errno = ENOMEM;
+    else if (size == 0 || count <= SIZE_MAX / size)
+        start = take(count * size);
+    return start ? memset(start, 0, count * size) : NULL;
 }
 
 /* Of COUNT pairs for every rank, with rank 0 as the root. */
@@ -177,11 +200,46 @@ static void begin_again(void)
     MPI_Comm_free(&comm);
 }
 
+/* The first operation, in which a rank's nth allocation fails. Not the very
+ * first one: then it has not taken part yet. */
+static void begin_on_nodes(int poor, int nth)
+{
+    int classes[2]; /* the largest, and less the least */
+    int ranks = 0;
+    int one = 1;
+    MPI_Comm comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    zeroed_left = check_rank() == poor ? nth : -1;
+    classes[0] = check_class(MPI_Barrier(comm));
+    zeroed_left = -1;
+    classes[1] = -classes[0];
+    MPI_Allreduce(MPI_IN_PLACE, classes, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    CHECK(classes[0] == -classes[1],
+          "rank %d without its %d. allocation: "
+          "errors from %d to %d",
+          poor, nth, -classes[1], classes[0]);
+    CHECK(MPI_Allreduce(&one, &ranks, 1, MPI_INT, MPI_SUM, comm) ==
+                  MPI_SUCCESS &&
+              ranks == check_size(),
+          "%d ranks later", ranks);
+    MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
     check_start(&argc, &argv);
     CHECK_OR_DIE(check_size() <= PARTS_MAX, "at most %d ranks", PARTS_MAX);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (argc > 1) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (int nth = 1; nth < 24; nth++)
+            begin_on_nodes(nth % check_size(), nth);
+        for (int nth = 1; nth < 24; nth++)
+            begin_on_nodes(0, nth);
+        return check_finish();
+    }
     for (int call = 0; call < CALLS; call++)
         for (int poor = 0; poor < check_size(); poor++)
             try_calls((enum call)call, poor);

@@ -165,8 +165,19 @@ static uint32_t *nodes_of(const struct chempi_comm *comm)
     return nodes;
 }
 
+/* Phases in the node find no more memory missing for their beginning. */
+static bool is_complete(const struct chempi_coll_state *st,
+                        chempi_hier_prepare_fn *prepare)
+{
+    if (!st->hier)
+        return false;
+    return !chempi_hier_is_deep(st->hier) ||
+           (st->node_comm && prepare(st->node_comm));
+}
+
 static int make(struct chempi_comm *comm, struct chempi_coll_state *st,
-                struct chempi_hier_plan *plan, uint64_t *costs)
+                struct chempi_hier_plan *plan, uint64_t *costs,
+                chempi_hier_prepare_fn *prepare)
 {
     struct chempi_comm_channel ch = chempi_comm_channel(comm);
     uint32_t context;
@@ -184,11 +195,11 @@ static int make(struct chempi_comm *comm, struct chempi_coll_state *st,
         st->node_comm = make_node_comm(comm, st->hier, context);
     if (!st->node_comm)
         chempi_comm_give_context(context);
-    return agree_success(
-        &ch, st->hier && (st->node_comm || !chempi_hier_is_deep(st->hier)));
+    return agree_success(&ch, is_complete(st, prepare));
 }
 
-int chempi_hier_attach(struct chempi_comm *comm, struct chempi_coll_state *st)
+int chempi_hier_attach(struct chempi_comm *comm, struct chempi_coll_state *st,
+                       chempi_hier_prepare_fn *prepare)
 {
     uint32_t *nodes = nodes_of(comm);
     uint32_t networks = chempi_place_total();
@@ -207,7 +218,7 @@ int chempi_hier_attach(struct chempi_comm *comm, struct chempi_coll_state *st)
     if (chempi_setting(CHEMPI_SET_COLL_HIERARCHY) < HIERARCHY_NETWORKS)
         plan.network_count = 0;
     if (chempi_setting(CHEMPI_SET_COLL_HIERARCHY) != HIERARCHY_NONE)
-        rc = make(comm, st, &plan, costs);
+        rc = make(comm, st, &plan, costs, prepare);
     free(nodes);
     free(costs);
     if (rc || (st->hier && !chempi_hier_is_deep(st->hier)))

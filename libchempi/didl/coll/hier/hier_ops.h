@@ -64,10 +64,14 @@ chempi_hier_phases_fn chempi_hier_scan;           /* and exscan */
 
 struct chempi_coll_state;
 
+/* Have the state of a node's communicator made. False: out of memory. */
+typedef bool chempi_hier_prepare_fn(struct chempi_comm *comm);
+
 /* Agree on a hierarchy and make what it needs, for an intracommunicator on
  * several nodes; collective. Without reason for one, st stays as it is. MPI
  * error class. */
-int chempi_hier_attach(struct chempi_comm *comm, struct chempi_coll_state *st);
+int chempi_hier_attach(struct chempi_comm *comm, struct chempi_coll_state *st,
+                       chempi_hier_prepare_fn *prepare);
 void chempi_hier_detach(struct chempi_coll_state *st);
 
 /* Do a blocking call with its tag; false: go another way. */

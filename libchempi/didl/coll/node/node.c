@@ -291,7 +291,8 @@ void chempi_coll_release(struct chempi_comm *comm)
 
     if (!st)
         return;
-    if ((st->is_on || st->is_unmapped) && node.control) {
+    if ((st->is_on || st->lacks == CHEMPI_NODE_LACKS_ADDRESSES) &&
+        node.control) {
         if (st->is_stream_reserved || chempi_coll_pairwise_rings_are_made(st))
             atomic_store(&node.control->is_large[st->area], 1);
         leave(st->area, st->size);
@@ -436,7 +437,7 @@ static int enter(struct chempi_comm *comm, struct chempi_coll_state *st)
      * each left it by such an operation (partner: leave()). */
     (void)atomic_load(&node.control->users[st->area]);
     start = map(st->area, st->size, &err);
-    st->is_unmapped = !start;
+    st->lacks = start ? CHEMPI_NODE_LACKS_NOTHING : CHEMPI_NODE_LACKS_ADDRESSES;
     if (!start)
         return chempi_error_from(err.code, &err);
     for (uint32_t i = 0; i < comm->size; i++)
@@ -460,34 +461,48 @@ static int enter_together(struct chempi_comm *comm,
         leave(st->area, st->size);
     st->area = -1;
     st->is_on = false;
-    st->is_unmapped = false;
+    st->lacks = CHEMPI_NODE_LACKS_NOTHING;
     return rc;
+}
+
+static bool prepare(struct chempi_comm *comm)
+{
+    struct chempi_coll_state *st = make(comm);
+
+    if (st)
+        st->lacks = CHEMPI_NODE_LACKS_ALL;
+    return st != NULL;
+}
+
+/* What the first operation finds out; its area, among others. */
+static int begin(struct chempi_comm *comm, struct chempi_coll_state *st)
+{
+    int rc;
+
+    st->lacks = CHEMPI_NODE_LACKS_NOTHING;
+    if (comm->is_inter || comm->size < 2)
+        return MPI_SUCCESS;
+    if (!are_all_here(comm))
+        return chempi_hier_attach(comm, st, prepare);
+    if (comm->size > CHEMPI_NODE_RANKS_MAX)
+        return MPI_SUCCESS;
+    rc = find_area(comm, st);
+    return comm->serves ? enter_together(comm, st) : rc;
 }
 
 struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
                                                   int *rc)
 {
-    struct chempi_coll_state *st = comm->coll;
+    struct chempi_coll_state *st = comm->coll ? comm->coll : make(comm);
 
     if (!st) {
-        st = make(comm);
-        if (!st) {
-            *rc = chempi_error_set(MPI_ERR_NO_MEM,
-                                   "no memory for collective operations");
-            return NULL;
-        }
-        if (comm->is_inter || comm->size < 2)
-            return st;
-        if (!are_all_here(comm)) {
-            *rc = chempi_hier_attach(comm, st);
-            return *rc ? NULL : st;
-        }
-        if (comm->size > CHEMPI_NODE_RANKS_MAX)
-            return st;
-        *rc = find_area(comm, st);
-        if (*rc && !comm->serves)
-            return NULL;
+        *rc = chempi_error_set(MPI_ERR_NO_MEM,
+                               "no memory for collective operations");
+        return NULL;
     }
-    *rc = comm->serves ? enter_together(comm, st) : enter(comm, st);
+    *rc = st->lacks == CHEMPI_NODE_LACKS_ADDRESSES ? MPI_SUCCESS
+                                                   : begin(comm, st);
+    if (!*rc && !st->is_on)
+        *rc = enter(comm, st);
     return *rc ? NULL : st;
 }

@@ -139,13 +139,20 @@ struct chempi_node_chain {
     struct chempi_spsc_ring_reader in;
 };
 
+/* What a state lacks as yet. */
+enum chempi_node_lack {
+    CHEMPI_NODE_LACKS_NOTHING,
+    CHEMPI_NODE_LACKS_ADDRESSES, /* for its area (B4) */
+    CHEMPI_NODE_LACKS_ALL        /* it was prepared */
+};
+
 /* comm->coll */
 struct chempi_coll_state {
     const struct chempi_comm *comm;
     struct chempi_hier *hier;      /* of members on several nodes, or NULL */
     struct chempi_comm *node_comm; /* then: those on this node */
     bool is_on;                    /* false: no area; messages only */
-    bool is_unmapped; /* it has one, but no addresses for it as yet (B4) */
+    uint8_t lacks;                 /* enum chempi_node_lack */
     /* The kernel has refused a copy of which all members know, or one of
      * which this member knows as the root. */
     bool is_refused;
@@ -209,9 +216,9 @@ static inline bool chempi_coll_node_begin(struct chempi_comm *comm, int *tag,
 {
     const struct chempi_coll_state *st = comm->coll;
 
-    if (CHEMPI_UNLIKELY(!st || st->is_unmapped) &&
+    if (CHEMPI_UNLIKELY(!st || st->lacks) &&
         !chempi_coll_node_attach(comm, rc)) {
-        if (comm->coll && !comm->coll->is_unmapped)
+        if (comm->coll && !comm->coll->lacks)
             (void)chempi_coll_next_tag(comm); /* it is over */
         return false;
     }
