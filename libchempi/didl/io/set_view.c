@@ -91,7 +91,7 @@ static void replace_view(struct chempi_file *file, struct chempi_io_view *view)
 /* Runs from here on are accessed by their owners: a call of the system costs
  * less than an exchange. Other file systems have more to gain from few callers.
  */
-#define RUN_LONG_LOCAL (16u << 10)
+#define RUN_LONG_LOCAL (8u << 10)
 #define RUN_LONG (64u << 10)
 
 static bool has_short_runs(const struct chempi_file *file,

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which collective accesses exchange data: those of small pieces that lie close
- * to each other do, also where a rank's view has no bytes; pieces that lie far
- * apart are accessed by their owners.
+ * to each other do, also where a rank's view has no bytes; pieces that are long
+ * or lie far apart are accessed by their owners.
  */
 #include "check.h"
 
-enum { PIECE = 8, PIECES = 64 };
+enum { SHORT = 8, LONG = 8192, PIECES = 64 };
 
-static unsigned char data[PIECE * PIECES];
-static unsigned char back[PIECE * PIECES];
+static unsigned char data[LONG * PIECES];
+static unsigned char back[LONG * PIECES];
 static MPI_File file;
 
 /* The pieces of all ranks in turn, `step` bytes from one to the next; rank
- * `idle` has none. How many are this rank's? */
-static int set_view(int step, int idle)
+ * `idle` has none. How many bytes are this rank's? */
+static int set_view(int piece, int step, int idle)
 {
     int count = check_rank() == idle ? 0 : PIECES;
     MPI_Datatype type;
 
-    MPI_Type_vector(count, PIECE, step * check_size(), MPI_BYTE, &type);
+    MPI_Type_vector(count, piece, step * check_size(), MPI_BYTE, &type);
     MPI_Type_commit(&type);
     CHECK(MPI_File_set_view(file, (MPI_Offset)check_rank() * step, MPI_BYTE,
                             type, "native", MPI_INFO_NULL) == MPI_SUCCESS,
           "set_view");
     MPI_Type_free(&type);
-    return count * PIECE;
+    return count * piece;
 }
 
-static void try(int step, int idle, bool is_exchanged)
+static void try(int piece, int step, int idle, bool is_exchanged)
 {
     uint64_t seed = (uint64_t)(step + check_rank());
-    int len = set_view(step, idle);
+    int len = set_view(piece, step, idle);
     unsigned long long before = check_watched();
     unsigned long long mine;
     unsigned long long all;
@@ -51,8 +51,8 @@ static void try(int step, int idle, bool is_exchanged)
     mine = check_watched() - before;
     MPI_Allreduce(&mine, &all, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM,
                   MPI_COMM_WORLD);
-    CHECK((all > 0) == is_exchanged, "step %d: %llu bytes were exchanged", step,
-          all);
+    CHECK((all > 0) == is_exchanged, "pieces of %d: %llu bytes were exchanged",
+          piece, all);
 }
 
 int main(int argc, char **argv)
@@ -64,10 +64,12 @@ int main(int argc, char **argv)
                                    MPI_MODE_DELETE_ON_CLOSE,
                                MPI_INFO_NULL, &file) == MPI_SUCCESS,
                  "no file");
-    try(16, -1, true);
-    try(1 << 20, -1, false);
-    try(16, 0, true);
-    try(16, check_size() - 1, true);
+    try(SHORT, 16, -1, true);
+    try(SHORT, 1 << 20, -1, false);
+    try(LONG, LONG, -1, false);
+    try(LONG / 2, LONG, -1, true);
+    try(SHORT, 16, 0, true);
+    try(SHORT, 16, check_size() - 1, true);
     MPI_File_close(&file);
     return check_finish();
 }
