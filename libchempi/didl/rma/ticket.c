@@ -8,15 +8,10 @@
 
 #define HOLDERS_MAX 4u /* of a lock that are named */
 
-/* How often who runs may take the lock before one who waits: to wake that one
- * takes as long as many short epochs. */
-#define PASSES_MAX 8u
-
 struct ticket {
     struct chempi_rma_peer *peer;
     uint32_t number;
     bool is_exclusive;
-    bool has_taken;
 };
 
 static struct chempi_rma_line *line_of(const struct chempi_rma_peer *peer)
@@ -33,25 +28,13 @@ static _Atomic uint32_t *seat_of(const struct chempi_rma_peer *peer,
                        (number & (win->seat_count - 1))];
 }
 
-static bool take(struct chempi_rma_line *line)
-{
-    uint32_t free = 0;
-
-    return atomic_load(&line->taken) == 0 &&
-           atomic_compare_exchange_strong(&line->taken, &free, 1);
-}
-
-/* K1: a writer's turn is over when it has taken the lock. */
 static bool is_served(void *arg)
 {
-    struct ticket *t = arg;
+    const struct ticket *t = arg;
     struct chempi_rma_line *line = line_of(t->peer);
 
-    if (!t->is_exclusive)
-        return atomic_load(&line->read) == t->number;
-    if (!t->has_taken && atomic_load(&line->write) == t->number)
-        t->has_taken = take(line);
-    return t->has_taken;
+    return atomic_load(t->is_exclusive ? &line->write : &line->read) ==
+           t->number;
 }
 
 static bool is_served_or_lost(void *arg)
@@ -75,18 +58,6 @@ static void call_ticket(const struct chempi_rma_peer *peer, uint32_t number)
         chempi_progress_rouse_local(
             chempi_ctx.services.local_rank_of_proc[chempi_comm_proc(
                 win->comm, win->locals[seat])]);
-}
-
-/* All who may wait for `taken`: whose turn it is, and readers before that. */
-static void call_all(const struct chempi_rma_peer *peer)
-{
-    struct chempi_rma_line *line = line_of(peer);
-    const uint32_t last = atomic_load(&line->read);
-    uint32_t number = atomic_load(&line->write);
-
-    call_ticket(peer, number);
-    while (number != last)
-        call_ticket(peer, ++number);
 }
 
 static _Atomic uint8_t *mark_of(const struct chempi_rma_peer *peer,
@@ -123,55 +94,6 @@ static void count_wait(struct chempi_win *win)
     chempi_lane_unlock(&chempi_lane_main);
 }
 
-/* K1, K2: without a ticket, and without waiting. */
-static bool pass(const struct chempi_rma_peer *peer)
-{
-    struct chempi_rma_line *line = line_of(peer);
-    const uint32_t turn = atomic_load(&line->write);
-    const bool is_free = atomic_load(&line->next) == turn;
-    const uint32_t passed =
-        atomic_load_explicit(&line->passed, memory_order_relaxed);
-
-    if (atomic_load(&line->read) != turn || (!is_free && passed >= PASSES_MAX))
-        return false;
-    if (!take(line))
-        return false;
-    if (atomic_load(&line->read) != atomic_load(&line->write)) {
-        atomic_store(&line->taken, 0);
-        call_all(peer);
-        return false;
-    }
-    if (!is_free)
-        atomic_store_explicit(&line->passed, passed + 1, memory_order_relaxed);
-    return true;
-}
-
-static bool is_not_taken(void *arg)
-{
-    const struct ticket *t = arg;
-
-    return atomic_load(&line_of(t->peer)->taken) == 0 || t->peer->win->lost;
-}
-
-/* K2 */
-static void enter_reader(struct ticket *t)
-{
-    struct chempi_rma_line *line = line_of(t->peer);
-
-    (void)atomic_fetch_add(&line->read, 1);
-    call_ticket(t->peer, t->number + 1);
-    if (is_not_taken(t))
-        return;
-    atomic_store(seat_of(t->peer, t->number), t->peer->win->me_local);
-    (void)chempi_progress_wait_for(is_not_taken, t, put_wait, t);
-}
-
-static void mark(const struct chempi_rma_peer *peer, uint8_t value)
-{
-    atomic_store_explicit(mark_of(peer, peer->win->me_local), value,
-                          memory_order_relaxed);
-}
-
 /* One that was not served stays in the line for good: nobody waits there any
  * more. */
 int chempi_rma_take_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
@@ -179,11 +101,6 @@ int chempi_rma_take_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
     struct chempi_rma_line *line = line_of(peer);
     struct ticket t = {.peer = peer, .is_exclusive = is_exclusive};
 
-    peer->has_passed = is_exclusive && pass(peer);
-    if (peer->has_passed) {
-        mark(peer, 1);
-        return MPI_SUCCESS;
-    }
     t.number = atomic_fetch_add(&line->next, 1);
     if (!is_served(&t)) { /* who need not wait needs no seat */
         atomic_store(seat_of(peer, t.number), peer->win->me_local);
@@ -192,40 +109,32 @@ int chempi_rma_take_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
         if (CHEMPI_UNLIKELY(peer->win->lost))
             return chempi_rma_lock_loss(peer, is_exclusive);
     }
-    if (is_exclusive)
-        atomic_store_explicit(&line->passed, 0, memory_order_relaxed);
-    else
-        enter_reader(&t);
-    if (CHEMPI_UNLIKELY(peer->win->lost))
-        return chempi_rma_lock_loss(peer, is_exclusive);
-    mark(peer, 1);
+    if (!is_exclusive) {
+        (void)atomic_fetch_add(&line->read, 1);
+        call_ticket(peer, t.number + 1);
+    }
+    atomic_store_explicit(mark_of(peer, peer->win->me_local), 1,
+                          memory_order_relaxed);
     return MPI_SUCCESS;
-}
-
-/* All before have left and all behind wait: nobody else changes them. */
-static void end_turn(struct chempi_rma_line *line)
-{
-    const uint32_t next =
-        atomic_load_explicit(&line->write, memory_order_relaxed) + 1;
-
-    atomic_store_explicit(&line->write, next, memory_order_release);
-    atomic_store_explicit(&line->read, next, memory_order_release);
 }
 
 void chempi_rma_leave_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
 {
     struct chempi_rma_line *line = line_of(peer);
+    uint32_t write;
+    uint32_t read;
 
-    mark(peer, 0);
-    if (!is_exclusive) {
-        (void)atomic_fetch_add(&line->write, 1);
-        call_ticket(peer, atomic_load(&line->write));
-        return;
-    }
-    if (!peer->has_passed)
-        end_turn(line);
-    atomic_store(&line->taken, 0);
-    if (atomic_load(&line->next) !=
-        atomic_load_explicit(&line->write, memory_order_relaxed))
-        call_all(peer);
+    atomic_store_explicit(mark_of(peer, peer->win->me_local), 0,
+                          memory_order_relaxed);
+    /* All before have left and all behind wait: nobody else writes it. */
+    if (is_exclusive)
+        atomic_store_explicit(
+            &line->read,
+            atomic_load_explicit(&line->read, memory_order_relaxed) + 1,
+            memory_order_release);
+    write = atomic_fetch_add(&line->write, 1) + 1;
+    read = atomic_load(&line->read);
+    call_ticket(peer, write);
+    if (read != write)
+        call_ticket(peer, read);
 }

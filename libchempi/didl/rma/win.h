@@ -59,24 +59,15 @@ struct chempi_rma_extent {
 /*
  * What belongs to one member in the node's file.
  *
- * The lock goes by tickets: whoever wants it draws `next`; a writer waits until
- * `write` is its ticket, a reader until `read` is. A reader that enters lets
- * the next reader in; who leaves advances `write`, a writer also `read`. Where
- * writer and reader are the same, nobody is inside but who has `taken` it:
- *
- *   K1  a writer is inside while it has `taken`, which whose turn it is takes
- *       as well as, without a ticket, one who comes while nobody is inside; so
- *       many of them pass by those who wait (`passed`), and no more
- *   K2  a reader advances `read` and then waits until nobody has `taken`; who
- *       has taken it looks at `read` behind that, and gives it back when
- *       readers are inside
+ * The lock is a fair one by tickets: whoever wants it draws `next`; a writer
+ * waits until `write` is its ticket, a reader until `read` is. A reader that
+ * enters lets the next reader in; who leaves advances `write`, a writer also
+ * `read`.
  */
 struct chempi_rma_line {
     _Alignas(64) _Atomic uint32_t next;
     _Atomic uint32_t write;
     _Atomic uint32_t read;
-    _Atomic uint32_t taken;  /* 1: by a writer */
-    _Atomic uint32_t passed; /* by who has taken it; 0 after a turn */
     /* Process that accumulates without atomics, by its number; 0: none. */
     _Alignas(64) _Atomic uint32_t busy;
 };
@@ -137,7 +128,6 @@ struct chempi_rma_peer {
     _Atomic uint8_t lock; /* 0, or what is held: CHEMPI_RMA_... below; threads
                              look at it without the lane lock */
     uint8_t wanted;       /* the same, while a thread takes it */
-    bool has_passed;      /* what is held was taken without a ticket */
     bool is_started;      /* member of the group of MPI_Win_start */
     bool is_dirty;        /* only a flush tells when what was sent is done */
     /* What the next synchronization reports; the same of what the peer has
