@@ -8,8 +8,11 @@
  * HOW is damaged: the member's view, before it tells it; lost: the member dies
  * when it sends its view to the others, as it is long; or a number: it dies at
  * its so-many-th message of a later access, so that some have heard from it and
- * some have not. It can die over TCP only, and with --survive.
+ * some have not; nothing comes to the file then but what was to be written. It
+ * can die over TCP only, and with --survive.
  */
+#define _GNU_SOURCE /* pread */
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -26,6 +29,8 @@ enum {
 static struct chempi_sys rigged;
 static char data[PIECES * PIECE];
 static MPI_File file;
+static int kept;      /* of the same, which has no name any more */
+static off_t tile;    /* bytes in which the pieces of all members lie */
 static long messages; /* until the end; 0: until the first long one */
 
 static void die_in_time(size_t len)
@@ -60,6 +65,7 @@ static void set_view(void)
 
     for (int i = 0; i < PIECES; i++) {
         places[i] = (at * check_size() + check_rank()) * PIECE;
+        tile = (off_t)(at + 1) * check_size() * PIECE;
         at += 1 + (int)(check_random(&state) % 3);
     }
     MPI_Type_create_indexed_block(PIECES, PIECE, places, MPI_BYTE, &type);
@@ -70,13 +76,26 @@ static void set_view(void)
     MPI_Type_free(&type);
 }
 
-static void write_all(int wanted)
+/* All pieces of a tile of the view. */
+static void write_all(int number, char value, int wanted)
 {
-    int rc = MPI_File_write_at_all(file, 0, data, sizeof(data), MPI_BYTE,
-                                   MPI_STATUS_IGNORE);
+    int rc;
 
+    memset(data, value, sizeof(data));
+    rc = MPI_File_write_at_all(file, number * (MPI_Offset)sizeof(data), data,
+                               sizeof(data), MPI_BYTE, MPI_STATUS_IGNORE);
     CHECK_OR_DIE(check_class(rc) == wanted, "class %d, not %d", check_class(rc),
                  wanted);
+}
+
+/* Behind the first tile, whose value is another. */
+static void check_second(char value)
+{
+    char byte;
+
+    for (off_t at = tile; pread(kept, &byte, 1, at) == 1; at++)
+        CHECK_OR_DIE(byte == 0 || byte == value, "byte %lld is '%c'",
+                     (long long)at, byte);
 }
 
 static void prepare_death(void)
@@ -103,17 +122,20 @@ int main(int argc, char **argv)
                                MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL,
                                &file) == MPI_SUCCESS,
                  "open");
+    kept = open("views.tmp", O_RDONLY | O_CLOEXEC);
+    MPI_Barrier(MPI_COMM_WORLD);
     remove("views.tmp");
     set_view();
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (messages > 0)
-        write_all(MPI_SUCCESS);
+        write_all(0, 'a', MPI_SUCCESS);
     MPI_Barrier(MPI_COMM_WORLD); /* perhaps beside a death */
     if (is_last && is_damaged)
         chempi_file_lookup(file)->view->tile.size++;
     else if (is_last)
         prepare_death();
-    write_all(is_damaged ? MPI_ERR_INTERN : MPI_ERR_PROC_ABORTED);
+    write_all(1, 'b', is_damaged ? MPI_ERR_INTERN : MPI_ERR_PROC_ABORTED);
+    check_second('b');
     rc = MPI_File_close(&file);
     CHECK_OR_DIE(check_class(rc) ==
                      (is_damaged ? MPI_SUCCESS : MPI_ERR_PROC_ABORTED),

@@ -117,12 +117,16 @@ static void prepare_round(struct chempi_io_task *t)
     }
 }
 
-/* Work: the messages of the oldest round are there. */
+/* Work: the messages of the oldest round are there. An error of this member
+ * alone keeps nobody's data from the file; a window in which some are missing
+ * does not get there, nor into the user's memory. */
 static void finish_round(struct chempi_io_task *t)
 {
     struct chempi_io_exchange *x = exchange_of(t);
     struct chempi_io_slot *s = &x->slots[x->ended % 2];
 
+    if (x->is_torn)
+        return;
     if (!x->op->is_write) {
         unpack_own(x, s, x->ended);
     } else if (x->cast->mine >= 0) {
@@ -145,6 +149,12 @@ static void choose_step(struct chempi_io_task *t)
         t->next = x->ended < x->rounds ? await_round : end_exchange;
 }
 
+static void note_message(struct chempi_io_exchange *x, int rc)
+{
+    chempi_io_op_note(x->op, rc);
+    x->is_torn = x->is_torn || rc;
+}
+
 static void post_round(struct chempi_io_task *t)
 {
     struct chempi_io_exchange *x = exchange_of(t);
@@ -153,9 +163,8 @@ static void post_round(struct chempi_io_task *t)
     for (int i = 0; i < s->planned; i++) {
         const struct chempi_io_message *m = &s->plan[i];
 
-        chempi_io_op_note(x->op,
-                          chempi_io_task_post(t, &s->messages, m->data, m->len,
-                                              m->rank, x->tag, m->is_send));
+        note_message(x, chempi_io_task_post(t, &s->messages, m->data, m->len,
+                                            m->rank, x->tag, m->is_send));
         if (m->is_send)
             chempi_io_count(CHEMPI_IO_COUNT_EXCHANGED, m->len);
     }
@@ -179,7 +188,7 @@ static void round_has_come(struct chempi_io_task *t)
 {
     chempi_io_count(CHEMPI_IO_COUNT_EXCHANGE_NS,
                     chempi_clock_ns() - chempi_io_coll_of(t)->began_ns);
-    chempi_io_op_note(exchange_of(t)->op, t->rc);
+    note_message(exchange_of(t), t->rc);
     t->next = end_round;
     chempi_io_task_work(t, finish_round);
 }

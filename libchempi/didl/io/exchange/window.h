@@ -65,6 +65,7 @@ struct chempi_io_exchange {
     int64_t domain; /* bytes */
     int64_t window; /* bytes */
     int tag;
+    bool is_torn;   /* a message failed: what is here is not whole */
     char *mask;     /* of a window: bytes that somebody writes */
     uint64_t asked; /* bytes, before what is behind the end was cut off */
     int64_t rounds;
