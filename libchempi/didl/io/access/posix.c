@@ -244,10 +244,16 @@ static enum chempi_io_home posix_home(struct chempi_io_fd *fd)
     }
 }
 
-/* Mappings of these are coherent. */
+/* Mappings of these are coherent, and pages that are there stay writable. What
+ * an overlay keeps its files on nobody says: there a store might need new room
+ * and end in a signal. */
 static bool posix_can_map(struct chempi_io_fd *fd)
 {
-    return posix_home(fd) != CHEMPI_IO_ELSEWHERE;
+    struct statfs fs;
+
+    return !fstatfs(fd->number, &fs) && ((uint32_t)fs.f_type == MAGIC_TMPFS ||
+                                         (uint32_t)fs.f_type == MAGIC_EXT ||
+                                         (uint32_t)fs.f_type == MAGIC_XFS);
 }
 
 const struct chempi_io_access chempi_io_posix = {
