@@ -3,6 +3,7 @@
  * Making and freeing windows (MPI 5.0, section 12.2).
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -102,6 +103,13 @@ static int find_locals(struct chempi_win *win)
                : chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
 }
 
+/* Has a living process of another one's number this number here? In containers
+ * it may have none. */
+static bool is_known(int32_t pid)
+{
+    return pid > 0 && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
+}
+
 static int swap_cards(struct chempi_win *win)
 {
     struct chempi_comm_channel ch = chempi_rma_node_channel(win);
@@ -120,8 +128,11 @@ static int swap_cards(struct chempi_win *win)
         win->granularity && win->granularity <= (int)sizeof(uint64_t);
     rc = chempi_comm_allgather(&ch, &mine, sizeof(mine), win->cards);
     win->is_fine = rc == MPI_SUCCESS;
-    for (uint32_t i = 0; i < win->local_count; i++)
+    win->knows_dead = rc == MPI_SUCCESS;
+    for (uint32_t i = 0; i < win->local_count; i++) {
         win->is_fine = win->is_fine && win->cards[i].is_fine;
+        win->knows_dead = win->knows_dead && is_known(win->cards[i].pid);
+    }
     return rc;
 }
 

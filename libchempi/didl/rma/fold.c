@@ -61,7 +61,8 @@ static void enter(const struct chempi_rma_guard *guard)
             CHEMPI_CPU_RELAX();
         } else if (looks % (RELAX * DOUBT)) {
             (void)sched_yield();
-        } else if (take_from_dead(guard->line, guard->pid)) {
+        } else if (guard->knows_dead &&
+                   take_from_dead(guard->line, guard->pid)) {
             return;
         }
     }

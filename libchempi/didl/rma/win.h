@@ -198,6 +198,7 @@ struct chempi_win {
     char ordering[20];
     char ops[16];
     int granularity; /* 0: not given */
+    bool knows_dead; /* all members of the node have numbers here, too */
     bool is_fine;    /* it was a word or less at creation, at all members of
                         the node */
     /* The others. */

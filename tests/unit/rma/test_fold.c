@@ -18,6 +18,7 @@ static struct chempi_rma_place place_of(void *base, bool is_fine)
     return (struct chempi_rma_place){.base = base,
                                      .guard = {.line = &line,
                                                .pid = (uint32_t)getpid(),
+                                               .knows_dead = true,
                                                .is_fine = is_fine}};
 }
 
