@@ -18,7 +18,8 @@
  *       with payload under way in both directions each core fetches its own,
  *       and no target goes from one core's cache to the other's
  *   S5  the counter only grows, so a side's next chunk is at least the number
- *       of those that it has had. What is in shared memory may say otherwise
+ *       of those that it has had. Shared memory that says otherwise is noticed
+ *       then, one in which it has leapt ahead when the job ends
  */
 #include <errno.h>
 

@@ -814,7 +814,7 @@ static int take_dealt(const struct cell *cell, const struct chempi_coll_call *c,
     len = line->len;
     if (mark == BLOCK_BY_MESSAGE && !cell->is_later)
         return recv_block(c, tag);
-    if (mark == BLOCK_DIRECT)
+    if (mark == BLOCK_DIRECT && !cell->is_later)
         return fetch(cell, c, line->place.in, len, tag);
     if (CHEMPI_UNLIKELY(len > CHEMPI_NODE_BULK_BYTES))
         return chempi_coll_shm_slot_mismatch(cell, cell->st->rank);
