@@ -183,17 +183,29 @@ class Body:
     def completed_one(self, a, c):
         name = self.b.name
         if name == 'MPI_Request_free':
+            self.claim(a.name, '1')
             self.always.append('if (chempi_keep_any() && !rc)\n        '
-                               'chempi_keep_freed(*%s);' % a.name)
+                               'chempi_keep_freed(%s);' % a.name)
+            self.release(a.name, '1')
         elif name == 'MPI_Start':
             self.pre.append('if (chempi_keep_any())\n        '
                             'chempi_keep_start(*%s);' % a.name)
         elif WAITS.match(name):
             flag = ' && c_flag' if any(x.name == 'flag'
                                        for x in self.b.args) else ''
+            self.claim(a.name, '1')
             self.always.append(
-                'if (chempi_keep_any()%s)\n        chempi_keep_done(*%s, %s);'
-                % (flag, a.name, c))
+                'if (chempi_keep_any()%s)\n        chempi_keep_settle(%s, &%s, '
+                '1, NULL, 0);' % (flag, a.name, c))
+            self.release(a.name, '1')
+
+    def claim(self, name, n):
+        self.pre.append('if (chempi_keep_any())\n        '
+                        'chempi_keep_claim(%s, %s);' % (name, n))
+
+    def release(self, name, n):
+        self.always.append('if (chempi_keep_any())\n        '
+                           'chempi_keep_release(%s, %s);' % (name, n))
 
     def completed_many(self, a, c):
         name = self.b.name
@@ -209,9 +221,11 @@ class Body:
                     n_which = '*outcount' if x.is_array else '1'
             flag = ' && c_flag' if any(x.name == 'flag'
                                        for x in self.b.args) else ''
+            self.claim(a.name, '*' + a.length)
             self.always.append(
                 'if (chempi_keep_any() && %s%s)\n        chempi_keep_settle(%s, '
                 '%s, *%s, %s, %s);' % (c, flag, a.name, c, a.length, which, n_which))
+            self.release(a.name, '*' + a.length)
 
     # ---- other kinds ----
 
@@ -376,7 +390,7 @@ class Body:
         if b.request and any('keep_memory' in e or 'choice_end' in e
                              for e in self.end):
             rows.append('if (!rc && chempi_keep_any())\n        '
-                        'chempi_keep_freed(*request);')
+                        'chempi_keep_forget(*request);')
         rows += self.order(self.always) + self.end
         rows.append('if (ierror)\n        *ierror = rc;')
         return 'CHEMPI_BODY(void, %s, (%s))\n{\n    %s\n}\n' % (

@@ -3,7 +3,7 @@
  * What outlives a call until its request is complete.
  *
  *   K1  items of one request stand in one bucket, under its Fortran handle
- *   K2  an item is removed before its request's handle can be used again, or
+ *   K2  items of a request are claimed before its handle can be used again, or
  *       a new request of that handle shows that C completed the old one
  *   K3  chempi_keep_count is the number of items
  */
@@ -32,6 +32,7 @@ void chempi_keep_add(int request, struct chempi_keep_item *item,
                      bool is_persistent)
 {
     item->request = request;
+    item->claimer = NULL;
     item->is_active = !is_persistent;
     (void)pthread_mutex_lock(&keep.lock);
     item->next = *bucket_of(request);
@@ -160,18 +161,24 @@ void chempi_keep_start(int request)
     (void)pthread_mutex_unlock(&keep.lock);
 }
 
-static void done_locked(int request, MPI_Request after)
+static bool belongs(const struct chempi_keep_item *item, int request,
+                    const int *claimer)
+{
+    return item->request == request && item->claimer == claimer;
+}
+
+static void done_locked(int request, MPI_Request after, const int *claimer)
 {
     struct chempi_keep_item **link = bucket_of(request);
 
     while (*link) {
         struct chempi_keep_item *item = *link;
 
-        if (item->request == request && item->is_active) {
+        if (belongs(item, request, claimer) && item->is_active) {
             item->verbs->finish(item);
             item->is_active = false;
         }
-        if (item->request == request && after == MPI_REQUEST_NULL) {
+        if (belongs(item, request, claimer) && after == MPI_REQUEST_NULL) {
             (void)take_out(link);
             item->verbs->drop(item);
         } else {
@@ -180,15 +187,8 @@ static void done_locked(int request, MPI_Request after)
     }
 }
 
-void chempi_keep_done(int request, MPI_Request after)
-{
-    (void)pthread_mutex_lock(&keep.lock);
-    done_locked(request, after);
-    (void)pthread_mutex_unlock(&keep.lock);
-}
-
 /* An active item is left to the operation, which may still use it. */
-void chempi_keep_freed(int request)
+static void freed(int request, const int *claimer)
 {
     struct chempi_keep_item **link;
 
@@ -197,7 +197,7 @@ void chempi_keep_freed(int request)
     while (*link) {
         struct chempi_keep_item *item = *link;
 
-        if (item->request != request) {
+        if (!belongs(item, request, claimer)) {
             link = &item->next;
             continue;
         }
@@ -208,7 +208,39 @@ void chempi_keep_freed(int request)
     (void)pthread_mutex_unlock(&keep.lock);
 }
 
-void chempi_keep_settle(const int *before, const MPI_Request *after, int n,
+void chempi_keep_freed(const int *request)
+{
+    freed(*request, request);
+}
+
+void chempi_keep_forget(int request)
+{
+    freed(request, NULL);
+}
+
+/* Pass what is one claimer's on to another. */
+static void pass(const int *requests, int n, const int *from, const int *to)
+{
+    (void)pthread_mutex_lock(&keep.lock);
+    for (int k = 0; k < n; k++)
+        for (struct chempi_keep_item *i = *bucket_of(requests[k]); i;
+             i = i->next)
+            if (belongs(i, requests[k], from))
+                i->claimer = to;
+    (void)pthread_mutex_unlock(&keep.lock);
+}
+
+void chempi_keep_claim(const int *requests, int n)
+{
+    pass(requests, n, NULL, requests);
+}
+
+void chempi_keep_release(const int *requests, int n)
+{
+    pass(requests, n, requests, NULL);
+}
+
+void chempi_keep_settle(const int *requests, const MPI_Request *after, int n,
                         const int *which, int n_which)
 {
     int count = which ? n_which : n;
@@ -218,7 +250,7 @@ void chempi_keep_settle(const int *before, const MPI_Request *after, int n,
         int i = which ? which[k] : k;
 
         if (i >= 0 && i < n)
-            done_locked(before[i], after[i]);
+            done_locked(requests[i], after[i], requests);
     }
     (void)pthread_mutex_unlock(&keep.lock);
 }

@@ -30,6 +30,7 @@ struct chempi_keep_verbs {
 struct chempi_keep_item {
     const struct chempi_keep_verbs *verbs;
     struct chempi_keep_item *next; /* from here on keep.c's own */
+    const int *claimer;
     int request;
     bool is_active;
 };
@@ -67,21 +68,27 @@ void chempi_keep_comm_free(MPI_Comm *cell);
 void chempi_keep_start(int request);
 
 /*
- * A call found `request` complete, and has it as `after` now: fill sections
- * and, when the request is gone (MPI_REQUEST_NULL), give everything back.
+ * Around a call of C that may complete or free requests[0..n-1]: other threads'
+ * new requests may have these handles before it has returned, so that what
+ * belongs to the old ones is claimed first. `requests` is what claims: nobody
+ * else may wait for the same ones meanwhile.
  */
-void chempi_keep_done(int request, MPI_Request after);
+void chempi_keep_claim(const int *requests, int n);
+void chempi_keep_release(const int *requests, int n);
 
-/* The request was freed by its owner; an active one keeps its things for
- * ever, because the operation may still use them. */
-void chempi_keep_freed(int request);
-
-/*
- * The same for the requests of a wait or test: which[0..n_which-1] are the
- * indices (from 0) of those that are complete, or all n are when which is
- * NULL.
- */
-void chempi_keep_settle(const int *before, const MPI_Request *after, int n,
+/* In between: which[0..n_which-1] are the indices (from 0) of those that the
+ * call found complete, or all n are when which is NULL; after[] is what they
+ * are now. Fill sections and, where a request is gone (MPI_REQUEST_NULL), give
+ * everything back. */
+void chempi_keep_settle(const int *requests, const MPI_Request *after, int n,
                         const int *which, int n_which);
+
+/* In between: *request was freed by its owner; an active one keeps its things
+ * for ever, because the operation may still use them. */
+void chempi_keep_freed(const int *request);
+
+/* A new request has this handle: what stands there is of one that C code has
+ * completed. */
+void chempi_keep_forget(int request);
 
 #endif

@@ -147,7 +147,7 @@ static void give_later(MPI_Comm *cell, int rc, MPI_Request made, int *newcomm,
         return;
     }
     if (chempi_keep_any())
-        chempi_keep_freed(*request);
+        chempi_keep_forget(*request);
     chempi_keep_comm(*request, cell);
 }
 
