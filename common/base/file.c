@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/sys.h"
@@ -65,4 +66,11 @@ void chempi_file_close(int fd)
 {
     if (fd >= 0)
         (void)close(fd); /* nothing was written that could be lost */
+}
+
+uint64_t chempi_file_inode(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? (uint64_t)st.st_ino : 0;
 }

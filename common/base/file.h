@@ -4,6 +4,7 @@
 #define CHEMPI_COMMON_BASE_FILE_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* The first size - 1 bytes of a file, with a zero behind them. Returns how
@@ -14,6 +15,9 @@ ssize_t chempi_file_read(const char *path, char *text, size_t size);
  * when the other end has less. */
 int chempi_file_write_all(int fd, const void *data, size_t len);
 int chempi_file_read_all(int fd, void *data, size_t len);
+
+/* The number of a file, as of a namespace; 0: it cannot be had. */
+uint64_t chempi_file_inode(const char *path);
 
 /* Close what has no late errors; nothing below 0. */
 void chempi_file_close(int fd);

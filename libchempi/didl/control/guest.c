@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 
 #include "common/auth/auth.h"
 #include "common/base/clock.h"
+#include "common/base/file.h"
 #include "common/base/list.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
@@ -156,13 +158,6 @@ static int fence_blocking(void)
 
 /* ---- who is where -------------------------------------------------------- */
 
-static unsigned long inode_of(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 ? (unsigned long)st.st_ino : 0;
-}
-
 /* Processes with the same may hand descriptors to each other, and see each
  * other's process numbers. */
 static void name_host(char host[HOST_MAX])
@@ -175,8 +170,9 @@ static void name_host(char host[HOST_MAX])
     if (file)
         (void)fclose(file); /* read only */
     boot[strcspn(boot, "\n")] = '\0';
-    (void)snprintf(host, HOST_MAX, "%s.%lx.%lx.%lx", boot,
-                   inode_of("/proc/self/ns/net"), inode_of("/proc/self/ns/pid"),
+    (void)snprintf(host, HOST_MAX, "%s.%" PRIx64 ".%" PRIx64 ".%lx", boot,
+                   chempi_file_inode("/proc/self/ns/net"),
+                   chempi_file_inode("/proc/self/ns/pid"),
                    (unsigned long)geteuid());
 }
 

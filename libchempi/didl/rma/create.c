@@ -3,12 +3,12 @@
  * Making and freeing windows (MPI 5.0, section 12.2).
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/file.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/attr.h"
@@ -103,19 +103,14 @@ static int find_locals(struct chempi_win *win)
                : chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
 }
 
-/* Has a living process of another one's number this number here? In containers
- * it may have none. */
-static bool is_known(int32_t pid)
-{
-    return pid > 0 && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
-}
-
 static int swap_cards(struct chempi_win *win)
 {
     struct chempi_comm_channel ch = chempi_rma_node_channel(win);
     struct chempi_rma_card mine = {.size = (uint64_t)win->size,
                                    .unit = win->unit,
                                    .at = UINT64_MAX,
+                                   .space =
+                                       chempi_file_inode("/proc/self/ns/pid"),
                                    .pid = (int32_t)getpid()};
     int rc;
 
@@ -128,10 +123,10 @@ static int swap_cards(struct chempi_win *win)
         win->granularity && win->granularity <= (int)sizeof(uint64_t);
     rc = chempi_comm_allgather(&ch, &mine, sizeof(mine), win->cards);
     win->is_fine = rc == MPI_SUCCESS;
-    win->knows_dead = rc == MPI_SUCCESS;
+    win->knows_dead = rc == MPI_SUCCESS && mine.space != 0;
     for (uint32_t i = 0; i < win->local_count; i++) {
         win->is_fine = win->is_fine && win->cards[i].is_fine;
-        win->knows_dead = win->knows_dead && is_known(win->cards[i].pid);
+        win->knows_dead = win->knows_dead && win->cards[i].space == mine.space;
     }
     return rc;
 }

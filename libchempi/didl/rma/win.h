@@ -46,6 +46,7 @@ struct chempi_rma_card {
     int64_t unit;   /* bytes */
     uint64_t at;    /* offset in the node's file, if it is there */
     uint64_t probe; /* address of a byte ... */
+    uint64_t space; /* of process numbers: its namespace, 0: not known */
     int32_t pid;
     uint8_t probe_value; /* ... that has this value */
     bool is_fine;        /* wants accumulates to exclude each other by words */
@@ -198,7 +199,7 @@ struct chempi_win {
     char ordering[20];
     char ops[16];
     int granularity; /* 0: not given */
-    bool knows_dead; /* all members of the node have numbers here, too */
+    bool knows_dead; /* all members of the node are in one space */
     bool is_fine;    /* it was a word or less at creation, at all members of
                         the node */
     /* The others. */

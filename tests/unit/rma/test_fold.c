@@ -2,6 +2,9 @@
 /* Arithmetic at memory that several processes change (fold.c). */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,7 +12,12 @@
 #include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/rma/internal.h"
 
-enum { CELLS = 100, TIMES = 2000, THREADS = 3 };
+enum {
+    CELLS = 100,
+    TIMES = 2000,
+    THREADS = 3,
+    YIELDS = 100000 /* long after a death would be thought of */
+};
 
 static struct chempi_rma_line line;
 
@@ -46,6 +54,38 @@ Test(fold, takes_the_line_from_a_process_that_has_died_with_it, .timeout = 60)
                     sizeof(sum), &two, NULL);
     cr_assert(sum == 3);
     cr_assert_eq(line.busy, 0);
+}
+
+static long double awaited = 1;
+static _Atomic bool is_left; /* the line, by whoever had it */
+static _Atomic bool was_left;
+
+static void *await_line(void *unused)
+{
+    const long double two = 2;
+    struct chempi_rma_place place = place_of(&awaited, false);
+
+    (void)unused;
+    place.guard.knows_dead = false;
+    chempi_rma_fold(&place, CHEMPI_OP_SUM, CHEMPI_BASIC_TYPE_FLD, 0,
+                    sizeof(awaited), &two, NULL);
+    was_left = is_left;
+    return NULL;
+}
+
+/* In another space of numbers it may be alive. */
+Test(fold, leaves_the_line_to_a_process_that_only_seems_dead, .timeout = 60)
+{
+    pthread_t thread;
+
+    line.busy = dead_process();
+    cr_assert_eq(pthread_create(&thread, NULL, await_line, NULL), 0);
+    for (int i = 0; i < YIELDS; i++)
+        (void)sched_yield();
+    is_left = true;
+    line.busy = 0;
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+    cr_assert(was_left && awaited == 3);
 }
 
 static double cells[CELLS];

@@ -226,13 +226,17 @@ static int posix_lock(struct chempi_io_fd *fd, enum chempi_io_lock how,
     return rc ? -errno : 0;
 }
 
-static enum chempi_io_home posix_home(struct chempi_io_fd *fd)
+/* The number of the file system's kind; 0: it cannot be had. */
+static uint32_t kind_of(const struct chempi_io_fd *fd)
 {
     struct statfs fs;
 
-    if (fstatfs(fd->number, &fs))
-        return CHEMPI_IO_ELSEWHERE;
-    switch ((uint32_t)fs.f_type) {
+    return fstatfs(fd->number, &fs) ? 0 : (uint32_t)fs.f_type;
+}
+
+static enum chempi_io_home posix_home(struct chempi_io_fd *fd)
+{
+    switch (kind_of(fd)) {
     case MAGIC_TMPFS:
         return CHEMPI_IO_IN_MEMORY;
     case MAGIC_EXT:
@@ -244,16 +248,13 @@ static enum chempi_io_home posix_home(struct chempi_io_fd *fd)
     }
 }
 
-/* Mappings of these are coherent, and pages that are there stay writable. What
- * an overlay keeps its files on nobody says: there a store might need new room
- * and end in a signal. */
+/* Mappings of those that have a home here are coherent, and pages that are
+ * there stay writable. What an overlay keeps its files on nobody says: there a
+ * store might need new room and end in a signal. */
 static bool posix_can_map(struct chempi_io_fd *fd)
 {
-    struct statfs fs;
-
-    return !fstatfs(fd->number, &fs) && ((uint32_t)fs.f_type == MAGIC_TMPFS ||
-                                         (uint32_t)fs.f_type == MAGIC_EXT ||
-                                         (uint32_t)fs.f_type == MAGIC_XFS);
+    return posix_home(fd) != CHEMPI_IO_ELSEWHERE &&
+           kind_of(fd) != MAGIC_OVERLAY;
 }
 
 const struct chempi_io_access chempi_io_posix = {
