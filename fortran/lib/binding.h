@@ -51,13 +51,13 @@
     {                                                                          \
         if ((unsigned)value < CHEMPI_PREDEFINED_END)                           \
             return (type)(uintptr_t)(unsigned)value;                           \
-        return MPI_##name##_fromint(value);                                    \
+        return PMPI_##name##_fromint(value);                                   \
     }                                                                          \
     static inline int chempi_out_##kind(type handle)                           \
     {                                                                          \
         if ((uintptr_t)handle < CHEMPI_PREDEFINED_END)                         \
             return (int)(uintptr_t)handle;                                     \
-        return MPI_##name##_toint(handle);                                     \
+        return PMPI_##name##_toint(handle);                                    \
     }
 
 CHEMPI_HANDLE(comm, MPI_Comm, Comm)

@@ -81,11 +81,11 @@ static int on_finalize(MPI_Comm comm, int keyval, void *value, void *state)
         struct entry *e = &cache.entry[i];
 
         if (e->made != NULL && e->made != MPI_DATATYPE_NULL)
-            (void)MPI_Type_free(&e->made);
+            (void)PMPI_Type_free(&e->made);
         e->made = MPI_DATATYPE_NULL;
     }
     if (cache.keyval != MPI_KEYVAL_INVALID)
-        (void)MPI_Comm_free_keyval(&cache.keyval);
+        (void)PMPI_Comm_free_keyval(&cache.keyval);
     (void)pthread_mutex_unlock(&cache.lock);
     return MPI_SUCCESS;
 }
@@ -105,12 +105,13 @@ static bool may_cache_locked(void)
 
     if (cache.keyval != MPI_KEYVAL_INVALID)
         return true;
-    if (MPI_Initialized(&is_up) || MPI_Finalized(&is_down) || !is_up || is_down)
+    if (PMPI_Initialized(&is_up) || PMPI_Finalized(&is_down) || !is_up ||
+        is_down)
         return false;
-    if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize,
-                               &cache.keyval, NULL))
+    if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize,
+                                &cache.keyval, NULL))
         return false;
-    return MPI_Comm_set_attr(MPI_COMM_SELF, cache.keyval, NULL) == MPI_SUCCESS;
+    return PMPI_Comm_set_attr(MPI_COMM_SELF, cache.keyval, NULL) == MPI_SUCCESS;
 }
 
 static bool is_free(const struct entry *e)
@@ -182,7 +183,7 @@ static int add_cached(struct chempi_choice *x, const struct shape *shape,
         e = find_room_locked();
     if (e) {
         if (!is_free(e))
-            (void)MPI_Type_free(&e->made);
+            (void)PMPI_Type_free(&e->made);
         e->shape = *shape;
         e->held.made = MPI_DATATYPE_NULL;
         e->held.entry = e;
@@ -302,8 +303,8 @@ static bool fits(const struct shape *shape, MPI_Count *per_element)
     MPI_Count extent = 0;
     MPI_Count elem_len = (MPI_Count)shape->section.elem_len;
 
-    if (MPI_Type_size_c(shape->type, &size) ||
-        MPI_Type_get_extent_c(shape->type, &lb, &extent))
+    if (PMPI_Type_size_c(shape->type, &size) ||
+        PMPI_Type_get_extent_c(shape->type, &lb, &extent))
         return false;
     if (size <= 0 || lb != 0 || extent != size || elem_len % size ||
         shape->count % (elem_len / size))
@@ -393,7 +394,7 @@ void chempi_choice_let_go(struct chempi_held *held, int rc, int request)
         return;
     }
     if (held->made != MPI_DATATYPE_NULL)
-        (void)MPI_Type_free(&held->made);
+        (void)PMPI_Type_free(&held->made);
     if (held->copy)
         store(&held->item);
     drop(&held->item);

@@ -36,8 +36,8 @@ static int find_code_locked(int errclass, const char *text)
         if (strcmp(known.row[i].text, text) == 0)
             return known.row[i].code;
     if (known.used == MAX_CODES ||
-        MPI_Add_error_code(errclass, &code) != MPI_SUCCESS ||
-        MPI_Add_error_string(code, text) != MPI_SUCCESS)
+        PMPI_Add_error_code(errclass, &code) != MPI_SUCCESS ||
+        PMPI_Add_error_string(code, text) != MPI_SUCCESS)
         return errclass;
     (void)snprintf(known.row[known.used].text, MPI_MAX_ERROR_STRING, "%s",
                    text);
@@ -51,21 +51,21 @@ static void call_handler(const struct chempi_caller *caller, int code)
 
     switch (caller->blame) {
     case CHEMPI_BLAME_COMM:
-        (void)MPI_Comm_call_errhandler(chempi_in_comm(handle), code);
+        (void)PMPI_Comm_call_errhandler(chempi_in_comm(handle), code);
         break;
     case CHEMPI_BLAME_WIN:
-        (void)MPI_Win_call_errhandler(chempi_in_win(handle), code);
+        (void)PMPI_Win_call_errhandler(chempi_in_win(handle), code);
         break;
     case CHEMPI_BLAME_FILE:
-        (void)MPI_File_call_errhandler(
+        (void)PMPI_File_call_errhandler(
             caller->handle ? chempi_in_file(handle) : MPI_FILE_NULL, code);
         break;
     case CHEMPI_BLAME_SESSION:
-        (void)MPI_Session_call_errhandler(chempi_in_session(handle), code);
+        (void)PMPI_Session_call_errhandler(chempi_in_session(handle), code);
         break;
     case CHEMPI_BLAME_NOBODY:
     default:
-        (void)MPI_Comm_call_errhandler(MPI_COMM_SELF, code);
+        (void)PMPI_Comm_call_errhandler(MPI_COMM_SELF, code);
         break;
     }
 }

@@ -95,7 +95,7 @@ void chempi_section_scatter(const struct chempi_section *s, const void *from)
 /* Free the type of an inner dimension after the one around it was made. */
 static int replace(int rc, MPI_Datatype *type, MPI_Datatype outer)
 {
-    (void)MPI_Type_free(type);
+    (void)PMPI_Type_free(type);
     *type = outer;
     return rc;
 }
@@ -106,11 +106,11 @@ static int make_slab(const struct chempi_section *s, int rank,
                      MPI_Datatype *made)
 {
     MPI_Datatype outer = MPI_DATATYPE_NULL;
-    int rc = MPI_Type_contiguous_c(per_element, type, made);
+    int rc = PMPI_Type_contiguous_c(per_element, type, made);
 
     for (int i = 0; i < rank && rc == MPI_SUCCESS; i++) {
-        rc = MPI_Type_create_hvector_c((MPI_Count)s->dim[i].extent, 1,
-                                       s->dim[i].stride, *made, &outer);
+        rc = PMPI_Type_create_hvector_c((MPI_Count)s->dim[i].extent, 1,
+                                        s->dim[i].stride, *made, &outer);
         rc = replace(rc, made, outer);
     }
     return rc;
@@ -123,9 +123,9 @@ static int join(MPI_Datatype *made, MPI_Datatype *tail, MPI_Count offset)
     const MPI_Count offsets[2] = {0, offset};
     const MPI_Datatype types[2] = {*made, *tail};
     MPI_Datatype outer = MPI_DATATYPE_NULL;
-    int rc = MPI_Type_create_struct_c(2, lengths, offsets, types, &outer);
+    int rc = PMPI_Type_create_struct_c(2, lengths, offsets, types, &outer);
 
-    (void)MPI_Type_free(tail);
+    (void)PMPI_Type_free(tail);
     return replace(rc, made, outer);
 }
 
@@ -153,7 +153,7 @@ static int make_prefix(const struct chempi_section *s, int rank, size_t count,
     rc = make_slab(s, rank - 1, per_element, type, made);
     if (rc)
         return rc;
-    rc = MPI_Type_create_hvector_c((MPI_Count)whole, 1, stride, *made, &outer);
+    rc = PMPI_Type_create_hvector_c((MPI_Count)whole, 1, stride, *made, &outer);
     rc = replace(rc, made, outer);
     if (rc || count % slab == 0)
         return rc;
@@ -167,5 +167,5 @@ int chempi_section_type(const struct chempi_section *s, size_t count,
 {
     int rc = make_prefix(s, s->rank, count, per_element, type, made);
 
-    return rc ? rc : MPI_Type_commit(made);
+    return rc ? rc : PMPI_Type_commit(made);
 }

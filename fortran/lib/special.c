@@ -188,7 +188,7 @@ static bool is_root(int comm, int root)
 {
     int rank = -1;
 
-    (void)MPI_Comm_rank(chempi_in_comm(comm), &rank);
+    (void)PMPI_Comm_rank(chempi_in_comm(comm), &rank);
     return rank == root;
 }
 

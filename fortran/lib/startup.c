@@ -63,10 +63,10 @@ static void agree_on_booleans(int size)
 
     widen(yes, size, chempi_fortran_true);
     widen(no, size, chempi_fortran_false);
-    if (MPI_Abi_get_fortran_booleans(size, has_yes, has_no, &is_set))
+    if (PMPI_Abi_get_fortran_booleans(size, has_yes, has_no, &is_set))
         return;
     if (!is_set)
-        (void)MPI_Abi_set_fortran_booleans(size, yes, no);
+        (void)PMPI_Abi_set_fortran_booleans(size, yes, no);
     else if (memcmp(yes, has_yes, (size_t)size) ||
              memcmp(no, has_no, (size_t)size))
         misfit = "MPI was told values of .TRUE. and .FALSE. that are not those "
@@ -78,12 +78,12 @@ static void tell_facts(void)
 {
     MPI_Info info = MPI_INFO_NULL;
 
-    if (MPI_Info_create(&info))
+    if (PMPI_Info_create(&info))
         return;
     for (size_t i = 0; i < FACTS; i++)
-        (void)MPI_Info_set(info, facts[i].key, facts[i].value);
-    (void)MPI_Abi_set_fortran_info(info);
-    (void)MPI_Info_free(&info);
+        (void)PMPI_Info_set(info, facts[i].key, facts[i].value);
+    (void)PMPI_Abi_set_fortran_info(info);
+    (void)PMPI_Info_free(&info);
 }
 
 static void check_facts(MPI_Info info)
@@ -93,7 +93,7 @@ static void check_facts(MPI_Info info)
         int len = (int)sizeof(value);
         int is_set = 0;
 
-        if (MPI_Info_get_string(info, facts[i].key, &len, value, &is_set) ||
+        if (PMPI_Info_get_string(info, facts[i].key, &len, value, &is_set) ||
             !is_set || strcmp(value, facts[i].value) == 0)
             continue;
         misfit = "MPI was told sizes of Fortran's default types that are not "
@@ -108,14 +108,14 @@ CHEMPI_AT_LOAD static void agree(void)
 
     for (int size = 1; size <= 16; size *= 2)
         agree_on_booleans(size);
-    if (MPI_Abi_get_fortran_info(&info))
+    if (PMPI_Abi_get_fortran_info(&info))
         return;
     if (info == MPI_INFO_NULL) {
         tell_facts();
         return;
     }
     check_facts(info);
-    (void)MPI_Info_free(&info);
+    (void)PMPI_Info_free(&info);
 }
 
 int chempi_startup_report(const char *call)

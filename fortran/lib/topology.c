@@ -10,12 +10,12 @@ int chempi_topology_size(MPI_Comm comm)
     int size = 0;
 
     if (comm == NULL || comm == MPI_COMM_NULL ||
-        MPI_Comm_test_inter(comm, &is_inter))
+        PMPI_Comm_test_inter(comm, &is_inter))
         return 0;
     if (is_inter)
-        (void)MPI_Comm_remote_size(comm, &size);
+        (void)PMPI_Comm_remote_size(comm, &size);
     else
-        (void)MPI_Comm_size(comm, &size);
+        (void)PMPI_Comm_size(comm, &size);
     return size;
 }
 
@@ -24,10 +24,10 @@ int chempi_topology_dims(MPI_Comm comm)
     int kind = MPI_UNDEFINED;
     int dims = 0;
 
-    if (comm == NULL || comm == MPI_COMM_NULL || MPI_Topo_test(comm, &kind) ||
+    if (comm == NULL || comm == MPI_COMM_NULL || PMPI_Topo_test(comm, &kind) ||
         kind != MPI_CART)
         return 0;
-    (void)MPI_Cartdim_get(comm, &dims);
+    (void)PMPI_Cartdim_get(comm, &dims);
     return dims;
 }
 
@@ -39,14 +39,14 @@ static void count_neighbors(MPI_Comm comm, int *in, int *out)
 
     *in = 0;
     *out = 0;
-    if (comm == NULL || comm == MPI_COMM_NULL || MPI_Topo_test(comm, &kind))
+    if (comm == NULL || comm == MPI_COMM_NULL || PMPI_Topo_test(comm, &kind))
         return;
     if (kind == MPI_CART) {
         *in = *out = 2 * chempi_topology_dims(comm);
     } else if (kind == MPI_DIST_GRAPH) {
-        (void)MPI_Dist_graph_neighbors_count(comm, in, out, &weighted);
-    } else if (kind == MPI_GRAPH && !MPI_Comm_rank(comm, &rank)) {
-        (void)MPI_Graph_neighbors_count(comm, rank, in);
+        (void)PMPI_Dist_graph_neighbors_count(comm, in, out, &weighted);
+    } else if (kind == MPI_GRAPH && !PMPI_Comm_rank(comm, &rank)) {
+        (void)PMPI_Graph_neighbors_count(comm, rank, in);
         *out = *in;
     }
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "common/words/caller.h"
 #include "programs/libchempi-check/check.h"
 
 /* Pauses while the other ranks come to their ends, nanoseconds. */
@@ -26,7 +27,7 @@ bool check_is_on(void)
 void check_enter(struct check_call *call, enum check_id id, const void *from)
 {
     call->site.id = id;
-    call->site.from = from;
+    call->site.from = chempi_caller_in_program(from);
     call->may_stick = false;
     call->outer = innermost;
     innermost = call;
@@ -231,6 +232,8 @@ static void end(const struct check_call *call)
 {
     MPI_Comm shadow;
 
+    /* What libraries free there is not left. */
+    check_door->end_self();
     check_match_end_left();
     meet(call);
     check_note_requests();

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/words/caller.h"
 #include "common/words/json.h"
 #include "common/words/source_line.h"
 #include "common/words/symbol.h"
@@ -69,7 +70,8 @@ static void add(_Atomic uint64_t *to, uint64_t n)
 
 void stats_sites_count(const struct stats_call *call)
 {
-    const uint64_t from = (uint64_t)(uintptr_t)call->from;
+    const uint64_t from =
+        (uint64_t)(uintptr_t)chempi_caller_in_program(call->from);
     struct entry *e =
         find_entry(call->id, (uint64_t)call->id << ID_SHIFT |
                                  (from & ((UINT64_C(1) << ID_SHIFT) - 1)));

@@ -272,6 +272,30 @@ static void lost_objects(void)
                   MPI_INFO_NULL, &file);
 }
 
+static MPI_Datatype late_type;
+static MPI_Comm late_comm;
+
+/* As libraries do: MPI_Finalize deletes the attribute first. */
+static int free_late(MPI_Comm comm, int keyval, void *value, void *state)
+{
+    (void)comm;
+    (void)value;
+    (void)state;
+    MPI_Type_free(&late_type);
+    MPI_Comm_free(&late_comm);
+    return MPI_Comm_free_keyval(&keyval);
+}
+
+static void freed_at_the_end(void)
+{
+    int keyval;
+
+    MPI_Comm_dup(world, &late_comm);
+    MPI_Type_contiguous(3, MPI_INT, &late_type);
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_late, &keyval, NULL);
+    MPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL);
+}
+
 /* ---- errors that nobody looks at ---- */
 
 static void unopened_file(void)
@@ -579,6 +603,7 @@ static const struct {
     {"receive_into_send", receive_into_send},
     {"lost_request", lost_request},
     {"lost_objects", lost_objects},
+    {"freed_at_the_end", freed_at_the_end},
     {"unopened_file", unopened_file},
     {"deadlock", deadlock},
     {"unbuffered", unbuffered},

@@ -90,6 +90,7 @@ static const struct chempi_checker_door door = {
     .origin = origin_of,
     .listen = take_notices,
     .hide = hide,
+    .end_self = chempi_comm_run_self_deleters,
 };
 
 void chempi_tool_attach_checker(void)

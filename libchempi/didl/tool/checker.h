@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHEMPI_CHECKER_VERSION 5
+#define CHEMPI_CHECKER_VERSION 6
 
 #define CHEMPI_CHECKER_TEXT 256 /* bytes of a place */
 
@@ -52,6 +52,9 @@ struct chempi_checker_door {
     /* Operations on this communicator are the checker's, and not named to
      * whoever asks where this process waits. */
     void (*hide)(MPI_Comm comm);
+    /* MPI_Finalize's first step: delete the attributes of MPI_COMM_SELF, whose
+     * functions may free what the program still has. */
+    void (*end_self)(void);
 };
 
 /* The checker's function of this name is called once, at the library's start.
