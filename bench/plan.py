@@ -328,6 +328,7 @@ class Contender:
     crowded_words: list  # for more ranks than cores
     network: Network = None
     tables: str = ""  # of the network
+    lacks: frozenset = frozenset()  # programs that do not build with it
 
     def command(self, group, program):
         words = list(self.mpiexec)
@@ -353,8 +354,8 @@ class Contender:
         return env
 
 
-def ours(mpicc, mpiexec):
-    return Contender("chempi", [str(mpicc)], [str(mpiexec)], {},
+def ours(mpicc, mpiexec, name="chempi"):
+    return Contender(name, [str(mpicc)], [str(mpiexec)], {},
                      ["--virtual", "2"], {}, [])
 
 
