@@ -4,6 +4,7 @@
 #define CHEMPI_LIBCHEMPI_DIDL_DATATYPE_H
 
 #include <mpi.h>
+#include <stdatomic.h>
 
 #include "libchempi/didl/base/object.h"
 #include "libchempi/services/segment.h"
@@ -27,6 +28,9 @@ struct chempi_datatype {
     MPI_Count true_extent;
     const struct chempi_layout *layout; /* set by commit; NULL when
                                            contiguous */
+    /* 1 + how many elements in a row do not overlap (layout_apart.h), found
+     * out when it is asked first; 0: it has not been. */
+    _Atomic uint64_t apart;
     struct chempi_datatype_recipe *recipe;
     struct chempi_attrs *attrs;
     MPI_Datatype handle;
@@ -60,6 +64,16 @@ static inline void chempi_datatype_hold(struct chempi_datatype *type)
 
 /* Drop one reference; destroys at the last. */
 void chempi_datatype_release(struct chempi_datatype *type);
+
+/* Do `count` elements of a committed type lie apart in memory, so that all of
+ * them can be written? */
+bool chempi_datatype_find_apart(struct chempi_datatype *type, MPI_Count count);
+static inline bool chempi_datatype_is_apart(struct chempi_datatype *type,
+                                            MPI_Count count)
+{
+    return CHEMPI_LIKELY(type->is_contiguous) || !type->layout ||
+           chempi_datatype_find_apart(type, count);
+}
 
 /* Copy scount elements of stype at src to at most rcount elements of rtype at
  * dst, as a message would be (used by collectives and self messages).

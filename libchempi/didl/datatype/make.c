@@ -13,6 +13,7 @@
 #include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/recipe.h"
+#include "libchempi/services/layout_apart.h"
 
 /* a - b in 63 bits, noting overflow. */
 static MPI_Count difference(MPI_Count a, MPI_Count b, bool *is_overflown)
@@ -420,4 +421,16 @@ int chempi_datatype_free(MPI_Datatype *datatype)
     chempi_datatype_release(type);
     *datatype = MPI_DATATYPE_NULL;
     return MPI_SUCCESS;
+}
+
+bool chempi_datatype_find_apart(struct chempi_datatype *type, MPI_Count count)
+{
+    uint64_t known = atomic_load_explicit(&type->apart, memory_order_relaxed);
+
+    if (!known) {
+        known = chempi_layout_apart(type->layout);
+        known += known < UINT64_MAX;
+        atomic_store_explicit(&type->apart, known, memory_order_relaxed);
+    }
+    return count <= 0 || (uint64_t)count < known;
 }

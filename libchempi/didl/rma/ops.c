@@ -90,6 +90,22 @@ static int check_range(const struct chempi_rma_op *op)
     return MPI_SUCCESS;
 }
 
+/* What is written may not name a byte twice (MPI 5.0, sections 12.3.1 to
+ * 12.3.5). */
+static int check_apart(const struct chempi_rma_op *op, MPI_Count count,
+                       struct chempi_datatype *type, const char *name)
+{
+    if (CHEMPI_LIKELY(chempi_datatype_is_apart(type, count)))
+        return MPI_SUCCESS;
+    return chempi_error_set(
+        MPI_ERR_TYPE,
+        "%s: at rank %u, displacement %lld: the %s datatype (%lld elements of "
+        "%s) has entries that overlap; what is written must name each byte "
+        "once",
+        chempi_rma_name(op->win), op->peer->rank, (long long)op->disp, name,
+        (long long)count, type->name[0] ? type->name : "one without a name");
+}
+
 static int check_amount(struct chempi_rma_op *op,
                         const struct chempi_rma_side *side, const char *name)
 {
@@ -357,6 +373,9 @@ static int transfer(const struct chempi_rma_side *mine, int rank, MPI_Aint disp,
         rc = check_amount(&op, mine, is_put ? "origin" : "result");
     if (rc == MPI_SUCCESS)
         rc = check_range(&op);
+    if (rc == MPI_SUCCESS)
+        rc = is_put ? check_apart(&op, count, type, "target")
+                    : check_apart(&op, mine->count, mine->type, "origin");
     if (CHEMPI_UNLIKELY(rc))
         return rc;
     if (is_put)
@@ -425,6 +444,10 @@ static int accumulate(const struct chempi_rma_side *mine,
         rc = check_amount(&op, result, "result");
     if (rc == MPI_SUCCESS)
         rc = check_range(&op);
+    if (rc == MPI_SUCCESS)
+        rc = check_apart(&op, count, type, "target");
+    if (rc == MPI_SUCCESS && result)
+        rc = check_apart(&op, result->count, result->type, "result");
     if (CHEMPI_UNLIKELY(rc))
         return rc;
     if (!is_no_op)

@@ -14,6 +14,8 @@ static MPI_Win fenced; /* as table, made with no_locks */
 static MPI_Group other;
 static MPI_Op own_op;
 static MPI_Datatype pair;
+static MPI_Datatype twice;  /* the same cell two times */
+static MPI_Datatype shrunk; /* a cell with the extent of half a one */
 static int64_t cells[2 * CELLS];
 static char memory[256];
 
@@ -79,6 +81,45 @@ static int add_nothing(void)
 static int xor_reals(void)
 {
     return accumulate(MPI_DOUBLE, MPI_DOUBLE, MPI_BXOR);
+}
+
+/* A byte may be read twice, and written once. */
+static int put_twice(void)
+{
+    return MPI_Put(cells, 2, MPI_INT64_T, TARGET, 3, 1, twice, table);
+}
+
+static int put_close(void)
+{
+    return MPI_Put(cells, 2, MPI_INT64_T, TARGET, 3, 2, shrunk, table);
+}
+
+static int get_twice(void)
+{
+    return MPI_Get(cells, 1, twice, TARGET, 3, 2, MPI_INT64_T, table);
+}
+
+static int add_twice(void)
+{
+    return MPI_Accumulate(cells, 2, MPI_INT64_T, TARGET, 3, 1, twice, MPI_SUM,
+                          table);
+}
+
+static int fetch_twice(void)
+{
+    return MPI_Get_accumulate(cells, 2, MPI_INT64_T, memory, 1, twice, TARGET,
+                              3, 2, MPI_INT64_T, MPI_SUM, table);
+}
+
+static void read_twice(void)
+{
+    int rc = MPI_Get(cells, 2, MPI_INT64_T, TARGET, 3, 1, twice, table);
+
+    CHECK(rc == MPI_SUCCESS, "a get of overlapping entries: %d", rc);
+    rc = MPI_Put(cells, 1, twice, TARGET, 3, 2, MPI_INT64_T, table);
+    CHECK(rc == MPI_SUCCESS, "a put from overlapping entries: %d", rc);
+    rc = MPI_Put(cells, 1, MPI_INT64_T, TARGET, 3, 1, shrunk, table);
+    CHECK(rc == MPI_SUCCESS, "a put of one element: %d", rc);
 }
 
 static int fetch_pair(void)
@@ -323,6 +364,26 @@ static const struct wrong in_lock_all[] = {
     {swap_reals, MPI_ERR_TYPE,
      "table: at rank 1, displacement 3: MPI_Compare_and_swap takes predefined "
      "integers, logicals and bytes only"},
+    {put_twice, MPI_ERR_TYPE,
+     "table: at rank 1, displacement 3: the target datatype (1 elements of "
+     "twice) has entries that overlap; what is written must name each byte "
+     "once"},
+    {put_close, MPI_ERR_TYPE,
+     "table: at rank 1, displacement 3: the target datatype (2 elements of "
+     "one without a name) has entries that overlap; what is written must name "
+     "each byte once"},
+    {get_twice, MPI_ERR_TYPE,
+     "table: at rank 1, displacement 3: the origin datatype (1 elements of "
+     "twice) has entries that overlap; what is written must name each byte "
+     "once"},
+    {add_twice, MPI_ERR_TYPE,
+     "table: at rank 1, displacement 3: the target datatype (1 elements of "
+     "twice) has entries that overlap; what is written must name each byte "
+     "once"},
+    {fetch_twice, MPI_ERR_TYPE,
+     "table: at rank 1, displacement 3: the result datatype (1 elements of "
+     "twice) has entries that overlap; what is written must name each byte "
+     "once"},
     {unlock_one, MPI_ERR_RMA_SYNC,
      "table is in an epoch of MPI_Win_lock_all, which MPI_Win_unlock_all "
      "ends"},
@@ -464,6 +525,7 @@ static MPI_Win make(const char *name, MPI_Info info)
 static void make_all(void)
 {
     const int one = TARGET;
+    const int both[2] = {0, 0};
     MPI_Group all;
     MPI_Info info;
 
@@ -482,6 +544,11 @@ static void make_all(void)
     MPI_Op_create(nothing, 1, &own_op);
     MPI_Type_contiguous(2, MPI_INT64_T, &pair);
     MPI_Type_commit(&pair);
+    MPI_Type_create_indexed_block(2, 1, both, MPI_INT64_T, &twice);
+    MPI_Type_set_name(twice, "twice");
+    MPI_Type_commit(&twice);
+    MPI_Type_create_resized(MPI_INT64_T, 0, 4, &shrunk);
+    MPI_Type_commit(&shrunk);
 }
 
 static void free_all(void)
@@ -493,6 +560,8 @@ static void free_all(void)
     MPI_Group_free(&other);
     MPI_Op_free(&own_op);
     MPI_Type_free(&pair);
+    MPI_Type_free(&twice);
+    MPI_Type_free(&shrunk);
 }
 
 int main(int argc, char **argv)
@@ -505,6 +574,7 @@ int main(int argc, char **argv)
     if (check_rank() == 0) {
         MPI_Win_lock_all(0, table);
         TRY(in_lock_all);
+        read_twice();
         MPI_Win_unlock_all(table);
         TRY(outside);
         MPI_Win_complete(fenced);
