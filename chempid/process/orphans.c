@@ -17,7 +17,7 @@
 
 #include "common/base/array.h"
 #include "common/base/clock.h"
-#include "common/base/file.h"
+#include "common/base/proc_stat.h"
 #include "common/base/sys.h"
 
 /* Children that a sweep looks at, each time it does: processes that fork as
@@ -68,21 +68,12 @@ static int parse_children(int fd, visit_fn *visit, void *arg)
     return rc;
 }
 
-/* Parent of a process; 0 when it is gone. The command name stands in
- * parentheses and may hold any character. */
-static pid_t parent_of(const char *pid)
+/* Parent of a process; 0 when it is gone. */
+static pid_t parent_of(pid_t pid)
 {
-    char path[64];
-    char buf[512];
-    const char *at;
+    struct chempi_proc_stat stat;
 
-    (void)snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    if (chempi_file_read(path, buf, sizeof(buf)) <= 0)
-        return 0;
-    at = strrchr(buf, ')');
-    if (!at || strlen(at) < 4)
-        return 0;
-    return (pid_t)strtol(at + 4, NULL, 10); /* ") S ppid" */
+    return chempi_proc_stat(pid, &stat) == 0 ? stat.parent : 0;
 }
 
 /* For kernels without the list of children. */
@@ -95,10 +86,12 @@ static int scan_all(visit_fn *visit, void *arg)
 
     if (!dir)
         return -errno;
-    while (!rc && (d = readdir(dir)))
-        if (isdigit((unsigned char)d->d_name[0]) &&
-            parent_of(d->d_name) == self)
-            rc = visit(arg, (pid_t)strtol(d->d_name, NULL, 10));
+    while (!rc && (d = readdir(dir))) {
+        const pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
+
+        if (pid > 0 && parent_of(pid) == self)
+            rc = visit(arg, pid);
+    }
     (void)closedir(dir); /* read only */
     return rc;
 }

@@ -9,6 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/file.h"
+#include "common/base/proc_stat.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/attr.h"
@@ -112,6 +113,7 @@ static int swap_cards(struct chempi_win *win)
                                    .space =
                                        chempi_file_inode("/proc/self/ns/pid"),
                                    .pid = (int32_t)getpid()};
+    struct chempi_proc_stat self;
     int rc;
 
     win->probe =
@@ -119,6 +121,8 @@ static int swap_cards(struct chempi_win *win)
     mine.base = (uint64_t)(uintptr_t)win->base;
     mine.probe = (uint64_t)(uintptr_t)&win->probe;
     mine.probe_value = win->probe;
+    if (chempi_proc_stat(getpid(), &self) == 0)
+        mine.born = self.born;
     mine.is_fine =
         win->granularity && win->granularity <= (int)sizeof(uint64_t);
     rc = chempi_comm_allgather(&ch, &mine, sizeof(mine), win->cards);

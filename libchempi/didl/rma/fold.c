@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "common/base/proc_stat.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/rma/internal.h"
@@ -31,13 +32,34 @@ enum {
 
 /* ---- the line ---- */
 
-/* F2 */
-static bool take_from_dead(struct chempi_rma_line *line, uint32_t pid)
+/* Has the member with this number ended? Nobody may have waited for it yet, or
+ * another process may have its number. */
+static bool has_ended(const struct chempi_rma_guard *guard, uint32_t pid)
 {
+    struct chempi_proc_stat found;
+    const int rc = chempi_proc_stat((pid_t)pid, &found);
+
+    if (rc == -ENOENT || rc == -ESRCH)
+        return kill((pid_t)pid, 0) != 0 && errno == ESRCH; /* or is hidden */
+    if (rc || found.has_ended)
+        return rc == 0;
+    for (uint32_t i = 0; i < guard->card_count; i++) {
+        const struct chempi_rma_card *card = &guard->cards[i];
+
+        if ((uint32_t)card->pid == pid)
+            return card->born != 0 && card->born != found.born;
+    }
+    return false;
+}
+
+/* F2 */
+static bool take_from_dead(const struct chempi_rma_guard *guard)
+{
+    struct chempi_rma_line *line = guard->line;
     uint32_t holder = atomic_load_explicit(&line->busy, memory_order_relaxed);
 
-    return holder && kill((pid_t)holder, 0) != 0 && errno == ESRCH &&
-           atomic_compare_exchange_strong(&line->busy, &holder, pid);
+    return holder && has_ended(guard, holder) &&
+           atomic_compare_exchange_strong(&line->busy, &holder, guard->pid);
 }
 
 static bool take(struct chempi_rma_line *line, uint32_t pid)
@@ -61,8 +83,7 @@ static void enter(const struct chempi_rma_guard *guard)
             CHEMPI_CPU_RELAX();
         } else if (looks % (RELAX * DOUBT)) {
             (void)sched_yield();
-        } else if (guard->knows_dead &&
-                   take_from_dead(guard->line, guard->pid)) {
+        } else if (guard->knows_dead && take_from_dead(guard)) {
             return;
         }
     }

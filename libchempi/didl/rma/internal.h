@@ -114,8 +114,10 @@ struct chempi_rma_guard {
     struct chempi_rma_line *line; /* of the memory's owner; NULL: nobody
                                      else has the memory mapped */
     uint32_t pid;                 /* of this process */
-    bool knows_dead;              /* from the living, of this node's members */
-    bool is_fine;                 /* word by word, where that is possible */
+    bool knows_dead;              /* from the living, of this node's members: */
+    const struct chempi_rma_card *cards; /* [card_count] */
+    uint32_t card_count;
+    bool is_fine; /* word by word, where that is possible */
 };
 
 /* Where accumulates go: count elements of a layout at base (layout NULL:

@@ -39,6 +39,8 @@ struct chempi_rma_guard chempi_rma_guard(const struct chempi_win *win,
         .line = has_line ? &win->lines[local] : NULL,
         .pid = (uint32_t)win->cards[win->me_local].pid,
         .knows_dead = win->knows_dead,
+        .cards = win->cards,
+        .card_count = win->local_count,
         .is_fine = win->is_fine};
 }
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Arithmetic at memory that several processes change (fold.c). */
+#define _GNU_SOURCE /* waitid */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/proc_stat.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/rma/internal.h"
@@ -54,6 +57,43 @@ Test(fold, takes_the_line_from_a_process_that_has_died_with_it, .timeout = 60)
                     sizeof(sum), &two, NULL);
     cr_assert(sum == 3);
     cr_assert_eq(line.busy, 0);
+}
+
+static void take_from(uint32_t holder, uint64_t born)
+{
+    double sum = 1;
+    const double two = 2;
+    struct chempi_rma_card card = {.pid = (int32_t)holder, .born = born};
+    struct chempi_rma_place place = place_of(&sum, false);
+
+    place.guard.cards = &card;
+    place.guard.card_count = 1;
+    line.busy = holder;
+    chempi_rma_fold(&place, CHEMPI_OP_SUM, CHEMPI_BASIC_TYPE_F64, 0,
+                    sizeof(sum), &two, NULL);
+    cr_assert(sum == 3 && line.busy == 0);
+}
+
+Test(fold, takes_the_line_from_the_dead_that_nobody_has_waited_for,
+     .timeout = 60)
+{
+    const pid_t pid = fork();
+    siginfo_t info;
+
+    if (pid == 0)
+        _exit(0);
+    cr_assert(pid > 0 &&
+              waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
+    take_from((uint32_t)pid, 0);
+    cr_assert_eq(waitpid(pid, NULL, 0), pid);
+}
+
+Test(fold, takes_the_line_from_one_whose_number_another_has, .timeout = 60)
+{
+    struct chempi_proc_stat parent;
+
+    cr_assert_eq(chempi_proc_stat(getppid(), &parent), 0);
+    take_from((uint32_t)getppid(), parent.born + 1);
 }
 
 static long double awaited = 1;
