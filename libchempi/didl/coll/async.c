@@ -96,10 +96,28 @@ void chempi_coll_async_fini(void)
 
 /* ---- steps ---- */
 
+static int no_memory(void)
+{
+    return chempi_error_set(MPI_ERR_NO_MEM,
+                            "no memory for a collective operation");
+}
+
 static void note(struct async *a, int rc)
 {
     if (CHEMPI_UNLIKELY(rc) && !a->error)
         a->error = rc;
+}
+
+/* Those of steps from number `first` on. */
+static void hold_types(const struct async *a, uint32_t first)
+{
+    const struct chempi_coll_sched *s = &a->sched;
+
+    for (uint32_t i = first; i < s->count; i++) {
+        chempi_datatype_hold(s->steps[i].type);
+        if (s->steps[i].dst_type)
+            chempi_datatype_hold(s->steps[i].dst_type);
+    }
 }
 
 static void begin_message(struct async *a, const struct chempi_coll_step *step)
@@ -218,6 +236,44 @@ enum advance_flags {
     COMPLETED = 4
 };
 
+/* Steps from number `first` on were appended; there was room for `widest`
+ * messages at a time. False: there is none for them. */
+static CHEMPI_COLD bool take_in(struct async *a, uint32_t first, int widest)
+{
+    const size_t room = (size_t)a->sched.widest * sizeof(a->children[0]);
+
+    if (a->sched.widest > widest) {
+        struct chempi_request **children =
+            chempi_sys->realloc(a->children, room);
+
+        if (!children)
+            return false;
+        a->children = children;
+    }
+    hold_types(a, first);
+    return true;
+}
+
+/* The step in the node's memory; false: not over. */
+static bool advance_node(struct async *a, struct chempi_node_later_op *op,
+                         int *flags)
+{
+    const int widest = a->sched.widest;
+    const uint32_t count = a->sched.count;
+    int rc = MPI_SUCCESS;
+    enum chempi_node_later_state state =
+        chempi_node_later_advance(op, &a->sched, &rc);
+
+    if (state != CHEMPI_NODE_LATER_WAITS)
+        *flags |= ADVANCED;
+    note(a, rc);
+    if (CHEMPI_UNLIKELY(a->sched.count > count) && !take_in(a, count, widest)) {
+        a->sched.count = count; /* others lack this process's messages */
+        note(a, no_memory());
+    }
+    return state == CHEMPI_NODE_LATER_IS_OVER;
+}
+
 static int advance(struct async *a)
 {
     const struct chempi_coll_sched *s = &a->sched;
@@ -228,14 +284,12 @@ static int advance(struct async *a)
     for (;;) {
         const struct chempi_coll_step *step;
         struct chempi_node_later_op *op = node_step(a);
-        int rc = MPI_SUCCESS;
 
         if (is_fenced(a) && !are_finished(a))
             return flags;
-        if (op && !chempi_node_later_advance(op, &rc))
+        if (op && !advance_node(a, op, &flags))
             return flags;
         flags |= ADVANCED;
-        note(a, rc);
         if (a->next == s->count)
             break;
         if (CHEMPI_UNLIKELY(a->error == MPI_ERR_PROC_ABORTED)) {
@@ -298,6 +352,7 @@ static int start(struct chempi_request *req)
     struct async *a = of_request(req);
     bool is_user = a->op && !a->op->is_predefined;
     struct engine *engine = &engines[is_user];
+    uint64_t len = 0;
 
     req->pending = 1;
     req->error = MPI_SUCCESS;
@@ -311,7 +366,9 @@ static int start(struct chempi_request *req)
     chempi_list_append(&engine->running, &a->link);
     for (uint32_t i = 0; !req->is_persistent && i < a->sched.count; i++)
         if (a->sched.steps[i].kind == CHEMPI_COLL_NODE)
-            chempi_node_later_start(a->sched.steps[i].dst);
+            len += chempi_node_later_start(a->sched.steps[i].dst);
+    if (len > 0)
+        chempi_request_owe(req, len);
     (void)advance(a);
     chempi_progress_nudge();
     return MPI_SUCCESS;
@@ -319,15 +376,9 @@ static int start(struct chempi_request *req)
 
 static void hold_all(struct async *a)
 {
-    const struct chempi_coll_sched *s = &a->sched;
-
     if (a->op && !a->op->is_predefined)
         chempi_object_hold(&a->op->obj);
-    for (uint32_t i = 0; i < s->count; i++) {
-        chempi_datatype_hold(s->steps[i].type);
-        if (s->steps[i].dst_type)
-            chempi_datatype_hold(s->steps[i].dst_type);
-    }
+    hold_types(a, 0);
     a->has_held = true;
 }
 
@@ -462,12 +513,6 @@ static const struct chempi_request_ops call_ops[CHEMPI_COLL_KIND_COUNT][2] = {
 
 static const struct chempi_request_ops neighbor_ops =
     OPS("a neighborhood collective operation");
-
-static int no_memory(void)
-{
-    return chempi_error_set(MPI_ERR_NO_MEM,
-                            "no memory for a collective operation");
-}
 
 static struct async *make(const struct chempi_request_ops *ops,
                           struct chempi_comm *comm, struct chempi_op *op)

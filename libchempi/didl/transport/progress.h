@@ -52,7 +52,17 @@ static inline void chempi_progress_rouse_local(uint32_t local_rank)
                      s->is_wake_registered);
 }
 
-/* The same for several: order once, then look at each. */
+/* The same for work that must not wait for the rank's next call: its agent is
+ * woken, too (agent.h). */
+static inline void chempi_progress_urge_local(uint32_t local_rank)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    chempi_wake_urge(&s->wakes[local_rank], s->wake_fds[local_rank],
+                     s->is_wake_registered);
+}
+
+/* The same as the first for several: order once, then look at each. */
 static inline void chempi_progress_order_looks(void)
 {
     chempi_wake_order_looks(chempi_ctx.services.is_wake_registered);

@@ -10,6 +10,7 @@
 #define _GNU_SOURCE /* getpid, clock_gettime */
 #include "libchempi/didl/coll/node/cma_copy.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -169,6 +170,13 @@ int chempi_coll_cma_copy_put(uint32_t local, uint64_t remote, uint64_t len,
 {
     return copy_typed(local, copy_out, (void *)(uintptr_t)buf, count, type,
                       remote, len);
+}
+
+int chempi_coll_cma_copy_next(uint32_t local, uint64_t remote, uint64_t len,
+                              void *buf, struct chempi_segment *iter)
+{
+    assert(len <= CHEMPI_COLL_CMA_PIECE_MAX);
+    return copy(local, chempi_cma_read, buf, iter, remote, len);
 }
 
 int chempi_coll_cma_copy_read(uint32_t local, uint64_t remote, void *buf,

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "libchempi/didl/datatype/datatype.h"
+#include "libchempi/services/segment.h"
 
 /* Bytes of the node's region that it needs for so many ranks. */
 size_t chempi_coll_cma_copy_len(uint32_t local_size);
@@ -34,6 +35,12 @@ int chempi_coll_cma_copy_get(uint32_t local, uint64_t remote, uint64_t len,
 int chempi_coll_cma_copy_put(uint32_t local, uint64_t remote, uint64_t len,
                              const void *buf, MPI_Count count,
                              const struct chempi_datatype *type);
+
+/* The next bytes of a copy in pieces of at most PIECE_MAX, after which no
+ * progress has been made; to buf, or if that is NULL, where iter is. */
+enum { CHEMPI_COLL_CMA_PIECE_MAX = 1 << 20 };
+int chempi_coll_cma_copy_next(uint32_t local, uint64_t remote, uint64_t len,
+                              void *buf, struct chempi_segment *iter);
 
 /* The same for plain bytes. */
 int chempi_coll_cma_copy_read(uint32_t local, uint64_t remote, void *buf,

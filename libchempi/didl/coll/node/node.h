@@ -126,8 +126,9 @@ struct chempi_node_later {
     struct chempi_node_ended *ended; /* [size + 1] */
     uint32_t started;                /* ever; all of them wrap */
     uint32_t begun;
-    uint32_t finished;
-    uint32_t all_finished; /* by all members, as seen last */
+    _Atomic uint32_t finished; /* under the lane lock; anybody looks */
+    uint32_t all_finished;     /* by all members, as seen last */
+    uint32_t last_task;        /* the last one that is a task (node_task.h) */
 };
 
 /* A member's ends of the SPSC rings of scans and reductions (node_scan.c). */

@@ -14,6 +14,7 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/cma_copy.h"
+#include "libchempi/didl/coll/node/node_task.h"
 #include "libchempi/didl/coll/node/nt_copy.h"
 #include "libchempi/didl/coll/node/pairwise_rings.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
@@ -60,8 +61,6 @@ static int get_remote(const struct cell *cell, int i, uint64_t from,
 enum mark { BLOCK_HERE, BLOCK_BY_MESSAGE, BLOCK_DIRECT, BLOCK_STREAM };
 
 /* ---- rounds of chunks (A9) ---- */
-
-enum { ROUNDS_BUSY = 4 }; /* before others' progress is looked after */
 
 /* Chunks of what is left are at most `most` bytes. */
 static uint64_t chunk_len(uint64_t len, uint64_t at, uint64_t most)
@@ -208,46 +207,51 @@ static int allgather_small(const struct cell *cell,
     return cell_first_error(rc, allgather_end(cell, c, 0));
 }
 
+/* What the lines of all say, which is the same for all. */
+struct shown {
+    uint64_t longest;  /* bytes of a block in chunks */
+    uint64_t all;      /* bytes of these blocks together */
+    bool is_all_there; /* all blocks go in chunks */
+    bool is_mixed;     /* a member takes all blocks for small ones */
+};
+
+/* One member's part in an allgather of blocks that do not fit slots. */
+struct gathering {
+    struct chempi_node_task task; /* first */
+    struct block own;
+    struct shown shown;
+    uint64_t at; /* bytes of each block, in chunks, that are done */
+    bool is_long;
+    int others;                 /* whose blocks have been copied before .. */
+    uint64_t done;              /* .. and how much of this one has been */
+    struct chempi_segment iter; /* where the rest goes */
+    int code;                   /* first failure of a copy */
+};
+
+static struct gathering *of_task(struct chempi_node_task *t)
+{
+    return CHEMPI_CONTAINER_OF(t, struct gathering, task);
+}
+
 /* Append what goes by messages: from those who say so, and from this member
  * to all if it is one. */
-static void allgather_messages(const struct cell *cell,
-                               struct chempi_coll_sched *s,
-                               const struct chempi_coll_call *c,
-                               const struct block *own)
+static void allgather_messages(const struct gathering *g)
 {
+    const struct cell *cell = &g->task.cell;
+    struct chempi_coll_sched *s = g->task.messages;
     struct chempi_coll_state *st = cell->st;
 
     for (int i = 0; i < st->size; i++) {
-        struct block to = gather_place(c, i);
+        struct block to = gather_place(g->task.c, i);
 
         if (i == st->rank)
             continue;
         if (cell_line(cell, i)->mark == BLOCK_BY_MESSAGE)
             chempi_coll_recv(s, to.buf, to.count, to.type, i);
         if (cell_mine(cell)->mark == BLOCK_BY_MESSAGE)
-            chempi_coll_send(s, own->buf, own->count, own->type, i);
+            chempi_coll_send(s, g->own.buf, g->own.count, g->own.type, i);
         chempi_coll_throttle(s);
     }
-}
-
-/* The blocks of others, beginning with the neighbour's, so that not all read
- * the same memory at a time. */
-static int allgather_copies(const struct cell *cell,
-                            const struct chempi_coll_call *c, int *code)
-{
-    struct chempi_coll_state *st = cell->st;
-    int rc = MPI_SUCCESS;
-
-    for (int k = 1; k < st->size; k++) {
-        int i = (st->rank + k) % st->size;
-        const struct chempi_node_line *line = cell_line(cell, i);
-        struct block to = gather_place(c, i);
-
-        if (line->mark == BLOCK_DIRECT)
-            rc = cell_first_error(
-                rc, get_remote(cell, i, line->place.in, line->len, &to, code));
-    }
-    return rc;
 }
 
 /* How this member shows its block. */
@@ -261,14 +265,6 @@ static enum mark allgather_mark(struct chempi_coll_state *st,
                ? BLOCK_DIRECT
                : BLOCK_BY_MESSAGE;
 }
-
-/* What the lines of all say, which is the same for all. */
-struct shown {
-    uint64_t longest;  /* bytes of a block in chunks */
-    uint64_t all;      /* bytes of these blocks together */
-    bool is_all_there; /* all blocks go in chunks */
-    bool is_mixed;     /* a member takes all blocks for small ones */
-};
 
 static struct shown allgather_shown(const struct cell *cell)
 {
@@ -288,96 +284,161 @@ static struct shown allgather_shown(const struct cell *cell)
     return s;
 }
 
-/* The blocks that go in chunks; the first ones lie there since all met. Those
- * who run at the same time read the same board: it is in a cache then. */
-static int allgather_rounds(const struct cell *cell,
-                            const struct chempi_coll_call *c,
-                            const struct block *own, const struct shown *shown,
-                            bool is_long)
+static void end_allgather(struct chempi_node_task *t)
 {
-    struct chempi_coll_state *st = cell->st;
-    bool is_mine = cell_mine(cell)->mark == BLOCK_STREAM;
-    int rc = MPI_SUCCESS;
+    t->is_void = chempi_coll_shm_slot_is_refused(&t->cell, 1);
+    task_end(t);
+}
 
-    for (uint64_t at = 0; at < shown->longest; at += st->stream_len) {
-        if (at > 0) {
-            if (is_mine)
-                put_chunk(own, at, st->stream_len,
-                          chempi_coll_stream_of(st, st->rank));
-            rc = cell_first_error(rc, chempi_coll_shm_slot_meet_again(cell));
-        }
-        for (int k = 1; k < st->size; k++) {
-            int i = (st->rank + k) % st->size;
-            const struct chempi_node_line *line = cell_line(cell, i);
-            struct block to = gather_place(c, i);
+/* All have copied what they can. */
+static void allgather_copied(struct chempi_node_task *t)
+{
+    chempi_coll_shm_slot_reply(&t->cell, 1, of_task(t)->code);
+    chempi_coll_node_task_meet_again(t, end_allgather);
+}
 
-            if (line->mark == BLOCK_STREAM)
-                rc = cell_first_error(
-                    rc, get_chunk(st, i, at, line->len, &to, is_long));
-        }
-        if (++st->streamed % ROUNDS_BUSY == 0)
-            (void)chempi_progress_poll();
+/* The next piece of a block that is copied; false: it is over. */
+static bool copy_piece(struct gathering *g, int i)
+{
+    const struct chempi_node_line *line = cell_line(&g->task.cell, i);
+    struct block to = gather_place(g->task.c, i);
+    uint64_t len = line->len - g->done;
+
+    if (CHEMPI_UNLIKELY(line->len != block_len(&to))) {
+        task_note(&g->task, chempi_coll_shm_slot_wrong_amount(i, line->len,
+                                                              block_len(&to)));
+        return false;
     }
-    return rc;
+    if (len == 0 || g->code)
+        return false;
+    if (!to.type->is_contiguous && g->done == 0)
+        chempi_segment_init(&g->iter, to.buf, (uint64_t)to.count,
+                            to.type->layout);
+    if (len > CHEMPI_COLL_CMA_PIECE_MAX)
+        len = CHEMPI_COLL_CMA_PIECE_MAX;
+    g->code = chempi_coll_cma_copy_next(
+        g->task.cell.st->local_ranks[i], line->place.in + g->done, len,
+        to.type->is_contiguous
+            ? chempi_coll_plus(to.buf, to.type->true_lb + (MPI_Count)g->done)
+            : NULL,
+        &g->iter);
+    g->task.copied += len;
+    g->done += len;
+    return true;
 }
 
-/* The blocks that go another way, and the meeting that ends it; false: all do
- * the operation again by messages. */
-static bool allgather_rest(const struct cell *cell,
-                           const struct chempi_coll_call *c,
-                           const struct block *own, int tag, int *rc)
+/* The blocks of others, a piece in each step, beginning with the neighbour's,
+ * so that not all read the same memory at a time; then those that go by
+ * messages. */
+static void allgather_copy(struct chempi_node_task *t)
 {
-    struct chempi_coll_sched s;
-    bool is_void;
-    int code = 0;
+    struct gathering *g = of_task(t);
+    struct chempi_coll_state *st = t->cell.st;
 
-    *rc = cell_first_error(*rc, allgather_copies(cell, c, &code));
-    chempi_coll_sched_init(&s, c->comm, tag);
-    allgather_messages(cell, &s, c, own);
-    *rc = cell_first_error(*rc, chempi_coll_run(&s));
-    chempi_coll_sched_fini(&s);
-    *rc = cell_first_error(
-        *rc, chempi_coll_shm_slot_end_copies(cell, 1, code, &is_void));
-    return !is_void;
+    for (; g->others + 1 < st->size; g->others++, g->done = 0) {
+        int i = (st->rank + g->others + 1) % st->size;
+
+        if (cell_line(&t->cell, i)->mark == BLOCK_DIRECT && copy_piece(g, i)) {
+            task_go_on(t, allgather_copy);
+            return;
+        }
+    }
+    allgather_messages(g);
+    task_go_on(t, allgather_copied);
 }
 
-static bool allgather_large(const struct cell *cell,
-                            const struct chempi_coll_call *c,
-                            const struct block *own, int tag, int *rc)
+/* The blocks that go in chunks, of which the next ones lie there since all have
+ * met. Those who run at the same time read the same board: it is in a cache
+ * then. */
+static void allgather_round(struct chempi_node_task *t)
 {
-    struct chempi_coll_state *st = cell->st;
-    struct chempi_node_line *line = cell_mine(cell);
-    struct block to = gather_place(c, st->rank);
-    struct shown shown;
-    bool is_long;
+    struct gathering *g = of_task(t);
+    struct chempi_coll_state *st = t->cell.st;
 
-    line->len = block_len(own);
-    line->mark = allgather_mark(st, own);
-    line->place.in = block_address(own);
+    for (int k = 1; k < st->size; k++) {
+        int i = (st->rank + k) % st->size;
+        const struct chempi_node_line *line = cell_line(&t->cell, i);
+        struct block to = gather_place(t->c, i);
+
+        if (line->mark == BLOCK_STREAM)
+            task_note(t, get_chunk(st, i, g->at, line->len, &to, g->is_long));
+    }
+    st->streamed++;
+    t->copied += st->stream_len * (uint64_t)st->size;
+    g->at += st->stream_len;
+    if (g->at >= g->shown.longest) {
+        if (g->shown.is_all_there)
+            task_end(t);
+        else
+            allgather_copy(t);
+        return;
+    }
+    if (cell_mine(&t->cell)->mark == BLOCK_STREAM)
+        put_chunk(&g->own, g->at, st->stream_len,
+                  chempi_coll_stream_of(st, st->rank));
+    chempi_coll_node_task_meet_again(t, allgather_round);
+}
+
+/* All lines are there. */
+static void allgather_met(struct chempi_node_task *t)
+{
+    struct gathering *g = of_task(t);
+    struct chempi_coll_state *st = t->cell.st;
+    struct block to = gather_place(t->c, st->rank);
+
+    g->shown = allgather_shown(&t->cell);
+    if (CHEMPI_UNLIKELY(g->shown.is_mixed)) {
+        /* Those have met once and left. */
+        task_note(t, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
+        task_end(t);
+        return;
+    }
+    g->is_long = chempi_coll_nt_copy_is_long(g->shown.all * (uint64_t)st->size);
+    if (t->c->sbuf != MPI_IN_PLACE)
+        task_note(t, copy_own(&g->own, &to, g->is_long));
+    if (g->shown.longest > 0)
+        allgather_round(t);
+    else
+        allgather_copy(t);
+}
+
+/* The same answer everywhere, at this member's turn (node_task.h, K2). */
+static bool is_allgather_here(const struct chempi_coll_state *st)
+{
+    return (!st->is_refused && chempi_coll_cma_copy_is_on()) ||
+           chempi_coll_streams_are_on(st);
+}
+
+static void allgather_first(struct chempi_node_task *t)
+{
+    struct gathering *g = of_task(t);
+    struct chempi_coll_state *st = t->cell.st;
+    struct chempi_node_line *line = cell_mine(&t->cell);
+
+    if (!is_allgather_here(st)) {
+        t->is_void = true;
+        task_end(t);
+        return;
+    }
+    g->own = own_block(&t->cell, t->c);
+    line->len = block_len(&g->own);
+    line->mark = allgather_mark(st, &g->own);
+    line->place.in = block_address(&g->own);
     line->place.reply = 0;
     if (line->mark == BLOCK_STREAM)
-        put_chunk(own, 0, st->stream_len, chempi_coll_stream_of(st, st->rank));
-    *rc = chempi_coll_shm_slot_meet(cell);
-    shown = allgather_shown(cell);
-    if (CHEMPI_UNLIKELY(shown.is_mixed)) {
-        /* Those have met once and left. */
-        *rc =
-            cell_first_error(*rc, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
-        return true;
-    }
-    is_long = chempi_coll_nt_copy_is_long(shown.all * (uint64_t)st->size);
-    if (c->sbuf != MPI_IN_PLACE)
-        *rc = cell_first_error(*rc, copy_own(own, &to, is_long));
-    *rc =
-        cell_first_error(*rc, allgather_rounds(cell, c, own, &shown, is_long));
-    return shown.is_all_there || allgather_rest(cell, c, own, tag, rc);
+        put_chunk(&g->own, 0, st->stream_len,
+                  chempi_coll_stream_of(st, st->rank));
+    chempi_coll_node_task_meet(t, allgather_met);
 }
+
+const struct chempi_node_steps chempi_node_steps_allgather = {
+    sizeof(struct gathering), allgather_first};
 
 bool chempi_coll_node_allgather(struct chempi_coll_state *st,
                                 const struct chempi_coll_call *c, int tag,
                                 int *rc)
 {
-    struct block own;
+    struct gathering g = {.task = {.c = c}};
     struct cell cell;
 
     if (chempi_coll_node_is_small(c, st->size)) {
@@ -385,12 +446,13 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
         *rc = allgather_small(&cell, c);
         return true;
     }
-    if ((st->is_refused || !chempi_coll_cma_copy_is_on()) &&
-        !chempi_coll_streams_are_on(st))
+    if (st->size == 2)
         return false;
-    cell_open_sync(st, &cell);
-    own = own_block(&cell, c);
-    return allgather_large(&cell, c, &own, tag, rc);
+    *rc = chempi_coll_node_task_turn(st);
+    if (!is_allgather_here(st))
+        return false;
+    cell_open_sync(st, &g.task.cell);
+    return chempi_coll_node_task_run(&g.task, allgather_first, tag, rc);
 }
 
 /* ---- alltoall ---- */

@@ -34,6 +34,7 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/cma_copy.h"
+#include "libchempi/didl/coll/node/node_task.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 
 enum {
@@ -551,6 +552,7 @@ bool chempi_coll_node_fold(struct chempi_coll_state *st,
     };
     bool is_done;
 
+    *rc = chempi_coll_node_task_turn(st);
     if (st->is_refused || !chempi_coll_cma_copy_is_on() ||
         c->rtype->extent > CHUNK)
         return false;

@@ -2,6 +2,7 @@
 /* Non-blocking collectives in a node's shared memory; see node_later.h. */
 #include "libchempi/didl/coll/node/node_later.h"
 
+#include "libchempi/didl/coll/node/node_task.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/where/wait_report.h"
@@ -10,6 +11,8 @@ enum { GROUP = CHEMPI_NODE_LATER_CELLS / 2 }; /* come free together */
 
 struct chempi_node_later_op {
     const struct chempi_node_parts *parts;
+    const struct chempi_node_steps *steps; /* of a task; else NULL */
+    struct chempi_node_task *task;         /* room for it */
     struct chempi_coll_call call;
     uint64_t len; /* of reductions, bytes of each member */
     struct cell cell;
@@ -106,6 +109,24 @@ static bool is_for_slots(const struct chempi_coll_call *c, uint64_t len)
     }
 }
 
+/* Of what does not fit slots: what goes in steps. L1. Of two members each
+ * copies half of a message. */
+static const struct chempi_node_steps *
+steps_for(const struct chempi_coll_call *c)
+{
+    if (c->comm->size <= 2)
+        return NULL;
+    switch (c->kind) {
+    case CHEMPI_COLL_BCAST:
+        return &chempi_node_steps_bcast;
+    case CHEMPI_COLL_ALLGATHER:
+    case CHEMPI_COLL_ALLGATHERV:
+        return &chempi_node_steps_allgather;
+    default:
+        return NULL;
+    }
+}
+
 static bool is_reduction(const struct chempi_coll_call *c)
 {
     return c->op != NULL && c->kind != CHEMPI_COLL_BARRIER;
@@ -175,39 +196,53 @@ static void find_types(const struct chempi_coll_call *c,
     *rtype = receives ? c->rtype : NULL;
 }
 
-/* Does it go this way? *len: of a reduction, bytes of each member. */
-static bool is_for_cells(const struct chempi_coll_call *c, uint64_t *len)
+/* Does it go this way? Then all but the cell is set. */
+static bool find_way(const struct chempi_coll_call *c,
+                     struct chempi_node_later_op *op)
 {
     const struct chempi_coll_state *st = c->comm->coll;
 
-    *len = 0;
+    *op = (struct chempi_node_later_op){.call = *c};
     if (!st || !st->is_on || st->later_cells == 0)
         return false;
     if (is_reduction(c))
-        *len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
-                          c->rtype->extent);
-    return is_for_slots(c, *len);
+        op->len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
+                             c->rtype->extent);
+    if (is_for_slots(c, op->len))
+        op->parts = all_parts[c->kind];
+    else
+        op->steps = steps_for(c);
+    return op->parts || op->steps;
+}
+
+static void append(struct chempi_coll_sched *s, struct chempi_node_later_op *op)
+{
+    struct chempi_datatype *stype;
+    struct chempi_datatype *rtype;
+
+    find_types(&op->call, &stype, &rtype);
+    chempi_coll_append_node(s, op, stype, rtype);
 }
 
 bool chempi_node_later_build(struct chempi_coll_sched *s,
                              const struct chempi_coll_call *c)
 {
+    struct chempi_node_later_op found;
     struct chempi_node_later_op *op;
-    struct chempi_datatype *stype;
-    struct chempi_datatype *rtype;
-    uint64_t len;
 
-    if (!is_for_cells(c, &len))
+    if (!find_way(c, &found))
         return false;
     op = chempi_coll_bytes(s, sizeof(*op));
-    if (!op)
+    if (op && found.steps)
+        found.task = chempi_coll_bytes(s, (MPI_Count)found.steps->size);
+    if (s->error)
         return true; /* S4 */
-    *op = (struct chempi_node_later_op){
-        .parts = all_parts[c->kind], .call = *c, .len = len};
+    *op = found;
     s->op = c->op;
     build_long_ones(s, c);
-    find_types(c, &stype, &rtype);
-    chempi_coll_append_node(s, op, stype, rtype);
+    append(s, op);
+    if (op->steps && s->widest < CHEMPI_COLL_WINDOW + 2)
+        s->widest = CHEMPI_COLL_WINDOW + 2; /* what its steps may append */
     return true;
 }
 
@@ -218,6 +253,20 @@ static struct chempi_coll_state *state_of(const struct chempi_node_later_op *op)
     return op->call.comm->coll;
 }
 
+/* Bytes that a member gets and gives, roughly: whether others' waiting is worth
+ * an agent. */
+static uint64_t len_of(const struct chempi_coll_call *c)
+{
+    MPI_Count count = c->rcount;
+
+    if (c->kind == CHEMPI_COLL_ALLGATHER)
+        count *= c->comm->size;
+    for (uint32_t i = 0; c->kind == CHEMPI_COLL_ALLGATHERV && i < c->comm->size;
+         i++)
+        count += chempi_count_array_get(c->rcounts, i);
+    return (uint64_t)(count * c->rtype->size);
+}
+
 /* How many operations come before the group of this number; L3. */
 static uint32_t before_group(uint32_t number)
 {
@@ -226,7 +275,8 @@ static uint32_t before_group(uint32_t number)
 
 static uint32_t count_finished(const struct chempi_coll_state *st)
 {
-    uint32_t least = st->later.finished;
+    uint32_t least =
+        atomic_load_explicit(&st->later.finished, memory_order_relaxed);
 
     for (int i = 0; i < st->size; i++) {
         /* Sequentially consistent for find_free(); and orders the members'
@@ -257,7 +307,9 @@ static void say_finished(struct chempi_coll_state *st, uint32_t number)
 {
     struct chempi_node_later *later = &st->later;
 
-    later->finished = number;
+    /* Orders a task's last steps before a blocking one; partner:
+     * chempi_coll_node_has_turn(). */
+    atomic_store_explicit(&later->finished, number, memory_order_release);
     if (number % GROUP != 0) {
         /* Orders reading the cell before; partner: count_finished(). */
         atomic_store_explicit(&later->ended[st->rank].number, number,
@@ -270,7 +322,7 @@ static void say_finished(struct chempi_coll_state *st, uint32_t number)
         chempi_coll_shm_slot_rouse_others(st);
 }
 
-void chempi_node_later_start(struct chempi_node_later_op *op)
+uint64_t chempi_node_later_start(struct chempi_node_later_op *op)
 {
     struct chempi_coll_state *st = state_of(op);
     struct cell *cell = &op->cell;
@@ -284,48 +336,113 @@ void chempi_node_later_start(struct chempi_node_later_op *op)
     cell->is_later = true;
     cell->lines = st->lines + cell->index;
     op->has_begun = false;
+    if (!op->steps)
+        return 0;
+    st->later.last_task = cell->seq;
+    return len_of(&op->call);
 }
 
-/* L2 */
+static bool is_first_left(const struct chempi_node_later_op *op)
+{
+    return op->cell.seq ==
+           1 + atomic_load_explicit(&state_of(op)->later.finished,
+                                    memory_order_relaxed);
+}
+
+/* L2, L5 */
 static bool can_begin(const struct chempi_node_later_op *op)
 {
     struct chempi_coll_state *st = state_of(op);
 
     return !op->has_begun && op->cell.seq == st->later.begun + 1 &&
-           is_cell_free(st, op->cell.seq);
+           (!op->steps || is_first_left(op)) && is_cell_free(st, op->cell.seq);
 }
 
-static bool can_end(const struct chempi_node_later_op *op)
+static bool can_go_on(const struct chempi_node_later_op *op)
 {
-    return op->has_begun && op->cell.seq == state_of(op)->later.finished + 1 &&
-           op->parts->is_ready(&op->cell, &op->call);
+    if (!op->has_begun || !is_first_left(op))
+        return false;
+    return op->steps ? chempi_coll_node_task_is_due(op->task)
+                     : op->parts->is_ready(&op->cell, &op->call);
 }
 
 bool chempi_node_later_is_ready(const struct chempi_node_later_op *op)
 {
-    return can_begin(op) || can_end(op) || chempi_loss_is_in(op->call.comm);
+    return can_begin(op) || can_go_on(op) || chempi_loss_is_in(op->call.comm);
 }
 
-bool chempi_node_later_advance(struct chempi_node_later_op *op, int *rc)
+static void begin(struct chempi_node_later_op *op)
 {
-    struct chempi_coll_state *st = state_of(op);
+    op->has_begun = true;
+    state_of(op)->later.begun = op->cell.seq;
+    if (!op->steps) {
+        op->rc = op->parts->begin(&op->cell, &op->call, op->len);
+        return;
+    }
+    memset(op->task, 0, op->steps->size);
+    op->task->cell = op->cell;
+    op->task->c = &op->call;
+    task_go_on(op->task, op->steps->first);
+}
+
+/* Messages that a step has appended come next, and behind them the task again.
+ * False: there is no memory for that, and it does without them. */
+static bool put_messages(struct chempi_node_later_op *op,
+                         struct chempi_coll_sched *s, uint32_t before)
+{
+    chempi_coll_fence(s);
+    append(s, op);
+    if (CHEMPI_LIKELY(!s->error))
+        return true;
+    s->count = before;
+    task_note(op->task, s->error);
+    return false;
+}
+
+/* One step; true: the schedule goes on. */
+static bool do_step(struct chempi_node_later_op *op,
+                    struct chempi_coll_sched *s, int *rc)
+{
+    struct chempi_node_task *t = op->task;
+    uint32_t before = s->count;
+
+    t->messages = s;
+    t->next(t);
+    if (t->next)
+        return s->count > before && put_messages(op, s, before);
+    if (t->is_void)
+        chempi_coll_build_flat(s, &op->call);
+    *rc = cell_first_error(t->rc, s->error);
+    if (CHEMPI_UNLIKELY(*rc))
+        s->count = before;
+    say_finished(op->cell.st, op->cell.seq);
+    return true;
+}
+
+enum chempi_node_later_state
+chempi_node_later_advance(struct chempi_node_later_op *op,
+                          struct chempi_coll_sched *s, int *rc)
+{
+    enum chempi_node_later_state state = CHEMPI_NODE_LATER_WAITS;
 
     if (can_begin(op)) {
-        op->has_begun = true;
-        st->later.begun = op->cell.seq;
-        op->rc = op->parts->begin(&op->cell, &op->call, op->len);
+        begin(op);
+        state = CHEMPI_NODE_LATER_MOVES;
     }
-    if (can_end(op)) {
+    if (can_go_on(op)) {
+        if (op->steps)
+            return do_step(op, s, rc) ? CHEMPI_NODE_LATER_IS_OVER
+                                      : CHEMPI_NODE_LATER_MOVES;
         *rc = op->parts->end(&op->cell, &op->call, op->len);
         *rc = cell_first_error(op->rc, *rc);
-        say_finished(st, op->cell.seq);
-        return true;
+        say_finished(op->cell.st, op->cell.seq);
+        return CHEMPI_NODE_LATER_IS_OVER;
     }
     if (CHEMPI_UNLIKELY(chempi_loss_is_in(op->call.comm))) {
         *rc = MPI_ERR_PROC_ABORTED;
-        return true;
+        return CHEMPI_NODE_LATER_IS_OVER;
     }
-    return false;
+    return state;
 }
 
 static bool is_awaited(const struct chempi_node_later_op *op, int member)

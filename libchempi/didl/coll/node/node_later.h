@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Non-blocking collectives in a node's shared memory: those whose blocks fit
- * slots. They are steps of a schedule (sched.h), which long blocks of the same
- * operation, as messages, may stand beside.
+ * slots, and tasks (node_task.h). They are steps of a schedule (sched.h), which
+ * messages may stand beside.
  *
  *   L1  all members start the same of them in the same order, so they number
  *       them alike; and which calls are of them all know alike
@@ -13,6 +13,7 @@
  *       it has ended, and whoever lacks cells says so and is roused at the end
  *       of a group
  *   L4  all of it happens under the lane lock
+ *   L5  a task begins when all operations before it have ended here
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_LATER_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_LATER_H
@@ -29,16 +30,25 @@ struct chempi_wait_report;
 bool chempi_node_later_build(struct chempi_coll_sched *s,
                              const struct chempi_coll_call *c);
 
-/* At the start of the schedule: the operation gets its number. */
-void chempi_node_later_start(struct chempi_node_later_op *op);
+/* At the start of the schedule: the operation gets its number. Returns how many
+ * bytes of others' this process delays while it computes; 0: few. */
+uint64_t chempi_node_later_start(struct chempi_node_later_op *op);
 
 /* Say whom it waits for, count so far; returns how many then. */
 int chempi_node_later_put(const struct chempi_node_later_op *op,
                           struct chempi_wait_report *w, int count);
 
-/* Go on as far as possible; true: it is over, and *rc is its MPI error class.
- */
-bool chempi_node_later_advance(struct chempi_node_later_op *op, int *rc);
+enum chempi_node_later_state {
+    CHEMPI_NODE_LATER_WAITS,  /* nothing could be done */
+    CHEMPI_NODE_LATER_MOVES,  /* something was done */
+    CHEMPI_NODE_LATER_IS_OVER /* the schedule goes on */
+};
+
+/* Go on by a step. What was appended to the schedule comes next, with the rest
+ * of the operation behind it. Over: *rc is an MPI error class. */
+enum chempi_node_later_state
+chempi_node_later_advance(struct chempi_node_later_op *op,
+                          struct chempi_coll_sched *s, int *rc);
 
 /* Would that do anything? */
 bool chempi_node_later_is_ready(const struct chempi_node_later_op *op);

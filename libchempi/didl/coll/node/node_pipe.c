@@ -8,8 +8,8 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/coll/node/node_task.h"
 #include "libchempi/didl/coll/node/nt_copy.h"
-#include "libchempi/didl/coll/node/shm_slot.h"
 #include "libchempi/didl/comm/p2p_request.h"
 
 bool chempi_coll_pipe_is_open(struct chempi_coll_state *st)
@@ -24,84 +24,133 @@ bool chempi_coll_pipe_is_open(struct chempi_coll_state *st)
     return st->is_pipe_reserved;
 }
 
-enum { PIECES_BUSY = 128 }; /* before others' progress is looked after */
-
-/* The next piece's place; *uses: how often it has been used before. */
-static struct chempi_node_piece *next_place(struct chempi_coll_state *st,
-                                            unsigned char **data,
-                                            uint32_t *uses, uint32_t *seq)
+static struct chempi_node_piping *of_task(struct chempi_node_task *t)
 {
-    size_t i = st->pieces_sent % CHEMPI_NODE_PIECES;
-
-    *uses = (uint32_t)(st->pieces_sent / CHEMPI_NODE_PIECES);
-    *seq = (uint32_t)++st->pieces_sent;
-    *data = st->pieces + i * CHEMPI_NODE_PIECE_BYTES;
-    if (CHEMPI_UNLIKELY(*seq % PIECES_BUSY == 0))
-        (void)chempi_progress_poll();
-    return &st->pipe[i];
+    return CHEMPI_CONTAINER_OF(t, struct chempi_node_piping, task);
 }
 
-static uint64_t piece_len(uint64_t left)
+/* All members have numbers for as many pieces, whatever happens to them. */
+static void begin(struct chempi_node_piping *p)
 {
+    struct chempi_coll_state *st = p->task.cell.st;
+
+    p->number = st->pieces_sent;
+    st->pieces_sent +=
+        (p->len + CHEMPI_NODE_PIECE_BYTES - 1) / CHEMPI_NODE_PIECE_BYTES;
+}
+
+static struct chempi_node_piece *place_of(const struct chempi_node_piping *p)
+{
+    return &p->task.cell.st->pipe[p->number % CHEMPI_NODE_PIECES];
+}
+
+static unsigned char *data_of(const struct chempi_node_piping *p)
+{
+    return p->task.cell.st->pieces +
+           p->number % CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES;
+}
+
+/* How often all others have read what was at its place before. */
+static uint32_t reads_before(const struct chempi_node_piping *p)
+{
+    uint32_t uses = (uint32_t)(p->number / CHEMPI_NODE_PIECES);
+
+    return uses * (uint32_t)(p->task.cell.st->size - 1);
+}
+
+static uint64_t piece_len(const struct chempi_node_piping *p)
+{
+    uint64_t left = p->len - p->at;
+
     return left < CHEMPI_NODE_PIECE_BYTES ? left : CHEMPI_NODE_PIECE_BYTES;
 }
 
-int chempi_coll_pipe_send(struct chempi_coll_state *st,
-                          const struct chempi_coll_call *c, uint64_t len)
+/* The piece is done. */
+static void next_piece(struct chempi_node_piping *p)
 {
-    int rc = MPI_SUCCESS;
+    p->task.copied += piece_len(p);
+    p->at += CHEMPI_NODE_PIECE_BYTES;
+    p->number++;
+}
 
-    for (uint64_t at = 0; at < len; at += CHEMPI_NODE_PIECE_BYTES) {
-        unsigned char *data;
-        uint32_t uses;
-        uint32_t seq;
-        struct chempi_node_piece *place = next_place(st, &data, &uses, &seq);
+static void send_pieces(struct chempi_node_task *t)
+{
+    struct chempi_node_piping *p = of_task(t);
+    const struct chempi_coll_call *c = t->c;
 
-        rc = cell_first_error(
-            rc, chempi_coll_shm_slot_wait(st, &place->reads,
-                                          uses * (uint32_t)(st->size - 1)));
-        chempi_coll_nt_copy_pack(c->rbuf, c->rcount, c->rtype, at, data,
-                                 piece_len(len - at));
-        /* Orders the data before its number; partner: recv's wait. */
-        atomic_store_explicit(&place->seq, seq, memory_order_release);
-        chempi_coll_shm_slot_rouse_others(st);
+    for (int i = 0; p->at < p->len; i++) {
+        struct chempi_node_piece *place = place_of(p);
+
+        task_await(t, TASK_AWAITS_SOME, &place->reads, reads_before(p),
+                   send_pieces);
+        if (i == CHEMPI_NODE_PIECES || !chempi_coll_node_task_is_due(t))
+            return;
+        chempi_coll_nt_copy_pack(c->rbuf, c->rcount, c->rtype, p->at,
+                                 data_of(p), piece_len(p));
+        /* Orders the data before its number; partner: receivers' wait. */
+        atomic_store_explicit(&place->seq, (uint32_t)p->number + 1,
+                              memory_order_release);
+        chempi_coll_shm_slot_rouse_all(&t->cell);
+        next_piece(p);
     }
-    return rc;
+    task_end(t);
+}
+
+void chempi_coll_pipe_send(struct chempi_node_task *t)
+{
+    begin(of_task(t));
+    send_pieces(t);
 }
 
 /* The last reader of a piece wakes who may want its place; nobody knows yet
  * who that is. */
-static void say_read(struct chempi_coll_state *st,
-                     struct chempi_node_piece *place, uint32_t uses)
+static void say_read(const struct chempi_node_piping *p)
 {
-    uint32_t all = (uses + 1) * (uint32_t)(st->size - 1);
+    const struct cell *cell = &p->task.cell;
+    uint32_t all = reads_before(p) + (uint32_t)(cell->st->size - 1);
 
-    if (atomic_fetch_add_explicit(&place->reads, 1, memory_order_acq_rel) + 1 ==
+    if (atomic_fetch_add_explicit(&place_of(p)->reads, 1,
+                                  memory_order_acq_rel) +
+            1 ==
         all)
-        chempi_coll_shm_slot_rouse_others(st);
+        chempi_coll_shm_slot_rouse_all(cell);
 }
 
-int chempi_coll_pipe_recv(struct chempi_coll_state *st,
-                          const struct chempi_coll_call *c, uint64_t len)
+static void end_recv(struct chempi_node_task *t, uint64_t len, uint64_t room)
 {
-    uint64_t room = (uint64_t)(c->rcount * c->rtype->size);
-    bool is_long = chempi_coll_nt_copy_is_long(len * (uint64_t)st->size);
-    int rc = MPI_SUCCESS;
-
-    for (uint64_t at = 0; at < len; at += CHEMPI_NODE_PIECE_BYTES) {
-        unsigned char *data;
-        uint32_t uses;
-        uint32_t seq;
-        struct chempi_node_piece *place = next_place(st, &data, &uses, &seq);
-
-        rc = cell_first_error(rc, chempi_coll_shm_slot_wait_member(
-                                      st, c->root, &place->seq, seq));
-        if (CHEMPI_LIKELY(len <= room))
-            chempi_coll_nt_copy_unpack(c->rbuf, c->rcount, c->rtype, at, data,
-                                       piece_len(len - at), is_long);
-        say_read(st, place, uses);
-    }
     if (CHEMPI_UNLIKELY(len > room))
-        return chempi_p2p_note_too_much(c->root, len, room);
-    return rc;
+        task_note(t, chempi_p2p_note_too_much(t->c->root, len, room));
+    else if (CHEMPI_UNLIKELY(len < room))
+        task_note(t, chempi_coll_shm_slot_mismatch(&t->cell, t->cell.st->size));
+    task_end(t);
+}
+
+static void recv_pieces(struct chempi_node_task *t)
+{
+    struct chempi_node_piping *p = of_task(t);
+    const struct chempi_coll_call *c = t->c;
+    uint64_t room = (uint64_t)(c->rcount * c->rtype->size);
+
+    for (int i = 0; p->at < p->len; i++) {
+        task_await(t, c->root, &place_of(p)->seq, (uint32_t)p->number + 1,
+                   recv_pieces);
+        if (i == CHEMPI_NODE_PIECES || !chempi_coll_node_task_is_due(t))
+            return;
+        if (CHEMPI_LIKELY(p->len <= room))
+            chempi_coll_nt_copy_unpack(c->rbuf, c->rcount, c->rtype, p->at,
+                                       data_of(p), piece_len(p), p->is_long);
+        say_read(p);
+        next_piece(p);
+    }
+    end_recv(t, p->len, room);
+}
+
+void chempi_coll_pipe_recv(struct chempi_node_task *t)
+{
+    struct chempi_node_piping *p = of_task(t);
+
+    p->is_long =
+        chempi_coll_nt_copy_is_long(p->len * (uint64_t)t->cell.st->size);
+    begin(p);
+    recv_pieces(t);
 }

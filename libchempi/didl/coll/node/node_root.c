@@ -9,6 +9,7 @@
 
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/node/cma_copy.h"
+#include "libchempi/didl/coll/node/node_task.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 #include "libchempi/didl/coll/sched.h"
 
@@ -133,6 +134,20 @@ static int bcast_copied(const struct cell *cell,
     return rc;
 }
 
+/* A blocking call, whose line says that it goes so. */
+static int through_pipe(const struct cell *cell,
+                        const struct chempi_coll_call *c, uint64_t len)
+{
+    struct chempi_node_piping p = {.task = {.cell = *cell, .c = c}, .len = len};
+    int rc;
+
+    (void)chempi_coll_node_task_run(
+        &p.task,
+        cell_is_root(cell, c) ? chempi_coll_pipe_send : chempi_coll_pipe_recv,
+        0, &rc);
+    return rc;
+}
+
 /* Returns whether it is done; otherwise all go by messages. */
 static bool bcast_root(const struct cell *cell,
                        const struct chempi_coll_call *c, int tag, int *rc)
@@ -148,7 +163,8 @@ static bool bcast_root(const struct cell *cell,
         *rc = cell_first_error(*rc, chempi_coll_shm_slot_put(cell, st->size,
                                                              c->rbuf, c->rcount,
                                                              c->rtype, len));
-    } else if (chempi_coll_pipe_is_open(st)) {
+    } else if (chempi_coll_node_task_turn(st) == MPI_SUCCESS &&
+               chempi_coll_pipe_is_open(st)) {
         mark = BLOCK_PIECES;
     } else if (st->size > 2 && is_open(st, c->rtype)) {
         /* Of two members the device lets both copy. */
@@ -162,7 +178,7 @@ static bool bcast_root(const struct cell *cell,
     if (mark == BLOCK_DIRECT)
         *rc = cell_first_error(*rc, bcast_copied(cell, c, tag));
     else if (mark == BLOCK_PIECES)
-        *rc = cell_first_error(*rc, chempi_coll_pipe_send(st, c, len));
+        *rc = cell_first_error(*rc, through_pipe(cell, c, len));
     return mark != BLOCK_BY_MESSAGE;
 }
 
@@ -259,7 +275,7 @@ bool chempi_coll_node_bcast(struct chempi_coll_state *st,
     if (mark == BLOCK_DIRECT) {
         *rc = cell_first_error(fetch(&cell, c, line->place.in, len, tag), *rc);
     } else if (mark == BLOCK_PIECES) {
-        *rc = cell_first_error(chempi_coll_pipe_recv(st, c, len), *rc);
+        *rc = cell_first_error(through_pipe(&cell, c, len), *rc);
     } else {
         *rc = cell_first_error(*rc, bcast_here(&cell, c));
     }
@@ -267,6 +283,52 @@ bool chempi_coll_node_bcast(struct chempi_coll_state *st,
         *rc = chempi_coll_shm_slot_mismatch(&cell, st->size);
     return true;
 }
+
+/* The root has said how it goes on. */
+static void bcast_told(struct chempi_node_task *t)
+{
+    const struct chempi_node_line *line = cell_common(&t->cell);
+    struct chempi_node_piping *p =
+        CHEMPI_CONTAINER_OF(t, struct chempi_node_piping, task);
+
+    p->len = line->len;
+    if (CHEMPI_LIKELY(line->mark == BLOCK_PIECES)) {
+        chempi_coll_pipe_recv(t);
+        return;
+    }
+    t->is_void = line->mark == BLOCK_BY_MESSAGE;
+    if (!t->is_void)
+        task_note(t, bcast_here(&t->cell, t->c));
+    task_end(t);
+}
+
+static void bcast_first(struct chempi_node_task *t)
+{
+    struct chempi_node_line *line = cell_common(&t->cell);
+    struct chempi_node_piping *p =
+        CHEMPI_CONTAINER_OF(t, struct chempi_node_piping, task);
+    bool has_pipe;
+
+    if (!cell_is_root(&t->cell, t->c)) {
+        task_await(t, t->c->root, &line->seq, t->cell.seq, bcast_told);
+        return;
+    }
+    has_pipe = chempi_coll_pipe_is_open(t->cell.st);
+    p->len = (uint64_t)(t->c->rcount * t->c->rtype->size);
+    line->len = p->len;
+    line->mark = has_pipe ? BLOCK_PIECES : BLOCK_BY_MESSAGE;
+    cell_publish(line, t->cell.seq);
+    chempi_coll_shm_slot_rouse_all(&t->cell);
+    if (has_pipe) {
+        chempi_coll_pipe_send(t);
+    } else {
+        t->is_void = true;
+        task_end(t);
+    }
+}
+
+const struct chempi_node_steps chempi_node_steps_bcast = {
+    sizeof(struct chempi_node_piping), bcast_first};
 
 /* ---- gather ---- */
 

@@ -180,6 +180,19 @@ void chempi_coll_shm_slot_rouse_others(const struct chempi_coll_state *st)
             chempi_progress_look_local(st->local_ranks[i]);
 }
 
+void chempi_coll_shm_slot_rouse_all(const struct cell *cell)
+{
+    const struct chempi_coll_state *st = cell->st;
+
+    if (!cell->is_later) {
+        chempi_coll_shm_slot_rouse_others(st);
+        return;
+    }
+    for (int i = 0; i < st->size; i++)
+        if (i != st->rank)
+            chempi_progress_urge_local(st->local_ranks[i]);
+}
+
 /* ---- rooms ---- */
 
 /* Where this cell's bit of member m's slots is; of whole slots, or of their
@@ -291,14 +304,22 @@ void chempi_coll_shm_slot_come(const struct cell *cell)
 {
     if (cell->st->size == 2) {
         cell_publish(cell_mine(cell), cell->seq);
-        cell_rouse(cell->st, 1 - cell->st->rank);
+        if (cell->is_later)
+            chempi_coll_shm_slot_rouse_all(cell);
+        else
+            cell_rouse(cell->st, 1 - cell->st->rank);
         return;
     }
     if (!cell_come(cell))
         return;
     cell_common(cell)->mark = CELL_NO_RESULT;
     cell_publish(cell_common(cell), cell->seq);
-    chempi_coll_shm_slot_rouse_others(cell->st);
+    chempi_coll_shm_slot_rouse_all(cell);
+}
+
+const _Atomic uint32_t *chempi_coll_shm_slot_meeting(const struct cell *cell)
+{
+    return &meeting_line(cell)->seq;
 }
 
 bool chempi_coll_shm_slot_have_met(const struct cell *cell)
@@ -326,18 +347,21 @@ int chempi_coll_shm_slot_meet(const struct cell *cell)
                : chempi_coll_shm_slot_wait_for_all(cell->st, word, cell->seq);
 }
 
+void chempi_coll_shm_slot_come_again(const struct cell *cell)
+{
+    if (!cell_come(cell))
+        return;
+    /* Orders what all did before they arrived; partner: as in publish. */
+    atomic_store_explicit(&cell_count(cell)->met, *cell_expected(cell),
+                          memory_order_release);
+    chempi_coll_shm_slot_rouse_all(cell);
+}
+
 int chempi_coll_shm_slot_meet_again(const struct cell *cell)
 {
-    struct chempi_node_count *count = cell_count(cell);
-
-    if (!cell_come(cell))
-        return chempi_coll_shm_slot_wait_for_all(cell->st, &count->met,
-                                                 *cell_expected(cell));
-    /* Orders what all did before they arrived; partner: as in publish. */
-    atomic_store_explicit(&count->met, *cell_expected(cell),
-                          memory_order_release);
-    chempi_coll_shm_slot_rouse_others(cell->st);
-    return MPI_SUCCESS;
+    chempi_coll_shm_slot_come_again(cell);
+    return chempi_coll_shm_slot_wait_for_all(cell->st, &cell_count(cell)->met,
+                                             *cell_expected(cell));
 }
 
 bool chempi_coll_shm_slot_has_failed(const struct cell *cell, uint32_t phase)
@@ -351,18 +375,32 @@ bool chempi_coll_shm_slot_has_failed(const struct cell *cell, uint32_t phase)
     return false;
 }
 
-int chempi_coll_shm_slot_end_copies(const struct cell *cell, uint32_t phase,
-                                    int code, bool *is_void)
+void chempi_coll_shm_slot_reply(const struct cell *cell, uint32_t phase,
+                                int code)
 {
     struct chempi_node_line *line = cell_mine(cell);
-    int rc;
 
     if (code && line->place.reply == 0)
         line->place.reply = phase;
-    rc = chempi_coll_shm_slot_meet_again(cell);
-    *is_void = chempi_coll_shm_slot_has_failed(cell, phase);
-    if (*is_void)
+}
+
+bool chempi_coll_shm_slot_is_refused(const struct cell *cell, uint32_t phase)
+{
+    bool has_failed = chempi_coll_shm_slot_has_failed(cell, phase);
+
+    if (has_failed)
         cell->st->is_refused = true;
+    return has_failed;
+}
+
+int chempi_coll_shm_slot_end_copies(const struct cell *cell, uint32_t phase,
+                                    int code, bool *is_void)
+{
+    int rc;
+
+    chempi_coll_shm_slot_reply(cell, phase, code);
+    rc = chempi_coll_shm_slot_meet_again(cell);
+    *is_void = chempi_coll_shm_slot_is_refused(cell, phase);
     return rc;
 }
 

@@ -67,6 +67,10 @@ static inline void cell_rouse(const struct chempi_coll_state *st, int member)
 
 void chempi_coll_shm_slot_rouse_others(const struct chempi_coll_state *st);
 
+/* The same in an operation: who computes while it has a non-blocking one under
+ * way has an agent. */
+void chempi_coll_shm_slot_rouse_all(const struct cell *cell);
+
 /* ---- parts of a cell; member st->size is the common one ---- */
 
 static inline struct chempi_node_line *cell_line(const struct cell *cell, int m)
@@ -194,7 +198,12 @@ void chempi_coll_shm_slot_come(const struct cell *cell);
 bool chempi_coll_shm_slot_have_met(const struct cell *cell);
 int chempi_coll_shm_slot_meet(const struct cell *cell);
 
-/* All meet once more, as often as they like. */
+/* Where the first meeting is seen: then it has the operation's number. */
+const _Atomic uint32_t *chempi_coll_shm_slot_meeting(const struct cell *cell);
+
+/* All meet once more, as often as they like: when all have come, the count's
+ * `met` is what this member expects. */
+void chempi_coll_shm_slot_come_again(const struct cell *cell);
 int chempi_coll_shm_slot_meet_again(const struct cell *cell);
 
 /*
@@ -205,6 +214,12 @@ int chempi_coll_shm_slot_meet_again(const struct cell *cell);
  */
 int chempi_coll_shm_slot_end_copies(const struct cell *cell, uint32_t phase,
                                     int code, bool *is_void);
+
+/* The same in two: say what this member's copies came to, before all meet; and
+ * ask, when they have, whether one has failed. */
+void chempi_coll_shm_slot_reply(const struct cell *cell, uint32_t phase,
+                                int code);
+bool chempi_coll_shm_slot_is_refused(const struct cell *cell, uint32_t phase);
 
 /* Has a member told before the phase that it cannot take part? */
 bool chempi_coll_shm_slot_has_failed(const struct cell *cell, uint32_t phase);
@@ -318,6 +333,15 @@ static inline bool cell_has_plain(const struct chempi_datatype *type)
 /* Does every block of an allgather fit a slot? All know all lengths. */
 bool chempi_coll_node_is_small(const struct chempi_coll_call *c, int size);
 
+/* Are all tasks over that were started before (node_task.h, K2)? */
+static inline bool chempi_coll_node_has_turn(const struct chempi_coll_state *st)
+{
+    uint32_t finished =
+        atomic_load_explicit(&st->later.finished, memory_order_acquire);
+
+    return (int32_t)(finished - st->later.last_task) >= 0;
+}
+
 /* ---- the operations, by file ---- */
 
 typedef bool chempi_coll_node_fn(struct chempi_coll_state *st,
@@ -328,14 +352,9 @@ typedef bool chempi_coll_node_fn(struct chempi_coll_state *st,
 chempi_coll_node_fn chempi_coll_node_bcast;
 chempi_coll_node_fn chempi_coll_node_gather;
 chempi_coll_node_fn chempi_coll_node_scatter;
-/* node_pipe.c: broadcasts of more than fits a slot. Can this process send? The
- * len bytes of a message are those of its type or, for a receiver, what the
- * root has said. */
+/* node_pipe.c: broadcasts of more than fits a slot (node_task.h). Can this
+ * process send? */
 bool chempi_coll_pipe_is_open(struct chempi_coll_state *st);
-int chempi_coll_pipe_send(struct chempi_coll_state *st,
-                          const struct chempi_coll_call *c, uint64_t len);
-int chempi_coll_pipe_recv(struct chempi_coll_state *st,
-                          const struct chempi_coll_call *c, uint64_t len);
 /* node_all.c */
 chempi_coll_node_fn chempi_coll_node_allgather;
 chempi_coll_node_fn chempi_coll_node_alltoall;

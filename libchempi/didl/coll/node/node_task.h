@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tasks: what a member does in one operation of the node's memory whose data
+ * does not fit slots, in steps. A step does what can be done without waiting,
+ * and says what the next one waits for. A blocking call waits for that on its
+ * own thread; for a non-blocking one whoever makes progress looks for it
+ * (node_later.h).
+ *
+ *   K1  a member has one task at a time under way on a communicator, so boards,
+ *       pipe and rings (node.h) belong to that: all members start the same ones
+ *       in the same order, and begin each after they have ended the one before
+ *   K2  thus a blocking task waits first for those that were started before
+ *       it; its caller's thread makes progress meanwhile
+ *   K3  steps of a non-blocking task have the lane lock, those of a blocking
+ *       one have not. Neither makes progress; who runs them does, at times
+ *   K4  messages that a step appends are sent and received before the next one
+ *   K5  after the loss of a member no step comes any more: others may still
+ *       read what the next one would write
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_TASK_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_TASK_H
+
+#include "libchempi/didl/coll/node/shm_slot.h"
+
+struct chempi_node_task;
+
+typedef void chempi_node_step_fn(struct chempi_node_task *t);
+
+/* Whom a wait is for, but for a member. */
+enum { TASK_AWAITS_ALL = -1, TASK_AWAITS_SOME = -2 };
+
+struct chempi_node_task {
+    struct cell cell;
+    const struct chempi_coll_call *c;
+    struct chempi_coll_sched *messages; /* K4 */
+    chempi_node_step_fn *next;          /* NULL: it is over */
+    const _Atomic uint32_t *word;       /* has this value: the next step is due;
+                                           NULL: is_due() says so */
+    uint32_t value;
+    int whom;
+    bool (*is_due)(struct chempi_node_task *t);
+    uint64_t copied; /* bytes, since progress was made */
+    int rc;          /* MPI error class so far */
+    bool is_void;    /* at the end: all do the operation again by messages */
+};
+
+/* An operation: bytes of the struct that begins with its task, all of which but
+ * cell, c and messages is zero; and its first step. */
+struct chempi_node_steps {
+    size_t size;
+    chempi_node_step_fn *first;
+};
+
+extern const struct chempi_node_steps chempi_node_steps_allgather;
+extern const struct chempi_node_steps chempi_node_steps_bcast;
+
+/* A broadcast through the pipe (node_pipe.c). */
+struct chempi_node_piping {
+    struct chempi_node_task task; /* first */
+    uint64_t len;    /* bytes, those of the root's type or, for others, what it
+                        has said */
+    uint64_t at;     /* of them that are done */
+    uint64_t number; /* of the next piece, of all ever */
+    bool is_long;
+};
+
+/* Its first steps; task and len are set. */
+chempi_node_step_fn chempi_coll_pipe_send;
+chempi_node_step_fn chempi_coll_pipe_recv;
+
+/* ---- in a step ---- */
+
+static inline void task_note(struct chempi_node_task *t, int rc)
+{
+    t->rc = cell_first_error(t->rc, rc);
+}
+
+/* Go on with the next step when the word has the value, which whoever stores it
+ * rouses this process for. */
+static inline void task_await(struct chempi_node_task *t, int whom,
+                              const _Atomic uint32_t *word, uint32_t value,
+                              chempi_node_step_fn *next)
+{
+    t->whom = whom;
+    t->word = word;
+    t->value = value;
+    t->next = next;
+}
+
+/* .. when all have come here: the first time in the operation, and later. */
+void chempi_coll_node_task_meet(struct chempi_node_task *t,
+                                chempi_node_step_fn *next);
+void chempi_coll_node_task_meet_again(struct chempi_node_task *t,
+                                      chempi_node_step_fn *next);
+
+/* .. without waiting: the step was long enough. */
+static inline void task_go_on(struct chempi_node_task *t,
+                              chempi_node_step_fn *next)
+{
+    t->word = NULL;
+    t->is_due = NULL;
+    t->next = next;
+}
+
+static inline void task_end(struct chempi_node_task *t)
+{
+    t->next = NULL;
+}
+
+/* ---- who runs it ---- */
+
+static inline bool chempi_coll_node_task_is_due(struct chempi_node_task *t)
+{
+    if (t->word)
+        return atomic_load_explicit(t->word, memory_order_acquire) == t->value;
+    return !t->is_due || t->is_due(t);
+}
+
+/* A blocking call: to its end, from the first step on. cell, c are set. False:
+ * all go by messages; else *rc is what it came to. */
+bool chempi_coll_node_task_run(struct chempi_node_task *t,
+                               chempi_node_step_fn *first, int tag, int *rc);
+
+/* K2; MPI error class. */
+int chempi_coll_node_task_turn(const struct chempi_coll_state *st);
+
+#endif
