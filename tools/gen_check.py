@@ -44,6 +44,10 @@ HANDS_OUT_OTHERS = re.compile(
     r'(Type_(commit|match_size|create_f90\w*|get_contents|get_value_index)|'
     r'Comm_(get_parent|idup\w*))$')
 
+# Change the memory of a window.
+WRITES = re.compile(r'(R?put|R?(get_)?accumulate|Fetch_and_op|'
+                    r'Compare_and_swap)$', re.I)
+
 # Take MPI_FILE_NULL.
 TAKES_NO_FILE = re.compile(r'File_((get|set|call)_errhandler|create_errhandler)$')
 
@@ -179,6 +183,41 @@ class Wrapper:
                 self.after += ['check_made(&call, CHECK_%s, *%s);' %
                                (kind, p.name)]
 
+    def windows(self):
+        """What members of a window promise, and whether they keep it."""
+        stem = self.f.stem
+        if re.match(r'Win_(create|allocate(_shared)?|create_dynamic)$', stem):
+            if self.has('size'):
+                at = next(i for i, b in enumerate(self.before)
+                          if b.startswith('match ='))
+                self.before.insert(
+                    at, 'check_window_promise(&coll, info, size, disp_unit);')
+            self.after += ['check_window_made(comm, *win);']
+        elif stem == 'Win_free':
+            self.before += ['check_window_free(&call, *win);']
+            self.after += ['check_window_freed(freed);']
+        elif stem == 'Win_fence':
+            self.before += ['check_window_fence(&call, win, assert);']
+            self.after += ['check_window_fenced(win);']
+        elif stem == 'Win_post':
+            self.after += ['check_window_posted(&call, group, assert, win);']
+        elif stem == 'Win_start':
+            self.before += ['check_window_start(&call, group, assert, win);']
+        elif stem == 'Win_wait':
+            self.after += ['check_window_exposed(win);']
+        elif stem == 'Win_test':
+            self.after += ['if (*flag)', '    check_window_exposed(win);']
+        elif re.match(r'Win_(flush|unlock)$', stem):
+            self.before += ['check_window_over(win, rank);']
+        elif re.match(r'Win_(complete|flush_all|unlock_all|lock|lock_all)$',
+                      stem):
+            self.before += ['check_window_over(win, CHECK_ALL_TARGETS);']
+        elif WRITES.match(stem):
+            op = 'op' if 'op' in self.names else 'MPI_OP_NULL'
+            count = 'target_count' if 'target_count' in self.names else '1'
+            self.before += ['check_window_write(&call, win, target_rank, '
+                            'target_disp, %s, %s);' % (count, op)]
+
     def files(self):
         """Whose errors are returned as a rule, and often not looked at."""
         if self.f.stem == 'File_open':
@@ -206,6 +245,7 @@ class Wrapper:
                 'check_region_pair(&call, sendbuf, sendcount, sendtype, '
                 'recvbuf, recvcount, recvtype);']
         self.objects()
+        self.windows()
         self.files()
         lines = [wrap('CHEMPI_EXPORT int %s(%s)' % (f.name, f.param_text)),
                  '{', '    struct check_call call;']

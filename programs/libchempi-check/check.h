@@ -154,11 +154,31 @@ enum check_amount {
     CHECK_ALLGATHERV /* each one's send and everybody's count for it */
 };
 
+/* A place in another process of the program. */
+struct check_far_site {
+    uint64_t module; /* hash of its file's name; 0: not known */
+    uint64_t from;   /* the place in it */
+    uint64_t id;     /* enum check_id */
+};
+void check_site_tell(const struct check_site *site, struct check_far_site *out);
+/* As a place here; own is any call of the program. False: it is in another
+ * program. */
+bool check_site_hear(const struct check_site *own,
+                     const struct check_far_site *far, struct check_site *out);
+
+struct check_match;
+struct check_window;
+/* Compares what calls on windows say beside the rest. */
+typedef void check_compare_fn(const struct check_match *match, int size);
+
 /* What one member gives; made by the wrappers. */
 struct check_coll {
     MPI_Comm comm;
-    int root;  /* CHECK_NO_ROOT: the operation has none */
-    MPI_Op op; /* MPI_OP_NULL: the operation has none */
+    struct check_window *window; /* in place of comm; or NULL */
+    int64_t facts[3];            /* for compare */
+    check_compare_fn *compare;   /* or NULL */
+    int root;                    /* CHECK_NO_ROOT: the operation has none */
+    MPI_Op op;                   /* MPI_OP_NULL: the operation has none */
     enum check_amount rule;
     bool is_wide; /* counts are MPI_Count, not int */
     const void *sendbuf;
@@ -170,7 +190,7 @@ struct check_coll {
     const void *counts; /* of the side that has one for each member */
 };
 
-struct check_match; /* the members' calls on their way to each other */
+/* The members' calls, on their way to each other: struct check_match. */
 
 /* Tell the other members of this call. NULL: the communicator is not watched.
  */
@@ -183,8 +203,46 @@ void check_match_end(struct check_match *match);
 /* Nobody waits: they are compared when they are here, or at the end of MPI. */
 void check_match_leave(struct check_match *match);
 void check_match_end_left(void);
+/* For compare: what a member gave, its call in words, as a place here. */
+const int64_t *check_match_facts(const struct check_match *match, int rank);
+char *check_match_words(const struct check_match *match, int rank, char *out,
+                        size_t len);
+bool check_match_site(const struct check_match *match, int rank,
+                      struct check_site *out);
+struct check_window *check_match_window(const struct check_match *match);
+/* Is this the member that says what is wrong? The others wait for the end. */
+bool check_match_speaks(const struct check_match *match);
+/* "MPI_SUM"; the names are those of the standard. */
+const char *check_op_name(uint64_t op);
 /* The sum of as many counts as comm has members. */
 MPI_Count check_sum(const void *counts, bool is_wide, MPI_Comm comm);
+
+/* ---- windows (windows.c) ---- */
+
+#define CHECK_ALL_TARGETS (-1)
+
+/* A window is about to be made: what is promised. And it is made; is freed. */
+void check_window_promise(struct check_coll *coll, MPI_Info info, MPI_Aint size,
+                          MPI_Aint unit);
+void check_window_made(MPI_Comm comm, MPI_Win win);
+void check_window_free(const struct check_call *call, MPI_Win win);
+void check_window_freed(const void *handle);
+void check_windows_end(void);
+/* Before and behind a fence. */
+void check_window_fence(const struct check_call *call, MPI_Win win, int assert);
+void check_window_fenced(MPI_Win win);
+/* Behind post; before start; behind wait, or test that says so. */
+void check_window_posted(const struct check_call *call, MPI_Group group,
+                         int assert, MPI_Win win);
+void check_window_start(const struct check_call *call, MPI_Group group,
+                        int assert, MPI_Win win);
+void check_window_exposed(MPI_Win win);
+/* Before what completes the operations at a target, or at all of them. */
+void check_window_over(MPI_Win win, int target);
+/* Before an operation that writes `count` elements; op: MPI_OP_NULL for puts
+ * and compare-and-swap. */
+void check_window_write(const struct check_call *call, MPI_Win win, int target,
+                        MPI_Aint disp, MPI_Count count, MPI_Op op);
 
 /* ---- requests (requests.c) ---- */
 

@@ -11,15 +11,14 @@
 #include <string.h>
 
 #include "common/words/symbol.h"
-#include "programs/libchempi-check/check.h"
+#include "programs/libchempi-check/windows.h"
 
 /* What a member tells. */
 struct record {
-    uint32_t id; /* enum check_id */
-    int32_t root;
-    uint64_t op;     /* the handle of a predefined one, else 1; 0: none */
-    uint64_t module; /* hash of the program's name; 0: not known */
-    uint64_t from;   /* the place in it */
+    struct check_far_site site;
+    int64_t root;
+    uint64_t op; /* the handle of a predefined one, else 1; 0: none */
+    int64_t facts[3];
     struct chempi_checker_signature send;
     struct chempi_checker_signature recv;
 };
@@ -57,7 +56,7 @@ static uint64_t hash_of(const char *path)
 
 /* Where this library's records say a call is: by the address in its file,
  * which is the same in all processes. */
-static void tell_place(const void *from, struct record *out)
+static void tell_place(const void *from, struct check_far_site *out)
 {
     struct chempi_symbol symbol;
 
@@ -69,8 +68,9 @@ static void tell_place(const void *from, struct record *out)
 }
 
 /* Places are found once: the list of mappings is dear to read. */
-static void find_place(const void *from, struct record *out)
+void check_site_tell(const struct check_site *site, struct check_far_site *out)
 {
+    const void *from = site->from;
     static _Thread_local struct {
         const void *from;
         uint64_t module;
@@ -86,23 +86,51 @@ static void find_place(const void *from, struct record *out)
     }
     out->module = known[i].module;
     out->from = known[i].address;
+    out->id = site->id;
 }
 
-/* "MPI_Bcast at ring.c:12" of a member. The file that it is in lies elsewhere
- * in other processes, but as a whole. */
-static char *member_words(const struct check_match *m, int rank, char *out,
-                          size_t len)
+/* The file that it is in lies elsewhere in other processes, but as a whole. */
+bool check_site_hear(const struct check_site *own,
+                     const struct check_far_site *far, struct check_site *out)
 {
-    const struct record *r = &m->all[rank];
-    struct check_site site = m->site;
+    struct check_far_site told;
 
-    site.id = r->id;
-    if (r->module != m->own.module) {
-        (void)snprintf(out, len, "%s in another program", check_names[r->id]);
-        return out;
-    }
-    site.from = (const char *)m->site.from + (r->from - m->own.from);
-    return check_site_words(&site, out, len);
+    check_site_tell(own, &told);
+    if (far->module != told.module)
+        return false;
+    *out = (struct check_site){.id = (uint32_t)far->id,
+                               .from = (const char *)own->from +
+                                       (far->from - told.from)};
+    return true;
+}
+
+bool check_match_site(const struct check_match *match, int rank,
+                      struct check_site *out)
+{
+    return check_site_hear(&match->site, &match->all[rank].site, out);
+}
+
+/* "MPI_Bcast at ring.c:12" of a member. */
+char *check_match_words(const struct check_match *match, int rank, char *out,
+                        size_t len)
+{
+    struct check_site site;
+
+    if (check_match_site(match, rank, &site))
+        return check_site_words(&site, out, len);
+    (void)snprintf(out, len, "%s in another program",
+                   check_names[match->all[rank].site.id]);
+    return out;
+}
+
+const int64_t *check_match_facts(const struct check_match *match, int rank)
+{
+    return match->all[rank].facts;
+}
+
+struct check_window *check_match_window(const struct check_match *match)
+{
+    return match->coll.window;
 }
 
 /* ---- what a member tells ---- */
@@ -188,11 +216,11 @@ static struct check_match *make_match(const struct check_call *call,
     m->site = call->site;
     m->size = size;
     (void)PMPI_Comm_rank(shadow, &m->rank);
-    m->own.id = call->site.id;
     m->own.root = coll->root;
+    memcpy(m->own.facts, coll->facts, sizeof(m->own.facts));
     if (coll->op != MPI_OP_NULL)
         m->own.op = (uintptr_t)coll->op < 0x1000 ? (uintptr_t)coll->op : 1;
-    find_place(call->site.from, &m->own);
+    check_site_tell(&call->site, &m->own.site);
     sign_both(coll, coll->root == m->rank, &m->own);
     sign_each(m);
     return m;
@@ -201,10 +229,11 @@ static struct check_match *make_match(const struct check_call *call,
 struct check_match *check_match_begin(const struct check_call *call,
                                       const struct check_coll *coll)
 {
-    const MPI_Comm shadow =
-        check_is_on() ? check_shadow(coll->comm) : MPI_COMM_NULL;
+    MPI_Comm shadow = MPI_COMM_NULL;
     struct check_match *m;
 
+    if (check_is_on())
+        shadow = coll->window ? coll->window->shadow : check_shadow(coll->comm);
     if (shadow == MPI_COMM_NULL)
         return NULL;
     m = make_match(call, coll, shadow);
@@ -234,12 +263,11 @@ static char *amount_words(const struct chempi_checker_signature *s, char *out,
     return out;
 }
 
-/* The lowest rank says it; the others wait for the end. */
-static bool is_speaker(const struct check_match *m)
+bool check_match_speaks(const struct check_match *match)
 {
-    if (m->rank == 0)
+    if (match->rank == 0)
         return true;
-    (void)PMPI_Barrier(m->shadow);
+    (void)PMPI_Barrier(match->shadow);
     return false;
 }
 
@@ -253,17 +281,20 @@ struct words {
 static void find_words(const struct check_match *m, int a, int b,
                        struct words *w)
 {
-    (void)member_words(m, a, w->first, sizeof(w->first));
-    (void)member_words(m, b, w->other, sizeof(w->other));
-    (void)check_comm_words(m->comm, w->comm, sizeof(w->comm));
+    (void)check_match_words(m, a, w->first, sizeof(w->first));
+    (void)check_match_words(m, b, w->other, sizeof(w->other));
+    if (m->coll.window)
+        (void)check_window_words(m->coll.window, w->comm, sizeof(w->comm));
+    else
+        (void)check_comm_words(m->comm, w->comm, sizeof(w->comm));
 }
 
 static void compare_calls(const struct check_match *m, int i)
 {
     struct words w;
 
-    if (check_stems[m->all[i].id] == check_stems[m->all[0].id] ||
-        !is_speaker(m))
+    if (check_stems[m->all[i].site.id] == check_stems[m->all[0].site.id] ||
+        !check_match_speaks(m))
         return;
     find_words(m, 0, i, &w);
     check_fail("on %s rank 0 calls %s while rank %d calls %s: all members "
@@ -275,16 +306,16 @@ static void compare_roots(const struct check_match *m, int i)
 {
     struct words w;
 
-    if (m->all[i].root == m->all[0].root || !is_speaker(m))
+    if (m->all[i].root == m->all[0].root || !check_match_speaks(m))
         return;
     find_words(m, 0, i, &w);
     check_fail("on %s rank 0 calls %s with root %d while rank %d calls %s "
                "with root %d: all members must name the same root",
-               w.comm, w.first, m->all[0].root, i, w.other, m->all[i].root);
+               w.comm, w.first, (int)m->all[0].root, i, w.other,
+               (int)m->all[i].root);
 }
 
-/* "MPI_SUM"; the names are those of the standard. */
-static const char *op_name(uint64_t op)
+const char *check_op_name(uint64_t op)
 {
     static const struct {
         MPI_Op op;
@@ -309,13 +340,13 @@ static void compare_ops(const struct check_match *m, int i)
 {
     struct words w;
 
-    if (m->all[i].op == m->all[0].op || !is_speaker(m))
+    if (m->all[i].op == m->all[0].op || !check_match_speaks(m))
         return;
     find_words(m, 0, i, &w);
     check_fail("on %s rank 0 calls %s with %s while rank %d calls %s with %s: "
                "all members must name the same operation",
-               w.comm, w.first, op_name(m->all[0].op), i, w.other,
-               op_name(m->all[i].op));
+               w.comm, w.first, check_op_name(m->all[0].op), i, w.other,
+               check_op_name(m->all[i].op));
 }
 
 /* What rank a sends or gives and what rank b receives or gives. */
@@ -327,7 +358,7 @@ static void compare_amounts(const struct check_match *m, int a,
 {
     struct words w;
 
-    if (is_same(x, y) || (!is_own && !is_speaker(m)))
+    if (is_same(x, y) || (!is_own && !check_match_speaks(m)))
         return;
     find_words(m, a, b, &w);
     check_fail("on %s rank %d %s %s in %s while rank %d %s %s in %s: both "
@@ -342,7 +373,7 @@ static void compare_amount(const struct check_match *m, int i)
 {
     const struct record *first = &m->all[0];
     const struct record *r = &m->all[i];
-    const int root = first->root;
+    const int root = (int)first->root;
 
     switch (m->coll.rule) {
     case CHECK_SAME:
@@ -396,6 +427,8 @@ static void compare(const struct check_match *m)
         compare_amount(m, i);
     for (int i = 0; m->wanted && i < m->size; i++)
         compare_count(m, i);
+    if (m->coll.compare)
+        m->coll.compare(m, m->size);
 }
 
 /* ---- waiting ---- */

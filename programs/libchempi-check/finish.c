@@ -241,6 +241,7 @@ static void end(const struct check_call *call)
     shadow = check_shadow(MPI_COMM_WORLD);
     check_print_notes(shadow == MPI_COMM_NULL ? MPI_COMM_WORLD : shadow);
     atomic_store(&is_on, false);
+    check_windows_end();
     check_objects_end();
 }
 
