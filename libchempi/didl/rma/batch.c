@@ -5,7 +5,8 @@
  * the next progress.
  *
  *   B1  requests reach the target in the order in which they were appended:
- *       sealed batches first, then the one that is being filled
+ *       sealed batches first, then the one that is being filled; only long
+ *       accumulates overtake others where accumulates have no order
  *   B2  the lock of MPI_Win_lock is asked for by the first request of a batch,
  *       and what follows in that message is executed after the grant; nothing
  *       more is sent before an answer has told that it was granted, so that a
@@ -402,6 +403,17 @@ static struct gathered *gather(struct chempi_rma_item *item,
     return g;
 }
 
+/* Without order among accumulates what is gathered need not be cut short. Not
+ * before a lock, nor before the description of the layout. */
+static bool may_overtake(const struct chempi_rma_peer *peer,
+                         const struct chempi_rma_head *head)
+{
+    const struct chempi_rma_batch *b = &peer->batch;
+
+    return peer->win->is_unordered && !head->type && !b->lock && !b->asked &&
+           chempi_list_is_empty(&b->sealed);
+}
+
 int chempi_rma_request_long(struct chempi_rma_peer *peer,
                             const struct chempi_rma_head *head,
                             const void *data, uint64_t len,
@@ -414,9 +426,11 @@ int chempi_rma_request_long(struct chempi_rma_peer *peer,
 
     if (b->lazy || len % 8)
         return chempi_rma_request(peer, head, data, NULL, len);
-    rc = chempi_rma_push(peer); /* B1 */
-    if (rc || chempi_rma_has_batch(peer) || b->asked)
-        return rc ? rc : chempi_rma_request(peer, head, data, NULL, len);
+    if (!may_overtake(peer, head)) {
+        rc = chempi_rma_push(peer); /* B1 */
+        if (rc || chempi_rma_has_batch(peer) || b->asked)
+            return rc ? rc : chempi_rma_request(peer, head, data, NULL, len);
+    }
     item = chempi_rma_make_item();
     if (!item)
         return MPI_ERR_NO_MEM;

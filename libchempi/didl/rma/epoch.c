@@ -56,7 +56,10 @@ int chempi_win_fence(int assert, struct chempi_win *win)
                                 "MPI_MODE_NOPRECEDE, but operations of %s "
                                 "precede",
                                 chempi_rma_name(win));
-    rc = chempi_rma_flush_all(win);
+    if (assert & MPI_MODE_NOPRECEDE) /* nothing is out */
+        rc = chempi_rma_loss(win, MPI_SUCCESS);
+    else
+        rc = chempi_rma_flush_all(win);
     win->is_fenced = !(assert &MPI_MODE_NOSUCCEED);
     win->fence_used = false;
     if ((assert &MPI_MODE_NOPRECEDE) && (assert &MPI_MODE_NOSUCCEED))
@@ -225,7 +228,8 @@ int chempi_win_post(struct chempi_group *group, int assert,
         rc = ranks_of(win, group, &ranks);
     if (rc)
         return rc;
-    atomic_thread_fence(memory_order_seq_cst);
+    if (!(assert &MPI_MODE_NOSTORE))
+        atomic_thread_fence(memory_order_seq_cst);
     rc = expect_tokens(win, ranks, group->size, CHEMPI_RMA_TOKEN_COMPLETE,
                        &win->awaited);
     for (uint32_t i = 0; i < group->size && rc == MPI_SUCCESS; i++)
@@ -239,6 +243,7 @@ int chempi_win_post(struct chempi_group *group, int assert,
         return rc;
     }
     hold_group(&win->post_group, group);
+    win->post_assert = assert;
     win->is_posted = true;
     return MPI_SUCCESS;
 }
@@ -260,7 +265,8 @@ static int end_exposure(struct chempi_win *win)
     win->awaited = NULL;
     drop_group(&win->post_group);
     win->is_posted = false;
-    atomic_thread_fence(memory_order_seq_cst);
+    if (!(win->post_assert & MPI_MODE_NOPUT))
+        atomic_thread_fence(memory_order_seq_cst);
     return chempi_rma_loss(win, rc);
 }
 

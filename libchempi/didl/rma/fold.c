@@ -8,7 +8,8 @@
  *       same: elements change under the line of the memory's owner, many at a
  *       time; in windows that want them apart (is_fine), aligned ones of 1, 2,
  *       4 and 8 bytes by the processor's atomics. Memory that no other process
- *       has mapped needs neither: there is no line, and the lane lock excludes
+ *       has mapped needs neither: there is no line, and the lane lock excludes;
+ *       nor does MPI_NO_OP where nothing else meets it (is_same_op)
  *   F2  a line belongs to the process that it names; from one that has died
  *       with it whoever waits takes it
  */
@@ -312,6 +313,8 @@ static void fold_run(const struct chempi_rma_guard *guard, uint32_t op,
                      const unsigned char *in, unsigned char *out)
 {
     const size_t size = chempi_basic_type_table[elem].size;
+    const bool is_guarded =
+        guard->line && !(guard->is_same_op && op == CHEMPI_OP_NO_OP);
     uint64_t i = 0;
 
     if (guard->line && guard->is_fine && is_atomic(size, mem)) {
@@ -320,13 +323,13 @@ static void fold_run(const struct chempi_rma_guard *guard, uint32_t op,
                         out ? out + i * size : NULL);
         return;
     }
-    if (guard->line)
+    if (is_guarded)
         enter(guard);
     if (!fold_alone(op, elem, mem, n, in, out))
         for (; i < n; i++)
             fold_locked(op, elem, mem + i * size, in ? in + i * size : NULL,
                         out ? out + i * size : NULL);
-    if (guard->line)
+    if (is_guarded)
         leave(guard);
 }
 

@@ -117,7 +117,8 @@ struct chempi_rma_guard {
     bool knows_dead;              /* from the living, of this node's members: */
     const struct chempi_rma_card *cards; /* [card_count] */
     uint32_t card_count;
-    bool is_fine; /* word by word, where that is possible */
+    bool is_fine;    /* word by word, where that is possible */
+    bool is_same_op; /* nothing else meets MPI_NO_OP */
 };
 
 /* Where accumulates go: count elements of a layout at base (layout NULL:
@@ -318,7 +319,8 @@ int chempi_rma_request(struct chempi_rma_peer *peer,
                        const struct chempi_rma_head *head, const void *data,
                        struct chempi_segment *iter, uint64_t len);
 /* The same with len <= CHEMPI_RMA_PIECE_MAX bytes at data, which leave at once
- * and from there if they may: the memory is the request's until the next
+ * and from there if they may, before what is being gathered if the window's
+ * accumulates have no order: the memory is the request's until the next
  * flush, or until user (may be NULL) is complete. */
 int chempi_rma_request_long(struct chempi_rma_peer *peer,
                             const struct chempi_rma_head *head,

@@ -41,7 +41,8 @@ struct chempi_rma_guard chempi_rma_guard(const struct chempi_win *win,
         .knows_dead = win->knows_dead,
         .cards = win->cards,
         .card_count = win->local_count,
-        .is_fine = win->is_fine};
+        .is_fine = win->is_fine,
+        .is_same_op = win->is_same_op};
 }
 
 /* Memory of the peer that is mapped here, or in no process but this. What was

@@ -102,6 +102,9 @@ void chempi_rma_take_hints(struct chempi_win *win,
               sizeof(win->ordering));
     take_text(info, "accumulate_ops", is_ops, win->ops, sizeof(win->ops));
     take_granularity(win, info);
+    win->is_unordered =
+        !strstr(win->ordering, "waw") && !strstr(win->ordering, "war");
+    win->is_same_op = strcmp(win->ops, "same_op") == 0;
 }
 
 int chempi_win_set_info(struct chempi_win *win, struct chempi_info *info)

@@ -199,10 +199,12 @@ struct chempi_win {
     bool noncontig;
     char ordering[20];
     char ops[16];
-    int granularity; /* 0: not given */
-    bool knows_dead; /* all members of the node are in one space */
-    bool is_fine;    /* it was a word or less at creation, at all members of
-                        the node */
+    bool is_unordered; /* by `ordering` a write may overtake what is before */
+    bool is_same_op;   /* by `ops` no other operation meets MPI_NO_OP */
+    int granularity;   /* 0: not given */
+    bool knows_dead;   /* all members of the node are in one space */
+    bool is_fine;      /* it was a word or less at creation, at all members of
+                          the node */
     /* The others. */
     struct chempi_rma_peer **buckets; /* [bucket_count], a power of two */
     uint32_t bucket_count;
@@ -241,6 +243,7 @@ struct chempi_win {
     uint32_t lock_count; /* targets locked by MPI_Win_lock */
     struct chempi_group *start_group;
     struct chempi_group *post_group;
+    int post_assert;
     struct chempi_request **awaited; /* [post_group->size] of MPI_Win_post */
     /* Messages. */
     struct chempi_rma_gate gate;

@@ -11,6 +11,8 @@
  *   winbounds batch   64 puts and the flush behind them are few messages; the
  *                     case looks at what chempirun has counted
  *   winbounds lone    a put of 16 KiB and the flush behind it are one
+ *   winbounds unordered ORDER: long accumulates leave what is gathered alone
+ *                     where the order of accumulates allows that
  *   winbounds mixed   puts and accumulates around the lengths at which they
  *                     begin to travel in another way, many before a flush
  *   winbounds reuse   the origin's memory is free to be used again when
@@ -31,6 +33,7 @@ enum {
     PUTS = 64,
     ROUNDS = 100,
     LONE = 2048, /* cells */
+    LONG = 2560, /* cells: more than is copied */
     SHORT = 140, /* cells: more than a batch begins with */
     WAITING = 3000,
     MESSAGE = 65536, /* bytes, at most */
@@ -232,6 +235,46 @@ static void check_lone(void)
     free(mine);
 }
 
+/* One cell, then many behind it, and again, before a flush. */
+static void check_unordered(void)
+{
+    int64_t *mine = check_alloc(LONG * sizeof(*mine));
+    const int64_t one = 1;
+    int64_t *base;
+    MPI_Info info;
+    MPI_Win win;
+
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "accumulate_ordering", folder);
+    MPI_Win_allocate((MPI_Aint)((LONG + 1) * sizeof(*base)), 8, info,
+                     MPI_COMM_WORLD, &base, &win);
+    MPI_Info_free(&info);
+    memset(base, 0, (LONG + 1) * sizeof(*base));
+    for (int i = 0; i < LONG; i++)
+        mine[i] = i;
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock_all(0, win);
+    MPI_Win_flush_all(win);
+    for (int i = 0; i < 4 * ROUNDS && check_rank() == 0; i++) {
+        MPI_Accumulate(&one, 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, MPI_SUM,
+                       win);
+        MPI_Accumulate(mine, LONG, MPI_INT64_T, 1, 1, LONG, MPI_INT64_T,
+                       MPI_SUM, win);
+        if (i % 4 == 3)
+            MPI_Win_flush(1, win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_sync(win);
+    CHECK(check_rank() != 1 || base[0] == 4 * ROUNDS, "the first cell is %lld",
+          (long long)base[0]);
+    for (int i = 0; i < LONG && check_rank() == 1; i++)
+        CHECK(base[i + 1] == 4 * ROUNDS * i, "cell %d is %lld", i,
+              (long long)base[i + 1]);
+    MPI_Win_unlock_all(win);
+    MPI_Win_free(&win);
+    free(mine);
+}
+
 static const int mixed_lens[] = {1,    1024, 1025, 2047, 2048, 2049,
                                  4095, 4096, 4097, 8151, 8152, 8153};
 enum { MIXED = sizeof(mixed_lens) / sizeof(mixed_lens[0]), HALF = CELLS / 32 };
@@ -343,7 +386,7 @@ int main(int argc, char **argv)
     } modes[] = {{"memory", check_memory},   {"targets", check_targets},
                  {"waiting", check_waiting}, {"batch", check_batches},
                  {"lone", check_lone},       {"mixed", check_mixed},
-                 {"reuse", check_reuse}};
+                 {"reuse", check_reuse},     {"unordered", check_unordered}};
 
     check_start(&argc, &argv);
     check_need(2);

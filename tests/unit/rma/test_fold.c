@@ -96,6 +96,21 @@ Test(fold, takes_the_line_from_one_whose_number_another_has, .timeout = 60)
     take_from((uint32_t)getppid(), parent.born + 1);
 }
 
+/* Somebody else has the line, for good. */
+Test(fold, reads_beside_the_line_where_no_other_operation_comes, .timeout = 60)
+{
+    double cell = 5;
+    double before = 0;
+    struct chempi_rma_place place = place_of(&cell, false);
+
+    place.guard.is_same_op = true;
+    line.busy = (uint32_t)getppid();
+    chempi_rma_fold(&place, CHEMPI_OP_NO_OP, CHEMPI_BASIC_TYPE_F64, 0,
+                    sizeof(cell), NULL, &before);
+    cr_assert(before == 5 && line.busy == (uint32_t)getppid());
+    line.busy = 0;
+}
+
 static long double awaited = 1;
 static _Atomic bool is_left; /* the line, by whoever had it */
 static _Atomic bool was_left;
