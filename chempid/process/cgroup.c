@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "chempid/process/birth.h"
 #include "common/base/array.h"
 #include "common/base/file.h"
 #include "common/base/sys.h"
@@ -28,19 +28,6 @@
 #define PERIOD_US 100000u /* over which time of processors is counted */
 #define SWEEP_ROUNDS 500u
 #define SWEEP_NS 10000000 /* between two */
-
-/* ThreadSanitizer has a thread of its own, which fork() alone looks after. */
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define HAS_THREADS true
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define HAS_THREADS true
-#endif
-#ifndef HAS_THREADS
-#define HAS_THREADS false
-#endif
 
 /* Born in its group by clone3; of a supervisor's process. */
 static bool is_born_inside;
@@ -559,21 +546,17 @@ int chempi_cgroup_make(struct chempi_cgroup *group, struct chempi_cgroups *all,
  * processors. */
 pid_t chempi_cgroup_fork(struct chempi_cgroup *group)
 {
-    struct clone_args args = {.exit_signal = SIGCHLD};
-    long pid = -1;
+    pid_t pid = -1;
 
-    if (group && group->all && group->fd >= 0 && !HAS_THREADS) {
-        args.flags = CLONE_INTO_CGROUP;
-        args.cgroup = (__u64)group->fd;
-        pid = syscall(SYS_clone3, &args, sizeof(args));
-        if (pid == 0)
-            is_born_inside = true;
-    }
+    if (group && group->all && group->fd >= 0)
+        pid = chempi_birth_clone(CLONE_INTO_CGROUP, group->fd);
+    if (pid == 0)
+        is_born_inside = true;
     if (pid < 0)
         pid = chempi_sys->fork(); /* older kernels */
     if (group)
         close_fd(group);
-    return (pid_t)pid;
+    return pid;
 }
 
 int chempi_cgroup_enter(const struct chempi_cgroup *group,

@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The beginning and the end of a rank as its supervisor sees them; super.h. */
-#define _GNU_SOURCE /* pipe2, execvpe */
+#define _GNU_SOURCE /* pipe2, close_range */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "chempid/job/pattern.h"
+#include "chempid/process/birth.h"
 #include "chempid/process/cgroup.h"
 #include "chempid/process/dumps.h"
 #include "chempid/process/exec_hint.h"
 #include "chempid/supervisor/super.h"
 #include "common/base/file.h"
 #include "common/base/sys.h"
+
+/* Numbers between the descriptors that ranks need and the supervisor's ends of
+ * what connects it with them: room for a rank's ends. */
+#define WIRES_ROOM 16
+/* After which time without a word from a child it may have been killed, ms. */
+#define PART_MS 10
 
 /* The ends of what connects a rank and its supervisor. */
 struct wires {
@@ -45,10 +55,23 @@ static bool gets_input(const struct chempi_rank *rank)
     return target == CHEMPI_STDIN_ALL || target == rank->world;
 }
 
-static int make_pipe(int fds[2], int ours)
+/* Our end goes where ranks need none: see part(). */
+static void lift(const struct chempi_rank *rank, int *fd)
+{
+    const int from = rank->super->wires_from;
+    const int high = from > 0 ? fcntl(*fd, F_DUPFD_CLOEXEC, from) : -1;
+
+    if (high < 0)
+        return;       /* it can stay */
+    (void)close(*fd); /* the other number is open */
+    *fd = high;
+}
+
+static int make_pipe(const struct chempi_rank *rank, int fds[2], int ours)
 {
     if (chempi_sys->pipe2(fds, O_CLOEXEC) < 0)
         return -errno;
+    lift(rank, &fds[ours]);
     if (fcntl(fds[ours], F_SETFL, O_NONBLOCK) < 0)
         return -errno;
     return 0;
@@ -63,12 +86,14 @@ static int make_wires(const struct chempi_rank *rank, struct wires *w,
     if (chempi_sys->socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
                                w->control) < 0)
         rc = -errno;
+    else
+        lift(rank, &w->control[0]);
     if (!rc)
-        rc = make_pipe(w->out[0], 0);
+        rc = make_pipe(rank, w->out[0], 0);
     if (!rc)
-        rc = make_pipe(w->out[1], 0);
+        rc = make_pipe(rank, w->out[1], 0);
     if (!rc && gets_input(rank))
-        rc = make_pipe(w->in, 1);
+        rc = make_pipe(rank, w->in, 1);
     if (!rc)
         return 0;
     close_wires(w);
@@ -245,13 +270,72 @@ static void wait_at_gate(const struct chempi_super *s)
         ;
 }
 
+/*
+ * A child with a table of its own has a copy of every descriptor of the other
+ * ranks' wires, several for each, and its exec closes them one by one: that
+ * took more time than all else when there were a thousand. So it is born with
+ * the supervisor's table, and parts from it without what lies above its own;
+ * until then its own ends must stay open there.
+ */
+static bool can_part(const struct chempi_super *s, const struct wires *w)
+{
+    return s->wires_from > 0 && w->control[1] < s->wires_from &&
+           w->out[0][1] < s->wires_from && w->out[1][1] < s->wires_from &&
+           w->in[0] < s->wires_from;
+}
+
+/* In the child. */
+static int part(const struct chempi_super *s)
+{
+    const uint64_t one = 1;
+
+    if (close_range((unsigned)s->wires_from, ~0u, CLOSE_RANGE_UNSHARE) < 0)
+        return -1;
+    return chempi_file_write_all(s->parted_fd, &one, sizeof(one));
+}
+
+/* In the supervisor; a child that has ended shares nothing any more. */
+static void await_parting(const struct chempi_super *s, pid_t pid)
+{
+    struct pollfd word = {.fd = s->parted_fd, .events = POLLIN};
+    siginfo_t end = {0};
+    uint64_t one;
+
+    while (poll(&word, 1, PART_MS) <= 0) {
+        if (waitid(P_PID, (id_t)pid, &end, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+            end.si_pid == pid)
+            break;
+    }
+    /* One that has ended has left no word. */
+    (void)chempi_file_read_all(s->parted_fd, &one, sizeof(one));
+}
+
+static pid_t give_birth(struct chempi_super *s, bool *is_shared)
+{
+    pid_t pid;
+
+    if (*is_shared) {
+        pid = chempi_birth_clone(CLONE_FILES, -1);
+        if (pid > 0)
+            await_parting(s, pid);
+        if (pid >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL))
+            return pid;
+        s->wires_from = 0; /* not here */
+        *is_shared = false;
+    }
+    return chempi_sys->fork();
+}
+
 _Noreturn static void become(const struct chempi_rank *rank,
-                             const struct wires *w, pid_t parent)
+                             const struct wires *w, pid_t parent,
+                             bool is_shared)
 {
     const struct chempi_super *s = rank->super;
     const struct chempi_app *app = chempi_spec_app(s->spec, rank->world);
     const char *dir = app->wdir ? app->wdir : s->spec->cwd;
 
+    if (is_shared && part(s) < 0)
+        give_up(rank, CHEMPI_EXEC_SETUP);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         give_up(rank, CHEMPI_EXEC_SETUP);
     if (getppid() != parent) /* it died before the prctl */
@@ -293,19 +377,47 @@ static void connect_wires(struct chempi_rank *rank, const struct wires *w)
     chempi_control_connect(rank, w->control[0]);
 }
 
+/* Where the ranks' wires end: above all that a rank may need. */
+static int highest(const struct chempi_super *s)
+{
+    const struct chempi_share *share = &s->share;
+    const int own[] = {s->null_fd,      s->exec_fds[1],  s->gate_fds[0],
+                       s->gate_fds[1],  s->parted_fd,    share->region_fd,
+                       share->table_fd, share->places_fd};
+    int high = STDERR_FILENO;
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(own); i++)
+        high = own[i] > high ? own[i] : high;
+    for (uint32_t i = 0; i < share->local_size; i++)
+        high = share->wake_fds[i] > high ? share->wake_fds[i] : high;
+    return high;
+}
+
+void chempi_ranks_prepare(struct chempi_super *s)
+{
+    if (close_range(~0u, ~0u, 0) < 0) /* older kernels have no such call */
+        return;
+    s->parted_fd = chempi_sys->eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->parted_fd >= 0)
+        s->wires_from = highest(s) + WIRES_ROOM;
+}
+
 int chempi_ranks_start(struct chempi_super *s, struct chempi_rank *rank,
                        struct chempi_err *err)
 {
+    const struct chempi_rank copy = *rank; /* children have no s->ranks */
     const pid_t self = getpid();
     struct wires w;
+    bool is_shared;
     pid_t pid;
     int rc = make_wires(rank, &w, err);
 
     if (rc)
         return rc;
-    pid = chempi_sys->fork();
+    is_shared = can_part(s, &w);
+    pid = give_birth(s, &is_shared);
     if (pid == 0)
-        become(rank, &w, self);
+        become(&copy, &w, self, is_shared);
     if (pid < 0) {
         rc = -errno;
         close_wires(&w);

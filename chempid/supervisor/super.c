@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include "common/base/sys.h"
 
 #define UP_FD 3 /* where the link upwards sits */
+#define PAGE (size_t)4096
 
 /* ---- messages from above ------------------------------------------------- */
 
@@ -190,13 +192,28 @@ static int set_up_process(struct chempi_super *s, struct chempi_err *err)
     return chempi_become_user(s->spec->uid, s->spec->gid, &s->spec->shell, err);
 }
 
+/* Children look at no rank but a copy of their own: with a thousand these are
+ * most of the pages that a fork would copy. */
+static struct chempi_rank *allocate_ranks(uint32_t count)
+{
+    const size_t len =
+        (count * sizeof(struct chempi_rank) + PAGE - 1) & ~(PAGE - 1);
+    void *ranks = NULL;
+
+    if (chempi_sys->posix_memalign(&ranks, PAGE, len) != 0)
+        return NULL;
+    memset(ranks, 0, len);
+    (void)madvise(ranks, len, MADV_DONTFORK); /* else they are copied */
+    return ranks;
+}
+
 int chempi_super_number_ranks(struct chempi_super *s, struct chempi_err *err)
 {
     const struct chempi_spec *spec = s->spec;
     const uint32_t count = chempi_spec_local_size(spec, s->node);
     uint32_t n = 0;
 
-    s->ranks = chempi_sys->calloc(count + 1u, sizeof(*s->ranks));
+    s->ranks = allocate_ranks(count + 1u);
     if (!s->ranks)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i <= count; i++)
@@ -265,6 +282,7 @@ static int start(struct chempi_super *s, struct chempi_rank **culprit,
         chempi_tell_gateway(s, true, err->text);
         return 0;
     }
+    chempi_ranks_prepare(s);
     for (uint32_t i = 0; !rc && i < s->local_size; i++) {
         *culprit = &s->ranks[i];
         rc = chempi_ranks_start(s, &s->ranks[i], err);
@@ -341,7 +359,8 @@ static struct chempi_super *open_up(int up_fd, chempi_link_frame_fn *on_frame)
 
     if (!s || !(s->loop = ev_loop_new(EVFLAG_AUTO)))
         _exit(ENOMEM);
-    s->signal_fd = s->null_fd = s->gate_fds[0] = s->gate_fds[1] = -1;
+    s->signal_fd = s->null_fd = s->parted_fd = s->gate_fds[0] = s->gate_fds[1] =
+        -1;
     s->share =
         (struct chempi_share){.region_fd = -1, .table_fd = -1, .places_fd = -1};
     chempi_link_open(&s->up, s->loop, up_fd, CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);

@@ -135,6 +135,8 @@ struct chempi_super {
     int gate_fds[2]; /* children wait for its end; -1: not, or not any more */
     bool awaits_programs; /* of a debugged job; STARTED is owed */
     int null_fd;
+    int wires_from; /* our ends of the ranks' wires; 0: they lie anywhere */
+    int parted_fd;  /* event: a child has a table of its own */
     struct rlimit files; /* the limit that ranks get */
     uint64_t fence;      /* last one entered by all local ranks */
     uint32_t late;       /* a local rank, not to be looked for among all */
@@ -264,7 +266,10 @@ int chempi_keys_take_absent(struct chempi_super *s, struct chempi_reader *r,
 int chempi_keys_take_release(struct chempi_super *s, struct chempi_reader *r,
                              struct chempi_err *err);
 
-/* ranks.c: start one; on failure *err has the words, and nothing is left. */
+/* ranks.c: before the first is started, and when all that they inherit is
+ * there. */
+void chempi_ranks_prepare(struct chempi_super *s);
+/* Start one; on failure *err has the words, and nothing is left. */
 int chempi_ranks_start(struct chempi_super *s, struct chempi_rank *rank,
                        struct chempi_err *err);
 /* Its process has ended with this wait status. */

@@ -30,6 +30,7 @@ SLEEPS_MAX = 1.5
 SWITCHES_MAX = 4.0
 DESCRIPTORS_MAX = 16
 FAULTS_MAX = 400      # of a whole job of barriers, per rank
+DESCRIPTORS_LOW = 64  # of a supervisor, but for what it has for its ranks
 WAITS = re.compile(r"\b(sched_yield|futex|membarrier|epoll_\w*wait)\(")
 SYSTEM_CALLS_MAX = 280  # of one rank, with those of the dynamic linker
 
@@ -109,6 +110,34 @@ def system_calls(args):
     at_most({"system_calls": len(lines)}, "system_calls", SYSTEM_CALLS_MAX)
 
 
+def births(args):
+    """The supervisor holds several descriptors for each rank. None of them is
+    copied for a child, where its exec would have to close it: each is born with
+    the supervisor's table, and keeps what lies low there."""
+    if not shutil.which("strace"):
+        print("  no strace here")
+        return
+    ranks = 40
+    with tempfile.TemporaryDirectory() as folder:
+        name = os.path.join(folder, "calls")
+        result = jobrun.run(
+            ["strace", "-f", "-qq", "-e", "trace=/clone,close_range",
+             "-o", name, args.chempirun, "-n", str(ranks), "true"],
+            timeout_s=LIMIT_S)
+        check(result.ok, "failed:", result.output[-2000:])
+        with open(name, encoding="utf-8") as file:
+            calls = file.read()
+    born = len(re.findall(r"clone3\(\{flags=CLONE_FILES,", calls))
+    if not born:
+        print("  no clone3 here")
+        return
+    kept = [int(low) for low in re.findall(
+        r"close_range\((\d+), 4294967295, CLOSE_RANGE_UNSHARE", calls)]
+    check(born == ranks and len(kept) == ranks, "of", ranks, "ranks", born,
+          "are born with the supervisor's descriptors and", len(kept), "part")
+    at_most({"kept": max(kept)}, "kept", DESCRIPTORS_LOW)
+
+
 def crowd(args):
     """A crowd as large as asked for."""
     found = launch(args, args.ranks, ["neighbors", "20", "3", "8"],
@@ -144,7 +173,7 @@ def main():
         print(f"skipped: at most {files} open files")
         return 77
     cases = [crowd] if args.ranks > 1024 else [collectives, addresses,
-                                               system_calls]
+                                               system_calls, births]
     status = 0
     for case in cases:
         print(case.__name__)

@@ -30,14 +30,14 @@ from jobs import (  # noqa: E402
 
 CALLS = """malloc calloc realloc mmap64 memfd_create fallocate64 ftruncate64
     read write socket socketpair bind listen accept4 connect sendmsg recvmsg
-    send recv eventfd fork pipe2 signalfd dup2 getsockopt getsockname chmod
-    rename link mkdir lstat64 stat64 fopen64 opendir get_current_dir_name
-    chdir execvp ev_loop_new open64 fcntl64 prctl""".split()
+    send recv eventfd fork chempi_birth_clone close_range pipe2 signalfd dup2
+    getsockopt getsockname chmod rename link mkdir lstat64 stat64 fopen64
+    opendir get_current_dir_name chdir execvp ev_loop_new open64 fcntl64 prctl""".split()
 IDENTITY = "getpwuid initgroups setgid setuid setrlimit64".split()
 # Of those, what helper and supervisors of a daemon of all users make.
 HELPED = IDENTITY + """malloc calloc realloc read write socketpair sendmsg
-    recvmsg send recv fork pipe2 signalfd dup2 getsockopt fopen64 opendir open64
-    fcntl64 prctl memfd_create mmap64 chdir execvp ev_loop_new""".split()
+    recvmsg send recv fork chempi_birth_clone pipe2 signalfd dup2 getsockopt
+    fopen64 opendir open64 fcntl64 prctl memfd_create mmap64 chdir execvp ev_loop_new""".split()
 INTERRUPTED = "read write sendmsg recvmsg waitpid poll accept4".split()
 
 FORMAT = "32siiii16s"

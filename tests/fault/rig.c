@@ -122,6 +122,10 @@ RIG(ssize_t, recv, -1, ENOMEM, (int fd, void *buf, size_t len, int flags),
     (fd, buf, len, flags))
 RIG(int, eventfd, -1, EMFILE, (unsigned init, int flags), (init, flags))
 RIG(pid_t, fork, -1, EAGAIN, (void), ())
+RIG(pid_t, chempi_birth_clone, -1, EAGAIN, (uint64_t flags, int group_fd),
+    (flags, group_fd))
+RIG(int, close_range, -1, EMFILE, (unsigned from, unsigned to, int flags),
+    (from, to, flags))
 RIG(int, pipe2, -1, EMFILE, (int *fds, int flags), (fds, flags))
 RIG(int, signalfd, -1, EMFILE, (int fd, const sigset_t *set, int flags),
     (fd, set, flags))
