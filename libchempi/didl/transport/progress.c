@@ -550,7 +550,9 @@ int chempi_progress_init(void)
     progress.is_roomy = chempi_affinity_is_roomy();
     chempi_backoff_init(&progress.backoff);
     chempi_request_on_complete(chempi_progress_notify);
-    set_spins(spins_max());
+    /* Where processes share cores somebody else wants this one: each of a crowd
+     * would spin in its first waits until it has learned that. */
+    set_spins(progress.is_roomy ? spins_max() : 0);
     progress.wake = &s->wakes[s->local_rank];
     progress.wake_fd = s->wake_fds[s->local_rank];
     progress.stats = (struct chempi_progress_stats){0};
