@@ -8,7 +8,7 @@
  *   R2  what a node has told is forgotten, here and by those who have it from
  *       here, when the node takes it back or its key is not trusted any more:
  *       news with an empty address say so
- *   R3  no node tells of more than CHEMPI_NEWS_TOLD_MAX nodes
+ *   -   no node tells of more than CHEMPI_NEWS_TOLD_MAX nodes
  *   R4  news for which there is no memory are sent with the next beat, as all
  *       that is known then
  */

@@ -4,7 +4,7 @@
  * daemon has to give it, or since the job that shall end has not ended yet.
  *
  *   O1  an order is answered once, or its asker is gone
- *   O2  it is answered for: by whoever was asked, when the job has ended, when
+ *   -   it is answered for: by whoever was asked, when the job has ended, when
  *       the connection with the other daemon ends, or when its time is over
  */
 #ifndef CHEMPI_CHEMPID_ORDERS_H

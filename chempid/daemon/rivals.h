@@ -3,7 +3,7 @@
  * Daemons that claim the name of a known node with another address: the same
  * one, started anew, or a second one of this name.
  *
- *   R1  the address that is known is called first; the new one is believed
+ *   -   the address that is known is called first; the new one is believed
  *       when no daemon of this name answers there, and refused when one does,
  *       or when the cluster file has the known one
  *   R2  until then nobody is told of the new address, and who joins with it

@@ -6,7 +6,7 @@
  * readiness of the descriptor covers. Input is read no further ahead than
  * its receivers grant.
  *
- *   O1  what is queued is bounded by the windows of the nodes, and by
+ *   -   what is queued is bounded by the windows of the nodes, and by
  *       CHEMPI_CONSOLE_WORDS for what the launcher says itself
  *   O2  credit goes back when the bytes have been written
  */

@@ -3,8 +3,8 @@
  * What stands below the root of a job's tree: a supervisor of our own for each
  * node, one on another host for each, or the one daemon that has the job.
  *
- *   B1  branch i is child i of the hub
- *   B2  a branch that was lost is told to the hub once, with its words
+ *   -   branch i is child i of the hub
+ *   -   a branch that was lost is told to the hub once, with its words
  *   B3  after fini() no supervisor of ours is left, nor what it started
  */
 #ifndef CHEMPI_CHEMPID_BRANCHES_H

@@ -14,13 +14,13 @@
  * goes the ways that have been found. outpost_tree.c has what launcher and
  * outposts do alike, outpost_knot.c an outpost that has others below it.
  *
- *   E1  at the other end no byte is written before the mark; what a shell
+ *   -   at the other end no byte is written before the mark; what a shell
  *       there prints before it is shown to the user; after the mark there is
  *       nothing but the handshake and records
  *   E2  at most CHEMPI_OUTPOST_CALLS commands of one caller have not got an
  *       answer yet
  *   E3  an outpost that loses its standard input ends all that it has started
- *   E4  whoever is below a host that is lost before the launch is called anew
+ *   -   whoever is below a host that is lost before the launch is called anew
  */
 #ifndef CHEMPI_CHEMPID_OUTPOST_H
 #define CHEMPI_CHEMPID_OUTPOST_H

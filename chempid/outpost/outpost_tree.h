@@ -5,7 +5,7 @@
  *
  *   O1  a group is called by its first post; the groups are consecutive, and
  *       at most CHEMPI_OUTPOST_CALLS
- *   O2  nothing is said to a post between CALLED and LAUNCH
+ *   -   nothing is said to a post between CALLED and LAUNCH
  */
 #ifndef CHEMPI_CHEMPID_OUTPOST_TREE_H
 #define CHEMPI_CHEMPID_OUTPOST_TREE_H

@@ -4,12 +4,12 @@
  * have forked, in whatever session, is in it, can be ended at one stroke, and
  * has together no more than the administrator allows.
  *
- *   C1  groups are below the daemon's own, in DIR/chempi.NODE.PID/JOB; nothing
+ *   -   groups are below the daemon's own, in DIR/chempi.NODE.PID/JOB; nothing
  *       else there is touched
- *   C2  the supervisor is in its group before it has any child
- *   C3  a group goes with its job, and what is in it is killed before; those of
+ *   -   the supervisor is in its group before it has any child
+ *   -   a group goes with its job, and what is in it is killed before; those of
  *       a daemon that is killed go with its keeper
- *   C4  where nothing can be written, jobs run without
+ *   -   where nothing can be written, jobs run without
  *
  * Of version 2 (cgroup2) if that can be written; of version 1 for limits whose
  * controllers are there, or where there is nothing else. Calls do not wait

@@ -7,7 +7,7 @@
  *
  *   N1  a child that is neither a supervisor nor an elder is a stray: it is
  *       killed at each settling until it is reaped
- *   N2  nothing here waits, except in fini: the owner settles at SIGCHLD
+ *   -   nothing here waits, except in fini: the owner settles at SIGCHLD
  *   N3  a stray counts for the user whose job it comes from: its own one, or,
  *       if it has become another one, that of its control group, or else each
  *       of those whose supervisors have ended and wait; with none of these,

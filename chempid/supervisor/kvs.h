@@ -5,7 +5,7 @@
  * yet. A value lives at its owner's node and travels on demand; learned
  * values are forgotten at a fence, so that a later put is seen after it.
  *
- *   K1  an entry has a value, or waiters, or is being asked for
+ *   -   an entry has a value, or waiters, or is being asked for
  *   K2  waiters are served and forgotten when the value comes
  */
 #ifndef CHEMPI_CHEMPID_KVS_H

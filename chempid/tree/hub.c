@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/invariant.h"
 #include "common/base/sys.h"
 #include "common/control/client.h"
 #include "common/control/msg.h"
@@ -157,6 +158,30 @@ static void settle_fence(struct chempi_hub *hub)
     }
     while (low < UINT64_MAX && hub->fence < low)
         send_fence(hub, ++hub->fence);
+}
+
+const char *chempi_hub_check(const struct chempi_hub *hub)
+{
+    uint64_t below = 0;
+
+    for (uint32_t i = 0; i < hub->child_count; i++) {
+        const struct chempi_hub_child *c = &hub->children[i];
+
+        if (c->started > c->nodes || c->done > c->nodes || c->gone > c->nodes)
+            return "hub H2: more nodes are counted than are below a child";
+        if (c->is_lost && c->gone != c->nodes)
+            return "hub H3: a child is lost, and nodes of it are not gone";
+        if (c->fence < hub->fence && !(is_spare(hub, i) && c->gone == c->nodes))
+            return "hub H4: a fence went up that a child has not entered";
+        below += c->nodes;
+    }
+    for (uint32_t i = 0; i < hub->node_count; i++) {
+        if (hub->next[i] > hub->child_count)
+            return "hub H1: a node below a child that there is not";
+        below -= hub->next[i] != 0;
+    }
+    return below ? "hub H1: children have other nodes than are below them"
+                 : NULL;
 }
 
 static int bad(struct chempi_err *err, const char *what)
@@ -338,6 +363,7 @@ void chempi_hub_lose(struct chempi_hub *hub, uint32_t child, const char *text)
 
     if (c->is_lost)
         return;
+    CHEMPI_CHECK(chempi_hub_check(hub));
     c->is_lost = true;
     if (c->gone < c->nodes && !is_spare(hub, child))
         say_lost(hub, c->first_node, text);

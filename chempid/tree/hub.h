@@ -98,6 +98,9 @@ void chempi_hub_lose(struct chempi_hub *hub, uint32_t child, const char *text);
  * is done from the start, and still needed. */
 void chempi_hub_leave(struct chempi_hub *hub, uint32_t child);
 
+/* NULL, or which of H1 to H4 does not hold (invariant.h). */
+const char *chempi_hub_check(const struct chempi_hub *hub);
+
 /* All nodes below are gone. */
 bool chempi_hub_is_over(const struct chempi_hub *hub);
 

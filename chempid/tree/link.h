@@ -6,7 +6,7 @@
  *       gone, on_lost is called once, last, from the loop
  *   L2  send never calls back; a failure to send ends in on_lost (L1), after
  *       all that had come before it
- *   L3  a link may be closed in on_lost or outside its callbacks, not in its
+ *   -   a link may be closed in on_lost or outside its callbacks, not in its
  *       own on_frame
  *   L4  what is offered and cannot be queued is not sent, and the link stays
  *   L5  a shared link for which there is no memory, here or in the kernel,

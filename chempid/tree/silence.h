@@ -10,7 +10,7 @@
  *   S2  after an absence (more than CHEMPI_LOOKS_AWAY periods without a look:
  *       stopped, suspended) a peer begins anew, once per silence: it may have
  *       been away for the same reason, and has not run yet
- *   S3  only a steady clock counts; whoever sets the time of day blames nobody
+ *   -   only a steady clock counts; whoever sets the time of day blames nobody
  *
  * Times are in nanoseconds of a clock that the caller reads. Not thread-safe.
  */

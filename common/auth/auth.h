@@ -15,7 +15,7 @@
  * This is a state machine without descriptors: the caller moves the bytes.
  * Never blocks; not thread-safe for one struct.
  *   A1  a proof is sent by the client only after the server's was right
- *   A2  after an error the struct is spent and its key is wiped
+ *   -   after an error the struct is spent and its key is wiped
  *   A3  no step accepts more or fewer bytes than chempi_auth_need() said
  */
 #ifndef CHEMPI_COMMON_AUTH_AUTH_H

@@ -13,7 +13,7 @@
  *
  * This is a state machine without descriptors: the caller of these functions
  * moves the bytes. Nothing blocks; one struct is for one thread.
- *   A1  who is called answers only one that holds a cluster key
+ *   -   who is called answers only one that holds a cluster key
  *   A2  after an error the struct is spent and its keys are wiped
  *   A3  no step accepts more or fewer bytes than chempi_handshake_need() said
  *   A4  a key that is not trusted ends the handshake as if it were wrong

@@ -6,8 +6,8 @@
  * bytes of the stream with their tag. Where frames begin and end is nothing
  * that records know.
  *
- *   S1  nothing of a record is handed on before it has opened
- *   S2  a record that does not open is the last one that is looked at
+ *   -   nothing of a record is handed on before it has opened
+ *   -   a record that does not open is the last one that is looked at
  *   S3  buffers have a fixed bound each (CHEMPI_SEAL_BUFFER), and are given
  *       back while they are empty
  */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/invariant.h"
 #include "common/base/sys.h"
 
 #define FIRST_ROOM 16u
@@ -42,6 +43,23 @@ static void put(struct chempi_index *index, struct chempi_index_slot slot)
     index->count++;
 }
 
+const char *chempi_index_check(const struct chempi_index *index)
+{
+    const uint32_t mask = index->room - 1;
+
+    if ((index->room & mask) != 0 || index->count > index->room / 2)
+        return "index I1: a room of no power of two, or too small";
+    for (uint32_t i = 0; i < index->room; i++) {
+        if (!index->slots[i].number)
+            continue;
+        for (uint32_t j = index->slots[i].hash & mask; j != i;
+             j = (j + 1) & mask)
+            if (!index->slots[j].number)
+                return "index I2: a free slot before a number of its hash";
+    }
+    return NULL;
+}
+
 static bool grow(struct chempi_index *index)
 {
     struct chempi_index larger = {.room = index->room ? 2 * index->room
@@ -57,6 +75,7 @@ static bool grow(struct chempi_index *index)
             put(&larger, index->slots[i]);
     free(index->slots);
     *index = larger;
+    CHEMPI_CHECK(chempi_index_check(index));
     return true;
 }
 
@@ -78,6 +97,7 @@ void chempi_index_clear(struct chempi_index *index)
 
 void chempi_index_fini(struct chempi_index *index)
 {
+    CHEMPI_CHECK(chempi_index_check(index));
     free(index->slots);
     *index = (struct chempi_index){.slots = NULL};
 }

@@ -8,7 +8,7 @@
  * more, and only then sleeps.
  *
  *   W1  only the owner stores ASLEEP_*; anybody may exchange it to AWAKE
- *   W2  who exchanges ASLEEP_* to AWAKE does the one system call that wakes
+ *   -   who exchanges ASLEEP_* to AWAKE does the one system call that wakes
  *   W3  store-load order: the sleeper issues
  *       membarrier(GLOBAL_EXPEDITED) between its store and its last look, so
  *       a producer that registered for it needs a compiler barrier only;

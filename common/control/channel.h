@@ -9,10 +9,10 @@
  *
  *   C1  a payload longer than the channel's limit is refused from its header,
  *       before memory is taken
- *   C2  a frame handed out points into the channel and is valid until the
+ *   -   a frame handed out points into the channel and is valid until the
  *       next fill
- *   C3  after an error the channel is only good for fini
- *   C4  of a sealed channel, no byte that is read or written bypasses the seal
+ *   -   after an error the channel is only good for fini
+ *   -   of a sealed channel, no byte that is read or written bypasses the seal
  *   C5  memory grows with the bytes that have come, not with those announced,
  *       and what a large frame has needed is given back by rest()
  */

@@ -13,8 +13,8 @@
 
 /*
  * Invariants:
- *   S1  no dimension has extent 1, none could be joined with the next
- *   S2  rank 0 is one element; a dimension of extent 0 makes it empty
+ *   -   no dimension has extent 1, none could be joined with the next
+ *   -   rank 0 is one element; a dimension of extent 0 makes it empty
  */
 struct chempi_section {
     char *base;

@@ -4,12 +4,12 @@
  * devices. Used by ranks towards their gateways and by gateways towards ranks
  * and other gateways.
  *
- *   B1  a buffer is freed with its last reference; a queue or device that has
+ *   -   a buffer is freed with its last reference; a queue or device that has
  *       it holds one
- *   B2  is_sending: a device may read the bytes; nobody writes them then
- *   B3  frames to one neighbour leave in the order of chempi_hop_queue(), as
+ *   -   is_sending: a device may read the bytes; nobody writes them then
+ *   -   frames to one neighbour leave in the order of chempi_hop_queue(), as
  *       far as its device keeps it
- *   B4  upcalls never call down into a device: they queue, and
+ *   -   upcalls never call down into a device: they queue, and
  *       chempi_hop_flush() sends when the device has returned
  *
  * Under the lane lock (or in a process with one thread).

@@ -8,7 +8,7 @@
  * counted by the process where it begins. Frames of the same way that take
  * different networks towards the same neighbour are told apart.
  *
- *   T1  a way's number, from 1, stays the same and valid until fini
+ *   -   a way's number, from 1, stays the same and valid until fini
  *   T2  there are at most CHEMPI_ROUTE_STATS_MAX ways: what has no room, or no
  *       memory, is not counted, and the report says so
  *

@@ -15,7 +15,7 @@
  *       do not end; a frame that is sent again has a new one
  *   Q2  what is authenticated of number and acknowledgement has 64 bits, of
  *       which the header shows 32: a frame of another round does not open
- *   Q3  nothing of a frame is handed on before it has opened
+ *   -   nothing of a frame is handed on before it has opened
  *   Q4  a count opens once, among the last CHEMPI_HOP_SEAL_SEEN: an older
  *       frame may be late, and its number says whether it came before
  *   Q5  no frame is good in the other direction or for another pair

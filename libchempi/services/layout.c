@@ -606,6 +606,7 @@ chempi_layout_join(uint64_t count, const int64_t *offsets,
 static const char *check_list(const struct chempi_layout_node *node)
 {
     bool is_blocks = node->kind == CHEMPI_LAYOUT_RUNS;
+    bool is_even = is_blocks;
 
     if (node->starts[0] != 0 || node->starts[node->count] != node->size)
         return "layout L5: a list of another size";
@@ -617,8 +618,10 @@ static const char *check_list(const struct chempi_layout_node *node)
                     (int64_t)(node->starts[i + 1] - node->starts[i]) ==
                 node->offsets[i + 1])
             return "layout L2: neighbours that are not merged";
+        is_even =
+            is_even && node->starts[i + 1] - node->starts[i] == node->starts[1];
     }
-    return NULL;
+    return is_even ? "layout L3: blocks of one length as RUNS" : NULL;
 }
 
 static const char *check_child(const struct chempi_layout_node *node,

@@ -5,7 +5,7 @@
  * may be registered. One object per process, made by whoever makes the
  * services; devices join it.
  *
- *   M1  a joined device hears of lost pages before it can find anything by
+ *   -   a joined device hears of lost pages before it can find anything by
  *       their address: chempi_memory_hear() comes first in every look-up
  *   M2  the shares of all devices together are the process's share; a share
  *       that shrinks binds new registrations at once, and `used` falls as soon

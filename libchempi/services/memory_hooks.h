@@ -13,7 +13,7 @@
  *   W1  news is set before a report is read, and reading and storing happen
  *       under the lock: a thread that returns from munmap() and then looks at
  *       has_news() cannot miss its own report
- *   W2  the reader never allocates or frees: that could unmap, and wait for
+ *   -   the reader never allocates or frees: that could unmap, and wait for
  *       itself. Reports it cannot store become "everything is gone"
  *   W3  a forked child closes its copy of the descriptor, so that ranges are
  *       released with this process's last one

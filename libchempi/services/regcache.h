@@ -3,7 +3,7 @@
  * A cache of registrations of user memory, by ranges of pages. The mechanism
  * is here; what registering is, is the device's.
  *
- *   R1  a region with users is never deregistered
+ *   -   a region with users is never deregistered
  *   R2  a region without users is kept only while its pages are watched
  *       (memory.h), so no look-up finds a region whose pages were lost: a
  *       stale one is found no more and ends with its last user

@@ -8,7 +8,7 @@
  *
  *   G1  all local ranks extend and lay out in the same order by the same
  *       sizes, so an area has the same offset everywhere
- *   G2  nobody touches a page before some process has reserved it
+ *   -   nobody touches a page before some process has reserved it
  */
 #ifndef CHEMPI_LIBCHEMPI_SERVICES_REGION_H
 #define CHEMPI_LIBCHEMPI_SERVICES_REGION_H

@@ -21,7 +21,7 @@
  *
  *   X1  an id that comes back is looked up and checked against the peer, the
  *       generation and the state before it is believed
- *   X2  words that find no room wait in peer->control, in the transfer itself,
+ *   -   words that find no room wait in peer->control, in the transfer itself,
  *       so that answering needs no memory and taking never waits for sending
  *   X3  a transfer has a tx, or it is incoming; done <= until <= want <= len
  *       while it is outgoing, done <= want <= len else

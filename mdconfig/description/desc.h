@@ -3,7 +3,7 @@
  * A network description as mdconfig works with it: nodes, networks, and which
  * node is attached to what. chempi-network(5) describes the language.
  *
- *   D1  names of nodes and of networks are unique
+ *   -   names of nodes and of networks are unique
  *   D2  a node is attached to a network at most once; its attachments are
  *       ordered by network
  *   D3  every network has at least one protocol, and its protocols together

@@ -4,8 +4,8 @@
  * and cores, a hosts file, Slurm's topology.conf, what `scontrol show nodes`
  * prints. It is written for a person to edit: guesses are marked.
  *
- *   I1  names of nodes and networks are valid and unique
- *   I2  a node is attached to a network at most once
+ *   -   names of nodes and networks are valid and unique
+ *   -   a node is attached to a network at most once
  */
 #ifndef CHEMPI_MDCONFIG_IMPORT_H
 #define CHEMPI_MDCONFIG_IMPORT_H

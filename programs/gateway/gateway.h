@@ -7,7 +7,7 @@
  *       has it; nothing of it is remembered afterwards
  *   G2  a flow holds at most GATEWAY_FLOW_MAX bytes here: its sender's window
  *       is smaller, so one that sends more breaks the rules, and ends the job
- *   G3  nothing waits for anything else: each neighbour has a queue of its own
+ *   -   nothing waits for anything else: each neighbour has a queue of its own
  *
  * One thread.
  */

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "common/base/invariant.h"
 #include "libchempi/devices/scivia/internal.h"
 
 /* --- lines --- */
@@ -214,6 +215,7 @@ static int serve(struct scivia_ep *ep)
         chempi_list_is_empty(&ep->rndv.pumping) && !ep->wants_room &&
         !ep->is_broken && !is_sending(ep))
         chempi_list_remove(&ep->busy_link);
+    CHEMPI_CHECK(chempi_scivia_endpoint_check(ep));
     return events;
 }
 

@@ -141,6 +141,21 @@ void chempi_scivia_endpoint_end(struct scivia_ep *ep, bool is_clean)
     chempi_scivia_endpoint_mark(ep);
 }
 
+const char *chempi_scivia_endpoint_check(const struct scivia_ep *ep)
+{
+    bool is_waiting = ep->is_broken || ep->is_gone
+                          ? !ep->is_reported
+                          : !chempi_list_is_empty(&ep->rndv.control) ||
+                                !chempi_list_is_empty(&ep->rndv.pumping) ||
+                                ep->wants_room;
+
+    if (!ep->framed && ep->tx_head - ep->tx_tail > SCIVIA_LINES)
+        return "scivia R3: more lines than there are";
+    return !is_waiting || !chempi_list_is_empty(&ep->busy_link)
+               ? NULL
+               : "scivia D2: an endpoint that waits for room unnoticed";
+}
+
 /* --- what is to be done --- */
 
 void chempi_scivia_endpoint_mark(struct scivia_ep *ep)

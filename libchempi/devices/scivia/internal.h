@@ -4,9 +4,10 @@
  *
  *   D1  an endpoint stands in dev->opening while something of its connection
  *       is awaited from the adapter or must be tried again
- *   D2  it stands in dev->busy exactly if rndv.control or .pumping is not
- * empty, wants_room is set, or its end must be reported D3  no upcall is made
- * but from progress() and from serving the adapter
+ *   D2  it stands in dev->busy while rndv.control or .pumping is not empty,
+ *       wants_room is set, or its end must be reported
+ *
+ * No upcall is made but from progress() and from serving the adapter.
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_INTERNAL_H
 #define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_INTERNAL_H
@@ -257,6 +258,8 @@ bool chempi_scivia_endpoint_has_sci(const struct chempi_services *services,
 /* How many processes are on nodes that frames reach. */
 uint32_t chempi_scivia_endpoint_count_framed(const struct scivia_dev *dev);
 /* Something of its connections must be mended by pair.c. */
+/* NULL, or which of D2 and R3 (wire.h) does not hold (invariant.h). */
+const char *chempi_scivia_endpoint_check(const struct scivia_ep *ep);
 void chempi_scivia_endpoint_mend(struct scivia_ep *ep);
 /* Something of this endpoint must be looked at by progress. */
 void chempi_scivia_endpoint_mark(struct scivia_ep *ep);

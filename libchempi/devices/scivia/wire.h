@@ -4,28 +4,28 @@
  * to each process that it talks with one pair, which that process alone
  * writes. Everything is written by remote stores and read locally.
  *
- *   R1  a line (a message info struct) is one packet. What arrives last is its
+ *   -   a line (a message info struct) is one packet. What arrives last is its
  *       seq, the free-running number of the line plus one: it differs from lap
  *       to lap and from zero memory, so nothing is ever cleared
- *   R2  a line is stored, checked and perhaps stored again before anything
+ *   -   a line is stored, checked and perhaps stored again before anything
  *       else is stored in this pair, so what it names has arrived before it
  *   R3  line i is written only while head - told.lines < SCIVIA_LINES; payload
  *       in `data` is free again when told.data says so
- *   R4  a sender rings after the line has arrived: its bell, then `exist`,
+ *   -   a sender rings after the line has arrived: its bell, then `exist`,
  *       with a barrier between
  *
  * Cards with the VIA half only have no segments. There a line travels in a VIA
  * send, a frame, together with its payload and with what would stand in
  * `told`; the receiver keeps receive descriptors posted.
  *
- *   R5  frame i is sent only while head - lines told < the descriptors that
+ *   -   frame i is sent only while head - lines told < the descriptors that
  *       the receiver keeps posted: `room` in its frames, SCIVIA_FRAMES_MIN
  *       before the first has come. The last of them, scivia_frame_reserve(),
  *       are for frames that only tell; as each of them tells of
  *       scivia_frame_quarter() of the descriptors, the reserve lasts until the
  *       other side looks. Whoever has not yet said how many it has, tells as
  *       if they were SCIVIA_FRAMES_MIN
- *   R6  a frame whose connection broke is sent again on the next one; seq says
+ *   -   a frame whose connection broke is sent again on the next one; seq says
  *       whether it had arrived
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_WIRE_H

@@ -4,16 +4,16 @@
  * process and one pair per ordered pair of processes (doc/devices-shm.md has
  * the picture).
  *
- *   R1  a pair is written by its sender, except `taken`, which is written by
+ *   -   a pair is written by its sender, except `taken`, which is written by
  *       its receiver; an inbox is written by everybody, with atomics only
- *   R2  line i of the ring is written only while head - tail < lines; what is
+ *   -   line i of the ring is written only while head - tail < lines; what is
  *       written last is its seq, the free-running number of the line plus one:
  *       it differs from lap to lap and from zero memory, so that nothing is
  *       ever cleared
  *   R3  seq words and payload never share memory: payload above INLINE_MAX
  *       lies in `data`, in one piece, at a position that its line names; it
  *       is free again when the line's receiver says so in taken.data
- *   R4  a receiver reads a pair only after its sender has rung the bell once,
+ *   -   a receiver reads a pair only after its sender has rung the bell once,
  *       hence after the pages were reserved
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_SHM_WIRE_H

@@ -14,7 +14,7 @@
  *       `current` when it is_started, else what stands in `out`
  *   T5  a link with output that is UP is is_blocked (the kernel will say
  *       when) or stands in dev->flush; with kept messages, too
- *   T6  once BROKEN or ENDED, always so
+ *   -   once BROKEN or ENDED, always so
  *
  * chempi_tcp_link_check() looks at T1, T2 and T5.
  */

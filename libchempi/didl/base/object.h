@@ -3,9 +3,9 @@
  * What every MPI object starts with. A user-made handle is the object's
  * address; predefined handles are the ABI's constants below 0x1000.
  *
- *   O1  refs >= 1 while reachable: one for the user's handle, one for every
+ *   -   refs >= 1 while reachable: one for the user's handle, one for every
  *       pending operation, attribute callback or object that leans on it
- *   O2  magic is the object's kind while it lives, 0 after it is freed, so a
+ *   -   magic is the object's kind while it lives, 0 after it is freed, so a
  *       stale handle is refused as long as the memory is not reused
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_OBJECT_H

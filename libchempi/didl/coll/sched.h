@@ -5,11 +5,11 @@
  * appends steps; blocking, non-blocking and persistent calls run the same
  * list.
  *
- *   S1  steps are begun in order; local steps (copy, reduce) are finished when
+ *   -   steps are begun in order; local steps (copy, reduce) are finished when
  *       the next one begins, messages when the next fence has been passed
- *   S2  building moves no data and looks at no data, so that a schedule can be
+ *   -   building moves no data and looks at no data, so that a schedule can be
  *       run more than once
- *   S3  between one pair of processes, the sends of one and the receives of
+ *   -   between one pair of processes, the sends of one and the receives of
  *       the other appear in the same order
  *   S4  the first failure of building sticks in `error`; later calls do
  *       nothing, and the schedule must not be run

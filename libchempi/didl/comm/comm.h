@@ -7,7 +7,7 @@
  *       MPI_Comm_idup has agreed
  *   C2  for an intracommunicator send_context == recv_context and
  *       remote == local
- *   C3  a freed communicator lives until its last pending operation is done
+ *   -   a freed communicator lives until its last pending operation is done
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COMM_H
 #define CHEMPI_LIBCHEMPI_DIDL_COMM_H

@@ -4,8 +4,8 @@
  * PMI-1, and alone. daemon.c takes the first whose marks stand in the
  * environment, and asks only it from then on.
  *
- *   Y1  a member's state is its own; there is one process, and one way
- *   Y2  nothing blocks but open(), begin(), end() and abort(), and get() of
+ *   -   a member's state is its own; there is one process, and one way
+ *   -   nothing blocks but open(), begin(), end() and abort(), and get() of
  *       launchers whose answer lies at the same node; all of them have limits
  *   Y3  a process that finds marks of a launcher which it cannot speak with
  *       is refused: it never becomes one of many worlds of one

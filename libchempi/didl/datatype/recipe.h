@@ -3,11 +3,11 @@
  * How a datatype was made (MPI 5.0, section 5.1.13): what its envelope and
  * contents say, and what commit compiles. Private to the datatype module.
  *
- *   P1  values[] holds the constructor's numbers in the order in which the
+ *   -   values[] holds the constructor's numbers in the order in which the
  *       int form lists them: first those that are ints there (int_count of
  *       them), then those that are addresses
- *   P2  types[] are held
- *   P3  types may be nested as deeply as there is memory: whatever goes down
+ *   -   types[] are held
+ *   -   types may be nested as deeply as there is memory: whatever goes down
  *       recipes is a loop, or bounded by `depth`
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_DATATYPE_RECIPE_H

@@ -5,7 +5,7 @@
  * of one kind (basic_type.h) are taken for the same, as MPI_INT and MPI_INT32_T
  * are; MPI_BYTE and MPI_PACKED match everything.
  *
- *   G1  the hash of a sequence is the sum of hash(kind) * B^(types after it),
+ *   -   the hash of a sequence is the sum of hash(kind) * B^(types after it),
  *       so that hash(ab) = hash(a) * B^|b| + hash(b)
  *   G2  a sequence of one kind has that kind; any other has
  * CHEMPI_BASIC_TYPE_NONE G3  a signature that is open matches everything

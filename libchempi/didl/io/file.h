@@ -5,10 +5,10 @@
  *
  *   F1  comm is the file's own: a duplicate of the communicator of the open,
  *       on which nothing but operations on the file communicates
- *   F2  view is never changed, only replaced; an operation under way holds
+ *   -   view is never changed, only replaced; an operation under way holds
  *       the one it began with
- *   F3  pointer, view and split are guarded by `lock`
- *   F4  collective operations of a file run one after another, in the order of
+ *   -   pointer, view and split are guarded by `lock`
+ *   -   collective operations of a file run one after another, in the order of
  *       their calls, which is the same at all members
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_IO_FILE_H

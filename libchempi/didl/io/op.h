@@ -3,10 +3,10 @@
  * One read or write of a process, whatever call it belongs to: bytes of the
  * view from a position on, and the memory they come from or go to.
  *
- *   P1  mem holds the bytes as they are in the file, one after the other, or
+ *   -   mem holds the bytes as they are in the file, one after the other, or
  *       is NULL; then iter walks the user's memory, which has the same bytes
- *   P2  converted is mem, and ours, where the representation is not native
- *   P3  done counts the bytes that are in the file or in memory, from the
+ *   -   converted is mem, and ours, where the representation is not native
+ *   -   done counts the bytes that are in the file or in memory, from the
  *       start; it is below `bytes` after an error or at the end of the file
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_IO_OP_H

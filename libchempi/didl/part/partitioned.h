@@ -5,10 +5,10 @@
  *
  *   W1  the sender reserves one wire tag per partition for as long as its
  *       request lives; no two live requests of a process share a tag
- *   W2  MPI_Psend_init sends one hello, MPI_Precv_init posts one receive for
+ *   -   MPI_Psend_init sends one hello, MPI_Precv_init posts one receive for
  *       it, with the user's tag and a context of their own: they match in the
  *       order of initialization, and with nothing else
- *   W3  after the hello, both sides know the wire tags: partition k of the
+ *   -   after the hello, both sides know the wire tags: partition k of the
  *       sender travels as one message with tag `first + k`, in each round
  *   W4  a receive side that was started posts its receives when it knows the
  *       hello; until then it stands in the list of those that wait

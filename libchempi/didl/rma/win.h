@@ -3,15 +3,15 @@
  * The window's struct (MPI 5.0, chapter 12), apart from the operations on it.
  * doc/one-sided.md tells how the parts work together.
  *
- *   W1  comm is the window's own: no message of the user's has its contexts
+ *   -   comm is the window's own: no message of the user's has its contexts
  *   W2  access and the peers' locks change only by the calls that open and
  *       close epochs, and by the first operation at a target under lock_all;
  *       operations look at them and set fence_used
- *   W3  a peer's record exists from the first operation in either direction
+ *   -   a peer's record exists from the first operation in either direction
  *       until the window is freed
  *   W4  lines[i] and cards[i] belong to member locals[i] of this node; the
  *       lines lie in memory that all of them share, if is_shared
- *   W5  everything but the lines is guarded by the lane lock
+ *   -   everything but the lines is guarded by the lane lock
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_RMA_WIN_H
 #define CHEMPI_LIBCHEMPI_DIDL_RMA_WIN_H

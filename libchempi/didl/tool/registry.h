@@ -6,7 +6,7 @@
  * Everything is computed from constant tables: an index means the same
  * variable in every process of one build, open or not.
  *
- *   V1  a variable's module is that of exactly one category
+ *   -   a variable's module is that of exactly one category
  *   V2  what counters had reached when their owner was closed is kept, so
  *       that a counter never falls
  */

@@ -7,7 +7,7 @@
  *   L1  one lock guards sessions, handles and registrations; the order is
  *       tool lock, lane lock
  *   L2  handles from the user are looked up in lists, never followed
- *   L3  no lock is held while the user's callbacks run
+ *   -   no lock is held while the user's callbacks run
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_TOOL_TOOL_H
 #define CHEMPI_LIBCHEMPI_DIDL_TOOL_TOOL_H

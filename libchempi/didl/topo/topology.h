@@ -3,10 +3,10 @@
  * The virtual topology of a communicator (MPI 5.0, chapter 8): the struct
  * and its life.
  *
- *   T1  immutable once it is attached; duplicates of a communicator share it
+ *   -   immutable once it is attached; duplicates of a communicator share it
  *   T2  cart: size == product of dims, dims[i] >= 1; no dimensions: size 1
  *   T3  graph: index[] ascends to edge_count; edges[] are ranks
- *   T4  dist_graph: the k-th time that q stands among the destinations of p
+ *   -   dist_graph: the k-th time that q stands among the destinations of p
  *       and the k-th time that p stands among the sources of q are the same
  *       edge
  *

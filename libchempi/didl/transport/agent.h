@@ -4,7 +4,7 @@
  * owes it (lane.h, L4). doc/agent.md has the protocol; a model of it is
  * checked by tests/unit/didl/agent_model.py.
  *
- *   A1  it exists from the first time that the application leaves with
+ *   -   it exists from the first time that the application leaves with
  *       something owed, until the library is no longer in use
  *   A2  without the lane's lock it is in the lane only between storing
  *       lane->has_agent and clearing it, and only if it saw AWAY_OWED and no
@@ -14,7 +14,7 @@
  *   A4  URGENT is cleared only by who is in the lane and polls afterwards
  *   A5  with the lane's lock (MPI_THREAD_MULTIPLE) the agent takes it, like
  *       any other thread; AWAY_OWED then says that nobody polls
- *   A6  it runs no function of the user's
+ *   -   it runs no function of the user's
  *   A7  watches is true while it sleeps in epoll_wait, from before its bit in
  *       the bell is set. A call clears the bit and makes a descriptor readable;
  *       the application may read that first, and the agent sleeps on, without

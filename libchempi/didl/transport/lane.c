@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <sched.h>
 
+#include "common/base/invariant.h"
+
 struct chempi_lane chempi_lane_main = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
 };
@@ -59,11 +61,23 @@ void chempi_lane_lock_slow(struct chempi_lane *lane)
         lane->lender->retake(lane);
 }
 
+const char *chempi_lane_check(const struct chempi_lane *lane)
+{
+    if (lane->owed == 0 && lane->on_unlock & CHEMPI_LANE_OWES)
+        return "lane L4: nothing is owed, and who leaves is told so";
+    return ((lane->on_lock & CHEMPI_LANE_LOCKS) != 0) == lane->is_locking &&
+                   ((lane->on_unlock & CHEMPI_LANE_LOCKS) != 0) ==
+                       lane->is_locking
+               ? NULL
+               : "lane L5: it locks at one end only";
+}
+
 void chempi_lane_unlock_slow(struct chempi_lane *lane, bool has_posted)
 {
     const struct chempi_lane_lender *lender =
         lane->on_unlock & CHEMPI_LANE_OWES ? lane->lender : NULL;
 
+    CHEMPI_CHECK(chempi_lane_check(lane));
     if (lender)
         lender->leave(lane, has_posted);
     chempi_lane_pause(lane);

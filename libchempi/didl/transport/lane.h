@@ -199,6 +199,10 @@ void chempi_lane_set_locking(struct chempi_lane *lane, bool is_locking);
 /* Has the calling thread locked it? */
 bool chempi_lane_is_mine(struct chempi_lane *lane);
 
+/* NULL, or which of L4 and L5 does not hold (invariant.h). Holder of the lane.
+ */
+const char *chempi_lane_check(const struct chempi_lane *lane);
+
 /* Holder of the lock: sleep until the condition is signalled. */
 void chempi_lane_sleep(struct chempi_lane *lane, pthread_cond_t *cond);
 

@@ -2,11 +2,11 @@
 /*
  * Requests: the struct that every pending operation has, and its life.
  *
- *   Q1  pending counts what must still happen; the request is complete at 0
- *   Q2  an active request is referenced by its engine (device, matching,
+ *   -   pending counts what must still happen; the request is complete at 0
+ *   -   an active request is referenced by its engine (device, matching,
  *       schedule); the user's handle is a second reference
- *   Q3  a request that the user freed while active is destroyed at completion
- *   Q4  all members are guarded by the lane lock
+ *   -   a request that the user freed while active is destroyed at completion
+ *   -   all members are guarded by the lane lock
  *   Q5  every request that holds a communicator is on the list of all
  *       requests, those of the pool while they are free, too; but for those
  *       on the stack of a call and the first message of a partitioned send,

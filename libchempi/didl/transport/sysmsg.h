@@ -7,17 +7,17 @@
  * eager; a longer body stays at its sender until the handler has named the
  * memory for it.
  *
- *   S1  they take the same numbered way as messages do: heads are handled in
+ *   -   they take the same numbered way as messages do: heads are handled in
  *       the order in which they were handed to chempi_sysmsg_send(), but for
  *       requests that wait for quota, which answers and messages may pass
- *   S2  requests cost quota, which the receiver gives back when the handler,
+ *   -   requests cost quota, which the receiver gives back when the handler,
  *       the body, and whatever took the cost over are done; answers cost
  *       nothing and never wait for quota: so a handler may answer, and what
  *       the answers need is bounded by the requests
- *   S3  a handler runs under the lane lock, inside progress. It may send
+ *   -   a handler runs under the lane lock, inside progress. It may send
  *       system messages, complete requests, and keep the cost; it must not
  *       block, poll, settle or call user code
- *   S4  done() of a message and of a room is called once, from progress, never
+ *   -   done() of a message and of a room is called once, from progress, never
  *       from inside the call that hands it in
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_SYSMSG_H

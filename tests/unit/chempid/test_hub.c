@@ -309,3 +309,19 @@ Test(hub, what_is_longer_than_any_such_message_does_not_go_down)
     }
     chempi_hub_fini(&other);
 }
+
+Test(hub, what_is_broken_on_purpose_is_found)
+{
+    cr_assert_null(chempi_hub_check(&hub));
+    hub.next[4] = 3;
+    cr_assert(strstr(chempi_hub_check(&hub), "H1"));
+    hub.next[4] = 0;
+    hub.children[1].done = 3;
+    cr_assert(strstr(chempi_hub_check(&hub), "H2"));
+    hub.children[1].done = 0;
+    hub.children[1].is_lost = true;
+    cr_assert(strstr(chempi_hub_check(&hub), "H3"));
+    hub.children[1].is_lost = false;
+    hub.fence = 1;
+    cr_assert(strstr(chempi_hub_check(&hub), "H4"));
+}

@@ -5,9 +5,9 @@
  *
  *   A1  whatever another process can write (pages, words) is copied once and
  *       checked before it is used
- *   A2  a link is UP only between HELLO's answer and the first sign that the
+ *   -   a link is UP only between HELLO's answer and the first sign that the
  *       other side is gone; nothing becomes UP again
- *   A3  upcalls are made from chempi_adapter_service() only
+ *   -   upcalls are made from chempi_adapter_service() only
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_INTERNAL_H
 #define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_INTERNAL_H
@@ -92,9 +92,9 @@ struct vi_job {
 
 /*
  * One per VI: its receive queue, consumed by the peer VI.
- *   V1  posted - done <= CHEMPI_VIA_DEPTH; free-running
- *   V2  the owner writes posted and slots, the peer done and results
- *   V3  is_broken is set by either side and never cleared
+ *   -   posted - done <= CHEMPI_VIA_DEPTH; free-running
+ *   -   the owner writes posted and slots, the peer done and results
+ *   -   is_broken is set by either side and never cleared
  */
 struct vi_page {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t posted;

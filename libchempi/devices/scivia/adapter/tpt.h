@@ -9,7 +9,7 @@
  *       only grows, and is the upper half of the handle
  *   T2  the owner alone writes; a reader copies an entry and looks at its
  *       state again before it believes the copy
- *   T3  pages of all valid entries together do not exceed page_max
+ *   -   pages of all valid entries together do not exceed page_max
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_TPT_H
 #define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_TPT_H

@@ -7,7 +7,7 @@
  *
  *   Y1  a signal for which the program, or a sanitizer, has a handler is left
  *       alone; what the program sets later wins
- *   Y2  the handler allocates nothing, takes no lock of ours, and runs on a
+ *   -   the handler allocates nothing, takes no lock of ours, and runs on a
  *       stack of its own in the thread that has started MPI
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_CRASH_H

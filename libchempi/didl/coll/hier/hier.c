@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/invariant.h"
 #include "common/base/sys.h"
 
 /* ---- nodes ---- */
@@ -404,12 +405,34 @@ struct chempi_hier *chempi_hier_create(const struct chempi_hier_plan *plan)
     if (has_teams) {
         list_teams(h);
         find_tops(h);
+        CHEMPI_CHECK(chempi_hier_check(h));
     } else {
         chempi_hier_destroy(h);
         h = NULL;
     }
     free(by_node);
     return h;
+}
+
+const char *chempi_hier_check(const struct chempi_hier *h)
+{
+    int joined = 1; /* by teams without a circle: each adds all but one node */
+
+    for (int i = 0; i < h->team_count; i++) {
+        if (h->teams[i].count < 2)
+            return "hierarchy H1: a team of one node";
+        joined += h->teams[i].count - 1;
+    }
+    if (joined != h->node_count)
+        return "hierarchy H1: teams that leave nodes out, or form a circle";
+    for (int i = 0; i < h->node_count; i++) {
+        if (h->node_first[i] == h->node_first[i + 1])
+            return "hierarchy H1: a node of no team";
+        for (int j = h->node_first[i] + 1; j < h->node_first[i + 1]; j++)
+            if (h->node_teams[j - 1] >= h->node_teams[j])
+                return "hierarchy H2: a node's teams out of order";
+    }
+    return NULL;
 }
 
 void chempi_hier_destroy(struct chempi_hier *h)

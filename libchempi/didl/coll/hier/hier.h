@@ -11,7 +11,7 @@
  *       exactly one way, and each of its steps stays within a team
  *   H2  teams stand in the order of their networks, the fast ones first; the
  *       last one is the top, all others hang on its nodes
- *   H3  all members have the same hierarchy: it follows from what they agreed
+ *   -   all members have the same hierarchy: it follows from what they agreed
  *       on, by integers only
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_HIER_HIER_H
@@ -98,6 +98,9 @@ struct chempi_hier_plan {
 /* NULL when there is no memory, or when all members are on one node. */
 struct chempi_hier *chempi_hier_create(const struct chempi_hier_plan *plan);
 void chempi_hier_destroy(struct chempi_hier *h);
+
+/* NULL, or which of H1 and H2 does not hold (invariant.h). */
+const char *chempi_hier_check(const struct chempi_hier *h);
 
 /* The tree of a kind from root (TOPPED: ignored), valid until the next call
  * for that kind. NULL: no memory. */

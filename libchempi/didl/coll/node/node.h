@@ -9,27 +9,27 @@
  * BULK_BYTES behind it for more, and there is one line more, for what is for
  * all.
  *
- *   A1  all members perform the same operations in the same order, so sequence
+ *   -   all members perform the same operations in the same order, so sequence
  *       number, cell and number of arrivals are known without asking
  *   A2  an operation that synchronises (all have arrived before any leaves) is
  *       at most CELLS - 1 operations after the one before; thus whoever
  *       starts operation s knows that all have finished operation s - CELLS
  *       and its cell is free
- *   A3  a member writes only its own line and slot; the common ones only as
+ *   -   a member writes only its own line and slot; the common ones only as
  *       the root, or as the last that arrived; all of them as the root of a
  *       scatter
- *   A4  seq is stored last, with release; readers load it with acquire first
- *   A5  what other members wrote is data: lengths are compared, never trusted
- *   A6  a member whose memory others copy from or to (place) stays in the
+ *   -   seq is stored last, with release; readers load it with acquire first
+ *   -   what other members wrote is data: lengths are compared, never trusted
+ *   -   a member whose memory others copy from or to (place) stays in the
  *       operation until they have said that they are done
- *   A7  a board is used in operations that synchronise, every other one of
+ *   -   a board is used in operations that synchronise, every other one of
  *       those that may use it; thus all have read it when it comes up again
- *   A8  scans and some reductions use no cell but SPSC rings from each member
+ *   -   scans and some reductions use no cell but SPSC rings from each member
  * to the next (spsc_ring.h), in which the first members run ahead of the last
  *   A9  a member has two stream boards, for chunks of large blocks, which all
  *       use in turn: one for each round ever, and between a round and the one
  *       after the next all meet; thus all have read a board when it comes up
- *   A10 a pipe of PIECES is for broadcasts: piece number p of all that were
+ *   -   a pipe of PIECES is for broadcasts: piece number p of all that were
  *       ever sent goes to place p mod PIECES, once all others have counted
  *       themselves there as readers of the piece before it. The root says how
  *       many pieces there are, so all members count alike
@@ -38,7 +38,7 @@
  *       have finished the one before the last. These stay in the caches, and
  *       the first operations need not make a page each. (Two members, who run
  *       side by side, are faster with slots that the other has long left.)
- *   A12 non-blocking operations have cells, slots and numbers of their own
+ *   -   non-blocking operations have cells, slots and numbers of their own
  *       (node_later.h)
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_H

@@ -12,7 +12,7 @@
  *       before. Cells come free in GROUPS: a member's word says which number
  *       it has ended, and whoever lacks cells says so and is roused at the end
  *       of a group
- *   L4  all of it happens under the lane lock
+ *   -   all of it happens under the lane lock
  *   L5  a task begins when all operations before it have ended here
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_LATER_H

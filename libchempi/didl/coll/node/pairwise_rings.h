@@ -9,14 +9,14 @@
  * looks every page up, while what is in the rings stays in the caches; and when
  * the data comes from and goes to memory, if the second one goes past them.
  *
- *   R1  the member that writes a ring stores head, the one that reads it tail;
+ *   -   the member that writes a ring stores head, the one that reads it tail;
  *       both count bytes, ever
  *   R2  tail <= head <= tail + len; what a count has grown by in an operation,
  *       modulo len, is its place in the ring
  *   R3  between two operations that use rings all meet, and each has read
  *       what was for it; so no ring holds bytes of two operations, and each
  *       operation begins at the ring's start, which is in the caches
- *   R4  head and tail are data of another process: each is read once and then
+ *   -   head and tail are data of another process: each is read once and then
  *       checked, and no place outside the ring or the block follows from any.
  *       Nothing tells a wrong length of a block that is to come from a right
  *       one (the caller learns it from the writer): if it is too long, the

@@ -3,6 +3,7 @@
  * spsc_ring.h. */
 #include "libchempi/didl/coll/node/spsc_ring.h"
 
+#include "common/base/invariant.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
@@ -114,6 +115,17 @@ static void wrap(struct chempi_spsc_ring_writer *w)
     atomic_store_explicit(header, CHEMPI_SPSC_RING_WRAP, memory_order_release);
 }
 
+const char *chempi_spsc_ring_check(const struct chempi_spsc_ring_writer *w)
+{
+    if (w->head % CHEMPI_SPSC_RING_GRAIN != 0 ||
+        w->head - w->tail >= CHEMPI_SPSC_RING_RING_BYTES)
+        return "SPSC ring Q2: head is no whole grain, or a lap ahead of tail";
+    return ring_place(w->head) + CHEMPI_SPSC_RING_GRAIN <= w->limit &&
+                   w->limit <= CHEMPI_SPSC_RING_RING_BYTES
+               ? NULL
+               : "SPSC ring Q5: a header beyond what is reserved";
+}
+
 int chempi_spsc_ring_make_room(struct chempi_spsc_ring_writer *w, uint64_t size)
 {
     bool is_at_end;
@@ -139,6 +151,8 @@ int chempi_spsc_ring_make_room(struct chempi_spsc_ring_writer *w, uint64_t size)
         return chempi_spsc_ring_damaged();
     if (!rc && is_at_end)
         wrap(w);
+    if (!rc)
+        CHEMPI_CHECK(chempi_spsc_ring_check(w));
     return rc;
 }
 

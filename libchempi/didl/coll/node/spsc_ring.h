@@ -5,15 +5,15 @@
  * that with more ranks than cores one change of contexts serves many
  * operations, and one call into the kernel wakes for all of them.
  *
- *   Q1  one process writes pieces, one reads them and writes tail; each by one
+ *   -   one process writes pieces, one reads them and writes tail; each by one
  *       thread at a time, since operations of a communicator are
  *   Q2  head, which the writer alone knows, and tail count bytes, ever, in
  *       whole GRAINs; a count modulo RING_BYTES is its place;
  *       tail <= head < tail + RING_BYTES
- *   Q3  a piece lies in one stretch: a header of 8 bytes that ends on a GRAIN,
+ *   -   a piece lies in one stretch: a header of 8 bytes that ends on a GRAIN,
  *       then the data. A header that says WRAP stands for the rest of the
  *       ring: the next piece is at the start
- *   Q4  the header at head is 0 before the one ahead of it is stored; a
+ *   -   the header at head is 0 before the one ahead of it is stored; a
  *       header is stored last, with release, and says that its piece is there
  *   Q5  the writer touches the first `limit` bytes only, which it has
  *       reserved. It goes back to the start as soon as the reader has left
@@ -21,7 +21,7 @@
  *   Q6  a piece takes at most a quarter of limit, and the reader keeps the
  *       room of less than LATE bytes to itself, no more than a quarter of the
  *       least limit; thus a writer never waits when all has been read
- *   Q7  headers and tail are data of another process: each is read once
+ *   -   headers and tail are data of another process: each is read once
  *       and then checked, and no place beyond RING_BYTES follows from any
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_SPSC_RING_H
@@ -165,6 +165,10 @@ void chempi_spsc_ring_widen(struct chempi_spsc_ring_writer *w);
 /* Makes room some other way; 0 or an error class. */
 int chempi_spsc_ring_make_room(struct chempi_spsc_ring_writer *w,
                                uint64_t size);
+
+/* NULL, or which of Q2 and Q5 does not hold of an undamaged ring that has room
+ * (invariant.h). */
+const char *chempi_spsc_ring_check(const struct chempi_spsc_ring_writer *w);
 
 /* Where the next piece's data goes, len <= ring_most(); waits for room. */
 static inline int ring_room(struct chempi_spsc_ring_writer *w, uint64_t len,

@@ -6,9 +6,9 @@
  * waits, too, costs two changes of context for nothing. So every member says
  * how often it has met the others and where it ran last.
  *
- *   M1  a member writes its own presence only; met is stored at each meeting,
+ *   -   a member writes its own presence only; met is stored at each meeting,
  *       core when it has changed
- *   M2  all of it is advice: whatever it says, a wait is bounded by
+ *   -   all of it is advice: whatever it says, a wait is bounded by
  *       chempi_progress_wait()
  *   M3  the neighbours are those that said this member's core when it looked
  *       last; it looks again when it runs on another core and once in a while,

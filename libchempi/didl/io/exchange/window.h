@@ -10,11 +10,11 @@
  * finds the same numbers. The messages of a round are under way while the
  * round before accesses the file.
  *
- *   T1  a slot belongs to one round at a time; messages of round k + 1 are
+ *   -   a slot belongs to one round at a time; messages of round k + 1 are
  *       posted before round k accesses the file
  *   T2  a member that has failed goes on: it sends and receives the same
  *       number of bytes, whatever they hold
- *   T3  memory: two windows, the packed data of two rounds, and a mask
+ *   -   memory: two windows, the packed data of two rounds, and a mask
  *   T4  what copies or touches the file is work (task.h); stages only post
  *       what work has planned, and wait for it
  */

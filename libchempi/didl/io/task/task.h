@@ -5,9 +5,9 @@
  * stage has begun. So blocking, split and non-blocking calls are the same
  * code: a blocking call runs the stages itself, for the others progress does.
  *
- *   K1  a stage begins messages and one collective operation, or work, and
+ *   -   a stage begins messages and one collective operation, or work, and
  *       names the next stage; it does not block
- *   K2  work is what may take long: access to the file system, copying. It
+ *   -   work is what may take long: access to the file system, copying. It
  *       runs in a worker unless the caller waits anyway, and does not touch
  *       what the lane lock guards
  *   K3  a task is on its file's list from its start to its end; the first one

@@ -5,7 +5,7 @@
  * progress, which is woken, finishes it.
  *
  *   W1  a job is on one list: of those that wait, or of those that are done
- *   W2  threads are started when a job finds none that is idle, up to
+ *   -   threads are started when a job finds none that is idle, up to
  *       CHEMPI_IO_WORKERS_MAX; they sleep while there is nothing to do, block
  *       all signals, and end with the library
  */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/invariant.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/transport/routed/internal.h"
 
@@ -134,6 +135,23 @@ static void count_unacked(struct chempi_routed_flow *flow, int64_t bytes)
     chempi_routed_of(flow)->unacked_bytes += (uint64_t)bytes;
 }
 
+const char *chempi_routed_flow_check(const struct chempi_routed_flow *flow)
+{
+    uint64_t bytes = 0;
+    uint32_t count = 0;
+
+    CHEMPI_LIST_FOR (node, &flow->unacked) {
+        bytes += CHEMPI_CONTAINER_OF(node, struct chempi_hop_buf, link)->len;
+        count++;
+    }
+    if (count != flow->unacked_count || bytes != flow->unacked_bytes)
+        return "flow F1: frames are not kept, or counted as others";
+    return count < CHEMPI_ROUTED_FRAMES &&
+                   bytes <= chempi_routed_of(flow)->unacked_bytes
+               ? NULL
+               : "flow F2: more is unacknowledged than may be";
+}
+
 /* F8 */
 static void relieve(struct chempi_routed *gate)
 {
@@ -205,6 +223,7 @@ static void launch(struct chempi_routed_flow *flow, struct chempi_hop_buf *buf,
     if (chempi_hop_queue(&chempi_routed_of(flow)->hop, first_gate, buf))
         chempi_hop_buf_drop(buf);
     has_told(flow);
+    CHEMPI_CHECK_EVERY(64, chempi_routed_flow_check(flow));
 }
 
 void chempi_routed_flow_launch(struct chempi_routed_flow *flow,

@@ -20,7 +20,7 @@
  *       receiver clears or drops it, then it stands in `bulk` until all of it
  *       is in frames; a receive that was cleared has a slot in `cleared` until
  *       all its bytes have come
- *   F7  upcalls are made from progress only, by the gate or by a real device
+ *   -   upcalls are made from progress only, by the gate or by a real device
  *   F8  a flow that the sum of all has stopped stands in gate.pressed until
  *       three quarters of that sum are left: while any stands there, more than
  *       that is unacknowledged, so acknowledgements come
@@ -227,6 +227,8 @@ int chempi_routed_flow_pump(struct chempi_routed_flow *flow);
 void chempi_routed_flow_end(struct chempi_routed_flow *flow);
 /* The process has died: the same, and nothing large will come from it (F11). */
 void chempi_routed_flow_bury(struct chempi_routed_flow *flow);
+/* NULL, or which of F1 and F2 does not hold (invariant.h). */
+const char *chempi_routed_flow_check(const struct chempi_routed_flow *flow);
 void chempi_routed_flow_work(struct chempi_routed_flow *flow);
 /* Send again by other ways what went through a gateway that is dead now.
  * -EHOSTUNREACH: there is no other way. */
