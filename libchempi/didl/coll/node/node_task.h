@@ -6,12 +6,12 @@
  * own thread; for a non-blocking one whoever makes progress looks for it
  * (node_later.h).
  *
- *   K1  a member has one task at a time under way on a communicator, so boards,
+ *   -   a member has one task at a time under way on a communicator, so boards,
  *       pipe and rings (node.h) belong to that: all members start the same ones
  *       in the same order, and begin each after they have ended the one before
  *   K2  thus a blocking task waits first for those that were started before
  *       it; its caller's thread makes progress meanwhile
- *   K3  steps of a non-blocking task have the lane lock, those of a blocking
+ *   -   steps of a non-blocking task have the lane lock, those of a blocking
  *       one have not. Neither makes progress; who runs them does, at times
  *   K4  messages that a step appends are sent and received before the next one
  *   K5  after the loss of a member no step comes any more: others may still
