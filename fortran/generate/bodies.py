@@ -13,6 +13,7 @@ import re
 import sys
 
 import table
+import within
 from table import CHOICES, HANDLES
 
 PIECES = 4
@@ -48,12 +49,15 @@ class Body:
         self.decl, self.pre, self.call = [], [], []
         self.post, self.always, self.end = [], [], []
         self.can_fail = False # before the call
+        self.is_judged = False # how much of a buffer it uses
         for a in b.args:
             self.param(a)
         arguments = iter(self.convert(a) for a in b.args)
         self.call = [next(arguments) if a.kind != 'omit' else
                      'NULL' if '*' in a.param.text else '0'
                      for a in b.all_args]
+        if self.is_judged:
+            self.stay_within()
 
     def param(self, a):
         if self.by_descriptor and (a.kind in CHOICES or a.kind == 'addr' or
@@ -327,7 +331,8 @@ class Body:
                '=': 'CHEMPI_WAY_OUT'}[a.way]
         self.need_caller()
         self.can_fail = True
-        self.decl.append('struct chempi_choice %s = {.held = NULL};' % x)
+        self.decl.append('struct chempi_choice %s = {.name = "%s"};' %
+                         (x, a.name))
         self.pre.append('if (!rc)\n        rc = chempi_choice_%s(&%s, %s, %s'
                         '&caller);' % (how, x, a.name, more and more % way))
         self.end.append('chempi_choice_end(&%s, rc, %s);' % (
@@ -349,11 +354,22 @@ class Body:
     def convert_copy(self, a):
         if not self.by_descriptor:
             return 'chempi_in_address(%s)' % a.name
+        self.is_judged = True
         return self.choice(a, 'copy', '%%s, %s, ' % self.span()) + '.address'
+
+    def stay_within(self):
+        """After all arguments: buffers hold what the call uses."""
+        for buf, condition, function, words in within.calls(self.b):
+            self.pre.append(
+                'if (!rc && chempi_within_is_asked(&x_%s)%s)\n        rc = '
+                'chempi_within_%s(&x_%s, %s, %s, &caller);' % (
+                    buf, ' && ' + condition if condition else '', function,
+                    buf, buf, words))
 
     def convert_part(self, a):
         if not self.by_descriptor:
-            return 'chempi_in_address(%s)' % a.name
+            return 'chempi_in_place_or_automatic(%s)' % a.name
+        self.is_judged = True
         return self.choice(a, 'part') + '.address'
 
     def convert_addr(self, a):
@@ -461,6 +477,7 @@ HEAD = '''\
 #include "fortran/lib/keep.h"
 #include "fortran/lib/text.h"
 #include "fortran/lib/topology.h"
+#include "fortran/lib/within.h"
 
 #define MPI_FORTRAN_NO_REQUEST chempi_out_request(MPI_REQUEST_NULL)
 

@@ -72,6 +72,13 @@ CHEMPI_HANDLE(request, MPI_Request, Request)
 CHEMPI_HANDLE(win, MPI_Win, Win)
 CHEMPI_HANDLE(file, MPI_File, File)
 
+/* May a handle be one at all? 0 never is, and where objects are addresses, as
+ * in this project's library, a number that names none is below 0. */
+static inline bool chempi_is_object(const void *handle)
+{
+    return (intptr_t)handle > 0;
+}
+
 /* .true. and .false. as the compiler of the modules has them. */
 extern const int chempi_fortran_true;
 extern const int chempi_fortran_false;

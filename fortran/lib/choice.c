@@ -13,10 +13,12 @@
 #include "fortran/lib/choice.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fortran/lib/keep.h"
+#include "fortran/lib/within.h"
 
 #define CACHE_SIZE 16
 
@@ -228,24 +230,36 @@ static const struct chempi_keep_verbs copy_verbs = {fetch, store, drop};
 
 /* ---- holding and letting go ---- */
 
-static int fail(const struct chempi_caller *caller, int errclass,
-                const char *sentence)
+chempi_watcher_fn *chempi_choice_watcher;
+
+void chempi_choice_watch(const struct chempi_choice *x, const CFI_cdesc_t *d,
+                         const struct chempi_caller *caller)
 {
-    return chempi_error_raise(caller, errclass, sentence);
+    (void)chempi_within_count(x, d, x->count, 1, x->type, caller);
+}
+
+int chempi_choice_fail(const struct chempi_caller *caller, int errclass,
+                       const char *name, const char *sentence)
+{
+    char text[MPI_MAX_ERROR_STRING];
+
+    (void)snprintf(text, sizeof(text), "%s %s", name, sentence);
+    return chempi_error_raise(caller, errclass, text);
 }
 
 static const char no_memory[] =
-    "no memory for the copy of an array section that has gaps";
+    "is an array section with gaps, and there is no memory for its copy";
 
 /* The shape of a descriptor; an error has been raised. */
-static int read_section(struct chempi_section *section, const CFI_cdesc_t *d,
+static int read_section(struct chempi_section *section, const char *name,
+                        const CFI_cdesc_t *d,
                         const struct chempi_caller *caller)
 {
     if (chempi_section_read(section, d))
         return MPI_SUCCESS;
-    return fail(caller, MPI_ERR_BUFFER,
-                "the buffer is an assumed-size array with gaps; pass an "
-                "array whose shape is known");
+    return chempi_choice_fail(caller, MPI_ERR_BUFFER, name,
+                              "is an assumed-size array with gaps; pass an "
+                              "array whose shape is known");
 }
 
 static struct chempi_held *new_held(const struct chempi_section *section)
@@ -260,28 +274,22 @@ static struct chempi_held *new_held(const struct chempi_section *section)
     return held;
 }
 
-static bool has_gaps(const struct chempi_section *s)
-{
-    return chempi_section_count(s) != 0 && s->rank != 0 &&
-           !(s->rank == 1 && s->dim[0].stride == (ptrdiff_t)s->elem_len);
-}
-
 int chempi_choice_hold_copy(struct chempi_choice *x, const CFI_cdesc_t *d,
                             unsigned way, enum chempi_span span,
                             const struct chempi_caller *caller)
 {
     struct chempi_section section;
     struct chempi_held *held;
-    int rc = read_section(&section, d, caller);
+    int rc = read_section(&section, x->name, d, caller);
 
-    if (rc || !has_gaps(&section))
+    if (rc || !chempi_section_has_gaps(&section))
         return rc;
     held = new_held(&section);
     if (held)
         held->copy = malloc(chempi_section_count(&section) * section.elem_len);
     if (!held || !held->copy) {
         free(held);
-        return fail(caller, MPI_ERR_NO_MEM, no_memory);
+        return chempi_choice_fail(caller, MPI_ERR_NO_MEM, x->name, no_memory);
     }
     held->way = way;
     held->span = span;
@@ -293,7 +301,7 @@ int chempi_choice_hold_copy(struct chempi_choice *x, const CFI_cdesc_t *d,
 
 /*
  * Does a whole number of elements of the type fill one of the section, and do
- * count of them fill whole ones, which are there? Then *per_element says how
+ * count of them fill whole ones? Then *per_element says how
  * many fill one.
  */
 static bool fits(const struct shape *shape, MPI_Count *per_element)
@@ -310,8 +318,7 @@ static bool fits(const struct shape *shape, MPI_Count *per_element)
         shape->count % (elem_len / size))
         return false;
     *per_element = elem_len / size;
-    return (size_t)(shape->count / *per_element) <=
-           chempi_section_count(&shape->section);
+    return true;
 }
 
 /* The datatype of a shape for this call only. */
@@ -322,7 +329,7 @@ static int make_own(struct chempi_choice *x, const struct shape *shape,
     int rc;
 
     if (!held)
-        return fail(caller, MPI_ERR_NO_MEM, no_memory);
+        return chempi_choice_fail(caller, MPI_ERR_NO_MEM, x->name, no_memory);
     rc = make(shape, per_element, &held->made);
     if (rc) {
         free(held);
@@ -342,20 +349,25 @@ int chempi_choice_hold_buf(struct chempi_choice *x, const CFI_cdesc_t *d,
     MPI_Count per_element = 0;
     int rc;
 
-    if (x->count <= 0 || x->type == MPI_DATATYPE_NULL || x->type == NULL)
+    if (x->count <= 0 || x->type == MPI_DATATYPE_NULL ||
+        !chempi_is_object(x->type))
         return MPI_SUCCESS; /* nothing, or for C to refuse */
-    rc = read_section(&shape.section, d, caller);
-    if (rc || !has_gaps(&shape.section))
+    rc = read_section(&shape.section, x->name, d, caller);
+    if (rc || !chempi_section_has_gaps(&shape.section))
         return rc;
     if (take_cached(x, &shape))
         return MPI_SUCCESS;
+    rc = chempi_within_count(x, d, x->count, 1, x->type, caller);
+    if (rc)
+        return rc;
     if (!fits(&shape, &per_element)) {
         if (span != CHEMPI_SPAN_UNKNOWN)
             return chempi_choice_hold_copy(x, d, way, span, caller);
-        return fail(caller, MPI_ERR_TYPE,
-                    "the buffer is an array section with gaps, and the "
-                    "datatype does not fit its elements; use the type of the "
-                    "array's elements, or a contiguous array");
+        return chempi_choice_fail(
+            caller, MPI_ERR_TYPE, x->name,
+            "is an array section with gaps, and the datatype does not fit its "
+            "elements; use the type of the array's elements, or a contiguous "
+            "array");
     }
     rc = add_cached(x, &shape, per_element);
     if (rc || x->held)
@@ -363,16 +375,16 @@ int chempi_choice_hold_buf(struct chempi_choice *x, const CFI_cdesc_t *d,
     return make_own(x, &shape, per_element, caller);
 }
 
-int chempi_choice_refuse(const CFI_cdesc_t *d,
+int chempi_choice_refuse(const char *name, const CFI_cdesc_t *d,
                          const struct chempi_caller *caller)
 {
     struct chempi_section section;
-    int rc = read_section(&section, d, caller);
+    int rc = read_section(&section, name, d, caller);
 
-    if (rc == MPI_SUCCESS && has_gaps(&section))
-        return fail(caller, MPI_ERR_BUFFER,
-                    "the buffer is an array section with gaps; here it must "
-                    "be contiguous");
+    if (rc == MPI_SUCCESS && chempi_section_has_gaps(&section))
+        return chempi_choice_fail(caller, MPI_ERR_BUFFER, name,
+                                  "is an array section with gaps; here it "
+                                  "must be contiguous");
     return rc;
 }
 

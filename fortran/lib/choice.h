@@ -28,11 +28,19 @@ enum chempi_span {
 #define CHEMPI_WAY_OUT 2u /* C writes it */
 
 struct chempi_choice {
+    const char *name; /* of the argument */
     void *address;
     MPI_Count count;
     MPI_Datatype type;
     struct chempi_held *held; /* NULL: nothing to do afterwards */
 };
+
+/* Who is to hear of a call that uses more bytes than the array that is its
+ * argument has: a checker (startup.c), or NULL. Written when the library is
+ * loaded. */
+typedef void chempi_watcher_fn(const char *call, const char *argument,
+                               MPI_Count used, MPI_Count there);
+extern chempi_watcher_fn *chempi_choice_watcher;
 
 static inline bool chempi_choice_is_contiguous(const CFI_cdesc_t *d)
 {
@@ -53,13 +61,19 @@ int chempi_choice_hold_buf(struct chempi_choice *x, const CFI_cdesc_t *d,
 int chempi_choice_hold_copy(struct chempi_choice *x, const CFI_cdesc_t *d,
                             unsigned way, enum chempi_span span,
                             const struct chempi_caller *caller);
-int chempi_choice_refuse(const CFI_cdesc_t *d,
+int chempi_choice_refuse(const char *name, const CFI_cdesc_t *d,
                          const struct chempi_caller *caller);
+/* Have the watcher look at a contiguous one. */
+void chempi_choice_watch(const struct chempi_choice *x, const CFI_cdesc_t *d,
+                         const struct chempi_caller *caller);
+/* Raise an error of a class: "CALL: NAME SENTENCE". */
+int chempi_choice_fail(const struct chempi_caller *caller, int errclass,
+                       const char *name, const char *sentence);
 void chempi_choice_let_go(struct chempi_held *held, int rc, int request);
 
 /*
- * x->address, count and type say the buffer d to C. Return MPI_SUCCESS or an
- * error that has been raised; then there is nothing to end.
+ * x->address, count and type say the buffer d to C; x->name is set. Return
+ * MPI_SUCCESS or an error that has been raised; then there is nothing to end.
  */
 static inline int chempi_choice_buf(struct chempi_choice *x,
                                     const CFI_cdesc_t *d, MPI_Count count,
@@ -71,8 +85,11 @@ static inline int chempi_choice_buf(struct chempi_choice *x,
     x->count = count;
     x->type = type;
     x->held = NULL;
-    if (CHEMPI_LIKELY(chempi_choice_is_contiguous(d)))
+    if (CHEMPI_LIKELY(chempi_choice_is_contiguous(d))) {
+        if (CHEMPI_UNLIKELY(chempi_choice_watcher))
+            chempi_choice_watch(x, d, caller);
         return MPI_SUCCESS;
+    }
     return chempi_choice_hold_buf(x, d, way, span, caller);
 }
 
@@ -93,11 +110,11 @@ static inline int chempi_choice_part(struct chempi_choice *x,
                                      const CFI_cdesc_t *d,
                                      const struct chempi_caller *caller)
 {
-    x->address = chempi_in_address(d->base_addr);
+    x->address = chempi_in_place_or_automatic(d->base_addr);
     x->held = NULL;
     if (chempi_choice_is_contiguous(d))
         return MPI_SUCCESS;
-    return chempi_choice_refuse(d, caller);
+    return chempi_choice_refuse(x->name, d, caller);
 }
 
 /*

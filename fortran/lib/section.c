@@ -41,6 +41,12 @@ size_t chempi_section_count(const struct chempi_section *s)
     return n;
 }
 
+bool chempi_section_has_gaps(const struct chempi_section *s)
+{
+    return chempi_section_count(s) != 0 && s->rank != 0 &&
+           !(s->rank == 1 && s->dim[0].stride == (ptrdiff_t)s->elem_len);
+}
+
 /* Where the next row of the first dimension starts; false at the end. */
 static bool next_row(const struct chempi_section *s, size_t *index, char **row)
 {

@@ -30,6 +30,9 @@ struct chempi_section {
  * with gaps, whose size nobody knows. */
 bool chempi_section_read(struct chempi_section *s, const CFI_cdesc_t *d);
 
+/* Has it elements, and bytes between them that are not its own? */
+bool chempi_section_has_gaps(const struct chempi_section *s);
+
 size_t chempi_section_count(const struct chempi_section *s); /* elements */
 
 /* Copy all elements to contiguous memory, and back. */

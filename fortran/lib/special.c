@@ -8,6 +8,7 @@
 #include "fortran/lib/keep.h"
 #include "fortran/lib/startup.h"
 #include "fortran/lib/text.h"
+#include "fortran/lib/topology.h"
 
 static void give(int *ierror, int rc)
 {
@@ -184,20 +185,12 @@ CHEMPI_ALSO_NAMED(void, F(comm_idup_with_info_f08_),
 
 /* ---- spawning; only root's commands and arguments count ---- */
 
-static bool is_root(int comm, int root)
-{
-    int rank = -1;
-
-    (void)PMPI_Comm_rank(chempi_in_comm(comm), &rank);
-    return rank == root;
-}
-
 CHEMPI_BODY(void, F(comm_spawn_),
             (char *command, char *argv, int *maxprocs, int *info, int *root,
              int *comm, int *intercomm, int *errcodes, int *ierror,
              size_t command_len, size_t argv_len))
 {
-    bool at_root = is_root(*comm, *root);
+    bool at_root = chempi_topology_rank(chempi_in_comm(*comm)) == *root;
     bool has_args = at_root && argv != &mpi_fort_argv_null_;
     struct chempi_text c;
     char **args = has_args ? chempi_text_list(argv, argv_len, 1, -1) : NULL;
@@ -268,7 +261,7 @@ CHEMPI_BODY(void, F(comm_spawn_multiple_),
              size_t commands_len, size_t argvs_len))
 {
     struct spawn s = {.count = 0};
-    bool at_root = is_root(*comm, *root);
+    bool at_root = chempi_topology_rank(chempi_in_comm(*comm)) == *root;
     MPI_Comm made = MPI_COMM_NULL;
     int rc;
 

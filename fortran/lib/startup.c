@@ -4,11 +4,14 @@
  * up (MPI 5.0, chapter 20), unless somebody has done so already; then it
  * notes whether that fits.
  */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "fortran/lib/startup.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 #include "fortran/lib/binding.h"
+#include "fortran/lib/choice.h"
 #include "fortran/lib/error.h"
 
 static const char *misfit; /* a sentence, or NULL */
@@ -102,9 +105,19 @@ static void check_facts(MPI_Info info)
     }
 }
 
+/* libchempi-check shows a function of this name. */
+static void look_for_checker(void)
+{
+    void *found = dlsym(RTLD_DEFAULT, "chempi_checker_too_small");
+
+    memcpy(&chempi_choice_watcher, &found, sizeof(found)); /* no cast does */
+}
+
 CHEMPI_AT_LOAD static void agree(void)
 {
     MPI_Info info = MPI_INFO_NULL;
+
+    look_for_checker();
 
     for (int size = 1; size <= 16; size *= 2)
         agree_on_booleans(size);

@@ -5,10 +5,13 @@
 #define CHEMPI_FORTRAN_TOPOLOGY_H
 
 #include <mpi.h>
+#include <stdbool.h>
 
 int chempi_topology_size(MPI_Comm comm); /* of the remote group, if any */
 int chempi_topology_neighbors_in(MPI_Comm comm);
 int chempi_topology_neighbors_out(MPI_Comm comm);
 int chempi_topology_dims(MPI_Comm comm); /* of a Cartesian topology */
+int chempi_topology_rank(MPI_Comm comm);
+bool chempi_topology_is_root(MPI_Comm comm, int root);
 
 #endif

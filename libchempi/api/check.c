@@ -58,7 +58,7 @@ static const char *handle_words(uintptr_t value, const char *name)
         return "is 0, which is never a valid handle";
     if (end && strcmp(end, "_NULL") == 0)
         return "is a null handle";
-    if (value < CHEMPI_HANDLE_PREDEFINED_END)
+    if (name)
         return "is a handle of another kind";
     return "names no live object: it was freed, or never set";
 }
@@ -67,11 +67,12 @@ int chempi_api_note_handle(const char *arg, int errclass, const void *handle)
 {
     uintptr_t value = (uintptr_t)handle;
     const char *name = handle_name(value);
-    char number[32];
+    char number[CHEMPI_ERROR_HANDLE_TEXT];
 
-    (void)snprintf(number, sizeof(number), "0x%" PRIxPTR, value);
     return chempi_error_set(errclass, "argument %s (%s) %s", arg,
-                            name ? name : number, handle_words(value, name));
+                            name ? name
+                                 : chempi_error_put_handle(number, handle),
+                            handle_words(value, name));
 }
 
 int chempi_api_bad_handle(struct chempi_comm *comm, const char *arg,
@@ -218,6 +219,7 @@ static void put_argument(struct words *w, char kind, const char *name, int len,
 {
     const char *word =
         kind == 'h' ? handle_name((uintptr_t)value) : number_name(kind, value);
+    char number[CHEMPI_ERROR_HANDLE_TEXT];
 
     if (word && kind == 'h')
         put(w, "%s", word);
@@ -227,7 +229,10 @@ static void put_argument(struct words *w, char kind, const char *name, int len,
         put(w, "%.*s=NULL", len, name);
     else if (kind == 'p' && value == (intptr_t)MPI_IN_PLACE)
         put(w, "%.*s=MPI_IN_PLACE", len, name);
-    else if (kind == 'p' || kind == 'h')
+    else if (kind == 'h')
+        put(w, "%.*s=%s", len, name,
+            chempi_error_put_handle(number, (const void *)(intptr_t)value));
+    else if (kind == 'p')
         put(w, "%.*s=0x%llx", len, name, (unsigned long long)value);
     else
         put(w, "%.*s=%lld", len, name, value);

@@ -106,7 +106,7 @@ static int to_int(const void *handle)
 {
     uint32_t place;
 
-    if ((uintptr_t)handle < FIRST)
+    if (!chempi_handle_is_address(handle))
         return (int)(uintptr_t)handle;
     (void)pthread_mutex_lock(&table.lock);
     place = place_locked(handle);
@@ -114,7 +114,12 @@ static int to_int(const void *handle)
     return place == CHEMPI_INDEX_NONE ? 0 : (int)(FIRST + place);
 }
 
-/* NULL, which is never a valid handle, for a number that nobody was given. */
+/* A number that nobody was given: an invalid handle that still says it. */
+static void *no_object(int value)
+{
+    return (void *)(uintptr_t)(INTPTR_MIN | (intptr_t)(uint32_t)value);
+}
+
 static void *from_int(int value)
 {
     union {
@@ -132,7 +137,7 @@ static void *from_int(int value)
     else if (place < atomic_load_explicit(&table.count, memory_order_acquire))
         handle.in =
             atomic_load_explicit(address_at(place), memory_order_relaxed);
-    return handle.out;
+    return CHEMPI_LIKELY(handle.in) ? handle.out : no_object(value);
 }
 
 #define CONVERT(type, toint, fromint, c2f, f2c)                                \

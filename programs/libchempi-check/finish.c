@@ -101,6 +101,54 @@ void chempi_checker_attach(const struct chempi_checker_door *door)
     door->set_place(find_call, count_moves, number_call, put_number);
 }
 
+/* ---- Fortran's side ---- */
+
+enum { SMALL_PLACES = 64 };
+
+/* Places with arrays that are too small: each is told of once, as long as there
+ * is room (K1). */
+static struct {
+    size_t count;
+    const void *from[SMALL_PLACES];
+} small;
+
+static bool is_new(const void *from)
+{
+    size_t i = 0;
+    bool is_known;
+
+    check_lock();
+    while (i < small.count && small.from[i] != from)
+        i++;
+    is_known = i < small.count;
+    if (!is_known && i < SMALL_PLACES) {
+        small.from[i] = from;
+        small.count++;
+    }
+    check_unlock();
+    return !is_known;
+}
+
+/* libmpifort_abi calls it before an MPI function that is to use more bytes than
+ * the array has which the program passes. */
+CHEMPI_EXPORT void chempi_checker_too_small(const char *call,
+                                            const char *argument,
+                                            MPI_Count used, MPI_Count there);
+
+void chempi_checker_too_small(const char *call, const char *argument,
+                              MPI_Count used, MPI_Count there)
+{
+    const void *from = chempi_caller_in_program(CHEMPI_RETURN_ADDRESS());
+    char place[CHECK_PLACE_TEXT];
+
+    if (!check_is_on() || !is_new(from))
+        return;
+    check_place(from, place);
+    check_report("%s at %s: count and datatype are %lld bytes of the array in "
+                 "argument %s, which has %lld",
+                 call, place, (long long)used, argument, (long long)there);
+}
+
 /* ---- start ---- */
 
 static void begin(void)

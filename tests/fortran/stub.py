@@ -19,6 +19,7 @@ import api_table  # noqa: E402
 ANSWERS = {
     "Type_size_c": "*size = 4;",
     "Type_get_extent_c": "*lb = 0; *extent = 4;",
+    "Type_get_true_extent_c": "*true_lb = 0; *true_extent = 4;",
     "Type_contiguous_c": "*newtype = (MPI_Datatype)0x2001;",
     "Type_create_hvector_c": "*newtype = (MPI_Datatype)0x2002;",
     "Isend_c": "*request = (MPI_Request)0x3001;",

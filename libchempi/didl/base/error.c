@@ -36,6 +36,17 @@ int chempi_error_set(int errclass, const char *fmt, ...)
     return errclass;
 }
 
+char *chempi_error_put_handle(char text[CHEMPI_ERROR_HANDLE_TEXT],
+                              const void *handle)
+{
+    if (chempi_handle_is_address(handle))
+        (void)snprintf(text, CHEMPI_ERROR_HANDLE_TEXT, "%p", handle);
+    else
+        (void)snprintf(text, CHEMPI_ERROR_HANDLE_TEXT, "%d",
+                       (int)(intptr_t)handle);
+    return text;
+}
+
 void chempi_error_forget(void)
 {
     words_class = MPI_SUCCESS;

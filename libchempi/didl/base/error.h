@@ -81,6 +81,12 @@ int chempi_errhandler_check_initial(struct chempi_err *err);
 bool chempi_errhandler_is_for(const struct chempi_errhandler *eh,
                               enum chempi_errhandler_kind kind);
 
+/* A handle without a name, as an address or as the number that the program took
+ * for one (MPI_X_fromint). Returns text. */
+enum { CHEMPI_ERROR_HANDLE_TEXT = 24 };
+char *chempi_error_put_handle(char text[CHEMPI_ERROR_HANDLE_TEXT],
+                              const void *handle);
+
 /* Note the words for the error that is about to be returned; returns
  * errclass. Thread-local. */
 int chempi_error_set(int errclass, const char *fmt, ...) CHEMPI_PRINTF(2, 3);

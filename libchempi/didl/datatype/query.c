@@ -367,6 +367,12 @@ static const struct f90_kind *find_kind(int p, int r)
         {33, 4931, MPI_REAL16, MPI_COMPLEX32},
     };
 
+    if (p == MPI_UNDEFINED && r == MPI_UNDEFINED) {
+        (void)chempi_error_set(MPI_ERR_ARG,
+                               "both the digits and the exponent range are "
+                               "MPI_UNDEFINED; one of them must be given");
+        return NULL;
+    }
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(kinds); i++)
         if ((p == MPI_UNDEFINED || p <= kinds[i].precision) &&
             (r == MPI_UNDEFINED || r <= kinds[i].range))
@@ -409,12 +415,12 @@ int chempi_datatype_create_f90_integer(int r, MPI_Datatype *newtype)
                  {18, MPI_INTEGER8},
                  {38, MPI_INTEGER16}};
 
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(kinds); i++)
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(kinds) && r != MPI_UNDEFINED; i++)
         if (r <= kinds[i].range)
             return get_f90(MPI_COMBINER_F90_INTEGER, &r, 1, kinds[i].type,
                            newtype);
     return chempi_error_set(MPI_ERR_ARG,
                             "no integer kind has a decimal range "
-                            "of %d",
-                            r);
+                            "of %d%s",
+                            r, r == MPI_UNDEFINED ? " (MPI_UNDEFINED)" : "");
 }

@@ -184,14 +184,16 @@ int chempi_pt2pt_improbe(int source, int tag, struct chempi_comm *comm,
 static struct chempi_held *lookup(MPI_Message handle, int *rc)
 {
     struct chempi_held *held = (struct chempi_held *)(void *)handle;
+    char text[CHEMPI_ERROR_HANDLE_TEXT];
 
     if (chempi_handle_is_address(handle) &&
         held->obj.magic == CHEMPI_MAGIC_MESSAGE)
         return held;
     *rc = chempi_error_set(MPI_ERR_REQUEST,
-                           "the message handle names no message; only "
+                           "the message handle %s names no message; only "
                            "MPI_Mprobe and MPI_Improbe make one, and one "
-                           "receive uses it up");
+                           "receive uses it up",
+                           chempi_error_put_handle(text, handle));
     return NULL;
 }
 

@@ -24,12 +24,14 @@ static inline struct chempi_request *active(MPI_Request handle)
     return req && req->is_active ? req : NULL;
 }
 
-static CHEMPI_COLD int bad_request(int i)
+static CHEMPI_COLD int bad_request(int i, MPI_Request handle)
 {
+    char text[CHEMPI_ERROR_HANDLE_TEXT];
+
     return chempi_error_set(MPI_ERR_REQUEST,
-                            "request %d is neither MPI_REQUEST_NULL nor a "
+                            "request %d (%s) is neither MPI_REQUEST_NULL nor a "
                             "request; was it freed or completed before?",
-                            i);
+                            i, chempi_error_put_handle(text, handle));
 }
 
 static int check_all(int count, const MPI_Request requests[])
@@ -37,7 +39,7 @@ static int check_all(int count, const MPI_Request requests[])
     for (int i = 0; i < count; i++)
         if (requests[i] != MPI_REQUEST_NULL &&
             !chempi_request_lookup(requests[i]))
-            return bad_request(i);
+            return bad_request(i, requests[i]);
     return MPI_SUCCESS;
 }
 
@@ -499,13 +501,14 @@ int chempi_request_get_status_some(int incount,
 static int start_one(MPI_Request handle, int i)
 {
     struct chempi_request *req = chempi_request_lookup(handle);
+    char text[CHEMPI_ERROR_HANDLE_TEXT];
     int rc;
 
     if (!req || !req->is_persistent || req->is_active)
         return chempi_error_set(MPI_ERR_REQUEST,
-                                "request %d is not an inactive persistent "
+                                "request %d (%s) is not an inactive persistent "
                                 "request",
-                                i);
+                                i, chempi_error_put_handle(text, handle));
     chempi_lane_lock(&chempi_lane_main);
     req->is_active = true;
     req->is_cancelled = false;
@@ -548,9 +551,11 @@ int chempi_request_startall(int count, MPI_Request array_of_requests[])
 int chempi_request_free(MPI_Request *request)
 {
     struct chempi_request *req = chempi_request_lookup(*request);
+    char text[CHEMPI_ERROR_HANDLE_TEXT];
 
     if (!req)
-        return chempi_error_set(MPI_ERR_REQUEST, "this is not a request");
+        return chempi_error_set(MPI_ERR_REQUEST, "%s is not a request",
+                                chempi_error_put_handle(text, *request));
     chempi_lane_lock(&chempi_lane_main);
     if (req->is_active && !chempi_request_is_complete(req)) {
         chempi_request_orphan(req);
@@ -576,7 +581,8 @@ int chempi_request_cancel(MPI_Request *request)
                                 "the request is MPI_REQUEST_NULL; was it "
                                 "completed before?");
     if (!req)
-        return chempi_request_lookup(*request) ? MPI_SUCCESS : bad_request(0);
+        return chempi_request_lookup(*request) ? MPI_SUCCESS
+                                               : bad_request(0, *request);
     chempi_lane_lock(&chempi_lane_main);
     req->ops->cancel(req);
     chempi_progress_nudge();

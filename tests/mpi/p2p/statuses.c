@@ -215,8 +215,9 @@ static void numbers_of_constants(void)
     BOTH_WAYS(Request, MPI_REQUEST_NULL);
     BOTH_WAYS(Session, MPI_SESSION_NULL);
     BOTH_WAYS(Win, MPI_WIN_NULL);
-    CHECK(MPI_Comm_fromint(-1) == (MPI_Comm)0 &&
-              MPI_Comm_fromint(0x7fffffff) == (MPI_Comm)0,
+    CHECK(MPI_Comm_toint(MPI_Comm_fromint(-1)) == -1 &&
+              MPI_Comm_toint(MPI_Comm_f2c(0x7fffffff)) == 0x7fffffff &&
+              MPI_Comm_toint(MPI_Comm_fromint(0x1100)) == 0x1100,
           "a number that nobody was given");
 }
 

@@ -410,6 +410,22 @@ Test(types, by_precision_are_the_same_handle_each_time, .init = start,
     cr_assert(args[0] == 15 && args[1] == 307);
 }
 
+/* MPI 5.0, section 19.1.9. */
+Test(types, by_precision_need_one_that_is_given, .init = start, .fini = stop)
+{
+    const int none = MPI_UNDEFINED;
+    MPI_Datatype type;
+
+    cr_assert_eq(MPI_Type_create_f90_real(none, none, &type), MPI_ERR_ARG);
+    cr_assert_eq(MPI_Type_create_f90_complex(none, none, &type), MPI_ERR_ARG);
+    cr_assert_eq(MPI_Type_create_f90_integer(none, &type), MPI_ERR_ARG);
+    cr_assert_eq(MPI_Type_create_f90_integer(39, &type), MPI_ERR_ARG);
+    cr_assert_eq(MPI_Type_create_f90_real(34, none, &type), MPI_ERR_ARG);
+    cr_assert_eq(MPI_Type_create_f90_real(none, 4932, &type), MPI_ERR_ARG);
+    cr_assert_eq(MPI_Type_create_f90_real(none, 4931, &type), MPI_SUCCESS);
+    cr_assert_eq(MPI_Type_create_f90_integer(38, &type), MPI_SUCCESS);
+}
+
 Test(types, of_values_and_indexes_find_extremes, .init = start, .fini = stop)
 {
     struct {
