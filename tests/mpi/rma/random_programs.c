@@ -21,8 +21,9 @@
 #include "check.h"
 
 enum {
-    WINDOWS = 3, /* at most, at a time */
-    CELLS = 256, /* elements, per rank and window */
+    WINDOWS = 3,       /* at most, at a time */
+    CELLS = 256,       /* elements, per rank and window */
+    CELLS_MAX = 12000, /* the same of a large window */
     ROUNDS = 6,
     OPS = 24, /* at most, per origin and round */
     RANKS_MAX = 16,
@@ -33,7 +34,7 @@ enum access { FREE, GETS, ONE_PUT, SUMS, XORS, MAXES, ORDERED };
 
 enum kind { PUT, GET, ACCUMULATE, GET_ACCUMULATE, FETCH, SWAP, KINDS };
 
-enum shape { PLAIN, VECTOR, INDEXED, SHAPES };
+enum shape { PLAIN, VECTOR, INDEXED, BACKWARD, SHAPES };
 
 enum elem { I8, I16, I32, I64, ELEMS };
 
@@ -68,17 +69,21 @@ struct window {
     MPI_Win win;
     int flavor;
     enum elem elem;
-    int unit;  /* displacement unit, bytes */
-    int shift; /* bytes by which elements are off their alignment */
+    int cells;
+    int units[RANKS_MAX]; /* displacement unit, bytes */
+    bool has_no_order;    /* by its hints accumulates of an origin have none, or
+                             all that meet use one operation */
+    int shift;            /* bytes by which elements are off their alignment */
     enum how how;
     bool reaches[RANKS_MAX][RANKS_MAX]; /* POST_START: origin, target */
     char *memory;
     char *raw;
     const char *neighbor; /* memory of the next rank, or NULL */
     MPI_Aint base[RANKS_MAX];
-    enum access owner[RANKS_MAX][CELLS];
-    int orderer[RANKS_MAX][CELLS];
-    int64_t model[RANKS_MAX][CELLS];
+    bool is_written[RANKS_MAX]; /* in this round */
+    enum access owner[RANKS_MAX][CELLS_MAX];
+    int orderer[RANKS_MAX][CELLS_MAX];
+    int64_t model[RANKS_MAX][CELLS_MAX];
 };
 
 struct program {
@@ -118,12 +123,14 @@ static int cell_of(enum shape shape, int i)
         return i / 2 * 3 + i % 2; /* 2 of 3 */
     if (shape == INDEXED)
         return i / 3 * 8 + (i % 3 == 2 ? 6 : i % 3 * 3); /* 0, 3, 6 of 8 */
+    if (shape == BACKWARD)
+        return i / 2 * 3 + (i % 2 ? 0 : 2); /* 2, 0 of 3 */
     return i;
 }
 
 static int elements_per_type(enum shape shape)
 {
-    if (shape == VECTOR)
+    if (shape == VECTOR || shape == BACKWARD)
         return 2;
     return shape == INDEXED ? 3 : 1;
 }
@@ -133,6 +140,7 @@ static void make_types(void)
     const MPI_Datatype basic[ELEMS] = {MPI_INT8_T, MPI_INT16_T, MPI_INT32_T,
                                        MPI_INT64_T};
     const int displs[3] = {0, 3, 6};
+    const int back[2] = {2, 0};
 
     for (int e = 0; e < ELEMS; e++) {
         MPI_Datatype part;
@@ -144,6 +152,10 @@ static void make_types(void)
         MPI_Type_create_indexed_block(3, 1, displs, basic[e], &part);
         MPI_Type_create_resized(part, 0, 8 << e, &shapes[e][INDEXED]);
         MPI_Type_free(&part);
+        MPI_Type_create_indexed_block(2, 1, back, basic[e], &part);
+        MPI_Type_create_resized(part, 0, 3 << e, &shapes[e][BACKWARD]);
+        MPI_Type_free(&part);
+        MPI_Type_commit(&shapes[e][BACKWARD]);
         MPI_Type_commit(&shapes[e][VECTOR]);
         MPI_Type_commit(&shapes[e][INDEXED]);
     }
@@ -207,7 +219,7 @@ static bool take_cells(const struct op *op, int origin)
         int cell = op->at + cell_of(op->shape, i);
         enum access owner;
 
-        if (cell >= CELLS)
+        if (cell >= w->cells)
             return false;
         owner = w->owner[op->target][cell];
         if (owner != FREE &&
@@ -221,23 +233,32 @@ static bool take_cells(const struct op *op, int origin)
         w->owner[op->target][cell] = op->access;
         w->orderer[op->target][cell] = origin;
     }
+    if (op->access != GETS)
+        w->is_written[op->target] = true;
     return true;
 }
 
 /* So many elements that each side has whole types of them. */
 static void draw_shapes(struct op *op)
 {
-    int step;
+    const int cells = p.windows[op->win].cells;
+    int step = 1;
 
     op->shape = (enum shape)pick(SHAPES);
     op->origin = (enum shape)pick(SHAPES);
     op->result = (enum shape)pick(SHAPES);
-    step = op->shape == VECTOR || op->origin == VECTOR || op->result == VECTOR
-               ? 2
-               : 1;
+    if (elements_per_type(op->shape) == 2 ||
+        elements_per_type(op->origin) == 2 ||
+        elements_per_type(op->result) == 2)
+        step = 2;
     if (op->shape == INDEXED || op->origin == INDEXED || op->result == INDEXED)
         step *= 3;
-    op->count = (pick(8) == 0 ? pick(80 / step) + 1 : pick(4) + 1) * step;
+    if (pick(8) == 0)
+        op->count = (pick(80 / step) + 1) * step;
+    else if (cells > CELLS && pick(4) == 0)
+        op->count = (pick(cells / 2 / step) + 1) * step;
+    else
+        op->count = (pick(4) + 1) * step;
 }
 
 static void draw_op(int origin)
@@ -252,13 +273,15 @@ static void draw_op(int origin)
         op.shape = op.origin = op.result = PLAIN;
         op.count = 1;
     }
-    op.at = pick(CELLS);
+    op.at = op.count > CELLS ? pick(CELLS) : pick(p.windows[op.win].cells);
     op.seed = (int64_t)check_random(&p.state);
     op.is_exact = op.access == ORDERED || op.kind == GET;
     op.has_request = pick(4) == 0;
     op.is_flushed = pick(4) == 0;
     if (p.windows[op.win].how == POST_START &&
         !p.windows[op.win].reaches[origin][op.target])
+        return;
+    if (op.access == ORDERED && p.windows[op.win].has_no_order)
         return;
     if (take_cells(&op, origin))
         p.ops[origin][p.op_count[origin]++] = op;
@@ -267,6 +290,7 @@ static void draw_op(int origin)
 static void draw_window(struct window *w)
 {
     memset(w->owner, 0, sizeof(w->owner));
+    memset(w->is_written, 0, sizeof(w->is_written));
     w->how = (enum how)pick(HOWS);
     for (int origin = 0; origin < check_size(); origin++)
         for (int target = 0; target < check_size(); target++)
@@ -378,7 +402,7 @@ static MPI_Aint disp_of(const struct op *op)
     const struct window *w = &p.windows[op->win];
     MPI_Aint bytes = (MPI_Aint)op->at * size_of(w->elem) + w->shift;
 
-    return w->base[op->target] + bytes / w->unit;
+    return w->base[op->target] + bytes / w->units[op->target];
 }
 
 static void accumulate(struct op *op, int i, bool may_ask)
@@ -476,10 +500,19 @@ static void do_op(int i)
         swap(op, i);
     if (!is_passive || !op->is_flushed)
         return;
-    if (op->seed & 2)
+    switch (op->seed >> 1 & 3) {
+    case 0:
         MPI_Win_flush(op->target, w->win);
-    else
+        break;
+    case 1:
+        MPI_Win_flush_all(w->win);
+        break;
+    case 2:
+        MPI_Win_flush_local_all(w->win);
+        break;
+    default:
         MPI_Win_flush_local(op->target, w->win);
+    }
 }
 
 static bool is_locking(const struct window *w)
@@ -529,6 +562,13 @@ static MPI_Group group_of(const struct window *w, bool is_origin)
     return some;
 }
 
+/* What is true of this rank's memory. */
+static int assert_of(const struct window *w)
+{
+    return (p.round > 0 ? MPI_MODE_NOSTORE : 0) |
+           (w->is_written[check_rank()] ? 0 : MPI_MODE_NOPUT);
+}
+
 static void post_or_start(struct window *w, bool is_start)
 {
     MPI_Group group = group_of(w, is_start);
@@ -536,7 +576,7 @@ static void post_or_start(struct window *w, bool is_start)
     if (is_start)
         MPI_Win_start(group, 0, w->win);
     else
-        MPI_Win_post(group, 0, w->win);
+        MPI_Win_post(group, assert_of(w), w->win);
     MPI_Group_free(&group);
 }
 
@@ -547,7 +587,8 @@ static void open_epochs(void)
         struct window *w = &p.windows[i];
 
         if (w->how == FENCE)
-            MPI_Win_fence(pick(2) ? MPI_MODE_NOPRECEDE : 0, w->win);
+            MPI_Win_fence((pick(2) ? MPI_MODE_NOPRECEDE : 0) | assert_of(w),
+                          w->win);
         else if (w->how == POST_START)
             post_or_start(w, false);
         else if (w->how == LOCK_ALL)
@@ -582,7 +623,7 @@ static void close_epochs(void)
         struct window *w = &p.windows[i];
 
         if (w->how == FENCE)
-            MPI_Win_fence(MPI_MODE_NOSUCCEED, w->win);
+            MPI_Win_fence(MPI_MODE_NOSUCCEED | MPI_MODE_NOSTORE, w->win);
         else if (w->how == POST_START)
             wait_or_test(w);
         else if (!is_locking(w))
@@ -603,30 +644,54 @@ static void do_round(void)
 
 /* ---- windows ---- */
 
-static void make_shared(struct window *w, MPI_Aint len)
+/* NULL: none. */
+static const char *const hints[][2] = {
+    {NULL, NULL},
+    {"accumulate_ordering", "none"},
+    {"accumulate_ordering", "rar,raw"},
+    {"accumulate_ops", "same_op"},
+    {"mpi_accumulate_granularity", "8"},
+};
+
+static MPI_Info draw_hints(struct window *w)
+{
+    const int i = pick(2) ? pick((int)(sizeof(hints) / sizeof(hints[0]))) : 0;
+    MPI_Info info = MPI_INFO_NULL;
+
+    w->has_no_order = i >= 1 && i <= 3;
+    if (i > 0) {
+        MPI_Info_create(&info);
+        MPI_Info_set(info, hints[i][0], hints[i][1]);
+    }
+    return info;
+}
+
+static void make_shared(struct window *w, MPI_Aint len, MPI_Info info)
 {
     MPI_Aint size;
     int unit;
     char *next;
 
-    MPI_Win_allocate_shared(len, w->unit, MPI_INFO_NULL, MPI_COMM_WORLD,
+    MPI_Win_allocate_shared(len, w->units[check_rank()], info, MPI_COMM_WORLD,
                             &w->memory, &w->win);
     MPI_Win_shared_query(w->win, (check_rank() + 1) % check_size(), &size,
                          &unit, &next);
     w->neighbor = next;
 }
 
-static void make_memory(struct window *w, MPI_Aint len, MPI_Aint *address)
+static void make_memory(struct window *w, MPI_Aint len, MPI_Info info,
+                        MPI_Aint *address)
 {
     w->raw = check_alloc((size_t)len);
     w->memory = w->raw;
     if (w->flavor == MPI_WIN_FLAVOR_CREATE) {
-        MPI_Win_create(w->memory, len, w->unit, MPI_INFO_NULL, MPI_COMM_WORLD,
-                       &w->win);
+        MPI_Win_create(w->memory, len, w->units[check_rank()], info,
+                       MPI_COMM_WORLD, &w->win);
         return;
     }
-    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &w->win);
-    MPI_Win_attach(w->win, w->memory, len);
+    MPI_Win_create_dynamic(info, MPI_COMM_WORLD, &w->win);
+    MPI_Win_attach(w->win, w->memory, len / 3); /* pieces that adjoin */
+    MPI_Win_attach(w->win, w->memory + len / 3, len - len / 3);
     MPI_Get_address(w->memory, address);
 }
 
@@ -635,33 +700,44 @@ static void make_window(struct window *w)
     static const int flavors[] = {
         MPI_WIN_FLAVOR_CREATE, MPI_WIN_FLAVOR_ALLOCATE, MPI_WIN_FLAVOR_DYNAMIC,
         MPI_WIN_FLAVOR_SHARED};
-    const MPI_Aint len = CELLS * 8 + 8;
     MPI_Aint mine = 0;
+    MPI_Aint len;
+    MPI_Info info;
 
     memset(w, 0, sizeof(*w));
     w->flavor = flavors[pick(4)];
     w->elem = (enum elem)pick(ELEMS);
+    w->cells = pick(3) ? CELLS : CELLS_MAX;
     w->shift = pick(3) == 0 ? size_of(w->elem) / 2 : 0;
-    w->unit = w->shift == 0 && pick(2) ? size_of(w->elem) : 1;
+    len = (MPI_Aint)w->cells * size_of(w->elem) + 8;
+    for (int i = 0; i < check_size(); i++)
+        w->units[i] = w->shift == 0 && pick(2) ? size_of(w->elem) : 1;
     if (w->flavor == MPI_WIN_FLAVOR_SHARED && !is_one_node)
         w->flavor = MPI_WIN_FLAVOR_ALLOCATE;
-    if (w->flavor == MPI_WIN_FLAVOR_DYNAMIC)
-        w->unit = 1;
+    for (int i = 0; w->flavor == MPI_WIN_FLAVOR_DYNAMIC && i < check_size();
+         i++)
+        w->units[i] = 1;
+    info = draw_hints(w);
     if (w->flavor == MPI_WIN_FLAVOR_SHARED)
-        make_shared(w, len);
+        make_shared(w, len, info);
     else if (w->flavor == MPI_WIN_FLAVOR_ALLOCATE)
-        MPI_Win_allocate(len, w->unit, MPI_INFO_NULL, MPI_COMM_WORLD,
+        MPI_Win_allocate(len, w->units[check_rank()], info, MPI_COMM_WORLD,
                          &w->memory, &w->win);
     else
-        make_memory(w, len, &mine);
+        make_memory(w, len, info, &mine);
+    if (info != MPI_INFO_NULL)
+        MPI_Info_free(&info);
     memset(w->memory, 0, (size_t)len);
     MPI_Allgather(&mine, 1, MPI_AINT, w->base, 1, MPI_AINT, MPI_COMM_WORLD);
 }
 
 static void free_window(struct window *w)
 {
-    if (w->flavor == MPI_WIN_FLAVOR_DYNAMIC)
+    if (w->flavor == MPI_WIN_FLAVOR_DYNAMIC) {
         MPI_Win_detach(w->win, w->memory);
+        MPI_Win_detach(w->win,
+                       w->memory + (w->cells * size_of(w->elem) + 8) / 3);
+    }
     MPI_Win_free(&w->win);
     free(w->raw);
 }
@@ -715,7 +791,7 @@ static void compare_memory(int index, int rank, const char *memory)
 {
     const struct window *w = &p.windows[index];
 
-    for (int i = 0; i < CELLS; i++) {
+    for (int i = 0; i < w->cells; i++) {
         int64_t found = load(w->elem, memory + i * size_of(w->elem) + w->shift);
 
         CHECK(found == w->model[rank][i],
@@ -745,20 +821,19 @@ static bool is_as_expected(int i)
 static bool has_holes(int i)
 {
     const struct op *op = &p.ops[check_rank()][i];
-    const int size = size_of(p.windows[op->win].elem);
-    const size_t room = room_of(op, op->result);
-    size_t at = 0;
+    const size_t size = (size_t)size_of(p.windows[op->win].elem);
+    const size_t cells = room_of(op, op->result) / size;
+    bool *is_cell = check_alloc(cells * sizeof(*is_cell));
+    bool is_good = true;
 
-    for (int k = 0; k <= op->count; k++) {
-        size_t end =
-            k < op->count ? (size_t)(cell_of(op->result, k) * size) : room;
-
-        for (; at < end; at++)
-            if (p.fetched[i][at] != CANARY)
-                return false;
-        at = end + (size_t)size;
-    }
-    return true;
+    memset(is_cell, 0, cells * sizeof(*is_cell));
+    for (int k = 0; k < op->count; k++)
+        is_cell[cell_of(op->result, k)] = true;
+    for (size_t at = 0; at < cells * size; at++)
+        if (!is_cell[at / size] && p.fetched[i][at] != CANARY)
+            is_good = false;
+    free(is_cell);
+    return is_good;
 }
 
 static void compare_fetched(int i)
