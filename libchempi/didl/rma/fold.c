@@ -35,7 +35,7 @@ enum {
 
 /* Has the member with this number ended? Nobody may have waited for it yet, or
  * another process may have its number. */
-static bool has_ended(const struct chempi_rma_guard *guard, uint32_t pid)
+static bool has_ended(const struct chempi_win *win, uint32_t pid)
 {
     struct chempi_proc_stat found;
     const int rc = chempi_proc_stat((pid_t)pid, &found);
@@ -44,8 +44,8 @@ static bool has_ended(const struct chempi_rma_guard *guard, uint32_t pid)
         return kill((pid_t)pid, 0) != 0 && errno == ESRCH; /* or is hidden */
     if (rc || found.has_ended)
         return rc == 0;
-    for (uint32_t i = 0; i < guard->card_count; i++) {
-        const struct chempi_rma_card *card = &guard->cards[i];
+    for (uint32_t i = 0; i < win->local_count; i++) {
+        const struct chempi_rma_card *card = &win->cards[i];
 
         if ((uint32_t)card->pid == pid)
             return card->born != 0 && card->born != found.born;
@@ -59,7 +59,7 @@ static bool take_from_dead(const struct chempi_rma_guard *guard)
     struct chempi_rma_line *line = guard->line;
     uint32_t holder = atomic_load_explicit(&line->busy, memory_order_relaxed);
 
-    return holder && has_ended(guard, holder) &&
+    return holder && has_ended(guard->win, holder) &&
            atomic_compare_exchange_strong(&line->busy, &holder, guard->pid);
 }
 
@@ -84,7 +84,7 @@ static void enter(const struct chempi_rma_guard *guard)
             CHEMPI_CPU_RELAX();
         } else if (looks % (RELAX * DOUBT)) {
             (void)sched_yield();
-        } else if (guard->knows_dead && take_from_dead(guard)) {
+        } else if (guard->win->knows_dead && take_from_dead(guard)) {
             return;
         }
     }

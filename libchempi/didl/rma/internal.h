@@ -113,10 +113,8 @@ int chempi_rma_attach_get(struct chempi_rma_op *op);
 struct chempi_rma_guard {
     struct chempi_rma_line *line; /* of the memory's owner; NULL: nobody
                                      else has the memory mapped */
-    uint32_t pid;                 /* of this process */
-    bool knows_dead;              /* from the living, of this node's members: */
-    const struct chempi_rma_card *cards; /* [card_count] */
-    uint32_t card_count;
+    const struct chempi_win *win;
+    uint32_t pid;    /* of this process */
     bool is_fine;    /* word by word, where that is possible */
     bool is_same_op; /* nothing else meets MPI_NO_OP */
 };

@@ -354,27 +354,57 @@ static int check_disp(const struct chempi_rma_op *op)
                             chempi_rma_name(op->win));
 }
 
+/* Where an operation goes, as the calls name it. */
+struct target {
+    int rank;
+    MPI_Aint disp;
+    MPI_Count count;
+    struct chempi_datatype *type;
+};
+
+/* The sides of a call with the standard's names for its arguments. */
+#define SIDE(address, number, datatype)                                        \
+    &(const struct chempi_rma_side)                                            \
+    {                                                                          \
+        .buf = (char *)(uintptr_t)(address), .count = (number),                \
+        .type = (datatype)                                                     \
+    }
+#define ORIGIN SIDE(origin_addr, origin_count, origin_datatype)
+#define RESULT SIDE(result_addr, result_count, result_datatype)
+#define TARGET                                                                 \
+    &(const struct target)                                                     \
+    {                                                                          \
+        .rank = target_rank, .disp = target_disp, .count = target_count,       \
+        .type = target_datatype                                                \
+    }
+
+static inline int find_target(struct chempi_rma_op *op, const struct target *to)
+{
+    int rc = chempi_rma_find(op->win, to->rank, "target_rank", &op->peer);
+
+    op->disp = to->disp;
+    op->count = to->count;
+    op->type = to->type;
+    return rc ? rc : check_disp(op);
+}
+
 /* put (is_put) or get */
-static int transfer(const struct chempi_rma_side *mine, int rank, MPI_Aint disp,
-                    MPI_Count count, struct chempi_datatype *type,
+static int transfer(const struct chempi_rma_side *mine, const struct target *to,
                     struct chempi_win *win, bool is_put,
                     struct chempi_request *user)
 {
-    struct chempi_rma_op op = {
-        .win = win, .disp = disp, .count = count, .type = type, .user = user};
+    struct chempi_rma_op op = {.win = win, .user = user};
     int rc;
 
-    if (rank == MPI_PROC_NULL)
+    if (to->rank == MPI_PROC_NULL)
         return MPI_SUCCESS;
-    rc = chempi_rma_find(win, rank, "target_rank", &op.peer);
-    if (rc == MPI_SUCCESS)
-        rc = check_disp(&op);
+    rc = find_target(&op, to);
     if (rc == MPI_SUCCESS)
         rc = check_amount(&op, mine, is_put ? "origin" : "result");
     if (rc == MPI_SUCCESS)
         rc = check_range(&op);
     if (rc == MPI_SUCCESS)
-        rc = is_put ? check_apart(&op, count, type, "target")
+        rc = is_put ? check_apart(&op, to->count, to->type, "target")
                     : check_apart(&op, mine->count, mine->type, "origin");
     if (CHEMPI_UNLIKELY(rc))
         return rc;
@@ -385,23 +415,13 @@ static int transfer(const struct chempi_rma_side *mine, int rank, MPI_Aint disp,
     return carry_out(&op, is_put ? PUT : GET, NULL);
 }
 
-#define SIDE(address, number, datatype)                                        \
-    {                                                                          \
-        .buf = (char *)(uintptr_t)(address), .count = (number),                \
-        .type = (datatype)                                                     \
-    }
-
 int chempi_win_put(const void *origin_addr, MPI_Count origin_count,
                    struct chempi_datatype *origin_datatype, int target_rank,
                    MPI_Aint target_disp, MPI_Count target_count,
                    struct chempi_datatype *target_datatype,
                    struct chempi_win *win)
 {
-    struct chempi_rma_side mine =
-        SIDE(origin_addr, origin_count, origin_datatype);
-
-    return transfer(&mine, target_rank, target_disp, target_count,
-                    target_datatype, win, true, NULL);
+    return transfer(ORIGIN, TARGET, win, true, NULL);
 }
 
 int chempi_win_get(void *origin_addr, MPI_Count origin_count,
@@ -410,34 +430,23 @@ int chempi_win_get(void *origin_addr, MPI_Count origin_count,
                    struct chempi_datatype *target_datatype,
                    struct chempi_win *win)
 {
-    struct chempi_rma_side mine =
-        SIDE(origin_addr, origin_count, origin_datatype);
-
-    return transfer(&mine, target_rank, target_disp, target_count,
-                    target_datatype, win, false, NULL);
+    return transfer(ORIGIN, TARGET, win, false, NULL);
 }
 
 /* accumulate, or get_accumulate with a result */
 static int accumulate(const struct chempi_rma_side *mine,
-                      const struct chempi_rma_side *result, int rank,
-                      MPI_Aint disp, MPI_Count count,
-                      struct chempi_datatype *type, struct chempi_op *mpi_op,
+                      const struct chempi_rma_side *result,
+                      const struct target *to, struct chempi_op *mpi_op,
                       struct chempi_win *win, struct chempi_request *user)
 {
     const bool is_no_op = mpi_op->handle == MPI_NO_OP;
-    struct chempi_rma_op op = {.win = win,
-                               .disp = disp,
-                               .count = count,
-                               .type = type,
-                               .is_fetch = result != NULL,
-                               .user = user};
+    struct chempi_rma_op op = {
+        .win = win, .is_fetch = result != NULL, .user = user};
     int rc;
 
-    if (rank == MPI_PROC_NULL)
+    if (to->rank == MPI_PROC_NULL)
         return MPI_SUCCESS;
-    rc = chempi_rma_find(win, rank, "target_rank", &op.peer);
-    if (rc == MPI_SUCCESS)
-        rc = check_disp(&op);
+    rc = find_target(&op, to);
     if (rc == MPI_SUCCESS && !is_no_op)
         rc = check_amount(&op, mine, "origin");
     if (rc == MPI_SUCCESS && result)
@@ -445,7 +454,7 @@ static int accumulate(const struct chempi_rma_side *mine,
     if (rc == MPI_SUCCESS)
         rc = check_range(&op);
     if (rc == MPI_SUCCESS)
-        rc = check_apart(&op, count, type, "target");
+        rc = check_apart(&op, to->count, to->type, "target");
     if (rc == MPI_SUCCESS && result)
         rc = check_apart(&op, result->count, result->type, "result");
     if (CHEMPI_UNLIKELY(rc))
@@ -465,11 +474,7 @@ int chempi_win_accumulate(const void *origin_addr, MPI_Count origin_count,
                           struct chempi_datatype *target_datatype,
                           struct chempi_op *op, struct chempi_win *win)
 {
-    struct chempi_rma_side mine =
-        SIDE(origin_addr, origin_count, origin_datatype);
-
-    return accumulate(&mine, NULL, target_rank, target_disp, target_count,
-                      target_datatype, op, win, NULL);
+    return accumulate(ORIGIN, NULL, TARGET, op, win, NULL);
 }
 
 int chempi_win_get_accumulate(const void *origin_addr, MPI_Count origin_count,
@@ -481,13 +486,7 @@ int chempi_win_get_accumulate(const void *origin_addr, MPI_Count origin_count,
                               struct chempi_datatype *target_datatype,
                               struct chempi_op *op, struct chempi_win *win)
 {
-    struct chempi_rma_side mine =
-        SIDE(origin_addr, origin_count, origin_datatype);
-    struct chempi_rma_side result =
-        SIDE(result_addr, result_count, result_datatype);
-
-    return accumulate(&mine, &result, target_rank, target_disp, target_count,
-                      target_datatype, op, win, NULL);
+    return accumulate(ORIGIN, RESULT, TARGET, op, win, NULL);
 }
 
 int chempi_win_fetch_and_op(const void *origin_addr, void *result_addr,
@@ -495,8 +494,7 @@ int chempi_win_fetch_and_op(const void *origin_addr, void *result_addr,
                             MPI_Aint target_disp, struct chempi_op *op,
                             struct chempi_win *win)
 {
-    struct chempi_rma_side mine = SIDE(origin_addr, 1, datatype);
-    struct chempi_rma_side result = SIDE(result_addr, 1, datatype);
+    const struct target to = {target_rank, target_disp, 1, datatype};
 
     if (!datatype->is_predefined)
         return chempi_error_set(MPI_ERR_TYPE,
@@ -505,8 +503,8 @@ int chempi_win_fetch_and_op(const void *origin_addr, void *result_addr,
                                 "only",
                                 chempi_rma_name(win), target_rank,
                                 (long long)target_disp);
-    return accumulate(&mine, &result, target_rank, target_disp, 1, datatype, op,
-                      win, NULL);
+    return accumulate(SIDE(origin_addr, 1, datatype),
+                      SIDE(result_addr, 1, datatype), &to, op, win, NULL);
 }
 
 /* Integers, logicals and bytes (MPI 5.0, section 12.3.4). */
@@ -524,12 +522,10 @@ int chempi_win_compare_and_swap(const void *origin_addr,
                                 int target_rank, MPI_Aint target_disp,
                                 struct chempi_win *win)
 {
+    const struct target to = {target_rank, target_disp, 1, datatype};
     struct chempi_rma_op op = {.win = win,
-                               .disp = target_disp,
-                               .count = 1,
-                               .type = datatype,
-                               .origin = SIDE(origin_addr, 1, datatype),
-                               .result = SIDE(result_addr, 1, datatype),
+                               .origin = *SIDE(origin_addr, 1, datatype),
+                               .result = *SIDE(result_addr, 1, datatype),
                                .is_fetch = true};
     int rc;
 
@@ -543,9 +539,7 @@ int chempi_win_compare_and_swap(const void *origin_addr,
                                 chempi_rma_name(win), target_rank,
                                 (long long)target_disp);
     op.len = (uint64_t)datatype->size;
-    rc = chempi_rma_find(win, target_rank, "target_rank", &op.peer);
-    if (rc == MPI_SUCCESS)
-        rc = check_disp(&op);
+    rc = find_target(&op, &to);
     if (rc == MPI_SUCCESS)
         rc = check_range(&op);
     return rc ? rc : carry_out(&op, SWAP, compare_addr);
@@ -596,18 +590,16 @@ static int end_user(struct chempi_request *user, int rc, MPI_Request *request)
 
 /* Put or get. */
 static int transfer_by_request(const struct chempi_request_ops *ops,
-                               struct chempi_rma_side mine, int target_rank,
-                               MPI_Aint target_disp, MPI_Count target_count,
-                               struct chempi_datatype *target_datatype,
-                               struct chempi_win *win, MPI_Request *request)
+                               const struct chempi_rma_side *mine,
+                               const struct target *to, struct chempi_win *win,
+                               MPI_Request *request)
 {
     struct chempi_request *user;
-    int rc = begin_user(win, target_rank, ops, &user);
+    int rc = begin_user(win, to->rank, ops, &user);
 
     if (rc)
         return rc;
-    rc = transfer(&mine, target_rank, target_disp, target_count,
-                  target_datatype, win, ops == &rput_ops, user);
+    rc = transfer(mine, to, win, ops == &rput_ops, user);
     return end_user(user, rc, request);
 }
 
@@ -617,11 +609,7 @@ int chempi_win_rput(const void *origin_addr, MPI_Count origin_count,
                     struct chempi_datatype *target_datatype,
                     struct chempi_win *win, MPI_Request *request)
 {
-    struct chempi_rma_side mine =
-        SIDE(origin_addr, origin_count, origin_datatype);
-
-    return transfer_by_request(&rput_ops, mine, target_rank, target_disp,
-                               target_count, target_datatype, win, request);
+    return transfer_by_request(&rput_ops, ORIGIN, TARGET, win, request);
 }
 
 int chempi_win_rget(void *origin_addr, MPI_Count origin_count,
@@ -630,11 +618,22 @@ int chempi_win_rget(void *origin_addr, MPI_Count origin_count,
                     struct chempi_datatype *target_datatype,
                     struct chempi_win *win, MPI_Request *request)
 {
-    struct chempi_rma_side mine =
-        SIDE(origin_addr, origin_count, origin_datatype);
+    return transfer_by_request(&rget_ops, ORIGIN, TARGET, win, request);
+}
 
-    return transfer_by_request(&rget_ops, mine, target_rank, target_disp,
-                               target_count, target_datatype, win, request);
+static int accumulate_by_request(const struct chempi_rma_side *mine,
+                                 const struct chempi_rma_side *result,
+                                 const struct target *to, struct chempi_op *op,
+                                 struct chempi_win *win, MPI_Request *request)
+{
+    struct chempi_request *user;
+    int rc = begin_user(
+        win, to->rank, result ? &rget_accumulate_ops : &raccumulate_ops, &user);
+
+    if (rc)
+        return rc;
+    rc = accumulate(mine, result, to, op, win, user);
+    return end_user(user, rc, request);
 }
 
 int chempi_win_raccumulate(const void *origin_addr, MPI_Count origin_count,
@@ -645,16 +644,7 @@ int chempi_win_raccumulate(const void *origin_addr, MPI_Count origin_count,
                            struct chempi_op *op, struct chempi_win *win,
                            MPI_Request *request)
 {
-    struct chempi_rma_side mine =
-        SIDE(origin_addr, origin_count, origin_datatype);
-    struct chempi_request *user;
-    int rc = begin_user(win, target_rank, &raccumulate_ops, &user);
-
-    if (rc)
-        return rc;
-    rc = accumulate(&mine, NULL, target_rank, target_disp, target_count,
-                    target_datatype, op, win, user);
-    return end_user(user, rc, request);
+    return accumulate_by_request(ORIGIN, NULL, TARGET, op, win, request);
 }
 
 int chempi_win_rget_accumulate(const void *origin_addr, MPI_Count origin_count,
@@ -667,16 +657,5 @@ int chempi_win_rget_accumulate(const void *origin_addr, MPI_Count origin_count,
                                struct chempi_op *op, struct chempi_win *win,
                                MPI_Request *request)
 {
-    struct chempi_rma_side mine =
-        SIDE(origin_addr, origin_count, origin_datatype);
-    struct chempi_rma_side result =
-        SIDE(result_addr, result_count, result_datatype);
-    struct chempi_request *user;
-    int rc = begin_user(win, target_rank, &rget_accumulate_ops, &user);
-
-    if (rc)
-        return rc;
-    rc = accumulate(&mine, &result, target_rank, target_disp, target_count,
-                    target_datatype, op, win, user);
-    return end_user(user, rc, request);
+    return accumulate_by_request(ORIGIN, RESULT, TARGET, op, win, request);
 }

@@ -38,9 +38,7 @@ struct chempi_rma_guard chempi_rma_guard(const struct chempi_win *win,
     return (struct chempi_rma_guard){
         .line = has_line ? &win->lines[local] : NULL,
         .pid = (uint32_t)win->cards[win->me_local].pid,
-        .knows_dead = win->knows_dead,
-        .cards = win->cards,
-        .card_count = win->local_count,
+        .win = win,
         .is_fine = win->is_fine,
         .is_same_op = win->is_same_op};
 }

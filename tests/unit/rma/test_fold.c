@@ -23,13 +23,14 @@ enum {
 };
 
 static struct chempi_rma_line line;
+static struct chempi_win win = {.knows_dead = true};
 
 static struct chempi_rma_place place_of(void *base, bool is_fine)
 {
     return (struct chempi_rma_place){.base = base,
                                      .guard = {.line = &line,
                                                .pid = (uint32_t)getpid(),
-                                               .knows_dead = true,
+                                               .win = &win,
                                                .is_fine = is_fine}};
 }
 
@@ -64,10 +65,10 @@ static void take_from(uint32_t holder, uint64_t born)
     double sum = 1;
     const double two = 2;
     struct chempi_rma_card card = {.pid = (int32_t)holder, .born = born};
-    struct chempi_rma_place place = place_of(&sum, false);
+    const struct chempi_rma_place place = place_of(&sum, false);
 
-    place.guard.cards = &card;
-    place.guard.card_count = 1;
+    win.cards = &card;
+    win.local_count = 1;
     line.busy = holder;
     chempi_rma_fold(&place, CHEMPI_OP_SUM, CHEMPI_BASIC_TYPE_F64, 0,
                     sizeof(sum), &two, NULL);
@@ -118,10 +119,9 @@ static _Atomic bool was_left;
 static void *await_line(void *unused)
 {
     const long double two = 2;
-    struct chempi_rma_place place = place_of(&awaited, false);
+    const struct chempi_rma_place place = place_of(&awaited, false);
 
     (void)unused;
-    place.guard.knows_dead = false;
     chempi_rma_fold(&place, CHEMPI_OP_SUM, CHEMPI_BASIC_TYPE_FLD, 0,
                     sizeof(awaited), &two, NULL);
     was_left = is_left;
@@ -133,6 +133,7 @@ Test(fold, leaves_the_line_to_a_process_that_only_seems_dead, .timeout = 60)
 {
     pthread_t thread;
 
+    win.knows_dead = false;
     line.busy = dead_process();
     cr_assert_eq(pthread_create(&thread, NULL, await_line, NULL), 0);
     for (int i = 0; i < YIELDS; i++)
