@@ -102,6 +102,32 @@ const struct chempi_layout_node *
 chempi_layout_hold(const struct chempi_layout_node *node);
 void chempi_layout_release(const struct chempi_layout_node *node);
 
+/* The child (or run) of a list in which packed position pos lies, and where it
+ * begins; on every way into a tree. */
+static inline uint64_t
+chempi_layout_child(const struct chempi_layout_node *node, uint64_t pos,
+                    uint64_t *start)
+{
+    uint64_t low = 0;
+    uint64_t high = node->count;
+
+    if (!node->starts) {
+        low = pos / node->child->size;
+        *start = low * node->child->size;
+        return low;
+    }
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+
+        if (node->starts[middle] <= pos)
+            low = middle;
+        else
+            high = middle;
+    }
+    *start = node->starts[low];
+    return low;
+}
+
 /* NULL, or what does not hold (invariant.h). Linear in its children. */
 const char *chempi_layout_check(const struct chempi_layout_node *node);
 

@@ -156,6 +156,27 @@ uint64_t chempi_layout_below(const struct chempi_layout_node *node, int64_t x)
     }
 }
 
+int64_t chempi_layout_at(const struct chempi_layout_node *node,
+                         uint64_t position)
+{
+    int64_t at = 0;
+
+    for (;;) {
+        uint64_t start;
+        uint64_t i;
+
+        at += node->offset;
+        if (node->kind == CHEMPI_LAYOUT_BLOCK)
+            return at + (int64_t)position;
+        i = chempi_layout_child(node, position, &start);
+        at += offset_at(node, i);
+        position -= start;
+        if (node->kind == CHEMPI_LAYOUT_RUNS)
+            return at + (int64_t)position;
+        node = node->children ? node->children[i] : node->child;
+    }
+}
+
 /* ---- as words ----
  *
  *   BLOCK    kind, offset, size

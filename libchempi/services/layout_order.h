@@ -25,6 +25,10 @@ bool chempi_layout_is_ordered(const struct chempi_layout_node *node);
 /* The same but for overlaps: no piece begins before the one that it follows. */
 bool chempi_layout_is_ascending(const struct chempi_layout_node *node);
 
+/* Displacement of the packed byte at `position`, which is less than size. */
+int64_t chempi_layout_at(const struct chempi_layout_node *node,
+                         uint64_t position);
+
 /* Packed bytes of an ordered layout at displacements below x. */
 uint64_t chempi_layout_below(const struct chempi_layout_node *node, int64_t x);
 

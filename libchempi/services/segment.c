@@ -622,30 +622,6 @@ static void move_whole(const struct chempi_layout_node *node, char *mem,
         move_children(node, mem, 0, node->count, packed, dir);
 }
 
-/* The child in which packed position pos lies, and where it begins. */
-static uint64_t find_child(const struct chempi_layout_node *node, uint64_t pos,
-                           uint64_t *start)
-{
-    uint64_t low = 0;
-    uint64_t high = node->count;
-
-    if (!node->starts) {
-        low = pos / node->child->size;
-        *start = low * node->child->size;
-        return low;
-    }
-    while (high - low > 1) {
-        uint64_t middle = low + (high - low) / 2;
-
-        if (node->starts[middle] <= pos)
-            low = middle;
-        else
-            high = middle;
-    }
-    *start = node->starts[low];
-    return low;
-}
-
 static uint64_t child_size(const struct chempi_layout_node *node, uint64_t i)
 {
     return node->starts ? node->starts[i + 1] - node->starts[i]
@@ -686,7 +662,7 @@ static uint64_t whole_children(const struct chempi_layout_node *node,
 
     if (to == node->size)
         return node->count - i;
-    last = find_child(node, to, &start);
+    last = chempi_layout_child(node, to, &start);
     return last > i ? last - i : 0;
 }
 
@@ -704,7 +680,7 @@ static void move_range(const struct chempi_layout_node *node, char *mem,
         move(at(mem, (int64_t)from), packed, to - from, dir);
         return;
     }
-    i = find_child(node, from, &start);
+    i = chempi_layout_child(node, from, &start);
     if (from > start) {
         uint64_t end = start + child_size(node, i);
         uint64_t stop = to < end ? to : end;
@@ -858,6 +834,28 @@ static bool add_run(struct run_list *list, char *mem, uint64_t len)
     return take == len;
 }
 
+/* The runs of bytes [from, to) of a list of blocks; false when full. */
+static bool list_blocks(const struct chempi_layout_node *node, char *mem,
+                        uint64_t from, uint64_t to, struct run_list *list)
+{
+    uint64_t start;
+    uint64_t i = chempi_layout_child(node, from, &start);
+
+    if (node->kind != CHEMPI_LAYOUT_RUNS)
+        mem = at(mem, node->child->offset);
+    for (; from < to; i++) {
+        uint64_t end = start + child_size(node, i);
+        uint64_t stop = to < end ? to : end;
+
+        if (!add_run(list, child_base(node, mem, i) + (from - start),
+                     stop - from))
+            return false;
+        from = stop;
+        start = end;
+    }
+    return true;
+}
+
 /* The runs of bytes [from, to) of one node; false when the list is full. */
 static bool list_range(const struct chempi_layout_node *node, char *mem,
                        uint64_t from, uint64_t to, struct run_list *list)
@@ -868,15 +866,16 @@ static bool list_range(const struct chempi_layout_node *node, char *mem,
     mem = at(mem, node->offset);
     if (node->kind == CHEMPI_LAYOUT_BLOCK)
         return add_run(list, at(mem, (int64_t)from), to - from);
-    for (i = find_child(node, from, &start); from < to; i++) {
+    if (node->kind == CHEMPI_LAYOUT_RUNS ||
+        (node->child && node->child->kind == CHEMPI_LAYOUT_BLOCK))
+        return list_blocks(node, mem, from, to, list);
+    for (i = chempi_layout_child(node, from, &start); from < to; i++) {
         uint64_t end = start + child_size(node, i);
         uint64_t stop = to < end ? to : end;
-        char *base = child_base(node, mem, i);
 
-        if (node->kind == CHEMPI_LAYOUT_RUNS
-                ? !add_run(list, base + (from - start), stop - from)
-                : !list_range(node->children ? node->children[i] : node->child,
-                              base, from - start, stop - start, list))
+        if (!list_range(node->children ? node->children[i] : node->child,
+                        child_base(node, mem, i), from - start, stop - start,
+                        list))
             return false;
         from = stop;
         start = end;

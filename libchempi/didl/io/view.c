@@ -225,16 +225,17 @@ void chempi_io_view_iter(const struct chempi_io_view *view,
 int64_t chempi_io_view_offset(const struct chempi_io_view *view,
                               uint64_t position)
 {
-    struct chempi_segment iter;
-    struct iovec run;
+    uint64_t tile;
 
     if (view->tile.size == 0)
         return view->disp;
     if (view->is_contiguous)
         return view->disp + view->first + (int64_t)position;
-    chempi_io_view_iter(view, &iter, NULL, 0, position);
-    return chempi_segment_runs(&iter, &run, 1, 1) == 1
-               ? (int64_t)(uintptr_t)run.iov_base
+    tile = position / view->tile.size;
+    return tile < view->tiles
+               ? view->disp + (int64_t)tile * view->tile.extent +
+                     chempi_layout_at(view->tile.root,
+                                      position - tile * view->tile.size)
                : INT64_MAX;
 }
 

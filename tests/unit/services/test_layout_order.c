@@ -69,7 +69,7 @@ static uint64_t list_bytes(node_t *node, int64_t *bytes)
     return n;
 }
 
-Test(layout_order, positions_below_an_offset_are_those_of_the_list)
+Test(layout_order, positions_and_offsets_are_those_of_the_list)
 {
     static int64_t bytes[20000];
 
@@ -81,6 +81,8 @@ Test(layout_order, positions_below_an_offset_are_those_of_the_list)
         cr_assert(chempi_layout_is_ordered(node));
         cr_assert_eq(chempi_layout_first(node), bytes[0]);
         cr_assert_eq(chempi_layout_end(node), bytes[n - 1] + 1);
+        for (uint64_t pos = 0; pos < n; pos++)
+            cr_assert_eq(chempi_layout_at(node, pos), bytes[pos]);
         for (int64_t x = 0; x < bytes[n - 1] + 3; x++) {
             while (below < n && bytes[below] < x)
                 below++;

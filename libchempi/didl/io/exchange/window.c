@@ -257,8 +257,9 @@ static int open_streams(const struct chempi_io_exchange *x,
     return count;
 }
 
-/* Does a run begin wherever one ends, so that no byte is missing? Where runs
- * overlap, the answer may be no. */
+/* Does a run begin wherever one ends, so that no byte is missing? The next one
+ * is another member's, but where a list of runs ends. Where runs overlap, the
+ * answer may be no. */
 static bool is_chain(const struct chempi_io_exchange *x,
                      const struct chempi_io_slot *s)
 {
@@ -271,13 +272,12 @@ static bool is_chain(const struct chempi_io_exchange *x,
     while (count > 0 && at < s->to - s->from && misses < count) {
         struct stream *m = &streams[here];
 
+        misses++;
         if (next_run(m) == at) {
             at += (int64_t)m->runs[m->next++].iov_len;
             misses = 0;
-        } else {
-            here = here + 1 < count ? here + 1 : 0;
-            misses++;
         }
+        here = here + 1 < count ? here + 1 : 0;
     }
     return at == s->to - s->from;
 }
