@@ -19,6 +19,8 @@
 
 /* Nodes are compared by messages of this size. */
 #define COST_BYTES (UINT64_C(1) << 20)
+/* Words of short views that are gathered when views are set: a slot's. */
+#define MEET_BYTES_MAX (UINT64_C(16) << 10)
 /* More than any message of it takes, and its sums are no overflow. */
 #define COST_MAX (INT64_C(1) << 40)
 
@@ -200,6 +202,7 @@ void chempi_io_cast_forget(struct chempi_file *file)
         cast->views[r].tile.root = NULL;
     }
     cast->is_known = false;
+    cast->is_blind = false;
 }
 
 void chempi_io_cast_drop(struct chempi_file *file)
@@ -237,29 +240,35 @@ static void encode(const struct chempi_io_view *view, uint64_t *words,
                                    count - WORD_HEAD);
 }
 
-void chempi_io_cast_tell(struct chempi_io_coll *coll)
+/* The words of a view, among those that a member tells. */
+static void tell_view(const struct chempi_file *file,
+                      const struct chempi_io_view *view, int64_t *mine)
 {
-    const struct chempi_io_view *view = coll->op.view;
-    struct chempi_io_cast *cast = coll->op.file->cast;
-    int64_t *mine = coll->mine;
-    uint64_t count;
+    uint64_t count = WORD_HEAD;
 
-    cast->stride = CHEMPI_IO_TOLD_WORDS;
-    if (cast->is_known)
-        return;
-    cast->stride = CHEMPI_IO_TOLD_MAX;
     memset(mine + CHEMPI_IO_TOLD_WORDS, 0,
-           sizeof(coll->mine) - CHEMPI_IO_TOLD_WORDS * sizeof(*mine));
+           (CHEMPI_IO_TOLD_MAX - CHEMPI_IO_TOLD_WORDS) * sizeof(*mine));
     if (view->tile.size > 0 && !view->is_ordered)
         return;
-    count = WORD_HEAD;
     if (view->tile.size > 0)
         count += chempi_layout_encode(view->tile.root, NULL, 0);
-    if (count > words_max(coll->op.file))
+    if (count > words_max(file))
         return;
     mine[CHEMPI_IO_TOLD_VIEW] = (int64_t)count;
     if (count <= CHEMPI_IO_TOLD_INLINE)
         encode(view, (uint64_t *)mine + CHEMPI_IO_TOLD_FIRST, count);
+}
+
+void chempi_io_cast_tell(struct chempi_io_coll *coll)
+{
+    struct chempi_io_cast *cast = coll->op.file->cast;
+
+    coll->mine[CHEMPI_IO_TOLD_BLIND] = cast->is_blind;
+    cast->stride = CHEMPI_IO_TOLD_WORDS;
+    if (cast->is_known)
+        return;
+    cast->stride = CHEMPI_IO_TOLD_MAX;
+    tell_view(coll->op.file, coll->op.view, coll->mine);
 }
 
 /* Words of the view of member r. */
@@ -358,26 +367,29 @@ static void end_learning(struct chempi_io_task *t)
     chempi_io_coll_of(t)->after_learning(t);
 }
 
-/* Work, at aggregators. */
-static void unpack_views(struct chempi_io_task *t)
+/* words: of all members, one behind the other, or NULL: they came inline. */
+static int unpack_all(const struct chempi_file *file, const uint64_t *words)
 {
-    const struct chempi_io_learning *l = learning_of(t);
-    const struct chempi_file *file = file_of(t);
     struct chempi_io_cast *cast = file->cast;
-    uint64_t at = 0;
     int rc = MPI_SUCCESS;
 
     for (uint32_t r = 0; !rc && r < file->comm->size; r++) {
-        uint64_t count = words_of(cast, r);
         const int64_t *told = chempi_io_told_by(cast, r);
+        uint64_t count = words_of(cast, r);
 
-        rc = unpack_view(l->words
-                             ? l->words + at
-                             : (const uint64_t *)told + CHEMPI_IO_TOLD_FIRST,
+        rc = unpack_view(words ? words
+                               : (const uint64_t *)told + CHEMPI_IO_TOLD_FIRST,
                          count, &cast->views[r]);
-        at += count;
+        words = words ? words + count : NULL;
     }
-    chempi_io_coll_of(t)->learned = rc;
+    return rc;
+}
+
+/* Work, at aggregators. */
+static void unpack_views(struct chempi_io_task *t)
+{
+    chempi_io_coll_of(t)->learned =
+        unpack_all(file_of(t), learning_of(t)->words);
 }
 
 static void take_views(struct chempi_io_task *t)
@@ -456,18 +468,24 @@ static bool is_any_long(const struct chempi_file *file)
     return false;
 }
 
-static int begin_learning(struct chempi_io_coll *coll, bool is_long)
+/* At aggregators. */
+static bool has_room(const struct chempi_file *file)
 {
-    const struct chempi_file *file = coll->op.file;
     struct chempi_io_cast *cast = file->cast;
 
-    coll->learning = chempi_sys->calloc(1, sizeof(*coll->learning));
     if (cast->mine >= 0 && !cast->views)
         cast->views =
             chempi_sys->calloc(file->comm->size, sizeof(*cast->views));
-    if (!coll->learning || (cast->mine >= 0 && !cast->views))
+    return cast->mine < 0 || cast->views;
+}
+
+static int begin_learning(struct chempi_io_coll *coll)
+{
+    coll->learning = chempi_sys->calloc(1, sizeof(*coll->learning));
+    if (!coll->learning || !has_room(coll->op.file))
         return no_memory();
-    return is_long ? prepare_long(coll, coll->learning) : MPI_SUCCESS;
+    return coll->has_long_views ? prepare_long(coll, coll->learning)
+                                : MPI_SUCCESS;
 }
 
 void chempi_io_cast_learn(struct chempi_io_coll *coll,
@@ -475,21 +493,46 @@ void chempi_io_cast_learn(struct chempi_io_coll *coll,
 {
     struct chempi_io_task *t = &coll->task;
     const struct chempi_file *file = coll->op.file;
-    bool is_long;
 
     coll->after_learning = after;
     coll->learned = MPI_SUCCESS;
+    coll->has_long_views = !file->cast->is_known && is_any_long(file);
     if (file->cast->is_known) {
         end_learning(t);
         return;
     }
-    is_long = is_any_long(file);
-    coll->learned = begin_learning(coll, is_long);
-    if (is_long) {
+    coll->learned = begin_learning(coll);
+    if (coll->has_long_views) {
         chempi_io_task_agree(t, coll->learned, NULL, exchange_views);
         return;
     }
     t->next = end_learning;
     if (!coll->learned && file->cast->mine >= 0)
         chempi_io_task_work(t, unpack_views);
+}
+
+/* ---- when views are set ---- */
+
+int chempi_io_cast_meet(struct chempi_file *file)
+{
+    struct chempi_io_cast *cast = file->cast;
+    int64_t mine[CHEMPI_IO_TOLD_MAX] = {0};
+    struct chempi_io_task t;
+
+    if (!file->has_short_runs ||
+        file->comm->size * sizeof(mine) > MEET_BYTES_MAX ||
+        (file->hints.cb_read == CHEMPI_IO_DISABLE &&
+         file->hints.cb_write == CHEMPI_IO_DISABLE))
+        return MPI_SUCCESS;
+    tell_view(file, file->view, mine);
+    cast->stride = CHEMPI_IO_TOLD_MAX;
+    chempi_io_task_init(&t, file->comm, NULL);
+    chempi_io_task_gather(&t, mine, cast->stride, cast->told);
+    if (t.rc || !chempi_io_cast_can_travel(file) || is_any_long(file))
+        return t.rc;
+    cast->is_known = true;
+    cast->is_blind =
+        !has_room(file) || (cast->mine >= 0 && unpack_all(file, NULL));
+    chempi_error_forget();
+    return MPI_SUCCESS;
 }

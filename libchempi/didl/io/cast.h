@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the members of a file know of each other for two-phase access: who the
- * aggregators are and, at aggregators, everybody's view. Short views travel
- * with what members tell before an access, long ones are fetched when an
- * exchange pays; both again when a view or a hint has changed.
+ * aggregators are and, at aggregators, everybody's view. Short views of few
+ * members travel when they are set, those of many with what members tell
+ * before an access; long ones are fetched when an exchange pays. What has
+ * changed, or did not come, travels before the next access.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_IO_CAST_H
 #define CHEMPI_LIBCHEMPI_DIDL_IO_CAST_H
@@ -12,7 +13,9 @@
 #include "libchempi/didl/io/file.h"
 
 struct chempi_io_cast {
-    bool is_known;       /* aggregators have the views of all members */
+    bool is_known;       /* aggregators have the views of all members, but who
+                            tells that it is blind */
+    bool is_blind;       /* this member has not got them */
     int count;           /* of aggregators */
     int *ranks;          /* [count] of the aggregators, in ascending order */
     int mine;            /* this member's place in ranks, or -1 */

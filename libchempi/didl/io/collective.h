@@ -12,7 +12,8 @@ enum chempi_io_told {
     CHEMPI_IO_TOLD_BYTES,
     CHEMPI_IO_TOLD_FROM, /* offsets [from, to); both 0: it has nothing */
     CHEMPI_IO_TOLD_TO,
-    CHEMPI_IO_TOLD_RUN, /* bytes of a run, on average */
+    CHEMPI_IO_TOLD_RUN,   /* bytes of a run, on average */
+    CHEMPI_IO_TOLD_BLIND, /* it is an aggregator and has not got the views */
     CHEMPI_IO_TOLD_WORDS,
     /* And if its view is not known yet: */
     CHEMPI_IO_TOLD_VIEW = CHEMPI_IO_TOLD_WORDS, /* its words; 0: it cannot
@@ -37,7 +38,8 @@ struct chempi_io_coll {
     chempi_io_stage_fn *after_access;
     struct chempi_io_exchange *exchange;
     struct chempi_io_learning *learning;
-    int learned; /* MPI error class of this member */
+    bool has_long_views; /* some came by messages */
+    int learned;         /* MPI error class of this member */
     chempi_io_stage_fn *after_learning;
 };
 
@@ -81,6 +83,9 @@ static inline int chempi_io_next_tag(struct chempi_file *file)
 int chempi_io_cast_make(struct chempi_file *file);
 int chempi_io_cast_choose(struct chempi_file *file);
 void chempi_io_cast_forget(struct chempi_file *file);
+/* A view was set (collective): short ones travel now where an exchange may
+ * pay. MPI error class of a communication that failed. */
+int chempi_io_cast_meet(struct chempi_file *file);
 void chempi_io_cast_drop(struct chempi_file *file);
 
 /* A stage: access of an operation, by exchange where that pays. The operation

@@ -153,10 +153,11 @@ int chempi_io_set_view(struct chempi_file *fh, MPI_Offset disp,
     replace_view(fh, view);
     fh->has_short_runs = runs == SAYS_SHORT_RUNS;
     if (says == SAYS_NEW_HINTS)
-        return chempi_io_hints_put(fh, &hints);
-    if (fh->cast)
-        chempi_io_cast_forget(fh);
-    return MPI_SUCCESS;
+        rc = chempi_io_hints_put(fh, &hints);
+    if (rc || !fh->cast)
+        return rc;
+    chempi_io_cast_forget(fh);
+    return chempi_io_cast_meet(fh);
 }
 
 static int give_type(struct chempi_datatype *type, MPI_Datatype *out)

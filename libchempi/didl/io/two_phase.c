@@ -64,6 +64,16 @@ static enum chempi_io_choice choice_of(const struct chempi_io_op *op)
     return op->is_write ? op->file->hints.cb_write : op->file->hints.cb_read;
 }
 
+/* From what all have told: does an aggregator lack the views? The same answer
+ * for all. */
+static bool is_anybody_blind(const struct chempi_file *file)
+{
+    for (uint32_t r = 0; r < file->comm->size; r++)
+        if (chempi_io_told_by(file->cast, r)[CHEMPI_IO_TOLD_BLIND])
+            return true;
+    return false;
+}
+
 /* From what all have told: does an exchange pay? The same answer for all. */
 static bool does_pay(struct chempi_io_coll *coll)
 {
@@ -120,16 +130,15 @@ static void go_alone(struct chempi_io_task *t)
 }
 
 /* All members draw the tag, whether they go on or not. Whether everybody has
- * the memory is asked only where that may be much, and where views have come,
- * which may have failed for other reasons. */
+ * the memory is asked only where that may be much, and where long views have
+ * come by messages, which may have failed for other reasons. */
 static void have_learned(struct chempi_io_task *t)
 {
     struct chempi_io_coll *coll = chempi_io_coll_of(t);
     int tag = chempi_io_next_tag(coll->op.file);
     int rc = t->rc ? t->rc : chempi_io_rounds_make(coll, tag);
 
-    if (!coll->op.file->cast->is_known ||
-        coll->to - coll->from > SPAN_UNASKED_MAX) {
+    if (coll->has_long_views || coll->to - coll->from > SPAN_UNASKED_MAX) {
         chempi_io_task_agree(t, rc, NULL, chempi_io_rounds_begin);
         return;
     }
@@ -145,9 +154,16 @@ static void decide(struct chempi_io_task *t)
     chempi_io_count(CHEMPI_IO_COUNT_AGREE_NS,
                     chempi_clock_ns() - coll->began_ns);
     chempi_io_op_note(&coll->op, t->rc);
-    if (t->rc)
+    if (t->rc) {
         t->next = chempi_io_coll_of(t)->after_access;
-    else if (does_pay(coll) && chempi_io_cast_can_travel(coll->op.file))
+        return;
+    }
+    if (is_anybody_blind(coll->op.file)) {
+        chempi_io_cast_forget(coll->op.file); /* they come the next time */
+        go_alone(t);
+        return;
+    }
+    if (does_pay(coll) && chempi_io_cast_can_travel(coll->op.file))
         chempi_io_cast_learn(coll, have_learned);
     else
         go_alone(t);

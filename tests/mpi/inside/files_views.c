@@ -2,16 +2,19 @@
 /*
  * An exchange whose last member does not do its part: every other one hears
  * why and goes on, and none takes that for want of memory, which would end it.
+ * A member that had no memory for the views of the others when they were set
+ * has the data written all the same.
  *
  *   files_views FOLDER HOW
  *
- * HOW is damaged: the member's view, before it tells it; lost: the member dies
- * when it sends its view to the others, as it is long; or a number: it dies at
- * its so-many-th message of a later access, so that some have heard from it and
- * some have not; nothing comes to the file then but what was to be written. It
- * can die over TCP only, and with --survive.
+ * HOW is poor: no memory; damaged: the member's view, before it tells it; lost:
+ * the member dies when it sends its view to the others, as it is long; or a
+ * number: it dies at its so-many-th message of a later access, so that some
+ * have heard from it and some have not; nothing comes to the file then but what
+ * was to be written. It can die over TCP only, and with --survive.
  */
 #define _GNU_SOURCE /* pread */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -76,6 +79,35 @@ static void set_view(void)
     MPI_Type_free(&type);
 }
 
+static void *no_views(size_t n, size_t size)
+{
+    if (n > 1 && size == sizeof(struct chempi_io_view)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return chempi_sys_libc.calloc(n, size);
+}
+
+/* Pieces in turn, so that views are short and travel at once. */
+static void set_view_poorly(bool is_poor)
+{
+    MPI_Datatype type;
+    int rc;
+
+    rigged = chempi_sys_libc;
+    rigged.calloc = no_views;
+    tile = (off_t)PIECES * PIECE * check_size();
+    MPI_Type_vector(PIECES, PIECE, PIECE * check_size(), MPI_BYTE, &type);
+    MPI_Type_create_resized(type, 0, tile, &type);
+    MPI_Type_commit(&type);
+    chempi_sys = is_poor ? &rigged : &chempi_sys_libc;
+    rc = MPI_File_set_view(file, (MPI_Offset)check_rank() * PIECE, MPI_BYTE,
+                           type, "native", MPI_INFO_NULL);
+    chempi_sys = &chempi_sys_libc;
+    CHECK_OR_DIE(rc == MPI_SUCCESS, "set_view");
+    MPI_Type_free(&type);
+}
+
 /* All pieces of a tile of the view. */
 static void write_all(int number, char value, int wanted)
 {
@@ -98,6 +130,22 @@ static void check_second(char value)
                      (long long)at, byte);
 }
 
+/* The first access finds out, the second one has the views. */
+static void be_poor(bool is_last)
+{
+    char byte;
+
+    set_view_poorly(is_last);
+    for (int i = 0; i < 2; i++) {
+        write_all(i, (char)('a' + i), MPI_SUCCESS);
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (off_t at = i * tile; at < (i + 1) * tile; at++)
+            CHECK_OR_DIE(pread(kept, &byte, 1, at) == 1 && byte == 'a' + i,
+                         "byte %lld of %d is not there", (long long)at, i);
+    }
+    MPI_File_close(&file);
+}
+
 static void prepare_death(void)
 {
     rigged = chempi_sys_libc;
@@ -114,7 +162,7 @@ int main(int argc, char **argv)
 
     check_start(&argc, &argv);
     CHECK_OR_DIE(argc == 3 && chdir(argv[1]) == 0,
-                 "usage: files_views FOLDER damaged|lost|NUMBER");
+                 "usage: files_views FOLDER poor|damaged|lost|NUMBER");
     is_damaged = strcmp(argv[2], "damaged") == 0;
     messages = strtol(argv[2], NULL, 10);
     is_last = check_rank() == check_size() - 1;
@@ -125,6 +173,10 @@ int main(int argc, char **argv)
     kept = open("views.tmp", O_RDONLY | O_CLOEXEC);
     MPI_Barrier(MPI_COMM_WORLD);
     remove("views.tmp");
+    if (strcmp(argv[2], "poor") == 0) {
+        be_poor(is_last);
+        return check_finish();
+    }
     set_view();
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (messages > 0)

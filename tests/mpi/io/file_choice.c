@@ -28,6 +28,19 @@ static int set_view(int piece, int step, int idle)
     return count * piece;
 }
 
+/* A new hint, after which views travel again. */
+static void set_buffer(int bytes)
+{
+    char value[16];
+    MPI_Info info;
+
+    snprintf(value, sizeof(value), "%d", bytes);
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "cb_buffer_size", value);
+    MPI_File_set_info(file, info);
+    MPI_Info_free(&info);
+}
+
 static void try(int piece, int step, int idle, bool is_exchanged)
 {
     uint64_t seed = (uint64_t)(step + check_rank());
@@ -38,13 +51,15 @@ static void try(int piece, int step, int idle, bool is_exchanged)
 
     check_fill(data, sizeof(data), seed);
     memset(back, 0, sizeof(back));
-    for (int i = 0; i < 2; i++) { /* the second one knows the views */
+    for (int i = 0; i < 2; i++) { /* with views that came when they were set,
+                                     and with access */
         CHECK(MPI_File_write_at_all(file, 0, data, len, MPI_BYTE,
                                     MPI_STATUS_IGNORE) == MPI_SUCCESS,
               "writing");
         CHECK(MPI_File_read_at_all(file, 0, back, len, MPI_BYTE,
                                    MPI_STATUS_IGNORE) == MPI_SUCCESS,
               "reading");
+        set_buffer(1 << (20 + i));
     }
     CHECK(check_differs(back, (size_t)len, seed) == SIZE_MAX,
           "what was read differs");

@@ -15,7 +15,7 @@
 #include "libchempi/didl/io/memory.h"
 
 /* Smaller domains are not worth a message. */
-#define DOMAIN_MIN (32u << 10)
+#define DOMAIN_MIN (16u << 10)
 /* ---- what a round needs ---- */
 
 /* Overlapping shares need more room than a window. The others wait for these
