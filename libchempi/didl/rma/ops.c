@@ -5,6 +5,7 @@
  * the target.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
@@ -66,6 +67,18 @@ static CHEMPI_COLD int beyond_all(const struct chempi_rma_op *op)
         (unsigned long long)op->peer->size);
 }
 
+/* Does a piece of memory without gaps lie in the window? False: look closer. */
+static bool is_within(const struct chempi_rma_op *op)
+{
+    int64_t start;
+
+    return op->type->is_contiguous && op->type->true_lb == 0 &&
+           !CHEMPI_MUL_OVERFLOWS(op->disp, op->peer->unit, &start) &&
+           (uint64_t)start <= op->peer->size &&
+           op->len <= op->peer->size - (uint64_t)start;
+}
+
+/* After the amount. */
 static int check_range(const struct chempi_rma_op *op)
 {
     const struct chempi_datatype *type = op->type;
@@ -74,7 +87,7 @@ static int check_range(const struct chempi_rma_op *op)
     int64_t start;
     int64_t last;
 
-    if (op->count == 0 || type->size == 0)
+    if (CHEMPI_LIKELY(is_within(op)) || op->count == 0 || type->size == 0)
         return MPI_SUCCESS;
     if (CHEMPI_MUL_OVERFLOWS(op->count - 1, type->extent, &last) ||
         CHEMPI_MUL_OVERFLOWS(op->disp, op->peer->unit, &start) ||
@@ -354,6 +367,29 @@ static int check_disp(const struct chempi_rma_op *op)
                             chempi_rma_name(op->win));
 }
 
+/* Put or get between memory without gaps that is mapped here. */
+static int copy_mapped(const struct chempi_rma_op *op,
+                       const struct chempi_rma_side *mine, bool is_put)
+{
+    const uint32_t which = 2u * op->peer->reach;
+    const int rc = chempi_rma_need_epoch(op->peer);
+    char *here;
+    char *there;
+
+    if (CHEMPI_UNLIKELY(rc) || op->len == 0)
+        return rc;
+    here = mine->buf + mine->type->true_lb;
+    there = chempi_rma_address(op->peer, op->disp) + op->type->true_lb;
+    chempi_lane_lock(&chempi_lane_main);
+    if (is_put)
+        chempi_rma_note_stores(op->win);
+    memcpy(is_put ? there : here, is_put ? here : there, op->len);
+    chempi_rma_count(op->win, (enum chempi_rma_counter)which, 1);
+    chempi_rma_count(op->win, (enum chempi_rma_counter)(which + 1), op->len);
+    chempi_lane_unlock_posted(&chempi_lane_main);
+    return MPI_SUCCESS;
+}
+
 /* Where an operation goes, as the calls name it. */
 struct target {
     int rank;
@@ -408,6 +444,9 @@ static int transfer(const struct chempi_rma_side *mine, const struct target *to,
                     : check_apart(&op, mine->count, mine->type, "origin");
     if (CHEMPI_UNLIKELY(rc))
         return rc;
+    if (CHEMPI_LIKELY(op.peer->is_mapped && mine->type->is_contiguous &&
+                      to->type->is_contiguous))
+        return copy_mapped(&op, mine, is_put);
     if (is_put)
         op.origin = *mine;
     else
