@@ -387,7 +387,7 @@ def mpif_interface(b, prefix):
     out = [head]
     for a, letter in zip(b.args, letters):
         if a.kind == 'string':
-            out.append('      CHARACTER*(*) %s\n' % letter)
+            out.append('      CHARACTER(LEN=*) %s\n' % letter)
         else:
             out.append('!GCC$ ATTRIBUTES NO_ARG_CHECK :: %s\n'
                        '      REAL %s(*)\n' % (letter, letter))
@@ -407,7 +407,7 @@ def mpif(bindings):
                    (name, name, value))
     for name, base, _, shape in table.SENTINELS:
         out.append('      %s %s%s\n      COMMON /%s/ %s\n' %
-                   (base.upper() + ('*1' if base == 'character' else ''),
+                   (base.upper() + ('(LEN=1)' if base == 'character' else ''),
                     name, '(%s)' % shape if shape else '',
                     table.sentinel_symbol(name)[:-1].upper(), name))
     for name, _ in table.PREDEFINED_PROCEDURES:
@@ -415,8 +415,9 @@ def mpif(bindings):
     for prefix in ('MPI_', 'PMPI_'):
         for b in bindings:
             if b.is_function:
-                kind = 'DOUBLE PRECISION' if b.function.returns == 'double' \
-                    else 'INTEGER(KIND=8)'
+                # DOUBLE PRECISION is what options make of it.
+                kind = ('REAL' if b.function.returns == 'double' else
+                        'INTEGER') + '(KIND=8)'
                 name = prefix + b.name[4:].upper()
                 out.append('      %s %s\n      EXTERNAL %s\n' %
                            (kind, name, name))
