@@ -24,6 +24,9 @@
  *   F6  inputs that fit a board (A9) are on everybody's, if all have one, and
  *       so are an allreduce's parts of the result, in the next round. Nothing
  *       is read from elsewhere then, so nobody need wait at the end
+ *   F7  two members exchange messages, at which both copy, if both have memory
+ *       for that, which they say at the first meeting; a reduce in place does
+ *       without
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,37 +42,58 @@
 
 enum {
     CHUNK = 32 << 10,      /* bytes */
-    CHUNKS_BUSY = 128,     /* before others' progress is looked after */
+    STEP_BYTES = 1 << 20,  /* read in a step */
     SCRATCH_KEPT = 1 << 20 /* bytes; more is given back after each use */
 };
 
+/* Elements of the vector. */
+struct range {
+    MPI_Count first;
+    MPI_Count count;
+};
+
+struct kind;
+
+/* One member's part; st->scratch is its task's. */
 struct job {
-    const struct cell *cell;
+    struct chempi_node_task task; /* first */
+    const struct cell *cell;      /* of the task, as c */
     const struct chempi_coll_call *c;
+    const struct kind *kind;
     uint64_t len;            /* bytes of the vector */
     MPI_Count count;         /* elements of it */
     const unsigned char *in; /* this member's input */
     unsigned char *out;      /* its result, where the vector would begin */
     unsigned char *temp[2];  /* CHUNK bytes each */
     unsigned char *extra;    /* copy of the input, or of the result */
+    bool is_in_place;
     int workers;
-    int me;          /* this worker's number, < 0: none */
-    int code;        /* first failure of a copy */
-    uint32_t chunks; /* done */
+    int me;            /* this worker's number, < 0: none */
+    struct range rest; /* of its part, to be combined */
+    int taken;         /* workers whose parts of the result are here */
+    struct range left; /* of the next one's part */
+    int code;          /* first failure of a copy */
     /* F6: where member 0's input is, then the others', stream_len apart; NULL:
      * they are copied from where they lie. */
     const unsigned char *boards;
 };
 
+/* What differs between the operations. */
+struct kind {
+    uint64_t (*prepare)(struct job *j); /* set out; bytes of `extra` needed */
+    void (*fold)(struct job *j, struct range chunk);
+    chempi_node_step_fn *folded; /* the whole part is */
+};
+
+static struct job *of_task(struct chempi_node_task *t)
+{
+    return CHEMPI_CONTAINER_OF(t, struct job, task);
+}
+
 /* In the mark of a line. */
-enum { ON_BOARD = 1 };
+enum { ON_BOARD = 1, BY_MESSAGES = 2 };
 
 /* ---- chunks ---- */
-
-struct range {
-    MPI_Count first;
-    MPI_Count count;
-};
 
 static int member_of(const struct job *j, int worker)
 {
@@ -130,8 +154,6 @@ static bool next_chunk(struct job *j, struct range *rest, struct range *chunk)
 
     if (rest->count <= 0 || j->code)
         return false;
-    if (++j->chunks % CHUNKS_BUSY == 0)
-        (void)chempi_progress_poll();
     chunk->first = rest->first;
     chunk->count = rest->count < most ? rest->count : most;
     rest->first += chunk->count;
@@ -319,130 +341,263 @@ static void begin_round(struct job *j)
     st->streamed++;
 }
 
-/* Say where input and result are, and meet. When it fails all know, and must
+static void end(struct job *j)
+{
+    give_scratch(j->cell->st);
+    task_end(&j->task);
+}
+
+/* The rest of this worker's part, as much of it as a step may take. */
+static void fold_rest(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+    const uint64_t before = t->copied;
+    struct range chunk;
+
+    while (next_chunk(j, &j->rest, &chunk)) {
+        j->kind->fold(j, chunk);
+        t->copied += bytes(j, chunk.count) * (uint64_t)j->cell->st->size;
+        if (t->copied - before >= STEP_BYTES) {
+            task_go_on(t, fold_rest);
+            return;
+        }
+    }
+    j->kind->folded(t);
+}
+
+/* F7; true: both have said so, and what they have prepared comes next. */
+static bool exchange(struct job *j)
+{
+    struct chempi_node_task *t = &j->task;
+
+    if (!t->holds_messages)
+        return false;
+    t->holds_messages = false;
+    if (cell_line(j->cell, 1 - j->cell->st->rank)->mark & BY_MESSAGES)
+        return true;
+    chempi_coll_sched_fini(t->messages);
+    return false;
+}
+
+static void end_exchange(struct chempi_node_task *t)
+{
+    end(of_task(t));
+}
+
+/* All have said where input and result are. When it fails all know, and must
  * not meet again: those with less data are in node_reduce.c (F3), and their
  * lines hold data instead of a reply. */
-static int show(struct job *j)
+static void have_shown(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+
+    task_note(t, chempi_coll_shm_slot_check(j->cell, j->len));
+    if (CHEMPI_UNLIKELY(!t->rc && chempi_coll_shm_slot_has_failed(j->cell, 1)))
+        task_note(t, no_scratch()); /* F5 */
+    if (CHEMPI_UNLIKELY(t->rc)) {
+        end(j);
+    } else if (exchange(j)) {
+        task_go_on(t, end_exchange);
+    } else {
+        begin_round(j);
+        fold_rest(t);
+    }
+}
+
+/* F7; before it is known whether the other one can. */
+static uint32_t prepare_messages(struct job *j)
+{
+    struct chempi_node_task *t = &j->task;
+
+    if (j->cell->st->size > 2 || j->c->is_void ||
+        (j->is_in_place && j->in == j->extra))
+        return 0;
+    chempi_coll_build_flat(t->messages, j->c);
+    t->holds_messages = !t->messages->error;
+    if (t->holds_messages)
+        return BY_MESSAGES;
+    chempi_coll_sched_fini(t->messages);
+    t->messages->error = MPI_SUCCESS;
+    return 0;
+}
+
+static void show(struct job *j)
 {
     struct chempi_node_line *line = cell_mine(j->cell);
-    int rc;
 
     line->len = CHEMPI_LIKELY(!j->c->is_void) ? j->len : CELL_VOID;
     line->place.in = (uint64_t)(uintptr_t)j->in;
     line->place.out = (uint64_t)(uintptr_t)j->out;
     line->place.reply = j->code ? 1 : 0;
-    line->mark = put_on_board(j);
-    rc = chempi_coll_shm_slot_meet(j->cell);
-    rc = cell_first_error(rc, chempi_coll_shm_slot_check(j->cell, j->len));
-    if (CHEMPI_UNLIKELY(!rc && chempi_coll_shm_slot_has_failed(j->cell, 1)))
-        return no_scratch(); /* F5 */
-    if (!rc)
-        begin_round(j);
-    return rc;
+    line->mark = put_on_board(j) | prepare_messages(j);
+    chempi_coll_node_task_meet(&j->task, have_shown);
 }
 
-/* Meet again at the end of a phase; true: the operation is void (F2). */
-static bool meet_again(const struct job *j, uint32_t phase, int *rc)
+/* Meet again at the end of a phase, which may have made the operation void
+ * (F2).
+ */
+static void end_phase(struct job *j, uint32_t phase, chempi_node_step_fn *next)
 {
-    bool is_void;
-
-    *rc = cell_first_error(*rc, chempi_coll_shm_slot_end_copies(
-                                    j->cell, phase, j->code, &is_void));
-    return is_void;
+    chempi_coll_shm_slot_reply(j->cell, phase, j->code);
+    chempi_coll_node_task_meet_again(&j->task, next);
 }
 
-/* ---- the operations ---- */
+/* ---- reduce ---- */
 
-static bool reduce(struct job *j, int *rc)
+static bool is_root(const struct job *j)
 {
-    bool is_root = j->cell->st->rank == j->c->root;
-    bool is_in_place = is_root && j->c->sbuf == MPI_IN_PLACE && !j->c->is_void;
-    bool is_void;
-    struct range chunk;
-
-    j->out = is_root ? j->c->rbuf : NULL;
-    if (!get_scratch(j, is_in_place ? j->len : 0)) {
-        j->code = -ENOMEM;
-    } else if (is_in_place) {
-        memcpy(j->extra, j->c->rbuf, j->len);
-        j->in = j->extra;
-    }
-    *rc = show(j);
-    if (*rc)
-        return true;
-    if (j->me >= 0) {
-        struct range rest = part_of(j, j->me);
-
-        while (next_chunk(j, &rest, &chunk)) {
-            if (is_root) {
-                fold_into_result(j, chunk, j->out + bytes(j, chunk.first));
-                continue;
-            }
-            fold_chunk(j, chunk, j->temp[1]);
-            store(j, j->c->root, chunk, j->temp[1]);
-        }
-    }
-    is_void = meet_again(j, 2, rc);
-    if (is_void && is_in_place && j->in == j->extra)
-        memcpy(j->c->rbuf, j->extra, j->len);
-    return !is_void;
+    return j->cell->st->rank == j->c->root;
 }
 
-/* A part of member i's result into the own. */
-static void take_part(struct job *j, int i, struct range part)
+static uint64_t prepare_reduce(struct job *j)
 {
-    const struct chempi_coll_state *st = j->cell->st;
-    uint64_t from = cell_line(j->cell, i)->place.out;
-    unsigned char *to = j->c->rbuf;
-    struct range r;
-    uint64_t at;
+    j->is_in_place = is_root(j) && j->is_in_place && !j->c->is_void;
+    j->out = is_root(j) ? j->c->rbuf : NULL;
+    return j->is_in_place ? j->len : 0;
+}
 
-    if (!has_padding(j)) {
-        at = bytes(j, part.first);
-        note(j, chempi_coll_cma_copy_read(st->local_ranks[i], from + at,
-                                          to + at, bytes(j, part.count)));
+static void reduce_chunk(struct job *j, struct range chunk)
+{
+    if (is_root(j)) {
+        fold_into_result(j, chunk, j->out + bytes(j, chunk.first));
         return;
     }
-    while (next_chunk(j, &part, &r)) {
-        at = bytes(j, r.first);
-        note(j, chempi_coll_cma_copy_read(st->local_ranks[i], from + at,
-                                          j->temp[0], bytes(j, r.count)));
-        if (!j->code)
-            cell_take(to + at, j->temp[0], r.count, j->c->rtype);
-    }
+    fold_chunk(j, chunk, j->temp[1]);
+    store(j, j->c->root, chunk, j->temp[1]);
 }
 
-/* The workers have their parts of the result; fetch those of the others. */
-static void spread(struct job *j)
+static void end_reduce(struct chempi_node_task *t)
 {
-    const struct chempi_coll_state *st = j->cell->st;
-    unsigned char *to = j->c->rbuf;
+    struct job *j = of_task(t);
 
-    for (int k = 0; k < j->workers && !j->code; k++) {
-        int w =
-            j->me >= 0 ? (j->me + k) % j->workers : (st->rank + k) % j->workers;
-        struct range r = part_of(j, w);
-        uint64_t at = bytes(j, r.first);
-
-        if (w != j->me)
-            take_part(j, member_of(j, w), r);
-        else if (j->out != to)
-            cell_take(to + at, j->out + at, r.count, j->c->rtype);
-    }
+    t->is_void = chempi_coll_shm_slot_is_refused(j->cell, 2);
+    if (t->is_void && j->is_in_place)
+        memcpy(j->c->rbuf, j->extra, j->len);
+    end(j);
 }
 
-/* The workers' parts of the result go on boards, too. */
-static bool allreduce_by_boards(struct job *j, struct range part, int *rc)
+static void reduce_folded(struct chempi_node_task *t)
+{
+    end_phase(of_task(t), 2, end_reduce);
+}
+
+static const struct kind reduce = {prepare_reduce, reduce_chunk, reduce_folded};
+
+/* ---- allreduce ---- */
+
+static uint64_t prepare_allreduce(struct job *j)
+{
+    j->out = j->c->rbuf;
+    return j->is_in_place ? bytes(j, j->rest.count) : 0;
+}
+
+static void allreduce_chunk(struct job *j, struct range chunk)
 {
     struct chempi_coll_state *st = j->cell->st;
-    unsigned char *to = j->c->rbuf;
-    struct range chunk;
 
-    j->out = chempi_coll_stream_of(st, st->rank);
-    while (next_chunk(j, &part, &chunk))
+    if (j->boards) /* the workers' parts of the result go there, too */
+        fold_chunk(j, chunk,
+                   chempi_coll_stream_of(st, st->rank) + bytes(j, chunk.first));
+    else if (j->is_in_place)
         fold_chunk(j, chunk, j->out + bytes(j, chunk.first));
-    *rc = chempi_coll_shm_slot_meet_again(j->cell);
-    for (int w = 0; !*rc && w < j->workers; w++) {
+    else
+        fold_into_result(j, chunk, j->out + bytes(j, chunk.first));
+}
+
+static void end_allreduce(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+
+    t->is_void = chempi_coll_shm_slot_is_refused(j->cell, 3);
+    if (t->is_void && j->is_in_place) {
+        /* The input is gone; but own memory of others is always readable. */
+        task_note(t, chempi_error_set(MPI_ERR_OTHER,
+                                      "the system refuses to copy from another "
+                                      "process"));
+        t->is_void = false;
+    }
+    end(j);
+}
+
+/* Of member i's part of the result, into the own. */
+static void take_range(struct job *j, int i, struct range r)
+{
+    const struct chempi_coll_state *st = j->cell->st;
+    uint64_t at = bytes(j, r.first);
+    uint64_t from = cell_line(j->cell, i)->place.out + at;
+    unsigned char *to = (unsigned char *)j->c->rbuf + at;
+    unsigned char *first = has_padding(j) ? j->temp[0] : to;
+
+    note(j, chempi_coll_cma_copy_read(st->local_ranks[i], from, first,
+                                      bytes(j, r.count)));
+    if (!j->code && first != to)
+        cell_take(to, first, r.count, j->c->rtype);
+}
+
+/* The next piece of the parts of others; their pieces are in order. */
+static bool take_piece(struct job *j, int worker)
+{
+    MPI_Count most = (has_padding(j) ? CHUNK : CHEMPI_COLL_CMA_PIECE_MAX) /
+                     j->c->rtype->extent;
+    struct range r = j->left;
+
+    if (r.count <= 0 || j->code)
+        return false;
+    r.count = r.count < most ? r.count : most;
+    take_range(j, member_of(j, worker), r);
+    j->task.copied += bytes(j, r.count);
+    j->left.first += r.count;
+    j->left.count -= r.count;
+    return true;
+}
+
+/* The workers have their parts of the result; fetch those of the others, a
+ * piece in each step. */
+static void spread(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+    int first = j->me >= 0 ? j->me : j->cell->st->rank;
+
+    while (j->taken < j->workers) {
+        int w = (first + j->taken) % j->workers;
+
+        if (w != j->me && take_piece(j, w)) {
+            task_go_on(t, spread);
+            return;
+        }
+        j->taken++;
+        j->left = part_of(j, (first + j->taken) % j->workers);
+    }
+    end_phase(j, 3, end_allreduce);
+}
+
+static void allreduce_is_there(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+    unsigned char *to = j->c->rbuf;
+    struct range own = {0, 0};
+
+    t->is_void = chempi_coll_shm_slot_is_refused(j->cell, 2);
+    if (t->is_void) {
+        end(j);
+        return;
+    }
+    if (j->me >= 0)
+        own = part_of(j, j->me);
+    if (j->out != to && own.count > 0)
+        cell_take(to + bytes(j, own.first), j->out + bytes(j, own.first),
+                  own.count, j->c->rtype);
+    j->left = part_of(j, (j->me >= 0 ? j->me : j->cell->st->rank) % j->workers);
+    spread(t);
+}
+
+static void take_boards(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+    struct chempi_coll_state *st = j->cell->st;
+    unsigned char *to = j->c->rbuf;
+
+    for (int w = 0; w < j->workers; w++) {
         struct range r = part_of(j, w);
         uint64_t at = bytes(j, r.first);
 
@@ -450,79 +605,63 @@ static bool allreduce_by_boards(struct job *j, struct range part, int *rc)
                   r.count, j->c->rtype);
     }
     st->streamed++;
-    return true;
+    end(j);
 }
 
-static bool allreduce(struct job *j, int *rc)
+static void allreduce_folded(struct chempi_node_task *t)
 {
-    bool is_in_place = j->c->sbuf == MPI_IN_PLACE;
-    struct range rest = {0, 0};
-    struct range chunk;
-    bool is_void;
+    struct job *j = of_task(t);
 
-    if (j->me >= 0)
-        rest = part_of(j, j->me);
-    j->out = j->c->rbuf;
-    if (!get_scratch(j, is_in_place ? bytes(j, rest.count) : 0))
-        j->code = -ENOMEM;
-    else if (is_in_place)
-        j->out = chempi_coll_plus(j->extra, -(MPI_Count)bytes(j, rest.first));
-    *rc = show(j);
-    if (*rc)
-        return true;
     if (j->boards)
-        return allreduce_by_boards(j, rest, rc);
-    while (next_chunk(j, &rest, &chunk)) {
-        unsigned char *out = j->out + bytes(j, chunk.first);
-
-        if (is_in_place)
-            fold_chunk(j, chunk, out);
-        else
-            fold_into_result(j, chunk, out);
-    }
-    if (meet_again(j, 2, rc))
-        return false;
-    if (!*rc)
-        spread(j);
-    is_void = meet_again(j, 3, rc);
-    if (is_void && is_in_place) {
-        /* The input is gone; but own memory of others is always readable. */
-        *rc = chempi_error_set(MPI_ERR_OTHER, "the system refuses to copy "
-                                              "from another process");
-        return true;
-    }
-    return !is_void;
+        chempi_coll_node_task_meet_again(t, take_boards);
+    else
+        end_phase(j, 2, allreduce_is_there);
 }
 
-static bool reduce_scatter(struct job *j, int *rc)
+static const struct kind allreduce = {prepare_allreduce, allreduce_chunk,
+                                      allreduce_folded};
+
+/* ---- reduce-scatter ---- */
+
+static uint64_t prepare_scatter(struct job *j)
 {
-    bool is_in_place = j->c->sbuf == MPI_IN_PLACE;
-    struct range own = part_of(j, j->cell->st->rank);
-    struct range rest = own;
-    unsigned char *result = j->c->rbuf;
-    struct range chunk;
-    bool is_void;
-
-    if (!get_scratch(j, is_in_place ? bytes(j, own.count) : 0))
-        j->code = -ENOMEM;
-    else if (is_in_place)
-        result = j->extra;
-    *rc = show(j);
-    if (*rc)
-        return true;
-    while (next_chunk(j, &rest, &chunk)) {
-        unsigned char *out = result + bytes(j, chunk.first - own.first);
-
-        if (is_in_place)
-            fold_chunk(j, chunk, out);
-        else
-            fold_into_result(j, chunk, out);
-    }
-    is_void = !j->boards && meet_again(j, 2, rc);
-    if (!is_void && !*rc && result != j->c->rbuf)
-        cell_take(j->c->rbuf, result, own.count, j->c->rtype);
-    return !is_void;
+    j->out = chempi_coll_plus(j->c->rbuf, -(MPI_Count)bytes(j, j->rest.first));
+    return j->is_in_place ? bytes(j, j->rest.count) : 0;
 }
+
+static void scatter_chunk(struct job *j, struct range chunk)
+{
+    unsigned char *out = j->out + bytes(j, chunk.first);
+
+    if (j->is_in_place)
+        fold_chunk(j, chunk, out);
+    else
+        fold_into_result(j, chunk, out);
+}
+
+static void end_scatter(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+    struct range own = part_of(j, j->cell->st->rank);
+
+    t->is_void = !j->boards && chempi_coll_shm_slot_is_refused(j->cell, 2);
+    if (!t->is_void && !t->rc && j->is_in_place)
+        cell_take(j->c->rbuf, j->extra, own.count, j->c->rtype);
+    end(j);
+}
+
+static void scatter_folded(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+
+    if (j->boards)
+        end_scatter(t);
+    else
+        end_phase(j, 2, end_scatter);
+}
+
+static const struct kind scatter = {prepare_scatter, scatter_chunk,
+                                    scatter_folded};
 
 /* ---- which ---- */
 
@@ -536,41 +675,82 @@ static int worker_count(uint64_t len, int size)
     return n < (uint64_t)size ? (int)n : size;
 }
 
-bool chempi_coll_node_fold(struct chempi_coll_state *st,
-                           const struct chempi_coll_call *c, uint64_t len,
-                           int *rc)
+/* The same answer everywhere, at this member's turn (node_task.h, K2). */
+static bool is_here(const struct chempi_coll_state *st)
 {
-    struct cell cell;
-    struct job j = {
-        .cell = &cell,
-        .c = c,
-        .len = len,
-        .count = (MPI_Count)len / c->rtype->extent,
-        .in = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf,
-        .workers = worker_count(len, st->size),
-        .me = -1,
-    };
-    bool is_done;
+    return !st->is_refused && chempi_coll_cma_copy_is_on();
+}
 
-    *rc = chempi_coll_node_task_turn(st);
-    if (st->is_refused || !chempi_coll_cma_copy_is_on() ||
-        c->rtype->extent > CHUNK)
-        return false;
-    cell_open_sync(st, &cell);
-    for (int w = 0; w < j.workers; w++)
-        if (member_of(&j, w) == st->rank)
-            j.me = w;
-    switch (c->kind) {
-    case CHEMPI_COLL_REDUCE:
-        is_done = reduce(&j, rc);
-        break;
-    case CHEMPI_COLL_ALLREDUCE:
-        is_done = allreduce(&j, rc);
-        break;
-    default:
-        is_done = reduce_scatter(&j, rc);
-        break;
+static const struct kind *kind_of(const struct chempi_coll_call *c)
+{
+    if (c->kind == CHEMPI_COLL_REDUCE)
+        return &reduce;
+    return c->kind == CHEMPI_COLL_ALLREDUCE ? &allreduce : &scatter;
+}
+
+/* What it is about: all but memory. */
+static void set_up(struct job *j)
+{
+    const struct chempi_coll_call *c = j->task.c;
+    const struct chempi_coll_state *st = j->task.cell.st;
+
+    j->cell = &j->task.cell;
+    j->c = c;
+    j->kind = kind_of(c);
+    j->count = chempi_coll_node_whole_count(c, st->size);
+    j->len = bytes(j, j->count);
+    j->is_in_place = c->sbuf == MPI_IN_PLACE;
+    j->in = j->is_in_place ? c->rbuf : c->sbuf;
+    j->workers =
+        j->kind == &scatter ? st->size : worker_count(j->len, st->size);
+    j->me = -1;
+    for (int w = 0; w < j->workers; w++)
+        if (member_of(j, w) == st->rank)
+            j->me = w;
+    if (j->me >= 0)
+        j->rest = part_of(j, j->me);
+}
+
+static void fold_first(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+    uint64_t extra;
+
+    if (!is_here(t->cell.st)) {
+        t->is_void = true;
+        task_end(t);
+        return;
     }
-    give_scratch(st);
-    return is_done;
+    set_up(j);
+    extra = j->kind->prepare(j);
+    if (!get_scratch(j, extra)) {
+        j->code = -ENOMEM;
+    } else if (j->kind == &reduce && j->is_in_place) {
+        memcpy(j->extra, j->c->rbuf, j->len);
+        j->in = j->extra;
+    } else if (j->is_in_place) {
+        j->out =
+            chempi_coll_plus(j->extra, -(MPI_Count)bytes(j, j->rest.first));
+    }
+    show(j);
+}
+
+const struct chempi_node_steps chempi_node_steps_fold = {sizeof(struct job),
+                                                         fold_first};
+
+bool chempi_coll_node_is_for_workers(const struct chempi_coll_call *c)
+{
+    return cell_has_plain(c->rtype) && c->rtype->extent <= CHUNK;
+}
+
+bool chempi_coll_node_fold(struct chempi_coll_state *st,
+                           const struct chempi_coll_call *c, int *rc)
+{
+    struct job j = {.task = {.c = c}};
+
+    (void)chempi_coll_node_task_turn(st);
+    if (!is_here(st) || !chempi_coll_node_is_for_workers(c))
+        return false;
+    cell_open_sync(st, &j.task.cell);
+    return chempi_coll_node_task_run(&j.task, fold_first, 0, rc);
 }

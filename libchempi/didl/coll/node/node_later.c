@@ -122,6 +122,13 @@ steps_for(const struct chempi_coll_call *c)
     case CHEMPI_COLL_ALLGATHER:
     case CHEMPI_COLL_ALLGATHERV:
         return &chempi_node_steps_allgather;
+    case CHEMPI_COLL_REDUCE:
+    case CHEMPI_COLL_ALLREDUCE:
+    case CHEMPI_COLL_REDUCE_SCATTER:
+    case CHEMPI_COLL_REDUCE_SCATTER_BLOCK:
+        return chempi_coll_node_is_for_workers(c) && c->op->is_predefined
+                   ? &chempi_node_steps_fold
+                   : NULL;
     default:
         return NULL;
     }
@@ -264,6 +271,8 @@ static uint64_t len_of(const struct chempi_coll_call *c)
     for (uint32_t i = 0; c->kind == CHEMPI_COLL_ALLGATHERV && i < c->comm->size;
          i++)
         count += chempi_count_array_get(c->rcounts, i);
+    if (is_reduction(c))
+        count = chempi_coll_node_whole_count(c, (int)c->comm->size);
     return (uint64_t)(count * c->rtype->size);
 }
 

@@ -78,7 +78,8 @@ bool chempi_coll_node_task_run(struct chempi_node_task *t,
     t->rc = chempi_coll_node_task_turn(t->cell.st);
     for (t->next = t->rc ? NULL : first; t->next;) {
         t->next(t);
-        if (CHEMPI_UNLIKELY(messages.count > 0 || messages.error))
+        if (CHEMPI_UNLIKELY(messages.count > 0 || messages.error) &&
+            !t->holds_messages)
             send_messages(t);
         if (t->copied >= BUSY_BYTES) {
             t->copied = 0;

@@ -39,9 +39,10 @@ struct chempi_node_task {
     uint32_t value;
     int whom;
     bool (*is_due)(struct chempi_node_task *t);
-    uint64_t copied; /* bytes, since progress was made */
-    int rc;          /* MPI error class so far */
-    bool is_void;    /* at the end: all do the operation again by messages */
+    uint64_t copied;     /* bytes, since progress was made */
+    int rc;              /* MPI error class so far */
+    bool holds_messages; /* K4: not yet; of a blocking call only */
+    bool is_void; /* at the end: all do the operation again by messages */
 };
 
 /* An operation: bytes of the struct that begins with its task, all of which but
@@ -53,6 +54,7 @@ struct chempi_node_steps {
 
 extern const struct chempi_node_steps chempi_node_steps_allgather;
 extern const struct chempi_node_steps chempi_node_steps_bcast;
+extern const struct chempi_node_steps chempi_node_steps_fold;
 
 /* A broadcast through the pipe (node_pipe.c). */
 struct chempi_node_piping {
