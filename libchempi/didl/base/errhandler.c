@@ -76,7 +76,7 @@ static const struct initial *get_initial(void)
     return it;
 }
 
-struct chempi_errhandler *chempi_errhandler_initial(void)
+static struct chempi_errhandler *initial_handler(void)
 {
     return get_initial()->eh;
 }
@@ -121,7 +121,7 @@ chempi_errhandler_get(struct chempi_errhandler *const *slot)
     struct chempi_errhandler *eh;
 
     (void)pthread_mutex_lock(&lock);
-    eh = slot && *slot ? *slot : chempi_errhandler_initial();
+    eh = slot && *slot ? *slot : initial_handler();
     hold(eh);
     (void)pthread_mutex_unlock(&lock);
     return eh;

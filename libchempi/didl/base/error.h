@@ -73,7 +73,6 @@ void chempi_errhandler_put(struct chempi_errhandler **slot,
  * names none (MPI_ERRORS_ARE_FATAL is taken).
  */
 #define CHEMPI_ERRHANDLER_INITIAL_KEY "mpi_initial_errhandler"
-struct chempi_errhandler *chempi_errhandler_initial(void);
 const char *chempi_errhandler_initial_name(void);
 int chempi_errhandler_check_initial(struct chempi_err *err);
 

@@ -18,10 +18,6 @@ int chempi_coll_init(void);
 /* Before the region and the communicators go. */
 void chempi_coll_fini(void);
 
-/* A communicator is being destroyed: give its part of shared memory back and
- * free comm->coll. Does not communicate; accepts a NULL comm->coll. */
-void chempi_coll_release(struct chempi_comm *comm);
-
 /* Ways whose use is counted, for performance variables. */
 enum chempi_coll_way {
     CHEMPI_COLL_WAY_RINGS,  /* exchanges through rings */

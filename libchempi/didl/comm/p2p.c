@@ -131,7 +131,7 @@ void chempi_p2p_hold(const struct chempi_request *req)
         chempi_p2p_hold_piece(req->buf, req->count, req->type);
 }
 
-void chempi_p2p_unhold(const struct chempi_request *req)
+static void unhold(const struct chempi_request *req)
 {
     if (req->kind != CHEMPI_REQUEST_NULL_PEER)
         chempi_p2p_unhold_piece(req->buf, req->count, req->type);
@@ -292,7 +292,7 @@ static int finish_null_recv(struct chempi_request *req, MPI_Status *status)
 void chempi_p2p_destroy(struct chempi_request *req)
 {
     if (CHEMPI_UNLIKELY(req->is_persistent))
-        chempi_p2p_unhold(req);
+        unhold(req);
     chempi_p2p_fini(req);
     chempi_request_recycle(req);
 }

@@ -36,7 +36,6 @@ int chempi_p2p_start(struct chempi_request *req);
 /* Tell the devices that the buffer of a request is that of a persistent one,
  * or is no longer: they keep its registration. Under the lock. */
 void chempi_p2p_hold(const struct chempi_request *req);
-void chempi_p2p_unhold(const struct chempi_request *req);
 /* The same for a buffer that is in one piece (nothing happens if it is not),
  * for requests that are persistent and consist of others. */
 void chempi_p2p_hold_piece(const void *buf, MPI_Count count,

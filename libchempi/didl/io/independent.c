@@ -297,9 +297,9 @@ int chempi_io_view_write(struct chempi_file *file,
     return by_runs(file, view, position, from, len, &is_locked, done, at);
 }
 
-int chempi_io_view_read(struct chempi_file *file,
-                        const struct chempi_io_view *view, uint64_t position,
-                        char *data, uint64_t len, uint64_t *done, int64_t *at)
+static int read_view(struct chempi_file *file,
+                     const struct chempi_io_view *view, uint64_t position,
+                     char *data, uint64_t len, uint64_t *done, int64_t *at)
 {
     int rc;
 
@@ -360,8 +360,7 @@ static int by_stages(struct chempi_io_op *op, int64_t *at)
             rc = chempi_io_view_write(op->file, op->view, at_file, stage, len,
                                       op->is_atomic, &got, at);
         } else {
-            rc = chempi_io_view_read(op->file, op->view, at_file, stage, len,
-                                     &got, at);
+            rc = read_view(op->file, op->view, at_file, stage, len, &got, at);
             chempi_io_op_unpack(op, op->done, stage, got);
         }
         op->done += got;
@@ -378,8 +377,8 @@ static int run(struct chempi_io_op *op, int64_t *at)
         return chempi_io_view_write(op->file, op->view, op->position, op->mem,
                                     op->bytes, op->is_atomic, &op->done, at);
     if (op->mem)
-        return chempi_io_view_read(op->file, op->view, op->position, op->mem,
-                                   op->bytes, &op->done, at);
+        return read_view(op->file, op->view, op->position, op->mem, op->bytes,
+                         &op->done, at);
     if (op->view->is_contiguous &&
         op->file->hints.ds_write != CHEMPI_IO_ENABLE &&
         chempi_segment_mean_run(&op->iter) >= RUN_LIST_MIN)

@@ -105,9 +105,6 @@ int chempi_io_view_write(struct chempi_file *file,
                          const struct chempi_io_view *view, uint64_t position,
                          const char *data, uint64_t len, bool is_locked,
                          uint64_t *done, int64_t *at);
-int chempi_io_view_read(struct chempi_file *file,
-                        const struct chempi_io_view *view, uint64_t position,
-                        char *data, uint64_t len, uint64_t *done, int64_t *at);
 
 /* Write through a mapping: position, len as above, all within the offsets
  * [from, to). -EOPNOTSUPP: not here. */

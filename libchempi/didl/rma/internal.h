@@ -63,9 +63,6 @@ static inline int chempi_rma_find(struct chempi_win *win, int rank,
 }
 
 void chempi_rma_free_peers(struct chempi_win *win);
-/* The index of a rank among the members of this node, or -1. */
-int32_t chempi_rma_local_index(const struct chempi_win *win, uint32_t rank);
-
 /* ---- one operation, checked (ops.c) ---- */
 
 struct chempi_rma_side {

@@ -12,7 +12,8 @@
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/services/cma.h"
 
-int32_t chempi_rma_local_index(const struct chempi_win *win, uint32_t rank)
+/* The index of a rank among the members of this node, or -1. */
+static int32_t local_index(const struct chempi_win *win, uint32_t rank)
 {
     uint32_t low = 0;
     uint32_t high = win->local_count;
@@ -95,7 +96,7 @@ static struct chempi_rma_peer *make(struct chempi_win *win, uint32_t rank)
     peer->win = win;
     peer->rank = rank;
     peer->proc = chempi_comm_proc(win->comm, rank);
-    peer->local = chempi_rma_local_index(win, rank);
+    peer->local = local_index(win, rank);
     chempi_list_init(&peer->out);
     chempi_list_init(&peer->in);
     chempi_list_init(&peer->active);

@@ -285,7 +285,9 @@ static CHEMPI_COLD void leave_unknown(const struct chempi_comm *comm)
         }
 }
 
-void chempi_coll_release(struct chempi_comm *comm)
+/* A communicator is being destroyed: give its part of shared memory back and
+ * free comm->coll. Does not communicate; accepts a NULL comm->coll. */
+static void release_area_of(struct chempi_comm *comm)
 {
     struct chempi_coll_state *st = comm->coll;
 
@@ -383,7 +385,7 @@ static struct chempi_coll_state *make(struct chempi_comm *comm)
     if (!st)
         return NULL;
     comm->coll = st;
-    comm->fini_coll = chempi_coll_release;
+    comm->fini_coll = release_area_of;
     st->comm = comm;
     st->size = (int)comm->size;
     st->rank = comm->rank;

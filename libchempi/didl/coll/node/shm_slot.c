@@ -322,18 +322,13 @@ const _Atomic uint32_t *chempi_coll_shm_slot_meeting(const struct cell *cell)
     return &meeting_line(cell)->seq;
 }
 
-bool chempi_coll_shm_slot_have_met(const struct cell *cell)
-{
-    struct wait w = {&meeting_line(cell)->seq, cell->seq};
-
-    return is_reached(&w);
-}
-
 bool chempi_coll_shm_slot_is_over(const struct cell *cell,
                                   const struct chempi_coll_call *c)
 {
+    struct wait w = {&meeting_line(cell)->seq, cell->seq};
+
     (void)c;
-    return chempi_coll_shm_slot_have_met(cell);
+    return is_reached(&w);
 }
 
 int chempi_coll_shm_slot_meet(const struct cell *cell)

@@ -195,7 +195,6 @@ int chempi_coll_shm_slot_collect(const struct cell *cell);
 
 /* All meet, the first time in an operation: come, and wait until all have. */
 void chempi_coll_shm_slot_come(const struct cell *cell);
-bool chempi_coll_shm_slot_have_met(const struct cell *cell);
 int chempi_coll_shm_slot_meet(const struct cell *cell);
 
 /* Where the first meeting is seen: then it has the operation's number. */

@@ -109,8 +109,10 @@ void chempi_io_task_await(struct chempi_io_task *t,
     t->messages = NULL;
 }
 
-void chempi_io_task_collective(struct chempi_io_task *t,
-                               const struct chempi_coll_call *c)
+/* One collective operation, without functions of the user's; its buffers are
+ * not the stage's own variables. */
+static void begin_collective(struct chempi_io_task *t,
+                             const struct chempi_coll_call *c)
 {
     t->rc = t->is_here ? chempi_coll_do(c) : chempi_coll_launch(c, &t->coll);
     if (t->rc == MPI_ERR_NO_MEM)
@@ -139,15 +141,15 @@ static struct chempi_datatype *int64_type(void)
 void chempi_io_task_gather(struct chempi_io_task *t, const int64_t *mine, int n,
                            int64_t *all)
 {
-    chempi_io_task_collective(
-        t, &(struct chempi_coll_call){.kind = CHEMPI_COLL_ALLGATHER,
-                                      .comm = t->comm,
-                                      .sbuf = mine,
-                                      .rbuf = all,
-                                      .scount = n,
-                                      .rcount = n,
-                                      .stype = int64_type(),
-                                      .rtype = int64_type()});
+    begin_collective(t,
+                     &(struct chempi_coll_call){.kind = CHEMPI_COLL_ALLGATHER,
+                                                .comm = t->comm,
+                                                .sbuf = mine,
+                                                .rbuf = all,
+                                                .scount = n,
+                                                .rcount = n,
+                                                .stype = int64_type(),
+                                                .rtype = int64_type()});
 }
 
 /* Member and class of an error as one number, which is largest for the lowest
@@ -193,13 +195,13 @@ static void hear_worst(struct chempi_io_task *t)
     if (member_of(t) != t->comm->rank)
         memset(t->words, 0, sizeof(t->words));
     t->next = hear_words;
-    chempi_io_task_collective(
-        t, &(struct chempi_coll_call){.kind = CHEMPI_COLL_BCAST,
-                                      .root = member_of(t),
-                                      .comm = t->comm,
-                                      .rbuf = t->words,
-                                      .rcount = sizeof(t->words),
-                                      .rtype = chempi_coll_byte()});
+    begin_collective(t,
+                     &(struct chempi_coll_call){.kind = CHEMPI_COLL_BCAST,
+                                                .root = member_of(t),
+                                                .comm = t->comm,
+                                                .rbuf = t->words,
+                                                .rcount = sizeof(t->words),
+                                                .rtype = chempi_coll_byte()});
 }
 
 void chempi_io_task_agree(struct chempi_io_task *t, int rc, const char *words,
@@ -221,7 +223,7 @@ void chempi_io_task_agree(struct chempi_io_task *t, int rc, const char *words,
         return;
     }
     t->next = hear_worst;
-    chempi_io_task_collective(
+    begin_collective(
         t, &(struct chempi_coll_call){.kind = CHEMPI_COLL_ALLREDUCE,
                                       .comm = t->comm,
                                       .sbuf = &t->mine,

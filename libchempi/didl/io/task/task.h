@@ -97,11 +97,6 @@ int chempi_io_task_post(struct chempi_io_task *t, struct chempi_io_messages *m,
 void chempi_io_task_await(struct chempi_io_task *t,
                           struct chempi_io_messages *m);
 
-/* One collective operation, without functions of the user's; its buffers are
- * not the stage's own variables. */
-void chempi_io_task_collective(struct chempi_io_task *t,
-                               const struct chempi_coll_call *c);
-
 void chempi_io_task_work(struct chempi_io_task *t, chempi_io_stage_fn *work);
 
 /* all[r * n ...] become member r's n words. */
