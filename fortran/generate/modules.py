@@ -233,7 +233,9 @@ def callback(name, rows, is_f08):
 def types_module():
     handles = sorted(set(HANDLES.values()))
     out = [HEAD % 'What the modules mpi and mpi_f08 share: types and kinds.',
-           'module mpi_f08_types\n  implicit none\n']
+           'module mpi_f08_types\n'
+           '  use, intrinsic :: iso_c_binding, only: c_char\n'
+           '  implicit none\n  private :: c_char\n', common_sentinels()]
     for name, ctype, value in table.constants():
         if name.endswith('_KIND') or name == 'MPI_STATUS_SIZE':
             out.append('  integer, parameter :: %s = %d\n' % (name, value))
@@ -288,35 +290,49 @@ def parameters(is_f08):
     return ''.join(out)
 
 
-def sentinels(is_f08):
-    """Each has one address, whatever interface a source file uses.
+def is_status(name):
+    return name.startswith('MPI_STATUS')
 
-    COMMON blocks in mpi, and variables with the blocks' symbols in mpi_f08:
-    with variables in both, no file could use both modules.
-    """
+
+def variable(name, base, shape):
+    """The library's own, with the symbol of a COMMON block of mpif.h."""
+    if base == 'character':
+        base = 'character(kind=c_char)'
+    return "  %s, bind(C, name='%s') :: %s%s\n" % (
+        base, table.sentinel_symbol(name), name,
+        '(%s)' % shape if shape else '')
+
+
+def common_sentinels():
+    """Those of both modules: each has one address, whatever interface a source
+    file uses, and one entity, so that a file may use both modules."""
+    return ''.join(variable(name, old, shape)
+                   for name, old, _, shape in table.SENTINELS
+                   if not is_status(name))
+
+
+def sentinels(is_f08):
+    """Ignored statuses, whose types differ: COMMON blocks in mpi. With
+    variables in both, no file could use both modules."""
     out = []
     for name, old, new, shape in table.SENTINELS:
-        symbol = table.sentinel_symbol(name)
-        if not is_f08:
-            out.append('  %s :: %s%s\n  common /%s/ %s\n' % (
-                old, name, '(%s)' % shape if shape else '', symbol[:-1], name))
+        if not is_status(name):
             continue
-        base = new
-        if base.startswith('type'):
-            shape = '1' if name == 'MPI_STATUSES_IGNORE' else ''
-        if base == 'character':
-            base = 'character(kind=c_char)'
-        out.append("  %s, bind(C, name='%s') :: %s%s\n" % (
-            base, symbol, name, '(%s)' % shape if shape else ''))
+        if is_f08:
+            out.append(variable(name, new, '1' if name.endswith('ES_IGNORE')
+                                else ''))
+        else:
+            out.append('  %s :: %s(%s)\n  common /%s/ %s\n' % (
+                old, name, shape, table.sentinel_symbol(name)[:-1], name))
     return ''.join(out)
 
 
 def f08_module(bindings):
     out = [HEAD % 'The module mpi_f08: chapter 19 of MPI 5.0.',
            'module mpi_f08\n'
-           '  use, intrinsic :: iso_c_binding, only: c_ptr, c_char\n'
+           '  use, intrinsic :: iso_c_binding, only: c_ptr\n'
            '  use mpi_f08_types\n  implicit none\n'
-           '  private :: c_ptr, c_char\n',
+           '  private :: c_ptr\n',
            parameters(True), sentinels(True), '  abstract interface\n']
     for name, rows in table.PROCEDURES.items():
         if name not in ('Copy_function', 'Delete_function'):
@@ -337,9 +353,9 @@ def f08_module(bindings):
 def mpi_module(bindings):
     out = [HEAD % 'The module mpi: chapter 19 of MPI 5.0.',
            'module mpi\n'
-           '  use, intrinsic :: iso_c_binding, only: c_ptr, c_char\n'
+           '  use, intrinsic :: iso_c_binding, only: c_ptr\n'
            '  use mpi_f08_types\n  implicit none\n'
-           '  private :: c_ptr, c_char\n',
+           '  private :: c_ptr\n',
            parameters(False), sentinels(False)]
     # Without an interface: users pass them to procedures without one.
     out += ['  external :: %s\n' % name

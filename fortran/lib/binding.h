@@ -132,10 +132,13 @@ static inline MPI_Status *chempi_in_status(MPI_Status *status)
     return status == &mpi_fort_status_ignore_ ? MPI_STATUS_IGNORE : status;
 }
 
+/* mpif.h lets the other constant through, where there is room for one only. */
 static inline MPI_Status *chempi_in_statuses(MPI_Status *statuses)
 {
-    return statuses == &mpi_fort_statuses_ignore_ ? MPI_STATUSES_IGNORE
-                                                  : statuses;
+    if (statuses == &mpi_fort_statuses_ignore_ ||
+        statuses == &mpi_fort_status_ignore_)
+        return MPI_STATUSES_IGNORE;
+    return statuses;
 }
 
 static inline int *chempi_in_weights(int *weights)

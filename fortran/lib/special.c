@@ -185,13 +185,19 @@ CHEMPI_ALSO_NAMED(void, F(comm_idup_with_info_f08_),
 
 /* ---- spawning; only root's commands and arguments count ---- */
 
+/* Nothing tells the two constants apart but which procedure has which. */
+static bool is_no_argv(const char *argv)
+{
+    return argv == &mpi_fort_argv_null_ || argv == &mpi_fort_argvs_null_;
+}
+
 CHEMPI_BODY(void, F(comm_spawn_),
             (char *command, char *argv, int *maxprocs, int *info, int *root,
              int *comm, int *intercomm, int *errcodes, int *ierror,
              size_t command_len, size_t argv_len))
 {
     bool at_root = chempi_topology_rank(chempi_in_comm(*comm)) == *root;
-    bool has_args = at_root && argv != &mpi_fort_argv_null_;
+    bool has_args = at_root && !is_no_argv(argv);
     struct chempi_text c;
     char **args = has_args ? chempi_text_list(argv, argv_len, 1, -1) : NULL;
     MPI_Comm made = MPI_COMM_NULL;
@@ -244,7 +250,7 @@ static bool spawn_init(struct spawn *s, int count, const char *commands,
     s->infos = calloc(s->count + 1, sizeof(MPI_Info));
     for (size_t i = 0; s->infos && i < s->count; i++)
         s->infos[i] = chempi_in_info(infos[i]);
-    if (argvs == &mpi_fort_argvs_null_)
+    if (is_no_argv(argvs))
         return s->commands && s->infos;
     s->argvs = calloc(s->count + 1, sizeof(char **));
     for (size_t i = 0; s->argvs && i < s->count; i++) {
