@@ -341,12 +341,46 @@ static int make_own(struct chempi_choice *x, const struct shape *shape,
     return MPI_SUCCESS;
 }
 
+static void give_back(MPI_Datatype *type)
+{
+    int combiner = MPI_COMBINER_NAMED;
+    int n;
+
+    (void)PMPI_Type_get_envelope(*type, &n, &n, &n, &combiner);
+    if (combiner != MPI_COMBINER_NAMED && combiner != MPI_COMBINER_F90_REAL &&
+        combiner != MPI_COMBINER_F90_COMPLEX &&
+        combiner != MPI_COMBINER_F90_INTEGER)
+        (void)PMPI_Type_free(type);
+}
+
+/* Do procedures of the program convert what goes to the file? They know the
+ * datatypes of its calls, not one that was made here. */
+static bool is_converted(const struct chempi_caller *caller)
+{
+    char name[MPI_MAX_DATAREP_STRING + 1] = "";
+    MPI_File file = MPI_FILE_NULL;
+    MPI_Datatype etype;
+    MPI_Datatype filetype;
+    MPI_Offset at;
+
+    if (caller->blame == CHEMPI_BLAME_FILE && caller->handle)
+        file = chempi_in_file(*caller->handle);
+    if (!chempi_is_object(file) || file == MPI_FILE_NULL ||
+        PMPI_File_get_view(file, &at, &etype, &filetype, name))
+        return false;
+    give_back(&etype);
+    give_back(&filetype);
+    return strcmp(name, "native") != 0 && strcmp(name, "internal") != 0 &&
+           strcmp(name, "external32") != 0;
+}
+
 int chempi_choice_hold_buf(struct chempi_choice *x, const CFI_cdesc_t *d,
                            unsigned way, enum chempi_span span,
                            const struct chempi_caller *caller)
 {
     struct shape shape = {.count = x->count, .type = x->type};
     MPI_Count per_element = 0;
+    bool must_copy;
     int rc;
 
     if (x->count <= 0 || x->type == MPI_DATATYPE_NULL ||
@@ -355,12 +389,13 @@ int chempi_choice_hold_buf(struct chempi_choice *x, const CFI_cdesc_t *d,
     rc = read_section(&shape.section, x->name, d, caller);
     if (rc || !chempi_section_has_gaps(&shape.section))
         return rc;
-    if (take_cached(x, &shape))
+    must_copy = span != CHEMPI_SPAN_UNKNOWN && is_converted(caller);
+    if (!must_copy && take_cached(x, &shape))
         return MPI_SUCCESS;
     rc = chempi_within_count(x, d, x->count, 1, x->type, caller);
     if (rc)
         return rc;
-    if (!fits(&shape, &per_element)) {
+    if (must_copy || !fits(&shape, &per_element)) {
         if (span != CHEMPI_SPAN_UNKNOWN)
             return chempi_choice_hold_copy(x, d, way, span, caller);
         return chempi_choice_fail(

@@ -515,6 +515,10 @@ contains
 
   subroutine representation
     HANDLE(MPI_File) :: file
+#ifndef HEADER
+    HANDLE(MPI_Request) :: request
+    integer, save, asynchronous :: z(2, 4)
+#endif
     integer :: x(4), y(4)
     integer(kind=MPI_OFFSET_KIND) :: at
     call MPI_Register_datarep('other sign ', from_file, to_file, &
@@ -534,6 +538,16 @@ contains
     call MPI_File_read_at_all(file, at, y, 4, MPI_INTEGER, &
       MPI_STATUS_IGNORE, ierror)
     call check(all(x == y) .and. conversions >= 2, 'read back')
+#ifndef HEADER
+    ! Sections, too, with the datatype that the call has.
+    z(1, :) = x
+    z(2, :) = 0
+    call MPI_File_write_at_all(file, at, z(1, :), 4, MPI_INTEGER, &
+      MPI_STATUS_IGNORE, ierror)
+    call MPI_File_iread_at(file, at, z(2, :), 4, MPI_INTEGER, request, ierror)
+    call MPI_Wait(request, MPI_STATUS_IGNORE, ierror)
+    call check(all(z(1, :) == x .and. z(2, :) == x), 'sections read back')
+#endif
     call MPI_File_set_view(file, 0_MPI_OFFSET_KIND, MPI_INTEGER, MPI_INTEGER, &
       'native', MPI_INFO_NULL, ierror)
     call MPI_File_read_at_all(file, at, y, 4, MPI_INTEGER, &
