@@ -289,19 +289,6 @@ const struct chempi_node_parts chempi_node_parts_scan = {
 
 /* ---- which ---- */
 
-MPI_Count chempi_coll_node_whole_count(const struct chempi_coll_call *c,
-                                       int size)
-{
-    MPI_Count total = 0;
-
-    if (c->kind != CHEMPI_COLL_REDUCE_SCATTER &&
-        c->kind != CHEMPI_COLL_REDUCE_SCATTER_BLOCK)
-        return c->rcount;
-    for (int i = 0; i < size; i++)
-        total += chempi_coll_part_count(c, i);
-    return total;
-}
-
 /* Data of some length to a root goes through SPSC rings, where nobody meets
  * anybody, as long as all of it fits a cache: what does not is better read once
  * by the few that combine it. Of two members one copies from the other. */

@@ -509,3 +509,16 @@ int chempi_coll_shm_slot_check(const struct cell *cell, uint64_t len)
             return chempi_coll_shm_slot_mismatch(cell, i);
     return MPI_SUCCESS;
 }
+
+MPI_Count chempi_coll_node_whole_count(const struct chempi_coll_call *c,
+                                       int size)
+{
+    MPI_Count total = 0;
+
+    if (c->kind != CHEMPI_COLL_REDUCE_SCATTER &&
+        c->kind != CHEMPI_COLL_REDUCE_SCATTER_BLOCK)
+        return c->rcount;
+    for (int i = 0; i < size; i++)
+        total += chempi_coll_part_count(c, i);
+    return total;
+}
