@@ -7,8 +7,8 @@ program beyond
   implicit none
   integer :: rank, size
   integer, asynchronous :: a(2, 8), b(2, 8)
-  integer, allocatable :: counts(:), places(:), zeros(:)
-  type(MPI_Datatype), allocatable :: types(:)
+  integer :: counts(4), places(4)
+  type(MPI_Datatype) :: types(4)
   type(MPI_Datatype) :: pair
   type(MPI_Request) :: request
   type(MPI_Comm) :: ring
@@ -168,7 +168,6 @@ contains
   subroutine with_roots
     integer :: wanted(4)
     wanted = [1, 2, 3, 4]
-    zeros = [0, 0, 0, 0]
     call MPI_Gather(a(1, ::4), 3, MPI_INTEGER, b, 3, MPI_INTEGER, 0, MPI_COMM_SELF, code)
     call too_long(code, 'MPI_Gather', 'sendbuf')
     call MPI_Gather(a, 3, MPI_INTEGER, b(1, ::4), 3, MPI_INTEGER, 0, MPI_COMM_SELF, code)
@@ -195,7 +194,6 @@ contains
 
   subroutine for_all
     places = [0, 2, 4, 6]
-    allocate(types(4))
     types = MPI_INTEGER
     call MPI_Allgather(a, 2, MPI_INTEGER, b(1, :7), 2, MPI_INTEGER, MPI_COMM_WORLD, code)
     call too_long(code, 'MPI_Allgather', 'recvbuf')
