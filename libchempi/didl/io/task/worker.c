@@ -5,21 +5,28 @@
 
 #include <mpi.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "common/base/clock.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/control/affinity.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 
+/* To wake a thread that sleeps costs the program microseconds. So one to which
+ * jobs come that soon after one another stays awake for the next one. */
+#define LINGER_NS UINT64_C(50000)
+
 static struct {
-    pthread_mutex_t lock; /* guards all but done_count's reading */
+    pthread_mutex_t lock; /* guards all but the reading of counts */
     pthread_cond_t wanted;
     pthread_t threads[CHEMPI_IO_WORKERS_MAX];
     int thread_count;
-    int idle;
-    int waiting_count; /* jobs on `waiting` */
+    int idle;                  /* threads */
+    int awake;                 /* of those, they look at waiting_count */
+    _Atomic int waiting_count; /* jobs on `waiting` */
     bool is_ending;
     struct chempi_list waiting; /* W1 */
     struct chempi_list done;
@@ -55,20 +62,46 @@ static void tell_of_done(void)
                      s->is_wake_registered);
 }
 
+/* Holder of pool.lock, which is let go meanwhile. */
+static void linger(uint64_t until_ns)
+{
+    pool.awake++;
+    (void)pthread_mutex_unlock(&pool.lock);
+    while (atomic_load_explicit(&pool.waiting_count, memory_order_relaxed) ==
+               0 &&
+           chempi_clock_ns() < until_ns)
+        (void)sched_yield();
+    (void)pthread_mutex_lock(&pool.lock);
+    pool.awake--;
+}
+
+/* The same; there is a job, or the end, when it returns. ended_ns: the thread's
+ * last job. */
+static void await_job(uint64_t ended_ns, bool *comes_soon)
+{
+    pool.idle++;
+    if (*comes_soon && chempi_list_is_empty(&pool.waiting))
+        linger(ended_ns + LINGER_NS);
+    while (chempi_list_is_empty(&pool.waiting) && !pool.is_ending)
+        (void)pthread_cond_wait(&pool.wanted, &pool.lock);
+    pool.idle--;
+    *comes_soon = chempi_clock_ns() < ended_ns + LINGER_NS;
+}
+
 static void *work(void *arg)
 {
+    uint64_t ended_ns = 0;
+    bool comes_soon = false;
+
     (void)arg;
     chempi_affinity_free_thread(); /* the program computes on its own one */
     (void)pthread_mutex_lock(&pool.lock);
-    while (!pool.is_ending) {
+    for (;;) {
         struct chempi_io_job *job;
 
-        if (chempi_list_is_empty(&pool.waiting)) {
-            pool.idle++;
-            (void)pthread_cond_wait(&pool.wanted, &pool.lock);
-            pool.idle--;
-            continue;
-        }
+        await_job(ended_ns, &comes_soon);
+        if (pool.is_ending)
+            break;
         job = of_link(chempi_list_first(&pool.waiting));
         chempi_list_remove(&job->link);
         pool.waiting_count--;
@@ -76,6 +109,7 @@ static void *work(void *arg)
         job->run(job);
         hand_back(job);
         tell_of_done();
+        ended_ns = chempi_clock_ns();
         (void)pthread_mutex_lock(&pool.lock);
     }
     (void)pthread_mutex_unlock(&pool.lock);
@@ -144,8 +178,8 @@ void chempi_io_submit_locked(struct chempi_io_job *job)
     is_taken = need_thread_locked();
     if (is_taken) {
         chempi_list_append(&pool.waiting, &job->link);
-        pool.waiting_count++;
-        (void)pthread_cond_signal(&pool.wanted);
+        if (pool.waiting_count++ >= pool.awake)
+            (void)pthread_cond_signal(&pool.wanted);
     }
     (void)pthread_mutex_unlock(&pool.lock);
     if (!is_taken) {

@@ -6,8 +6,9 @@
  *
  *   W1  a job is on one list: of those that wait, or of those that are done
  *   -   threads are started when a job finds none that is idle, up to
- *       CHEMPI_IO_WORKERS_MAX; they sleep while there is nothing to do, block
- *       all signals, and end with the library
+ *       CHEMPI_IO_WORKERS_MAX; they sleep while there is nothing to do, but
+ *       for moments where jobs follow one another closely, block all signals,
+ *       and end with the library
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_IO_TASK_WORKER_H
 #define CHEMPI_LIBCHEMPI_DIDL_IO_TASK_WORKER_H
