@@ -13,7 +13,6 @@
 
 #define SHM_HOT_MAX 4u      /* rings that are polled directly */
 #define SHM_EAGER_MAX 8192u /* bytes; <= a quarter of the data */
-#define SHM_CHUNK_MIN 4096u /* bytes of a pipelined message, likewise */
 #define SHM_PRICES 5u       /* to 16, 32, 64 KiB, above; last: not contiguous */
 
 enum shm_protocol {

@@ -163,6 +163,32 @@ Test(shm, addresses_are_for_those_that_are_spoken_to)
     ends_close(&ends);
 }
 
+/* Lines that one message through the ring takes its sender. */
+static uint32_t lines_of(struct ends *ends, uint64_t len)
+{
+    unsigned char *data = ends_payload(len);
+    struct chempi_tx tx;
+    uint32_t before = ends_ep(ends, 0, 1)->tx_head;
+
+    ends_send(ends, 0, 1, &tx, data, len, SHM_PROTOCOL_PIPELINE);
+    ends_settle(ends);
+    cr_assert_eq(ends->end[1].last_protocol, SHM_PROTOCOL_PIPELINE);
+    cr_assert_eq(memcmp(ends->end[1].data, data, len), 0);
+    free(data);
+    return ends_ep(ends, 0, 1)->tx_head - before;
+}
+
+Test(shm, a_chunk_is_a_quarter_of_the_data)
+{
+    struct ends ends;
+
+    ends_open(&ends, 2);
+    cr_assert_eq(lines_of(&ends, 16 << 10), 1 + 1);
+    cr_assert_eq(lines_of(&ends, 32 << 10), 1 + 2);
+    cr_assert_eq(lines_of(&ends, 64 << 10), 1 + 4);
+    ends_close(&ends);
+}
+
 Test(shm, a_message_too_long_to_inject_is_refused)
 {
     struct ends ends;
