@@ -46,11 +46,6 @@ int chempi_error_set(int errclass, const char *fmt, ...)
     return errclass;
 }
 
-int chempi_progress_poll(void)
-{
-    return 0;
-}
-
 int chempi_region_reserve(struct chempi_region *region, void *ptr, size_t len,
                           struct chempi_err *err)
 {
@@ -60,15 +55,6 @@ int chempi_region_reserve(struct chempi_region *region, void *ptr, size_t len,
         return -ENOSPC;
     cr_assert_eq(mprotect(ptr, len, PROT_READ | PROT_WRITE), 0);
     return 0;
-}
-
-int chempi_coll_shm_slot_await(const struct chempi_coll_state *st,
-                               chempi_progress_done_fn *done, void *arg)
-{
-    (void)st;
-    while (!done(arg))
-        (void)sched_yield();
-    return MPI_SUCCESS;
 }
 
 /* ---- the rig ---- */
@@ -150,6 +136,18 @@ static int wrong_bytes(const struct member *me, int round,
     return wrong;
 }
 
+static int exchange(struct chempi_coll_state *st, bool is_long)
+{
+    uint64_t copied = 0;
+    int rc = MPI_SUCCESS;
+
+    chempi_coll_pairwise_rings_begin(st, is_long, false);
+    while (!chempi_coll_pairwise_rings_step(st, &copied, &rc))
+        while (!chempi_coll_pairwise_rings_are_due(st))
+            (void)sched_yield();
+    return rc;
+}
+
 static void *run_member(void *arg)
 {
     struct member *me = arg;
@@ -159,7 +157,7 @@ static void *run_member(void *arg)
     for (int round = 0; !me->rc && round < t.rounds; round++) {
         set_blocks(me, round, out, in);
         pthread_barrier_wait(&t.all); /* R3 */
-        me->rc = chempi_coll_pairwise_rings_run(me->st, round % 2 == 1);
+        me->rc = exchange(me->st, round % 2 == 1);
         if (!(t.is_dropping && me->st->rank == 0))
             me->wrong += wrong_bytes(me, round, in);
     }

@@ -45,15 +45,40 @@ static int copy_block(const struct block *from, const struct block *to)
                                 to->count, to->type);
 }
 
-static int get_remote(const struct cell *cell, int i, uint64_t from,
-                      uint64_t len, const struct block *to, int *code)
+/* A block that is copied from another member's memory, a piece in each step. */
+struct remote {
+    uint64_t done; /* bytes of it */
+    struct chempi_segment iter;
+    int code; /* first failure of a copy, of any block */
+};
+
+/* The next piece of len bytes in all; false: it is over. */
+static bool copy_piece(struct chempi_node_task *t, struct remote *r, int i,
+                       uint64_t from, uint64_t len, const struct block *to)
 {
-    if (CHEMPI_UNLIKELY(len != block_len(to)))
-        return chempi_coll_shm_slot_wrong_amount(i, len, block_len(to));
-    if (len > 0 && !*code)
-        *code = chempi_coll_cma_copy_get(cell->st->local_ranks[i], from, len,
-                                         to->buf, to->count, to->type);
-    return MPI_SUCCESS;
+    const struct chempi_datatype *type = to->type;
+    uint64_t n = len - r->done;
+
+    if (CHEMPI_UNLIKELY(len != block_len(to))) {
+        task_note(t, chempi_coll_shm_slot_wrong_amount(i, len, block_len(to)));
+        return false;
+    }
+    if (n == 0 || r->code)
+        return false;
+    if (!type->is_contiguous && r->done == 0)
+        chempi_segment_init(&r->iter, to->buf, (uint64_t)to->count,
+                            type->layout);
+    if (n > CHEMPI_COLL_CMA_PIECE_MAX)
+        n = CHEMPI_COLL_CMA_PIECE_MAX;
+    r->code = chempi_coll_cma_copy_next(
+        t->cell.st->local_ranks[i], from + r->done, n,
+        type->is_contiguous
+            ? chempi_coll_plus(to->buf, type->true_lb + (MPI_Count)r->done)
+            : NULL,
+        &r->iter);
+    t->copied += n;
+    r->done += n;
+    return true;
 }
 
 /* How a member shows its block in an allgather, or a block in its row (not as
@@ -212,6 +237,7 @@ struct shown {
     uint64_t longest;  /* bytes of a block in chunks */
     uint64_t all;      /* bytes of these blocks together */
     bool is_all_there; /* all blocks go in chunks */
+    bool has_direct;   /* some are copied from where they lie */
     bool is_mixed;     /* a member takes all blocks for small ones */
 };
 
@@ -222,10 +248,8 @@ struct gathering {
     struct shown shown;
     uint64_t at; /* bytes of each block, in chunks, that are done */
     bool is_long;
-    int others;                 /* whose blocks have been copied before .. */
-    uint64_t done;              /* .. and how much of this one has been */
-    struct chempi_segment iter; /* where the rest goes */
-    int code;                   /* first failure of a copy */
+    int others; /* whose blocks have been copied */
+    struct remote remote;
 };
 
 static struct gathering *of_task(struct chempi_node_task *t)
@@ -260,7 +284,8 @@ static enum mark allgather_mark(struct chempi_coll_state *st,
 {
     if (chempi_coll_stream_is_there(st))
         return BLOCK_STREAM;
-    return own->type->is_contiguous && !st->is_refused &&
+    /* Of two members both copy in a message. */
+    return own->type->is_contiguous && !st->is_refused && st->size > 2 &&
                    chempi_coll_cma_copy_is_on()
                ? BLOCK_DIRECT
                : BLOCK_BY_MESSAGE;
@@ -276,6 +301,7 @@ static struct shown allgather_shown(const struct cell *cell)
         if (line->mark != BLOCK_STREAM) {
             s.is_all_there = false;
             s.is_mixed |= line->mark == BLOCK_HERE;
+            s.has_direct |= line->mark == BLOCK_DIRECT;
             continue;
         }
         s.longest = line->len > s.longest ? line->len : s.longest;
@@ -293,38 +319,12 @@ static void end_allgather(struct chempi_node_task *t)
 /* All have copied what they can. */
 static void allgather_copied(struct chempi_node_task *t)
 {
-    chempi_coll_shm_slot_reply(&t->cell, 1, of_task(t)->code);
-    chempi_coll_node_task_meet_again(t, end_allgather);
-}
-
-/* The next piece of a block that is copied; false: it is over. */
-static bool copy_piece(struct gathering *g, int i)
-{
-    const struct chempi_node_line *line = cell_line(&g->task.cell, i);
-    struct block to = gather_place(g->task.c, i);
-    uint64_t len = line->len - g->done;
-
-    if (CHEMPI_UNLIKELY(line->len != block_len(&to))) {
-        task_note(&g->task, chempi_coll_shm_slot_wrong_amount(i, line->len,
-                                                              block_len(&to)));
-        return false;
+    if (!of_task(t)->shown.has_direct) {
+        task_end(t); /* nobody has read another's memory */
+        return;
     }
-    if (len == 0 || g->code)
-        return false;
-    if (!to.type->is_contiguous && g->done == 0)
-        chempi_segment_init(&g->iter, to.buf, (uint64_t)to.count,
-                            to.type->layout);
-    if (len > CHEMPI_COLL_CMA_PIECE_MAX)
-        len = CHEMPI_COLL_CMA_PIECE_MAX;
-    g->code = chempi_coll_cma_copy_next(
-        g->task.cell.st->local_ranks[i], line->place.in + g->done, len,
-        to.type->is_contiguous
-            ? chempi_coll_plus(to.buf, to.type->true_lb + (MPI_Count)g->done)
-            : NULL,
-        &g->iter);
-    g->task.copied += len;
-    g->done += len;
-    return true;
+    chempi_coll_shm_slot_reply(&t->cell, 1, of_task(t)->remote.code);
+    chempi_coll_node_task_meet_again(t, end_allgather);
 }
 
 /* The blocks of others, a piece in each step, beginning with the neighbour's,
@@ -335,10 +335,13 @@ static void allgather_copy(struct chempi_node_task *t)
     struct gathering *g = of_task(t);
     struct chempi_coll_state *st = t->cell.st;
 
-    for (; g->others + 1 < st->size; g->others++, g->done = 0) {
+    for (; g->others + 1 < st->size; g->others++, g->remote.done = 0) {
         int i = (st->rank + g->others + 1) % st->size;
+        const struct chempi_node_line *line = cell_line(&t->cell, i);
+        struct block to = gather_place(t->c, i);
 
-        if (cell_line(&t->cell, i)->mark == BLOCK_DIRECT && copy_piece(g, i)) {
+        if (line->mark == BLOCK_DIRECT &&
+            copy_piece(t, &g->remote, i, line->place.in, line->len, &to)) {
             task_go_on(t, allgather_copy);
             return;
         }
@@ -406,7 +409,7 @@ static void allgather_met(struct chempi_node_task *t)
 static bool is_allgather_here(const struct chempi_coll_state *st)
 {
     return (!st->is_refused && chempi_coll_cma_copy_is_on()) ||
-           chempi_coll_streams_are_on(st);
+           chempi_coll_streams_are_on(st) || st->size == 2;
 }
 
 static void allgather_first(struct chempi_node_task *t)
@@ -446,8 +449,6 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
         *rc = allgather_small(&cell, c);
         return true;
     }
-    if (st->size == 2)
-        return false;
     *rc = chempi_coll_node_task_turn(st);
     if (!is_allgather_here(st))
         return false;
@@ -655,14 +656,18 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
 
 /* One member's part in an exchange with rows. */
 struct exchange {
-    const struct cell *cell;
-    const struct chempi_coll_call *c;
-    struct chempi_coll_sched sched; /* what goes by messages */
+    struct chempi_node_task task; /* first */
     bool has_row;
     bool has_rings; /* what is not HERE goes through these */
     bool is_long;   /* results go past the caches */
-    int code;       /* first failure of a copy */
+    int others;     /* whose blocks have been taken */
+    struct remote remote;
 };
+
+static struct exchange *exchange_of(struct chempi_node_task *t)
+{
+    return CHEMPI_CONTAINER_OF(t, struct exchange, task);
+}
 
 static struct entry entry_of(const struct cell *cell, int from, int to)
 {
@@ -685,55 +690,72 @@ static int take_from_ring(const struct exchange *x, int i, uint64_t len,
                                       .type = to->type,
                                       .len = len};
 
-    chempi_coll_pairwise_rings_recv(x->cell->st, i, &block);
+    chempi_coll_pairwise_rings_recv(x->task.cell.st, i, &block);
     if (CHEMPI_UNLIKELY(!is_right))
         return chempi_coll_shm_slot_wrong_amount(i, len, block_len(to));
     return MPI_SUCCESS;
 }
 
-/* What member i has for this one. */
-static int take_entry(struct exchange *x, int i)
+/* What member i has for this one HERE, or a piece of what is DIRECT; true:
+ * there may be more. */
+static bool take_entry(struct exchange *x, int i)
 {
-    const struct cell *cell = x->cell;
-    struct row row = row_of(cell, i);
-    struct block to = recv_block(x->c, i);
+    struct chempi_node_task *t = &x->task;
+    struct row row = row_of(&t->cell, i);
+    struct block to = recv_block(t->c, i);
     struct entry entry;
     enum mark mark;
     uint64_t len;
 
-    if (CHEMPI_UNLIKELY(cell_line(cell, i)->len == CELL_NO_ROOM))
-        return chempi_coll_shm_slot_mismatch(cell, i);
-    entry = entry_of(cell, i, cell->st->rank);
+    if (CHEMPI_UNLIKELY(cell_line(&t->cell, i)->len == CELL_NO_ROOM)) {
+        task_note(t, chempi_coll_shm_slot_mismatch(&t->cell, i));
+        return false;
+    }
+    entry = entry_of(&t->cell, i, t->cell.st->rank);
     mark = entry.what & 3;
     len = entry.what >> 2;
-    if (x->has_rings) {
-        if (mark != BLOCK_HERE)
-            return take_from_ring(x, i, len, &to);
+    if (mark == BLOCK_BY_MESSAGE || (x->has_rings && mark != BLOCK_HERE))
+        return false;
+    if (mark == BLOCK_DIRECT)
+        return copy_piece(t, &x->remote, i, entry.at, len, &to);
+    if (CHEMPI_UNLIKELY(len != block_len(&to)))
+        task_note(t, chempi_coll_shm_slot_wrong_amount(i, len, block_len(&to)));
+    else if (len > HERE_MAX || entry.at > row.room - len)
+        task_note(t, chempi_coll_shm_slot_mismatch(&t->cell, i));
+    else if (len > 0)
+        task_note(t, chempi_coll_shm_slot_get(i, row.start + entry.at, len,
+                                              to.buf, to.count, to.type));
+    return false;
+}
+
+/* What member i has said would come another way. */
+static void recv_rest(struct exchange *x, int i)
+{
+    const struct cell *cell = &x->task.cell;
+    struct block to = recv_block(x->task.c, i);
+    struct entry entry;
+    enum mark mark;
+
+    if (CHEMPI_UNLIKELY(cell_line(cell, i)->len == CELL_NO_ROOM))
+        return;
+    entry = entry_of(cell, i, cell->st->rank);
+    mark = entry.what & 3;
+    if (x->has_rings && mark != BLOCK_HERE)
+        task_note(&x->task, take_from_ring(x, i, entry.what >> 2, &to));
+    else if (x->has_rings)
         chempi_coll_pairwise_rings_recv(cell->st, i,
                                         &(struct chempi_ring_block){0});
-    }
-    if (mark == BLOCK_BY_MESSAGE) {
-        chempi_coll_recv(&x->sched, to.buf, to.count,
+    else if (mark == BLOCK_BY_MESSAGE)
+        chempi_coll_recv(x->task.messages, to.buf, to.count,
                          to.type ? to.type : chempi_coll_byte(), i);
-        return MPI_SUCCESS;
-    }
-    if (CHEMPI_UNLIKELY(len != block_len(&to)))
-        return chempi_coll_shm_slot_wrong_amount(i, len, block_len(&to));
-    if (len == 0)
-        return MPI_SUCCESS;
-    if (mark == BLOCK_DIRECT)
-        return get_remote(cell, i, entry.at, len, &to, &x->code);
-    if (len > HERE_MAX || entry.at > row.room - len)
-        return chempi_coll_shm_slot_mismatch(cell, i);
-    return chempi_coll_shm_slot_get(i, row.start + entry.at, len, to.buf,
-                                    to.count, to.type);
 }
 
 /* What this member said would come another way than HERE or DIRECT. */
 static void send_rest(struct exchange *x, int i)
 {
-    struct block from = send_block(x->c, i);
-    enum mark mark = entry_of(x->cell, x->cell->st->rank, i).what & 3;
+    const struct cell *cell = &x->task.cell;
+    struct block from = send_block(x->task.c, i);
+    enum mark mark = entry_of(cell, cell->st->rank, i).what & 3;
     struct chempi_ring_block block = {.buf = from.buf,
                                       .count = from.count,
                                       .type = from.type,
@@ -742,9 +764,9 @@ static void send_rest(struct exchange *x, int i)
     if (x->has_rings) {
         if (mark == BLOCK_HERE)
             block.len = 0;
-        chempi_coll_pairwise_rings_send(x->cell->st, i, &block);
+        chempi_coll_pairwise_rings_send(cell->st, i, &block);
     } else if (mark == BLOCK_BY_MESSAGE) {
-        chempi_coll_send(&x->sched, from.buf, from.count, from.type, i);
+        chempi_coll_send(x->task.messages, from.buf, from.count, from.type, i);
     }
 }
 
@@ -760,65 +782,115 @@ static bool is_mixed(const struct cell *cell)
     return false;
 }
 
-/* All rows are there. */
-static int exchange_blocks(struct exchange *x, int tag)
+static void end_alltoall(struct chempi_node_task *t)
 {
-    struct chempi_coll_state *st = x->cell->st;
-    struct block from = send_block(x->c, st->rank);
-    struct block to = recv_block(x->c, st->rank);
-    int rc;
-
-    chempi_coll_sched_init(&x->sched, x->c->comm, tag);
-    rc = copy_own(&from, &to, x->is_long);
-    for (int k = 1; k < st->size; k++) {
-        rc = cell_first_error(rc, take_entry(x, (st->rank + k) % st->size));
-        if (x->has_row)
-            send_rest(x, (st->rank + st->size - k) % st->size);
-        chempi_coll_throttle(&x->sched);
-    }
-    rc = cell_first_error(rc, chempi_coll_run(&x->sched));
-    chempi_coll_sched_fini(&x->sched);
-    if (x->has_rings)
-        rc = cell_first_error(chempi_coll_pairwise_rings_run(st, x->is_long),
-                              rc);
-    return rc;
+    t->is_void = chempi_coll_shm_slot_is_refused(&t->cell, 1);
+    task_end(t);
 }
 
-static bool alltoall_rows(const struct cell *cell,
-                          const struct chempi_coll_call *c, int tag, int *rc)
+static bool are_rings_due(struct chempi_node_task *t)
 {
-    struct chempi_coll_state *st = cell->st;
-    struct block own = recv_block(c, st->rank);
+    return chempi_coll_pairwise_rings_are_due(t->cell.st);
+}
+
+static void run_rings(struct chempi_node_task *t)
+{
+    int rc = MPI_SUCCESS;
+
+    if (chempi_coll_pairwise_rings_step(t->cell.st, &t->copied, &rc)) {
+        task_note(t, rc);
+        task_end(t);
+        return;
+    }
+    t->whom = TASK_AWAITS_SOME;
+    t->word = NULL;
+    t->is_due = are_rings_due;
+    t->next = run_rings;
+}
+
+/* What is HERE or DIRECT has been taken, and messages have come. */
+static void end_exchange(struct chempi_node_task *t)
+{
+    const struct exchange *x = exchange_of(t);
+
+    if (x->has_rings) {
+        chempi_coll_pairwise_rings_begin(t->cell.st, x->is_long,
+                                         t->cell.is_later);
+        run_rings(t);
+    } else if (is_any_marked(&t->cell, HAS_DIRECT)) {
+        chempi_coll_shm_slot_reply(&t->cell, 1, x->remote.code);
+        chempi_coll_node_task_meet_again(t, end_alltoall);
+    } else {
+        task_end(t);
+    }
+}
+
+static void take_blocks(struct chempi_node_task *t)
+{
+    struct exchange *x = exchange_of(t);
+    struct chempi_coll_state *st = t->cell.st;
+
+    for (; x->others + 1 < st->size; x->others++, x->remote.done = 0)
+        if (take_entry(x, (st->rank + x->others + 1) % st->size)) {
+            task_go_on(t, take_blocks);
+            return;
+        }
+    for (int k = 1; k < st->size; k++) {
+        recv_rest(x, (st->rank + k) % st->size);
+        if (x->has_row)
+            send_rest(x, (st->rank + st->size - k) % st->size);
+        chempi_coll_throttle(t->messages);
+    }
+    if (x->has_rings)
+        end_exchange(t);
+    else
+        task_go_on(t, end_exchange);
+}
+
+/* All rows are there. */
+static void alltoall_met(struct chempi_node_task *t)
+{
+    struct exchange *x = exchange_of(t);
+    struct block from = send_block(t->c, t->cell.st->rank);
+    struct block to = recv_block(t->c, t->cell.st->rank);
+
+    if (CHEMPI_UNLIKELY(is_mixed(&t->cell))) {
+        task_note(t, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
+        task_end(t);
+        return;
+    }
+    x->has_rings = are_rings_used(&t->cell);
+    if (x->has_rings) {
+        x->is_long |= is_any_marked(&t->cell, IS_LONG);
+        chempi_coll_count(CHEMPI_COLL_WAY_RINGS);
+    }
+    task_note(t, copy_own(&from, &to, x->is_long));
+    take_blocks(t);
+}
+
+static void alltoall_first(struct chempi_node_task *t)
+{
+    struct exchange *x = exchange_of(t);
+    struct chempi_coll_state *st = t->cell.st;
+    struct block own = recv_block(t->c, st->rank);
     /* An exchange reads as much as it writes. */
     uint64_t all =
         2 * block_len(&own) * (uint64_t)st->size * (uint64_t)st->size;
-    bool is_void = false;
-    struct exchange x = {
-        .cell = cell, .c = c, .is_long = chempi_coll_nt_copy_is_long(all)};
+    int rc = MPI_SUCCESS;
 
-    cell_mine(cell)->mark = 0;
-    cell_mine(cell)->len = 0;
-    cell_mine(cell)->place.reply = 0;
+    x->is_long = chempi_coll_nt_copy_is_long(all);
+    cell_mine(&t->cell)->mark = 0;
+    cell_mine(&t->cell)->len = 0;
+    cell_mine(&t->cell)->place.reply = 0;
     st->rows++;
-    x.has_row =
-        write_row(cell, c, !st->is_refused && chempi_coll_cma_copy_is_on(), rc);
-    *rc = cell_first_error(*rc, chempi_coll_shm_slot_meet(cell));
-    if (CHEMPI_UNLIKELY(is_mixed(cell))) {
-        *rc =
-            cell_first_error(*rc, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
-        return true;
-    }
-    x.has_rings = are_rings_used(cell);
-    if (x.has_rings) {
-        x.is_long |= is_any_marked(cell, IS_LONG);
-        chempi_coll_count(CHEMPI_COLL_WAY_RINGS);
-    }
-    *rc = cell_first_error(*rc, exchange_blocks(&x, tag));
-    if (!x.has_rings && is_any_marked(cell, HAS_DIRECT))
-        *rc = cell_first_error(
-            *rc, chempi_coll_shm_slot_end_copies(cell, 1, x.code, &is_void));
-    return !is_void;
+    x->has_row = write_row(
+        &t->cell, t->c, !st->is_refused && chempi_coll_cma_copy_is_on(), &rc);
+    task_note(t, rc);
+    chempi_coll_node_task_meet(t, alltoall_met);
 }
+
+const struct chempi_node_steps chempi_node_steps_alltoall = {
+    sizeof(struct exchange), alltoall_first};
 
 /* Regular alltoall whose row (all blocks of a member) fits a slot. */
 
@@ -891,6 +963,8 @@ static int alltoall_end(const struct cell *cell,
     int rc = chempi_coll_shm_slot_check(cell, row_len(cell, c));
 
     (void)unused;
+    if (CHEMPI_UNLIKELY(rc) && is_mixed(cell))
+        cell->st->rows++; /* as whoever has made a row */
     return rc ? rc : alltoall_take(cell, c);
 }
 
@@ -901,6 +975,7 @@ bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
                                const struct chempi_coll_call *c, int tag,
                                int *rc)
 {
+    struct exchange x = {.task = {.c = c}};
     struct cell cell;
     MPI_Count block;
 
@@ -918,6 +993,6 @@ bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
     }
     if (c->sbuf == MPI_IN_PLACE || st->size > ROWS_MAX)
         return false;
-    cell_open_sync(st, &cell);
-    return alltoall_rows(&cell, c, tag, rc);
+    cell_open_sync(st, &x.task.cell);
+    return chempi_coll_node_task_run(&x.task, alltoall_first, tag, rc);
 }

@@ -122,6 +122,9 @@ steps_for(const struct chempi_coll_call *c)
     case CHEMPI_COLL_ALLGATHER:
     case CHEMPI_COLL_ALLGATHERV:
         return &chempi_node_steps_allgather;
+    case CHEMPI_COLL_ALLTOALL:
+    case CHEMPI_COLL_ALLTOALLV:
+        return c->sbuf == MPI_IN_PLACE ? NULL : &chempi_node_steps_alltoall;
     case CHEMPI_COLL_REDUCE:
     case CHEMPI_COLL_ALLREDUCE:
     case CHEMPI_COLL_REDUCE_SCATTER:
@@ -193,7 +196,7 @@ static void find_types(const struct chempi_coll_call *c,
         c->kind == CHEMPI_COLL_SCATTER || c->kind == CHEMPI_COLL_SCATTERV;
     bool has_two =
         is_gather || is_scatter ||
-        (c->kind >= CHEMPI_COLL_ALLGATHER && c->kind <= CHEMPI_COLL_ALLTOALL);
+        (c->kind >= CHEMPI_COLL_ALLGATHER && c->kind <= CHEMPI_COLL_ALLTOALLV);
     bool sends =
         has_two && c->sbuf != MPI_IN_PLACE && (!is_scatter || is_root(c));
     bool receives = c->kind != CHEMPI_COLL_BARRIER && c->rbuf != MPI_IN_PLACE &&
@@ -264,12 +267,13 @@ static struct chempi_coll_state *state_of(const struct chempi_node_later_op *op)
  * an agent. */
 static uint64_t len_of(const struct chempi_coll_call *c)
 {
+    bool is_v =
+        c->kind == CHEMPI_COLL_ALLGATHERV || c->kind == CHEMPI_COLL_ALLTOALLV;
     MPI_Count count = c->rcount;
 
-    if (c->kind == CHEMPI_COLL_ALLGATHER)
+    if (c->kind == CHEMPI_COLL_ALLGATHER || c->kind == CHEMPI_COLL_ALLTOALL)
         count *= c->comm->size;
-    for (uint32_t i = 0; c->kind == CHEMPI_COLL_ALLGATHERV && i < c->comm->size;
-         i++)
+    for (uint32_t i = 0; is_v && i < c->comm->size; i++)
         count += chempi_count_array_get(c->rcounts, i);
     if (is_reduction(c))
         count = chempi_coll_node_whole_count(c, (int)c->comm->size);

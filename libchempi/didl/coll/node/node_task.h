@@ -53,6 +53,7 @@ struct chempi_node_steps {
 };
 
 extern const struct chempi_node_steps chempi_node_steps_allgather;
+extern const struct chempi_node_steps chempi_node_steps_alltoall; /* and _v */
 extern const struct chempi_node_steps chempi_node_steps_bcast;
 extern const struct chempi_node_steps chempi_node_steps_fold;
 

@@ -8,8 +8,8 @@
 #include "libchempi/didl/coll/node/nt_copy.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 
-/* Bytes that are copied before others' progress is looked after. */
-#define BUSY_BYTES (UINT64_C(4) << 20)
+/* Bytes that are copied in a step. */
+#define STEP_BYTES (UINT64_C(1) << 20)
 
 /* One end of a ring. */
 struct end {
@@ -23,11 +23,12 @@ struct end {
 
 struct chempi_pairwise_rings {
     uint64_t len;    /* bytes of a ring */
-    uint64_t unseen; /* bytes copied since others' progress was looked after */
+    uint64_t copied; /* bytes, in this step */
     bool is_reserved;
     bool is_refused; /* no memory, or damaged (R6) */
     bool is_damaged;
     bool is_long;
+    bool is_later;
     struct end ends[]; /* [size] that write, [size] that read */
 };
 
@@ -195,9 +196,8 @@ static uint64_t can_read(struct chempi_pairwise_rings *rings,
     return worth(rings, end, have);
 }
 
-static bool can_go_on(void *arg)
+bool chempi_coll_pairwise_rings_are_due(struct chempi_coll_state *st)
 {
-    const struct chempi_coll_state *st = arg;
     struct chempi_pairwise_rings *rings = st->rings;
 
     for (int m = 0; m < st->size; m++)
@@ -230,7 +230,7 @@ static void done(struct chempi_pairwise_rings *rings, struct end *end,
 {
     end->count += len;
     end->at += len;
-    rings->unseen += len;
+    rings->copied += len;
 }
 
 /* Bytes of a block to or from the ring. */
@@ -289,6 +289,14 @@ static void take(struct chempi_pairwise_rings *rings, struct end *end,
 
 /* ---- the operation ---- */
 
+static void rouse(const struct chempi_coll_state *st, int m)
+{
+    if (st->rings->is_later)
+        chempi_progress_urge_local(st->local_ranks[m]);
+    else
+        chempi_progress_rouse_local(st->local_ranks[m]);
+}
+
 /* Whatever member m's ends can do; false: nothing. */
 static bool serve(struct chempi_coll_state *st, int m)
 {
@@ -303,7 +311,7 @@ static bool serve(struct chempi_coll_state *st, int m)
         put(rings, out_end(rings, m), out);
     if (in == 0 && out == 0)
         return false;
-    chempi_progress_rouse_local(st->local_ranks[m]);
+    rouse(st, m);
     return true;
 }
 
@@ -330,7 +338,7 @@ static CHEMPI_COLD int give_up(struct chempi_coll_state *st)
         if (in_end(st, m)->block.len > 0)
             atomic_store(&in_end(st, m)->ring->tail,
                          in_end(st, m)->count + far);
-        chempi_progress_rouse_local(st->local_ranks[m]);
+        rouse(st, m);
     }
     rings->is_refused = true;
     return chempi_error_set(MPI_ERR_INTERN,
@@ -338,25 +346,29 @@ static CHEMPI_COLD int give_up(struct chempi_coll_state *st)
                             "ranks of this node share");
 }
 
-int chempi_coll_pairwise_rings_run(struct chempi_coll_state *st, bool is_long)
+void chempi_coll_pairwise_rings_begin(struct chempi_coll_state *st,
+                                      bool is_long, bool is_later)
+{
+    st->rings->is_long = is_long;
+    st->rings->is_later = is_later;
+}
+
+bool chempi_coll_pairwise_rings_step(struct chempi_coll_state *st,
+                                     uint64_t *copied, int *rc)
 {
     struct chempi_pairwise_rings *rings = st->rings;
-    int rc = MPI_SUCCESS;
+    bool is_served = true;
 
-    rings->is_long = is_long;
-    while (!rc && is_left(st)) {
-        bool is_served = false;
-
+    rings->copied = 0;
+    while (is_served && rings->copied < STEP_BYTES && is_left(st)) {
+        is_served = false;
         for (int k = 1; k < st->size; k++)
             is_served |= serve(st, (st->rank + k) % st->size);
-        if (CHEMPI_UNLIKELY(rings->is_damaged))
-            return give_up(st);
-        if (rings->unseen >= BUSY_BYTES) {
-            rings->unseen = 0;
-            (void)chempi_progress_poll();
+        if (CHEMPI_UNLIKELY(rings->is_damaged)) {
+            *rc = give_up(st);
+            return true;
         }
-        if (!is_served)
-            rc = chempi_coll_shm_slot_await(st, can_go_on, st);
     }
-    return rc;
+    *copied += rings->copied;
+    return !is_left(st);
 }

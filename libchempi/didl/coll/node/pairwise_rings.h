@@ -85,8 +85,17 @@ void chempi_coll_pairwise_rings_send(struct chempi_coll_state *st, int m,
 void chempi_coll_pairwise_rings_recv(struct chempi_coll_state *st, int m,
                                      const struct chempi_ring_block *block);
 
-/* Exchange these blocks; all members run at the same time. is_long: write past
- * the caches. 0 or an error class. */
-int chempi_coll_pairwise_rings_run(struct chempi_coll_state *st, bool is_long);
+/* Begin to exchange these blocks; all members do at the same time. is_long:
+ * write past the caches; is_later: the others' agents are to hear of it. */
+void chempi_coll_pairwise_rings_begin(struct chempi_coll_state *st,
+                                      bool is_long, bool is_later);
+
+/* As much as can be done without waiting, up to about a megabyte, which is
+ * added to *copied. True: it is over, *rc is 0 or an error class. */
+bool chempi_coll_pairwise_rings_step(struct chempi_coll_state *st,
+                                     uint64_t *copied, int *rc);
+
+/* Can the next step do something? */
+bool chempi_coll_pairwise_rings_are_due(struct chempi_coll_state *st);
 
 #endif
