@@ -271,6 +271,7 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
                                                    : CHEMPI_WAKE_ASLEEP_FUTEX);
     chempi_daemon_poll_news(); /* the supervisor rouses once per notice, too */
     limit_ms = shorter(limit_ms, chempi_daemon_deadline_ms());
+    chempi_engine_settle(); /* what the news mean: a loss, a card */
     if (poll_hooks() > 0 || done(arg) || call_finished() || progress.has_news ||
         chempi_progress_is_ready()) {
         chempi_wake_cancel(progress.wake);
