@@ -97,7 +97,7 @@ static int take_error(struct chempi_rma_peer *peer)
 
 /* Programs wait for others by loops of direct operations and flushes, which
  * would never make progress for the rest of the process. */
-static void breathe(struct chempi_win *win)
+void chempi_rma_breathe(struct chempi_win *win)
 {
     const uint32_t breaths =
         atomic_load_explicit(&win->breaths, memory_order_relaxed);
@@ -121,7 +121,7 @@ int chempi_rma_await_peer(struct chempi_rma_peer *peer,
     if (!is_done)
         (void)chempi_progress_wait_for(is_peer_quiet, peer, words, peer);
     else
-        breathe(peer->win);
+        chempi_rma_breathe(peer->win);
     is_visit = chempi_lane_enter(&chempi_lane_main);
     rc = take_error(peer);
     chempi_lane_exit(&chempi_lane_main, is_visit);
@@ -140,7 +140,7 @@ int chempi_rma_flush_peer(struct chempi_rma_peer *peer)
               peer->error.error == MPI_SUCCESS;
     chempi_lane_exit(&chempi_lane_main, is_visit);
     if (CHEMPI_LIKELY(is_done)) {
-        breathe(peer->win);
+        chempi_rma_breathe(peer->win);
         return chempi_rma_loss(peer->win, MPI_SUCCESS);
     }
     chempi_lane_lock(&chempi_lane_main);
@@ -179,7 +179,7 @@ void chempi_rma_await_all(struct chempi_win *win)
     if (!is_done)
         (void)chempi_progress_wait_for(is_quiet, win, put_win, win);
     else
-        breathe(win);
+        chempi_rma_breathe(win);
 }
 
 int chempi_rma_flush_all(struct chempi_win *win)

@@ -439,6 +439,8 @@ int chempi_rma_flush_all(struct chempi_win *win);
 int chempi_rma_await_peer(struct chempi_rma_peer *peer,
                           chempi_wait_report_fn *words);
 void chempi_rma_await_all(struct chempi_win *win);
+/* Progress, now and then: of calls that have nothing to wait for. */
+void chempi_rma_breathe(struct chempi_win *win);
 /* The first error of any peer; all are forgotten. */
 int chempi_rma_take_errors(struct chempi_win *win);
 

@@ -607,6 +607,11 @@ static int begin_user(struct chempi_win *win, int rank,
 
     if (rc)
         return rc;
+    /* The wait for it may find it complete. */
+    chempi_rma_breathe(win);
+    rc = chempi_rma_loss(win, MPI_SUCCESS);
+    if (rc)
+        return rc;
     *out = make_user(ops);
     return *out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }

@@ -231,8 +231,8 @@ int chempi_win_flush_local_all(struct chempi_win *win)
 
 int chempi_win_sync(struct chempi_win *win)
 {
-    (void)win; /* the unified model: order is all that is missing */
+    /* The unified model: order is all that is missing. */
     atomic_thread_fence(memory_order_seq_cst);
     (void)chempi_progress_poll();
-    return MPI_SUCCESS;
+    return chempi_rma_loss(win, MPI_SUCCESS);
 }

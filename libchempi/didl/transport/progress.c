@@ -42,6 +42,9 @@
  */
 enum { LOITERERS_MAX = 8 };
 
+/* Polls of a program that does not wait, for one look for the daemon's news. */
+enum { NEWS_EVERY = 64 };
+
 struct waiter {
     struct chempi_list link;
     chempi_progress_done_fn *done;
@@ -66,6 +69,7 @@ static struct {
     uint32_t in_hooks; /* polls that run hooks, which may let go of the lock */
     bool is_roomy;     /* each process of the job has a core */
     uint32_t fd_turn;
+    uint32_t calls;                /* of chempi_progress_poll(); it wraps */
     struct chempi_backoff backoff; /* P5 */
     struct chempi_wake *wake;
     int wake_fd;
@@ -163,8 +167,11 @@ int chempi_progress_poll(void)
     int events = 0;
 
     chempi_lane_lock(&chempi_lane_main);
-    if (!progress.has_owner)
+    if (!progress.has_owner) {
         events = poll_all();
+        if (CHEMPI_UNLIKELY(++progress.calls % NEWS_EVERY == 0))
+            chempi_daemon_poll_news(); /* who never waits hears of it here */
+    }
     if (CHEMPI_UNLIKELY(progress.has_news))
         tell_news(NULL, NULL);
     chempi_lane_unlock(&chempi_lane_main);

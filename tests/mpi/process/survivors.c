@@ -4,13 +4,14 @@
  * with it in a window gets MPI_ERR_PROC_ABORTED, nobody hangs, and the
  * survivors make a communicator and a window of their own and use them.
  *
- * usage: survive HOW
+ * usage: survivors HOW [WHAT]
  *
  * HOW, of the last rank: holder (dies with the lock of rank 0 that others
  * want), waiter (while it waits for that lock), target (while others have
  * operations for it), fence, post, start (instead of the call that others wait
- * for), barrier, receive, announced (while it sends what is large; these
- * without any window), file FOLDER (while all have a file open)
+ * for), loop WHAT (while others go round and round and never wait), barrier,
+ * receive, announced (while it sends what is large; these without any window),
+ * file FOLDER (while all have a file open)
  */
 #include "check.h"
 
@@ -133,6 +134,63 @@ static void target(void)
     await_death();
     (void)is_lost(MPI_Win_flush(victim, win), "MPI_Win_flush");
     (void)is_lost(MPI_Win_unlock_all(win), "MPI_Win_unlock_all");
+}
+
+/* One round, in which nothing needs to be waited for. */
+static int go_round(const char *what, MPI_Request *req)
+{
+    static int64_t one = 1;
+    static int64_t was;
+    MPI_Request mine_too;
+    int flag;
+    int rc;
+
+    if (strcmp(what, "fetch") == 0 || strcmp(what, "live") == 0) {
+        const int to = what[0] == 'f' ? victim : 0;
+
+        rc = MPI_Fetch_and_op(&one, &was, MPI_INT64_T, to, 0, MPI_SUM, win);
+        return rc ? rc : MPI_Win_flush(to, win);
+    }
+    if (strcmp(what, "get") == 0) {
+        rc = MPI_Get(mine, 1, MPI_DOUBLE, victim, 0, 1, MPI_DOUBLE, win);
+        return rc ? rc : MPI_Win_flush_local(victim, win);
+    }
+    if (strcmp(what, "put") == 0) {
+        rc = MPI_Put(mine, 1, MPI_DOUBLE, victim, 0, 1, MPI_DOUBLE, win);
+        return rc ? rc : MPI_Win_flush_all(win);
+    }
+    if (strcmp(what, "rget") == 0) {
+        rc = MPI_Rget(mine, 1, MPI_DOUBLE, victim, 0, 1, MPI_DOUBLE, win,
+                      &mine_too);
+        return rc ? rc : MPI_Wait(&mine_too, MPI_STATUS_IGNORE);
+    }
+    if (strcmp(what, "sync") == 0)
+        return MPI_Win_sync(win);
+    rc = MPI_Test(req, &flag, MPI_STATUS_IGNORE);
+    CHECK_OR_DIE(rc || !flag, "nobody has sent anything");
+    return rc;
+}
+
+/* Of memory that is mapped nothing but the news says that its owner is gone. */
+static void loop(const char *what)
+{
+    MPI_Request req;
+    int rc;
+
+    MPI_Irecv(mine, 1, MPI_DOUBLE, victim, 8, MPI_COMM_WORLD, &req);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == victim)
+        die();
+    rc = MPI_Win_lock_all(0, win);
+    if (!rc) {
+        while (!rc)
+            rc = go_round(what, &req);
+        (void)is_lost(rc, what);
+        rc = MPI_Win_unlock_all(win);
+    }
+    (void)is_lost(rc, "MPI_Win_unlock_all");
+    if (req != MPI_REQUEST_NULL)
+        (void)is_lost(MPI_Wait(&req, MPI_STATUS_IGNORE), "MPI_Wait");
 }
 
 static void fence(void)
@@ -335,7 +393,7 @@ static void go_on(void)
     MPI_Group_free(&all);
 }
 
-static void run(const char *how, const char *folder)
+static void run(const char *how, const char *what)
 {
     if (strcmp(how, "holder") == 0)
         holder();
@@ -352,7 +410,9 @@ static void run(const char *how, const char *folder)
     else if (strcmp(how, "barrier") == 0)
         barrier();
     else if (strcmp(how, "file") == 0)
-        file(folder);
+        file(what);
+    else if (strcmp(how, "loop") == 0)
+        loop(what);
     else
         receive();
 }
@@ -364,6 +424,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     victim = size - 1;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Win_allocate(sizeof(mine), sizeof(double), MPI_INFO_NULL,
                      MPI_COMM_WORLD, &base, &win);
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
