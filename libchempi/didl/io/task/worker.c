@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads for file access; see worker.h. */
-#define _GNU_SOURCE /* pthread_sigmask */
+#define _GNU_SOURCE /* pthread_sigmask, sched_getcpu */
 #include "libchempi/didl/io/task/worker.h"
 
 #include <mpi.h>
@@ -27,6 +27,7 @@ static struct {
     int idle;                  /* threads */
     int awake;                 /* of those, they look at waiting_count */
     _Atomic int waiting_count; /* jobs on `waiting` */
+    int cpu;                   /* where the last one was submitted */
     bool is_ending;
     struct chempi_list waiting; /* W1 */
     struct chempi_list done;
@@ -98,6 +99,7 @@ static void *work(void *arg)
     (void)pthread_mutex_lock(&pool.lock);
     for (;;) {
         struct chempi_io_job *job;
+        bool is_beside;
 
         await_job(ended_ns, &comes_soon);
         if (pool.is_ending)
@@ -105,7 +107,10 @@ static void *work(void *arg)
         job = of_link(chempi_list_first(&pool.waiting));
         chempi_list_remove(&job->link);
         pool.waiting_count--;
+        is_beside = pool.cpu != sched_getcpu();
         (void)pthread_mutex_unlock(&pool.lock);
+        if (!is_beside && chempi_affinity_is_roomy())
+            chempi_affinity_part(); /* from the program, which computes there */
         job->run(job);
         hand_back(job);
         tell_of_done();
@@ -178,6 +183,7 @@ void chempi_io_submit_locked(struct chempi_io_job *job)
     is_taken = need_thread_locked();
     if (is_taken) {
         chempi_list_append(&pool.waiting, &job->link);
+        pool.cpu = sched_getcpu();
         if (pool.waiting_count++ >= pool.awake)
             (void)pthread_cond_signal(&pool.wanted);
     }
