@@ -30,6 +30,7 @@ static void print_json(const struct chempi_options *opt,
         chempi_traffic_json(&j, text, len, spec->node_names, spec->node_count,
                             lacking);
         chempi_files_json(&j, text, len);
+        chempi_windows_json(&j, text, len);
     }
     if (opt->has_routes)
         chempi_routes_json(&j, text, len, spec->node_names, spec->node_count,

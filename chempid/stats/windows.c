@@ -8,7 +8,7 @@
 
 #include "chempid/stats/lines.h"
 
-enum { AMOUNTS = 3 };
+enum { AMOUNTS = 3, NAME_WIDTH_MIN = 16 };
 
 struct line {
     char name[32];
@@ -99,29 +99,74 @@ void chempi_windows_merge(const void *text, size_t len,
     merge(&lock_kind, text, len, out);
 }
 
+/* Columns of names are as wide as the longest. */
+static int name_width(const struct chempi_lines *all)
+{
+    const struct line *list = all->list;
+    size_t width = NAME_WIDTH_MIN;
+
+    for (size_t i = 0; i < all->count; i++)
+        if (strlen(list[i].name) > width)
+            width = strlen(list[i].name);
+    return (int)width;
+}
+
 /* Nothing can be done about a failing standard error. */
 void chempi_windows_print(FILE *file, const void *text, size_t len)
 {
     struct chempi_lines all = chempi_lines_sum(&window_kind, text, len);
     const struct line *list = all.list;
+    int width = name_width(&all);
 
     if (all.count > 0)
-        (void)fprintf(file, "%-16s  %-8s  %16s  %16s\n", "windows", "reach",
-                      "operations", "bytes");
+        (void)fprintf(file, "%-*s  %-8s  %16s  %16s\n", width, "windows",
+                      "reach", "operations", "bytes");
     for (size_t i = 0; i < all.count; i++)
-        (void)fprintf(file, "%-16s  %-8s  %16" PRIu64 "  %16" PRIu64 "\n",
+        (void)fprintf(file, "%-*s  %-8s  %16" PRIu64 "  %16" PRIu64 "\n", width,
                       list[i].name, list[i].reach, list[i].amounts[0],
                       list[i].amounts[1]);
     free(all.list);
     all = chempi_lines_sum(&lock_kind, text, len);
     list = all.list;
+    width = name_width(&all);
     if (all.count > 0)
-        (void)fprintf(file, "%-16s  %12s  %12s  %12s\n", "windows", "locks",
-                      "waited for", "served");
+        (void)fprintf(file, "%-*s  %12s  %12s  %12s\n", width, "windows",
+                      "locks", "waited for", "served");
     for (size_t i = 0; i < all.count; i++)
         (void)fprintf(file,
-                      "%-16s  %12" PRIu64 "  %12" PRIu64 "  %12" PRIu64 "\n",
-                      list[i].name, list[i].amounts[0], list[i].amounts[1],
-                      list[i].amounts[2]);
+                      "%-*s  %12" PRIu64 "  %12" PRIu64 "  %12" PRIu64 "\n",
+                      width, list[i].name, list[i].amounts[0],
+                      list[i].amounts[1], list[i].amounts[2]);
+    free(all.list);
+}
+
+void chempi_windows_json(struct chempi_json *j, const void *text, size_t len)
+{
+    struct chempi_lines all = chempi_lines_sum(&window_kind, text, len);
+    const struct line *list = all.list;
+
+    chempi_json_open_list(j, "windows");
+    for (size_t i = 0; i < all.count; i++) {
+        chempi_json_open(j, NULL);
+        chempi_json_text(j, "window", list[i].name);
+        chempi_json_text(j, "reach", list[i].reach);
+        chempi_json_number(j, "operations", list[i].amounts[0]);
+        chempi_json_number(j, "bytes", list[i].amounts[1]);
+        chempi_json_close(j);
+    }
+    chempi_json_close_list(j);
+    free(all.list);
+    all = chempi_lines_sum(&lock_kind, text, len);
+    list = all.list;
+    chempi_json_open_list(j, "locks");
+    for (size_t i = 0; i < all.count; i++) {
+        chempi_json_open(j, NULL);
+        chempi_json_text(j, "window", list[i].name);
+        chempi_json_number(j, "locks", list[i].amounts[0]);
+        chempi_json_number(j, "waited_for", list[i].amounts[1]);
+        chempi_json_number(j, "served", list[i].amounts[2]);
+        chempi_json_close(j);
+    }
+    chempi_json_close_list(j);
     free(all.list);
 }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "common/control/wire.h"
+#include "common/words/json.h"
 
 /* Sum lines of the same name and reach; the result is sorted. */
 void chempi_windows_merge(const void *text, size_t len,
@@ -22,5 +23,7 @@ void chempi_windows_merge(const void *text, size_t len,
 
 /* Print the sums as two tables; nothing where nobody has used a window. */
 void chempi_windows_print(FILE *file, const void *text, size_t len);
+/* The same as members "windows" and "locks", lists, of an open object. */
+void chempi_windows_json(struct chempi_json *j, const void *text, size_t len);
 
 #endif

@@ -56,6 +56,38 @@ Test(windows, prints_tables_of_sums)
     free(printed);
 }
 
+Test(windows, keeps_columns_apart_from_long_names)
+{
+    char *printed = shown("window a_table_of_many_words node 3 24\n");
+
+    cr_assert_str_eq(printed,
+                     "windows                reach           operations"
+                     "             bytes\n"
+                     "a_table_of_many_words  node                     3"
+                     "                24\n");
+    free(printed);
+}
+
+Test(windows, tells_sums_as_json)
+{
+    static const char text[] = "window table node 3 24\nlock table 1 0 5\n";
+    char *printed;
+    size_t len;
+    FILE *file = open_memstream(&printed, &len);
+    struct chempi_json j = {.file = file};
+
+    chempi_json_open(&j, NULL);
+    chempi_windows_json(&j, text, sizeof(text) - 1);
+    chempi_json_close(&j);
+    (void)fclose(file);
+    cr_assert_str_eq(printed,
+                     "{\"windows\": [{\"window\": \"table\", \"reach\": "
+                     "\"node\", \"operations\": 3, \"bytes\": 24}], "
+                     "\"locks\": [{\"window\": \"table\", \"locks\": 1, "
+                     "\"waited_for\": 0, \"served\": 5}]}");
+    free(printed);
+}
+
 Test(windows, prints_nothing_where_no_window_was_used)
 {
     char *printed = shown("traffic 0 1 - shm eager 1 2\n");
