@@ -3,6 +3,7 @@
  * Making and freeing windows (MPI 5.0, section 12.2).
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,6 +73,9 @@ static int make_comm(struct chempi_win *win, struct chempi_comm *comm, int rc)
     }
     if (rc)
         chempi_comm_give_context(context);
+    else /* for those who ask where it waits */
+        (void)snprintf(win->comm->name, sizeof(win->comm->name),
+                       "a window of %u ranks", comm->size);
     return agree(comm, rc);
 }
 
@@ -319,7 +323,8 @@ static int build(struct chempi_win *win)
     return agree(win->comm, rc);
 }
 
-static int check_arguments(MPI_Aint size, MPI_Count unit)
+static int check_arguments(int flavor, const void *base, MPI_Aint size,
+                           MPI_Count unit)
 {
     if (size < 0)
         return chempi_error_set(MPI_ERR_SIZE,
@@ -330,6 +335,11 @@ static int check_arguments(MPI_Aint size, MPI_Count unit)
                                 "argument disp_unit is %lld; expected 1 or "
                                 "more",
                                 (long long)unit);
+    if (flavor == MPI_WIN_FLAVOR_CREATE && !base && size > 0)
+        return chempi_error_set(MPI_ERR_BASE,
+                                "argument base is NULL, but size is %lld; "
+                                "expected memory, or size 0",
+                                (long long)size);
     return MPI_SUCCESS;
 }
 
@@ -371,7 +381,7 @@ static int create(int flavor, void *base, MPI_Aint size, MPI_Count unit,
     if (comm->is_inter)
         return chempi_error_set(MPI_ERR_COMM, "a window cannot be made from an "
                                               "intercommunicator");
-    rc = check_arguments(size, unit);
+    rc = check_arguments(flavor, base, size, unit);
     if (rc == MPI_SUCCESS) {
         win = make_win(flavor, base, size, unit, info);
         rc = win ? MPI_SUCCESS : MPI_ERR_NO_MEM;

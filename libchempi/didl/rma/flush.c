@@ -64,35 +64,42 @@ static void put_win(struct chempi_wait_report *w, const void *object)
     chempi_wait_report_put(w, " for operations of %s", chempi_rma_name(win));
 }
 
-/* What went wrong since it was asked last. */
-static int take_error(struct chempi_rma_peer *peer)
+int chempi_rma_refused(const struct chempi_win *win, uint32_t rank,
+                       const struct chempi_rma_verdict *verdict)
 {
-    const struct chempi_rma_verdict v = peer->error;
+    const struct chempi_rma_verdict v = *verdict;
     const bool is_range = v.error == MPI_ERR_RMA_RANGE;
     char place[96] = "";
 
-    peer->error = (struct chempi_rma_verdict){0};
-    if (v.error == MPI_SUCCESS)
-        return MPI_SUCCESS;
     if (v.error == MPI_ERR_PROC_ABORTED)
         return chempi_error_set(v.error,
                                 "%s: one of its ranks has ended, as rank %u "
                                 "knows; free the window",
-                                chempi_rma_name(peer->win), peer->rank);
+                                chempi_rma_name(win), rank);
     if (v.is_placed)
         (void)snprintf(place, sizeof(place),
                        " of %llu bytes at displacement %lld",
                        (unsigned long long)v.len, (long long)v.disp);
-    if (is_range && peer->win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
+    if (is_range && win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
         return chempi_error_set(
             v.error,
             "%s: rank %u refused an operation%s: not all of that memory is "
             "attached there; call MPI_Win_attach first",
-            chempi_rma_name(peer->win), peer->rank, place);
+            chempi_rma_name(win), rank, place);
     return chempi_error_set(v.error, "%s: rank %u refused an operation%s: %s",
-                            chempi_rma_name(peer->win), peer->rank, place,
+                            chempi_rma_name(win), rank, place,
                             is_range ? "it goes beyond the window there"
                                      : "it could not be executed");
+}
+
+/* What went wrong since it was asked last. */
+static int take_error(struct chempi_rma_peer *peer)
+{
+    const struct chempi_rma_verdict v = peer->error;
+
+    peer->error = (struct chempi_rma_verdict){0};
+    return v.error ? chempi_rma_refused(peer->win, peer->rank, &v)
+                   : MPI_SUCCESS;
 }
 
 /* Programs wait for others by loops of direct operations and flushes, which

@@ -439,6 +439,9 @@ int chempi_rma_flush_all(struct chempi_win *win);
 int chempi_rma_await_peer(struct chempi_rma_peer *peer,
                           chempi_wait_report_fn *words);
 void chempi_rma_await_all(struct chempi_win *win);
+/* Words for what a target has refused; returns the class. */
+int chempi_rma_refused(const struct chempi_win *win, uint32_t rank,
+                       const struct chempi_rma_verdict *verdict);
 /* Progress, now and then: of calls that have nothing to wait for. */
 void chempi_rma_breathe(struct chempi_win *win);
 /* The first error of any peer; all are forgotten. */

@@ -13,12 +13,21 @@
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op.h"
 #include "libchempi/didl/datatype/op_loops.h"
+#include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/rma/count.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/request.h"
 
 enum work { PUT, GET, FOLD, SWAP };
+
+/* Where an operation goes, as the calls name it. */
+struct target {
+    int rank;
+    MPI_Aint disp;
+    MPI_Count count;
+    struct chempi_datatype *type;
+};
 
 /* ---- checks ---- */
 
@@ -119,6 +128,33 @@ static int check_apart(const struct chempi_rma_op *op, MPI_Count count,
         (long long)count, type->name[0] ? type->name : "one without a name");
 }
 
+/* Both signatures are known here (MPI 5.0, section 3.3.1): MPI_PACKED matches
+ * all, MPI_BYTE itself. Of the same number of bytes; chempirun --check. */
+static CHEMPI_COLD int check_types(const struct chempi_rma_op *op,
+                                   const struct chempi_rma_side *side,
+                                   const char *name)
+{
+    const struct chempi_signature mine =
+        chempi_signature_of(side->type, side->count);
+    const struct chempi_signature theirs =
+        chempi_signature_of(op->type, op->count);
+    const bool is_bytes =
+        (mine.kind == CHEMPI_BASIC_TYPE_BYTE && !theirs.is_open) ||
+        (theirs.kind == CHEMPI_BASIC_TYPE_BYTE && !mine.is_open);
+
+    if (mine.bytes == 0 || (!is_bytes && (mine.is_open || theirs.is_open ||
+                                          (mine.hash == theirs.hash &&
+                                           mine.power == theirs.power))))
+        return MPI_SUCCESS;
+    return chempi_error_set(
+        MPI_ERR_TYPE,
+        "%s: the %s has %s, the target (rank %u, displacement %lld) %s; both "
+        "must have the same amount of the same basic types",
+        chempi_rma_name(op->win), name, chempi_signature_name(mine.kind),
+        op->peer->rank, (long long)op->disp,
+        chempi_signature_name(theirs.kind));
+}
+
 static int check_amount(struct chempi_rma_op *op,
                         const struct chempi_rma_side *side, const char *name)
 {
@@ -138,7 +174,10 @@ static int check_amount(struct chempi_rma_op *op,
             chempi_rma_name(op->win), name, (long long)mine, op->peer->rank,
             (long long)op->disp, (long long)theirs);
     op->len = (uint64_t)theirs;
-    return MPI_SUCCESS;
+    return CHEMPI_LIKELY(side->type == op->type) ||
+                   !chempi_signature_is_watched()
+               ? MPI_SUCCESS
+               : check_types(op, side, name);
 }
 
 static int check_elements(struct chempi_rma_op *op,
@@ -200,10 +239,47 @@ static int check_fold(struct chempi_rma_op *op, struct chempi_op *mpi_op)
 
 /* ---- requests ---- */
 
+/* Of a call with a request: where it went, for words. */
+struct user {
+    struct chempi_request req;
+    const struct chempi_win *win; /* may be free before the request is */
+    uint32_t rank;
+    MPI_Aint disp;
+    uint64_t len; /* bytes */
+};
+
 static void destroy_user(struct chempi_request *req)
 {
     req->obj.magic = 0;
-    free(req);
+    free(CHEMPI_CONTAINER_OF(req, struct user, req));
+}
+
+static bool is_there(const struct chempi_win *win)
+{
+    CHEMPI_LIST_FOR (link, &chempi_rma_windows)
+        if (CHEMPI_CONTAINER_OF(link, struct chempi_win, link) == win)
+            return true;
+    return false;
+}
+
+/* Losses have words of their own (chempi_request_explain()). */
+static int finish_user(struct chempi_request *req, MPI_Status *status)
+{
+    const struct user *user = CHEMPI_CONTAINER_OF(req, struct user, req);
+    const int rc = chempi_request_finish_empty(req, status);
+
+    if (CHEMPI_LIKELY(!rc) || rc == MPI_ERR_PROC_ABORTED)
+        return rc;
+    chempi_lane_lock(&chempi_lane_main);
+    if (is_there(user->win))
+        (void)chempi_rma_refused(
+            user->win, user->rank,
+            &(const struct chempi_rma_verdict){.error = rc,
+                                               .is_placed = true,
+                                               .disp = user->disp,
+                                               .len = user->len});
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
 }
 
 #define USER_OPS(name, call_name)                                              \
@@ -211,7 +287,7 @@ static void destroy_user(struct chempi_request *req)
         .call = call_name,                                                     \
         .start = chempi_request_start_nothing,                                 \
         .cancel = chempi_request_cancel_nothing,                               \
-        .finish = chempi_request_finish_empty,                                 \
+        .finish = finish_user,                                                 \
         .destroy = destroy_user,                                               \
     }
 
@@ -221,16 +297,22 @@ USER_OPS(raccumulate_ops, "MPI_Raccumulate");
 USER_OPS(rget_accumulate_ops, "MPI_Rget_accumulate");
 
 /* A request that is complete when its first count goes. */
-static struct chempi_request *make_user(const struct chempi_request_ops *ops)
+static struct chempi_request *make_user(const struct chempi_win *win,
+                                        const struct target *to,
+                                        const struct chempi_request_ops *ops)
 {
-    struct chempi_request *req = chempi_sys->calloc(1, sizeof(*req));
+    struct user *user = chempi_sys->calloc(1, sizeof(*user));
 
-    if (!req) {
+    if (!user) {
         (void)chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
         return NULL;
     }
-    chempi_request_init(req, CHEMPI_REQUEST_RMA, ops, NULL, NULL);
-    return req;
+    chempi_request_init(&user->req, CHEMPI_REQUEST_RMA, ops, NULL, NULL);
+    user->win = win;
+    user->rank = (uint32_t)to->rank;
+    user->disp = to->disp;
+    user->len = (uint64_t)to->count * (uint64_t)to->type->size;
+    return &user->req;
 }
 
 /* ---- on the way ---- */
@@ -389,14 +471,6 @@ static int copy_mapped(const struct chempi_rma_op *op,
     chempi_lane_unlock_posted(&chempi_lane_main);
     return MPI_SUCCESS;
 }
-
-/* Where an operation goes, as the calls name it. */
-struct target {
-    int rank;
-    MPI_Aint disp;
-    MPI_Count count;
-    struct chempi_datatype *type;
-};
 
 /* The sides of a call with the standard's names for its arguments. */
 #define SIDE(address, number, datatype)                                        \
@@ -598,12 +672,12 @@ static int check_passive(const struct chempi_win *win, const char *call)
                             chempi_rma_access_words(win));
 }
 
-static int begin_user(struct chempi_win *win, int rank,
+static int begin_user(struct chempi_win *win, const struct target *to,
                       const struct chempi_request_ops *ops,
                       struct chempi_request **out)
 {
     int rc =
-        rank == MPI_PROC_NULL ? MPI_SUCCESS : check_passive(win, ops->call);
+        to->rank == MPI_PROC_NULL ? MPI_SUCCESS : check_passive(win, ops->call);
 
     if (rc)
         return rc;
@@ -612,7 +686,7 @@ static int begin_user(struct chempi_win *win, int rank,
     rc = chempi_rma_loss(win, MPI_SUCCESS);
     if (rc)
         return rc;
-    *out = make_user(ops);
+    *out = make_user(win, to, ops);
     return *out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
@@ -639,7 +713,7 @@ static int transfer_by_request(const struct chempi_request_ops *ops,
                                MPI_Request *request)
 {
     struct chempi_request *user;
-    int rc = begin_user(win, to->rank, ops, &user);
+    int rc = begin_user(win, to, ops, &user);
 
     if (rc)
         return rc;
@@ -672,7 +746,7 @@ static int accumulate_by_request(const struct chempi_rma_side *mine,
 {
     struct chempi_request *user;
     int rc = begin_user(
-        win, to->rank, result ? &rget_accumulate_ops : &raccumulate_ops, &user);
+        win, to, result ? &rget_accumulate_ops : &raccumulate_ops, &user);
 
     if (rc)
         return rc;

@@ -19,7 +19,7 @@ static int check_lock(struct chempi_win *win, int assert, const char *what)
                                 assert, what);
     if (win->no_locks)
         return chempi_error_set(MPI_ERR_RMA_SYNC,
-                                "%s was made with the info key no_locks",
+                                "%s has the info key no_locks",
                                 chempi_rma_name(win));
     if (win->is_fenced && win->fence_used)
         return chempi_error_set(MPI_ERR_RMA_SYNC,

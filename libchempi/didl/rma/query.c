@@ -27,6 +27,7 @@ int chempi_win_set_name(struct chempi_win *win, const char *win_name)
 {
     chempi_lane_lock(&chempi_lane_main);
     (void)snprintf(win->name, sizeof(win->name), "%s", win_name);
+    (void)snprintf(win->comm->name, sizeof(win->comm->name), "%s", win_name);
     chempi_lane_unlock(&chempi_lane_main);
     return MPI_SUCCESS;
 }
@@ -365,6 +366,11 @@ int chempi_win_attach(struct chempi_win *win, void *base, MPI_Aint size)
         return chempi_error_set(MPI_ERR_SIZE,
                                 "argument size is %lld; expected 0 or more",
                                 (long long)size);
+    if (!base && size > 0)
+        return chempi_error_set(MPI_ERR_BASE,
+                                "argument base is NULL, but size is %lld; "
+                                "expected memory to attach to %s, or size 0",
+                                (long long)size, chempi_rma_name(win));
     region = chempi_sys->calloc(1, sizeof(*region));
     if (!region)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory to attach memory");

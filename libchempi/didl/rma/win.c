@@ -34,6 +34,8 @@ static const char *const access_words[] = {
 
 const char *chempi_rma_access_words(const struct chempi_win *win)
 {
+    if (win->access == CHEMPI_RMA_NO_ACCESS && win->is_fenced)
+        return "in an epoch of MPI_Win_fence";
     return access_words[win->access];
 }
 

@@ -7,6 +7,7 @@
  *   winwait holder    rank 1 dies with the lock that the others wait for
  *   winwait waiter    rank 1 dies while it waits for the lock of rank 0
  *   winwait epoch     rank 1 dies between two fences
+ *   winwait fence     rank 1 does not come to the fence of the others
  *   winwait stats     every rank takes another's lock twice, and all ends well
  */
 #include <signal.h>
@@ -108,6 +109,10 @@ int main(int argc, char **argv)
         hold(strcmp(what, "holder") == 0);
     } else if (strcmp(what, "waiter") == 0) {
         die_waiting();
+    } else if (strcmp(what, "fence") == 0) {
+        if (check_rank() == 1)
+            hear(0);
+        MPI_Win_fence(0, win);
     } else if (strcmp(what, "stats") == 0) {
         take_turns();
     } else {

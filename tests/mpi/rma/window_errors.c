@@ -263,6 +263,43 @@ static int make_negative(void)
     return MPI_Win_create(memory, -8, 1, MPI_INFO_NULL, MPI_COMM_SELF, &win);
 }
 
+static int make_of_nothing(void)
+{
+    MPI_Win win;
+
+    return MPI_Win_create(NULL, 100, 1, MPI_INFO_NULL, MPI_COMM_SELF, &win);
+}
+
+static int attach_nothing(void)
+{
+    return MPI_Win_attach(pool, NULL, 10);
+}
+
+/* NULL with size 0 is legal. */
+static void make_empty(void)
+{
+    MPI_Win win;
+    int rc = MPI_Win_create(NULL, 0, 1, MPI_INFO_NULL, MPI_COMM_SELF, &win);
+
+    CHECK(rc == MPI_SUCCESS, "an empty window: %d", rc);
+    MPI_Win_free(&win);
+}
+
+static int flush_fenced(void)
+{
+    MPI_Win win;
+    int rc;
+
+    MPI_Win_create(memory, 8, 1, MPI_INFO_NULL, MPI_COMM_SELF, &win);
+    MPI_Win_set_name(win, "own");
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Win_fence(0, win);
+    rc = MPI_Win_flush(0, win);
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    MPI_Win_free(&win);
+    return rc;
+}
+
 static int make_unit(void)
 {
     MPI_Win win;
@@ -418,8 +455,7 @@ static const struct wrong outside[] = {
      "argument lock_type is -5; expected MPI_LOCK_SHARED or "
      "MPI_LOCK_EXCLUSIVE"},
     {lock_assert, MPI_ERR_ASSERT, "MPI_Win_lock knows MPI_MODE_NOCHECK only"},
-    {lock_refused, MPI_ERR_RMA_SYNC,
-     "fenced was made with the info key no_locks"},
+    {lock_refused, MPI_ERR_RMA_SYNC, "fenced has the info key no_locks"},
     {complete, MPI_ERR_RMA_SYNC,
      "MPI_Win_complete without MPI_Win_start: table is in no epoch"},
     {wait, MPI_ERR_RMA_SYNC,
@@ -436,6 +472,14 @@ static const struct wrong outside[] = {
      "pool is dynamic: it has no memory of its own"},
     {make_negative, MPI_ERR_SIZE, "argument size is -8; expected 0 or more"},
     {make_unit, MPI_ERR_DISP, "argument disp_unit is 0; expected 1 or more"},
+    {make_of_nothing, MPI_ERR_BASE,
+     "argument base is NULL, but size is 100; expected memory, or size 0"},
+    {attach_nothing, MPI_ERR_BASE,
+     "argument base is NULL, but size is 10; expected memory to attach to "
+     "pool, or size 0"},
+    {flush_fenced, MPI_ERR_RMA_SYNC,
+     "MPI_Win_flush without a lock of rank 0: own is in an epoch of "
+     "MPI_Win_fence"},
     {put_unlocked, MPI_ERR_RMA_SYNC,
      "rank 1 of table is not in an access epoch (table is in an epoch of "
      "MPI_Win_lock): call MPI_Win_fence, MPI_Win_start, MPI_Win_lock or "
@@ -510,6 +554,63 @@ static void refused_there(void)
     }
 }
 
+/* The wait for a request names what its call was. */
+static void refused_request(void)
+{
+    static const struct wrong by_wait = {
+        NULL, MPI_ERR_RMA_RANGE,
+        "MPI_Rget_accumulate: pool: rank 1 refused an operation of 8 bytes at "
+        "displacement 4096: not all of that memory is attached there; call "
+        "MPI_Win_attach first"};
+    const int64_t one = 1;
+    int64_t before;
+    MPI_Request request;
+
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, TARGET, 0, pool);
+    MPI_Rget_accumulate(&one, 1, MPI_INT64_T, &before, 1, MPI_INT64_T, TARGET,
+                        4096, 1, MPI_INT64_T, MPI_SUM, pool, &request);
+    judge(MPI_Wait(&request, MPI_STATUS_IGNORE), &by_wait);
+    MPI_Win_unlock(TARGET, pool);
+}
+
+/* ---- chempirun --check: basic types ---- */
+
+static int put_long_as_double(void)
+{
+    return MPI_Put(cells, 1, MPI_INT64_T, TARGET, 3, 1, MPI_DOUBLE, table);
+}
+
+static int put_long_as_ints(void)
+{
+    return MPI_Put(cells, 1, MPI_INT64_T, TARGET, 3, 2, MPI_INT32_T, table);
+}
+
+static int get_bytes_as_long(void)
+{
+    return MPI_Get(cells, 8, MPI_BYTE, TARGET, 3, 1, MPI_INT64_T, table);
+}
+
+static const struct wrong unlike[] = {
+    {put_long_as_double, MPI_ERR_TYPE,
+     "table: the origin has MPI_LONG, the target (rank 1, displacement 3) "
+     "MPI_DOUBLE; both must have the same amount of the same basic types"},
+    {put_long_as_ints, MPI_ERR_TYPE,
+     "table: the origin has MPI_LONG, the target (rank 1, displacement 3) "
+     "MPI_INT; both must have the same amount of the same basic types"},
+    {get_bytes_as_long, MPI_ERR_TYPE,
+     "table: the result has MPI_BYTE, the target (rank 1, displacement 3) "
+     "MPI_LONG; both must have the same amount of the same basic types"},
+};
+
+static void put_alike(void)
+{
+    int rc = MPI_Put(cells, 1, pair, TARGET, 3, 2, MPI_LONG, table);
+
+    CHECK(rc == MPI_SUCCESS, "two in two ways: %d", rc);
+    rc = MPI_Put(cells, 8, MPI_PACKED, TARGET, 3, 1, MPI_LONG, table);
+    CHECK(rc == MPI_SUCCESS, "packed: %d", rc);
+}
+
 static MPI_Win make(const char *name, MPI_Info info)
 {
     MPI_Win win;
@@ -564,6 +665,16 @@ static void free_all(void)
     MPI_Type_free(&shrunk);
 }
 
+/* A checker compares the calls of all members, of which the rest errs in some.
+ */
+static void try_types(void)
+{
+    MPI_Win_lock_all(0, table);
+    TRY(unlike);
+    put_alike();
+    MPI_Win_unlock_all(table);
+}
+
 int main(int argc, char **argv)
 {
     check_start(&argc, &argv);
@@ -571,14 +682,20 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     make_all();
-    if (check_rank() == 0) {
+    if (argc > 1 && check_rank() == 0) {
+        try_types();
+    } else if (argc > 1) {
+        /* serves */
+    } else if (check_rank() == 0) {
         MPI_Win_lock_all(0, table);
         TRY(in_lock_all);
         read_twice();
         MPI_Win_unlock_all(table);
         TRY(outside);
         MPI_Win_complete(fenced);
+        make_empty();
         refused_there();
+        refused_request();
     } else if (check_rank() == TARGET) {
         MPI_Group origin;
         MPI_Group all;
