@@ -496,8 +496,9 @@ void chempi_io_cast_learn(struct chempi_io_coll *coll,
 
     coll->after_learning = after;
     coll->learned = MPI_SUCCESS;
-    coll->has_long_views = !file->cast->is_known && is_any_long(file);
-    if (file->cast->is_known) {
+    coll->has_learned = !file->cast->is_known;
+    coll->has_long_views = coll->has_learned && is_any_long(file);
+    if (!coll->has_learned) {
         end_learning(t);
         return;
     }

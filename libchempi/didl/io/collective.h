@@ -38,7 +38,8 @@ struct chempi_io_coll {
     chempi_io_stage_fn *after_access;
     struct chempi_io_exchange *exchange;
     struct chempi_io_learning *learning;
-    bool has_long_views; /* some came by messages */
+    bool has_learned;    /* views have come in this access, */
+    bool has_long_views; /* some of them by messages */
     int learned;         /* MPI error class of this member */
     chempi_io_stage_fn *after_learning;
 };

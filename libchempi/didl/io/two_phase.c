@@ -130,15 +130,15 @@ static void go_alone(struct chempi_io_task *t)
 }
 
 /* All members draw the tag, whether they go on or not. Whether everybody has
- * the memory is asked only where that may be much, and where long views have
- * come by messages, which may have failed for other reasons. */
+ * the memory is asked only where that may be much, and where views have come,
+ * which may have failed for other reasons. */
 static void have_learned(struct chempi_io_task *t)
 {
     struct chempi_io_coll *coll = chempi_io_coll_of(t);
     int tag = chempi_io_next_tag(coll->op.file);
     int rc = t->rc ? t->rc : chempi_io_rounds_make(coll, tag);
 
-    if (coll->has_long_views || coll->to - coll->from > SPAN_UNASKED_MAX) {
+    if (coll->has_learned || coll->to - coll->from > SPAN_UNASKED_MAX) {
         chempi_io_task_agree(t, rc, NULL, chempi_io_rounds_begin);
         return;
     }

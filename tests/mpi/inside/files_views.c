@@ -7,7 +7,8 @@
  *
  *   files_views FOLDER HOW
  *
- * HOW is poor: no memory; damaged: the member's view, before it tells it; lost:
+ * HOW is poor: no memory; damaged: the member's view, before it tells it, or
+ * short: the same of a view that travels with what is told of the access; lost:
  * the member dies when it sends its view to the others, as it is long; or a
  * number: it dies at its so-many-th message of a later access, so that some
  * have heard from it and some have not; nothing comes to the file then but what
@@ -156,14 +157,16 @@ static void prepare_death(void)
 
 int main(int argc, char **argv)
 {
+    bool is_short;
     bool is_damaged;
     bool is_last;
     int rc;
 
     check_start(&argc, &argv);
     CHECK_OR_DIE(argc == 3 && chdir(argv[1]) == 0,
-                 "usage: files_views FOLDER poor|damaged|lost|NUMBER");
-    is_damaged = strcmp(argv[2], "damaged") == 0;
+                 "usage: files_views FOLDER poor|damaged|short|lost|NUMBER");
+    is_short = strcmp(argv[2], "short") == 0;
+    is_damaged = is_short || strcmp(argv[2], "damaged") == 0;
     messages = strtol(argv[2], NULL, 10);
     is_last = check_rank() == check_size() - 1;
     CHECK_OR_DIE(MPI_File_open(MPI_COMM_WORLD, "views.tmp",
@@ -177,7 +180,12 @@ int main(int argc, char **argv)
         be_poor(is_last);
         return check_finish();
     }
-    set_view();
+    if (is_short) {
+        set_view_poorly(false);
+        MPI_File_set_info(file, MPI_INFO_NULL); /* it travels once more */
+    } else {
+        set_view();
+    }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (messages > 0)
         write_all(0, 'a', MPI_SUCCESS);
