@@ -108,14 +108,21 @@ static int find_locals(struct chempi_win *win)
                : chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
 }
 
+/* Where process numbers and the times of births count alike; 0: not known. */
+static uint64_t space_of_processes(void)
+{
+    const uint64_t pids = chempi_file_inode("/proc/self/ns/pid");
+
+    return pids ? pids ^ chempi_file_inode("/proc/self/ns/time") << 32 : 0;
+}
+
 static int swap_cards(struct chempi_win *win)
 {
     struct chempi_comm_channel ch = chempi_rma_node_channel(win);
     struct chempi_rma_card mine = {.size = (uint64_t)win->size,
                                    .unit = win->unit,
                                    .at = UINT64_MAX,
-                                   .space =
-                                       chempi_file_inode("/proc/self/ns/pid"),
+                                   .space = space_of_processes(),
                                    .pid = (int32_t)getpid()};
     struct chempi_proc_stat self;
     int rc;

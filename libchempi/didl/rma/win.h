@@ -46,7 +46,7 @@ struct chempi_rma_card {
     int64_t unit;   /* bytes */
     uint64_t at;    /* offset in the node's file, if it is there */
     uint64_t probe; /* address of a byte ... */
-    uint64_t space; /* of process numbers: its namespace, 0: not known */
+    uint64_t space; /* of process numbers and births, 0: not known */
     uint64_t born;  /* when the process was (proc_stat.h), 0: not known */
     int32_t pid;
     uint8_t probe_value; /* ... that has this value */
