@@ -24,17 +24,6 @@
 #define NEWS_MAX_NS UINT64_C(5000000000)
 #define LOOK_NS 200000L
 
-int chempi_coll_do(const struct chempi_coll_call *c)
-{
-    int tag;
-    int rc;
-
-    if (!chempi_coll_node_begin(c->comm, &tag, &rc) ||
-        chempi_coll_node_try(c, tag, &rc) || chempi_hier_try(c, tag, &rc))
-        return rc;
-    return chempi_coll_do_messages(c, tag, MPI_SUCCESS);
-}
-
 /*
  * In a job that survives: a member that has heard of a loss goes on with empty
  * messages (hier_ops.h, K2), and those who have not yet find them too short.
@@ -57,19 +46,34 @@ static CHEMPI_COLD int await_news(const struct chempi_comm *comm, int rc)
     return MPI_ERR_PROC_ABORTED;
 }
 
+static inline int do_it(const struct chempi_coll_call *c)
+{
+    int tag;
+    int rc;
+
+    if (!chempi_coll_node_begin(c->comm, &tag, &rc) ||
+        chempi_coll_node_try(c, tag, &rc) || chempi_hier_try(c, tag, &rc))
+        return rc;
+    return chempi_coll_do_messages(c, tag, MPI_SUCCESS);
+}
+
+int chempi_coll_do(const struct chempi_coll_call *c)
+{
+    int rc = do_it(c);
+
+    if (CHEMPI_UNLIKELY(rc == MPI_ERR_COUNT || rc == MPI_ERR_TRUNCATE) &&
+        chempi_ctx.job->survives)
+        return await_news(c->comm, rc);
+    return rc;
+}
+
 int chempi_coll_perform(struct chempi_coll_call *c)
 {
     int rc = chempi_coll_check(c);
 
     /* Only now: a call that failed here has not taken part in anything, and
      * may be made again while others wait in their first one. */
-    if (CHEMPI_UNLIKELY(rc))
-        return rc;
-    rc = chempi_coll_do(c);
-    if (CHEMPI_UNLIKELY(rc == MPI_ERR_COUNT || rc == MPI_ERR_TRUNCATE) &&
-        chempi_ctx.job->survives)
-        return await_news(c->comm, rc);
-    return rc;
+    return CHEMPI_UNLIKELY(rc) ? rc : chempi_coll_do(c);
 }
 
 int chempi_coll_barrier(struct chempi_comm *comm)
