@@ -10,6 +10,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/place.h"
+#include "libchempi/didl/io/agree.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/services/layout_order.h"
 
@@ -122,7 +123,7 @@ static int mark_cheapest(struct chempi_file *file, uint64_t wanted,
                                  .rcount = sizeof(mine),
                                  .stype = chempi_coll_byte(),
                                  .rtype = chempi_coll_byte()};
-    int rc = chempi_io_agree(file->comm, chempi_coll_do(&c));
+    int rc = chempi_io_agree(file, chempi_coll_do(&c));
 
     if (rc) {
         mark(file, wanted, is_marked); /* there are always some */

@@ -114,14 +114,11 @@ static int place_in_order(struct chempi_io_op *op, struct chempi_file *file)
 static void know_error(struct chempi_io_task *t)
 {
     struct chempi_io_op *op = &chempi_io_coll_of(t)->op;
-    const char *noted = chempi_error_noted(t->rc);
 
     chempi_io_count(CHEMPI_IO_COUNT_AGREE_NS,
                     chempi_clock_ns() - chempi_io_coll_of(t)->began_ns);
-    op->error = t->rc;
-    if (t->rc)
-        (void)snprintf(op->words, sizeof(op->words), "%s", noted ? noted : "");
-    chempi_error_forget();
+    op->error = MPI_SUCCESS; /* its own is among the agreed ones */
+    chempi_io_op_note(op, t->rc);
 }
 
 static void accessed(struct chempi_io_task *t)

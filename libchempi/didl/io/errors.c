@@ -49,10 +49,20 @@ static int class_of(int neg_errno)
     }
 }
 
+/* A file may not be as large: of two limits, the lower one. */
+static const char *whose_limit(int64_t offset)
+{
+    uint64_t limit = chempi_io_size_limit();
+
+    return limit == UINT64_MAX || (offset >= 0 && (uint64_t)offset < limit)
+               ? "; the file system has no larger files"
+               : "; see 'ulimit -f'";
+}
+
 int chempi_io_fail_path(const char *path, int neg_errno, const char *what,
                         int64_t offset)
 {
-    const char *limit = neg_errno == -EFBIG ? "; see 'ulimit -f'" : "";
+    const char *limit = neg_errno == -EFBIG ? whose_limit(offset) : "";
     char where[48] = "";
 
     if (offset >= 0)
@@ -68,14 +78,16 @@ int chempi_io_fail(const struct chempi_file *file, int neg_errno,
     return chempi_io_fail_path(file->path, neg_errno, what, offset);
 }
 
-int chempi_io_name_file(const struct chempi_file *file, int rc, int64_t offset)
+int chempi_io_name_path(const char *whole, int rc, int64_t offset)
 {
-    const char *noted = chempi_error_noted(rc);
+    const char *noted;
     char where[48] = "";
     char words[256];
     char path[121];
 
-    (void)snprintf(path, sizeof(path), "%s", file->path);
+    chempi_error_explain(rc);
+    noted = chempi_error_noted(rc);
+    (void)snprintf(path, sizeof(path), "%s", whole);
     if (rc == MPI_SUCCESS || (noted && strstr(noted, path)))
         return rc;
     (void)snprintf(words, sizeof(words), "%s", noted ? noted : "");
@@ -84,13 +96,19 @@ int chempi_io_name_file(const struct chempi_file *file, int rc, int64_t offset)
     return chempi_error_set(rc, "%s%s: %s", path, where, words);
 }
 
+int chempi_io_name_file(const struct chempi_file *file, int rc, int64_t offset)
+{
+    return chempi_io_name_path(file->path, rc, offset);
+}
+
 void chempi_io_op_note(struct chempi_io_op *op, int rc)
 {
-    const char *noted = chempi_error_noted(rc);
+    const char *noted;
 
     if (rc == MPI_SUCCESS || op->error)
         return;
-    op->error = rc;
+    op->error = chempi_io_name_file(op->file, rc, -1);
+    noted = chempi_error_noted(rc);
     (void)snprintf(op->words, sizeof(op->words), "%s", noted ? noted : "");
     chempi_error_forget();
 }

@@ -164,15 +164,7 @@ int chempi_io_fail_path(const char *path, int neg_errno, const char *what,
 /* The words noted for the error class rc (0: none) are to name the file, too,
  * and the offset of an access, in elementary types (-1: none). Returns rc. */
 int chempi_io_name_file(const struct chempi_file *file, int rc, int64_t offset);
-
-/*
- * Collective: the first member's error, if any has one, with its words; they
- * say whose it was. Every member calls it, with its own class.
- */
-int chempi_io_agree(struct chempi_comm *comm, int rc);
-/* The same; when all have succeeded, *wish becomes the largest of all
- * members'. */
-int chempi_io_agree_wish(struct chempi_comm *comm, int rc, uint8_t *wish);
+int chempi_io_name_path(const char *path, int rc, int64_t offset);
 
 /* ---- view.c ---- */
 

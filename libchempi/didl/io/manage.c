@@ -10,6 +10,7 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/io/agree.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/file.h"
 
@@ -59,9 +60,10 @@ static int check_size(struct chempi_file *file, MPI_Offset size)
 
 static int agree_size(struct chempi_file *file, MPI_Offset size)
 {
+    const struct chempi_io_same same = {"size", size, NULL};
     int rc = chempi_io_name_file(file, check_size(file, size), -1);
 
-    return chempi_io_agree(file->comm, rc);
+    return chempi_io_agree_args(file, rc, &same, 1);
 }
 
 /* All are done with what came before, and one member changes the size. */
@@ -78,7 +80,7 @@ int chempi_io_set_size(struct chempi_file *fh, MPI_Offset size)
     }
     if (failed)
         rc = chempi_io_fail(fh, failed, "changing the size of", size);
-    return chempi_io_agree(fh->comm, rc);
+    return chempi_io_agree(fh, rc);
 }
 
 /* Zeros from the end of the file on, where nothing can be reserved. */
@@ -119,7 +121,7 @@ int chempi_io_preallocate(struct chempi_file *fh, MPI_Offset size)
         failed = reserve(fh, size);
     if (failed)
         rc = chempi_io_fail(fh, failed, "reserving room in", size);
-    return chempi_io_agree(fh->comm, rc);
+    return chempi_io_agree(fh, rc);
 }
 
 int chempi_io_get_group(struct chempi_file *fh, MPI_Group *group)
@@ -143,7 +145,7 @@ int chempi_io_set_info(struct chempi_file *fh, struct chempi_info *info,
 
     if (!rc)
         rc = chempi_io_hints_take(&hints, info);
-    rc = chempi_io_agree(fh->comm, rc);
+    rc = chempi_io_agree(fh, rc);
     if (!rc)
         rc = chempi_io_hints_share(fh->comm, &hints);
     if (rc)
@@ -226,12 +228,22 @@ int chempi_io_get_position(struct chempi_file *fh, MPI_Offset *offset)
     return MPI_SUCCESS;
 }
 
+static const char *whence_name(int whence)
+{
+    return whence == MPI_SEEK_SET   ? "MPI_SEEK_SET"
+           : whence == MPI_SEEK_CUR ? "MPI_SEEK_CUR"
+           : whence == MPI_SEEK_END ? "MPI_SEEK_END"
+                                    : NULL;
+}
+
 /* Collective: all give the same arguments; member 0 has the pointer. */
 int chempi_io_seek_shared(struct chempi_file *fh, MPI_Offset offset, int whence)
 {
+    const struct chempi_io_same same[] = {
+        {"offset", offset, NULL}, {"whence", whence, whence_name(whence)}};
     uint64_t at = 0;
     uint64_t to = 0;
-    int rc = chempi_io_agree(fh->comm, chempi_io_quiet(fh));
+    int rc = chempi_io_agree_args(fh, chempi_io_quiet(fh), same, 2);
 
     if (rc)
         return rc;
@@ -242,7 +254,7 @@ int chempi_io_seek_shared(struct chempi_file *fh, MPI_Offset offset, int whence)
         if (!rc)
             chempi_io_shared_set(fh, to);
     }
-    return chempi_io_agree(fh->comm, rc);
+    return chempi_io_agree(fh, rc);
 }
 
 int chempi_io_get_position_shared(struct chempi_file *fh, MPI_Offset *offset)
@@ -259,6 +271,7 @@ int chempi_io_get_position_shared(struct chempi_file *fh, MPI_Offset *offset)
 
 int chempi_io_set_atomicity(struct chempi_file *fh, int flag)
 {
+    const struct chempi_io_same same = {"flag", flag != 0, NULL};
     int failed = 0;
     int rc = chempi_io_quiet(fh);
 
@@ -268,7 +281,7 @@ int chempi_io_set_atomicity(struct chempi_file *fh, int flag)
             rc = chempi_io_fail(
                 fh, failed, "locking, which atomic mode needs, parts of", -1);
     }
-    rc = chempi_io_agree(fh->comm, rc);
+    rc = chempi_io_agree_args(fh, rc, &same, 1);
     if (!rc)
         fh->is_atomic = flag != 0;
     return rc;

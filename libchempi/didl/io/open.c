@@ -21,11 +21,13 @@
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/io/agree.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/file.h"
 #include "libchempi/didl/io/memory.h"
 #include "libchempi/didl/io/task/worker.h"
+#include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/progress.h"
 
 #define ACCESS_MODES (MPI_MODE_RDONLY | MPI_MODE_RDWR | MPI_MODE_WRONLY)
@@ -162,21 +164,16 @@ static int check_amode(int amode)
 }
 
 /* Everybody's error, or that the modes differ. */
-static int agree_amode(struct chempi_comm *comm, int amode, int rc)
+static int agree_amode(struct chempi_comm *comm, const char *path, int amode,
+                       int rc)
 {
-    int64_t vals[2] = {amode, -(int64_t)amode};
-    int failed;
+    struct chempi_io_same same = {"amode", amode, NULL};
+    char text[16];
+    uint8_t wish = 0;
 
-    rc = chempi_io_agree(comm, rc);
-    if (rc || comm->size == 1)
-        return rc;
-    failed = maximum(comm, vals, 2);
-    if (failed || vals[0] == -vals[1])
-        return failed;
-    return chempi_error_set(MPI_ERR_NOT_SAME,
-                            "argument amode differs between the processes: "
-                            "some have 0x%x, some 0x%x",
-                            (unsigned)vals[0], (unsigned)-vals[1]);
+    (void)snprintf(text, sizeof(text), "0x%x", (unsigned)amode);
+    same.text = text;
+    return chempi_io_agree_same(comm, path, rc, &same, 1, &wish);
 }
 
 static int open_here(struct chempi_file *file, int flags)
@@ -232,17 +229,16 @@ static int open_all(struct chempi_file *file)
     int flags = (file->amode & MPI_MODE_CREATE ? O_CREAT : 0) |
                 (file->amode & MPI_MODE_EXCL ? O_EXCL : 0);
     bool is_first = file->comm->rank == 0;
-    int rc = chempi_io_agree(file->comm,
-                             is_first ? open_here(file, flags) : MPI_SUCCESS);
+    int rc =
+        chempi_io_agree(file, is_first ? open_here(file, flags) : MPI_SUCCESS);
 
     file->owes_name = is_first && flags & O_CREAT;
     if (rc || file->comm->size == 1)
         return rc;
-    rc = chempi_io_agree(file->comm,
-                         is_first ? MPI_SUCCESS : open_here(file, 0));
+    rc = chempi_io_agree(file, is_first ? MPI_SUCCESS : open_here(file, 0));
     if (rc)
         return rc;
-    return chempi_io_agree(file->comm, compare(file));
+    return chempi_io_agree(file, compare(file));
 }
 
 static int go_to_end(struct chempi_file *file)
@@ -288,9 +284,9 @@ int chempi_io_open(struct chempi_comm *comm, const char *filename, int amode,
         rc = chempi_error_set(MPI_ERR_NO_MEM, "no memory for a file");
     if (!rc)
         rc = chempi_io_hints_take(&file->hints, info);
-    rc = agree_amode(comm, amode, rc);
+    rc = agree_amode(comm, filename ? filename : "", amode, rc);
     if (!rc)
-        rc = chempi_io_agree(comm, make_company(file, comm));
+        rc = chempi_io_agree_on(comm, filename, make_company(file, comm));
     if (!rc)
         rc = chempi_io_hints_share(file->comm, &file->hints);
     if (!rc && file->cast)
@@ -302,7 +298,7 @@ int chempi_io_open(struct chempi_comm *comm, const char *filename, int amode,
     if (!rc)
         rc = agree_locks(file);
     if (!rc && amode & MPI_MODE_APPEND)
-        rc = chempi_io_agree(file->comm, go_to_end(file));
+        rc = chempi_io_agree(file, go_to_end(file));
     if (rc) {
         if (file) {
             chempi_io_shared_close(file);
@@ -369,7 +365,33 @@ int chempi_io_sync(struct chempi_file *fh)
 
     if (!has_no_jobs(fh))
         (void)chempi_progress_wait_for(has_no_jobs, fh, put_jobs, NULL);
-    return chempi_io_agree(fh->comm, rc ? rc : sync_here(fh));
+    return chempi_io_agree(fh, rc ? rc : sync_here(fh));
+}
+
+/* No member below this one is there to do it. */
+static bool is_lowest_survivor(const struct chempi_file *file)
+{
+    for (uint32_t i = 0; i < (uint32_t)file->comm->rank; i++)
+        if (!chempi_conn_is_missing(chempi_comm_proc(file->comm, i)))
+            return false;
+    return true;
+}
+
+/* Member 0 does it; if it dies before all have heard of that, another one, for
+ * which it is no error that the file is gone. Collective. */
+static int delete_file(struct chempi_file *file)
+{
+    int removed = MPI_SUCCESS;
+    int failed = 0;
+
+    if (file->comm->rank == 0)
+        failed = file->fd.ops->remove(file->path);
+    if (failed)
+        removed = chempi_io_fail(file, failed, "deleting", -1);
+    removed = chempi_io_agree(file, removed);
+    if (removed && file->comm->rank > 0 && is_lowest_survivor(file))
+        (void)file->fd.ops->remove(file->path);
+    return removed;
 }
 
 /* The handle is gone in any case; the object stays for the error handler,
@@ -381,16 +403,10 @@ static int close_file(struct chempi_file *file)
 
     if (failed && !rc)
         rc = chempi_io_fail(file, failed, "closing", -1);
-    rc = chempi_io_agree(file->comm, rc);
+    rc = chempi_io_agree(file, rc);
     if (file->amode & MPI_MODE_DELETE_ON_CLOSE) {
-        int removed = MPI_SUCCESS;
+        int removed = delete_file(file);
 
-        if (file->comm->rank == 0) {
-            failed = file->fd.ops->remove(file->path);
-            if (failed)
-                removed = chempi_io_fail(file, failed, "deleting", -1);
-        }
-        removed = chempi_io_agree(file->comm, removed);
         rc = rc ? rc : removed;
     }
     chempi_io_shared_close(file);
@@ -419,7 +435,7 @@ int chempi_io_close(MPI_File *fh)
         return chempi_error_set(MPI_ERR_FILE, "argument fh is no open file%s",
                                 *fh == MPI_FILE_NULL ? ": MPI_FILE_NULL" : "");
     }
-    rc = chempi_io_agree(file->comm, chempi_io_quiet(file));
+    rc = chempi_io_agree(file, chempi_io_quiet(file));
     /* A split access that is open keeps the file open, at all members; a member
      * that is lost does not. */
     if (rc == MPI_ERR_IO || (rc && file->split)) {

@@ -6,6 +6,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/recipe.h"
+#include "libchempi/didl/io/agree.h"
 #include "libchempi/didl/io/cast.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/datarep.h"
@@ -111,7 +112,39 @@ static int share_hints(struct chempi_file *file, struct chempi_io_hints *hints,
 {
     int rc = chempi_io_hints_share(file->comm, hints);
 
-    return rc ? rc : chempi_io_agree_wish(file->comm, MPI_SUCCESS, says);
+    return rc ? rc
+              : chempi_io_agree_same(file->comm, file->path, MPI_SUCCESS, NULL,
+                                     0, says);
+}
+
+/* Different ones of different names, as good as always (FNV-1a). */
+static int64_t name_number(const char *name)
+{
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+
+    for (; *name; name++)
+        sum = (sum ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return (int64_t)sum;
+}
+
+/* What MPI wants alike of a view, whose errors go first (section 14.3). */
+static int agree_view(struct chempi_file *file, int rc,
+                      const struct chempi_io_view *view, uint8_t *says)
+{
+    struct chempi_io_same same[2] = {{"etype's extent", 0, NULL},
+                                     {"datarep", 0, NULL}};
+    MPI_Count extent = 0;
+
+    if (!rc)
+        rc = chempi_io_datarep_extent(view->rep, view->etype, &extent);
+    if (!rc) {
+        same[0].value = extent;
+        same[1].text = view->rep_name;
+        same[1].value = name_number(view->rep_name);
+    }
+    return chempi_io_agree_same(file->comm, file->path,
+                                chempi_io_name_file(file, rc, -1), same, 2,
+                                says);
 }
 
 int chempi_io_set_view(struct chempi_file *fh, MPI_Offset disp,
@@ -141,7 +174,7 @@ int chempi_io_set_view(struct chempi_file *fh, MPI_Offset disp,
     says = fh->comm->rank == 0 && !chempi_io_hints_are_alike(&hints, &fh->hints)
                ? SAYS_NEW_HINTS
                : runs;
-    rc = chempi_io_agree_wish(fh->comm, chempi_io_name_file(fh, rc, -1), &says);
+    rc = agree_view(fh, rc, view, &says);
     if (says != SAYS_NEW_HINTS)
         runs = says;
     else if (!rc)

@@ -2,7 +2,8 @@
 /*
  * Arguments that are wrong at one rank of a collective call on a file: this
  * rank gets the class, the others the same and whose error it is, and nobody
- * waits for ever; afterwards the file is as it was. Where views leave
+ * waits for ever; afterwards the file is as it was. Where arguments that are to
+ * be alike differ, all hear who has which. Where views leave
  * nothing to exchange, the error stays with its rank. With "limit": the file
  * may not grow beyond RLIMIT_FSIZE, which is an error and no signal. With
  * "freed": accesses whose requests were freed have reached the file when it is
@@ -159,7 +160,77 @@ static void try_others(void)
                                     MPI_INFO_NULL, &other)) == MPI_ERR_ARG,
           "open, filename");
     CHECK(other == MPI_FILE_NULL, "it was opened");
+    CHECK(check_class(MPI_File_open(MPI_COMM_WORLD, ".", MPI_MODE_RDONLY,
+                                    MPI_INFO_NULL, &other)) == MPI_ERR_BAD_FILE,
+          "open, a folder");
+    CHECK(other == MPI_FILE_NULL, "it was opened");
     still_works("bad views and hints");
+}
+
+/* Everybody hears which argument differs, and who has what. */
+static void expect_apart(int rc, const char *name, const char *one,
+                         const char *other, const char *call)
+{
+    char words[MPI_MAX_ERROR_STRING] = "";
+    char first[64], second[64];
+    int len;
+
+    CHECK(check_class(rc) == MPI_ERR_NOT_SAME, "%s: class %d", call,
+          check_class(rc));
+    if (rc == MPI_SUCCESS)
+        return;
+    MPI_Error_string(rc, words, &len);
+    snprintf(first, sizeof(first), "rank 0 has %s", one);
+    snprintf(second, sizeof(second), "rank %d has %s", BAD_RANK, other);
+    CHECK(strstr(words, path) != NULL && strstr(words, name) != NULL &&
+              strstr(words, call) != NULL,
+          "%s: %s", call, words);
+    CHECK(strstr(words, first) != NULL && strstr(words, second) != NULL,
+          "%s does not tell %s and %s apart: %s", call, first, second, words);
+}
+
+static void try_different(void)
+{
+    int mode = MPI_MODE_CREATE | MPI_MODE_RDWR;
+    MPI_Datatype type = is_bad() ? MPI_DOUBLE : MPI_INT;
+    MPI_File other = MPI_FILE_NULL;
+    MPI_Offset size = 0, before = 0, at = -1;
+    int flag = 1;
+
+    MPI_File_get_size(file, &before);
+    MPI_File_seek_shared(file, 2, MPI_SEEK_SET);
+    expect_apart(MPI_File_set_size(file, is_bad() ? 2000 : 1000), "size",
+                 "1000", "2000", "MPI_File_set_size");
+    expect_apart(MPI_File_preallocate(file, is_bad() ? 200000 : 300000), "size",
+                 "300000", "200000", "MPI_File_preallocate");
+    MPI_File_get_size(file, &size);
+    CHECK(size == before, "the file has %lld bytes", (long long)size);
+    expect_apart(MPI_File_seek_shared(file, is_bad() ? -3 : 0, MPI_SEEK_SET),
+                 "offset", "0", "-3", "MPI_File_seek_shared");
+    expect_apart(
+        MPI_File_seek_shared(file, 0, is_bad() ? MPI_SEEK_END : MPI_SEEK_SET),
+        "whence", "MPI_SEEK_SET", "MPI_SEEK_END", "MPI_File_seek_shared");
+    MPI_File_get_position_shared(file, &at);
+    CHECK(at == 2, "the shared pointer is at %lld", (long long)at);
+    expect_apart(MPI_File_set_atomicity(file, is_bad()), "flag", "0", "1",
+                 "MPI_File_set_atomicity");
+    MPI_File_get_atomicity(file, &flag);
+    CHECK(flag == 0, "the file is atomic");
+    CHECK(MPI_File_set_atomicity(file, is_bad() ? 2 : 1) == MPI_SUCCESS &&
+              MPI_File_set_atomicity(file, 0) == MPI_SUCCESS,
+          "set_atomicity");
+    expect_apart(
+        MPI_File_set_view(file, 0, type, type, "native", MPI_INFO_NULL),
+        "etype", "4", "8", "MPI_File_set_view");
+    expect_apart(MPI_File_set_view(file, 0, MPI_INT, MPI_INT,
+                                   is_bad() ? "external32" : "native",
+                                   MPI_INFO_NULL),
+                 "datarep", "native", "external32", "MPI_File_set_view");
+    expect_apart(MPI_File_open(MPI_COMM_WORLD, path,
+                               is_bad() ? mode | MPI_MODE_APPEND : mode,
+                               MPI_INFO_NULL, &other),
+                 "amode", "0x", "0x", "MPI_File_open");
+    still_works("different arguments");
 }
 
 static void open_file(MPI_Info info)
@@ -168,6 +239,39 @@ static void open_file(MPI_Info info)
                                MPI_MODE_CREATE | MPI_MODE_RDWR, info,
                                &file) == MPI_SUCCESS,
                  "open");
+}
+
+static void expect_words(int rc, int class, const char *words, const char *call)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int len;
+
+    CHECK(check_class(rc) == class, "%s: class %d", call, check_class(rc));
+    MPI_Error_string(rc, text, &len);
+    CHECK(strstr(text, words) != NULL, "%s says: %s", call, text);
+}
+
+/* No file system has files of 2^63 - 1 bytes; 64 KiB is less. */
+static void try_limits(void)
+{
+    struct rlimit none;
+    struct rlimit limit;
+    MPI_Offset huge = INT64_MAX;
+
+    CHECK_OR_DIE(getrlimit(RLIMIT_FSIZE, &none) == 0, "getrlimit");
+    limit = none;
+    limit.rlim_cur = 65536;
+    open_file(MPI_INFO_NULL);
+    if (none.rlim_cur == RLIM_INFINITY)
+        expect_words(MPI_File_set_size(file, huge), MPI_ERR_QUOTA,
+                     "file system has no larger files", "set_size");
+    CHECK_OR_DIE(setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+    MPI_File_close(&file);
+    open_file(MPI_INFO_NULL);
+    expect_words(MPI_File_set_size(file, 65537), MPI_ERR_QUOTA,
+                 "see 'ulimit -f'", "set_size");
+    MPI_File_close(&file);
+    CHECK(setrlimit(RLIMIT_FSIZE, &none) == 0, "setrlimit");
 }
 
 /* 64 KiB is all that a file may have. */
@@ -290,6 +394,7 @@ int main(int argc, char **argv)
     snprintf(path, sizeof(path), "args-%ld.tmp", (long)getppid());
     MPI_Bcast(path, sizeof(path), MPI_CHAR, 0, MPI_COMM_WORLD);
     if (argc > 1 && strcmp(argv[1], "limit") == 0) {
+        try_limits();
         try_limit();
     } else if (argc > 1 && strcmp(argv[1], "freed") == 0) {
         try_freed();
@@ -300,6 +405,7 @@ int main(int argc, char **argv)
         try_later();
         try_split();
         try_others();
+        try_different();
         try_whole_runs();
     }
     if (file != MPI_FILE_NULL)

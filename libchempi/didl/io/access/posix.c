@@ -22,7 +22,7 @@ enum {
     MAGIC_OVERLAY = 0x794c7630, /* what is written lies on this node */
 };
 
-static uint64_t size_limit(void)
+uint64_t chempi_io_size_limit(void)
 {
     struct rlimit limit;
 
@@ -30,16 +30,6 @@ static uint64_t size_limit(void)
                    limit.rlim_cur != RLIM_INFINITY
                ? (uint64_t)limit.rlim_cur
                : UINT64_MAX;
-}
-
-static int posix_open(struct chempi_io_fd *fd, const char *path, int flags,
-                      mode_t mode)
-{
-    fd->size_limit = size_limit();
-    do
-        fd->number = chempi_sys->open(path, flags | O_CLOEXEC, mode);
-    while (fd->number < 0 && errno == EINTR);
-    return fd->number < 0 ? -errno : 0;
 }
 
 /* After EINTR the number is free all the same, as Linux does it. */
@@ -73,13 +63,31 @@ static int posix_stat(struct chempi_io_fd *fd, struct chempi_io_stat *out)
     return 0;
 }
 
+static int posix_open(struct chempi_io_fd *fd, const char *path, int flags,
+                      mode_t mode)
+{
+    struct chempi_io_stat st;
+
+    fd->size_limit = chempi_io_size_limit();
+    do
+        fd->number = chempi_sys->open(path, flags | O_CLOEXEC, mode);
+    while (fd->number < 0 && errno == EINTR);
+    if (fd->number < 0)
+        return -errno;
+    if ((flags & O_ACCMODE) != O_RDONLY || posix_stat(fd, &st) ||
+        !S_ISDIR(st.mode))
+        return 0;
+    (void)posix_close(fd); /* the system lets folders be opened to read */
+    return -EISDIR;
+}
+
 /* A file that is longer already may stay so. */
 static bool is_beyond_limit(struct chempi_io_fd *fd, int64_t end)
 {
     struct chempi_io_stat st;
 
     return CHEMPI_UNLIKELY((uint64_t)end > fd->size_limit) &&
-           (uint64_t)end > size_limit() &&
+           (uint64_t)end > chempi_io_size_limit() &&
            (posix_stat(fd, &st) || end > st.size);
 }
 
@@ -124,7 +132,8 @@ static ssize_t posix_writev(struct chempi_io_fd *fd, const struct iovec *runs,
 
     /* What begins below the limit the system cuts off there. */
     if (CHEMPI_UNLIKELY((uint64_t)offset >= fd->size_limit) &&
-        (uint64_t)offset >= size_limit()) /* it may have been raised */
+        (uint64_t)offset >=
+            chempi_io_size_limit()) /* it may have been raised */
         return -EFBIG;
     n = count == 1
             ? pwrite(fd->number, runs[0].iov_base, runs[0].iov_len, offset)

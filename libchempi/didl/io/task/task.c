@@ -169,13 +169,13 @@ static bool is_error(int64_t number)
 
 static int member_of(const struct chempi_io_task *t)
 {
-    return (int)(t->comm->size - (uint32_t)(t->worst >> 32));
+    return (int)(t->comm->size - (uint32_t)(t->worst[0] >> 32));
 }
 
 static void hear_words(struct chempi_io_task *t)
 {
     int rank = member_of(t);
-    int rc = (int)(t->worst & INT32_MAX);
+    int rc = (int)(t->worst[0] & INT32_MAX);
 
     t->next = t->after;
     t->words[sizeof(t->words) - 1] = '\0';
@@ -189,8 +189,8 @@ static void hear_words(struct chempi_io_task *t)
 static void hear_worst(struct chempi_io_task *t)
 {
     t->next = t->after;
-    t->wish = (uint8_t)t->worst;
-    if (t->rc || !is_error(t->worst))
+    t->wish = (uint8_t)t->worst[0];
+    if (t->rc || !is_error(t->worst[0]))
         return;
     if (member_of(t) != t->comm->rank)
         memset(t->words, 0, sizeof(t->words));
@@ -213,8 +213,12 @@ void chempi_io_task_agree(struct chempi_io_task *t, int rc, const char *words,
     if (rc && noted)
         (void)snprintf(t->words, sizeof(t->words), "%s", noted); /* cut */
     t->after = after;
-    t->mine = error_number(t, rc);
-    t->worst = t->mine;
+    t->mine[0] = error_number(t, rc);
+    for (int i = 0; i < t->sames; i++) {
+        t->mine[1 + 2 * i] = t->same[i];
+        t->mine[2 + 2 * i] = ~t->same[i];
+    }
+    memcpy(t->worst, t->mine, sizeof(t->worst));
     t->rc = MPI_SUCCESS;
     if (t->comm->size == 1) {
         t->next = hear_words;
@@ -226,30 +230,11 @@ void chempi_io_task_agree(struct chempi_io_task *t, int rc, const char *words,
     begin_collective(
         t, &(struct chempi_coll_call){.kind = CHEMPI_COLL_ALLREDUCE,
                                       .comm = t->comm,
-                                      .sbuf = &t->mine,
-                                      .rbuf = &t->worst,
-                                      .rcount = 1,
+                                      .sbuf = t->mine,
+                                      .rbuf = t->worst,
+                                      .rcount = 1 + 2 * t->sames,
                                       .rtype = int64_type(),
                                       .op = chempi_op_lookup(MPI_MAX)});
-}
-
-int chempi_io_agree_wish(struct chempi_comm *comm, int rc, uint8_t *wish)
-{
-    struct chempi_io_task t;
-
-    chempi_io_task_init(&t, comm, NULL);
-    t.wish = *wish;
-    chempi_io_task_agree(&t, rc, NULL, NULL);
-    chempi_io_task_run(&t);
-    *wish = t.wish;
-    return t.rc;
-}
-
-int chempi_io_agree(struct chempi_comm *comm, int rc)
-{
-    uint8_t wish = 0;
-
-    return chempi_io_agree_wish(comm, rc, &wish);
 }
 
 /* ---- here ---- */

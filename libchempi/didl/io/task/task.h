@@ -27,6 +27,7 @@
 #include "libchempi/didl/io/task/worker.h"
 
 #define CHEMPI_IO_WORDS_MAX 256
+#define CHEMPI_IO_SAME_MAX 2
 
 struct chempi_file;
 struct chempi_io_task;
@@ -56,9 +57,12 @@ struct chempi_io_task {
 
     /* Of an agreement. */
     chempi_io_stage_fn *after;
-    uint8_t wish; /* see chempi_io_agree_wish() */
-    int64_t mine;
-    int64_t worst;
+    uint8_t wish; /* see chempi_io_agree_same() */
+    int sames;    /* numbers that are to be alike at all members */
+    int64_t same[CHEMPI_IO_SAME_MAX];
+    int64_t mine[1 + 2 * CHEMPI_IO_SAME_MAX];  /* error number or wish; each of
+                                                  those, and its complement */
+    int64_t worst[1 + 2 * CHEMPI_IO_SAME_MAX]; /* the largest of all members' */
     char words[CHEMPI_IO_WORDS_MAX];
 
     /* Of tasks that progress runs. */
