@@ -11,11 +11,13 @@
  *       stands there as a marker until all before it is done
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/log.h"
 #include "common/base/sys.h"
+#include "libchempi/didl/base/crash/crash.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op_loops.h"
@@ -436,6 +438,23 @@ int chempi_rma_reap_in(struct chempi_rma_peer *peer)
 
 /* ---- all of them ---- */
 
+/* The request that is being served. */
+static struct {
+    const struct chempi_rma_peer *peer;
+    const struct chempi_rma_head *head;
+} now;
+
+/* Memory that a window has may be gone: who asked for what. */
+static void put_duty(char *buf, size_t len)
+{
+    (void)snprintf(buf, len,
+                   "it served an operation of rank %u on %s: %llu bytes at "
+                   "displacement %lld; is the window's memory still there?",
+                   now.peer->rank, chempi_rma_name(now.peer->win),
+                   (unsigned long long)now.head->len,
+                   (long long)now.head->disp);
+}
+
 static void hear_holder(struct chempi_rma_peer *peer,
                         const struct chempi_rma_head *head)
 {
@@ -530,7 +549,11 @@ static void serve_rest(struct chempi_rma_peer *peer, const unsigned char *data,
             keep(peer, data, len);
             return;
         }
+        now.peer = peer;
+        now.head = &head;
+        chempi_crash_duty = put_duty;
         serve_one(peer, &head, data + sizeof(head));
+        chempi_crash_duty = NULL;
         data += space;
         len -= space;
     }

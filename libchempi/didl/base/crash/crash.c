@@ -81,6 +81,22 @@ static const char *name_of(int number)
     return "a signal";
 }
 
+chempi_crash_duty_fn *volatile chempi_crash_duty;
+
+static void tell_duty(void)
+{
+    chempi_crash_duty_fn *duty = chempi_crash_duty;
+    char words[LINE];
+
+    if (!duty)
+        return;
+    duty(words, sizeof(words));
+    put(chempi_fatal_place_words());
+    put(": ");
+    put(words);
+    put("\n");
+}
+
 /* The default action is back in place (SA_RESETHAND). A fault happens again on
  * return; what somebody has sent is sent again. */
 static void crashed(int number, siginfo_t *info, void *context)
@@ -93,6 +109,7 @@ static void crashed(int number, siginfo_t *info, void *context)
     put(name_of(number));
     put("; the calls that led to it, the innermost first:\n");
     (void)_Unwind_Backtrace(tell_frame, &walk);
+    tell_duty();
     if (info->si_code <= 0)
         (void)raise(number);
 }

@@ -13,6 +13,13 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_CRASH_H
 #define CHEMPI_LIBCHEMPI_DIDL_CRASH_H
 
+#include <stddef.h>
+
+/* What this process does for another one just now, NULL if nothing: puts words
+ * that a crash tells, without memory and locks. By the holder of the lane. */
+typedef void chempi_crash_duty_fn(char *buf, size_t len);
+extern chempi_crash_duty_fn *volatile chempi_crash_duty;
+
 /* Begin, if the setting crash_backtrace is on; the place (fatal.h) is known. */
 void chempi_crash_watch(void);
 /* Give back what nobody has changed meanwhile. */
