@@ -57,14 +57,17 @@ def line_of(row, bound, others, ran):
             "others": f"{others:.2f}", "with": ran}
 
 
-def merge(lines, fresh):
-    """The groups in fresh take the place of what lines has of them; groups
-    that are measured no more go. In the plan's order."""
-    measured = {line["group"] for line in fresh}
-    kept = [line for line in lines if line["group"] not in measured] + fresh
+def merge(lines, fresh, is_whole=True):
+    """The groups in fresh, or if they are not whole their points, take the
+    place of what lines has of them; groups that are measured no more go. In
+    the plan's order."""
+    measured = {line["group"] for line in fresh} if is_whole else set()
+    kept = {(line["group"], line["point"], line["x"]): line
+            for line in [*(line for line in lines
+                           if line["group"] not in measured), *fresh]}
     order = {group.name: number
              for number, group in enumerate(plan.groups())}
-    return sorted((line for line in kept if line["group"] in order),
+    return sorted((line for line in kept.values() if line["group"] in order),
                   key=lambda line: order[line["group"]])
 
 
@@ -143,14 +146,14 @@ def group_lines(group, lines):
 
 
 def group_row(group, lines):
-    first = lines[0]
     ratios = [float(line["ratio"]) for line in lines if float(line["ratio"])]
     return [f"`{group.name}`", str(len(ratios) or len(lines)),
             f"{stats.geometric_mean(ratios):.2f}" if ratios else "-",
             f"{max(ratios):.2f}" if ratios else "-",
-            str(sum(is_over(group, line) for line in lines)), first["rounds"],
-            f"{first['bound']} of {group.ranks}",
-            f"{100 * float(first['others']):.0f} %"]
+            str(sum(is_over(group, line) for line in lines)),
+            str(min(int(line["rounds"]) for line in lines)),
+            f"{min(int(line['bound']) for line in lines)} of {group.ranks}",
+            f"{100 * max(float(line['others']) for line in lines):.0f} %"]
 
 
 def ran_with(parts):
@@ -206,12 +209,14 @@ def target_text(group, line):
     return f"{target:.2f}" if target else ""
 
 
-def record(rows, bound, others, results=RESULTS, page=PAGE):
-    """bound, others: by group's name. The page must have the mark."""
+def record(rows, bound, others, results=RESULTS, page=PAGE, is_whole=True):
+    """bound, others: by group's name; is_whole: rows are all points of their
+    groups. The page must have the mark."""
     ran = versions()
     lines = merge(read(results),
                   [line_of(row, bound[row.group.name],
-                           others[row.group.name], ran) for row in rows])
+                           others[row.group.name], ran) for row in rows],
+                  is_whole)
     text = page.read_text(encoding="utf-8")
     if MARK not in text:
         raise SystemExit(f"bench: {page} has no line {MARK.strip()}")

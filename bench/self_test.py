@@ -29,11 +29,11 @@ def rows_of(name, ours, theirs):
                                   "openmpi": {key: theirs}}] * 2)
 
 
-def record(folder, rows, others=0.0):
+def record(folder, rows, others=0.0, is_whole=True):
     names = {row.group.name for row in rows}
     page.record(rows, {name: 2 for name in names},
                 {name: others for name in names},
-                folder / "results.tsv", folder / "page.md")
+                folder / "results.tsv", folder / "page.md", is_whole)
     return (folder / "page.md").read_text(encoding="utf-8")
 
 
@@ -53,12 +53,17 @@ def test_record(folder):
     text = record(folder, rows_of("rma-shm", 0.5, 1.0))
     check("a group takes its own place",
           "3.00" not in text and text.count("### `rma-shm`") == 1)
+    more = [stats.dataclasses.replace(row, x=16)
+            for row in rows_of("rma-shm", 0.7, 1.0)]
+    text = record(folder, more, is_whole=False)
+    check("points alone leave the group's others",
+          "| put 8 |" in text and "| put 16 |" in text)
     check("the groups are in the plan's order",
           text.index("### `shm-latency`") < text.index("### `rma-shm`"))
     lines = page.read(folder / "results.tsv")
     lines[0]["group"] = "gone"
     check("a group that is measured no more goes",
-          [line["group"] for line in page.merge(lines, [])] == ["rma-shm"])
+          {line["group"] for line in page.merge(lines, [])} == {"rma-shm"})
 
 
 def test_thinned():
