@@ -247,6 +247,7 @@ int chempi_io_shared_add(struct chempi_file *file, uint64_t count,
 {
     if (file->comm->rank != 0)
         return ask(file, count, before);
+    (void)chempi_progress_poll(); /* the others ask, too */
     chempi_lane_lock(&chempi_lane_main);
     *before = add(file, count, file->views);
     chempi_lane_unlock(&chempi_lane_main);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Shared file pointers: records that all ranks write at once are there once
- * each; ordered calls follow the ranks; seeking; views; two files at a time.
+ * each; ordered calls follow the ranks; seeking; views; two files at a time;
+ * a member 0 that does nothing else serves the others.
  */
 #include "check.h"
 
@@ -164,6 +165,29 @@ static void too_far(void)
           (long long)before);
 }
 
+/* Rank 0 only writes, by the shared pointer, until the others have done so,
+ * too: it must not starve them. */
+static void busy_first(void)
+{
+    double start = MPI_Wtime();
+    MPI_Offset own = 0;
+    MPI_Offset len = 0;
+    int value = 1;
+
+    MPI_File_set_size(file, 0);
+    MPI_File_seek_shared(file, 0, MPI_SEEK_SET);
+    do {
+        MPI_File_write_shared(file, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
+        own++;
+        MPI_File_get_size(file, &len);
+        len /= (MPI_Offset)sizeof(value);
+    } while (check_rank() == 0 && len < own + check_size() - 1 &&
+             MPI_Wtime() - start < 10);
+    CHECK(check_rank() != 0 || len >= own + check_size() - 1,
+          "rank 0 has written %lld of %lld", (long long)own, (long long)len);
+    MPI_File_sync(file);
+}
+
 int main(int argc, char **argv)
 {
     char path[64];
@@ -190,6 +214,7 @@ int main(int argc, char **argv)
     MPI_File_get_position_shared(first, &at);
     CHECK(at == check_size(), "the other file's pointer at %lld",
           (long long)at);
+    busy_first();
     CHECK(MPI_File_close(&file) == MPI_SUCCESS, "close");
     CHECK(MPI_File_close(&first) == MPI_SUCCESS, "close");
     return check_finish();
