@@ -325,16 +325,18 @@ class Body:
         return ('CHEMPI_SPAN_UNKNOWN' if self.b.is_nonblocking else
                 'CHEMPI_SPAN_CALL')
 
-    def choice(self, a, how, more=''):
+    @staticmethod
+    def way(a):
+        return 'CHEMPI_WAY_OUT' if a.way else 'CHEMPI_WAY_IN'
+
+    def choice(self, a, how, *more):
         x = 'x_' + a.name
-        way = {'': 'CHEMPI_WAY_IN', '>': 'CHEMPI_WAY_OUT',
-               '=': 'CHEMPI_WAY_OUT'}[a.way]
         self.need_caller()
         self.can_fail = True
         self.decl.append('struct chempi_choice %s = {.name = "%s"};' %
                          (x, a.name))
-        self.pre.append('if (!rc)\n        rc = chempi_choice_%s(&%s, %s, %s'
-                        '&caller);' % (how, x, a.name, more and more % way))
+        self.pre.append('if (!rc)\n        rc = chempi_choice_%s(&%s, %s, '
+                        '&caller);' % (how, x, ', '.join((a.name, *more))))
         self.end.append('chempi_choice_end(&%s, rc, %s);' % (
             x, '*request' if self.b.request else 'MPI_FORTRAN_NO_REQUEST'))
         return x
@@ -342,8 +344,9 @@ class Body:
     def convert_buf(self, a):
         if not self.by_descriptor:
             return 'chempi_in_address(%s)' % a.name
-        x = self.choice(a, 'buf', '*%s, chempi_in_type(*%s), %%s, %s, ' %
-                        (a.count, a.type, self.span()))
+        x = self.choice(a, 'buf', within.used_count(self.b, a.count),
+                        'chempi_in_type(*%s)' % a.type, self.way(a),
+                        self.span())
         self.replaced = getattr(self, 'replaced', {})
         width = next(p for p in self.b.args if p.name == a.count)
         self.replaced[a.count] = ('(int)%s.count' if width.kind == 'int' else
@@ -355,7 +358,7 @@ class Body:
         if not self.by_descriptor:
             return 'chempi_in_address(%s)' % a.name
         self.is_judged = True
-        return self.choice(a, 'copy', '%%s, %s, ' % self.span()) + '.address'
+        return self.choice(a, 'copy', self.way(a), self.span()) + '.address'
 
     def stay_within(self):
         """After all arguments: buffers hold what the call uses."""
@@ -370,7 +373,7 @@ class Body:
         if not self.by_descriptor:
             return 'chempi_in_place_or_automatic(%s)' % a.name
         self.is_judged = True
-        return self.choice(a, 'part') + '.address'
+        return self.choice(a, 'part', within.part_is_used(self.b)) + '.address'
 
     def convert_addr(self, a):
         return 'chempi_in_place_or_automatic(%s)' % (

@@ -8,6 +8,24 @@ def comm(function):
     return 'chempi_topology_%s(chempi_in_comm(*comm))' % function
 
 
+def used_count(b, count):
+    """The count of a buffer that one count and type say: 0 where the call
+    does not look at it."""
+    unused = None
+    if 'bcast' in b.base.lower():
+        unused = '*root == MPI_PROC_NULL'
+    if count == 'origin_count' and 'get_accumulate' in b.base.lower():
+        unused = 'chempi_in_op(*op) == MPI_NO_OP'
+    return '%s ? 0 : *%s' % (unused, count) if unused else '*' + count
+
+
+def part_is_used(b):
+    """Has a buffer that must be contiguous any bytes?"""
+    kinds = [a.name for a in b.args]
+    return ('*partitions > 0 && *count > 0' if 'partitions' in kinds else
+            '*size > 0')
+
+
 def calls(b):
     """Rows (buffer, condition or None, function, arguments) of a binding: the
     arguments between the descriptor and the caller."""
@@ -41,7 +59,8 @@ def calls(b):
     at_root = 'chempi_topology_is_root(chempi_in_comm(*comm), *root)'
     in_place = 'x_sendbuf.address == MPI_IN_PLACE'
     whole = count('count', 'datatype')
-    block = count('recvcount', 'datatype', size['recv'])
+    own = comm('local_size') # each group divides what it gets
+    block = count('recvcount', 'datatype', own)
     type_ = 'chempi_in_type(*datatype)'
     packed = {'pack': ('outbuf', 'outsize'), 'unpack': ('inbuf', 'insize')}
     parts = [a.name for a in b.args if a.kind == 'part']
@@ -60,10 +79,8 @@ def calls(b):
             ('sendbuf', None, *block), ('recvbuf', in_place, *block),
             ('recvbuf', None, *count('recvcount', 'datatype'))],
         'reduce_scatter': [
-            ('sendbuf', None, *several('recvcounts', 'NULL', size['recv'],
-                                       type_)),
-            ('recvbuf', in_place, *several('recvcounts', 'NULL', size['recv'],
-                                           type_)),
+            ('sendbuf', None, *several('recvcounts', 'NULL', own, type_)),
+            ('recvbuf', in_place, *several('recvcounts', 'NULL', own, type_)),
             ('recvbuf', None, *several(
                 'recvcounts + ' + comm('rank'), 'NULL', '1', type_))],
         'gather': [('sendbuf', '*root >= 0', *one('send')),
@@ -77,7 +94,11 @@ def calls(b):
     }
     if kind in rules:
         return rules[kind]
-    if kind in ('allreduce', 'scan', 'exscan'):
+    if kind == 'exscan': # rank 0 gets nothing
+        return [('sendbuf', None, *whole),
+                ('recvbuf', '(%s || %s > 0)' % (in_place, comm('rank')),
+                 *whole)]
+    if kind in ('allreduce', 'scan'):
         return [('sendbuf', None, *whole), ('recvbuf', None, *whole)]
     if kind in ('alltoallv', 'alltoallw'):
         return [('sendbuf', None, *each('send')),

@@ -105,14 +105,14 @@ static inline int chempi_choice_copy(struct chempi_choice *x,
     return chempi_choice_hold_copy(x, d, way, span, caller);
 }
 
-/* For buffers that must be contiguous. */
+/* For buffers that must be contiguous, unless no byte of them is used. */
 static inline int chempi_choice_part(struct chempi_choice *x,
-                                     const CFI_cdesc_t *d,
+                                     const CFI_cdesc_t *d, bool is_used,
                                      const struct chempi_caller *caller)
 {
     x->address = chempi_in_place_or_automatic(d->base_addr);
     x->held = NULL;
-    if (chempi_choice_is_contiguous(d))
+    if (!is_used || chempi_choice_is_contiguous(d))
         return MPI_SUCCESS;
     return chempi_choice_refuse(x->name, d, caller);
 }

@@ -45,11 +45,30 @@ static int find_code_locked(int errclass, const char *text)
     return code;
 }
 
+/* Who hears of it: MPI_COMM_SELF, when the handle names nothing. */
+static enum chempi_blame blamed(const struct chempi_caller *caller, int handle)
+{
+    bool is_there = true;
+
+    if (caller->blame == CHEMPI_BLAME_COMM)
+        is_there = chempi_is_object(chempi_in_comm(handle)) &&
+                   chempi_in_comm(handle) != MPI_COMM_NULL;
+    if (caller->blame == CHEMPI_BLAME_WIN)
+        is_there = chempi_is_object(chempi_in_win(handle)) &&
+                   chempi_in_win(handle) != MPI_WIN_NULL;
+    if (caller->blame == CHEMPI_BLAME_FILE && caller->handle)
+        is_there = chempi_is_object(chempi_in_file(handle));
+    if (caller->blame == CHEMPI_BLAME_SESSION)
+        is_there = chempi_is_object(chempi_in_session(handle)) &&
+                   chempi_in_session(handle) != MPI_SESSION_NULL;
+    return is_there ? caller->blame : CHEMPI_BLAME_NOBODY;
+}
+
 static void call_handler(const struct chempi_caller *caller, int code)
 {
     int handle = caller->handle ? *caller->handle : 0;
 
-    switch (caller->blame) {
+    switch (blamed(caller, handle)) {
     case CHEMPI_BLAME_COMM:
         (void)PMPI_Comm_call_errhandler(chempi_in_comm(handle), code);
         break;

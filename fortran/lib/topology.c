@@ -19,6 +19,15 @@ int chempi_topology_size(MPI_Comm comm)
     return size;
 }
 
+int chempi_topology_local_size(MPI_Comm comm)
+{
+    int size = 0;
+
+    if (chempi_is_object(comm) && comm != MPI_COMM_NULL)
+        (void)PMPI_Comm_size(comm, &size);
+    return size;
+}
+
 int chempi_topology_dims(MPI_Comm comm)
 {
     int kind = MPI_UNDEFINED;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 int chempi_topology_size(MPI_Comm comm); /* of the remote group, if any */
+int chempi_topology_local_size(MPI_Comm comm);
 int chempi_topology_neighbors_in(MPI_Comm comm);
 int chempi_topology_neighbors_out(MPI_Comm comm);
 int chempi_topology_dims(MPI_Comm comm); /* of a Cartesian topology */

@@ -11,6 +11,9 @@
  *       are neither moved nor freed; what lies below `count` never changes
  *   T3  the first chunk is always there, and NULL above `count`: looking into
  *       it is one load
+ *   T4  the number of a communicator, datatype, file, session or window that
+ *       is gone names nothing: who asks about a handle before it is used sees
+ *       that without an error
  *
  * So a number is turned into a handle without the lock: Fortran programs do
  * that in every call.
@@ -24,6 +27,11 @@
 #include "common/base/sys.h"
 #include "libchempi/api/alias.h"
 #include "libchempi/didl/base/object.h"
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/comm/session/session.h"
+#include "libchempi/didl/datatype/datatype.h"
+#include "libchempi/didl/io/file.h"
+#include "libchempi/didl/rma/win.h"
 
 #define FIRST CHEMPI_HANDLE_PREDEFINED_END
 #define CHUNKS 19u
@@ -140,7 +148,9 @@ static void *from_int(int value)
     return CHEMPI_LIKELY(handle.in) ? handle.out : no_object(value);
 }
 
-#define CONVERT(type, toint, fromint, c2f, f2c)                                \
+#define ANY(handle) ((handle) != NULL)
+
+#define CONVERT(type, lookup, toint, fromint, c2f, f2c)                        \
     CHEMPI_EXPORT int P##toint(type handle)                                    \
     {                                                                          \
         return to_int(handle);                                                 \
@@ -148,7 +158,12 @@ static void *from_int(int value)
     CHEMPI_API_ALIAS(int, toint, (type));                                      \
     CHEMPI_EXPORT type P##fromint(int value)                                   \
     {                                                                          \
-        return (type)from_int(value);                                          \
+        type handle = (type)from_int(value);                                   \
+                                                                               \
+        if (CHEMPI_LIKELY(!chempi_handle_is_address(handle) ||                 \
+                          lookup(handle)))                                     \
+            return handle;                                                     \
+        return (type)no_object(value);                                         \
     }                                                                          \
     CHEMPI_API_ALIAS(type, fromint, (int));                                    \
     CHEMPI_EXPORT MPI_Fint P##c2f(type handle)                                 \
@@ -158,24 +173,28 @@ static void *from_int(int value)
     CHEMPI_API_ALIAS(MPI_Fint, c2f, (type));                                   \
     CHEMPI_EXPORT type P##f2c(MPI_Fint value)                                  \
     {                                                                          \
-        return (type)from_int(value);                                          \
+        return P##fromint(value);                                              \
     }                                                                          \
     CHEMPI_API_ALIAS(type, f2c, (MPI_Fint))
 
-CONVERT(MPI_Comm, MPI_Comm_toint, MPI_Comm_fromint, MPI_Comm_c2f, MPI_Comm_f2c);
-CONVERT(MPI_Datatype, MPI_Type_toint, MPI_Type_fromint, MPI_Type_c2f,
-        MPI_Type_f2c);
-CONVERT(MPI_Errhandler, MPI_Errhandler_toint, MPI_Errhandler_fromint,
+CONVERT(MPI_Comm, chempi_comm_lookup, MPI_Comm_toint, MPI_Comm_fromint,
+        MPI_Comm_c2f, MPI_Comm_f2c);
+CONVERT(MPI_Datatype, chempi_datatype_lookup, MPI_Type_toint, MPI_Type_fromint,
+        MPI_Type_c2f, MPI_Type_f2c);
+CONVERT(MPI_Errhandler, ANY, MPI_Errhandler_toint, MPI_Errhandler_fromint,
         MPI_Errhandler_c2f, MPI_Errhandler_f2c);
-CONVERT(MPI_File, MPI_File_toint, MPI_File_fromint, MPI_File_c2f, MPI_File_f2c);
-CONVERT(MPI_Group, MPI_Group_toint, MPI_Group_fromint, MPI_Group_c2f,
+CONVERT(MPI_File, chempi_file_lookup, MPI_File_toint, MPI_File_fromint,
+        MPI_File_c2f, MPI_File_f2c);
+CONVERT(MPI_Group, ANY, MPI_Group_toint, MPI_Group_fromint, MPI_Group_c2f,
         MPI_Group_f2c);
-CONVERT(MPI_Info, MPI_Info_toint, MPI_Info_fromint, MPI_Info_c2f, MPI_Info_f2c);
-CONVERT(MPI_Message, MPI_Message_toint, MPI_Message_fromint, MPI_Message_c2f,
-        MPI_Message_f2c);
-CONVERT(MPI_Op, MPI_Op_toint, MPI_Op_fromint, MPI_Op_c2f, MPI_Op_f2c);
-CONVERT(MPI_Request, MPI_Request_toint, MPI_Request_fromint, MPI_Request_c2f,
-        MPI_Request_f2c);
-CONVERT(MPI_Session, MPI_Session_toint, MPI_Session_fromint, MPI_Session_c2f,
-        MPI_Session_f2c);
-CONVERT(MPI_Win, MPI_Win_toint, MPI_Win_fromint, MPI_Win_c2f, MPI_Win_f2c);
+CONVERT(MPI_Info, ANY, MPI_Info_toint, MPI_Info_fromint, MPI_Info_c2f,
+        MPI_Info_f2c);
+CONVERT(MPI_Message, ANY, MPI_Message_toint, MPI_Message_fromint,
+        MPI_Message_c2f, MPI_Message_f2c);
+CONVERT(MPI_Op, ANY, MPI_Op_toint, MPI_Op_fromint, MPI_Op_c2f, MPI_Op_f2c);
+CONVERT(MPI_Request, ANY, MPI_Request_toint, MPI_Request_fromint,
+        MPI_Request_c2f, MPI_Request_f2c);
+CONVERT(MPI_Session, chempi_session_lookup, MPI_Session_toint,
+        MPI_Session_fromint, MPI_Session_c2f, MPI_Session_f2c);
+CONVERT(MPI_Win, chempi_win_lookup, MPI_Win_toint, MPI_Win_fromint, MPI_Win_c2f,
+        MPI_Win_f2c);

@@ -32,6 +32,8 @@ program beyond
   call for_all
   call neighbors
   call packing
+  call between_groups
+  call what_nobody_looks_at
   call MPI_Barrier(MPI_COMM_WORLD)
   if (rank == 0) print '(a)', 'No Errors'
   call MPI_Finalize()
@@ -79,6 +81,9 @@ contains
     call MPI_Win_create(a(:, 3:4), bytes / 2, 4, MPI_INFO_NULL, MPI_COMM_SELF, win, code)
     call fits(code)
     call MPI_Win_free(win)
+    call MPI_Win_create(a(1, :), 0 * bytes, 4, MPI_INFO_NULL, MPI_COMM_SELF, win, code)
+    call fits(code)
+    call MPI_Win_free(win)
     call MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_SELF, win)
     call MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN)
     call MPI_Win_attach(win, a(1, :), bytes, code)
@@ -102,6 +107,10 @@ contains
     call MPI_Precv_init(b(1, :), 1, 8_MPI_COUNT_KIND, MPI_INTEGER, 0, 0, &
       MPI_COMM_WORLD, MPI_INFO_NULL, request, code)
     call has_gaps(code, 'MPI_Precv_init_c', 'buf')
+    call MPI_Precv_init(b(1, :), 1, 0_MPI_COUNT_KIND, MPI_INTEGER, 0, 0, &
+      MPI_COMM_WORLD, MPI_INFO_NULL, request, code)
+    call fits(code)
+    call MPI_Request_free(request)
   end subroutine
 
   subroutine one_count
@@ -235,5 +244,95 @@ contains
     call too_long(code, 'MPI_Unpack', 'inbuf')
     call MPI_Pack(a, 1, MPI_INTEGER, b(1, :), 32, position, MPI_COMM_WORLD, code)
     call fits(code)
+  end subroutine
+
+  ! Rank 0 on one side, three ranks on the other: what counts is the size of the
+  ! remote group, and of the own one for what a group divides.
+  subroutine between_groups
+    type(MPI_Comm) :: side, inter
+    integer :: root, one(3)
+    logical :: is_one
+    is_one = rank == 0
+    one = 99
+    one(1) = 6
+    call MPI_Comm_split(MPI_COMM_WORLD, merge(0, 1, is_one), rank, side)
+    call MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, merge(1, 0, is_one), 1, inter)
+    call MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN)
+    a = rank + 1
+    b = 0
+    if (is_one) then
+      call MPI_Reduce_scatter(a(1, :6), b(1, :6), one(:1), MPI_INTEGER, MPI_SUM, inter, code)
+      call fits(code)
+      if (any(b(1, :6) /= 9)) error stop 'reduce_scatter'
+      call MPI_Reduce_scatter_block(a(1, :6), b(1, :6), 6, MPI_INTEGER, MPI_SUM, inter, code)
+      call fits(code)
+      call MPI_Gather(a, 99, MPI_INTEGER, b(1, :6), 2, MPI_INTEGER, MPI_ROOT, inter, code)
+      call fits(code)
+      if (any(b(1, :6) /= [2, 2, 3, 3, 4, 4])) error stop 'gather'
+      call MPI_Gather(a, 2, MPI_INTEGER, b(1, :5), 2, MPI_INTEGER, MPI_ROOT, inter, code)
+      call too_long(code, 'MPI_Gather', 'recvbuf')
+      call MPI_Alltoall(a(1, :6), 2, MPI_INTEGER, b(1, :6), 2, MPI_INTEGER, inter, code)
+      call fits(code)
+      call MPI_Bcast(b(1, :), 3, MPI_INTEGER, 0, inter, code)
+      call fits(code)
+      call MPI_Scatterv(a(1, ::4), one, one, MPI_INTEGER, b(1, :), 3, MPI_INTEGER, &
+        0, inter, code)
+    else
+      call MPI_Reduce_scatter(a(1, :5), b, counts(:3), MPI_INTEGER, MPI_SUM, inter, code)
+      call too_long(code, 'MPI_Reduce_scatter', 'sendbuf')
+      call MPI_Reduce_scatter_block(a(1, :5), b, 2, MPI_INTEGER, MPI_SUM, inter, code)
+      call too_long(code, 'MPI_Reduce_scatter_block', 'sendbuf')
+      call MPI_Reduce_scatter(a(1, :6), b(1, ::4), counts(:3), MPI_INTEGER, MPI_SUM, inter, code)
+      call fits(code)
+      call MPI_Reduce_scatter_block(a(1, :6), b(1, ::4), 2, MPI_INTEGER, MPI_SUM, inter, code)
+      call fits(code)
+      if (any(b(1, ::4) /= 1)) error stop 'reduce_scatter_block'
+      call MPI_Gather(a(1, ::4), 2, MPI_INTEGER, b(1, ::4), 99, MPI_INTEGER, 0, inter, code)
+      call fits(code)
+      call MPI_Alltoall(a(1, ::4), 2, MPI_INTEGER, b(1, ::4), 2, MPI_INTEGER, inter, code)
+      call fits(code)
+      root = merge(MPI_ROOT, MPI_PROC_NULL, rank == 1)
+      call MPI_Bcast(a(1, :), merge(3, 99, rank == 1), MPI_INTEGER, root, inter, code)
+      call fits(code)
+      call MPI_Scatterv(a(1, :), merge([3], [99], rank == 1), [5], MPI_INTEGER, &
+        b(1, ::4), 99, MPI_INTEGER, root, inter, code)
+    end if
+    call fits(code)
+    call MPI_Comm_free(inter)
+    call MPI_Comm_free(side)
+  end subroutine
+
+  ! Buffers that a call does not look at, or not at this process.
+  subroutine what_nobody_looks_at
+    call MPI_Exscan(a, b(1, ::4), 8, MPI_INTEGER, MPI_SUM, MPI_COMM_SELF, code)
+    call fits(code)
+    call MPI_Iexscan(a, b(1, ::4), 8, MPI_INTEGER, MPI_SUM, MPI_COMM_SELF, request, code)
+    call fits(code)
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    call MPI_Exscan_init(a, b(1, ::4), 8, MPI_INTEGER, MPI_SUM, MPI_COMM_SELF, &
+      MPI_INFO_NULL, request, code)
+    call fits(code)
+    call MPI_Request_free(request)
+    call MPI_Exscan(MPI_IN_PLACE, b(1, :), 9, MPI_INTEGER, MPI_SUM, MPI_COMM_SELF, code)
+    call too_long(code, 'MPI_Exscan', 'recvbuf')
+    if (rank == 0) then
+      call MPI_Exscan(a, b(1, ::4), 8, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, code)
+    else
+      call MPI_Exscan(a, b(1, ::4), 8, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, code)
+      call too_long(code, 'MPI_Exscan', 'recvbuf')
+      call MPI_Exscan(a, b(1, :), 8, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, code)
+    end if
+    call fits(code)
+    call MPI_Win_create(a, bytes, 4, MPI_INFO_NULL, MPI_COMM_SELF, win)
+    call MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN)
+    call MPI_Win_fence(0, win)
+    call MPI_Get_accumulate(b(1, :), 99, MPI_INTEGER, b(2, :), 8, MPI_INTEGER, 0, &
+      0_MPI_ADDRESS_KIND, 8, MPI_INTEGER, MPI_NO_OP, win, code)
+    call fits(code)
+    call MPI_Get_accumulate(b(1, :), 9, MPI_INTEGER, b(2, :), 8, MPI_INTEGER, 0, &
+      0_MPI_ADDRESS_KIND, 8, MPI_INTEGER, MPI_SUM, win, code)
+    call too_long(code, 'MPI_Get_accumulate', 'origin_addr')
+    call MPI_Win_fence(0, win)
+    call MPI_Win_free(win)
   end subroutine
 end program

@@ -34,6 +34,7 @@ program told
   end do
   call MPI_Gather(rank, 1, MPI_INTEGER, room(1:1 + 2 * rank), 1, MPI_INTEGER, 1, MPI_COMM_WORLD, ierror)
   call MPI_Gather(room, 2, MPI_INTEGER, room(6:8), 2, MPI_INTEGER, 1, MPI_COMM_WORLD, ierror) ! @gathered
+  call MPI_Exscan(a, room(1:2 + rank), 3, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
   call old(room)
   call MPI_Type_contiguous(3, MPI_INTEGER, forgotten, ierror) ! @forgotten
   call MPI_Finalize(ierror)
