@@ -2,7 +2,7 @@
 /*
  * Reductions of two processes, around the lengths at which one more segment is
  * sent: to both roots, in place and not, and with an operation that does not
- * commute.
+ * commute; and one while another is under way.
  */
 #include "check.h"
 
@@ -45,6 +45,32 @@ static void reduce(int root, bool is_in_place, MPI_Op op, int count)
     free(out);
 }
 
+/* The first operation of a communicator is under way during the second. */
+static void two_at_a_time(int count)
+{
+    unsigned *in = check_alloc(sizeof(*in) * 2 * (size_t)count);
+    unsigned *out = check_alloc(sizeof(*out) * 2 * (size_t)count);
+    bool is_right = true;
+    MPI_Comm comm;
+    MPI_Request request;
+
+    for (int i = 0; i < 2 * count; i++) {
+        in[i] = operand(check_rank(), i) + (i < count ? 0u : 1u << 20);
+        out[i] = 0;
+    }
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Iallreduce(in, out, count, MPI_UNSIGNED, MPI_SUM, comm, &request);
+    MPI_Allreduce(in + count, out + count, count, MPI_UNSIGNED, MPI_SUM, comm);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int i = 0; i < 2 * count; i++)
+        is_right = is_right && out[i] == operand(0, i) + operand(1, i) +
+                                             (i < count ? 0u : 2u << 20);
+    CHECK(is_right, "two of %d elements", count);
+    MPI_Comm_free(&comm);
+    free(in);
+    free(out);
+}
+
 int main(int argc, char **argv)
 {
     static const int lengths[] = {640 * 1024, 1280 * 1024, MIB, 4 * MIB,
@@ -59,5 +85,7 @@ int main(int argc, char **argv)
                 reduce(way & 1, way & 2, way & 4 ? ordered : MPI_SUM,
                        lengths[k] / (int)sizeof(unsigned) + more);
     MPI_Op_free(&ordered);
+    for (int i = 0; i < 20; i++)
+        two_at_a_time(MIB / (int)sizeof(unsigned));
     return check_finish();
 }

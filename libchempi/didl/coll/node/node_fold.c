@@ -744,7 +744,7 @@ bool chempi_coll_node_is_for_workers(const struct chempi_coll_call *c)
 }
 
 bool chempi_coll_node_fold(struct chempi_coll_state *st,
-                           const struct chempi_coll_call *c, int *rc)
+                           const struct chempi_coll_call *c, int tag, int *rc)
 {
     struct job j = {.task = {.c = c}};
 
@@ -752,5 +752,5 @@ bool chempi_coll_node_fold(struct chempi_coll_state *st,
     if (!is_here(st) || !chempi_coll_node_is_for_workers(c))
         return false;
     cell_open_sync(st, &j.task.cell);
-    return chempi_coll_node_task_run(&j.task, fold_first, 0, rc);
+    return chempi_coll_node_task_run(&j.task, fold_first, tag, rc);
 }

@@ -320,7 +320,7 @@ bool chempi_coll_node_reduction(struct chempi_coll_state *st,
         return false;
     if (len > CHEMPI_NODE_BULK_BYTES)
         return (is_for_chain(st, c, len) && go_by_chain(st, c, tag, rc)) ||
-               chempi_coll_node_fold(st, c, rc);
+               chempi_coll_node_fold(st, c, tag, rc);
     switch (c->kind) {
     case CHEMPI_COLL_REDUCE:
         *rc = reduce(st, c, len);

@@ -364,7 +364,7 @@ chempi_coll_node_fn chempi_coll_node_scan;
 /* node_fold.c: reductions of more than fits a slot, by workers. Can they be? */
 bool chempi_coll_node_is_for_workers(const struct chempi_coll_call *c);
 bool chempi_coll_node_fold(struct chempi_coll_state *st,
-                           const struct chempi_coll_call *c, int *rc);
+                           const struct chempi_coll_call *c, int tag, int *rc);
 
 /* Elements as their sender has them into a result, without the padding of
  * pairs: what lies between the numbers of a result is the user's. */
