@@ -102,9 +102,10 @@ static int no_memory(void)
                             "no memory for a collective operation");
 }
 
+/* The first error, but for the loss of a member: nobody goes on then. */
 static void note(struct async *a, int rc)
 {
-    if (CHEMPI_UNLIKELY(rc) && !a->error)
+    if (CHEMPI_UNLIKELY(rc) && (!a->error || rc == MPI_ERR_PROC_ABORTED))
         a->error = rc;
 }
 

@@ -272,9 +272,15 @@ struct run {
     int error;
 };
 
+/* A member is missing: each of the others finds out by itself. */
+static bool is_hopeless(int error)
+{
+    return CHEMPI_UNLIKELY(error == MPI_ERR_PROC_ABORTED);
+}
+
 static void note(struct run *run, int rc)
 {
-    if (CHEMPI_UNLIKELY(rc) && !run->error)
+    if (CHEMPI_UNLIKELY(rc) && (!run->error || is_hopeless(rc)))
         run->error = rc;
 }
 
@@ -373,12 +379,6 @@ static uint32_t do_message(struct run *run, uint32_t i)
     else
         run->open++;
     return 1;
-}
-
-/* A member is missing: each of the others finds out by itself. */
-static bool is_hopeless(int error)
-{
-    return CHEMPI_UNLIKELY(error == MPI_ERR_PROC_ABORTED);
 }
 
 int chempi_coll_run(struct chempi_coll_sched *s)
