@@ -908,14 +908,14 @@ static int alltoall_put(const struct cell *cell,
     const void *from = is_in_place ? c->rbuf : c->sbuf;
     MPI_Count count = is_in_place ? c->rcount : c->scount;
     struct chempi_datatype *type = is_in_place ? c->rtype : c->stype;
-    uint64_t row = row_len(cell, c);
+    uint64_t len = (uint64_t)(count * type->size * st->size);
 
     cell_mine(cell)->mark = NO_ROW;
-    cell_mine(cell)->len = (uint64_t)(count * type->size * st->size);
-    if (cell_mine(cell)->len != row)
-        return MPI_SUCCESS; /* all see it */
+    cell_mine(cell)->len = len;
+    if (len > CHEMPI_NODE_BULK_BYTES)
+        return MPI_SUCCESS; /* all see it: it is nobody's row */
     return chempi_coll_shm_slot_put(cell, st->rank, from, count * st->size,
-                                    type, row);
+                                    type, len);
 }
 
 static int alltoall_take(const struct cell *cell,
