@@ -332,7 +332,14 @@ static void say_finished(struct chempi_coll_state *st, uint32_t number)
     atomic_store(&later->ended[st->rank].number, number);
     if (atomic_load(&later->ended[st->size].is_starved) &&
         atomic_exchange(&later->ended[st->size].is_starved, 0))
-        chempi_coll_shm_slot_rouse_others(st);
+        chempi_coll_shm_slot_urge_all(st);
+}
+
+/* L6 */
+static bool may_be_long(const struct chempi_node_later_op *op)
+{
+    return op->parts == &chempi_node_parts_bcast && op->cell.st->size > 2 &&
+           !is_root(&op->call);
 }
 
 uint64_t chempi_node_later_start(struct chempi_node_later_op *op)

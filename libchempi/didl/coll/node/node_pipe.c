@@ -103,7 +103,7 @@ void chempi_coll_pipe_send(struct chempi_node_task *t)
 }
 
 /* The last reader of a piece wakes who may want its place; nobody knows yet
- * who that is. */
+ * who that is, nor whether a non-blocking broadcast wants it. */
 static void say_read(const struct chempi_node_piping *p)
 {
     const struct cell *cell = &p->task.cell;
@@ -113,7 +113,7 @@ static void say_read(const struct chempi_node_piping *p)
                                   memory_order_acq_rel) +
             1 ==
         all)
-        chempi_coll_shm_slot_rouse_all(cell);
+        chempi_coll_shm_slot_urge_all(cell->st);
 }
 
 static void end_recv(struct chempi_node_task *t, uint64_t len, uint64_t room)

@@ -117,7 +117,7 @@ static bool fold_if_last(const struct cell *cell,
     *rc = cell_first_error(*rc, put(cell, st->size, c->rbuf, len));
     line->mark = (uint32_t)*rc;
     cell_publish(line, cell->seq);
-    chempi_coll_shm_slot_rouse_others(st);
+    chempi_coll_shm_slot_rouse_all(cell);
     return true;
 }
 

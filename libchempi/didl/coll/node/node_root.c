@@ -73,7 +73,7 @@ static void say_copied(const struct cell *cell, int root, enum reply reply)
     if (reply == REPLY_REFUSED)
         cell->st->is_refused_root = true;
     if (atomic_fetch_add(&count->finished, 1) + 1 == atomic_load(&count->goal))
-        cell_rouse(cell->st, root);
+        cell_rouse(cell, root);
 }
 
 /* Root, after await_copies(): must member i get a message after all? */
@@ -174,7 +174,7 @@ static bool bcast_root(const struct cell *cell,
     }
     line->mark = mark;
     cell_publish(line, cell->seq);
-    chempi_coll_shm_slot_rouse_others(st);
+    chempi_coll_shm_slot_rouse_all(cell);
     if (mark == BLOCK_DIRECT)
         *rc = cell_first_error(*rc, bcast_copied(cell, c, tag));
     else if (mark == BLOCK_PIECES)
@@ -357,7 +357,7 @@ static void end_offer(const struct cell *cell, enum mark mark)
 {
     cell_common(cell)->mark = mark;
     cell_publish(cell_common(cell), cell->seq);
-    chempi_coll_shm_slot_rouse_others(cell->st);
+    chempi_coll_shm_slot_rouse_all(cell);
 }
 
 /* Root: tell the members with large blocks where to put them. They write
@@ -770,7 +770,7 @@ static bool deal_row(const struct cell *cell, const struct chempi_coll_call *c)
         return false;
     }
     cell_publish(line, cell->seq);
-    chempi_coll_shm_slot_rouse_others(cell->st);
+    chempi_coll_shm_slot_rouse_all(cell);
     return true;
 }
 
@@ -818,7 +818,7 @@ static int deal_blocks(const struct cell *cell,
         copies += mark == BLOCK_DIRECT;
         messages += mark == BLOCK_BY_MESSAGE;
     }
-    chempi_coll_shm_slot_rouse_others(st);
+    chempi_coll_shm_slot_rouse_all(cell);
     rc = cell_first_error(rc, deal_own(c, st->rank));
     if (copies + messages > 0 && !cell->is_later)
         rc = cell_first_error(end_deal(cell, c, tag, copies), rc);

@@ -172,25 +172,25 @@ int chempi_coll_shm_slot_await_lines(const struct cell *cell, const int *next,
     return await_or_tell(cell->st, done, arg, put_absent, &absent);
 }
 
-void chempi_coll_shm_slot_rouse_others(const struct chempi_coll_state *st)
+void chempi_coll_shm_slot_urge_all(const struct chempi_coll_state *st)
 {
-    chempi_progress_order_looks();
     for (int i = 0; i < st->size; i++)
         if (i != st->rank)
-            chempi_progress_look_local(st->local_ranks[i]);
+            chempi_progress_urge_local(st->local_ranks[i]);
 }
 
 void chempi_coll_shm_slot_rouse_all(const struct cell *cell)
 {
     const struct chempi_coll_state *st = cell->st;
 
-    if (!cell->is_later) {
-        chempi_coll_shm_slot_rouse_others(st);
+    if (cell->is_later) {
+        chempi_coll_shm_slot_urge_all(st);
         return;
     }
+    chempi_progress_order_looks();
     for (int i = 0; i < st->size; i++)
         if (i != st->rank)
-            chempi_progress_urge_local(st->local_ranks[i]);
+            chempi_progress_look_local(st->local_ranks[i]);
 }
 
 /* ---- rooms ---- */
@@ -304,10 +304,7 @@ void chempi_coll_shm_slot_come(const struct cell *cell)
 {
     if (cell->st->size == 2) {
         cell_publish(cell_mine(cell), cell->seq);
-        if (cell->is_later)
-            chempi_coll_shm_slot_rouse_all(cell);
-        else
-            cell_rouse(cell->st, 1 - cell->st->rank);
+        cell_rouse(cell, 1 - cell->st->rank);
         return;
     }
     if (!cell_come(cell))

@@ -60,16 +60,19 @@ int chempi_coll_shm_slot_await_member(const struct chempi_coll_state *st,
 int chempi_coll_shm_slot_await_lines(const struct cell *cell, const int *next,
                                      chempi_progress_done_fn *done, void *arg);
 
-static inline void cell_rouse(const struct chempi_coll_state *st, int member)
+/* Who computes while it has a non-blocking operation under way, or a task
+ * behind that, may have an agent, which is woken, too. */
+static inline void cell_rouse(const struct cell *cell, int member)
 {
-    chempi_progress_rouse_local(st->local_ranks[member]);
+    if (cell->is_later)
+        chempi_progress_urge_local(cell->st->local_ranks[member]);
+    else
+        chempi_progress_rouse_local(cell->st->local_ranks[member]);
 }
 
-void chempi_coll_shm_slot_rouse_others(const struct chempi_coll_state *st);
-
-/* The same in an operation: who computes while it has a non-blocking one under
- * way has an agent. */
+/* All others; and also if it is for a non-blocking one of theirs. */
 void chempi_coll_shm_slot_rouse_all(const struct cell *cell);
+void chempi_coll_shm_slot_urge_all(const struct chempi_coll_state *st);
 
 /* ---- parts of a cell; member st->size is the common one ---- */
 
@@ -186,7 +189,7 @@ static inline bool cell_is_there(const struct cell *cell, int m)
 static inline void cell_hand_in(const struct cell *cell, int root)
 {
     cell_publish(cell_mine(cell), cell->seq);
-    cell_rouse(cell->st, root);
+    cell_rouse(cell, root);
 }
 
 /* The root: are the lines of all others complete? And wait for it. */
