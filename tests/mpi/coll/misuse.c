@@ -438,6 +438,56 @@ static void in_the_background(bool is_persistent)
     MPI_Comm_free(&comm);
 }
 
+/* Rank 1 takes the broadcasts of the others, of some pieces, for short ones;
+ * what comes behind one is right. */
+static void short_in_the_background(void)
+{
+    static int data[LONG];
+    static int next[LONG];
+    bool is_root = check_rank() == 0;
+    MPI_Request request;
+    int error;
+
+    for (int k = 0; k < 2 * N; k++) {
+        for (int i = 0; i < LONG; i++) {
+            data[i] = is_root ? 1000 * k : -1;
+            next[i] = is_root ? 1000 * k + i : -1;
+        }
+        MPI_Ibcast(data, check_rank() == 1 ? N : LONG, MPI_INT, 0,
+                   MPI_COMM_WORLD, &request);
+        MPI_Bcast(next, LONG, MPI_INT, 0, MPI_COMM_WORLD);
+        error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        expect(error, check_rank() == 1 ? MPI_ERR_TRUNCATE : MPI_SUCCESS,
+               "a broadcast of more");
+        for (int i = 0; i < LONG; i++)
+            CHECK_OR_DIE(next[i] == 1000 * k + i, "%d of the next one: %d", i,
+                         next[i]);
+    }
+}
+
+/* Rank 1 sends less than it and the others expect. */
+static void uneven_alltoall(void)
+{
+    int n = check_size();
+    int *in = check_alloc(sizeof(int) * 2 * (size_t)n);
+    int *out = check_alloc(sizeof(int) * 2 * (size_t)n);
+    bool is_less = check_rank() == 1;
+
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 2 * n; i++) {
+            in[i] = 10 * check_rank() + k;
+            out[i] = -1;
+        }
+        expect(MPI_Alltoall(in, 1, MPI_INT, out, is_less ? 2 : 1, MPI_INT,
+                            MPI_COMM_WORLD),
+               is_less ? MPI_ERR_COUNT : MPI_SUCCESS, "an uneven alltoall");
+        for (int i = 0; i < n && !is_less; i++)
+            CHECK(out[i] == 10 * i + k, "from %d: %d", i, out[i]);
+    }
+    free(in);
+    free(out);
+}
+
 int main(int argc, char **argv)
 {
     check_start(&argc, &argv);
@@ -453,6 +503,10 @@ int main(int argc, char **argv)
     if (is_one_node())
         too_much(LONG);
     cut_element();
+    if (is_one_node() && check_size() > 2)
+        short_in_the_background();
+    if (is_one_node())
+        uneven_alltoall();
     in_the_background(false);
     in_the_background(true);
     return check_finish();

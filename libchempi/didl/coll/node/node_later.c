@@ -356,10 +356,12 @@ uint64_t chempi_node_later_start(struct chempi_node_later_op *op)
     cell->is_later = true;
     cell->lines = st->lines + cell->index;
     op->has_begun = false;
-    if (!op->steps)
-        return 0;
-    st->later.last_task = cell->seq;
-    return len_of(&op->call);
+    if (op->steps || may_be_long(op))
+        st->later.last_task = cell->seq;
+    else if (chempi_coll_node_has_turn(st)) /* numbers wrap: keep it near */
+        st->later.last_task =
+            atomic_load_explicit(&st->later.finished, memory_order_relaxed);
+    return op->steps ? len_of(&op->call) : 0;
 }
 
 static bool is_first_left(const struct chempi_node_later_op *op)
@@ -391,6 +393,14 @@ bool chempi_node_later_is_ready(const struct chempi_node_later_op *op)
     return can_begin(op) || can_go_on(op) || chempi_loss_is_in(op->call.comm);
 }
 
+static void begin_task(struct chempi_node_later_op *op)
+{
+    memset(op->task, 0, op->steps->size);
+    op->task->cell = op->cell;
+    op->task->c = &op->call;
+    task_go_on(op->task, op->steps->first);
+}
+
 static void begin(struct chempi_node_later_op *op)
 {
     op->has_begun = true;
@@ -399,10 +409,22 @@ static void begin(struct chempi_node_later_op *op)
         op->rc = op->parts->begin(&op->cell, &op->call, op->len);
         return;
     }
-    memset(op->task, 0, op->steps->size);
-    op->task->cell = op->cell;
-    op->task->c = &op->call;
-    task_go_on(op->task, op->steps->first);
+    begin_task(op);
+}
+
+/* L6; false: there is no memory for it. */
+static CHEMPI_COLD bool make_long(struct chempi_node_later_op *op,
+                                  struct chempi_coll_sched *s)
+{
+    const struct chempi_node_steps *steps = &chempi_node_steps_bcast;
+
+    op->task = chempi_coll_bytes(s, (MPI_Count)steps->size);
+    if (!op->task)
+        return false;
+    op->parts = NULL;
+    op->steps = steps;
+    begin_task(op);
+    return true;
 }
 
 /* Messages that a step has appended come next, and behind them the task again.
@@ -453,6 +475,10 @@ chempi_node_later_advance(struct chempi_node_later_op *op,
         if (op->steps)
             return do_step(op, s, rc) ? CHEMPI_NODE_LATER_IS_OVER
                                       : CHEMPI_NODE_LATER_MOVES;
+        if (CHEMPI_UNLIKELY(may_be_long(op) &&
+                            chempi_coll_node_bcast_is_long(&op->cell)) &&
+            make_long(op, s))
+            return CHEMPI_NODE_LATER_MOVES;
         *rc = op->parts->end(&op->cell, &op->call, op->len);
         *rc = cell_first_error(op->rc, *rc);
         say_finished(op->cell.st, op->cell.seq);

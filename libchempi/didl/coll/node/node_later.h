@@ -14,6 +14,9 @@
  *       of a group
  *   -   all of it happens under the lane lock
  *   L5  a task begins when all operations before it have ended here
+ *   L6  with three and more members, a broadcast that a member takes for a
+ *       short one, and that is a task of the root's, becomes one of the
+ *       member's when the root has said so: all count its pieces
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_LATER_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_LATER_H

@@ -244,6 +244,11 @@ static int bcast_here(const struct cell *cell, const struct chempi_coll_call *c)
     return rc;
 }
 
+bool chempi_coll_node_bcast_is_long(const struct cell *cell)
+{
+    return cell_common(cell)->mark != BLOCK_HERE;
+}
+
 static int bcast_end(const struct cell *cell, const struct chempi_coll_call *c,
                      uint64_t unused)
 {
