@@ -187,11 +187,11 @@ class Wrapper:
         """What members of a window promise, and whether they keep it."""
         stem = self.f.stem
         if re.match(r'Win_(create|allocate(_shared)?|create_dynamic)$', stem):
-            if self.has('size'):
-                at = next(i for i, b in enumerate(self.before)
-                          if b.startswith('match ='))
-                self.before.insert(
-                    at, 'check_window_promise(&coll, info, size, disp_unit);')
+            at = next(i for i, b in enumerate(self.before)
+                      if b.startswith('match ='))
+            amount = 'size, disp_unit' if self.has('size') else '0, 1'
+            self.before.insert(
+                at, 'check_window_promise(&coll, info, %s);' % amount)
             self.after += ['check_window_made(comm, *win);']
         elif stem == 'Win_free':
             self.before += ['check_window_free(&call, *win);']
@@ -207,16 +207,28 @@ class Wrapper:
             self.after += ['check_window_exposed(win);']
         elif stem == 'Win_test':
             self.after += ['if (*flag)', '    check_window_exposed(win);']
-        elif re.match(r'Win_(flush|unlock)$', stem):
+        elif stem == 'Win_set_info':
+            self.before += ['check_window_info(win, info);']
+        elif stem == 'Win_shared_query':
+            self.before += ['check_window_queried(win);']
+        elif stem == 'Win_attach':
+            self.before += ['check_window_attached();']
+        elif stem == 'Win_lock':
+            self.before += ['check_window_lock(win, rank, lock_type);']
+        elif stem == 'Win_unlock':
+            self.before += ['check_window_lock(win, rank, MPI_LOCK_SHARED);']
+        elif stem == 'Win_flush':
             self.before += ['check_window_over(win, rank);']
-        elif re.match(r'Win_(complete|flush_all|unlock_all|lock|lock_all)$',
-                      stem):
+        elif re.match(r'Win_(complete|flush_all|unlock_all|lock_all)$', stem):
             self.before += ['check_window_over(win, CHECK_ALL_TARGETS);']
         elif WRITES.match(stem):
             op = 'op' if 'op' in self.names else 'MPI_OP_NULL'
             count = 'target_count' if 'target_count' in self.names else '1'
+            datatype = next(n for n in ('target_datatype', 'datatype')
+                            if n in self.names)
             self.before += ['check_window_write(&call, win, target_rank, '
-                            'target_disp, %s, %s);' % (count, op)]
+                            'target_disp, %s, %s, %s);' % (count, datatype,
+                                                           op)]
 
     def files(self):
         """Whose errors are returned as a rule, and often not looked at."""

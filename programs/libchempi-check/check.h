@@ -239,10 +239,17 @@ void check_window_start(const struct check_call *call, MPI_Group group,
 void check_window_exposed(MPI_Win win);
 /* Before what completes the operations at a target, or at all of them. */
 void check_window_over(MPI_Win win, int target);
-/* Before an operation that writes `count` elements; op: MPI_OP_NULL for puts
- * and compare-and-swap. */
+/* Before a lock; before an unlock, with MPI_LOCK_SHARED. */
+void check_window_lock(MPI_Win win, int target, int type);
+/* Before an operation that writes `count` elements of `type`; op: MPI_OP_NULL
+ * for puts and compare-and-swap. */
 void check_window_write(const struct check_call *call, MPI_Win win, int target,
-                        MPI_Aint disp, MPI_Count count, MPI_Op op);
+                        MPI_Aint disp, MPI_Count count, MPI_Datatype type,
+                        MPI_Op op);
+/* Before MPI_Win_set_info, MPI_Win_shared_query and MPI_Win_attach. */
+void check_window_info(MPI_Win win, MPI_Info info);
+void check_window_queried(MPI_Win win);
+void check_window_attached(void);
 
 /* ---- requests (requests.c) ---- */
 

@@ -6,15 +6,21 @@
  * displacements. Of an operation the first element counts.
  *
  *   A1  a word says nothing or: how many origins use this operation at this
- *       displacement, and one of them
+ *       displacement, and one of them or that it is not known
  *   A2  an origin has shown an operation before it begins, and takes that back
  *       before it completes it: what is told was under way at one time
+ *   A3  an origin is counted once in a word; the lock is held while words are
+ *       changed, so that who completes operations finds those of all threads
+ *       taken back. Who holds it waits for nothing but the target's progress.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "programs/libchempi-check/windows.h"
 
-enum { SLOTS = 512 };
+enum { SLOTS = 512, UNKNOWN_RANK = 0xffff };
+
+#define PLACES (UINT64_C(1) << 28)
 
 struct shown {
     struct shown *next;
@@ -27,7 +33,8 @@ struct check_ops {
     MPI_Win words;
     uint64_t *memory;
     bool is_strict;
-    bool is_told;
+    pthread_mutex_t lock; /* A3; of all below */
+    bool is_over;         /* nothing more is shown or told */
     struct shown *shown;
 };
 
@@ -40,8 +47,28 @@ struct check_ops {
 
 static uint64_t word_of(MPI_Aint disp, uint64_t op, int rank)
 {
-    return ((uint64_t)disp / SLOTS & 0xfffffffu) << 36 | (op & 0xffu) << 28 |
-           ((uint64_t)rank & 0xffffu) << 12 | 1;
+    const uint64_t origin =
+        (uint64_t)(rank < UNKNOWN_RANK ? rank : UNKNOWN_RANK);
+
+    return (uint64_t)disp / SLOTS << 36 | (op & 0xffu) << 28 | origin << 12 | 1;
+}
+
+/* One origin more, or less: the rank is that of the newest, if it is there. */
+static uint64_t count_rank(uint64_t word, int64_t change, uint64_t rank)
+{
+    return ((word & ~(UINT64_C(0xffff) << 12)) | rank << 12) + (uint64_t)change;
+}
+
+static void lock_ops(struct check_ops *ops)
+{
+    if (check_has_threads)
+        (void)pthread_mutex_lock(&ops->lock);
+}
+
+static void unlock_ops(struct check_ops *ops)
+{
+    if (check_has_threads)
+        (void)pthread_mutex_unlock(&ops->lock);
 }
 
 void check_ops_begin(struct check_window *w, bool is_strict)
@@ -52,6 +79,7 @@ void check_ops_begin(struct check_window *w, bool is_strict)
     if (!ops)
         check_fail("there is no memory for the check of a window");
     ops->is_strict = is_strict;
+    (void)pthread_mutex_init(&ops->lock, NULL);
     (void)PMPI_Info_create(&info);
     (void)PMPI_Info_set(info, "mpi_accumulate_granularity", "8");
     (void)PMPI_Win_allocate(SLOTS * sizeof(*ops->memory), sizeof(*ops->memory),
@@ -71,6 +99,7 @@ void check_ops_end(struct check_window *w)
     check_ops_over(w, CHECK_ALL_TARGETS);
     (void)PMPI_Win_unlock_all(w->ops->words);
     (void)PMPI_Win_free(&w->ops->words);
+    (void)pthread_mutex_destroy(&w->ops->lock);
     free(w->ops);
     w->ops = NULL;
 }
@@ -103,26 +132,35 @@ static void tell(const struct check_call *call, struct check_window *w,
 {
     char words[MPI_MAX_OBJECT_NAME];
     char site[CHECK_WORDS];
+    char other[32] = "another rank";
 
-    if (w->ops->is_told)
-        return;
-    w->ops->is_told = true;
+    w->ops->is_over = true;
+    if (RANK(word) != UNKNOWN_RANK)
+        (void)snprintf(other, sizeof(other), "rank %d", (int)RANK(word));
     check_report("%s accumulates with %s at displacement %lld of rank %d of "
-                 "%s while rank %llu does so with %s, but accumulate_ops "
+                 "%s while %s does so with %s, but accumulate_ops "
                  "promises %s",
                  check_site_words(&call->site, site, sizeof(site)),
                  check_op_name(op), (long long)disp, target,
-                 check_window_words(w, words, sizeof(words)),
-                 (unsigned long long)RANK(word), check_op_name(OP(word)),
+                 check_window_words(w, words, sizeof(words)), other,
+                 check_op_name(OP(word)),
                  w->ops->is_strict ? "same_op" : "same_op_no_op");
 }
 
-static void take_back(const struct check_ops *ops, const struct shown *s)
+static uint64_t without(uint64_t word, int rank)
 {
-    uint64_t old = read_word(ops, s->target, s->slot);
+    if (COUNT(word) <= 1)
+        return 0;
+    return count_rank(word, -1,
+                      RANK(word) == (uint64_t)rank ? UNKNOWN_RANK : RANK(word));
+}
 
-    while (!change_word(ops, s->target, s->slot, &old,
-                        COUNT(old) > 1 ? old - 1 : 0))
+static void take_back(const struct check_window *w, const struct shown *s)
+{
+    uint64_t old = read_word(w->ops, s->target, s->slot);
+
+    while (
+        !change_word(w->ops, s->target, s->slot, &old, without(old, w->rank)))
         ;
 }
 
@@ -145,44 +183,65 @@ static bool show(const struct check_call *call, struct check_window *w,
         if (COUNT(old) == COUNT(UINT64_MAX))
             return false;
         if (COUNT(old))
-            word = old + 1;
+            word = count_rank(old, 1, RANK(mine));
         if (change_word(w->ops, s->target, s->slot, &old, word))
             return true;
     }
 }
 
-void check_ops_add(const struct check_call *call, struct check_window *w,
-                   int target, MPI_Aint disp, MPI_Op op)
+/* An operation of this process's that is shown is in the list. */
+static void add_shown(const struct check_call *call, struct check_window *w,
+                      const struct shown *given, MPI_Aint disp)
 {
-    const uint32_t slot = (uint32_t)((uint64_t)disp % SLOTS);
-    struct check_ops *ops = w->ops;
-    struct shown **at;
+    struct shown **at = &w->ops->shown;
     struct shown *s;
 
-    if (!ops || disp < 0 || (op == MPI_NO_OP && !ops->is_strict))
-        return;
-    at = &ops->shown;
-    while (*at && ((*at)->target != target || (*at)->slot != slot))
+    while (*at &&
+           ((*at)->target != given->target || (*at)->slot != given->slot))
         at = &(*at)->next;
     s = *at;
-    if (s && s->op == (uintptr_t)op)
+    if (s && s->op == given->op)
         return;
     if (s) { /* those of one origin are in order */
         *at = s->next;
-        take_back(ops, s);
+        take_back(w, s);
     } else {
         s = calloc(1, sizeof(*s));
     }
     if (!s)
         return; /* it is not watched */
-    *s = (struct shown){.next = ops->shown,
-                        .target = target,
-                        .slot = slot,
-                        .op = (uintptr_t)op};
+    *s = *given;
+    s->next = w->ops->shown;
     if (show(call, w, s, disp))
-        ops->shown = s;
+        w->ops->shown = s;
     else
         free(s);
+}
+
+void check_ops_add(const struct check_call *call, struct check_window *w,
+                   int target, MPI_Aint disp, MPI_Op op)
+{
+    const struct shown s = {.target = target,
+                            .slot = (uint32_t)((uint64_t)disp % SLOTS),
+                            .op = (uintptr_t)op};
+    struct check_ops *ops = w->ops;
+
+    if (!ops || disp < 0 || (uint64_t)disp / SLOTS >= PLACES ||
+        (op == MPI_NO_OP && !ops->is_strict))
+        return;
+    lock_ops(ops);
+    if (!ops->is_over)
+        add_shown(call, w, &s, disp);
+    unlock_ops(ops);
+}
+
+void check_ops_stop(struct check_window *w)
+{
+    if (!w->ops)
+        return;
+    lock_ops(w->ops);
+    w->ops->is_over = true;
+    unlock_ops(w->ops);
 }
 
 /* A2 */
@@ -192,6 +251,7 @@ void check_ops_over(struct check_window *w, int target)
 
     if (!w->ops)
         return;
+    lock_ops(w->ops);
     at = &w->ops->shown;
     while (*at) {
         struct shown *s = *at;
@@ -201,7 +261,8 @@ void check_ops_over(struct check_window *w, int target)
             continue;
         }
         *at = s->next;
-        take_back(w->ops, s);
+        take_back(w, s);
         free(s);
     }
+    unlock_ops(w->ops);
 }

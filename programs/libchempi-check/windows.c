@@ -7,7 +7,10 @@
  *       where fences are compared and posts say what they promise
  *   P2  whoever accesses a target knows what it has promised for this epoch
  *   P3  nothing is told of what may have happened in another epoch
+ *   P4  a sum is taken of memory that only this process's program and
+ *       operations on this window may change
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +27,8 @@ enum {
     FACT_PROMISES = 0,
     FACT_SIZE,
     FACT_UNIT,
+    FACT_ASSERT = 0, /* of a fence */
+    FACT_QUERIED,
     TAG_POST = 1
 };
 
@@ -39,6 +44,9 @@ struct post {
 
 static struct check_window *windows; /* K1 */
 static _Thread_local int agreed;     /* of the window that is being made */
+/* This process has reached for memory of others, or has attached its own: which
+ * of it is in windows is not followed. */
+static _Atomic bool is_entangled;
 
 struct check_window *check_window_of(MPI_Win win)
 {
@@ -51,7 +59,7 @@ struct check_window *check_window_of(MPI_Win win)
     while (w && w->win != win)
         w = w->next;
     check_unlock();
-    return w;
+    return w && w->shadow != MPI_COMM_NULL ? w : NULL;
 }
 
 char *check_window_words(const struct check_window *w, char *out, size_t len)
@@ -66,16 +74,21 @@ char *check_window_words(const struct check_window *w, char *out, size_t len)
 
 /* ---- at the creation ---- */
 
-static bool has_value(MPI_Info info, const char *key, const char *value)
+static bool has_key(MPI_Info info, const char *key, char *value, int len)
 {
-    char text[MPI_MAX_INFO_VAL];
-    int len = sizeof(text);
     int flag = 0;
 
     if (info == MPI_INFO_NULL)
         return false;
-    (void)PMPI_Info_get_string(info, key, &len, text, &flag);
-    return flag && strcmp(text, value) == 0;
+    (void)PMPI_Info_get_string(info, key, &len, value, &flag);
+    return flag != 0;
+}
+
+static bool has_value(MPI_Info info, const char *key, const char *value)
+{
+    char text[MPI_MAX_INFO_VAL];
+
+    return has_key(info, key, text, sizeof(text)) && strcmp(text, value) == 0;
 }
 
 static int promises_of(MPI_Info info)
@@ -120,7 +133,7 @@ static void compare_made(const struct check_match *m, int size)
         compare_fact(m, i, SAME_SIZE, FACT_SIZE, "same_size", "size");
         compare_fact(m, i, SAME_UNIT, FACT_UNIT, "same_disp_unit",
                      "displacement unit");
-        agreed |= (int)check_match_facts(m, i)[FACT_PROMISES];
+        agreed &= (int)check_match_facts(m, i)[FACT_PROMISES];
     }
 }
 
@@ -146,17 +159,9 @@ static void free_window(struct check_window *w)
     free(w);
 }
 
-void check_window_made(MPI_Comm comm, MPI_Win win)
+/* Of several members. */
+static void watch_window(struct check_window *w, MPI_Comm shadow)
 {
-    const MPI_Comm shadow = check_is_on() ? check_shadow(comm) : MPI_COMM_NULL;
-    struct check_window *w;
-
-    if (shadow == MPI_COMM_NULL)
-        return;
-    w = calloc(1, sizeof(*w));
-    if (!w)
-        check_fail("there is no memory for the check of a window");
-    w->win = win;
     (void)PMPI_Comm_dup(shadow, &w->shadow);
     check_door->hide(w->shadow);
     (void)PMPI_Comm_size(shadow, &w->size);
@@ -167,10 +172,85 @@ void check_window_made(MPI_Comm comm, MPI_Win win)
     w->has_no_locks = (agreed & NO_LOCKS) != 0;
     if (agreed & (SAME_OP | SAME_OP_OR_NONE))
         check_ops_begin(w, (agreed & SAME_OP) != 0);
+}
+
+static void find_memory(struct check_window *w)
+{
+    int *flavor = NULL;
+    MPI_Aint *size = NULL;
+    int flag = 0;
+
+    (void)PMPI_Win_get_attr(w->win, MPI_WIN_CREATE_FLAVOR, (void *)&flavor,
+                            &flag);
+    if (!flag || *flavor == MPI_WIN_FLAVOR_DYNAMIC)
+        return;
+    (void)PMPI_Win_get_attr(w->win, MPI_WIN_BASE, (void *)&w->base, &flag);
+    (void)PMPI_Win_get_attr(w->win, MPI_WIN_SIZE, (void *)&size, &flag);
+    w->len = *size;
+    w->is_entangled = *flavor == MPI_WIN_FLAVOR_SHARED;
+    w->is_given = *flavor == MPI_WIN_FLAVOR_CREATE;
+}
+
+/* Memory that is in two windows is changed by operations on both: also after
+ * one of them is gone, as to the other's sum. */
+static void find_overlaps(struct check_window *w)
+{
+    for (struct check_window *o = windows; o; o = o->next)
+        if ((uintptr_t)o->base < (uintptr_t)w->base + (size_t)w->len &&
+            (uintptr_t)w->base < (uintptr_t)o->base + (size_t)o->len) {
+            o->is_entangled = true;
+            w->is_entangled = true;
+        }
+}
+
+void check_window_made(MPI_Comm comm, MPI_Win win)
+{
+    const MPI_Comm shadow = check_is_on() ? check_shadow(comm) : MPI_COMM_NULL;
+    struct check_window *w;
+
+    if (!check_is_on())
+        return;
+    w = calloc(1, sizeof(*w));
+    if (!w)
+        check_fail("there is no memory for the check of a window");
+    w->win = win;
+    w->shadow = MPI_COMM_NULL;
+    find_memory(w);
+    if (shadow != MPI_COMM_NULL)
+        watch_window(w, shadow);
+    agreed = 0;
     check_lock();
+    find_overlaps(w);
     w->next = windows;
     windows = w;
     check_unlock();
+}
+
+void check_window_info(MPI_Win win, MPI_Info info)
+{
+    struct check_window *w = check_window_of(win);
+    char text[MPI_MAX_INFO_VAL];
+
+    if (!w)
+        return;
+    if (has_key(info, "no_locks", text, sizeof(text)))
+        w->has_no_locks = w->has_no_locks && strcmp(text, "true") == 0;
+    if (has_key(info, "accumulate_ops", text, sizeof(text)))
+        check_ops_stop(w);
+}
+
+void check_window_queried(MPI_Win win)
+{
+    struct check_window *w = check_window_of(win);
+
+    atomic_store(&is_entangled, true);
+    if (w)
+        w->is_queried = true;
+}
+
+void check_window_attached(void)
+{
+    atomic_store(&is_entangled, true);
 }
 
 void check_window_freed(const void *handle)
@@ -200,25 +280,20 @@ void check_windows_end(void)
 
 /* ---- stores (MPI_MODE_NOSTORE) ---- */
 
+/* P4 */
+static bool is_of_one(const struct check_window *w)
+{
+    return !w->is_entangled && !w->is_queried && !atomic_load(&is_entangled);
+}
+
 static uint64_t sum_of(const struct check_window *w)
 {
     uint64_t sum = UINT64_C(0xcbf29ce484222325);
-    int *flavor = NULL;
-    MPI_Aint *size = NULL;
-    const unsigned char *base = NULL;
-    int flag = 0;
 
-    (void)PMPI_Win_get_attr(w->win, MPI_WIN_CREATE_FLAVOR, (void *)&flavor,
-                            &flag);
-    if (!flag || *flavor == MPI_WIN_FLAVOR_DYNAMIC ||
-        *flavor == MPI_WIN_FLAVOR_SHARED)
-        return 0; /* others may store there */
-    (void)PMPI_Win_get_attr(w->win, MPI_WIN_BASE, (void *)&base, &flag);
-    (void)PMPI_Win_get_attr(w->win, MPI_WIN_SIZE, (void *)&size, &flag);
-    if (*size > SUM_MAX && !w->has_nostore)
+    if (!is_of_one(w) || (w->len > SUM_MAX && !w->has_nostore))
         return 0;
-    for (MPI_Aint i = 0; i < *size; i++)
-        sum = (sum ^ base[i]) * UINT64_C(0x100000001b3);
+    for (MPI_Aint i = 0; i < w->len; i++)
+        sum = (sum ^ w->base[i]) * UINT64_C(0x100000001b3);
     return sum ? sum : 1;
 }
 
@@ -229,7 +304,7 @@ static void compare_sum(const struct check_call *call, struct check_window *w)
     char words[MPI_MAX_OBJECT_NAME];
 
     w->has_nostore = true;
-    if (w->sum && w->sum != sum_of(w))
+    if (is_of_one(w) && w->sum && w->sum != sum_of(w))
         check_report("%s with MPI_MODE_NOSTORE, but the memory of %s at this "
                      "rank has been changed since the last synchronization, "
                      "and not by others",
@@ -242,8 +317,8 @@ static void compare_sum(const struct check_call *call, struct check_window *w)
 static void compare_assert(const struct check_match *m, int i, int assert,
                            const char *name)
 {
-    const bool is_first = (check_match_facts(m, 0)[0] & assert) != 0;
-    const bool is_other = (check_match_facts(m, i)[0] & assert) != 0;
+    const bool is_first = (check_match_facts(m, 0)[FACT_ASSERT] & assert) != 0;
+    const bool is_other = (check_match_facts(m, i)[FACT_ASSERT] & assert) != 0;
     char words[2][CHECK_WORDS];
 
     if (is_first == is_other || !check_match_speaks(m))
@@ -267,11 +342,12 @@ static void compare_fences(const struct check_match *m, int size)
     }
     w->any_nostore = false;
     for (int i = 0; i < size; i++) {
-        const int64_t assert = check_match_facts(m, i)[0];
+        const int64_t assert = check_match_facts(m, i)[FACT_ASSERT];
 
         w->targets[i].has_noput = (assert &MPI_MODE_NOPUT) != 0;
         w->targets[i].is_far = !check_match_site(m, i, &w->targets[i].site);
         w->any_nostore |= (assert &MPI_MODE_NOSTORE) != 0;
+        w->is_queried |= check_match_facts(m, i)[FACT_QUERIED] != 0;
     }
 }
 
@@ -300,12 +376,13 @@ static int64_t count_writes(const struct check_window *w)
 static void meet(const struct check_call *call, struct check_window *w,
                  int assert, check_compare_fn *compare)
 {
-    const struct check_coll coll = {.comm = MPI_COMM_NULL,
-                                    .window = w,
-                                    .root = CHECK_NO_ROOT,
-                                    .op = MPI_OP_NULL,
-                                    .facts = {assert},
-                                    .compare = compare};
+    const struct check_coll coll = {
+        .comm = MPI_COMM_NULL,
+        .window = w,
+        .root = CHECK_NO_ROOT,
+        .op = MPI_OP_NULL,
+        .facts = {[FACT_ASSERT] = assert, [FACT_QUERIED] = w->is_queried},
+        .compare = compare};
 
     check_match_end(check_match_begin(call, &coll));
 }
@@ -374,7 +451,9 @@ void check_window_posted(const struct check_call *call, MPI_Group group,
 
     if (!w)
         return;
-    if ((assert &MPI_MODE_NOSTORE) && w->has_no_locks && w->is_waited)
+    /* A query of memory that can be mapped would not be heard of. */
+    if ((assert &MPI_MODE_NOSTORE) && w->has_no_locks && w->is_given &&
+        w->is_waited)
         compare_sum(call, w);
     ranks = ranks_of(w, group, &w->post_count);
     free(w->posts);
@@ -401,7 +480,7 @@ void check_window_exposed(MPI_Win win)
     (void)PMPI_Waitall(w->post_count, w->sends, MPI_STATUSES_IGNORE);
     w->post_count = 0;
     w->is_waited = true;
-    if (w->has_no_locks)
+    if (w->has_no_locks && w->is_given)
         w->sum = sum_of(w);
 }
 
@@ -446,6 +525,17 @@ void check_window_start(const struct check_call *call, MPI_Group group,
     free(ranks);
 }
 
+void check_window_lock(MPI_Win win, int target, int type)
+{
+    struct check_window *w = check_window_of(win);
+
+    if (!w || target < 0 || target >= w->size)
+        return;
+    check_ops_over(w, target);
+    w->targets[target].has_noput = false;
+    w->targets[target].is_exclusive = type == MPI_LOCK_EXCLUSIVE;
+}
+
 void check_window_over(MPI_Win win, int target)
 {
     struct check_window *w = check_window_of(win);
@@ -459,8 +549,22 @@ void check_window_over(MPI_Win win, int target)
 
 /* ---- operations ---- */
 
+/* Does an element of this type begin where it is said to be? */
+static bool is_at_displacement(MPI_Datatype type)
+{
+    MPI_Count size = 0;
+    MPI_Count lb = 0;
+    MPI_Count extent = 0;
+
+    (void)PMPI_Type_size_c(type, &size);
+    if (size > 0)
+        (void)PMPI_Type_get_true_extent_c(type, &lb, &extent);
+    return size > 0 && lb == 0;
+}
+
 void check_window_write(const struct check_call *call, MPI_Win win, int target,
-                        MPI_Aint disp, MPI_Count count, MPI_Op op)
+                        MPI_Aint disp, MPI_Count count, MPI_Datatype type,
+                        MPI_Op op)
 {
     struct check_window *w = check_window_of(win);
     struct check_target *t;
@@ -470,14 +574,16 @@ void check_window_write(const struct check_call *call, MPI_Win win, int target,
     if (!w || target < 0 || target >= w->size || count == 0)
         return;
     t = &w->targets[target];
-    if (op != MPI_OP_NULL)
+    /* Who is to have a lock alone may have to wait for it yet, and to complete
+     * others' operations with that. */
+    if (op != MPI_OP_NULL && w->ops && !t->is_exclusive &&
+        is_at_displacement(type))
         check_ops_add(call, w, target, disp, op);
     if (op == MPI_NO_OP)
         return;
-    t->writes++;
-    if (!t->has_noput)
-        return;
-    t->has_noput = false; /* said once */
+    atomic_fetch_add_explicit(&t->writes, 1, memory_order_relaxed);
+    if (!atomic_load(&t->has_noput) || !atomic_exchange(&t->has_noput, false))
+        return; /* said once */
     check_report("%s writes to rank %d of %s, which has promised with "
                  "MPI_MODE_NOPUT in %s that nobody does",
                  check_site_words(&call->site, site[0], sizeof(site[0])),

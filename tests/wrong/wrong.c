@@ -3,16 +3,16 @@
  * Programs that use MPI wrongly, one a function. The file `sentences` says what
  * each must be told; places there name marks here, which stand before lines.
  */
-#include <mpi.h>
+#include "wrong.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int rank;
-static int size;
-static const MPI_Comm world = MPI_COMM_WORLD;
+int rank;
+int size;
 
 /* ---- collective operations ---- */
 
@@ -402,8 +402,7 @@ static void from_anybody(void)
 
 /* ---- what looks like one ---- */
 
-/* Longer than it takes to find a deadlock. */
-static void compute(void)
+void compute(void)
 {
     const double end = MPI_Wtime() + 2;
     volatile int value = 0;
@@ -538,210 +537,6 @@ static void given_up(void)
 
 /* ---- nothing wrong ---- */
 
-/* ---- promises on windows ---- */
-
-static int64_t *cells;
-
-static MPI_Win make_window(const char *key, const char *value, MPI_Aint count)
-{
-    MPI_Info info;
-    MPI_Win win;
-
-    MPI_Info_create(&info);
-    MPI_Info_set(info, key, value);
-    /* @make */
-    MPI_Win_allocate(count * (MPI_Aint)sizeof(*cells), sizeof(*cells), info,
-                     world, &cells, &win);
-    MPI_Info_free(&info);
-    for (MPI_Aint i = 0; i < count; i++)
-        cells[i] = 0;
-    MPI_Win_set_name(win, "table");
-    return win;
-}
-
-static MPI_Group group_of(int member)
-{
-    MPI_Group all;
-    MPI_Group one;
-
-    MPI_Comm_group(world, &all);
-    MPI_Group_incl(all, 1, &member, &one);
-    MPI_Group_free(&all);
-    return one;
-}
-
-static void put_against_fence(void)
-{
-    MPI_Win win = make_window("no_locks", "true", 4);
-    const int64_t one = 1;
-
-    /* @noput */
-    MPI_Win_fence(rank == 1 ? MPI_MODE_NOPUT : 0, win);
-    if (rank == 0) {
-        MPI_Put(&one, 1, MPI_INT64_T, 2, 0, 1, MPI_INT64_T, win);
-        /* @put */
-        MPI_Put(&one, 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, win);
-    }
-    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-    MPI_Win_free(&win);
-}
-
-static void add_against_post(void)
-{
-    MPI_Win win = make_window("no_locks", "true", 4);
-    MPI_Group other = group_of(!rank);
-    const int64_t one = 1;
-
-    if (rank == 0) {
-        MPI_Win_start(other, 0, win);
-        /* @add */
-        MPI_Accumulate(&one, 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, MPI_SUM,
-                       win);
-        MPI_Win_complete(win);
-    } else {
-        /* @post */
-        MPI_Win_post(other, MPI_MODE_NOPUT, win);
-        MPI_Win_wait(win);
-    }
-    MPI_Group_free(&other);
-    MPI_Win_free(&win);
-}
-
-static void unchecked_start(void)
-{
-    MPI_Win win = make_window("no_locks", "true", 4);
-    MPI_Group other = group_of(!rank);
-
-    if (rank == 1)
-        /* @checked */
-        MPI_Win_post(other, 0, win);
-    MPI_Barrier(world);
-    if (rank == 0) {
-        /* @unchecked */
-        MPI_Win_start(other, MPI_MODE_NOCHECK, win);
-        MPI_Win_complete(win);
-    } else {
-        MPI_Win_wait(win);
-    }
-    MPI_Group_free(&other);
-    MPI_Win_free(&win);
-}
-
-static void store_before_fence(void)
-{
-    MPI_Win win = make_window("no_locks", "true", 4);
-
-    MPI_Win_fence(0, win);
-    if (rank == 1)
-        cells[2] = 7;
-    /* @nostore */
-    MPI_Win_fence(MPI_MODE_NOSTORE, win);
-    MPI_Win_free(&win);
-}
-
-static void store_before_post(void)
-{
-    MPI_Win win = make_window("no_locks", "true", 4);
-    MPI_Group other = group_of(!rank);
-
-    for (int i = 0; i < 2; i++)
-        if (rank == 0) {
-            MPI_Win_start(other, 0, win);
-            MPI_Win_complete(win);
-        } else {
-            /* @stored */
-            MPI_Win_post(other, i ? MPI_MODE_NOSTORE : 0, win);
-            MPI_Win_wait(win);
-            cells[1] = 8;
-        }
-    MPI_Group_free(&other);
-    MPI_Win_free(&win);
-}
-
-static void differing_fences(void)
-{
-    MPI_Win win = make_window("no_locks", "true", 4);
-
-    /* @fences */
-    MPI_Win_fence(rank == 2 ? MPI_MODE_NOPRECEDE : 0, win);
-    MPI_Win_free(&win);
-}
-
-static void fence_and_free(void)
-{
-    MPI_Win win = make_window("no_locks", "true", 4);
-
-    if (rank == 1)
-        /* @fence */
-        MPI_Win_fence(0, win);
-    /* @free */
-    MPI_Win_free(&win);
-}
-
-static void differing_sizes(void)
-{
-    MPI_Win win = make_window("same_size", "true", 4 + rank);
-
-    MPI_Win_free(&win);
-}
-
-static void differing_accumulates(void)
-{
-    MPI_Win win = make_window("accumulate_ops", "same_op", 4);
-    const int64_t one = 1;
-
-    MPI_Win_lock_all(0, win);
-    if (rank == 0)
-        MPI_Accumulate(&one, 1, MPI_INT64_T, 1, 3, 1, MPI_INT64_T, MPI_SUM,
-                       win);
-    MPI_Barrier(world);
-    if (rank == 1)
-        /* @max */
-        MPI_Accumulate(&one, 1, MPI_INT64_T, 1, 3, 1, MPI_INT64_T, MPI_MAX,
-                       win);
-    MPI_Barrier(world);
-    MPI_Win_unlock_all(win);
-    MPI_Win_free(&win);
-}
-
-/* Nobody is to be told anything. */
-static void kept_promises(void)
-{
-    MPI_Win win = make_window("accumulate_ops", "same_op_no_op", 4);
-    const int64_t one = rank;
-    int64_t before;
-    MPI_Group next;
-    MPI_Group last;
-
-    MPI_Win_fence(MPI_MODE_NOPRECEDE, win);
-    MPI_Put(&one, 1, MPI_INT64_T, rank ^ 1, 0, 1, MPI_INT64_T, win);
-    MPI_Win_fence(MPI_MODE_NOPUT, win);
-    MPI_Get(&before, 1, MPI_INT64_T, rank ^ 1, 0, 1, MPI_INT64_T, win);
-    MPI_Win_fence(MPI_MODE_NOSTORE | MPI_MODE_NOSUCCEED, win);
-    MPI_Win_fence(MPI_MODE_NOPRECEDE | MPI_MODE_NOSTORE, win);
-    MPI_Accumulate(&one, 1, MPI_INT64_T, 0, 1, 1, MPI_INT64_T, MPI_SUM, win);
-    MPI_Win_fence(MPI_MODE_NOSTORE, win);
-    MPI_Accumulate(&one, 1, MPI_INT64_T, 0, 1, 1, MPI_INT64_T, MPI_MAX, win);
-    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-    next = group_of((rank + 1) % size);
-    last = group_of((rank + size - 1) % size);
-    MPI_Win_post(last, MPI_MODE_NOPUT, win);
-    MPI_Win_start(next, 0, win);
-    MPI_Get_accumulate(NULL, 0, MPI_INT64_T, &before, 1, MPI_INT64_T,
-                       (rank + 1) % size, 0, 1, MPI_INT64_T, MPI_NO_OP, win);
-    MPI_Win_complete(win);
-    MPI_Win_wait(win);
-    MPI_Group_free(&next);
-    MPI_Group_free(&last);
-    for (int i = 0; i < 4; i++) {
-        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
-        MPI_Fetch_and_op(&one, &before, MPI_INT64_T, 0, 2,
-                         rank % 2 ? MPI_SUM : MPI_REPLACE, win);
-        MPI_Win_unlock(0, win);
-    }
-    MPI_Win_free(&win);
-}
-
 static void right(void)
 {
     struct {
@@ -827,6 +622,15 @@ static const struct {
     {"fence_and_free", fence_and_free},
     {"differing_sizes", differing_sizes},
     {"differing_accumulates", differing_accumulates},
+    {"add_of_newest", add_of_newest},
+    {"add_of_another", add_of_another},
+    {"forgotten_promise", forgotten_promise},
+    {"exclusive_turns", exclusive_turns},
+    {"adding_threads", adding_threads},
+    {"queried_memory", queried_memory},
+    {"two_windows", two_windows},
+    {"changed_promise", changed_promise},
+    {"other_elements", other_elements},
     {"kept_promises", kept_promises},
     {"bad_rank", bad_rank},
     {"bad_tag", bad_tag},
@@ -842,7 +646,8 @@ int main(int argc, char **argv)
     int level;
 
     MPI_Init_thread(&argc, &argv,
-                    argc > 1 && strcmp(argv[1], "helped") == 0
+                    argc > 1 && (strcmp(argv[1], "helped") == 0 ||
+                                 strcmp(argv[1], "adding_threads") == 0)
                         ? MPI_THREAD_MULTIPLE
                         : MPI_THREAD_SINGLE,
                     &level);
