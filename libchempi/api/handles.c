@@ -11,9 +11,11 @@
  *       are neither moved nor freed; what lies below `count` never changes
  *   T3  the first chunk is always there, and NULL above `count`: looking into
  *       it is one load
- *   T4  the number of a communicator, datatype, file, session or window that
- *       is gone names nothing: who asks about a handle before it is used sees
- *       that without an error
+ *   T4  the number of an object that is gone names nothing: its address has
+ *       GONE set until a new object there asks for a number, and from_int()
+ *       does not look at the memory. A communicator, datatype, file, session or
+ *       window that is freed and still in use names nothing, either: who asks
+ *       about a handle before it is used sees that without an error
  *
  * So a number is turned into a handle without the lock: Fortran programs do
  * that in every call.
@@ -40,7 +42,9 @@
 /* Places in all chunks: bounds the memory; more fail as invalid. */
 #define MAX_INDICES ((1u << (CHUNK_BITS + CHUNKS)) - (1u << CHUNK_BITS))
 
-typedef _Atomic(const void *) address;
+#define GONE ((uintptr_t)1) /* in an address; T4 */
+
+typedef _Atomic(uintptr_t) address;
 
 struct table {
     pthread_mutex_t lock;
@@ -73,8 +77,27 @@ static address *address_at(uint32_t place)
 static bool has_address(const void *elements, uint32_t number, const void *key)
 {
     (void)elements;
-    return atomic_load_explicit(address_at(number), memory_order_relaxed) ==
-           key;
+    return (atomic_load_explicit(address_at(number), memory_order_relaxed) &
+            ~GONE) == (uintptr_t)key;
+}
+
+static uint32_t find_locked(const void *handle)
+{
+    return chempi_index_find(&table.index,
+                             chempi_index_hash_number((uintptr_t)handle),
+                             has_address, NULL, handle);
+}
+
+static void forget(const void *handle)
+{
+    uint32_t place;
+
+    (void)pthread_mutex_lock(&table.lock);
+    place = find_locked(handle);
+    if (place != CHEMPI_INDEX_NONE)
+        atomic_store_explicit(address_at(place), (uintptr_t)handle | GONE,
+                              memory_order_release);
+    (void)pthread_mutex_unlock(&table.lock);
 }
 
 /* Room for one more address. */
@@ -94,19 +117,20 @@ static bool make_room_locked(uint32_t count)
 static uint32_t place_locked(const void *handle)
 {
     const uint32_t hash = chempi_index_hash_number((uintptr_t)handle);
-    const uint32_t known =
-        chempi_index_find(&table.index, hash, has_address, NULL, handle);
+    const uint32_t known = find_locked(handle);
     const uint32_t count =
         atomic_load_explicit(&table.count, memory_order_relaxed);
+    const uint32_t place = known == CHEMPI_INDEX_NONE ? count : known;
 
-    if (known != CHEMPI_INDEX_NONE)
-        return known;
-    if (!make_room_locked(count) ||
-        !chempi_index_add(&table.index, hash, count))
+    if (known == CHEMPI_INDEX_NONE &&
+        (!make_room_locked(count) ||
+         !chempi_index_add(&table.index, hash, count)))
         return CHEMPI_INDEX_NONE;
-    atomic_store_explicit(address_at(count), handle, memory_order_release);
-    atomic_store_explicit(&table.count, count + 1, memory_order_release);
-    return count;
+    atomic_store_explicit(address_at(place), (uintptr_t)handle,
+                          memory_order_release);
+    if (place == count)
+        atomic_store_explicit(&table.count, count + 1, memory_order_release);
+    return place;
 }
 
 /* 0, which is never valid, when out of memory. */
@@ -116,6 +140,7 @@ static int to_int(const void *handle)
 
     if (!chempi_handle_is_address(handle))
         return (int)(uintptr_t)handle;
+    atomic_store_explicit(&chempi_object_on_end, forget, memory_order_release);
     (void)pthread_mutex_lock(&table.lock);
     place = place_locked(handle);
     (void)pthread_mutex_unlock(&table.lock);
@@ -130,22 +155,17 @@ static void *no_object(int value)
 
 static void *from_int(int value)
 {
-    union {
-        const void *in;
-        void *out;
-    } handle = {.in = NULL};
-
     const uint32_t place = (uint32_t)value - FIRST;
+    uintptr_t found = 0;
 
     if (CHEMPI_LIKELY(place < FIRST_CHUNK)) /* T3 */
-        handle.in =
-            atomic_load_explicit(&first_chunk[place], memory_order_acquire);
+        found = atomic_load_explicit(&first_chunk[place], memory_order_acquire);
     else if ((uint32_t)value < FIRST)
         return (void *)(uintptr_t)value;
     else if (place < atomic_load_explicit(&table.count, memory_order_acquire))
-        handle.in =
-            atomic_load_explicit(address_at(place), memory_order_relaxed);
-    return CHEMPI_LIKELY(handle.in) ? handle.out : no_object(value);
+        found = atomic_load_explicit(address_at(place), memory_order_acquire);
+    return CHEMPI_LIKELY(found && !(found & GONE)) ? (void *)found
+                                                   : no_object(value);
 }
 
 #define ANY(handle) ((handle) != NULL)

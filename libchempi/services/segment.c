@@ -847,7 +847,8 @@ static bool list_blocks(const struct chempi_layout_node *node, char *mem,
         uint64_t end = start + child_size(node, i);
         uint64_t stop = to < end ? to : end;
 
-        if (!add_run(list, child_base(node, mem, i) + (from - start),
+        if (!add_run(list,
+                     at(child_base(node, mem, i), (int64_t)(from - start)),
                      stop - from))
             return false;
         from = stop;

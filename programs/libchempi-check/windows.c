@@ -480,8 +480,7 @@ void check_window_exposed(MPI_Win win)
     (void)PMPI_Waitall(w->post_count, w->sends, MPI_STATUSES_IGNORE);
     w->post_count = 0;
     w->is_waited = true;
-    if (w->has_no_locks && w->is_given)
-        w->sum = sum_of(w);
+    w->sum = w->has_no_locks && w->is_given ? sum_of(w) : 0;
 }
 
 static void hear_post(const struct check_call *call, struct check_window *w,

@@ -59,10 +59,22 @@ static inline void chempi_object_hold(struct chempi_object *obj)
     atomic_fetch_add_explicit(&obj->refs, 1, memory_order_relaxed);
 }
 
+/* Told of each object that will be destroyed, once a handle has been given a
+ * number (api/handles.c); NULL before. */
+typedef void chempi_object_end_fn(const void *handle);
+extern _Atomic(chempi_object_end_fn *) chempi_object_on_end;
+
 /* True when the last reference is gone and the caller must destroy it. */
 static inline bool chempi_object_drop(struct chempi_object *obj)
 {
-    return atomic_fetch_sub_explicit(&obj->refs, 1, memory_order_acq_rel) == 1;
+    chempi_object_end_fn *on_end;
+
+    if (atomic_fetch_sub_explicit(&obj->refs, 1, memory_order_acq_rel) != 1)
+        return false;
+    on_end = atomic_load_explicit(&chempi_object_on_end, memory_order_acquire);
+    if (CHEMPI_UNLIKELY(on_end))
+        on_end(obj);
+    return true;
 }
 
 #endif

@@ -440,7 +440,8 @@ static int finish(struct chempi_request *req, MPI_Status *status)
     const struct async *a = of_request(req);
     int error = chempi_request_finish_empty(req, status);
 
-    if (CHEMPI_LIKELY(!error) || a->mismatch.rank < 0)
+    if (CHEMPI_LIKELY(!error) || a->mismatch.rank < 0 ||
+        error == MPI_ERR_PROC_ABORTED)
         return error;
     if (error == MPI_ERR_TRUNCATE)
         return chempi_p2p_note_too_much(a->mismatch.rank, a->mismatch.len,

@@ -586,7 +586,7 @@ int chempi_p2p_wait_all(struct chempi_request **reqs, int n)
         int rc = reqs[i] ? reqs[i]->ops->finish(reqs[i], MPI_STATUS_IGNORE)
                          : MPI_SUCCESS;
 
-        if (rc && !first)
+        if (rc && (!first || rc == MPI_ERR_PROC_ABORTED))
             first = rc;
     }
     chempi_lane_lock(&chempi_lane_main);

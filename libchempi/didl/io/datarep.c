@@ -218,7 +218,7 @@ int chempi_io_datarep_extent(struct chempi_io_datarep *rep,
     /* Distances grow as data does; see scale_tile() in view.c. */
     *extent = type->size == size || type->size == 0
                   ? type->extent
-                  : (MPI_Count)((long double)type->extent / type->size * size);
+                  : (MPI_Count)((chempi_i128)type->extent * size / type->size);
     return MPI_SUCCESS;
 }
 

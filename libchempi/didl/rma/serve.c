@@ -438,8 +438,8 @@ int chempi_rma_reap_in(struct chempi_rma_peer *peer)
 
 /* ---- all of them ---- */
 
-/* The request that is being served. */
-static struct {
+/* The request that this thread serves. */
+static _Thread_local struct {
     const struct chempi_rma_peer *peer;
     const struct chempi_rma_head *head;
 } now;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "libchempi/didl/base/crash/crash.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/control/affinity.h"
@@ -258,7 +259,7 @@ static bool has_barrier(void)
                    0) == 0;
 }
 
-/* The thread gets no signals. */
+/* The thread gets no signals but those of its own faults. */
 static int create_thread(void)
 {
     sigset_t all;
@@ -266,6 +267,7 @@ static int create_thread(void)
     int rc;
 
     (void)sigfillset(&all);
+    chempi_crash_let_faults(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     rc = pthread_create(&agent.thread, NULL, run, NULL);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -162,6 +162,14 @@ static CHEMPI_COLD void tell_news(chempi_wait_report_fn *words,
                        chempi_conn_lost_count() == 0);
 }
 
+/* What they mean is settled at once: what a lost process had sent before comes
+ * first, and whoever looks next finds it. */
+static void take_news(void)
+{
+    chempi_daemon_poll_news();
+    chempi_engine_settle();
+}
+
 int chempi_progress_poll(void)
 {
     int events = 0;
@@ -170,7 +178,7 @@ int chempi_progress_poll(void)
     if (!progress.has_owner) {
         events = poll_all();
         if (CHEMPI_UNLIKELY(++progress.calls % NEWS_EVERY == 0))
-            chempi_daemon_poll_news(); /* who never waits hears of it here */
+            take_news(); /* who never waits hears of it here */
     }
     if (CHEMPI_UNLIKELY(progress.has_news))
         tell_news(NULL, NULL);
@@ -276,9 +284,8 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
     limit_ms =
         chempi_wake_prepare(progress.wake, has_fds ? CHEMPI_WAKE_ASLEEP_EPOLL
                                                    : CHEMPI_WAKE_ASLEEP_FUTEX);
-    chempi_daemon_poll_news(); /* the supervisor rouses once per notice, too */
+    take_news(); /* the supervisor rouses once per notice, too */
     limit_ms = shorter(limit_ms, chempi_daemon_deadline_ms());
-    chempi_engine_settle(); /* what the news mean: a loss, a card */
     if (poll_hooks() > 0 || done(arg) || call_finished() || progress.has_news ||
         chempi_progress_is_ready()) {
         chempi_wake_cancel(progress.wake);
@@ -296,7 +303,7 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
     chempi_wake_cancel(progress.wake);
     if (has_fds)
         (void)chempi_pollset_dispatch(chempi_ctx.services.pollset);
-    chempi_daemon_poll_news();
+    take_news();
 }
 
 static uint32_t spins_max(void)
@@ -362,8 +369,10 @@ static void yield_core(struct idling *state)
         chempi_lane_lock(&chempi_lane_main);
         judge_yield(state, before_ns, chempi_clock_ns());
     }
-    if (state->yields % chempi_setting(CHEMPI_SET_PROGRESS_DAEMON_EVERY) == 0)
+    if (state->yields % chempi_setting(CHEMPI_SET_PROGRESS_DAEMON_EVERY) == 0) {
         chempi_daemon_poll();
+        chempi_engine_settle(); /* as take_news() */
+    }
 }
 
 /* Does somebody else want the core? With more processes than cores it is the

@@ -92,14 +92,16 @@ static void *no_views(size_t n, size_t size)
 /* Pieces in turn, so that views are short and travel at once. */
 static void set_view_poorly(bool is_poor)
 {
+    MPI_Datatype pieces;
     MPI_Datatype type;
     int rc;
 
     rigged = chempi_sys_libc;
     rigged.calloc = no_views;
     tile = (off_t)PIECES * PIECE * check_size();
-    MPI_Type_vector(PIECES, PIECE, PIECE * check_size(), MPI_BYTE, &type);
-    MPI_Type_create_resized(type, 0, tile, &type);
+    MPI_Type_vector(PIECES, PIECE, PIECE * check_size(), MPI_BYTE, &pieces);
+    MPI_Type_create_resized(pieces, 0, tile, &type);
+    MPI_Type_free(&pieces);
     MPI_Type_commit(&type);
     chempi_sys = is_poor ? &rigged : &chempi_sys_libc;
     rc = MPI_File_set_view(file, (MPI_Offset)check_rank() * PIECE, MPI_BYTE,
@@ -191,7 +193,7 @@ int main(int argc, char **argv)
         write_all(0, 'a', MPI_SUCCESS);
     MPI_Barrier(MPI_COMM_WORLD); /* perhaps beside a death */
     if (is_last && is_damaged)
-        chempi_file_lookup(file)->view->tile.size++;
+        chempi_file_lookup(file)->view->tile.size--;
     else if (is_last)
         prepare_death();
     write_all(1, 'b', is_damaged ? MPI_ERR_INTERN : MPI_ERR_PROC_ABORTED);

@@ -81,7 +81,7 @@ static const char *name_of(int number)
     return "a signal";
 }
 
-chempi_crash_duty_fn *volatile chempi_crash_duty;
+_Thread_local chempi_crash_duty_fn *volatile chempi_crash_duty;
 
 static void tell_duty(void)
 {
@@ -112,6 +112,12 @@ static void crashed(int number, siginfo_t *info, void *context)
     tell_duty();
     if (info->si_code <= 0)
         (void)raise(number);
+}
+
+void chempi_crash_let_faults(sigset_t *set)
+{
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(signals); i++)
+        (void)sigdelset(set, signals[i].number);
 }
 
 static void watch_one(size_t i)

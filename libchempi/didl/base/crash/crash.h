@@ -13,12 +13,17 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_CRASH_H
 #define CHEMPI_LIBCHEMPI_DIDL_CRASH_H
 
+#include <signal.h>
 #include <stddef.h>
 
-/* What this process does for another one just now, NULL if nothing: puts words
- * that a crash tells, without memory and locks. By the holder of the lane. */
+/* What this thread does for another process just now, NULL if nothing: puts
+ * words that a crash of it tells, without memory and locks. */
 typedef void chempi_crash_duty_fn(char *buf, size_t len);
-extern chempi_crash_duty_fn *volatile chempi_crash_duty;
+extern _Thread_local chempi_crash_duty_fn *volatile chempi_crash_duty;
+
+/* Take the signals that faults raise out of a set that a thread of the library
+ * blocks: a fault whose signal is blocked ends the process without a word. */
+void chempi_crash_let_faults(sigset_t *set);
 
 /* Begin, if the setting crash_backtrace is on; the place (fatal.h) is known. */
 void chempi_crash_watch(void);

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "common/base/clock.h"
+#include "libchempi/didl/base/crash/crash.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/control/affinity.h"
 #include "libchempi/didl/transport/lane.h"
@@ -131,6 +132,7 @@ static bool need_thread_locked(void)
         pool.thread_count == CHEMPI_IO_WORKERS_MAX)
         return true;
     (void)sigfillset(&all);
+    chempi_crash_let_faults(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &old);
     if (pthread_create(&pool.threads[pool.thread_count], NULL, work, NULL) == 0)
         pool.thread_count++;
