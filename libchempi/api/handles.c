@@ -126,6 +126,9 @@ static uint32_t place_locked(const void *handle)
         (!make_room_locked(count) ||
          !chempi_index_add(&table.index, hash, count)))
         return CHEMPI_INDEX_NONE;
+    if (count == 0)
+        atomic_store_explicit(&chempi_object_on_end, forget,
+                              memory_order_release);
     atomic_store_explicit(address_at(place), (uintptr_t)handle,
                           memory_order_release);
     if (place == count)
@@ -140,7 +143,6 @@ static int to_int(const void *handle)
 
     if (!chempi_handle_is_address(handle))
         return (int)(uintptr_t)handle;
-    atomic_store_explicit(&chempi_object_on_end, forget, memory_order_release);
     (void)pthread_mutex_lock(&table.lock);
     place = place_locked(handle);
     (void)pthread_mutex_unlock(&table.lock);

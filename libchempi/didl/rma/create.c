@@ -3,6 +3,7 @@
  * Making and freeing windows (MPI 5.0, section 12.2).
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,12 +109,23 @@ static int find_locals(struct chempi_win *win)
                : chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
 }
 
-/* Where process numbers and the times of births count alike; 0: not known. */
-static uint64_t space_of_processes(void)
+/* Of this process, for all its windows. */
+static struct {
+    pthread_once_t once;
+    uint64_t space; /* where process numbers and the times of births count
+                       alike; 0: not known */
+    uint64_t born;  /* 0: not known */
+} process = {.once = PTHREAD_ONCE_INIT};
+
+static void find_process(void)
 {
     const uint64_t pids = chempi_file_inode("/proc/self/ns/pid");
+    struct chempi_proc_stat stat;
 
-    return pids ? pids ^ chempi_file_inode("/proc/self/ns/time") << 32 : 0;
+    if (pids)
+        process.space = pids ^ chempi_file_inode("/proc/self/ns/time") << 32;
+    if (chempi_proc_stat(getpid(), &stat) == 0)
+        process.born = stat.born;
 }
 
 static int swap_cards(struct chempi_win *win)
@@ -122,18 +134,17 @@ static int swap_cards(struct chempi_win *win)
     struct chempi_rma_card mine = {.size = (uint64_t)win->size,
                                    .unit = win->unit,
                                    .at = UINT64_MAX,
-                                   .space = space_of_processes(),
                                    .pid = (int32_t)getpid()};
-    struct chempi_proc_stat self;
     int rc;
 
+    (void)pthread_once(&process.once, find_process);
+    mine.space = process.space;
+    mine.born = process.born;
     win->probe =
         (unsigned char)(chempi_clock_ns() >> 8 ^ (uint64_t)getpid() * 167);
     mine.base = (uint64_t)(uintptr_t)win->base;
     mine.probe = (uint64_t)(uintptr_t)&win->probe;
     mine.probe_value = win->probe;
-    if (chempi_proc_stat(getpid(), &self) == 0)
-        mine.born = self.born;
     mine.is_fine =
         win->granularity && win->granularity <= (int)sizeof(uint64_t);
     rc = chempi_comm_allgather(&ch, &mine, sizeof(mine), win->cards);

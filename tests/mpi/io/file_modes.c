@@ -323,6 +323,7 @@ static void check_external(void)
     char name[MPI_MAX_DATAREP_STRING];
     MPI_Datatype etype;
     MPI_Datatype filetype;
+    MPI_Datatype spread;
     MPI_Offset disp;
     MPI_Aint extent;
 
@@ -350,6 +351,12 @@ static void check_external(void)
     MPI_File_set_view(file, 0, MPI_LONG, MPI_LONG, "external32", MPI_INFO_NULL);
     MPI_File_get_type_extent(file, MPI_LONG, &extent);
     CHECK(extent == 4, "a long has %ld bytes", (long)extent);
+    /* 61 longs, of which 13 have 104 bytes here and 52 there. */
+    MPI_Type_vector(13, 1, 5, MPI_LONG, &spread);
+    MPI_Type_commit(&spread);
+    MPI_File_get_type_extent(file, spread, &extent);
+    CHECK(extent == 244, "the spread longs take %ld bytes", (long)extent);
+    MPI_Type_free(&spread);
     MPI_File_write_at(file, 200, &number, 1, MPI_LONG, MPI_STATUS_IGNORE);
     MPI_File_read_at(file, 200, &again, 1, MPI_LONG, MPI_STATUS_IGNORE);
     CHECK(again == number, "longs differ: %ld", again);

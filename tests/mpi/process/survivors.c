@@ -11,7 +11,8 @@
  * operations for it), fence, post, start (instead of the call that others wait
  * for), loop WHAT (while others go round and round and never wait), barrier,
  * receive, announced (while it sends what is large; these without any window),
- * file FOLDER (while all have a file open)
+ * file FOLDER (while all have a file open), probe (when it has sent what the
+ * others have not looked at)
  */
 #include "check.h"
 
@@ -22,6 +23,7 @@
 
 #define COUNT 40000
 #define WAIT_US 20000
+#define MESSAGES 100     /* of which each look takes one */
 #define MUCH (256 << 20) /* bytes: no network is done with it at once */
 
 static int rank, size, victim;
@@ -339,6 +341,43 @@ static bool has_open(const char *path)
     return found;
 }
 
+/* The first rank looks only when the second one knows of the end, and finds
+ * what was sent before it. With CHEMPI_SHM_DRAIN=1 it takes a message at a
+ * look, and the news come in between. */
+static void probe(void)
+{
+    const int last = 9;
+    pid_t pid = getpid();
+    sigset_t wake;
+    int flag = 0;
+    int rc = MPI_SUCCESS;
+
+    (void)sigemptyset(&wake);
+    (void)sigaddset(&wake, SIGUSR1);
+    if (rank == 0) {
+        (void)sigprocmask(SIG_BLOCK, &wake, NULL);
+        MPI_Send(&pid, 1, MPI_INT, 1, 8, MPI_COMM_WORLD);
+    }
+    if (rank == 1)
+        MPI_Recv(&pid, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    meet();
+    for (int i = 1; rank == victim && i <= MESSAGES; i++)
+        MPI_Send(NULL, 0, MPI_BYTE, 0, i < MESSAGES ? 3 : last, MPI_COMM_WORLD);
+    if (rank == victim)
+        die();
+    if (rank == 1) {
+        await_death();
+        (void)kill(pid, SIGUSR1);
+    }
+    if (rank == 0) {
+        (void)sigwait(&wake, &(int){0});
+        while (!rc && !flag)
+            rc = MPI_Iprobe(victim, last, MPI_COMM_WORLD, &flag,
+                            MPI_STATUS_IGNORE);
+        CHECK_OR_DIE(flag, "MPI_Iprobe: %d", rc);
+    }
+}
+
 /* Closing says that a member is lost, and closes. */
 static void file(const char *folder)
 {
@@ -411,6 +450,8 @@ static void run(const char *how, const char *what)
         barrier();
     else if (strcmp(how, "file") == 0)
         file(what);
+    else if (strcmp(how, "probe") == 0)
+        probe();
     else if (strcmp(how, "loop") == 0)
         loop(what);
     else
