@@ -2,7 +2,7 @@
 /*
  * What others may have of a daemon: numbers, bytes and seconds. Kernel buffers
  * are apart. What a peer may say in one message is in common/control/msg.h,
- * which these limits are below. chempid(8) and doc/security.md tell them, too.
+ * which these limits are below. chempid(8) tells them, too.
  */
 #ifndef CHEMPI_CHEMPID_LIMITS_H
 #define CHEMPI_CHEMPID_LIMITS_H
