@@ -15,8 +15,6 @@ int chempi_scivia_drain_ring(struct scivia_ep *ep, int budget)
 {
     int events = 0;
 
-    if (ep->framed)
-        return 0; /* frames come by the completion queue */
     while (events < budget && !ep->is_broken && scivia_has_line(ep)) {
         struct scivia_line line; /* a private copy */
         const char *why;
@@ -35,10 +33,12 @@ int chempi_scivia_drain_ring(struct scivia_ep *ep, int budget)
         if (CHEMPI_UNLIKELY(ep->rx_head - ep->rx_told >= SCIVIA_LINES / 4 ||
                             ep->rx_data - ep->rx_data_told >=
                                 SCIVIA_DATA_BYTES / 4))
-            chempi_scivia_eager_tell(ep, true);
+            ep->carrier->tell(ep, true);
     }
-    if (events > 0)
+    if (events > 0) {
         ep->last_heat = scivia_dev_of(ep)->heat;
+        ep->breaks = 0;
+    }
     return events;
 }
 
@@ -58,7 +58,7 @@ static void completed(struct scivia_ep *ep, struct chempi_via_vi *vi,
     else if (vi == ep->rx_vi)
         chempi_scivia_rndv_piece(ep, d);
     else
-        chempi_scivia_take_frame(ep, d);
+        chempi_scivia_via_eager_take(ep, d);
 }
 
 int chempi_scivia_drain_completed(struct scivia_dev *dev)
@@ -98,16 +98,12 @@ static struct scivia_ep *find_cold(const struct scivia_dev *dev)
 }
 
 /* Stop polling a ring; returns events. */
-static int cool(struct scivia_dev *dev, struct scivia_ep *ep)
+static int cool(struct scivia_ep *ep)
 {
-    for (uint32_t i = 0; i < dev->hot_count; i++) {
-        if (dev->hot[i] == ep)
-            dev->hot[i] = dev->hot[--dev->hot_count];
-    }
-    ep->is_hot = false;
+    chempi_scivia_endpoint_cool(ep);
     ep->is_mode_owed = true;
     ep->rings = 0;
-    chempi_scivia_eager_tell(ep, false);
+    ep->carrier->tell(ep, false);
     atomic_thread_fence(memory_order_seq_cst); /* partner: wake's trigger */
     return chempi_scivia_drain_ring(ep, SCIVIA_DRAIN_BUDGET);
 }
@@ -117,7 +113,7 @@ static int make_hot(struct scivia_dev *dev, struct scivia_ep *ep)
 {
     int events = 0;
 
-    if (ep->is_hot || ep->is_broken || ep->framed)
+    if (ep->is_hot || ep->is_broken)
         return 0;
     ep->rings++;
     if (dev->hot_count == SCIVIA_HOT_MAX) {
@@ -126,7 +122,7 @@ static int make_hot(struct scivia_dev *dev, struct scivia_ep *ep)
 
         if (!cold)
             return 0;
-        events = cool(dev, cold);
+        events = cool(cold);
         if (events == SCIVIA_DRAIN_BUDGET)
             atomic_store(&dev->inbox->exist, 1); /* see `hear` */
     }
@@ -134,7 +130,7 @@ static int make_hot(struct scivia_dev *dev, struct scivia_ep *ep)
     ep->is_hot = true;
     ep->is_mode_owed = true;
     ep->last_heat = dev->heat;
-    chempi_scivia_eager_tell(ep, false);
+    ep->carrier->tell(ep, false);
     return events;
 }
 
@@ -169,13 +165,6 @@ int chempi_scivia_drain_hear(struct scivia_dev *dev)
 
 /* --- endpoints that wait --- */
 
-/* Frames that the card has, or one that waits for room to tell. */
-static bool is_sending(const struct scivia_ep *ep)
-{
-    return ep->framed && (ep->framed->is_tell_owed ||
-                          !chempi_list_is_empty(&ep->framed->sending));
-}
-
 /* What has arrived counts, although nothing can be answered. */
 static int report(struct scivia_ep *ep)
 {
@@ -197,12 +186,11 @@ static int serve(struct scivia_ep *ep)
         chempi_scivia_eager_refresh(ep);
     if (ep->is_broken || ep->is_gone)
         return report(ep);
-    if (ep->framed)
-        events += chempi_scivia_via_eager_reap(ep);
+    events += chempi_scivia_via_eager_reap(ep);
     if (!ep->is_tx_open)
         return 0;
-    if (ep->framed && ep->framed->is_tell_owed)
-        chempi_scivia_via_eager_tell(ep);
+    if (ep->is_tell_owed)
+        ep->carrier->tell(ep, true);
     events += chempi_rndv_flush(&ep->rndv);
     events += chempi_scivia_rndv_pump(ep);
     if (ep->wants_room && scivia_has_room(ep, ep->wanted) &&
@@ -213,7 +201,8 @@ static int serve(struct scivia_ep *ep)
     }
     if (chempi_list_is_empty(&ep->rndv.control) &&
         chempi_list_is_empty(&ep->rndv.pumping) && !ep->wants_room &&
-        !ep->is_broken && !is_sending(ep))
+        !ep->is_broken && !ep->is_tell_owed &&
+        chempi_list_is_empty(&ep->sending))
         chempi_list_remove(&ep->busy_link);
     CHEMPI_CHECK(chempi_scivia_endpoint_check(ep));
     return events;
@@ -231,19 +220,18 @@ int chempi_scivia_drain_serve(struct scivia_dev *dev)
 /* Would serve() get anywhere? */
 static bool can_serve(struct scivia_ep *ep)
 {
-    struct scivia_told *told;
+    const struct scivia_told *told = ep->told;
 
     if (ep->is_broken || ep->is_gone)
         return true;
     if (!ep->is_tx_open)
         return false;
-    told = ep->framed ? NULL : &ep->in->told;
-    return (told && (atomic_load_explicit(&told->lines, memory_order_acquire) !=
-                         ep->tx_tail ||
-                     atomic_load_explicit(&told->data, memory_order_acquire) !=
-                         ep->data_tail)) ||
+    return atomic_load_explicit(&told->lines, memory_order_acquire) !=
+               ep->tx_tail ||
+           atomic_load_explicit(&told->data, memory_order_acquire) !=
+               ep->data_tail ||
            (!chempi_list_is_empty(&ep->rndv.control) &&
-            scivia_has_free_line(ep)) ||
+            scivia_has_room(ep, 0)) ||
            chempi_scivia_rndv_can_pump(ep) ||
            (ep->wants_room && scivia_has_room(ep, ep->wanted) &&
             chempi_list_is_empty(&ep->opening_link));

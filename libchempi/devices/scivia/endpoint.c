@@ -88,19 +88,14 @@ uint32_t chempi_scivia_endpoint_count_framed(const struct scivia_dev *dev)
     return count;
 }
 
-static int get_framed(struct scivia_ep *ep)
+/* How lines travel between the two. */
+static int choose_carrier(struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
 
-    if (!is_framed(dev, dev->base.params.services->node_of_proc[ep->base.proc]))
-        return 0;
-    ep->framed = chempi_sys->calloc(1, sizeof(*ep->framed));
-    if (!ep->framed)
-        return -ENOMEM;
-    ep->framed->room = SCIVIA_FRAMES_MIN;
-    chempi_list_init(&ep->framed->sending);
-    chempi_list_init(&ep->framed->unsent);
-    return 0;
+    ep->carrier = dev->carriers[is_framed(
+        dev, dev->base.params.services->node_of_proc[ep->base.proc])];
+    return ep->carrier->init(ep);
 }
 
 int chempi_scivia_endpoint_get(struct scivia_dev *dev, uint32_t proc,
@@ -121,8 +116,10 @@ int chempi_scivia_endpoint_get(struct scivia_dev *dev, uint32_t proc,
     chempi_list_init(&ep->opening_link);
     chempi_list_init(&ep->busy_link);
     chempi_list_init(&ep->used_link);
+    chempi_list_init(&ep->sending);
+    chempi_list_init(&ep->kept);
     chempi_rndv_peer_init(&ep->rndv, &dev->rndv, &ep->base);
-    if (get_framed(ep) < 0) {
+    if (choose_carrier(ep) < 0) {
         free(ep);
         return chempi_err_set(err, -ENOMEM, "out of memory");
     }
@@ -131,13 +128,24 @@ int chempi_scivia_endpoint_get(struct scivia_dev *dev, uint32_t proc,
     return 0;
 }
 
+static void close_tx(struct scivia_ep *ep)
+{
+    ep->is_tx_open = false;
+    ep->tx_tail = ep->tx_head - SCIVIA_LINES;
+}
+
+void chempi_scivia_endpoint_close(struct scivia_ep *ep)
+{
+    close_tx(ep);
+    chempi_scivia_endpoint_mend(ep);
+}
+
 void chempi_scivia_endpoint_end(struct scivia_ep *ep, bool is_clean)
 {
     if (!ep->is_gone)
         ep->is_clean = is_clean;
     ep->is_gone = true;
-    ep->is_tx_open = false;
-    ep->tx_tail = ep->tx_head - SCIVIA_LINES; /* closed */
+    close_tx(ep);
     chempi_scivia_endpoint_mark(ep);
 }
 
@@ -149,7 +157,7 @@ const char *chempi_scivia_endpoint_check(const struct scivia_ep *ep)
                                 !chempi_list_is_empty(&ep->rndv.pumping) ||
                                 ep->wants_room;
 
-    if (!ep->framed && ep->tx_head - ep->tx_tail > SCIVIA_LINES)
+    if (ep->tx_head - ep->tx_tail > SCIVIA_LINES)
         return "scivia R3: more lines than there are";
     return !is_waiting || !chempi_list_is_empty(&ep->busy_link)
                ? NULL
@@ -176,15 +184,25 @@ void chempi_scivia_endpoint_mend(struct scivia_ep *ep)
     dev->has_work = true;
 }
 
+void chempi_scivia_endpoint_cool(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+
+    for (uint32_t i = 0; i < dev->hot_count; i++) {
+        if (dev->hot[i] == ep)
+            dev->hot[i] = dev->hot[--dev->hot_count];
+    }
+    ep->is_hot = false;
+}
+
 void chempi_scivia_endpoint_break(struct scivia_ep *ep, int status,
                                   const char *why)
 {
     if (ep->is_broken)
         return;
     ep->is_broken = true;
-    ep->is_tx_open = false;
     ep->broken_status = status;
     ep->broken_why = why;
-    ep->tx_tail = ep->tx_head - SCIVIA_LINES; /* closed */
+    close_tx(ep);
     chempi_scivia_endpoint_mark(ep);
 }

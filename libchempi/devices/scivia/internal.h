@@ -78,18 +78,12 @@ struct scivia_slot {
 
 /* What an endpoint has instead of segments where there is no SCI half. */
 struct scivia_framed {
-    struct chempi_via_vi *tx;
-    struct chempi_via_vi *rx;
     struct scivia_frame *memory; /* [count], for receiving */
     uint32_t handle;
     uint32_t count;
     uint32_t room; /* of the peer, as told; SCIVIA_FRAMES_MIN before */
     bool has_told_room;
-    uint32_t lines; /* told by the peer, as in struct scivia_told */
-    uint32_t posted;
-    bool is_tell_owed;
-    struct chempi_list sending; /* slots that the card has */
-    struct chempi_list unsent;  /* slots that must be sent again */
+    struct scivia_told told;    /* as the peer's frames say */
     const unsigned char *bytes; /* payload of the frame being taken */
     uint32_t len;
     struct chempi_via_descriptor receives[SCIVIA_FRAMES];
@@ -105,18 +99,57 @@ struct scivia_stage {
     uint64_t len;
 };
 
+struct scivia_ep;
+
+/*
+ * How lines travel to a peer: stored in its segments (sci_eager.c), or in VIA
+ * sends (via_eager.c) where one of the two has no SCI half. Everything else is
+ * the same.
+ */
+struct scivia_carrier {
+    uint32_t protocol;  /* of messages without a transfer */
+    uint32_t piece_max; /* what a line may name, bytes */
+    /* Of an endpoint that is new. 0 or -ENOMEM. */
+    int (*init)(struct scivia_ep *ep);
+    /* Make what the peer will write, and ep->told. 0; -EAGAIN: there will be
+     * memory later; an error, with words in the device's err. */
+    int (*prepare)(struct scivia_ep *ep);
+    /* The link is up: connect to what the peer has made, or go on with it. 0:
+     * lines can be sent; -EAGAIN or -EINPROGRESS; an error. */
+    int (*open)(struct scivia_ep *ep);
+    /* It is open (again): send what had not arrived, tell, call the peer. */
+    void (*reopen)(struct scivia_ep *ep, bool is_first);
+    /* Number the line and send it with what it names, if it has a span (in
+     * itself) of len > 0 bytes; there is room. 0; -EAGAIN: the link has just
+     * gone, nothing was taken; an error. */
+    int (*send)(struct scivia_ep *ep, struct scivia_line *line,
+                struct scivia_span *span, const void *src, uint32_t len);
+    /* The payload that a line names, or NULL: it names none that can be. */
+    const unsigned char *(*take_span)(struct scivia_ep *ep,
+                                      const struct scivia_span *span);
+    /* Tell the peer what was taken, now or when the connection is open; urgent:
+     * it may sleep until it has room. */
+    void (*tell)(struct scivia_ep *ep, bool is_urgent);
+    /* The peer is gone: what was not sent never will be. */
+    void (*fail)(struct scivia_ep *ep);
+};
+
 struct scivia_ep {
     struct chempi_ep base;
+    const struct scivia_carrier *carrier;
     uint32_t tx_head; /* lines ever sent */
     uint32_t tx_tail; /* last known told.lines; head - LINES when closed */
+    uint32_t window;  /* lines that may be untold */
     uint32_t data_head;
     uint32_t data_tail;
-    struct chempi_sci_remote *out;  /* the peer's pair for us */
-    struct chempi_sci_remote *bell; /* the peer's inbox */
+    const struct chempi_list *slots; /* what lines leave from; NULL: nothing */
+    const struct scivia_told *told;  /* by the peer; NULL: not prepared */
+    struct chempi_sci_remote *out;   /* the peer's pair for us */
+    struct chempi_sci_remote *bell;  /* the peer's inbox */
     struct chempi_link *at;
     struct chempi_sci_segment *segment;
     struct scivia_pair *in;       /* its memory: what the peer writes */
-    struct scivia_framed *framed; /* instead of the above; NULL: SCI half */
+    struct scivia_framed *framed; /* instead of the above, or NULL */
     uint32_t rx_head;             /* lines ever taken */
     uint32_t rx_told;             /* as last stored in the peer */
     uint32_t rx_data;
@@ -134,9 +167,10 @@ struct scivia_ep {
     bool is_vi_broken; /* tx_vi: replace it */
     bool is_frame_broken;
     bool is_frame_refused;
+    bool is_tell_owed;  /* frames: as soon as there is room */
+    bool awaits_memory; /* likewise */
     uint32_t breaks;    /* connections broken since something went through */
     uint32_t vi_breaks; /* the same of tx_vi, where payload is something */
-    uint32_t went;      /* lines both ways when a connection last broke */
     struct scivia_line unsent;
     bool has_card;
     bool is_gone; /* the peer's adapter is */
@@ -153,6 +187,10 @@ struct scivia_ep {
     struct chempi_list used_link; /* in dev->used */
     struct chempi_rndv_peer rndv;
     /* VIA */
+    struct chempi_via_vi *frame_tx; /* for frames, each way */
+    struct chempi_via_vi *frame_rx;
+    struct chempi_list sending; /* slots that the card has */
+    struct chempi_list kept;    /* slots that must be sent again */
     struct chempi_via_vi *tx_vi;
     bool is_via_refused;
     uint32_t vi_sent; /* descriptors used of told.posted */
@@ -166,6 +204,7 @@ struct scivia_ep {
 
 struct scivia_dev {
     struct chempi_dev base;
+    const struct scivia_carrier *carriers[2]; /* of endpoints; [is framed] */
     struct chempi_adapter *adapter;
     struct chempi_adapter_attributes attributes;
     struct chempi_dev_caps caps;
@@ -236,12 +275,6 @@ static inline struct scivia_ep *scivia_ep_of(const struct scivia_xfer *xfer)
     return (struct scivia_ep *)xfer->base.peer->ep;
 }
 
-/* What messages without a transfer take on this connection. */
-static inline uint32_t scivia_line_protocol(const struct scivia_ep *ep)
-{
-    return ep->framed ? SCIVIA_PROTOCOL_SEND : SCIVIA_PROTOCOL_SHARED_MEMORY;
-}
-
 /* --- panel.c: what tools may see and set --- */
 
 extern const struct chempi_dev_panel chempi_scivia_panel;
@@ -263,6 +296,10 @@ const char *chempi_scivia_endpoint_check(const struct scivia_ep *ep);
 void chempi_scivia_endpoint_mend(struct scivia_ep *ep);
 /* Something of this endpoint must be looked at by progress. */
 void chempi_scivia_endpoint_mark(struct scivia_ep *ep);
+/* Nothing can be sent until the connection is there again. */
+void chempi_scivia_endpoint_close(struct scivia_ep *ep);
+/* Its ring is not polled any more. */
+void chempi_scivia_endpoint_cool(struct scivia_ep *ep);
 /* Give up on a peer; reported from progress. */
 void chempi_scivia_endpoint_break(struct scivia_ep *ep, int status,
                                   const char *why);
@@ -275,6 +312,18 @@ void chempi_scivia_endpoint_end(struct scivia_ep *ep, bool is_clean);
 int chempi_scivia_connect_open(struct scivia_ep *ep);
 /* The same for VIA. 0: connected or never will be. */
 int chempi_scivia_connect_via(struct scivia_ep *ep);
+/* Make a VI and ask the peer for its connection. -EAGAIN, or an error. */
+int chempi_scivia_connect_vi(struct scivia_ep *ep, struct chempi_via_vi **vi,
+                             struct chempi_via_cq *send_cq,
+                             enum scivia_discriminator discriminator);
+/* Make a VI for a connection that the peer asks for. */
+int chempi_scivia_connect_receiver(struct scivia_ep *ep,
+                                   struct chempi_via_vi **vi);
+/* Post receives into registered buffers of len bytes that lie in a row. */
+int chempi_scivia_connect_post(struct chempi_via_vi *vi,
+                               struct chempi_via_descriptor *receives,
+                               uint32_t count, void *memory, uint32_t len,
+                               uint32_t handle, uint32_t *posted);
 
 /* --- pair.c: connections and their end --- */
 
@@ -305,28 +354,6 @@ int chempi_scivia_eager_status(struct chempi_ep *ep);
 /* Room for a line and a span of len bytes? Asks for room() if not. */
 int chempi_scivia_eager_room(struct scivia_ep *ep, uint32_t len);
 int chempi_scivia_eager_try(struct scivia_ep *ep, uint32_t len);
-/* Send a line that names a span (in itself) of len > 0 bytes; room is there.
- * 0; -EAGAIN: the link has just gone, nothing was taken; an error. */
-int chempi_scivia_eager_send_span(struct scivia_ep *ep,
-                                  struct scivia_line *line,
-                                  struct scivia_span *span, const void *src,
-                                  uint32_t len);
-/* Is there a line (or a frame) for what is owed? */
-bool chempi_scivia_eager_is_free(const struct scivia_ep *ep);
-/* What the peer has posted. */
-uint32_t chempi_scivia_eager_posted(const struct scivia_ep *ep);
-/* The connection is there again: store what was not, tell, ring. */
-void chempi_scivia_eager_reopen(struct scivia_ep *ep);
-/* Nothing can be sent until then. */
-void chempi_scivia_eager_close(struct scivia_ep *ep);
-const unsigned char *
-chempi_scivia_eager_take_span(struct scivia_ep *ep,
-                              const struct scivia_span *span);
-/* Number the line, store it, and call the peer. */
-int chempi_scivia_eager_send(struct scivia_ep *ep, struct scivia_line *line);
-/* Tell the peer what was taken; urgent: it may sleep until it has room. */
-void chempi_scivia_eager_tell(struct scivia_ep *ep, bool is_urgent);
-void chempi_scivia_eager_wake(struct scivia_ep *ep);
 /* Read what the peer has taken; it may not be more than was sent. */
 void chempi_scivia_eager_refresh(struct scivia_ep *ep);
 
@@ -335,14 +362,6 @@ void chempi_scivia_eager_refresh(struct scivia_ep *ep);
 /* Handle one line of the peer; NULL, or why it breaks the rules. */
 const char *chempi_scivia_take_line(struct scivia_ep *ep,
                                     const struct scivia_line *line);
-/* A receive descriptor of framed->rx has come back. */
-void chempi_scivia_take_frame(struct scivia_ep *ep,
-                              struct chempi_via_descriptor *descriptor);
-/* The peer asks for its direction. 0 or -errno. */
-int chempi_scivia_take_accept(struct scivia_ep *ep,
-                              struct chempi_via_request *request);
-/* Forget a broken connection of this direction. */
-void chempi_scivia_take_drop_frames(struct scivia_ep *ep);
 
 /* --- drain.c: what has arrived --- */
 
@@ -363,28 +382,31 @@ static inline bool scivia_has_line(const struct scivia_ep *ep)
            ep->rx_head + 1; /* partner: deliver */
 }
 
+/* --- sci_eager.c: lines in segments --- */
+
+extern const struct scivia_carrier chempi_scivia_sci_eager;
+/* Call the peer, if it waits for lines or may. */
+void chempi_scivia_sci_eager_wake(struct scivia_ep *ep);
+
 /* --- via_eager.c: lines in VIA sends --- */
 
-/* Make what a framed endpoint needs. 0, -ENOMEM or why memory is denied;
- * -EAGAIN: there will be some later. */
-int chempi_scivia_via_eager_init(struct scivia_ep *ep);
+extern const struct scivia_carrier chempi_scivia_via_eager;
 void chempi_scivia_via_eager_fini(struct scivia_ep *ep);
 void chempi_scivia_via_eager_free(struct scivia_dev *dev);
-/* Begin or go on connecting. 0: frames can be sent; -EAGAIN; an error. */
-int chempi_scivia_via_eager_open(struct scivia_ep *ep);
-/* Send; room is there. The payload may be NULL. */
-int chempi_scivia_via_eager_send(struct scivia_ep *ep, struct scivia_line *line,
-                                 const void *payload, uint32_t len);
-void chempi_scivia_via_eager_tell(struct scivia_ep *ep);
-/* Send again what had not arrived; the connection is new. */
-void chempi_scivia_via_eager_resend(struct scivia_ep *ep);
 /* Take back what the card has finished. Returns events: whoever waits for the
  * device to be drained must look again. */
 int chempi_scivia_via_eager_reap(struct scivia_ep *ep);
-/* Forget a broken connection of this direction. */
+/* A receive descriptor of frame_rx has come back. */
+void chempi_scivia_via_eager_take(struct scivia_ep *ep,
+                                  struct chempi_via_descriptor *descriptor);
+/* The peer asks for its direction. 0, -EAGAIN: there will be memory later; an
+ * error. */
+int chempi_scivia_via_eager_accept(struct scivia_ep *ep,
+                                   struct chempi_via_request *request);
+/* Forget a broken connection of one direction. */
 void chempi_scivia_via_eager_drop_tx(struct scivia_ep *ep);
-/* The peer is gone: what was not sent never will be. */
-void chempi_scivia_via_eager_fail(struct scivia_ep *ep);
+void chempi_scivia_via_eager_drop_rx(struct scivia_ep *ep);
+
 /* --- rndv.c: transfers --- */
 
 extern const struct chempi_rndv_ops chempi_scivia_rndv_ops;
@@ -424,10 +446,7 @@ void chempi_scivia_memory_put(struct scivia_dev *dev,
                               struct chempi_registration *region);
 /* How much user memory could be registered now, bytes. */
 uint64_t chempi_scivia_memory_room(const struct scivia_dev *dev);
-/* Give back what is above the share and out of use, stages last, but for what
- * chempi_scivia_pair_withdraw() gives, from progress. */
-void chempi_scivia_memory_shrink(struct scivia_dev *dev);
-/* The same without noting what is left. */
+/* Give back what is above the share and out of use, stages last. */
 void chempi_scivia_memory_give(struct scivia_dev *dev);
 /* Note whether more is registered than may be, and some of it can go. */
 void chempi_scivia_memory_note_over(struct scivia_dev *dev);
@@ -468,19 +487,12 @@ static inline uint32_t scivia_span_start(const struct scivia_ep *ep,
     return scivia_round_up(len) <= left ? ep->data_head : ep->data_head + left;
 }
 
-static inline bool scivia_has_free_line(const struct scivia_ep *ep)
-{
-    if (CHEMPI_UNLIKELY(ep->framed != NULL))
-        return ep->tx_head - ep->tx_tail <
-                   ep->framed->room - scivia_frame_reserve(ep->framed->room) &&
-               !chempi_list_is_empty(&scivia_dev_of(ep)->slot_free);
-    return ep->tx_head - ep->tx_tail < SCIVIA_LINES;
-}
-
+/* For a line, and a span of len bytes? */
 static inline bool scivia_has_room(const struct scivia_ep *ep, uint32_t len)
 {
-    return scivia_has_free_line(ep) &&
-           (len == 0 || ep->framed ||
+    return ep->tx_head - ep->tx_tail < ep->window &&
+           (CHEMPI_LIKELY(!ep->slots) || !chempi_list_is_empty(ep->slots)) &&
+           (len == 0 ||
             scivia_span_start(ep, len) + scivia_round_up(len) - ep->data_tail <=
                 SCIVIA_DATA_BYTES);
 }

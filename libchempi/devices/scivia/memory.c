@@ -82,42 +82,6 @@ uint64_t chempi_scivia_memory_room(const struct scivia_dev *dev)
     return free_bytes + dev->cache.idle;
 }
 
-struct chempi_registration *chempi_scivia_memory_get(struct scivia_dev *dev,
-                                                     const void *ptr,
-                                                     size_t len,
-                                                     uint32_t enables)
-{
-    bool is_off = !chempi_dev_setting(&dev->base, SCIVIA_SETTING_CACHE);
-
-    if (is_off && !dev->cache.is_off)
-        while (chempi_regcache_evict(&dev->cache))
-            ;
-    dev->cache.is_off = is_off;
-    return chempi_regcache_get(&dev->cache, ptr, len, enables);
-}
-
-void chempi_scivia_memory_put(struct scivia_dev *dev,
-                              struct chempi_registration *region)
-{
-    chempi_regcache_put(&dev->cache, region);
-    if (dev->is_over_share)
-        chempi_scivia_memory_shrink(dev);
-}
-
-/* --- what the process hears --- */
-
-static void gone(struct chempi_memory_user *user, uintptr_t start,
-                 uintptr_t end)
-{
-    chempi_regcache_gone(&dev_of(user)->cache, start, end);
-}
-
-static void held(struct chempi_memory_user *user, uintptr_t start,
-                 uintptr_t end)
-{
-    chempi_regcache_held(&dev_of(user)->cache, start, end);
-}
-
 bool chempi_scivia_memory_is_over(const struct scivia_dev *dev)
 {
     const struct chempi_lmm *lmm = chempi_adapter_lmm(dev->adapter);
@@ -139,7 +103,7 @@ static bool unstage(struct scivia_dev *dev)
     return true;
 }
 
-static void give_idle(struct scivia_dev *dev)
+void chempi_scivia_memory_give(struct scivia_dev *dev)
 {
     while (chempi_scivia_memory_is_over(dev) &&
            chempi_regcache_evict(&dev->cache))
@@ -158,16 +122,49 @@ void chempi_scivia_memory_note_over(struct scivia_dev *dev)
                              dev->needed_bytes;
 }
 
-void chempi_scivia_memory_shrink(struct scivia_dev *dev)
+/* Give back what is above the share and out of use, stages last, but for what
+ * chempi_scivia_pair_withdraw() gives, from progress. */
+static void shrink(struct scivia_dev *dev)
 {
-    give_idle(dev);
+    chempi_scivia_memory_give(dev);
     chempi_scivia_memory_note_over(dev);
     dev->has_work |= dev->is_over_share;
 }
 
-void chempi_scivia_memory_give(struct scivia_dev *dev)
+struct chempi_registration *chempi_scivia_memory_get(struct scivia_dev *dev,
+                                                     const void *ptr,
+                                                     size_t len,
+                                                     uint32_t enables)
 {
-    give_idle(dev);
+    bool is_off = !chempi_dev_setting(&dev->base, SCIVIA_SETTING_CACHE);
+
+    if (is_off && !dev->cache.is_off)
+        while (chempi_regcache_evict(&dev->cache))
+            ;
+    dev->cache.is_off = is_off;
+    return chempi_regcache_get(&dev->cache, ptr, len, enables);
+}
+
+void chempi_scivia_memory_put(struct scivia_dev *dev,
+                              struct chempi_registration *region)
+{
+    chempi_regcache_put(&dev->cache, region);
+    if (dev->is_over_share)
+        shrink(dev);
+}
+
+/* --- what the process hears --- */
+
+static void gone(struct chempi_memory_user *user, uintptr_t start,
+                 uintptr_t end)
+{
+    chempi_regcache_gone(&dev_of(user)->cache, start, end);
+}
+
+static void held(struct chempi_memory_user *user, uintptr_t start,
+                 uintptr_t end)
+{
+    chempi_regcache_held(&dev_of(user)->cache, start, end);
 }
 
 static uint32_t count_sets(const struct scivia_dev *dev)
@@ -195,7 +192,7 @@ static void share(struct chempi_memory_user *user)
 
     dev->granted = user->share < user->wanted ? user->share : user->wanted;
     set_budget(dev);
-    chempi_scivia_memory_shrink(dev);
+    shrink(dev);
     dev->has_new_share = chempi_scivia_memory_stage(dev);
     /* Receives that may be posted, connections that may be accepted. */
     dev->has_work |= dev->has_new_share || dev->is_awaiting;

@@ -35,40 +35,10 @@
 
 /* --- opening --- */
 
-/* The link is up: connect to what the peer exports. */
-static int import(struct scivia_ep *ep)
-{
-    struct scivia_dev *dev = scivia_dev_of(ep);
-    uint32_t me = dev->base.params.services->proc;
-    int rc = 0;
-
-    if (!ep->out)
-        rc = chempi_sci_connect(ep->at, SCIVIA_SEGMENT_PAIR(me), dev->tag,
-                                &ep->out);
-    if (rc == 0 && !ep->bell)
-        rc = chempi_sci_connect(ep->at, SCIVIA_SEGMENT_INBOX, dev->tag,
-                                &ep->bell);
-    if (rc == 0)
-        rc = chempi_sci_state(ep->out);
-    if (rc == 0)
-        rc = chempi_sci_state(ep->bell);
-    if (rc == 0 && (chempi_sci_len(ep->out) < sizeof(struct scivia_pair) ||
-                    chempi_sci_len(ep->bell) < sizeof(struct scivia_inbox) +
-                                                   (me + 1) * sizeof(uint32_t)))
-        rc = -EPROTO;
-    return rc;
-}
-
-/* Count a connection that broke; true: once too often. Frames say themselves
- * when one went through; a line that is stored counts as gone, as the next one
- * that may be kept follows only when this one has arrived. */
+/* Count a connection that broke; true: once too often, with nothing that went
+ * through between (a line that is stored counts, a frame when it is told). */
 static bool is_hopeless(struct scivia_ep *ep)
 {
-    uint32_t went = ep->tx_head + ep->rx_head;
-
-    if (!ep->framed && went != ep->went)
-        ep->breaks = 0;
-    ep->went = went;
     scivia_dev_of(ep)->reconnects++;
     return ++ep->breaks > SCIVIA_BREAKS_MAX;
 }
@@ -76,7 +46,7 @@ static bool is_hopeless(struct scivia_ep *ep)
 /* The link to the peer is gone, perhaps not its process. */
 static void unlink_peer(struct scivia_ep *ep)
 {
-    chempi_scivia_eager_close(ep);
+    chempi_scivia_endpoint_close(ep);
     chempi_sci_disconnect(ep->out);
     chempi_sci_disconnect(ep->bell);
     ep->out = NULL;
@@ -96,7 +66,7 @@ static void mend_vis(struct scivia_ep *ep)
             ep->is_via_refused = true; /* the ring serves all */
     }
     if (ep->is_frame_broken) {
-        chempi_scivia_eager_close(ep);
+        chempi_scivia_endpoint_close(ep);
         chempi_scivia_via_eager_drop_tx(ep);
         if (is_hopeless(ep))
             chempi_scivia_endpoint_break(
@@ -109,26 +79,23 @@ static void mend_vis(struct scivia_ep *ep)
     }
 }
 
-/* Returns true when something has changed, with *is_done when nothing is
- * missing any more. */
-static bool open_lines(struct scivia_ep *ep, bool *is_done)
+/* Returns true when something has changed. */
+static bool open_lines(struct scivia_ep *ep)
 {
-    int rc;
+    bool is_first = !ep->was_up;
+    int rc = ep->carrier->open(ep);
 
-    *is_done = ep->is_tx_open;
-    if (ep->is_tx_open)
-        return false;
-    rc = ep->framed ? chempi_scivia_via_eager_open(ep) : import(ep);
-    if (rc == -EINPROGRESS || rc == -EAGAIN)
-        return false;
-    if (rc == -ENOTCONN)
-        return false; /* the link's end will be told */
+    if (rc == -EINPROGRESS || rc == -EAGAIN || rc == -ENOTCONN)
+        return false; /* or the link's end will be told */
     if (rc < 0) {
         chempi_scivia_endpoint_break(ep, rc, "it exports nothing for us");
         return true;
     }
-    chempi_scivia_eager_reopen(ep);
-    *is_done = ep->is_tx_open;
+    ep->was_up = true;
+    ep->is_tx_open = true;
+    chempi_scivia_eager_refresh(ep);
+    if (!ep->is_broken)
+        ep->carrier->reopen(ep, is_first);
     return true;
 }
 
@@ -145,7 +112,6 @@ static bool open_payload(struct scivia_ep *ep)
 static bool advance(struct scivia_ep *ep)
 {
     bool has_changed;
-    bool is_done;
     int rc = 0;
 
     if (ep->is_broken || ep->is_gone) {
@@ -162,8 +128,8 @@ static bool advance(struct scivia_ep *ep)
         return false; /* or its end will be told */
     ep->was_reached = true;
     mend_vis(ep);
-    has_changed = open_lines(ep, &is_done);
-    if (ep->is_broken || !is_done || !open_payload(ep))
+    has_changed = !ep->is_tx_open && open_lines(ep);
+    if (ep->is_broken || !ep->is_tx_open || !open_payload(ep))
         return has_changed;
     if (ep->is_vi_broken || ep->is_frame_broken)
         return true; /* again, at once */
@@ -193,7 +159,7 @@ static int post_receives(struct scivia_ep *ep)
     void *memory = NULL;
     int rc = 0;
 
-    ep->rx_posted = 0; /* should nothing be */
+    ep->rx_posted = 0; /* counted from the connection on */
     if (!ep->rx_buffers &&
         chempi_sys->posix_memalign(&memory, PAGE, RECEIVE_BYTES) != 0)
         return -ENOMEM;
@@ -202,21 +168,11 @@ static int post_receives(struct scivia_ep *ep)
     if (!ep->rx_handle)
         rc = chempi_scivia_memory_register(dev, ep->rx_buffers, RECEIVE_BYTES,
                                            &ep->rx_handle);
-    if (rc < 0)
-        return rc;
-    ep->rx_posted = 0; /* counted from the connection on */
-    for (uint32_t i = 0; rc == 0 && i < SCIVIA_RECEIVES; i++) {
-        ep->receives[i] = (struct chempi_via_descriptor){
-            .op = CHEMPI_VIA_RECEIVE,
-            .segment_count = 1,
-            .segments = {{.addr = ep->rx_buffers + i * SCIVIA_CHUNK,
-                          .handle = ep->rx_handle,
-                          .len = SCIVIA_CHUNK}},
-        };
-        rc = chempi_via_post_recv(ep->rx_vi, &ep->receives[i]);
-        ep->rx_posted += rc == 0;
-    }
-    return rc;
+    return rc < 0 ? rc
+                  : chempi_scivia_connect_post(ep->rx_vi, ep->receives,
+                                               SCIVIA_RECEIVES, ep->rx_buffers,
+                                               SCIVIA_CHUNK, ep->rx_handle,
+                                               &ep->rx_posted);
 }
 
 void chempi_scivia_pair_post(struct scivia_dev *dev)
@@ -227,7 +183,7 @@ void chempi_scivia_pair_post(struct scivia_dev *dev)
 
         if (ep->rx_vi && !ep->rx_handle && !ep->is_broken && !ep->is_gone &&
             post_receives(ep) == 0)
-            chempi_scivia_eager_tell(ep, true);
+            ep->carrier->tell(ep, true);
     }
 }
 
@@ -280,57 +236,31 @@ void chempi_scivia_pair_withdraw(struct scivia_dev *dev)
 
 static int accept_vi(struct scivia_ep *ep, struct chempi_via_request *request)
 {
-    struct scivia_dev *dev = scivia_dev_of(ep);
-    struct chempi_via_attributes attributes = {
-        .ptag = dev->ptag,
-        .reliability = CHEMPI_VIA_RELIABLE_RECEPTION,
-        .recv_cq = dev->cq,
-        .user = ep,
-    };
     int rc;
 
-    if (!dev->attributes.has_via)
+    if (!scivia_dev_of(ep)->attributes.has_via)
         return -ENOTSUP;
     chempi_scivia_rndv_drop_rx(ep); /* the peer has given it up */
-    rc = chempi_via_vi_create(dev->adapter, &attributes, &ep->rx_vi);
+    rc = chempi_scivia_connect_receiver(ep, &ep->rx_vi);
     if (rc < 0)
         return rc;
     /* Without buffers RDMA still works; nothing is posted then. */
     (void)post_receives(ep);
     rc = chempi_via_connect_accept(request, ep->rx_vi);
     if (rc == 0)
-        chempi_scivia_eager_tell(ep, true);
-    return rc;
-}
-
-/* Without memory for frames nothing can be received from the peer, ever. */
-static int accept_frames(struct scivia_ep *ep,
-                         struct chempi_via_request *request)
-{
-    struct scivia_dev *dev = scivia_dev_of(ep);
-    int rc;
-
-    if (!ep->framed)
-        return -EINVAL; /* its lines come by remote stores */
-    rc = chempi_scivia_via_eager_init(ep);
-    if (rc == 0)
-        return chempi_scivia_take_accept(ep, request);
-    if (rc == -EAGAIN)
-        return rc;
-    dev->refusal = dev->base.err;
-    chempi_scivia_endpoint_break(ep, rc, dev->refusal.text);
+        ep->carrier->tell(ep, true);
     return rc;
 }
 
 static int accept_request(struct scivia_ep *ep,
                           struct chempi_via_request *request)
 {
-    if (ep->is_broken || ep->is_gone || (!ep->in && !ep->framed))
+    if (ep->is_broken || ep->is_gone)
         return -ECONNREFUSED;
     if (chempi_via_request_discriminator(request) ==
         SCIVIA_DISCRIMINATOR_FRAMES)
-        return accept_frames(ep, request);
-    return accept_vi(ep, request);
+        return chempi_scivia_via_eager_accept(ep, request);
+    return ep->told ? accept_vi(ep, request) : -ECONNREFUSED;
 }
 
 void chempi_scivia_pair_accept_vis(struct scivia_dev *dev)
@@ -400,7 +330,7 @@ static void left(void *arg, uint32_t user, bool is_clean)
     if (!ep)
         return;
     chempi_scivia_rndv_drop_rx(ep);
-    chempi_scivia_take_drop_frames(ep);
+    chempi_scivia_via_eager_drop_rx(ep);
     if (is_clean)
         chempi_scivia_endpoint_end(ep, true);
     else if (!ep->at && !ep->is_broken && !ep->is_gone)
@@ -418,7 +348,7 @@ static void error(void *arg, struct chempi_via_vi *vi, int status,
         ep->is_via_refused = true; /* the ring serves all */
     else if (vi == ep->tx_vi)
         ep->is_vi_broken = true;
-    else if (ep->framed && vi == ep->framed->tx) {
+    else if (vi == ep->frame_tx) {
         ep->is_frame_broken = true;
         ep->is_frame_refused = status == -ECONNREFUSED;
     }
@@ -434,17 +364,6 @@ const struct chempi_adapter_events chempi_scivia_pair_events = {
 
 /* --- the end --- */
 
-static void forget_hot(struct scivia_ep *ep)
-{
-    struct scivia_dev *dev = scivia_dev_of(ep);
-
-    for (uint32_t i = 0; i < dev->hot_count; i++) {
-        if (dev->hot[i] == ep)
-            dev->hot[i] = dev->hot[--dev->hot_count];
-    }
-    ep->is_hot = false;
-}
-
 int chempi_scivia_pair_report(struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
@@ -459,7 +378,7 @@ int chempi_scivia_pair_report(struct scivia_ep *ep)
     ep->is_reported = true;
     chempi_list_remove(&ep->busy_link);
     chempi_list_remove(&ep->opening_link);
-    forget_hot(ep);
+    chempi_scivia_endpoint_cool(ep);
     status = ep->is_gone && ep->is_clean ? -ESHUTDOWN
              : ep->is_broken             ? ep->broken_status
                                          : -ECONNRESET;
@@ -470,10 +389,7 @@ int chempi_scivia_pair_report(struct scivia_ep *ep)
         chempi_via_disconnect(ep->tx_vi); /* the card lets go of memory */
     if (ep->rx_vi)
         chempi_via_disconnect(ep->rx_vi);
-    if (ep->framed)
-        chempi_scivia_via_eager_fail(ep);
-    dev->unsent -= ep->has_unsent;
-    ep->has_unsent = false;
+    ep->carrier->fail(ep);
     (void)chempi_err_set(&dev->broken, status, "the SCI connection is gone: %s",
                          ep->broken_why);
     dev->base.err = dev->broken;

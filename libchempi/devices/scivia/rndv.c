@@ -49,7 +49,7 @@ static int answer(struct chempi_xfer *base)
                                            ? SCIVIA_KIND_DONE
                                            : SCIVIA_KIND_FIN};
 
-    if (ep->is_broken || !ep->is_tx_open || !chempi_scivia_eager_is_free(ep))
+    if (ep->is_broken || !ep->is_tx_open || !scivia_has_room(ep, 0))
         return -EAGAIN;
     line.body.id = base->peer_id;
     if (base->owed == CHEMPI_RNDV_GO) {
@@ -64,7 +64,7 @@ static int answer(struct chempi_xfer *base)
             .way = xfer->way,
         };
     }
-    return chempi_scivia_eager_send(ep, &line);
+    return ep->carrier->send(ep, &line, NULL, NULL, 0);
 }
 
 /* From progress: an upcall may follow, and the caller may be one. */
@@ -77,11 +77,12 @@ static void owes(struct chempi_rndv_peer *peer)
 
 static int ask(struct chempi_xfer *xfer)
 {
+    struct scivia_ep *ep = (struct scivia_ep *)xfer->peer->ep;
     struct scivia_line line = {.kind = SCIVIA_KIND_ASK};
 
     line.body.ask = (struct scivia_ask){
         .env = xfer->tx->env, .id = xfer->id, .protocol = xfer->protocol};
-    return chempi_scivia_eager_send((struct scivia_ep *)xfer->peer->ep, &line);
+    return ep->carrier->send(ep, &line, NULL, NULL, 0);
 }
 
 int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
@@ -109,7 +110,7 @@ int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
         }
     }
     if (protocol <= SCIVIA_PROTOCOL_SEND)
-        protocol = scivia_line_protocol(ep);
+        protocol = ep->carrier->protocol;
     return chempi_rndv_send(&ep->rndv, tx, protocol);
 }
 
@@ -186,11 +187,6 @@ static const void *payload(struct scivia_xfer *xfer, void *room, uint32_t len)
     return room;
 }
 
-static uint32_t ring_piece(const struct scivia_ep *ep)
-{
-    return ep->framed ? SCIVIA_EAGER_MAX : SCIVIA_CHUNK;
-}
-
 /* False: it must wait. */
 static bool pump_ring(struct scivia_xfer *xfer)
 {
@@ -198,7 +194,7 @@ static bool pump_ring(struct scivia_xfer *xfer)
     struct scivia_line line = {.kind = SCIVIA_KIND_DATA};
     unsigned char packed[SCIVIA_CHUNK];
     uint64_t left = xfer->base.want - xfer->base.done;
-    uint32_t max = ring_piece(ep);
+    uint32_t max = ep->carrier->piece_max;
     uint32_t len = left < max ? (uint32_t)left : max;
 
     if (chempi_scivia_eager_try(ep, len) < 0)
@@ -206,8 +202,8 @@ static bool pump_ring(struct scivia_xfer *xfer)
     line.body.data.id = xfer->base.peer_id;
     line.body.data.offset = xfer->base.done;
     xfer->finished = xfer->base.done; /* should nothing be taken */
-    if (chempi_scivia_eager_send_span(ep, &line, &line.body.data.span,
-                                      payload(xfer, packed, len), len) < 0) {
+    if (ep->carrier->send(ep, &line, &line.body.data.span,
+                          payload(xfer, packed, len), len) < 0) {
         rewind_xfer(xfer);
         return false;
     }
@@ -260,7 +256,9 @@ static bool has_vi(struct scivia_xfer *xfer)
 
 static bool has_credit(const struct scivia_ep *ep)
 {
-    return chempi_scivia_eager_posted(ep) - ep->vi_sent - 1 < SCIVIA_RECEIVES;
+    return atomic_load_explicit(&ep->told->posted, memory_order_acquire) -
+               ep->vi_sent - 1 <
+           SCIVIA_RECEIVES;
 }
 
 /* A piece says what it is a piece of. */
@@ -403,8 +401,8 @@ bool chempi_scivia_rndv_can_pump(const struct scivia_ep *ep)
             CHEMPI_CONTAINER_OF(node, struct scivia_xfer, base.link);
 
         if (xfer->way == SCIVIA_WAY_RING) {
-            if (chempi_scivia_eager_try(scivia_ep_of(xfer), ring_piece(ep)) ==
-                0)
+            if (chempi_scivia_eager_try(scivia_ep_of(xfer),
+                                        ep->carrier->piece_max) == 0)
                 return true;
             continue;
         }
@@ -526,7 +524,7 @@ static void asked(struct chempi_xfer *xfer, const void *p)
     const struct scivia_ask *ask = p;
 
     xfer->protocol = ask->protocol;
-    xfer->took = scivia_line_protocol((struct scivia_ep *)xfer->peer->ep);
+    xfer->took = scivia_ep_of((struct scivia_xfer *)xfer)->carrier->protocol;
 }
 
 static void start(struct chempi_xfer *base)
@@ -593,7 +591,7 @@ static bool store(struct scivia_xfer *xfer, uint64_t offset,
                                  (char *)rx->buf + offset, src, (size_t)len);
     xfer->base.done += len;
     if (xfer->way == SCIVIA_WAY_RING)
-        xfer->base.took = scivia_line_protocol(scivia_ep_of(xfer));
+        xfer->base.took = scivia_ep_of(xfer)->carrier->protocol;
     else if (xfer->base.took == SCIVIA_PROTOCOL_ZERO_COPY)
         xfer->base.took = SCIVIA_PROTOCOL_ONE_COPY;
     scivia_dev_of(scivia_ep_of(xfer))->bytes_copied += len;
@@ -638,7 +636,7 @@ void chempi_scivia_rndv_piece(struct scivia_ep *ep,
         return;
     ep->rx_posted++;
     if (ep->rx_posted - ep->rx_posted_told >= SCIVIA_RECEIVES / 2)
-        chempi_scivia_eager_tell(ep, true);
+        ep->carrier->tell(ep, true);
 }
 
 /* What has arrived at the VI for payload. */
@@ -654,7 +652,7 @@ const char *chempi_scivia_rndv_data(struct scivia_ep *ep,
                                     const struct scivia_line *line)
 {
     const struct scivia_data *data = &line->body.data;
-    const unsigned char *src = chempi_scivia_eager_take_span(ep, &data->span);
+    const unsigned char *src = ep->carrier->take_span(ep, &data->span);
     struct scivia_xfer *xfer = find_waiting(ep, data->id);
     bool is_good;
 

@@ -84,7 +84,7 @@ static bool ring_again(struct scivia_dev *dev)
         if (!is_untold(ep))
             continue;
         is_any = true;
-        chempi_scivia_eager_wake(ep);
+        chempi_scivia_sci_eager_wake(ep);
     }
     return is_any;
 }
@@ -227,6 +227,8 @@ static int scivia_open(const struct chempi_dev_params *params,
     dev->base.ops = &chempi_scivia_ops;
     dev->base.params = *params;
     dev->timer.fd = -1;
+    dev->carriers[false] = &chempi_scivia_sci_eager;
+    dev->carriers[true] = &chempi_scivia_via_eager;
     chempi_rndv_init(&dev->rndv, &chempi_scivia_rndv_ops, &dev->base);
     chempi_list_init(&dev->opening);
     chempi_list_init(&dev->busy);
@@ -416,7 +418,7 @@ static bool is_retried(const struct scivia_dev *dev)
             CHEMPI_CONTAINER_OF(node, struct scivia_ep, opening_link);
 
         /* What waits for memory is waked when there is some. */
-        if (ep->has_card && !ep->at && !(ep->framed && !ep->framed->memory))
+        if (ep->has_card && !ep->at && !ep->awaits_memory)
             return true;
     }
     return false;
@@ -437,7 +439,7 @@ static bool scivia_is_ready(struct chempi_dev *base)
             CHEMPI_CONTAINER_OF(node, struct scivia_ep, used_link);
 
         if (ep->in && (ep->rx_told != ep->rx_head || ep->is_mode_owed))
-            chempi_scivia_eager_tell(ep, false);
+            ep->carrier->tell(ep, false);
         is_awaiting |= is_untold(ep);
         went += went_by(ep);
     }

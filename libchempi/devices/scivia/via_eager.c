@@ -25,7 +25,6 @@
 
 #define PAGE 4096u
 #define PART 4u /* of the share, what frames beyond the least may be */
-#define DISCRIMINATOR SCIVIA_DISCRIMINATOR_FRAMES
 
 /* --- memory --- */
 
@@ -92,7 +91,18 @@ static int get_slots(struct scivia_dev *dev)
     return 0;
 }
 
-int chempi_scivia_via_eager_init(struct scivia_ep *ep)
+static int init(struct scivia_ep *ep)
+{
+    ep->framed = chempi_sys->calloc(1, sizeof(*ep->framed));
+    if (!ep->framed)
+        return -ENOMEM;
+    ep->framed->room = SCIVIA_FRAMES_MIN;
+    ep->window = SCIVIA_FRAMES_MIN - scivia_frame_reserve(SCIVIA_FRAMES_MIN);
+    ep->slots = &scivia_dev_of(ep)->slot_free;
+    return 0;
+}
+
+static int prepare(struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
     struct scivia_framed *framed = ep->framed;
@@ -103,9 +113,12 @@ int chempi_scivia_via_eager_init(struct scivia_ep *ep)
     rc = get_slots(dev);
     if (rc == 0)
         rc = get_frames(dev, &framed->memory, &framed->count, &framed->handle);
-    if (rc == 0)
-        chempi_list_append(&dev->used, &ep->used_link);
-    return rc;
+    ep->awaits_memory = rc == -EAGAIN;
+    if (rc < 0)
+        return rc;
+    ep->told = &framed->told;
+    chempi_list_append(&dev->used, &ep->used_link);
+    return 0;
 }
 
 void chempi_scivia_via_eager_fini(struct scivia_ep *ep)
@@ -117,8 +130,8 @@ void chempi_scivia_via_eager_fini(struct scivia_ep *ep)
         return;
     chempi_scivia_memory_unneed(dev, framed->handle,
                                 scivia_frame_bytes(framed->count));
-    chempi_via_vi_destroy(framed->tx);
-    chempi_via_vi_destroy(framed->rx);
+    chempi_via_vi_destroy(ep->frame_tx);
+    chempi_via_vi_destroy(ep->frame_rx);
     free(framed->memory);
     free(framed);
 }
@@ -132,28 +145,26 @@ void chempi_scivia_via_eager_free(struct scivia_dev *dev)
 
 /* --- connecting --- */
 
-int chempi_scivia_via_eager_open(struct scivia_ep *ep)
+static int open_frames(struct scivia_ep *ep)
 {
-    struct scivia_dev *dev = scivia_dev_of(ep);
-    struct scivia_framed *framed = ep->framed;
-    struct chempi_via_attributes attributes = {
-        .ptag = dev->ptag,
-        .reliability = CHEMPI_VIA_RELIABLE_RECEPTION,
-        .user = ep,
-    };
-    int rc;
-
-    if (!framed->tx) {
-        rc = chempi_via_vi_create(dev->adapter, &attributes, &framed->tx);
-        if (rc == 0)
-            rc = chempi_via_connect_request(framed->tx, ep->at, DISCRIMINATOR);
-        return rc < 0 ? rc : -EAGAIN;
-    }
-    return chempi_via_vi_state(framed->tx) == CHEMPI_VIA_CONNECTED ? 0
-                                                                   : -EAGAIN;
+    if (!ep->frame_tx)
+        return chempi_scivia_connect_vi(ep, &ep->frame_tx, NULL,
+                                        SCIVIA_DISCRIMINATOR_FRAMES);
+    return chempi_via_vi_state(ep->frame_tx) == CHEMPI_VIA_CONNECTED ? 0
+                                                                     : -EAGAIN;
 }
 
 /* --- sending --- */
+
+static struct chempi_list *take_first(struct chempi_list *list)
+{
+    struct chempi_list *node =
+        chempi_list_is_empty(list) ? NULL : chempi_list_first(list);
+
+    if (node)
+        chempi_list_remove(node);
+    return node;
+}
 
 static void post(struct scivia_ep *ep, struct scivia_slot *slot)
 {
@@ -170,28 +181,30 @@ static void post(struct scivia_ep *ep, struct scivia_slot *slot)
         .segment_count = 1,
         .segments = {{.addr = frame, .handle = dev->slot_handle, .len = len}},
     };
-    chempi_list_append(&ep->framed->sending, &slot->link);
-    if (chempi_via_post_send(ep->framed->tx, &slot->descriptor) < 0) {
+    chempi_list_append(&ep->sending, &slot->link);
+    if (chempi_via_post_send(ep->frame_tx, &slot->descriptor) < 0) {
         chempi_list_remove(&slot->link);
-        chempi_list_append(&ep->framed->unsent, &slot->link);
+        chempi_list_append(&ep->kept, &slot->link);
         ep->is_frame_broken = true;
         chempi_scivia_endpoint_mend(ep);
     }
 }
 
-int chempi_scivia_via_eager_send(struct scivia_ep *ep, struct scivia_line *line,
-                                 const void *payload, uint32_t len)
+static int send_frame(struct scivia_ep *ep, struct scivia_line *line,
+                      struct scivia_span *span, const void *src, uint32_t len)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
     struct scivia_slot *slot = CHEMPI_CONTAINER_OF(
         chempi_list_first(&dev->slot_free), struct scivia_slot, link);
 
+    if (span)
+        *span = (struct scivia_span){0, len};
     chempi_list_remove(&slot->link);
     dev->unsent++;
     atomic_store_explicit(&line->seq, ep->tx_head + 1, memory_order_relaxed);
     memcpy(&slot->frame->line, line, sizeof(*line));
     if (len > 0)
-        memcpy(slot->frame->bytes, payload, len);
+        memcpy(slot->frame->bytes, src, len);
     slot->descriptor.segments[0].len = (uint32_t)SCIVIA_FRAME_HEAD + len;
     ep->tx_head++;
     post(ep, slot);
@@ -202,11 +215,10 @@ int chempi_scivia_via_eager_send(struct scivia_ep *ep, struct scivia_line *line,
 int chempi_scivia_via_eager_reap(struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
-    struct scivia_framed *framed = ep->framed;
     struct chempi_via_descriptor *d;
     int events = 0;
 
-    while (framed->tx && (d = chempi_via_send_done(framed->tx))) {
+    while (ep->frame_tx && (d = chempi_via_send_done(ep->frame_tx))) {
         struct scivia_slot *slot =
             CHEMPI_CONTAINER_OF(d, struct scivia_slot, descriptor);
 
@@ -218,74 +230,216 @@ int chempi_scivia_via_eager_reap(struct scivia_ep *ep)
             ep->breaks = 0;
             continue;
         }
-        chempi_list_append(&framed->unsent, &slot->link);
+        chempi_list_append(&ep->kept, &slot->link);
         ep->is_frame_broken = true;
         chempi_scivia_endpoint_mend(ep);
     }
-    if (!chempi_list_is_empty(&framed->sending))
+    if (!chempi_list_is_empty(&ep->sending))
         chempi_scivia_endpoint_mark(ep);
     return events;
 }
 
-void chempi_scivia_via_eager_tell(struct scivia_ep *ep)
+static void tell(struct scivia_ep *ep, bool is_urgent)
 {
     struct scivia_line line = {.kind = SCIVIA_KIND_TOLD};
 
-    ep->framed->is_tell_owed = false;
+    (void)is_urgent; /* whoever waits is called by its card */
+    ep->is_tell_owed = false;
     if (!ep->is_tx_open || ep->is_broken || ep->is_gone)
         return; /* the first frame of the next connection tells */
     if (ep->tx_head - ep->tx_tail < ep->framed->room &&
         !chempi_list_is_empty(&scivia_dev_of(ep)->slot_free)) {
-        (void)chempi_scivia_via_eager_send(ep, &line, NULL, 0);
+        (void)send_frame(ep, &line, NULL, NULL, 0);
         return;
     }
-    ep->framed->is_tell_owed = true;
+    ep->is_tell_owed = true;
     chempi_scivia_endpoint_mark(ep);
 }
 
-void chempi_scivia_via_eager_resend(struct scivia_ep *ep)
+/* Send again what had not arrived; the connection is new. */
+static void reopen(struct scivia_ep *ep, bool is_first)
 {
+    struct chempi_list *node;
     struct chempi_list again;
 
+    (void)is_first;
     chempi_list_init(&again);
-    while (!chempi_list_is_empty(&ep->framed->unsent)) {
-        struct chempi_list *node = chempi_list_first(&ep->framed->unsent);
-
-        chempi_list_remove(node);
-        chempi_list_append(&again, node);
-    }
-    while (!chempi_list_is_empty(&again)) {
-        struct chempi_list *node = chempi_list_first(&again);
-
-        chempi_list_remove(node);
+    chempi_list_splice(&again, &ep->kept);
+    while ((node = take_first(&again)))
         post(ep, CHEMPI_CONTAINER_OF(node, struct scivia_slot, link));
-    }
     (void)chempi_scivia_via_eager_reap(ep);
+    if (ep->rx_head != ep->rx_told || ep->rx_posted != ep->rx_posted_told)
+        tell(ep, true);
 }
 
 void chempi_scivia_via_eager_drop_tx(struct scivia_ep *ep)
 {
-    struct scivia_framed *framed = ep->framed;
-
-    if (!framed || !framed->tx)
+    if (!ep->frame_tx)
         return;
-    chempi_via_disconnect(framed->tx); /* all comes back */
+    chempi_via_disconnect(ep->frame_tx); /* all comes back */
     (void)chempi_scivia_via_eager_reap(ep);
-    chempi_via_vi_destroy(framed->tx);
-    framed->tx = NULL;
+    chempi_via_vi_destroy(ep->frame_tx);
+    ep->frame_tx = NULL;
     ep->is_frame_broken = false;
 }
 
-void chempi_scivia_via_eager_fail(struct scivia_ep *ep)
+/* The peer is gone: what was not sent never will be. */
+static void fail(struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
+    struct chempi_list *node;
 
     chempi_scivia_via_eager_drop_tx(ep);
-    while (!chempi_list_is_empty(&ep->framed->unsent)) {
-        struct chempi_list *node = chempi_list_first(&ep->framed->unsent);
-
-        chempi_list_remove(node);
+    while ((node = take_first(&ep->kept))) {
         chempi_list_append(&dev->slot_free, node);
         dev->unsent--;
     }
 }
+
+/* --- taking --- */
+
+/* What the peer has taken; it may not be more than was sent, and what was
+ * told late takes nothing back. */
+static bool hear_told(struct scivia_ep *ep, uint32_t lines, uint32_t posted)
+{
+    struct scivia_told *told = &ep->framed->told;
+    uint32_t before = atomic_load_explicit(&told->lines, memory_order_relaxed);
+
+    if (ep->tx_head - lines > ep->tx_head - before)
+        return ep->tx_head - lines <= SCIVIA_LINES; /* older */
+    atomic_store_explicit(&told->lines, lines, memory_order_relaxed);
+    atomic_store_explicit(&told->posted, posted, memory_order_relaxed);
+    if (ep->is_tx_open)
+        ep->tx_tail = lines;
+    return true;
+}
+
+/* The same in every frame. */
+static bool hear_room(struct scivia_ep *ep, uint32_t room)
+{
+    if (room < ep->framed->room || room > SCIVIA_FRAMES)
+        return false;
+    ep->framed->room = room;
+    ep->window = room - scivia_frame_reserve(room);
+    return true;
+}
+
+/* R5 */
+static uint32_t quarter_of(const struct scivia_framed *framed)
+{
+    return scivia_frame_quarter(framed->has_told_room ? framed->count
+                                                      : SCIVIA_FRAMES_MIN);
+}
+
+/* NULL, or why the peer breaks the rules. */
+static const char *take(struct scivia_ep *ep,
+                        const struct chempi_via_descriptor *d, bool *is_new)
+{
+    const struct scivia_frame *frame = d->segments[0].addr;
+    struct scivia_framed *framed = ep->framed;
+    struct scivia_line line; /* a private copy */
+    const char *why;
+    uint32_t seq;
+
+    if (d->length < SCIVIA_FRAME_HEAD || d->length > sizeof(*frame))
+        return "a frame of wrong length";
+    memcpy(&line, &frame->line, sizeof(line));
+    seq = atomic_load_explicit(&line.seq, memory_order_relaxed);
+    if (!hear_told(ep, frame->lines, frame->posted))
+        return "it took more than was sent";
+    if (!hear_room(ep, frame->room))
+        return "room for an impossible number of frames";
+    if (ep->rx_head - seq < SCIVIA_FRAMES)
+        return NULL; /* sent again, but it had arrived (F3) */
+    if (seq != ep->rx_head + 1)
+        return "a frame out of order";
+    *is_new = true;
+    framed->bytes = frame->bytes;
+    framed->len = (uint32_t)(d->length - SCIVIA_FRAME_HEAD);
+    why = line.kind == SCIVIA_KIND_TOLD ? NULL
+                                        : chempi_scivia_take_line(ep, &line);
+    framed->bytes = NULL;
+    framed->len = 0;
+    return why;
+}
+
+void chempi_scivia_via_eager_take(struct scivia_ep *ep,
+                                  struct chempi_via_descriptor *d)
+{
+    struct scivia_framed *framed = ep->framed;
+    bool is_new = false;
+    const char *why;
+
+    if (d->status < 0 || ep->is_broken)
+        return; /* the connection is broken: drop_rx follows */
+    why = take(ep, d, &is_new);
+    if (why) {
+        chempi_scivia_endpoint_break(ep, -EPROTO, why);
+        return;
+    }
+    ep->breaks = 0;
+    if (ep->frame_rx)
+        (void)chempi_via_post_recv(ep->frame_rx, d); /* as it was before */
+    ep->rx_head += is_new;
+    if (ep->rx_head - ep->rx_told >= quarter_of(framed))
+        tell(ep, true);
+}
+
+void chempi_scivia_via_eager_drop_rx(struct scivia_ep *ep)
+{
+    struct chempi_via_descriptor *d;
+
+    if (!ep->frame_rx)
+        return;
+    chempi_via_disconnect(ep->frame_rx); /* what had arrived comes first */
+    while ((d = chempi_via_recv_done(ep->frame_rx)))
+        chempi_scivia_via_eager_take(ep, d);
+    chempi_via_vi_destroy(ep->frame_rx);
+    ep->frame_rx = NULL;
+}
+
+int chempi_scivia_via_eager_accept(struct scivia_ep *ep,
+                                   struct chempi_via_request *request)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    struct scivia_framed *framed = ep->framed;
+    uint32_t posted;
+    int rc;
+
+    if (!framed)
+        return -EINVAL; /* its lines come by remote stores */
+    rc = prepare(ep);
+    if (rc < 0 && rc != -EAGAIN) { /* nothing can be received, ever */
+        dev->refusal = dev->base.err;
+        chempi_scivia_endpoint_break(ep, rc, dev->refusal.text);
+    }
+    if (rc < 0)
+        return rc;
+    chempi_scivia_via_eager_drop_rx(ep);
+    rc = chempi_scivia_connect_receiver(ep, &ep->frame_rx);
+    if (rc == 0)
+        rc = chempi_scivia_connect_post(
+            ep->frame_rx, framed->receives, framed->count, framed->memory,
+            sizeof(struct scivia_frame), framed->handle, &posted);
+    return rc < 0 ? rc : chempi_via_connect_accept(request, ep->frame_rx);
+}
+
+static const unsigned char *take_span(struct scivia_ep *ep,
+                                      const struct scivia_span *span)
+{
+    return span->len > 0 && span->len == ep->framed->len ? ep->framed->bytes
+                                                         : NULL;
+}
+
+const struct scivia_carrier chempi_scivia_via_eager = {
+    .protocol = SCIVIA_PROTOCOL_SEND,
+    .piece_max = SCIVIA_EAGER_MAX,
+    .init = init,
+    .prepare = prepare,
+    .open = open_frames,
+    .reopen = reopen,
+    .send = send_frame,
+    .take_span = take_span,
+    .tell = tell,
+    .fail = fail,
+};
