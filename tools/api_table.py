@@ -85,6 +85,7 @@ class Function:
         self.params = ([] if params == 'void' else
                        [Param(p.strip()) for p in params.split(',')])
         self.binding = None   # name of the didl function
+        self.fixed = []       # (name, C expression): what it is told besides
         self.status = None    # yes, planned, manual or None
         self.sibling = None   # the other one of X and X_c, if it fits
 
@@ -160,9 +161,11 @@ def load_functions(api_dir):
         if f.status:
             raise SystemExit('%s: %s stands twice' % (path, row[0]))
         f.binding, f.status = row[1], row[2]
+        f.fixed = [part.split('=') for part in row[3].split(',') if part]
     for f in functions:
         if f.status is None and f.name.endswith('_c') and f.sibling:
             f.binding, f.status = f.sibling.binding, f.sibling.status
+            f.fixed = f.sibling.fixed
     return functions
 
 

@@ -52,6 +52,16 @@ HAVE_HANDLER = {'session', 'file', 'win'}
 # didl functions that receive what all kinds of objects begin with.
 TAKES_ANY_OBJECT = {'chempi_errhandler_' + verb
                     for verb in ('attach', 'query', 'call')}
+TAKES_ANY_OBJECT |= {'chempi_buffer_' + verb
+                     for verb in ('attach', 'detach', 'flush', 'iflush')}
+
+# didl functions that receive callbacks of several types.
+TAKES_ANY_FUNCTION = {'chempi_attr_create_keyval', 'chempi_errhandler_create',
+                      'chempi_op_create'}
+
+# Where the constants of bindings.tsv that are not MPI's come from.
+FIXED_FROM = {'CHEMPI_ATTR_': 'base/attr', 'CHEMPI_ERRHANDLER_': 'base/error',
+              'CHEMPI_TOOL_': 'tool/tool'}
 BRINGS_HANDLER = re.compile(r'((Intercomm|Comm)_create_from_groups?|'
                             r'Session_init)$')
 
@@ -179,7 +189,10 @@ class Arg:
         self.param, self.name = p, p.name
         self.mpi_type = p.ctype
         self.kind = 'verbatim'
-        self.is_any = function.binding in TAKES_ANY_OBJECT and index == 0
+        self.is_any = (function.binding in TAKES_ANY_OBJECT and index == 0 and
+                       p.ctype in OBJECTS)
+        self.is_function = (function.binding in TAKES_ANY_FUNCTION and
+                            bool(re.search(r'_function(_c)? \*$', p.ctype)))
         types = {p.ctype, o.ctype}
         bare = {t.replace('const ', '').rstrip(' *') for t in types}
         is_wide = bool(bare & {'MPI_Count'}) or len(bare) > 1
@@ -202,6 +215,8 @@ class Arg:
     def didl_param(self):
         if self.is_any:
             return 'struct chempi_object *object'
+        if self.is_function:
+            return 'void (*%s)(void)' % self.name
         if self.kind == 'object':
             return 'struct chempi_%s *%s' % (self.object, self.name)
         if self.kind == 'bigs':
@@ -215,6 +230,8 @@ class Arg:
     @property
     def didl_key(self):
         """Type without the name, to compare prototypes."""
+        if self.is_function:
+            return 'function'
         if self.kind == 'verbatim':
             return self.param.type_key
         return self.didl_param.rpartition('*' if self.is_any else
@@ -231,6 +248,8 @@ class Arg:
     def value(self):
         if self.is_any:
             return '&x_%s->obj' % self.name
+        if self.is_function:
+            return '(void (*)(void))' + self.name
         if self.kind == 'object':
             return 'x_' + self.name
         if self.kind == 'bigs':
@@ -239,6 +258,19 @@ class Arg:
         if self.kind == 'out' and self.mpi_type != 'MPI_Count *':
             return '&x_' + self.name
         return self.name
+
+
+def with_fixed(f, texts, is_value):
+    """The arguments (or parameters) of f's didl function, with what it is told
+    besides: an object that is none first, the rest last."""
+    first, last = [], []
+    for name, value in f.fixed:
+        if value == 'NULL':
+            first.append(value if is_value else 'struct chempi_object *' + name)
+        else:
+            ctype = 'bool' if value in ('true', 'false') else 'int'
+            last.append(value if is_value else '%s %s' % (ctype, name))
+    return first + texts + last
 
 
 def letter(p):
@@ -524,7 +556,7 @@ class Body:
             if a.kind == 'out' and a.mpi_type != 'MPI_Count *':
                 start = '*position' if a.name == 'position' else '0'
                 self.line('x_%s = %s;' % (a.name, start))
-        values = [a.value() for a in self.args]
+        values = with_fixed(self.f, [a.value() for a in self.args], True)
         if self.f.binding in TAKES_CALL:
             values = self.collective()
         if self.members:
@@ -611,8 +643,8 @@ class Body:
 
     def tool_text(self):
         """Chapter 15 checks for itself and raises no error handler."""
-        call = '%s(%s);' % (self.f.binding,
-                            ', '.join(a.name for a in self.args))
+        values = with_fixed(self.f, [a.name for a in self.args], True)
+        call = '%s(%s);' % (self.f.binding, ', '.join(values))
         if LOCK_THEMSELVES.match(self.stem):
             self.line('return ' + call)
             return '\n'.join(self.lines)
@@ -663,7 +695,8 @@ def impl_header(functions):
            ' */\n'
            '#ifndef CHEMPI_LIBCHEMPI_API_IMPL_H\n'
            '#define CHEMPI_LIBCHEMPI_API_IMPL_H\n\n'
-           '#include <mpi.h>\n\n'
+           '#include <mpi.h>\n'
+           '#include <stdbool.h>\n\n'
            '#include "libchempi/didl/base/count_array.h"\n\n']
     for name in sorted(['object', 'coll_call'] +
                        [name for name, _ in OBJECTS.values()]):
@@ -673,7 +706,8 @@ def impl_header(functions):
         if f.status not in ('yes', 'planned'):
             continue
         args = [Arg(f, i) for i in range(len(f.params))]
-        key = [a.didl_key for a in args]
+        key = with_fixed(f, [a.didl_key for a in args], False)
+        key = [k.replace('*object', '') for k in key]
         if f.binding in TAKES_CALL:
             key = None
         if f.binding in seen:
@@ -683,7 +717,7 @@ def impl_header(functions):
                                  (other, f.name, f.binding))
             continue
         seen[f.binding] = f.name, key
-        params = [a.didl_param for a in args]
+        params = with_fixed(f, [a.didl_param for a in args], False)
         if api_table.tells_members(f.stem):
             params.append('int refused')
         if f.binding in TAKES_CALL:
@@ -706,6 +740,9 @@ def chapter_file(functions):
     if any(f.stem == 'File_open' for f in functions):
         used.add('file')
     headers = [HEADER_OF[name] for name in sorted(used)]
+    headers += sorted({header for f in functions for _, value in f.fixed
+                       for prefix, header in FIXED_FROM.items()
+                       if value.startswith(prefix)} - set(headers))
     if functions[0].chapter[0] == 15:
         headers.append('tool/tool')
     if any(f.binding in TAKES_CALL for f in functions):

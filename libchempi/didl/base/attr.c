@@ -16,6 +16,7 @@
 
 #include "common/base/array.h"
 #include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 
@@ -108,9 +109,8 @@ static void release_locked(struct keyval *keyval)
     free(keyval);
 }
 
-int chempi_attr_create_keyval(enum chempi_attr_kind kind, void (*copy)(void),
-                              void (*drop)(void), void *extra_state,
-                              int *keyval)
+int chempi_attr_create_keyval(void (*copy)(void), void (*drop)(void),
+                              int *keyval, void *extra_state, int kind)
 {
     struct keyval *made = chempi_sys->calloc(1, sizeof(*made));
     int slot;
@@ -122,7 +122,7 @@ int chempi_attr_create_keyval(enum chempi_attr_kind kind, void (*copy)(void),
     if (slot >= 0) {
         *made = (struct keyval){.number = FIRST_KEYVAL + slot,
                                 .refs = 1,
-                                .kind = kind,
+                                .kind = (enum chempi_attr_kind)kind,
                                 .copy = copy,
                                 .drop = drop,
                                 .extra_state = extra_state};
@@ -136,13 +136,13 @@ int chempi_attr_create_keyval(enum chempi_attr_kind kind, void (*copy)(void),
     return no_memory();
 }
 
-int chempi_attr_free_keyval(enum chempi_attr_kind kind, int *keyval)
+int chempi_attr_free_keyval(int *keyval, int kind)
 {
     struct keyval *found;
     int rc = MPI_SUCCESS;
 
     (void)pthread_mutex_lock(&table.lock);
-    found = find_locked(kind, *keyval);
+    found = find_locked((enum chempi_attr_kind)kind, *keyval);
     if (found) {
         /* One that lives on by its attributes may be freed again. */
         if (!found->is_freed) {

@@ -25,11 +25,6 @@ struct chempi_attr_place {
     struct chempi_attrs **attrs;
 };
 
-int chempi_attr_create_keyval(enum chempi_attr_kind kind, void (*copy)(void),
-                              void (*drop)(void), void *extra_state,
-                              int *keyval);
-int chempi_attr_free_keyval(enum chempi_attr_kind kind, int *keyval);
-
 int chempi_attr_set(struct chempi_attr_place place, int keyval, void *value);
 int chempi_attr_get(struct chempi_attr_place place, int keyval, void **value,
                     int *flag);

@@ -141,8 +141,8 @@ void chempi_errhandler_put(struct chempi_errhandler **slot,
     chempi_errhandler_release(old);
 }
 
-static int create(enum chempi_errhandler_kind kind, void (*fn)(void),
-                  MPI_Errhandler *errhandler)
+int chempi_errhandler_create(void (*fn)(void), MPI_Errhandler *errhandler,
+                             int kind)
 {
     struct chempi_errhandler *eh;
 
@@ -158,30 +158,6 @@ static int create(enum chempi_errhandler_kind kind, void (*fn)(void),
     eh->handle = (MPI_Errhandler)(void *)eh;
     *errhandler = eh->handle;
     return MPI_SUCCESS;
-}
-
-int chempi_errhandler_create_comm(MPI_Comm_errhandler_function *fn,
-                                  MPI_Errhandler *errhandler)
-{
-    return create(CHEMPI_ERRHANDLER_COMM, (void (*)(void))fn, errhandler);
-}
-
-int chempi_errhandler_create_win(MPI_Win_errhandler_function *fn,
-                                 MPI_Errhandler *errhandler)
-{
-    return create(CHEMPI_ERRHANDLER_WIN, (void (*)(void))fn, errhandler);
-}
-
-int chempi_errhandler_create_file(MPI_File_errhandler_function *fn,
-                                  MPI_Errhandler *errhandler)
-{
-    return create(CHEMPI_ERRHANDLER_FILE, (void (*)(void))fn, errhandler);
-}
-
-int chempi_errhandler_create_session(MPI_Session_errhandler_function *fn,
-                                     MPI_Errhandler *errhandler)
-{
-    return create(CHEMPI_ERRHANDLER_SESSION, (void (*)(void))fn, errhandler);
 }
 
 int chempi_errhandler_free(MPI_Errhandler *errhandler)

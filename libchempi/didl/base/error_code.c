@@ -275,7 +275,7 @@ static bool has_codes_locked(int errclass)
 }
 
 /* Remove a class (is_class) or a code that is none. */
-static int drop_code(int code, bool is_class)
+int chempi_error_remove(int code, bool is_class)
 {
     struct user_code *user;
     int rc = MPI_SUCCESS;
@@ -301,16 +301,6 @@ static int drop_code(int code, bool is_class)
         user->is_used = false;
     (void)pthread_mutex_unlock(&table.lock);
     return rc;
-}
-
-int chempi_error_remove_class(int errorclass)
-{
-    return drop_code(errorclass, true);
-}
-
-int chempi_error_remove_code(int errorcode)
-{
-    return drop_code(errorcode, false);
 }
 
 int chempi_error_remove_string(int errorcode)

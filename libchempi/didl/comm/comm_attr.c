@@ -11,19 +11,6 @@ static struct chempi_attr_place comm_place(struct chempi_comm *comm)
                                       .attrs = &comm->attrs};
 }
 
-int chempi_attr_create_comm_keyval(MPI_Comm_copy_attr_function *copy,
-                                   MPI_Comm_delete_attr_function *drop,
-                                   int *keyval, void *extra_state)
-{
-    return chempi_attr_create_keyval(CHEMPI_ATTR_COMM, (void (*)(void))copy,
-                                     (void (*)(void))drop, extra_state, keyval);
-}
-
-int chempi_attr_free_comm_keyval(int *keyval)
-{
-    return chempi_attr_free_keyval(CHEMPI_ATTR_COMM, keyval);
-}
-
 int chempi_attr_set_comm(struct chempi_comm *comm, int keyval, void *value)
 {
     return chempi_attr_set(comm_place(comm), keyval, value);

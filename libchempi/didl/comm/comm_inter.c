@@ -40,7 +40,7 @@ static struct chempi_group *group_of(const uint32_t *words, size_t len)
 static bool have_common(struct chempi_group *a, struct chempi_group *b)
 {
     MPI_Group both = MPI_GROUP_EMPTY;
-    bool is_disjoint = chempi_group_intersection(a, b, &both) == MPI_SUCCESS &&
+    bool is_disjoint = chempi_group_filter(a, b, &both, true) == MPI_SUCCESS &&
                        both == MPI_GROUP_EMPTY;
 
     if (both != MPI_GROUP_EMPTY)

@@ -315,8 +315,10 @@ int chempi_group_union(struct chempi_group *group1, struct chempi_group *group2,
     return rc;
 }
 
-static int filter(struct chempi_group *group1, struct chempi_group *group2,
-                  bool is_in, MPI_Group *newgroup)
+/* Their intersection (is_in) or difference. */
+int chempi_group_filter(struct chempi_group *group1,
+                        struct chempi_group *group2, MPI_Group *newgroup,
+                        bool is_in)
 {
     uint32_t *procs = make_procs(group1->size);
     struct rank_map map;
@@ -332,18 +334,6 @@ static int filter(struct chempi_group *group1, struct chempi_group *group2,
         free(procs);
     map_fini(&map);
     return rc;
-}
-
-int chempi_group_intersection(struct chempi_group *group1,
-                              struct chempi_group *group2, MPI_Group *newgroup)
-{
-    return filter(group1, group2, true, newgroup);
-}
-
-int chempi_group_difference(struct chempi_group *group1,
-                            struct chempi_group *group2, MPI_Group *newgroup)
-{
-    return filter(group1, group2, false, newgroup);
 }
 
 /*
@@ -421,7 +411,7 @@ static int pick_ranges(struct picks *picks, int n, int ranges[][3])
 }
 
 /* The group of the ranks picked, or of all others. */
-static int give_picks(const struct picks *picks, bool is_picked,
+static int give_picks(const struct picks *picks, bool is_in,
                       MPI_Group *newgroup)
 {
     const struct chempi_group *group = picks->group;
@@ -430,7 +420,7 @@ static int give_picks(const struct picks *picks, bool is_picked,
 
     if (!procs)
         return no_memory(group->size);
-    if (is_picked)
+    if (is_in)
         for (; size < picks->count; size++)
             procs[size] = chempi_group_proc(group, picks->ranks[size]);
     else
@@ -440,8 +430,8 @@ static int give_picks(const struct picks *picks, bool is_picked,
     return give(size, procs, group, newgroup);
 }
 
-static int select_list(struct chempi_group *group, int n, const int *ranks,
-                       bool is_picked, MPI_Group *newgroup)
+int chempi_group_select(struct chempi_group *group, int n, const int ranks[],
+                        MPI_Group *newgroup, bool is_in)
 {
     struct picks picks;
     int rc = picks_init(&picks, group, n);
@@ -449,13 +439,13 @@ static int select_list(struct chempi_group *group, int n, const int *ranks,
     if (rc == MPI_SUCCESS)
         rc = pick_list(&picks, n, ranks);
     if (rc == MPI_SUCCESS)
-        rc = give_picks(&picks, is_picked, newgroup);
+        rc = give_picks(&picks, is_in, newgroup);
     picks_fini(&picks);
     return rc;
 }
 
-static int select_ranges(struct chempi_group *group, int n, int ranges[][3],
-                         bool is_picked, MPI_Group *newgroup)
+int chempi_group_select_ranges(struct chempi_group *group, int n,
+                               int ranges[][3], MPI_Group *newgroup, bool is_in)
 {
     struct picks picks;
     int rc = picks_init(&picks, group, n);
@@ -463,33 +453,9 @@ static int select_ranges(struct chempi_group *group, int n, int ranges[][3],
     if (rc == MPI_SUCCESS)
         rc = pick_ranges(&picks, n, ranges);
     if (rc == MPI_SUCCESS)
-        rc = give_picks(&picks, is_picked, newgroup);
+        rc = give_picks(&picks, is_in, newgroup);
     picks_fini(&picks);
     return rc;
-}
-
-int chempi_group_incl(struct chempi_group *group, int n, const int *ranks,
-                      MPI_Group *newgroup)
-{
-    return select_list(group, n, ranks, true, newgroup);
-}
-
-int chempi_group_excl(struct chempi_group *group, int n, const int *ranks,
-                      MPI_Group *newgroup)
-{
-    return select_list(group, n, ranks, false, newgroup);
-}
-
-int chempi_group_range_incl(struct chempi_group *group, int n, int ranges[][3],
-                            MPI_Group *newgroup)
-{
-    return select_ranges(group, n, ranges, true, newgroup);
-}
-
-int chempi_group_range_excl(struct chempi_group *group, int n, int ranges[][3],
-                            MPI_Group *newgroup)
-{
-    return select_ranges(group, n, ranges, false, newgroup);
 }
 
 int chempi_group_free(MPI_Group *group)

@@ -25,8 +25,9 @@ static int check_lengths(MPI_Count count, struct chempi_count_array lengths)
     return MPI_SUCCESS;
 }
 
-static int contiguous(MPI_Count count, struct chempi_datatype *oldtype,
-                      bool is_wide, MPI_Datatype *newtype)
+int chempi_datatype_create_contiguous(MPI_Count count,
+                                      struct chempi_datatype *oldtype,
+                                      MPI_Datatype *newtype, bool is_wide)
 {
     struct chempi_datatype_bounds bounds = CHEMPI_DATATYPE_BOUNDS_INIT;
     struct chempi_datatype *type =
@@ -40,159 +41,64 @@ static int contiguous(MPI_Count count, struct chempi_datatype *oldtype,
     return chempi_datatype_give(type, &bounds, newtype);
 }
 
-int chempi_datatype_create_contiguous(MPI_Count count,
-                                      struct chempi_datatype *oldtype,
-                                      MPI_Datatype *newtype)
-{
-    return contiguous(count, oldtype, false, newtype);
-}
-
-int chempi_datatype_create_contiguous_wide(MPI_Count count,
-                                           struct chempi_datatype *oldtype,
-                                           MPI_Datatype *newtype)
-{
-    return contiguous(count, oldtype, true, newtype);
-}
-
-/* stride_unit: bytes per unit of stride. */
-static int vector(int combiner, MPI_Count count, MPI_Count blocklength,
-                  MPI_Count stride, MPI_Count stride_unit,
-                  struct chempi_datatype *oldtype, bool is_wide,
-                  MPI_Datatype *newtype)
+int chempi_datatype_create_vector(MPI_Count count, MPI_Count blocklength,
+                                  MPI_Count stride,
+                                  struct chempi_datatype *oldtype,
+                                  MPI_Datatype *newtype, int combiner,
+                                  bool is_wide)
 {
     struct chempi_datatype_bounds bounds = CHEMPI_DATATYPE_BOUNDS_INIT;
+    const bool is_of_elements = combiner == MPI_COMBINER_VECTOR;
     struct chempi_datatype *type;
 
     if (blocklength < 0)
         return chempi_error_set(MPI_ERR_ARG, "the block length is %lld",
                                 (long long)blocklength);
-    type = chempi_datatype_make(combiner, is_wide,
-                                combiner == MPI_COMBINER_VECTOR ? 3 : 2, 3, 1);
+    type =
+        chempi_datatype_make(combiner, is_wide, is_of_elements ? 3 : 2, 3, 1);
     if (!type)
         return MPI_ERR_NO_MEM;
     chempi_datatype_note_type(type, 0, oldtype);
     type->recipe->values[0] = count;
     type->recipe->values[1] = blocklength;
     type->recipe->values[2] = stride;
-    chempi_datatype_bounds_add_rows(
-        &bounds, oldtype, 0, blocklength, count,
-        MULADD(stride, stride_unit, 0, &bounds.is_overflown));
-    return chempi_datatype_give(type, &bounds, newtype);
-}
-
-int chempi_datatype_create_vector(MPI_Count count, MPI_Count blocklength,
-                                  MPI_Count stride,
-                                  struct chempi_datatype *oldtype,
-                                  MPI_Datatype *newtype)
-{
-    return vector(MPI_COMBINER_VECTOR, count, blocklength, stride,
-                  oldtype->extent, oldtype, false, newtype);
-}
-
-int chempi_datatype_create_vector_wide(MPI_Count count, MPI_Count blocklength,
-                                       MPI_Count stride,
-                                       struct chempi_datatype *oldtype,
-                                       MPI_Datatype *newtype)
-{
-    return vector(MPI_COMBINER_VECTOR, count, blocklength, stride,
-                  oldtype->extent, oldtype, true, newtype);
-}
-
-int chempi_datatype_create_hvector(MPI_Count count, MPI_Count blocklength,
-                                   MPI_Count stride,
-                                   struct chempi_datatype *oldtype,
-                                   MPI_Datatype *newtype)
-{
-    return vector(MPI_COMBINER_HVECTOR, count, blocklength, stride, 1, oldtype,
-                  false, newtype);
-}
-
-int chempi_datatype_create_hvector_wide(MPI_Count count, MPI_Count blocklength,
-                                        MPI_Count stride,
-                                        struct chempi_datatype *oldtype,
-                                        MPI_Datatype *newtype)
-{
-    return vector(MPI_COMBINER_HVECTOR, count, blocklength, stride, 1, oldtype,
-                  true, newtype);
-}
-
-/* disp_unit: bytes per unit of displacement. */
-static int indexed(int combiner, MPI_Count count,
-                   struct chempi_count_array lengths,
-                   struct chempi_count_array displs, MPI_Count disp_unit,
-                   struct chempi_datatype *oldtype, MPI_Datatype *newtype)
-{
-    struct chempi_datatype_bounds bounds = CHEMPI_DATATYPE_BOUNDS_INIT;
-    struct chempi_datatype *type;
-    int rc = check_lengths(count, lengths);
-
-    if (rc != MPI_SUCCESS)
-        return rc;
-    type = chempi_datatype_make(combiner, lengths.is_wide,
-                                combiner == MPI_COMBINER_INDEXED ? 1 + 2 * count
-                                                                 : 1 + count,
-                                1 + 2 * count, 1);
-    if (!type)
-        return MPI_ERR_NO_MEM;
-    chempi_datatype_note_type(type, 0, oldtype);
-    type->recipe->values[0] = count;
-    for (MPI_Count i = 0; i < count; i++) {
-        MPI_Count n = chempi_count_array_get(lengths, (size_t)i);
-        MPI_Count disp = chempi_count_array_get(displs, (size_t)i);
-
-        type->recipe->values[1 + i] = n;
-        type->recipe->values[1 + count + i] = disp;
-        chempi_datatype_bounds_add(
-            &bounds, oldtype, MULADD(disp, disp_unit, 0, &bounds.is_overflown),
-            n, oldtype->extent);
-    }
+    chempi_datatype_bounds_add_rows(&bounds, oldtype, 0, blocklength, count,
+                                    MULADD(stride,
+                                           is_of_elements ? oldtype->extent : 1,
+                                           0, &bounds.is_overflown));
     return chempi_datatype_give(type, &bounds, newtype);
 }
 
 int chempi_datatype_create_indexed(
     MPI_Count count, struct chempi_count_array array_of_blocklengths,
     struct chempi_count_array array_of_displacements,
-    struct chempi_datatype *oldtype, MPI_Datatype *newtype)
-{
-    return indexed(MPI_COMBINER_INDEXED, count, array_of_blocklengths,
-                   array_of_displacements, oldtype->extent, oldtype, newtype);
-}
-
-int chempi_datatype_create_hindexed(
-    MPI_Count count, struct chempi_count_array array_of_blocklengths,
-    struct chempi_count_array array_of_displacements,
-    struct chempi_datatype *oldtype, MPI_Datatype *newtype)
-{
-    return indexed(MPI_COMBINER_HINDEXED, count, array_of_blocklengths,
-                   array_of_displacements, 1, oldtype, newtype);
-}
-
-static int indexed_block(int combiner, MPI_Count count, MPI_Count blocklength,
-                         struct chempi_count_array displs, MPI_Count disp_unit,
-                         struct chempi_datatype *oldtype, bool is_wide,
-                         MPI_Datatype *newtype)
+    struct chempi_datatype *oldtype, MPI_Datatype *newtype, int combiner)
 {
     struct chempi_datatype_bounds bounds = CHEMPI_DATATYPE_BOUNDS_INIT;
+    const bool is_of_elements = combiner == MPI_COMBINER_INDEXED;
+    const MPI_Count unit = is_of_elements ? oldtype->extent : 1;
     struct chempi_datatype *type;
+    int rc = check_lengths(count, array_of_blocklengths);
 
-    if (blocklength < 0)
-        return chempi_error_set(MPI_ERR_ARG, "the block length is %lld",
-                                (long long)blocklength);
-    type = chempi_datatype_make(
-        combiner, is_wide,
-        combiner == MPI_COMBINER_INDEXED_BLOCK ? 2 + count : 2, 2 + count, 1);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    type = chempi_datatype_make(combiner, array_of_blocklengths.is_wide,
+                                is_of_elements ? 1 + 2 * count : 1 + count,
+                                1 + 2 * count, 1);
     if (!type)
         return MPI_ERR_NO_MEM;
     chempi_datatype_note_type(type, 0, oldtype);
     type->recipe->values[0] = count;
-    type->recipe->values[1] = blocklength;
     for (MPI_Count i = 0; i < count; i++) {
-        MPI_Count disp = chempi_count_array_get(displs, (size_t)i);
+        MPI_Count n = chempi_count_array_get(array_of_blocklengths, (size_t)i);
+        MPI_Count disp =
+            chempi_count_array_get(array_of_displacements, (size_t)i);
 
-        type->recipe->values[2 + i] = disp;
-        chempi_datatype_bounds_add(
-            &bounds, oldtype, MULADD(disp, disp_unit, 0, &bounds.is_overflown),
-            blocklength, oldtype->extent);
+        type->recipe->values[1 + i] = n;
+        type->recipe->values[1 + count + i] = disp;
+        chempi_datatype_bounds_add(&bounds, oldtype,
+                                   MULADD(disp, unit, 0, &bounds.is_overflown),
+                                   n, oldtype->extent);
     }
     return chempi_datatype_give(type, &bounds, newtype);
 }
@@ -200,29 +106,34 @@ static int indexed_block(int combiner, MPI_Count count, MPI_Count blocklength,
 int chempi_datatype_create_indexed_block(
     MPI_Count count, MPI_Count blocklength,
     struct chempi_count_array array_of_displacements,
-    struct chempi_datatype *oldtype, MPI_Datatype *newtype)
+    struct chempi_datatype *oldtype, MPI_Datatype *newtype, int combiner,
+    bool is_wide)
 {
-    return indexed_block(MPI_COMBINER_INDEXED_BLOCK, count, blocklength,
-                         array_of_displacements, oldtype->extent, oldtype,
-                         array_of_displacements.is_wide, newtype);
-}
+    struct chempi_datatype_bounds bounds = CHEMPI_DATATYPE_BOUNDS_INIT;
+    const bool is_of_elements = combiner == MPI_COMBINER_INDEXED_BLOCK;
+    const MPI_Count unit = is_of_elements ? oldtype->extent : 1;
+    struct chempi_datatype *type;
 
-int chempi_datatype_create_hindexed_block(
-    MPI_Count count, MPI_Count blocklength,
-    struct chempi_count_array array_of_displacements,
-    struct chempi_datatype *oldtype, MPI_Datatype *newtype)
-{
-    return indexed_block(MPI_COMBINER_HINDEXED_BLOCK, count, blocklength,
-                         array_of_displacements, 1, oldtype, false, newtype);
-}
+    if (blocklength < 0)
+        return chempi_error_set(MPI_ERR_ARG, "the block length is %lld",
+                                (long long)blocklength);
+    type = chempi_datatype_make(combiner, is_wide,
+                                is_of_elements ? 2 + count : 2, 2 + count, 1);
+    if (!type)
+        return MPI_ERR_NO_MEM;
+    chempi_datatype_note_type(type, 0, oldtype);
+    type->recipe->values[0] = count;
+    type->recipe->values[1] = blocklength;
+    for (MPI_Count i = 0; i < count; i++) {
+        MPI_Count disp =
+            chempi_count_array_get(array_of_displacements, (size_t)i);
 
-int chempi_datatype_create_hindexed_block_wide(
-    MPI_Count count, MPI_Count blocklength,
-    struct chempi_count_array array_of_displacements,
-    struct chempi_datatype *oldtype, MPI_Datatype *newtype)
-{
-    return indexed_block(MPI_COMBINER_HINDEXED_BLOCK, count, blocklength,
-                         array_of_displacements, 1, oldtype, true, newtype);
+        type->recipe->values[2 + i] = disp;
+        chempi_datatype_bounds_add(&bounds, oldtype,
+                                   MULADD(disp, unit, 0, &bounds.is_overflown),
+                                   blocklength, oldtype->extent);
+    }
+    return chempi_datatype_give(type, &bounds, newtype);
 }
 
 int chempi_datatype_create_struct(
@@ -263,8 +174,9 @@ int chempi_datatype_create_struct(
     return chempi_datatype_give(type, &bounds, newtype);
 }
 
-static int resized(struct chempi_datatype *oldtype, MPI_Count lb,
-                   MPI_Count extent, bool is_wide, MPI_Datatype *newtype)
+int chempi_datatype_create_resized(struct chempi_datatype *oldtype,
+                                   MPI_Count lb, MPI_Count extent,
+                                   MPI_Datatype *newtype, bool is_wide)
 {
     struct chempi_datatype_bounds bounds = CHEMPI_DATATYPE_BOUNDS_INIT;
     struct chempi_datatype *type =
@@ -278,20 +190,6 @@ static int resized(struct chempi_datatype *oldtype, MPI_Count lb,
     chempi_datatype_bounds_add(&bounds, oldtype, 0, 1, 0);
     chempi_datatype_bounds_resize(&bounds, lb, extent);
     return chempi_datatype_give(type, &bounds, newtype);
-}
-
-int chempi_datatype_create_resized(struct chempi_datatype *oldtype,
-                                   MPI_Count lb, MPI_Count extent,
-                                   MPI_Datatype *newtype)
-{
-    return resized(oldtype, lb, extent, false, newtype);
-}
-
-int chempi_datatype_create_resized_wide(struct chempi_datatype *oldtype,
-                                        MPI_Count lb, MPI_Count extent,
-                                        MPI_Datatype *newtype)
-{
-    return resized(oldtype, lb, extent, true, newtype);
 }
 
 int chempi_datatype_dup(struct chempi_datatype *oldtype, MPI_Datatype *newtype)

@@ -131,12 +131,11 @@ void chempi_op_apply(struct chempi_op *op, const void *in, void *inout,
     apply_narrow(op, in, inout, count, type);
 }
 
-static int create(MPI_User_function *fn, MPI_User_function_c *fn_c, int commute,
-                  MPI_Op *out)
+int chempi_op_create(void (*fn)(void), int commute, MPI_Op *out, bool is_wide)
 {
     struct chempi_op *op;
 
-    if (!fn && !fn_c)
+    if (!fn)
         return chempi_error_set(MPI_ERR_ARG, "the user function is null");
     if (!out)
         return chempi_error_set(MPI_ERR_ARG, "the place for the handle is "
@@ -146,22 +145,14 @@ static int create(MPI_User_function *fn, MPI_User_function_c *fn_c, int commute,
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for an operation");
     chempi_object_init(&op->obj, CHEMPI_MAGIC_OP);
     op->is_commutative = commute != 0;
-    op->is_wide = fn_c != NULL;
-    op->fn = fn;
-    op->fn_c = fn_c;
+    op->is_wide = is_wide;
+    if (is_wide)
+        op->fn_c = (MPI_User_function_c *)fn;
+    else
+        op->fn = (MPI_User_function *)fn;
     op->handle = (MPI_Op)(void *)op;
     *out = op->handle;
     return MPI_SUCCESS;
-}
-
-int chempi_op_create(MPI_User_function *user_fn, int commute, MPI_Op *op)
-{
-    return create(user_fn, NULL, commute, op);
-}
-
-int chempi_op_create_wide(MPI_User_function_c *user_fn, int commute, MPI_Op *op)
-{
-    return create(NULL, user_fn, commute, op);
 }
 
 void chempi_op_release(struct chempi_op *op)

@@ -11,19 +11,6 @@ static struct chempi_attr_place type_place(struct chempi_datatype *type)
                                       .attrs = &type->attrs};
 }
 
-int chempi_attr_create_type_keyval(MPI_Type_copy_attr_function *copy,
-                                   MPI_Type_delete_attr_function *drop,
-                                   int *keyval, void *extra_state)
-{
-    return chempi_attr_create_keyval(CHEMPI_ATTR_TYPE, (void (*)(void))copy,
-                                     (void (*)(void))drop, extra_state, keyval);
-}
-
-int chempi_attr_free_type_keyval(int *keyval)
-{
-    return chempi_attr_free_keyval(CHEMPI_ATTR_TYPE, keyval);
-}
-
 int chempi_attr_set_type(struct chempi_datatype *type, int keyval, void *value)
 {
     return chempi_attr_set(type_place(type), keyval, value);

@@ -46,12 +46,12 @@ static_assert(sizeof(struct piece) + 2 * PIECE_ALIGN <= MPI_BSEND_OVERHEAD,
               "what the standard lets a message cost");
 
 struct buffer {
-    struct chempi_list link; /* all attached buffers */
-    const void *owner;       /* communicator or session; NULL: process */
-    uint64_t session;        /* serial number of the owner, or of its session;
-                                0: the world model */
-    bool is_shared; /* the owner is the session: for its communicators */
-    void *user;     /* as attached; MPI_BUFFER_AUTOMATIC */
+    struct chempi_list link;     /* all attached buffers */
+    struct chempi_object *owner; /* communicator or session; NULL: process */
+    uint64_t session; /* serial number of the owner, or of its session;
+                         0: the world model */
+    bool is_shared;   /* the owner is the session: for its communicators */
+    void *user;       /* as attached; MPI_BUFFER_AUTOMATIC */
     MPI_Count user_size;
     bool is_automatic; /* each piece is allocated by itself */
     char *start;       /* aligned */
@@ -111,7 +111,7 @@ static struct buffer *find_shared(uint64_t session)
 /* ---- attach and detach ---- */
 
 /* The session is a number, as in struct buffer. */
-static int attach(const void *owner, uint64_t session, bool is_shared,
+static int attach(struct chempi_object *owner, uint64_t session, bool is_shared,
                   void *user, MPI_Count size)
 {
     struct buffer *b;
@@ -175,7 +175,7 @@ static bool is_drained(void *arg)
 }
 
 /* What others send meanwhile is not waited for. */
-static int flush(const void *owner)
+int chempi_buffer_flush(struct chempi_object *owner)
 {
     struct drain d = {0};
     int rc;
@@ -190,17 +190,6 @@ static int flush(const void *owner)
             chempi_list_remove(&d.link);
         chempi_lane_unlock(&chempi_lane_main);
     }
-    return rc;
-}
-
-static int locked_attach(const void *owner, uint64_t session, bool is_shared,
-                         void *user, MPI_Count size)
-{
-    int rc;
-
-    chempi_lane_lock(&chempi_lane_main);
-    rc = attach(owner, session, is_shared, user, size);
-    chempi_lane_unlock(&chempi_lane_main);
     return rc;
 }
 
@@ -227,7 +216,8 @@ static bool take_off(struct buffer *b)
     return is_empty;
 }
 
-static int detach(const void *owner, void *user_addr, MPI_Count *size)
+int chempi_buffer_detach(struct chempi_object *owner, void *user_addr,
+                         MPI_Count *size)
 {
     struct buffer *b = locked_find(owner);
     int rc;
@@ -243,7 +233,7 @@ static int detach(const void *owner, void *user_addr, MPI_Count *size)
         return MPI_SUCCESS;
     }
     do { /* until no other thread has sent in between */
-        rc = flush(owner);
+        rc = chempi_buffer_flush(owner);
         if (rc)
             return rc;
     } while (!take_off(b));
@@ -278,70 +268,40 @@ static void fini_comm(struct chempi_comm *comm)
         chempi_lane_unlock(&chempi_lane_main);
 }
 
-int chempi_buffer_attach(void *buffer, MPI_Count size)
+int chempi_buffer_attach(struct chempi_object *owner, void *buffer,
+                         MPI_Count size)
 {
-    return locked_attach(NULL, 0, false, buffer, size);
-}
+    bool is_of_comm = owner && owner->magic == CHEMPI_MAGIC_COMM;
+    struct chempi_comm *comm =
+        is_of_comm ? CHEMPI_CONTAINER_OF(owner, struct chempi_comm, obj) : NULL;
+    bool is_shared = owner && !is_of_comm;
+    uint64_t session = 0;
+    int rc;
 
-int chempi_buffer_attach_comm(struct chempi_comm *comm, void *buffer,
-                              MPI_Count size)
-{
-    const int rc =
-        locked_attach(comm, comm->origin.session, false, buffer, size);
-
-    if (rc == MPI_SUCCESS)
+    if (comm)
+        session = comm->origin.session;
+    else if (owner)
+        session =
+            CHEMPI_CONTAINER_OF(owner, struct chempi_session, obj)->serial;
+    chempi_lane_lock(&chempi_lane_main);
+    rc = attach(owner, session, is_shared, buffer, size);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (rc == MPI_SUCCESS && comm)
         comm->fini_buffer = fini_comm;
     return rc;
-}
-
-int chempi_buffer_attach_session(struct chempi_session *session, void *buffer,
-                                 MPI_Count size)
-{
-    return locked_attach(session, session->serial, true, buffer, size);
-}
-
-int chempi_buffer_detach(void *buffer_addr, MPI_Count *size)
-{
-    return detach(NULL, buffer_addr, size);
-}
-
-int chempi_buffer_detach_comm(struct chempi_comm *comm, void *buffer_addr,
-                              MPI_Count *size)
-{
-    return detach(comm, buffer_addr, size);
-}
-
-int chempi_buffer_detach_session(struct chempi_session *session,
-                                 void *buffer_addr, MPI_Count *size)
-{
-    return detach(session, buffer_addr, size);
-}
-
-int chempi_buffer_flush(void)
-{
-    return flush(NULL);
-}
-
-int chempi_buffer_flush_comm(struct chempi_comm *comm)
-{
-    return flush(comm);
-}
-
-int chempi_buffer_flush_session(struct chempi_session *session)
-{
-    return flush(session);
 }
 
 /* ---- the end ---- */
 
 /* Wait for a buffer's messages and forget it. The last of them may take the
  * communicator along, and the buffer with it. */
-static void drop(const void *owner)
+static void drop(struct chempi_object *owner)
 {
     bool is_gone = false;
 
     while (!is_gone) {
-        int rc = flush(owner); /* fails only when the job is being ended */
+        int rc = chempi_buffer_flush(
+            owner); /* fails only when the job is being ended */
         struct buffer *b;
 
         chempi_lane_lock(&chempi_lane_main);
@@ -355,7 +315,7 @@ static void drop(const void *owner)
 
 /* The owner of the first buffer of a session (of the world model: 0), or of
  * any. */
-static bool find_of(uint64_t session, bool is_any, const void **owner)
+static bool find_of(uint64_t session, bool is_any, struct chempi_object **owner)
 {
     bool is_found = false;
 
@@ -376,7 +336,7 @@ static bool find_of(uint64_t session, bool is_any, const void **owner)
 
 static void drop_of(uint64_t session)
 {
-    const void *owner = NULL;
+    struct chempi_object *owner = NULL;
 
     while (find_of(session, false, &owner))
         drop(owner);
@@ -394,7 +354,7 @@ void chempi_buffer_fini_world(void)
 
 void chempi_buffer_fini(void)
 {
-    const void *owner = NULL;
+    struct chempi_object *owner = NULL;
 
     while (find_of(0, true, &owner))
         drop(owner);
@@ -421,7 +381,7 @@ static const struct chempi_request_ops flush_ops = {
     .destroy = flush_destroy,
 };
 
-static int iflush(const void *owner, MPI_Request *request)
+int chempi_buffer_iflush(struct chempi_object *owner, MPI_Request *request)
 {
     struct flush *f = chempi_sys->calloc(1, sizeof(*f));
 
@@ -450,22 +410,6 @@ static void advance_drains(struct buffer *b, uint64_t ticket)
         if (d->req)
             chempi_request_progress(d->req, MPI_SUCCESS);
     }
-}
-
-int chempi_buffer_iflush(MPI_Request *request)
-{
-    return iflush(NULL, request);
-}
-
-int chempi_buffer_iflush_comm(struct chempi_comm *comm, MPI_Request *request)
-{
-    return iflush(comm, request);
-}
-
-int chempi_buffer_iflush_session(struct chempi_session *session,
-                                 MPI_Request *request)
-{
-    return iflush(session, request);
 }
 
 /* ---- pieces ---- */

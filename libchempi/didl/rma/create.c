@@ -431,35 +431,18 @@ int chempi_win_create(void *base, MPI_Aint size, MPI_Count disp_unit,
     return rc;
 }
 
-static int allocate(int flavor, MPI_Aint size, MPI_Count unit,
-                    const struct chempi_info *info, struct chempi_comm *comm,
-                    void *baseptr, MPI_Win *win)
+int chempi_win_allocate(MPI_Aint size, MPI_Count disp_unit,
+                        struct chempi_info *info, struct chempi_comm *comm,
+                        void *baseptr, MPI_Win *win, int flavor)
 {
     struct chempi_win *made = NULL;
-    int rc = create(flavor, NULL, size, unit, info, comm, &made);
+    int rc = create(flavor, NULL, size, disp_unit, info, comm, &made);
 
     if (rc)
         return rc;
     memcpy(baseptr, &made->base, sizeof(made->base)); /* of any type */
     *win = made->handle;
     return MPI_SUCCESS;
-}
-
-int chempi_win_allocate(MPI_Aint size, MPI_Count disp_unit,
-                        struct chempi_info *info, struct chempi_comm *comm,
-                        void *baseptr, MPI_Win *win)
-{
-    return allocate(MPI_WIN_FLAVOR_ALLOCATE, size, disp_unit, info, comm,
-                    baseptr, win);
-}
-
-int chempi_win_allocate_shared(MPI_Aint size, MPI_Count disp_unit,
-                               struct chempi_info *info,
-                               struct chempi_comm *comm, void *baseptr,
-                               MPI_Win *win)
-{
-    return allocate(MPI_WIN_FLAVOR_SHARED, size, disp_unit, info, comm, baseptr,
-                    win);
 }
 
 int chempi_win_create_dynamic(struct chempi_info *info,

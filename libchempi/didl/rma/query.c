@@ -171,19 +171,6 @@ struct chempi_attr_place chempi_rma_attr_place(struct chempi_win *win)
         .kind = CHEMPI_ATTR_WIN, .handle = win->handle, .attrs = &win->attrs};
 }
 
-int chempi_attr_create_win_keyval(MPI_Win_copy_attr_function *copy,
-                                  MPI_Win_delete_attr_function *drop,
-                                  int *keyval, void *extra_state)
-{
-    return chempi_attr_create_keyval(CHEMPI_ATTR_WIN, (void (*)(void))copy,
-                                     (void (*)(void))drop, extra_state, keyval);
-}
-
-int chempi_attr_free_win_keyval(int *keyval)
-{
-    return chempi_attr_free_keyval(CHEMPI_ATTR_WIN, keyval);
-}
-
 static bool is_predefined(int keyval)
 {
     return keyval >= MPI_WIN_BASE && keyval <= MPI_WIN_MODEL;

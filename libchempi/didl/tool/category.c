@@ -7,52 +7,51 @@
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/tool/tool.h"
 
-enum kind { CVARS, PVARS, EVENTS, CATEGORIES };
-
-static const char *module_of(enum kind kind, uint32_t i)
+static const char *module_of(enum chempi_tool_kind kind, uint32_t i)
 {
     static struct chempi_tool_pvar pvar; /* under the tool lock */
 
     switch (kind) {
-    case CVARS:
+    case CHEMPI_TOOL_CVARS:
         return chempi_tool_cvar_at(i).setting->module;
-    case PVARS:
+    case CHEMPI_TOOL_PVARS:
         chempi_tool_pvar_at(i, &pvar);
         return pvar.module;
-    case EVENTS:
+    case CHEMPI_TOOL_EVENTS:
         return chempi_tool_event_module(i);
-    case CATEGORIES:
+    case CHEMPI_TOOL_CATEGORIES:
         break;
     }
     return NULL;
 }
 
-static uint32_t count_all(enum kind kind)
+static uint32_t count_all(enum chempi_tool_kind kind)
 {
     switch (kind) {
-    case CVARS:
+    case CHEMPI_TOOL_CVARS:
         return chempi_tool_cvar_count();
-    case PVARS:
+    case CHEMPI_TOOL_PVARS:
         return chempi_tool_pvar_count();
-    case EVENTS:
+    case CHEMPI_TOOL_EVENTS:
         return chempi_tool_event_count();
-    case CATEGORIES:
+    case CHEMPI_TOOL_CATEGORIES:
         break;
     }
     return chempi_tool_category_count();
 }
 
-static bool is_member(int category, enum kind kind, uint32_t i)
+static bool is_member(int category, enum chempi_tool_kind kind, uint32_t i)
 {
     const char *module = chempi_tool_category_at((uint32_t)category).module;
 
-    if (kind == CATEGORIES)
+    if (kind == CHEMPI_TOOL_CATEGORIES)
         return !module && i != (uint32_t)category;
     return module && strcmp(module, module_of(kind, i)) == 0;
 }
 
 /* Store the first len members; returns how many there are. */
-static int list(int category, enum kind kind, int len, int indices[])
+static int list(int category, enum chempi_tool_kind kind, int len,
+                int indices[])
 {
     uint32_t count = count_all(kind);
     int n = 0;
@@ -104,9 +103,10 @@ int chempi_tool_category_get_info(int cat_index, char *name, int *name_len,
     chempi_tool_put_text(full, name, name_len);
     chempi_tool_put_text(chempi_tool_category_at((uint32_t)cat_index).text,
                          desc, desc_len);
-    chempi_tool_put(num_cvars, list(cat_index, CVARS, 0, NULL));
-    chempi_tool_put(num_pvars, list(cat_index, PVARS, 0, NULL));
-    chempi_tool_put(num_categories, list(cat_index, CATEGORIES, 0, NULL));
+    chempi_tool_put(num_cvars, list(cat_index, CHEMPI_TOOL_CVARS, 0, NULL));
+    chempi_tool_put(num_pvars, list(cat_index, CHEMPI_TOOL_PVARS, 0, NULL));
+    chempi_tool_put(num_categories,
+                    list(cat_index, CHEMPI_TOOL_CATEGORIES, 0, NULL));
     return MPI_SUCCESS;
 }
 
@@ -114,7 +114,7 @@ int chempi_tool_category_get_num_events(int cat_index, int *num_events)
 {
     if (!is_index(cat_index))
         return MPI_T_ERR_INVALID_INDEX;
-    chempi_tool_put(num_events, list(cat_index, EVENTS, 0, NULL));
+    chempi_tool_put(num_events, list(cat_index, CHEMPI_TOOL_EVENTS, 0, NULL));
     return MPI_SUCCESS;
 }
 
@@ -134,34 +134,15 @@ int chempi_tool_category_get_index(const char *name, int *cat_index)
     return MPI_T_ERR_INVALID_NAME;
 }
 
-static int get_members(int cat_index, enum kind kind, int len, int indices[])
+int chempi_tool_category_get_members(int cat_index, int len, int indices[],
+                                     int kind)
 {
     if (!is_index(cat_index))
         return MPI_T_ERR_INVALID_INDEX;
     if (len < 0 || (len > 0 && !indices))
         return MPI_T_ERR_INVALID;
-    (void)list(cat_index, kind, len, indices);
+    (void)list(cat_index, (enum chempi_tool_kind)kind, len, indices);
     return MPI_SUCCESS;
-}
-
-int chempi_tool_category_get_cvars(int cat_index, int len, int indices[])
-{
-    return get_members(cat_index, CVARS, len, indices);
-}
-
-int chempi_tool_category_get_pvars(int cat_index, int len, int indices[])
-{
-    return get_members(cat_index, PVARS, len, indices);
-}
-
-int chempi_tool_category_get_events(int cat_index, int len, int indices[])
-{
-    return get_members(cat_index, EVENTS, len, indices);
-}
-
-int chempi_tool_category_get_categories(int cat_index, int len, int indices[])
-{
-    return get_members(cat_index, CATEGORIES, len, indices);
 }
 
 int chempi_tool_category_changed(int *update_number)

@@ -340,9 +340,14 @@ static int reset(struct handle *h)
 }
 
 /* One handle, or all of a session that it can be done to. */
-static int change(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
-                  int (*fn)(struct handle *h))
+int chempi_tool_pvar_change(MPI_T_pvar_session session,
+                            MPI_T_pvar_handle handle, int what)
 {
+    static int (*const changes[])(struct handle * h) = {
+        [CHEMPI_TOOL_PVAR_START] = start,
+        [CHEMPI_TOOL_PVAR_STOP] = stop,
+        [CHEMPI_TOOL_PVAR_RESET] = reset,
+    };
     struct session *s = find_session(session);
     struct handle *h;
 
@@ -350,26 +355,11 @@ static int change(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
         return MPI_T_ERR_INVALID_SESSION;
     if (handle == MPI_T_PVAR_ALL_HANDLES) {
         CHEMPI_LIST_FOR (pos, &s->handles)
-            (void)fn(CHEMPI_CONTAINER_OF(pos, struct handle, link));
+            (void)changes[what](CHEMPI_CONTAINER_OF(pos, struct handle, link));
         return MPI_SUCCESS;
     }
     h = find_handle(s, handle);
-    return h ? fn(h) : MPI_T_ERR_INVALID_HANDLE;
-}
-
-int chempi_tool_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
-{
-    return change(session, handle, start);
-}
-
-int chempi_tool_pvar_stop(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
-{
-    return change(session, handle, stop);
-}
-
-int chempi_tool_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
-{
-    return change(session, handle, reset);
+    return h ? changes[what](h) : MPI_T_ERR_INVALID_HANDLE;
 }
 
 static int find(MPI_T_pvar_session session, MPI_T_pvar_handle handle,

@@ -18,6 +18,21 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/services/setting.h"
 
+/* What categories have. */
+enum chempi_tool_kind {
+    CHEMPI_TOOL_CVARS,
+    CHEMPI_TOOL_PVARS,
+    CHEMPI_TOOL_EVENTS,
+    CHEMPI_TOOL_CATEGORIES
+};
+
+/* What can be done to the handle of a performance variable. */
+enum chempi_tool_pvar_verb {
+    CHEMPI_TOOL_PVAR_START,
+    CHEMPI_TOOL_PVAR_STOP,
+    CHEMPI_TOOL_PVAR_RESET
+};
+
 /* Take the lock: MPI_SUCCESS, or MPI_T_ERR_NOT_INITIALIZED without it. The API
  * layer does it around all calls of chapter 15 but those that gen_api.py names.
  */
