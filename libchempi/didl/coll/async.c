@@ -12,10 +12,17 @@
  *       the list starts over afterwards
  *   E4  children[0..open) are the messages since the last fence; those before
  *       `finished` are complete and given back
+ *   E5  who has no memory for a request takes the spare one, and part in the
+ *       operation without data (sched.h, S4): the others wait for nobody, and
+ *       the error is that of the completion. Not so persistent operations,
+ *       which others may never start, and those of the library, whose job ends
+ *   E6  a message for which there is no memory takes the operation's own
+ *       request, one for all that it sends and one for all that it receives
  */
 #include "libchempi/didl/coll/async.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
@@ -28,6 +35,9 @@
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/didl/transport/where/wait_report.h"
 
+/* Messages of what steps in the node's memory may append. */
+enum { FEW = CHEMPI_COLL_WINDOW + 2 };
+
 struct async {
     struct chempi_request req; /* first: the handle points here */
     struct chempi_list link;   /* running */
@@ -39,13 +49,19 @@ struct async {
     int open;
     int finished;
     int error;
+    int failed; /* error class of building */
     struct {
         int32_t rank;  /* who sent another amount; -1: nobody, or it is not
                           known */
         uint64_t len;  /* bytes */
         uint64_t room; /* bytes expected */
     } mismatch;        /* that made the error */
-    struct chempi_request **children; /* [sched.widest] */
+    struct chempi_request **children; /* [room], room >= sched.widest */
+    struct chempi_request *few[FEW];  /* the first ones */
+    int room;
+    struct chempi_request own[2]; /* E6, by kind of step */
+    bool is_own_used[2];
+    bool is_short; /* the next message waits for one of those */
     struct chempi_coll_sched sched;
 };
 
@@ -57,6 +73,9 @@ static struct engine {
     struct chempi_progress_hook hook;
     bool is_hooked;
 } engines[2]; /* [runs functions of the user's] */
+
+static struct async spare;
+static bool is_spare_taken;
 
 static struct async *of_request(struct chempi_request *req)
 {
@@ -121,17 +140,40 @@ static void hold_types(const struct async *a, uint32_t first)
     }
 }
 
-static void begin_message(struct async *a, const struct chempi_coll_step *step)
+/* E6 */
+static CHEMPI_COLD struct chempi_request *take_own(struct async *a, int kind)
+{
+    if (a->is_own_used[kind])
+        return NULL;
+    a->is_own_used[kind] = true;
+    chempi_request_track(&a->own[kind]);
+    return &a->own[kind];
+}
+
+static void drop_child(struct async *a, struct chempi_request *child)
+{
+    bool is_own = child == &a->own[0] || child == &a->own[1];
+
+    if (CHEMPI_LIKELY(!is_own)) {
+        chempi_request_drop(child);
+        return;
+    }
+    chempi_request_untrack(child);
+    chempi_p2p_fini(child);
+    a->is_own_used[child - a->own] = false;
+}
+
+/* False: it has to wait for one before it. */
+static bool begin_message(struct async *a, const struct chempi_coll_step *step)
 {
     const struct chempi_coll_sched *s = &a->sched;
     struct chempi_request *child = chempi_request_alloc();
     int rc;
 
-    if (!child) {
-        note(a, chempi_error_set(MPI_ERR_NO_MEM, "no memory for a message of "
-                                                 "a collective operation"));
-        return;
-    }
+    if (CHEMPI_UNLIKELY(!child))
+        child = take_own(a, step->kind);
+    if (CHEMPI_UNLIKELY(!child))
+        return false;
     if (step->kind == CHEMPI_COLL_SEND)
         /* Empty after an error, as in sched.c. */
         chempi_p2p_init_send(child, step->src, a->error ? 0 : step->count,
@@ -144,10 +186,11 @@ static void begin_message(struct async *a, const struct chempi_coll_step *step)
     rc = chempi_p2p_start(child);
     if (rc) {
         note(a, rc);
-        chempi_request_drop(child);
-        return;
+        drop_child(a, child);
+        return true;
     }
     a->children[a->open++] = child;
+    return true;
 }
 
 /* True: the lock was let go in between (E3). */
@@ -188,19 +231,30 @@ static CHEMPI_COLD void note_child(struct async *a,
     note(a, child->error);
 }
 
-/* True: all messages since the last fence are finished. */
-static bool are_finished(struct async *a)
+/* The first ones; whether there were any. */
+static bool drop_finished(struct async *a)
 {
+    const int before = a->finished;
+
     while (a->finished < a->open) {
         struct chempi_request *child = a->children[a->finished];
 
         if (!chempi_request_is_complete(child))
-            return false;
+            break;
         if (CHEMPI_UNLIKELY(child->error))
             note_child(a, child);
-        chempi_request_drop(child);
+        drop_child(a, child);
         a->finished++;
     }
+    return a->finished > before;
+}
+
+/* True: all messages since the last fence are finished. */
+static bool are_finished(struct async *a)
+{
+    (void)drop_finished(a);
+    if (a->finished < a->open)
+        return false;
     a->open = 0;
     a->finished = 0;
     return true;
@@ -237,29 +291,40 @@ enum advance_flags {
     COMPLETED = 4
 };
 
-/* Steps from number `first` on were appended; there was room for `widest`
- * messages at a time. False: there is none for them. */
-static CHEMPI_COLD bool take_in(struct async *a, uint32_t first, int widest)
+/* False: there is no room for so many messages. */
+static bool make_room(struct async *a)
 {
-    const size_t room = (size_t)a->sched.widest * sizeof(a->children[0]);
+    const int widest = a->sched.widest;
+    const size_t len = (size_t)widest * sizeof(a->children[0]);
+    bool had_few = a->children == a->few;
+    struct chempi_request **children;
 
-    if (a->sched.widest > widest) {
-        struct chempi_request **children =
-            chempi_sys->realloc(a->children, room);
-
-        if (!children)
-            return false;
-        a->children = children;
-    }
-    hold_types(a, first);
+    if (CHEMPI_LIKELY(widest <= a->room))
+        return true;
+    children = had_few ? chempi_sys->malloc(len)
+                       : chempi_sys->realloc(a->children, len);
+    if (!children)
+        return false;
+    if (had_few)
+        memcpy(children, a->few, sizeof(a->few));
+    a->children = children;
+    a->room = widest;
     return true;
+}
+
+/* Steps from number `first` on were appended. */
+static CHEMPI_COLD void take_in(struct async *a, uint32_t first)
+{
+    a->sched.done = first;
+    if (CHEMPI_UNLIKELY(!make_room(a)))
+        chempi_coll_sched_fail(&a->sched, no_memory());
+    hold_types(a, first);
 }
 
 /* The step in the node's memory; false: not over. */
 static bool advance_node(struct async *a, struct chempi_node_later_op *op,
                          int *flags)
 {
-    const int widest = a->sched.widest;
     const uint32_t count = a->sched.count;
     int rc = MPI_SUCCESS;
     enum chempi_node_later_state state =
@@ -268,10 +333,9 @@ static bool advance_node(struct async *a, struct chempi_node_later_op *op,
     if (state != CHEMPI_NODE_LATER_WAITS)
         *flags |= ADVANCED;
     note(a, rc);
-    if (CHEMPI_UNLIKELY(a->sched.count > count) && !take_in(a, count, widest)) {
-        a->sched.count = count; /* others lack this process's messages */
-        note(a, no_memory());
-    }
+    if (CHEMPI_UNLIKELY(a->sched.count > count))
+        take_in(a, count);
+    note(a, a->sched.error);
     return state == CHEMPI_NODE_LATER_IS_OVER;
 }
 
@@ -297,10 +361,16 @@ static int advance(struct async *a)
             a->next = s->count; /* each of the others finds out by itself */
             continue;
         }
-        step = &s->steps[a->next++];
-        if (step->kind <= CHEMPI_COLL_RECV)
-            begin_message(a, step);
-        else if (!op && do_local(a, step))
+        step = &s->steps[a->next];
+        if (step->kind <= CHEMPI_COLL_RECV) {
+            a->is_short = !begin_message(a, step);
+            if (CHEMPI_UNLIKELY(a->is_short) && !drop_finished(a))
+                return flags;
+            a->next += !a->is_short;
+            continue;
+        }
+        a->next++;
+        if (!op && do_local(a, step))
             flags |= WAS_UNLOCKED;
     }
     complete(a);
@@ -333,6 +403,8 @@ static bool is_ready(const struct async *a)
 
     if (op && !is_fenced(a))
         return chempi_node_later_is_ready(op);
+    if (CHEMPI_UNLIKELY(a->is_short))
+        return chempi_request_is_complete(a->children[i]);
     while (i < a->open && chempi_request_is_complete(a->children[i]))
         i++;
     return i == a->open;
@@ -359,7 +431,7 @@ static int start(struct chempi_request *req)
     req->error = MPI_SUCCESS;
     a->mismatch.rank = -1;
     a->next = 0;
-    a->error = MPI_SUCCESS;
+    a->error = a->failed;
     if (!engine->is_hooked) {
         chempi_progress_add_hook(&engine->hook);
         engine->is_hooked = true;
@@ -429,10 +501,14 @@ static void destroy(struct chempi_request *req)
     if (a->has_held)
         release_all(a);
     chempi_coll_sched_fini(&a->sched);
-    free(a->children);
+    if (CHEMPI_UNLIKELY(a->children != a->few))
+        free(a->children);
     req->obj.magic = 0;
     chempi_comm_release(req->comm);
-    free(a);
+    if (CHEMPI_UNLIKELY(a == &spare))
+        is_spare_taken = false;
+    else
+        free(a);
 }
 
 static int finish(struct chempi_request *req, MPI_Status *status)
@@ -516,13 +592,18 @@ static const struct chempi_request_ops call_ops[CHEMPI_COLL_KIND_COUNT][2] = {
 static const struct chempi_request_ops neighbor_ops =
     OPS("a neighborhood collective operation");
 
-static struct async *make(const struct chempi_request_ops *ops,
-                          struct chempi_comm *comm, struct chempi_op *op)
+/* E5, under the lock. */
+static CHEMPI_COLD struct async *take_spare(void)
 {
-    struct async *a = chempi_sys->malloc(sizeof(*a));
-
-    if (!a)
+    if (is_spare_taken)
         return NULL;
+    is_spare_taken = true;
+    return &spare;
+}
+
+static void init(struct async *a, const struct chempi_request_ops *ops,
+                 struct chempi_comm *comm, struct chempi_op *op, int tag)
+{
     chempi_request_init(&a->req, CHEMPI_REQUEST_COLL, ops, comm, NULL);
     chempi_list_init(&a->link);
     a->op = op;
@@ -534,31 +615,27 @@ static struct async *make(const struct chempi_request_ops *ops,
     a->finished = 0;
     a->error = MPI_SUCCESS;
     a->mismatch.rank = -1;
-    a->children = NULL;
-    chempi_coll_sched_init(&a->sched, comm, 0); /* no tag as yet */
+    a->children = a->few;
+    a->room = FEW;
+    a->is_own_used[0] = a->is_own_used[1] = false;
+    a->is_short = false;
+    chempi_coll_sched_init(&a->sched, comm, tag);
     a->sched.op = op;
-    return a;
 }
 
 /* What remains to be done after building. */
-static int settle(struct async *a, bool is_persistent)
+static void settle(struct async *a)
 {
-    size_t widest = (size_t)a->sched.widest;
+    struct chempi_coll_sched *s = &a->sched;
 
-    if (a->sched.error)
-        return a->sched.error;
-    if (widest > 0) {
-        a->children = chempi_sys->malloc(widest * sizeof(a->children[0]));
-        if (!a->children)
-            return no_memory();
-    }
+    if (!s->error && !make_room(a))
+        chempi_coll_sched_fail(s, no_memory());
+    a->failed = s->error;
+    if (a->failed)
+        s->open = s->widest = 0;
+    s->error = MPI_SUCCESS; /* of what steps in the node's memory append */
+    s->is_locked = true;
     hold_all(a);
-    if (is_persistent) {
-        a->req.is_persistent = true;
-        a->req.is_active = false;
-        a->req.pending = 0;
-    }
-    return MPI_SUCCESS;
 }
 
 static void build_call(struct chempi_coll_sched *s, const void *arg)
@@ -583,37 +660,88 @@ ops_of(chempi_coll_async_build_fn *build, const void *arg, bool is_persistent)
                : &neighbor_ops;
 }
 
-/* Built, and begun by whoever asks; on failure it is yet to be destroyed. */
-static int build_request(struct chempi_comm *comm, struct chempi_op *op,
-                         chempi_coll_async_build_fn *build, const void *arg,
-                         bool is_persistent, struct async **out)
+/* A request or nothing: then others may wait for this member. Under the lock,
+ * or of an operation that nobody has begun. */
+static int make_whole(const struct chempi_request_ops *ops,
+                      struct chempi_comm *comm, struct chempi_op *op, int tag,
+                      chempi_coll_async_build_fn *build, const void *arg,
+                      struct async **out)
 {
-    *out = make(ops_of(build, arg, is_persistent), comm, op);
-    if (!*out)
+    struct async *a = chempi_sys->malloc(sizeof(*a));
+
+    if (!a)
         return no_memory();
-    build(&(*out)->sched, arg);
-    return settle(*out, is_persistent);
+    init(a, ops, comm, op, tag);
+    a->sched.is_silent = true;
+    build(&a->sched, arg);
+    settle(a);
+    *out = a;
+    return a->failed;
 }
 
-/* Under the lock. rc: of building; the others go on in one that is tried again,
- * so only now is its tag drawn. */
-static int begin_request(struct async *a, bool is_persistent, int rc)
+/* Under the lock. rc: of make_whole(). */
+static int keep_whole(struct async *a, int rc)
 {
     if (!a)
         return rc;
     chempi_request_track(&a->req);
-    if (rc) {
+    if (rc)
         destroy(&a->req);
-        return rc;
-    }
-    a->sched.tag = chempi_coll_next_tag(a->sched.comm);
-    if (is_persistent)
-        a->sched.tag |= CHEMPI_COLL_TAG_PERSISTENT;
-    if (!is_persistent)
-        rc = start(&a->req);
-    else
-        hold_buffers(a, true);
     return rc;
+}
+
+static int prepare(struct chempi_comm *comm, struct chempi_op *op,
+                   chempi_coll_async_build_fn *build, const void *arg,
+                   MPI_Request *request)
+{
+    int tag = chempi_coll_next_tag(comm) | CHEMPI_COLL_TAG_PERSISTENT;
+    struct async *a = NULL;
+    int rc =
+        make_whole(ops_of(build, arg, true), comm, op, tag, build, arg, &a);
+
+    if (!rc) {
+        a->req.is_persistent = true;
+        a->req.is_active = false;
+        a->req.pending = 0;
+    }
+    chempi_lane_lock(&chempi_lane_main);
+    rc = keep_whole(a, rc);
+    if (!rc)
+        hold_buffers(a, true);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (!rc)
+        *request = chempi_request_handle(&a->req);
+    return rc;
+}
+
+/* E5 */
+static struct async *find_room(void)
+{
+    struct async *a = chempi_sys->malloc(sizeof(*a));
+
+    if (CHEMPI_LIKELY(a != NULL))
+        return a;
+    chempi_lane_lock(&chempi_lane_main);
+    a = take_spare();
+    chempi_lane_unlock(&chempi_lane_main);
+    return a;
+}
+
+/* Not even the spare one: messages go as E5 says, but an operation in the
+ * node's memory is left open. */
+static CHEMPI_COLD int go_without(struct chempi_comm *comm, int tag,
+                                  chempi_coll_async_build_fn *build,
+                                  const void *arg)
+{
+    struct chempi_coll_sched s;
+
+    chempi_coll_sched_init(&s, comm, tag);
+    chempi_coll_sched_fail(&s, no_memory());
+    build(&s, arg);
+    if (s.count > 0)
+        chempi_node_later_miss(s.steps[0].dst);
+    chempi_coll_sched_fini(&s);
+    return s.error;
 }
 
 int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
@@ -621,25 +749,40 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
                       bool is_persistent, MPI_Request *request)
 {
     struct async *a;
-    int rc = build_request(comm, op, build, arg, is_persistent, &a);
+    int tag;
 
+    if (is_persistent)
+        return prepare(comm, op, build, arg, request);
+    tag = chempi_coll_next_tag(comm);
+    a = find_room();
+    if (CHEMPI_UNLIKELY(!a))
+        return go_without(comm, tag, build, arg);
+    init(a, ops_of(build, arg, false), comm, op, tag);
+    if (CHEMPI_UNLIKELY(a == &spare))
+        chempi_coll_sched_fail(&a->sched, no_memory());
+    build(&a->sched, arg);
+    settle(a);
     chempi_lane_lock(&chempi_lane_main);
-    rc = begin_request(a, is_persistent, rc);
+    chempi_request_track(&a->req);
+    (void)start(&a->req);
     chempi_lane_unlock(&chempi_lane_main);
-    if (!rc)
-        *request = chempi_request_handle(&a->req);
-    return rc;
+    *request = chempi_request_handle(&a->req);
+    return MPI_SUCCESS;
 }
 
 int chempi_coll_launch(const struct chempi_coll_call *c,
                        struct chempi_request **out)
 {
-    struct async *a;
-    int rc = build_request(c->comm, c->op, build_call, c, false, &a);
+    int tag = chempi_coll_next_tag(c->comm);
+    struct async *a = NULL;
+    int rc = make_whole(&call_ops[c->kind][0], c->comm, c->op, tag, build_call,
+                        c, &a);
 
-    if (a)
+    rc = keep_whole(a, rc);
+    if (!rc) {
         a->is_urgent = true;
-    rc = begin_request(a, false, rc);
+        (void)start(&a->req);
+    }
     *out = rc ? NULL : &a->req;
     return rc;
 }

@@ -54,7 +54,7 @@ static inline int do_it(const struct chempi_coll_call *c)
     if (!chempi_coll_node_begin(c->comm, &tag, &rc) ||
         chempi_coll_node_try(c, tag, &rc) || chempi_hier_try(c, tag, &rc))
         return rc;
-    return chempi_coll_do_messages(c, tag, MPI_SUCCESS);
+    return chempi_coll_do_messages(c, tag);
 }
 
 int chempi_coll_do(const struct chempi_coll_call *c)

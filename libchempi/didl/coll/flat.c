@@ -4,18 +4,31 @@
 #include "libchempi/didl/coll/node/node.h"
 #include "libchempi/didl/coll/sched.h"
 
-int chempi_coll_do_messages(const struct chempi_coll_call *c, int tag,
-                            int failed)
+int chempi_coll_do_messages(const struct chempi_coll_call *c, int tag)
 {
     struct chempi_coll_sched s;
     int rc;
 
     chempi_coll_sched_init(&s, c->comm, tag);
-    s.failed = failed;
     chempi_coll_build_flat(&s, c);
     rc = chempi_coll_run(&s);
     chempi_coll_sched_fini(&s);
     return rc;
+}
+
+/* What comes is received all the same, if there are buffers for it. */
+static void do_empty_messages(const struct chempi_coll_call *c, int tag,
+                              bool has_buffers)
+{
+    struct chempi_coll_sched s;
+
+    chempi_coll_sched_init(&s, c->comm, tag);
+    s.failed = MPI_ERR_OTHER;
+    if (!has_buffers)
+        chempi_coll_sched_fail(&s, MPI_ERR_OTHER);
+    chempi_coll_build_flat(&s, c);
+    (void)chempi_coll_run(&s);
+    chempi_coll_sched_fini(&s);
 }
 
 /* What a member brings to an operation in shared memory after a failure. Those
@@ -64,7 +77,7 @@ int chempi_coll_do_flat(const struct chempi_coll_call *c)
     if (!chempi_coll_node_begin(c->comm, &tag, &rc) ||
         chempi_coll_node_try(c, tag, &rc))
         return rc;
-    return chempi_coll_do_messages(c, tag, MPI_SUCCESS);
+    return chempi_coll_do_messages(c, tag);
 }
 
 void chempi_coll_do_void(const struct chempi_coll_call *c, bool has_buffers)
@@ -74,6 +87,6 @@ void chempi_coll_do_void(const struct chempi_coll_call *c, bool has_buffers)
     int rc;
 
     if (chempi_coll_node_begin(c->comm, &tag, &rc) &&
-        !chempi_coll_node_try(&e, tag, &rc) && has_buffers)
-        (void)chempi_coll_do_messages(c, tag, MPI_ERR_OTHER);
+        !chempi_coll_node_try(&e, tag, &rc))
+        do_empty_messages(c, tag, has_buffers);
 }

@@ -27,6 +27,9 @@ void chempi_coll_sched_init(struct chempi_coll_sched *s,
     s->tag = tag;
     s->error = MPI_SUCCESS;
     s->failed = MPI_SUCCESS;
+    s->is_silent = false;
+    s->is_locked = false;
+    s->done = 0;
     s->open = 0;
     s->widest = 0;
     s->count = 0;
@@ -59,14 +62,43 @@ void chempi_coll_sched_fini(struct chempi_coll_sched *s)
     s->count = 0;
 }
 
-static void fail(struct chempi_coll_sched *s, const char *what)
+/* ---- without data (S4) ---- */
+
+static bool is_message(const struct chempi_coll_step *step)
 {
-    if (!s->error)
-        s->error = chempi_error_set(MPI_ERR_NO_MEM,
-                                    "no memory for the %s of a collective "
-                                    "operation",
-                                    what);
+    return step->kind <= CHEMPI_COLL_RECV;
 }
+
+static void go_empty(const struct chempi_coll_sched *s,
+                     enum chempi_coll_step_kind kind, int peer)
+{
+    if (!s->is_silent)
+        chempi_p2p_pass(kind == CHEMPI_COLL_SEND, peer, s->tag, s->comm,
+                        CHEMPI_CONTEXT_COLL, s->is_locked);
+}
+
+void chempi_coll_sched_fail(struct chempi_coll_sched *s, int rc)
+{
+    if (s->error)
+        return;
+    s->error = rc;
+    if (s->is_silent)
+        return;
+    for (uint32_t i = s->done; i < s->count; i++)
+        if (is_message(&s->steps[i]))
+            go_empty(s, s->steps[i].kind, s->steps[i].peer);
+    s->count = s->done;
+}
+
+static CHEMPI_COLD void fail(struct chempi_coll_sched *s, const char *what)
+{
+    chempi_coll_sched_fail(
+        s, chempi_error_set(MPI_ERR_NO_MEM,
+                            "no memory for the %s of a collective operation",
+                            what));
+}
+
+/* ---- building ---- */
 
 static bool grow(struct chempi_coll_sched *s)
 {
@@ -88,17 +120,22 @@ static bool grow(struct chempi_coll_sched *s)
     return true;
 }
 
-static struct chempi_coll_step *append(struct chempi_coll_sched *s,
-                                       enum chempi_coll_step_kind kind)
+static struct chempi_coll_step *push(struct chempi_coll_sched *s,
+                                     enum chempi_coll_step_kind kind)
 {
-    struct chempi_coll_step *step;
+    struct chempi_coll_step *step = &s->steps[s->count++];
 
-    if (s->error || (s->count == s->room && !grow(s)))
-        return NULL;
-    step = &s->steps[s->count++];
     step->kind = (uint8_t)kind;
     step->has_fence = false;
     return step;
+}
+
+static struct chempi_coll_step *append(struct chempi_coll_sched *s,
+                                       enum chempi_coll_step_kind kind)
+{
+    if (CHEMPI_UNLIKELY(s->error) || (s->count == s->room && !grow(s)))
+        return NULL;
+    return push(s, kind);
 }
 
 static void append_message(struct chempi_coll_sched *s,
@@ -107,10 +144,13 @@ static void append_message(struct chempi_coll_sched *s,
                            int peer)
 {
     struct chempi_coll_step *step = append(s, kind);
+    int32_t rank = s->map ? s->map[peer] : peer;
 
-    if (!step)
+    if (CHEMPI_UNLIKELY(!step)) {
+        go_empty(s, kind, rank);
         return;
-    step->peer = s->map ? s->map[peer] : peer;
+    }
+    step->peer = rank;
     step->src = buf;
     step->dst = (void *)(uintptr_t)buf; /* which of both: by kind */
     step->count = count;
@@ -176,8 +216,11 @@ void chempi_coll_append_node(struct chempi_coll_sched *s, void *op,
 {
     struct chempi_coll_step *step = append(s, CHEMPI_COLL_NODE);
 
-    if (!step)
+    if (CHEMPI_UNLIKELY(!step && (s->is_silent || s->is_locked)))
         return;
+    if (CHEMPI_UNLIKELY(!step)) /* the only step, with data: it needs no memory
+                                   but its op */
+        step = push(s, CHEMPI_COLL_NODE);
     step->dst = op;
     step->type = type ? type : chempi_coll_byte();
     step->dst_type = dst_type;
@@ -197,7 +240,7 @@ void chempi_coll_throttle(struct chempi_coll_sched *s)
         chempi_coll_fence(s);
 }
 
-/* A block that may be used again, or a new one, or NULL. */
+/* One that may be used again, or a new one, or NULL. */
 static struct chempi_coll_block *get_block(struct chempi_coll_sched *s,
                                            size_t len)
 {
@@ -222,18 +265,18 @@ void *chempi_coll_bytes(struct chempi_coll_sched *s, MPI_Count len)
     struct chempi_coll_block *block;
     size_t need = ((size_t)len + 15u) & ~(size_t)15u;
 
-    if (s->error)
-        return NULL;
     if (need <= CHEMPI_COLL_INLINE_BYTES - s->inline_used) {
         unsigned char *p = s->inline_bytes + s->inline_used;
 
         s->inline_used += (uint32_t)need;
         return p;
     }
+    if (CHEMPI_UNLIKELY(s->error))
+        return s->inline_bytes;
     block = get_block(s, need);
     if (!block) {
         fail(s, "temporary data");
-        return NULL;
+        return s->inline_bytes;
     }
     block->next = s->blocks;
     s->blocks = block;
@@ -258,9 +301,8 @@ void *chempi_coll_temp(struct chempi_coll_sched *s, MPI_Count count,
     MPI_Count walk = count > 0 ? (count - 1) * type->extent : 0;
     MPI_Count span = (walk < 0 ? -walk : walk) + type->true_extent;
     MPI_Count first = type->true_lb + (walk < 0 ? walk : 0);
-    void *p = chempi_coll_bytes(s, span);
 
-    return p ? chempi_coll_plus(p, -first) : NULL;
+    return chempi_coll_plus(chempi_coll_bytes(s, span), -first);
 }
 
 /* ---- running ---- */
@@ -350,11 +392,6 @@ static int do_pair(const struct run *run, const struct chempi_coll_step *a,
                                   CHEMPI_CONTEXT_COLL, MPI_STATUS_IGNORE);
 }
 
-static bool is_message(const struct chempi_coll_step *step)
-{
-    return step->kind <= CHEMPI_COLL_RECV;
-}
-
 /* Begin the step at i; returns the number of steps taken care of. */
 static uint32_t do_message(struct run *run, uint32_t i)
 {
@@ -374,10 +411,13 @@ static uint32_t do_message(struct run *run, uint32_t i)
         return 2;
     }
     rc = start(run, step, &run->reqs[run->open]);
-    if (rc)
-        note(run, rc);
-    else
+    if (CHEMPI_LIKELY(!rc)) {
         run->open++;
+        return 1;
+    }
+    note(run, rc);
+    if (rc == MPI_ERR_NO_MEM) /* of a request; those under way need none */
+        note(run, do_alone(run, step));
     return 1;
 }
 

@@ -11,8 +11,12 @@
  *       run more than once
  *   -   between one pair of processes, the sends of one and the receives of
  *       the other appear in the same order
- *   S4  the first failure of building sticks in `error`; later calls do
- *       nothing, and the schedule must not be run
+ *   S4  the first failure of building sticks in `error`. From then on this
+ *       member takes part at once and without data: what was appended and has
+ *       not been run, and what is appended later, goes as empty messages, and
+ *       what comes for it is received and dropped. So nobody waits for a member
+ *       that has no memory. Temporary memory is then some address. But who is
+ *       silent only notes the error
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_SCHED_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_SCHED_H
@@ -25,7 +29,7 @@
 
 enum {
     CHEMPI_COLL_INLINE_STEPS = 12,
-    CHEMPI_COLL_INLINE_BYTES = 512,
+    CHEMPI_COLL_INLINE_BYTES = 768,
     /* At most so many messages of one process under way. */
     CHEMPI_COLL_WINDOW = 32
 };
@@ -60,10 +64,13 @@ struct chempi_coll_sched {
     int rank;           /* of this process in the team */
     int size;           /* of the team */
     int tag;
-    int error;  /* MPI error class of building (S4) */
-    int failed; /* error class of what ran before: sends are empty now */
-    int open;   /* messages since the last fence */
-    int widest; /* most messages between two fences */
+    int error;      /* MPI error class of building (S4) */
+    int failed;     /* error class of what ran before: sends are empty now */
+    bool is_silent; /* S4: others have not begun, and may never */
+    bool is_locked; /* who appends has the lane lock */
+    uint32_t done;  /* steps that are behind it, of one that grows as it runs */
+    int open;       /* messages since the last fence */
+    int widest;     /* most messages between two fences */
     uint32_t count;
     uint32_t room;
     uint32_t inline_used; /* bytes of inline_bytes */
@@ -103,8 +110,12 @@ void chempi_coll_append_node(struct chempi_coll_sched *s, void *op,
 /* A fence if the window is full. */
 void chempi_coll_throttle(struct chempi_coll_sched *s);
 
-/* Temporary memory that lives as long as the schedule. NULL (and S4) when
- * there is none. */
+/* From now on this member takes part without data (S4): rc is an MPI error
+ * class. */
+void chempi_coll_sched_fail(struct chempi_coll_sched *s, int rc);
+
+/* Temporary memory that lives as long as the schedule. S4 when there is
+ * none. */
 void *chempi_coll_bytes(struct chempi_coll_sched *s, MPI_Count len);
 
 /* The same for count elements of a type; element 0 is at the returned address
@@ -127,16 +138,13 @@ int chempi_coll_do(const struct chempi_coll_call *c);
 /* The same where there is no hierarchy, as among the members of one node. */
 int chempi_coll_do_flat(const struct chempi_coll_call *c);
 
-/* The same by messages with this tag; failed: 0, or the error class of what
- * went before. */
-int chempi_coll_do_messages(const struct chempi_coll_call *c, int tag,
-                            int failed);
+/* The same by messages with this tag. */
+int chempi_coll_do_messages(const struct chempi_coll_call *c, int tag);
 
 /* chempi_coll_do_flat() of a member that has failed before: it takes part, so
  * that nobody waits for it, and brings nothing; whoever needs its data learns
  * that. Kinds: bcast, reduce, gather(v), scatter(v), scan, exscan. Without
- * buffers nothing is read or written, and the operation is left alone where it
- * goes by messages. */
+ * buffers nothing is read or written. */
 void chempi_coll_do_void(const struct chempi_coll_call *c, bool has_buffers);
 
 /* The type MPI_BYTE, for packed data. */
@@ -150,7 +158,8 @@ static inline struct chempi_datatype *chempi_coll_byte(void)
 #define CHEMPI_COLL_TAG_PERSISTENT 0x20000000
 
 /* The tag of the next operation. All members start the collectives of a
- * communicator in the same order, so the counter is the same everywhere. */
+ * communicator in the same order, so the counter is the same everywhere: a call
+ * whose arguments are right draws it, whatever may be missing for it. */
 static inline int chempi_coll_next_tag(struct chempi_comm *comm)
 {
     return (int)(comm->coll_tag++ & CHEMPI_COLL_TAG_MASK);

@@ -11,6 +11,7 @@
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/base/place.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/datatype/basic_type.h"
@@ -544,6 +545,56 @@ int chempi_p2p_irecv_on(void *buf, MPI_Count count,
                         struct chempi_request **out)
 {
     return chempi_p2p_irecv(buf, count, type, source, tag, comm, kind, out);
+}
+
+static char nothing; /* the address of no data */
+
+/* Under the lock; nobody waits for it. False: there is no memory for it. */
+static bool leave_nothing(bool is_send, int peer, int tag,
+                          struct chempi_comm *comm,
+                          enum chempi_context_kind kind)
+{
+    struct chempi_datatype *byte = chempi_datatype_lookup(MPI_BYTE);
+    struct chempi_request *req = chempi_request_alloc();
+
+    if (!req)
+        return false;
+    if (is_send)
+        chempi_p2p_init_send(req, &nothing, 0, byte, peer, tag, comm, kind,
+                             CHEMPI_SEND_STANDARD);
+    else
+        chempi_p2p_init_recv(req, &nothing, 0, byte, peer, tag, comm, kind);
+    if (chempi_p2p_launch(req, &req))
+        return true; /* the peer is not to be reached */
+    if (chempi_request_is_complete(req))
+        chempi_request_drop(req);
+    else
+        chempi_request_orphan(req);
+    chempi_progress_nudge();
+    return true;
+}
+
+void chempi_p2p_pass(bool is_send, int peer, int tag, struct chempi_comm *comm,
+                     enum chempi_context_kind kind, bool is_locked)
+{
+    struct chempi_datatype *byte = chempi_datatype_lookup(MPI_BYTE);
+    bool is_left;
+
+    if (!is_locked)
+        chempi_lane_lock(&chempi_lane_main);
+    is_left = leave_nothing(is_send, peer, tag, comm, kind);
+    if (!is_locked)
+        chempi_lane_unlock(&chempi_lane_main);
+    if (is_left)
+        return;
+    if (is_locked)
+        chempi_fatal_die(1, "out of memory for a collective operation, which "
+                            "other processes wait for");
+    if (is_send)
+        (void)chempi_p2p_send_on(&nothing, 0, byte, peer, tag, comm, kind);
+    else
+        (void)chempi_p2p_recv_on(&nothing, 0, byte, peer, tag, comm, kind,
+                                 MPI_STATUS_IGNORE);
 }
 
 struct all {

@@ -36,6 +36,12 @@ int chempi_p2p_sendrecv_on(const void *sbuf, MPI_Count scount,
                            struct chempi_comm *comm,
                            enum chempi_context_kind kind, MPI_Status *status);
 
+/* Take part in a message without data: an empty one is sent; whatever comes is
+ * received and dropped. It does not wait for the other side, unless there is no
+ * memory for a request; under the lane lock (is_locked) the job ends then. */
+void chempi_p2p_pass(bool is_send, int peer, int tag, struct chempi_comm *comm,
+                     enum chempi_context_kind kind, bool is_locked);
+
 /* Wait for all of reqs[0..n) and free them (NULL entries are skipped).
  * Returns the first error class. */
 int chempi_p2p_wait_all(struct chempi_request **reqs, int n);

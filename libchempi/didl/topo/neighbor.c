@@ -11,9 +11,6 @@
  * minus side comes in from our plus side: receives are posted plus before
  * minus, sends go minus before plus.
  */
-#include <stdlib.h>
-
-#include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/async.h"
@@ -30,9 +27,16 @@
  */
 struct neighbors {
     int count;
-    bool is_cart_sources; /* matched in pairs: plus before minus */
+    bool is_cart_sources;           /* matched in pairs: plus before minus */
+    const struct chempi_cart *cart; /* NULL: ranks */
     const int *ranks;
 };
+
+static int rank_of(const struct neighbors *n, int i)
+{
+    return n->cart ? chempi_cart_shifted(n->cart, i / 2, i % 2 ? 1 : -1)
+                   : n->ranks[i];
+}
 
 /* Position of the i-th entry in the order of matching. */
 static int nth(const struct neighbors *n, int i)
@@ -40,23 +44,8 @@ static int nth(const struct neighbors *n, int i)
     return n->is_cart_sources ? i ^ 1 : i;
 }
 
-/* Numbers that find_neighbors() writes: a cart's neighbours, while the other
- * kinds of topology have theirs. */
-static int count_scratch(const struct chempi_topology *t)
-{
-    return t->kind == MPI_CART ? 2 * t->u.cart.ndims : 0;
-}
-
-static void cart_neighbors(const struct chempi_cart *cart, int *ranks)
-{
-    for (int d = 0; d < cart->ndims; d++) {
-        ranks[2 * d] = chempi_cart_shifted(cart, d, -1);
-        ranks[2 * d + 1] = chempi_cart_shifted(cart, d, 1);
-    }
-}
-
 /* Both lists (MPI 5.0, section 8.6). */
-static void find_neighbors(const struct chempi_comm *comm, int *scratch,
+static void find_neighbors(const struct chempi_comm *comm,
                            struct neighbors *sources,
                            struct neighbors *destinations)
 {
@@ -64,13 +53,12 @@ static void find_neighbors(const struct chempi_comm *comm, int *scratch,
     const struct chempi_graph *graph = &t->u.graph;
     int first;
 
-    sources->is_cart_sources = false;
-    destinations->is_cart_sources = false;
+    *sources = (struct neighbors){0};
+    *destinations = (struct neighbors){0};
     switch (t->kind) {
     case MPI_CART:
-        cart_neighbors(&t->u.cart, scratch);
         sources->count = 2 * t->u.cart.ndims;
-        sources->ranks = scratch;
+        sources->cart = &t->u.cart;
         *destinations = *sources;
         sources->is_cart_sources = true;
         break;
@@ -186,36 +174,19 @@ struct hood {
     const struct chempi_coll_call *call;
     struct neighbors in;
     struct neighbors out;
-    int *scratch; /* ranks of a cart's neighbours */
 };
-
-static void hood_fini(struct hood *hood)
-{
-    free(hood->scratch);
-}
 
 static int hood_init(struct hood *hood, const struct chempi_coll_call *c)
 {
-    int rc;
-
     hood->call = c;
-    hood->scratch = NULL;
     if (!c->comm->topology)
         return chempi_error_set(MPI_ERR_TOPOLOGY,
                                 "the communicator has no topology");
     if (c->sbuf == MPI_IN_PLACE || c->rbuf == MPI_IN_PLACE)
         return chempi_error_set(MPI_ERR_BUFFER, "MPI_IN_PLACE is not for "
                                                 "neighbourhood collectives");
-    hood->scratch = chempi_sys->malloc(
-        ((size_t)count_scratch(c->comm->topology) + 1) * sizeof(int));
-    if (!hood->scratch)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a list of "
-                                                "neighbours");
-    find_neighbors(c->comm, hood->scratch, &hood->in, &hood->out);
-    rc = check_arrays(c, hood->in.count, hood->out.count);
-    if (rc)
-        hood_fini(hood);
-    return rc;
+    find_neighbors(c->comm, &hood->in, &hood->out);
+    return check_arrays(c, hood->in.count, hood->out.count);
 }
 
 /* Edges from this process to itself are copies: the next send to itself that
@@ -229,7 +200,7 @@ static void copy_own(struct chempi_coll_sched *s, const struct hood *hood,
         int i = (*at)++;
         struct block from;
 
-        if (hood->out.ranks[i] != me)
+        if (rank_of(&hood->out, i) != me)
             continue;
         from = send_block(hood->call, i);
         if (bytes_of(&from) > 0)
@@ -247,7 +218,7 @@ static void build(struct chempi_coll_sched *s, const void *arg)
 
     for (int i = 0; i < hood->in.count; i++) {
         int at = nth(&hood->in, i);
-        int rank = hood->in.ranks[at];
+        int rank = rank_of(&hood->in, at);
         struct block b;
 
         if (rank == MPI_PROC_NULL)
@@ -259,7 +230,7 @@ static void build(struct chempi_coll_sched *s, const void *arg)
             chempi_coll_recv(s, b.buf, b.count, b.type, rank);
     }
     for (int i = 0; i < hood->out.count; i++) {
-        int rank = hood->out.ranks[i];
+        int rank = rank_of(&hood->out, i);
         struct block b;
 
         if (rank == MPI_PROC_NULL || rank == me)
@@ -279,12 +250,11 @@ int chempi_neighbor_perform(struct chempi_coll_call *c)
     int rc = hood_init(&hood, c);
 
     if (rc)
-        return rc; /* it may be made again: no tag is drawn */
+        return rc; /* it has not taken part, and may be made again */
     chempi_coll_sched_init(&s, c->comm, chempi_coll_next_tag(c->comm));
     build(&s, &hood);
     rc = chempi_coll_run(&s);
     chempi_coll_sched_fini(&s);
-    hood_fini(&hood);
     return rc;
 }
 
@@ -296,9 +266,8 @@ static int make(const struct chempi_coll_call *c, bool is_persistent,
 
     if (rc)
         return rc;
-    rc = chempi_coll_async(c->comm, NULL, build, &hood, is_persistent, request);
-    hood_fini(&hood);
-    return rc;
+    return chempi_coll_async(c->comm, NULL, build, &hood, is_persistent,
+                             request);
 }
 
 int chempi_neighbor_start(struct chempi_coll_call *c, MPI_Request *request)

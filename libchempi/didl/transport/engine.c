@@ -81,6 +81,21 @@ static void note_send_error(const struct chempi_peer *peer,
                                                 : chempi_err_name(rc));
 }
 
+/* A member of a collective operation that has no memory for a message sends an
+ * empty one, so that nobody waits for it. True: the request is that now. */
+static CHEMPI_COLD bool is_emptied(struct chempi_request *req, int rc)
+{
+    struct chempi_tx *tx = &req->u.tx;
+
+    if (rc != -ENOMEM || tx->env.len == 0 ||
+        tx->env.context % CHEMPI_CONTEXT_STEP != CHEMPI_CONTEXT_COLL)
+        return false;
+    req->error = MPI_ERR_NO_MEM;
+    tx->env.len = 0;
+    tx->iter = NULL;
+    return true;
+}
+
 /* Hand the request's message to its device: DONE, PENDING, -EAGAIN, error. */
 static int try_send(struct chempi_peer *peer, struct chempi_request *req)
 {
@@ -100,7 +115,7 @@ static int try_send(struct chempi_peer *peer, struct chempi_request *req)
         return rc;
     if (rc < 0) {
         note_send_error(peer, route, rc);
-        return rc;
+        return is_emptied(req, rc) ? try_send(peer, req) : rc;
     }
     chempi_engine_left(peer, route, &tx->env);
     if (CHEMPI_UNLIKELY(req->site))

@@ -131,6 +131,25 @@ static CHEMPI_COLD void make_room(void)
     table.mask = size - 1;
 }
 
+/* There is no memory: idle queues serve again where they are. */
+static CHEMPI_COLD void retire_idle(void)
+{
+    for (uint32_t i = 0; i <= table.mask; i++) {
+        struct chempi_queue **at = &table.buckets[i];
+
+        while (*at) {
+            struct chempi_queue *q = *at;
+
+            if (!queue_is_idle(q)) {
+                at = &q->next;
+                continue;
+            }
+            *at = q->next;
+            retire_queue(q);
+        }
+    }
+}
+
 static CHEMPI_NOINLINE struct chempi_queue *
 add_queue(uint32_t context, int32_t source, int32_t tag)
 {
@@ -139,13 +158,15 @@ add_queue(uint32_t context, int32_t source, int32_t tag)
 
     if (table.queue_count > table.mask)
         make_room();
-    q = table.free_queues;
-    if (q)
-        table.free_queues = q->next;
-    else
-        q = chempi_sys->malloc(sizeof(*q));
-    if (!q)
+    q = table.free_queues ? NULL : chempi_sys->malloc(sizeof(*q));
+    if (!q && !table.free_queues)
+        retire_idle();
+    if (!q && !table.free_queues)
         return NULL;
+    if (!q) {
+        q = table.free_queues;
+        table.free_queues = q->next;
+    }
     q->context = context;
     q->source = source;
     q->tag = tag;

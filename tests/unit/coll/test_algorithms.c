@@ -164,6 +164,31 @@ static struct chempi_hier *make_hier(const struct chempi_comm *comm)
     return chempi_hier_create(&plan);
 }
 
+/* A rank that runs out of memory in the call. */
+static struct starving {
+    int rank; /* -1: nobody does */
+    int pieces;
+    bool is_starved;
+    int rc; /* the rank's */
+} starving = {.rank = -1};
+
+static int build_and_run(struct chempi_coll_sched *s,
+                         const struct chempi_coll_call *c)
+{
+    int rc;
+
+    if (c->comm->rank == starving.rank)
+        fake_starve(starving.pieces);
+    chempi_coll_build(s, c);
+    rc = chempi_coll_run(s);
+    if (c->comm->rank == starving.rank) {
+        starving.is_starved = fake_is_starved();
+        starving.rc = rc;
+    }
+    fake_starve(-1);
+    return rc;
+}
+
 static int run_call(const struct chempi_coll_call *c)
 {
     struct chempi_coll_state st = {.hier = make_hier(c->comm)};
@@ -172,9 +197,9 @@ static int run_call(const struct chempi_coll_call *c)
 
     c->comm->coll = &st;
     chempi_coll_sched_init(&s, c->comm, chempi_coll_next_tag(c->comm));
-    chempi_coll_build(&s, c);
-    rc = chempi_coll_run(&s);
-    if (rc == MPI_SUCCESS && c->kind == CHEMPI_COLL_BARRIER)
+    rc = build_and_run(&s, c);
+    if (starving.rank < 0 && rc == MPI_SUCCESS &&
+        c->kind == CHEMPI_COLL_BARRIER)
         rc = chempi_coll_run(&s); /* a schedule can be run again */
     chempi_coll_sched_fini(&s);
     chempi_hier_destroy(st.hier);
@@ -614,4 +639,84 @@ Test(algorithms, alltoall_exchanges_blocks)
     check_kind(test_alltoall, CHEMPI_COLL_ALLTOALL, counts, 4);
     check_kind(test_alltoall, CHEMPI_COLL_ALLTOALLV, counts, 4);
     check_kind(test_alltoall, CHEMPI_COLL_ALLTOALLW, counts, 4);
+}
+
+/* ---- a rank without memory ---- */
+
+/* All ranks end, and nothing is left under way; who had no memory says so.
+ * Whether it ran out of any. */
+static bool starve(int n, fake_rank_fn *fn, struct test_case *t, int rank,
+                   int pieces)
+{
+    starving = (struct starving){.rank = rank, .pieces = pieces};
+    (void)fake_run(n, fn, t);
+    cr_assert_eq(fake_leftovers(), 0);
+    cr_assert_eq(starving.rc == MPI_ERR_NO_MEM, starving.is_starved,
+                 "%d: kind %d, %d ranks %s, count %d, rank %d, %d pieces",
+                 starving.rc, (int)t->kind, n, layout->name, t->count, rank,
+                 pieces);
+    starving.rank = -1;
+    return starving.is_starved;
+}
+
+static int starve_each(fake_rank_fn *fn, struct test_case *t)
+{
+    const int sizes[] = {2, 9, MAX_RANKS};
+    int starved = 0;
+
+    for (int i = 0; i < 3 * LAYOUTS; i++) {
+        int n = sizes[i % 3];
+
+        layout = &layouts[i / 3];
+        for (int rank = 0; rank < n; rank += n / 3 + 1)
+            for (int pieces = 0; pieces < 2; pieces++)
+                if (starve(n, fn, t, rank, pieces))
+                    starved++;
+                else
+                    break;
+    }
+    return starved;
+}
+
+static const struct poor {
+    enum chempi_coll_kind kind;
+    fake_rank_fn *fn;
+    bool is_ordered; /* the operation does not commute */
+    int count;
+} poor[] = {
+    {CHEMPI_COLL_REDUCE, test_reduction, false, 300},
+    {CHEMPI_COLL_REDUCE, test_reduction, true, 300},
+    {CHEMPI_COLL_ALLREDUCE, test_reduction, false, 300},
+    {CHEMPI_COLL_ALLREDUCE, test_reduction, false, 3000},
+    {CHEMPI_COLL_ALLREDUCE, test_reduction, true, 300},
+    {CHEMPI_COLL_SCAN, test_reduction, false, 300},
+    {CHEMPI_COLL_SCAN, test_reduction, true, 18000},
+    {CHEMPI_COLL_EXSCAN, test_reduction, false, 300},
+    {CHEMPI_COLL_EXSCAN, test_reduction, false, 18000},
+    {CHEMPI_COLL_REDUCE_SCATTER, test_reduce_scatter, false, 100},
+    {CHEMPI_COLL_REDUCE_SCATTER, test_reduce_scatter, true, 100},
+    {CHEMPI_COLL_REDUCE_SCATTER_BLOCK, test_reduce_scatter, false, 400},
+    {CHEMPI_COLL_GATHER, test_gather, false, 100},
+    {CHEMPI_COLL_GATHERV, test_gather, false, 100},
+    {CHEMPI_COLL_SCATTER, test_scatter, false, 100},
+    {CHEMPI_COLL_SCATTERV, test_scatter, false, 100},
+    {CHEMPI_COLL_ALLGATHER, test_gather, false, 5},
+    {CHEMPI_COLL_ALLGATHER, test_gather, false, 1300},
+    {CHEMPI_COLL_ALLGATHERV, test_gather, false, 5},
+    {CHEMPI_COLL_ALLTOALL, test_alltoall, false, 1},
+    {CHEMPI_COLL_ALLTOALL, test_alltoall, false, 90},
+    {CHEMPI_COLL_ALLTOALLW, test_alltoall, false, 20},
+};
+
+Test(algorithms, nobody_waits_for_a_rank_without_memory)
+{
+    for (size_t i = 0; i < sizeof(poor) / sizeof(poor[0]); i++) {
+        struct test_case t = {
+            .kind = poor[i].kind,
+            .count = poor[i].count,
+            .op = poor[i].is_ordered ? &user_op : chempi_op_lookup(MPI_SUM)};
+
+        cr_assert_gt(starve_each(poor[i].fn, &t), 0, "kind %d, count %d",
+                     (int)t.kind, t.count);
+    }
 }

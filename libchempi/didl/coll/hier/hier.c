@@ -289,6 +289,49 @@ static void find_tops(struct chempi_hier *h)
 
     for (int i = 0; i < top->count; i++)
         h->top_ranks[i] = h->members[h->first[h->team_nodes[top->first + i]]];
+    for (int n = 0; n < h->node_count; n++)
+        h->last_ranks[n] = h->members[h->first[n + 1] - 1];
+}
+
+/* In each ring that it is in, its node's and those of its teams, a rank has a
+ * child for each power of two at most. */
+static size_t children_max(const struct chempi_hier *h)
+{
+    const int node = h->node_of[h->rank];
+
+    return 31u * (1u + (size_t)(h->node_first[node + 1] - h->node_first[node]));
+}
+
+static bool make_tree(const struct chempi_hier *h, struct chempi_hier_tree *t)
+{
+    const size_t n = (size_t)h->size;
+    const size_t most = children_max(h);
+
+    t->children = chempi_sys->malloc((2 * n + 2 * most + 1) * sizeof(int));
+    if (!t->children)
+        return false;
+    t->begin = t->children + most;
+    t->order = t->begin + most + 1;
+    t->place = t->order + n;
+    return true;
+}
+
+/* All that calls need, before all agree on whether everyone has it. */
+static bool make_room(struct chempi_hier *h)
+{
+    const int top = chempi_hier_top(h)->count;
+    const int own = chempi_hier_node_size(h, h->node_of[h->rank]);
+    const size_t n = (size_t)h->size + 1;
+    const size_t most = 2 * (size_t)(top > own ? top : own);
+
+    h->sums = chempi_sys->malloc((n + most) * sizeof(*h->sums));
+    if (!h->sums)
+        return false;
+    h->counts = h->sums + n;
+    for (int i = 0; i < CHEMPI_HIER_KIND_COUNT; i++)
+        if (!make_tree(h, &h->trees[i]))
+            return false;
+    return true;
 }
 
 static int count_nodes(const struct chempi_hier_plan *plan, int *by_node)
@@ -307,7 +350,7 @@ static struct chempi_hier *allocate(const struct chempi_hier_plan *plan,
 {
     size_t n = (size_t)plan->size;
     struct chempi_hier *h = chempi_sys->calloc(1, sizeof(*h));
-    int *p = chempi_sys->calloc(3 * n + 7 * m + 2, sizeof(int));
+    int *p = chempi_sys->calloc(3 * n + 8 * m + 2, sizeof(int));
 
     if (h)
         h->teams = chempi_sys->calloc(m, sizeof(*h->teams));
@@ -327,10 +370,9 @@ static struct chempi_hier *allocate(const struct chempi_hier_plan *plan,
     h->node_first = p + 2 * m + 1;
     h->team_nodes = p + 3 * m + 2;
     h->node_teams = p + 5 * m + 2; /* to 7 m + 2 */
+    h->last_ranks = p + 7 * m + 2;
     h->size = plan->size;
     h->rank = plan->rank;
-    for (int i = 0; i < CHEMPI_HIER_KIND_COUNT; i++)
-        h->trees[i].root = -1;
     return h;
 }
 
@@ -396,17 +438,19 @@ struct chempi_hier *chempi_hier_create(const struct chempi_hier_plan *plan)
                                       sizeof(int)); /* then parts of nodes */
     struct chempi_hier *h =
         by_node ? allocate(plan, (size_t)count_nodes(plan, by_node)) : NULL;
-    bool has_teams = false;
+    bool is_whole = false;
 
     if (h) {
         number_nodes(h, plan, by_node);
-        has_teams = h->node_count > 1 && make_teams(h, plan, by_node);
+        is_whole = h->node_count > 1 && make_teams(h, plan, by_node);
     }
-    if (has_teams) {
+    if (is_whole) {
         list_teams(h);
         find_tops(h);
         CHEMPI_CHECK(chempi_hier_check(h));
-    } else {
+        is_whole = make_room(h);
+    }
+    if (!is_whole) {
         chempi_hier_destroy(h);
         h = NULL;
     }
@@ -441,6 +485,7 @@ void chempi_hier_destroy(struct chempi_hier *h)
         return;
     for (int i = 0; i < CHEMPI_HIER_KIND_COUNT; i++)
         free(h->trees[i].children);
+    free(h->sums);
     free(h->teams);
     free(h->node_of);
     free(h);
@@ -567,31 +612,6 @@ static void plant_node(struct planting *p, int node, int up, int start, int rel)
     finish(p, leader);
 }
 
-/* In each ring that it is in, its node's and those of its teams, a rank has a
- * child for each power of two at most. */
-static size_t children_max(const struct chempi_hier *h)
-{
-    const int node = h->node_of[h->rank];
-
-    return 31u * (1u + (size_t)(h->node_first[node + 1] - h->node_first[node]));
-}
-
-static bool make_room(const struct chempi_hier *h, struct chempi_hier_tree *t)
-{
-    const size_t n = (size_t)h->size;
-    const size_t most = children_max(h);
-
-    if (t->children)
-        return true;
-    t->children = chempi_sys->malloc((2 * n + 2 * most + 1) * sizeof(int));
-    if (!t->children)
-        return false;
-    t->begin = t->children + most;
-    t->order = t->begin + most + 1;
-    t->place = t->order + n;
-    return true;
-}
-
 static void plant(const struct chempi_hier *h, struct chempi_hier_tree *t,
                   enum chempi_hier_kind kind)
 {
@@ -621,12 +641,10 @@ const struct chempi_hier_tree *
 chempi_hier_tree(struct chempi_hier *h, enum chempi_hier_kind kind, int root)
 {
     struct chempi_hier_tree *t = &h->trees[kind];
-    bool is_made = t->children != NULL;
 
-    if (!make_room(h, t))
-        return NULL;
-    if (is_made && (kind == CHEMPI_HIER_TOPPED || t->root == root))
+    if (t->is_made && (kind == CHEMPI_HIER_TOPPED || t->root == root))
         return t;
+    t->is_made = true;
     t->root = kind == CHEMPI_HIER_TOPPED ? -1 : root;
     t->shape =
         kind == CHEMPI_HIER_ROOTED_CHAIN ? CHEMPI_HIER_CHAIN : CHEMPI_HIER_TREE;

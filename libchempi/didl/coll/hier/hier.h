@@ -35,7 +35,8 @@ enum chempi_hier_shape {
 
 /* One rank's view of a way from a root to all others. */
 struct chempi_hier_tree {
-    int root; /* rank; -1: not made yet */
+    int root; /* rank; -1: of TOPPED */
+    bool is_made;
     enum chempi_hier_shape shape;
     int parent; /* rank, -1: none */
     int leader; /* the rank that speaks for this rank's node */
@@ -74,6 +75,10 @@ struct chempi_hier {
     int *node_first; /* [node_count + 1] in node_teams */
     int *node_teams; /* the teams of each node, ascending */
     int *top_ranks;  /* [nodes of the top team] first members */
+    int *last_ranks; /* [node_count] last members */
+    /* For whoever builds a schedule, who needs no memory of its own then. */
+    int64_t *sums;   /* [size + 1] */
+    int64_t *counts; /* [of the top team, or of this rank's node; twice] */
     struct chempi_hier_tree trees[CHEMPI_HIER_KIND_COUNT];
 };
 
@@ -103,7 +108,8 @@ void chempi_hier_destroy(struct chempi_hier *h);
 const char *chempi_hier_check(const struct chempi_hier *h);
 
 /* The tree of a kind from root (TOPPED: ignored), valid until the next call
- * for that kind. NULL: no memory. */
+ * for that kind. It needs no memory: a member that had none for its tree would
+ * not know who waits for it. */
 const struct chempi_hier_tree *
 chempi_hier_tree(struct chempi_hier *h, enum chempi_hier_kind kind, int root);
 

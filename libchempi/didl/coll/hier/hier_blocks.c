@@ -148,9 +148,7 @@ bool chempi_hier_gather(struct chempi_hier_run *r)
 
     if (!is_worth_packing(p.len))
         return false;
-    t = chempi_hier_way(r, CHEMPI_HIER_ROOTED, c->root);
-    if (!t)
-        return true;
+    t = chempi_hier_tree(r->h, CHEMPI_HIER_ROOTED, c->root);
     p.first = t->at;
     if (is_leader(r, t))
         p.buf = chempi_coll_bytes(r->s, (t->end - t->at) * p.len);
@@ -185,9 +183,7 @@ bool chempi_hier_scatter(struct chempi_hier_run *r)
 
     if (!is_worth_packing(p.len))
         return false;
-    t = chempi_hier_way(r, CHEMPI_HIER_ROOTED, c->root);
-    if (!t)
-        return true;
+    t = chempi_hier_tree(r->h, CHEMPI_HIER_ROOTED, c->root);
     p.first = t->at;
     if (is_leader(r, t))
         p.buf = chempi_coll_bytes(r->s, (t->end - t->at) * p.len);
@@ -241,8 +237,7 @@ static void swap_among_tops(struct chempi_hier_run *r,
 {
     const struct chempi_hier *h = r->h;
     int count = chempi_hier_top(h)->count;
-    MPI_Count *counts =
-        chempi_coll_bytes(r->s, 2 * count * (MPI_Count)sizeof(*counts));
+    MPI_Count *counts = h->counts;
     struct chempi_coll_call call = {
         .kind = CHEMPI_COLL_ALLGATHERV,
         .comm = r->c->comm,
@@ -254,8 +249,6 @@ static void swap_among_tops(struct chempi_hier_run *r,
     };
     int me = 0;
 
-    if (!counts)
-        return;
     for (int i = 0; i < count; i++) {
         int from = t->place[h->top_ranks[i]];
         int to = i + 1 < count ? t->place[h->top_ranks[i + 1]] : h->size;
@@ -326,9 +319,7 @@ bool chempi_hier_allgather(struct chempi_hier_run *r)
         return true;
     if (is_v && total <= chempi_setting_signed(CHEMPI_SET_COLL_ALLGATHER_BRUCK))
         return false;
-    t = chempi_hier_way(r, CHEMPI_HIER_TOPPED, -1);
-    if (!t)
-        return true;
+    t = chempi_hier_tree(r->h, CHEMPI_HIER_TOPPED, -1);
     if (total > chempi_setting_signed(CHEMPI_SET_COLL_ALLGATHER_BRUCK)) {
         build_ring(r, t);
         return true;
@@ -367,8 +358,6 @@ static char *pack_for(struct chempi_hier_run *r, const struct rows *rows,
     char *buf = chempi_coll_bytes(r->s, pair_bytes(r, node, rows->len));
     char *at = buf;
 
-    if (!buf)
-        return NULL;
     for (int j = 0; j < chempi_hier_node_size(r->h, node); j++)
         for (int i = 0; i < node_size(r); i++) {
             copy(r->s,
@@ -406,8 +395,6 @@ static void exchange_rows(struct chempi_hier_run *r, const struct rows *rows)
         MPI_Count len = pair_bytes(r, from, rows->len);
 
         buf = chempi_coll_bytes(r->s, len);
-        if (!buf)
-            return;
         chempi_coll_recv(r->s, buf, len, byte,
                          chempi_hier_node_members(h, from)[0]);
         chempi_coll_send(r->s, pack_for(r, rows, to),
@@ -416,9 +403,7 @@ static void exchange_rows(struct chempi_hier_run *r, const struct rows *rows)
         chempi_coll_fence(r->s);
         unpack_from(r, rows, from, buf);
     }
-    buf = pack_for(r, rows, own);
-    if (buf)
-        unpack_from(r, rows, own, buf);
+    unpack_from(r, rows, own, pack_for(r, rows, own));
 }
 
 bool chempi_hier_alltoall(struct chempi_hier_run *r)
@@ -476,15 +461,12 @@ static MPI_Count part_count(const struct chempi_coll_call *c, int i)
 }
 
 /* Where the parts begin in the order of the tree, in elements; [size + 1]. */
-static MPI_Count *sum_parts(struct chempi_hier_run *r,
-                            const struct chempi_hier_tree *t)
+static const MPI_Count *sum_parts(struct chempi_hier_run *r,
+                                  const struct chempi_hier_tree *t)
 {
     int n = r->h->size;
-    MPI_Count *sums =
-        chempi_coll_bytes(r->s, (n + 1) * (MPI_Count)sizeof(*sums));
+    MPI_Count *sums = r->h->sums;
 
-    if (!sums)
-        return NULL;
     sums[0] = 0;
     for (int i = 0; i < n; i++)
         sums[i + 1] = sums[i] + part_count(r->c, t->order[i]);
@@ -514,8 +496,7 @@ static void deal_parts_in_node(struct chempi_hier_run *r,
 {
     const struct chempi_coll_call *c = r->c;
     int n = node_size(r);
-    MPI_Count *counts =
-        chempi_coll_bytes(r->s, 2 * n * (MPI_Count)sizeof(*counts));
+    MPI_Count *counts = r->h->counts;
     struct chempi_coll_call local = {
         .kind = CHEMPI_COLL_SCATTERV,
         .comm = c->comm,
@@ -523,13 +504,13 @@ static void deal_parts_in_node(struct chempi_hier_run *r,
         .sbuf = buf,
         .stype = c->rtype,
         .scounts = {counts, true},
-        .sdispls = {counts ? counts + n : NULL, true},
+        .sdispls = {counts + n, true},
         .rbuf = c->rbuf,
         .rcount = part_count(c, r->h->rank),
         .rtype = c->rtype,
     };
 
-    for (int i = 0; counts && i < n; i++) {
+    for (int i = 0; i < n; i++) {
         int rank = members(r)[i];
 
         counts[i] = part_count(c, rank);
@@ -542,13 +523,9 @@ static void deal_parts(struct chempi_hier_run *r,
                        const struct chempi_hier_tree *t, const void *all)
 {
     struct chempi_datatype *type = r->c->rtype;
-    MPI_Count *sums = sum_parts(r, t);
+    const MPI_Count *sums = sum_parts(r, t);
     void *buf = NULL;
 
-    if (!sums) {
-        deal_parts_in_node(r, t, NULL, NULL); /* S4 and K2 */
-        return;
-    }
     if (is_leader(r, t))
         buf = chempi_coll_temp(r->s, sums[t->end] - sums[t->at], type);
     if (t->parent < 0) {
@@ -570,14 +547,14 @@ bool chempi_hier_reduce_scatter(struct chempi_hier_run *r)
 {
     const struct chempi_coll_call *c = r->c;
     const struct chempi_hier_tree *t =
-        chempi_hier_way(r, CHEMPI_HIER_ROOTED, 0);
+        chempi_hier_tree(r->h, CHEMPI_HIER_ROOTED, 0);
     MPI_Count total = 0;
     struct chempi_coll_call reduce = *c;
     bool is_done;
 
     for (int i = 0; i < r->h->size; i++)
         total += part_count(c, i);
-    if (!t || total == 0)
+    if (total == 0)
         return true;
     reduce.kind = CHEMPI_COLL_REDUCE;
     reduce.root = 0;

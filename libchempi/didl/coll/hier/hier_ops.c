@@ -65,8 +65,7 @@ void chempi_hier_in_node(struct chempi_hier_run *r,
     struct chempi_coll_sched *s = r->s;
 
     if (!r->node_comm || r->node_comm->size == 1) {
-        if (CHEMPI_LIKELY(!s->error)) /* S4 */
-            append_in_node(r, &local);
+        append_in_node(r, &local);
         return;
     }
     chempi_hier_flush(r);
@@ -78,18 +77,6 @@ void chempi_hier_in_node(struct chempi_hier_run *r,
 }
 
 /* ---- ways ---- */
-
-const struct chempi_hier_tree *
-chempi_hier_way(struct chempi_hier_run *r, enum chempi_hier_kind kind, int root)
-{
-    const struct chempi_hier_tree *t = chempi_hier_tree(r->h, kind, root);
-
-    if (!t && !r->s->error)
-        r->s->error = chempi_error_set(MPI_ERR_NO_MEM,
-                                       "no memory for the way of a collective "
-                                       "operation");
-    return t;
-}
 
 static bool is_leader(const struct chempi_hier_run *r,
                       const struct chempi_hier_tree *t)
@@ -184,13 +171,11 @@ bool chempi_hier_bcast(struct chempi_hier_run *r)
         .rtype = c->rtype,
     };
 
-    t = chempi_hier_way(r,
-                        is_long && r->h->node_count <= CHAIN_NODES_MAX
-                            ? CHEMPI_HIER_ROOTED_CHAIN
-                            : CHEMPI_HIER_ROOTED,
-                        c->root);
-    if (!t)
-        return true;
+    t = chempi_hier_tree(r->h,
+                         is_long && r->h->node_count <= CHAIN_NODES_MAX
+                             ? CHEMPI_HIER_ROOTED_CHAIN
+                             : CHEMPI_HIER_ROOTED,
+                         c->root);
     if (is_leader(r, t)) {
         if (is_long)
             bcast_segments(r, t, len);
@@ -269,13 +254,25 @@ static MPI_Count segment_count(const struct chempi_datatype *type,
     return least(n > 0 ? n : 1, count);
 }
 
+/* What comes from the children, `step` elements of each. */
+struct intake {
+    void *buf;
+    MPI_Count step;
+};
+
+static void *intake_at(const struct chempi_hier_run *r,
+                       const struct intake *from, int child)
+{
+    return chempi_coll_at(from->buf, child * from->step, r->c->rtype);
+}
+
 static void receive_segment(struct chempi_hier_run *r,
                             const struct chempi_hier_tree *t, MPI_Count n,
-                            void *const *tmp)
+                            const struct intake *to)
 {
     for (int i = t->local_count; i < t->child_count; i++)
-        chempi_coll_recv(r->s, tmp[i - t->local_count], n, r->c->rtype,
-                         t->children[i]);
+        chempi_coll_recv(r->s, intake_at(r, to, i - t->local_count), n,
+                         r->c->rtype, t->children[i]);
 }
 
 /*
@@ -288,25 +285,21 @@ static void reduce_up(struct chempi_hier_run *r,
     struct chempi_datatype *type = r->c->rtype;
     MPI_Count segment = segment_count(type, p->count);
     int n = t->child_count - t->local_count;
-    void **tmp = chempi_coll_bytes(r->s, 2 * (n + 1) * (MPI_Count)sizeof(*tmp));
+    struct intake tmp[2] = {{.step = segment}, {.step = segment}};
     int turn = 0;
 
-    for (int i = 0; tmp && i < 2 * n; i++)
-        tmp[i] = i < n || p->count > segment
-                     ? chempi_coll_temp(r->s, segment, type)
-                     : NULL;
-    if (r->s->error)
-        return;
-    receive_segment(r, t, segment, tmp);
+    for (int i = 0; n > 0 && i < 1 + (p->count > segment); i++)
+        tmp[i].buf = chempi_coll_temp(r->s, n * segment, type);
+    receive_segment(r, t, segment, &tmp[0]);
     chempi_coll_fence(r->s);
     for (MPI_Count at = 0; at < p->count; at += segment) {
         MPI_Count here = least(segment, p->count - at);
         MPI_Count next = least(segment, p->count - at - here);
 
         if (next > 0)
-            receive_segment(r, t, next, tmp + (turn ? 0 : n));
+            receive_segment(r, t, next, &tmp[!turn]);
         for (int i = 0; i < n; i++)
-            take_in(r, p, at, here, tmp[(turn ? n : 0) + i]);
+            take_in(r, p, at, here, intake_at(r, &tmp[turn], i));
         if (t->parent >= 0)
             chempi_coll_send(r->s, chempi_coll_at(p->acc, at, type), here, type,
                              t->parent);
@@ -344,14 +337,12 @@ bool chempi_hier_reduce(struct chempi_hier_run *r)
     const struct chempi_coll_call *c = r->c;
     int top = c->op->is_commutative ? c->root : 0;
     const struct chempi_hier_tree *t =
-        chempi_hier_way(r, CHEMPI_HIER_ROOTED, top);
+        chempi_hier_tree(r->h, CHEMPI_HIER_ROOTED, top);
     MPI_Count slice = slice_count(c);
     bool is_root = r->h->rank == c->root;
     struct chempi_coll_block *kept;
     void *own = NULL;
 
-    if (!t)
-        return true;
     if (!c->op->is_commutative && !is_ordered(r->h, t))
         return false;
     if (c->rcount == 0)
@@ -428,12 +419,10 @@ bool chempi_hier_allreduce(struct chempi_hier_run *r)
 {
     const struct chempi_coll_call *c = r->c;
     const struct chempi_hier_tree *t =
-        chempi_hier_way(r, CHEMPI_HIER_TOPPED, -1);
+        chempi_hier_tree(r->h, CHEMPI_HIER_TOPPED, -1);
     struct chempi_coll_block *kept = r->s->blocks;
     MPI_Count slice = slice_count(c);
 
-    if (!t)
-        return true;
     if (!c->op->is_commutative && !is_ordered(r->h, t))
         return false;
     for (MPI_Count at = 0; at < c->rcount; at += slice) {
@@ -464,8 +453,6 @@ bool chempi_hier_barrier(struct chempi_hier_run *r)
         .op = chempi_op_lookup(MPI_BOR),
     };
 
-    if (!nothing)
-        return true;
     *nothing = 0;
     r->c = &c;
     (void)chempi_hier_allreduce(r);

@@ -10,8 +10,8 @@
  *
  *   K1  all members choose the same phases, by facts that all know
  *   K2  after a failure a member goes on through all phases, with empty
- *       messages, so that nobody waits for it for ever. One that has no
- *       memory for a phase's data goes through those in shared memory
+ *       messages, so that nobody waits for it for ever; so does one that has
+ *       no memory for a phase's data (S4)
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_HIER_HIER_OPS_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_HIER_HIER_OPS_H
@@ -38,11 +38,6 @@ void chempi_hier_in_node(struct chempi_hier_run *r,
 void chempi_hier_among(struct chempi_hier_run *r, const int32_t *ranks,
                        int rank, int size, chempi_coll_build_fn *build,
                        const struct chempi_coll_call *c);
-
-/* The tree, or NULL and S4. */
-const struct chempi_hier_tree *chempi_hier_way(struct chempi_hier_run *r,
-                                               enum chempi_hier_kind kind,
-                                               int root);
 
 /* Run what has been appended so far, if phases are run one by one. */
 void chempi_hier_flush(struct chempi_hier_run *r);

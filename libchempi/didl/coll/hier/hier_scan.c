@@ -211,15 +211,9 @@ static void scan_over_nodes(struct chempi_hier_run *r, const struct part *p,
         .rtype = r->c->rtype,
         .op = r->c->op,
     };
-    int32_t *lasts =
-        chempi_coll_bytes(r->s, h->node_count * (MPI_Count)sizeof(int32_t));
 
-    if (!lasts)
-        return;
-    for (int n = 0; n < h->node_count; n++)
-        lasts[n] = h->first[n + 1] - 1;
-    chempi_hier_among(r, lasts, p->node, h->node_count, chempi_coll_build_scan,
-                      &call);
+    chempi_hier_among(r, h->last_ranks, p->node, h->node_count,
+                      chempi_coll_build_scan, &call);
 }
 
 /* All in the node get what came before it, from its last member. */

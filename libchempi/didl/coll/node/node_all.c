@@ -434,8 +434,8 @@ static void allgather_first(struct chempi_node_task *t)
     chempi_coll_node_task_meet(t, allgather_met);
 }
 
-const struct chempi_node_steps chempi_node_steps_allgather = {
-    sizeof(struct gathering), allgather_first};
+const struct chempi_node_steps chempi_node_steps_allgather =
+    CHEMPI_NODE_STEPS(struct gathering, allgather_first);
 
 bool chempi_coll_node_allgather(struct chempi_coll_state *st,
                                 const struct chempi_coll_call *c, int tag,
@@ -889,8 +889,8 @@ static void alltoall_first(struct chempi_node_task *t)
     chempi_coll_node_task_meet(t, alltoall_met);
 }
 
-const struct chempi_node_steps chempi_node_steps_alltoall = {
-    sizeof(struct exchange), alltoall_first};
+const struct chempi_node_steps chempi_node_steps_alltoall =
+    CHEMPI_NODE_STEPS(struct exchange, alltoall_first);
 
 /* Regular alltoall whose row (all blocks of a member) fits a slot. */
 

@@ -412,7 +412,9 @@ static uint32_t prepare_messages(struct job *j)
     if (j->cell->st->size > 2 || j->c->is_void ||
         (j->is_in_place && j->in == j->extra))
         return 0;
+    t->messages->is_silent = true; /* perhaps they do not come */
     chempi_coll_build_flat(t->messages, j->c);
+    t->messages->is_silent = false;
     t->holds_messages = !t->messages->error;
     if (t->holds_messages)
         return BY_MESSAGES;
@@ -735,8 +737,8 @@ static void fold_first(struct chempi_node_task *t)
     show(j);
 }
 
-const struct chempi_node_steps chempi_node_steps_fold = {sizeof(struct job),
-                                                         fold_first};
+const struct chempi_node_steps chempi_node_steps_fold =
+    CHEMPI_NODE_STEPS(struct job, fold_first);
 
 bool chempi_coll_node_is_for_workers(const struct chempi_coll_call *c)
 {

@@ -19,6 +19,10 @@ struct chempi_node_later_op {
     bool has_begun;
     int rc; /* of its beginning */
 };
+/* Who has no memory takes part with these. */
+static_assert(sizeof(struct chempi_node_later_op) + CHEMPI_NODE_TASK_MAX + 15 <=
+                  CHEMPI_COLL_INLINE_BYTES,
+              "an operation and its task fit into a schedule");
 
 /* ---- which ---- */
 
@@ -242,11 +246,10 @@ bool chempi_node_later_build(struct chempi_coll_sched *s,
 
     if (!find_way(c, &found))
         return false;
+    /* The first ones, in the schedule itself: they are always there. */
     op = chempi_coll_bytes(s, sizeof(*op));
-    if (op && found.steps)
+    if (found.steps)
         found.task = chempi_coll_bytes(s, (MPI_Count)found.steps->size);
-    if (s->error)
-        return true; /* S4 */
     *op = found;
     s->op = c->op;
     build_long_ones(s, c);
@@ -364,6 +367,11 @@ uint64_t chempi_node_later_start(struct chempi_node_later_op *op)
     return op->steps ? len_of(&op->call) : 0;
 }
 
+void chempi_node_later_miss(struct chempi_node_later_op *op)
+{
+    state_of(op)->later.started++;
+}
+
 static bool is_first_left(const struct chempi_node_later_op *op)
 {
     return op->cell.seq ==
@@ -412,33 +420,24 @@ static void begin(struct chempi_node_later_op *op)
     begin_task(op);
 }
 
-/* L6; false: there is no memory for it. */
-static CHEMPI_COLD bool make_long(struct chempi_node_later_op *op,
+/* L6. Behind the operation there is room for its task in the schedule. */
+static CHEMPI_COLD void make_long(struct chempi_node_later_op *op,
                                   struct chempi_coll_sched *s)
 {
-    const struct chempi_node_steps *steps = &chempi_node_steps_bcast;
-
-    op->task = chempi_coll_bytes(s, (MPI_Count)steps->size);
-    if (!op->task)
-        return false;
     op->parts = NULL;
-    op->steps = steps;
+    op->steps = &chempi_node_steps_bcast;
+    op->task = chempi_coll_bytes(s, (MPI_Count)op->steps->size);
     begin_task(op);
-    return true;
 }
 
 /* Messages that a step has appended come next, and behind them the task again.
- * False: there is no memory for that, and it does without them. */
+ * False: there is no memory for that, and they have gone empty (S4). */
 static bool put_messages(struct chempi_node_later_op *op,
-                         struct chempi_coll_sched *s, uint32_t before)
+                         struct chempi_coll_sched *s)
 {
     chempi_coll_fence(s);
     append(s, op);
-    if (CHEMPI_LIKELY(!s->error))
-        return true;
-    s->count = before;
-    task_note(op->task, s->error);
-    return false;
+    return !s->error;
 }
 
 /* One step; true: the schedule goes on. */
@@ -446,17 +445,15 @@ static bool do_step(struct chempi_node_later_op *op,
                     struct chempi_coll_sched *s, int *rc)
 {
     struct chempi_node_task *t = op->task;
-    uint32_t before = s->count;
 
+    s->done = s->count;
     t->messages = s;
     t->next(t);
     if (t->next)
-        return s->count > before && put_messages(op, s, before);
+        return s->count > s->done && put_messages(op, s);
     if (t->is_void)
         chempi_coll_build_flat(s, &op->call);
     *rc = cell_first_error(t->rc, s->error);
-    if (CHEMPI_UNLIKELY(*rc))
-        s->count = before;
     say_finished(op->cell.st, op->cell.seq);
     return true;
 }
@@ -476,9 +473,10 @@ chempi_node_later_advance(struct chempi_node_later_op *op,
             return do_step(op, s, rc) ? CHEMPI_NODE_LATER_IS_OVER
                                       : CHEMPI_NODE_LATER_MOVES;
         if (CHEMPI_UNLIKELY(may_be_long(op) &&
-                            chempi_coll_node_bcast_is_long(&op->cell)) &&
-            make_long(op, s))
+                            chempi_coll_node_bcast_is_long(&op->cell))) {
+            make_long(op, s);
             return CHEMPI_NODE_LATER_MOVES;
+        }
         *rc = op->parts->end(&op->cell, &op->call, op->len);
         *rc = cell_first_error(op->rc, *rc);
         say_finished(op->cell.st, op->cell.seq);

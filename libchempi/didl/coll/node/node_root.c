@@ -332,8 +332,8 @@ static void bcast_first(struct chempi_node_task *t)
     }
 }
 
-const struct chempi_node_steps chempi_node_steps_bcast = {
-    sizeof(struct chempi_node_piping), bcast_first};
+const struct chempi_node_steps chempi_node_steps_bcast =
+    CHEMPI_NODE_STEPS(struct chempi_node_piping, bcast_first);
 
 /* ---- gather ---- */
 

@@ -52,6 +52,15 @@ struct chempi_node_steps {
     chempi_node_step_fn *first;
 };
 
+/* Who has no memory has room for so many bytes (node_later.c). */
+enum { CHEMPI_NODE_TASK_MAX = 512 };
+#define CHEMPI_NODE_STEPS(type, first_step)                                    \
+    {                                                                          \
+        .size = sizeof(type) *                                                 \
+                sizeof(char[sizeof(type) <= CHEMPI_NODE_TASK_MAX ? 1 : -1]),   \
+        .first = (first_step)                                                  \
+    }
+
 extern const struct chempi_node_steps chempi_node_steps_allgather;
 extern const struct chempi_node_steps chempi_node_steps_alltoall; /* and _v */
 extern const struct chempi_node_steps chempi_node_steps_bcast;
