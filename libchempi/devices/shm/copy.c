@@ -18,8 +18,10 @@
  *       with payload under way in both directions each core fetches its own,
  *       and no target goes from one core's cache to the other's
  *   S5  the counter only grows, so a side's next chunk is at least the number
- *       of those that it has had. Shared memory that says otherwise is noticed
- *       then, one in which it has leapt ahead when the job ends
+ *       of those that it has had. A sender that will claim no more says so,
+ *       when it has counted what it had: where it leaves chunks to nobody, the
+ *       counter has leapt ahead. Shared memory that says otherwise ends the
+ *       connection
  */
 #include <errno.h>
 
@@ -176,6 +178,13 @@ static bool is_settled(const struct shm_xfer *xfer)
     return sender_count(share_in(xfer)) >= xfer->theirs;
 }
 
+/* S5. Orders its count before; partner: close_share(). */
+static bool is_closed(const struct shm_xfer *xfer)
+{
+    return atomic_load_explicit(&share_in(xfer)->is_closed,
+                                memory_order_acquire) != 0;
+}
+
 static CHEMPI_COLD int break_off(struct shm_xfer *xfer)
 {
     chempi_shm_eager_break(shm_ep_of(xfer), "a shared copy does not add up");
@@ -187,8 +196,8 @@ static int settle(struct shm_xfer *xfer)
 {
     uint32_t failed;
 
-    if (!is_settled(xfer))
-        return 0;
+    if (!is_settled(xfer)) /* perhaps it is since the first look */
+        return is_closed(xfer) && !is_settled(xfer) ? break_off(xfer) : 0;
     failed =
         atomic_load_explicit(&share_in(xfer)->failed, memory_order_acquire);
     if (sender_count(share_in(xfer)) > xfer->theirs ||
@@ -305,12 +314,25 @@ void chempi_shm_copy_start(struct shm_xfer *xfer)
 
 /* --- sender --- */
 
+static struct shm_share *share_out(const struct shm_xfer *xfer)
+{
+    return &shm_ep_of(xfer)->tx_pair->shares[xfer->share];
+}
+
+/* S5 */
+static void close_share(const struct shm_xfer *xfer)
+{
+    atomic_store_explicit(&share_out(xfer)->is_closed, 1, memory_order_release);
+}
+
 void chempi_shm_copy_help(struct shm_xfer *xfer, const struct shm_help *help)
 {
     struct shm_dev *dev = shm_dev_of(shm_ep_of(xfer));
 
-    if (!chempi_shm_copy_is_possible(shm_ep_of(xfer)))
-        return; /* the receiver does it all */
+    if (!chempi_shm_copy_is_possible(shm_ep_of(xfer))) {
+        close_share(xfer); /* the receiver does it all */
+        return;
+    }
     xfer->addr = help->addr;
     xfer->form_len = help->form;
     xfer->base.want = help->want;
@@ -321,9 +343,10 @@ void chempi_shm_copy_help(struct shm_xfer *xfer, const struct shm_help *help)
 static int give_help(struct shm_xfer *xfer)
 {
     struct shm_ep *ep = shm_ep_of(xfer);
-    struct shm_share *share = &ep->tx_pair->shares[xfer->share];
+    struct shm_share *share = share_out(xfer);
     uint32_t count = chunk_count(xfer->base.want);
     uint64_t budget = slice_max(xfer);
+    bool is_over = false;
     int events = 0;
 
     while (budget > 0) {
@@ -332,10 +355,9 @@ static int give_help(struct shm_xfer *xfer)
         uint64_t len;
         int rc;
 
-        if (k >= count) {
-            chempi_list_remove(&xfer->base.link);
+        is_over = k >= count;
+        if (is_over)
             break;
-        }
         len = chunk_len(xfer->base.want, k);
         rc = chempi_shm_form_learn(xfer); /* F2 */
         if (rc == 0)
@@ -343,14 +365,18 @@ static int give_help(struct shm_xfer *xfer)
         events++;
         if (rc < 0) {
             atomic_store_explicit(&share->failed, k + 1, memory_order_release);
-            chempi_list_remove(&xfer->base.link);
+            is_over = true;
             break;
         }
         (void)atomic_fetch_add_explicit(&share->done, 1,
                                         memory_order_release); /* S2 */
         budget -= len < budget ? len : budget;
     }
-    if (events)
+    if (is_over) {
+        close_share(xfer);
+        chempi_list_remove(&xfer->base.link);
+    }
+    if (events || is_over)
         shm_urge(ep);
     return events;
 }
@@ -393,7 +419,10 @@ bool chempi_shm_copy_is_ready(struct shm_dev *dev)
     if (!chempi_list_is_empty(&dev->helping) || has_own_work(dev))
         return true;
     CHEMPI_LIST_FOR (node, &dev->copying) {
-        if (is_settled(CHEMPI_CONTAINER_OF(node, struct shm_xfer, base.link)))
+        const struct shm_xfer *xfer =
+            CHEMPI_CONTAINER_OF(node, struct shm_xfer, base.link);
+
+        if (is_settled(xfer) || is_closed(xfer))
             return true;
     }
     return false;

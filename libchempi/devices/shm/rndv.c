@@ -73,6 +73,7 @@ static uint32_t get_share(struct shm_ep *ep)
         atomic_store_explicit(&share->claimed, 0, memory_order_relaxed);
         atomic_store_explicit(&share->done, 0, memory_order_relaxed);
         atomic_store_explicit(&share->failed, 0, memory_order_relaxed);
+        atomic_store_explicit(&share->is_closed, 0, memory_order_relaxed);
         return i;
     }
     return SHM_HELP_SLOTS;

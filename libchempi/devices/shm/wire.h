@@ -113,8 +113,9 @@ struct shm_taken {
  * sender before it asks; afterwards both claim, the sender counts its own. */
 struct shm_share {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t claimed; /* chunks, of both */
-    _Atomic uint32_t done;   /* chunks the sender has written */
-    _Atomic uint32_t failed; /* 1 + a chunk that it claimed in vain, or 0 */
+    _Atomic uint32_t done;      /* chunks the sender has written */
+    _Atomic uint32_t failed;    /* 1 + a chunk that it claimed in vain, or 0 */
+    _Atomic uint32_t is_closed; /* it claims no more, and has counted all */
 };
 
 struct shm_pair {

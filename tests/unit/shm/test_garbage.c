@@ -245,15 +245,21 @@ Test(shm_garbage, arbitrary_lines, .timeout = 100)
     }
 }
 
-/* Of a copy that both sides share. */
-Test(shm_garbage, a_count_of_claimed_chunks_that_shrinks)
+/* A copy of eight chunks that both sides share, of which the receiver has had
+ * two, and the sender none: then the word of its claims is written over. */
+static void damage_claims(uint32_t claimed, bool can_help)
 {
     struct ends ends;
     struct chempi_tx tx;
     struct shm_share *share;
+    _Atomic uint64_t settings[SHM_SET_COUNT];
     unsigned char *data = ends_payload(ENDS_DATA_MAX);
 
+    for (size_t i = 0; i < SHM_SET_COUNT; i++)
+        settings[i] = chempi_shm_panel.settings[i].initial;
+    settings[SHM_SET_SLICE] = ENDS_DATA_MAX / 4;
     (void)contact(&ends);
+    ends.end[1].dev->params.settings = settings;
     cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, ENDS_DATA_MAX,
                            SHM_PROTOCOL_SINGLE_COPY),
                  CHEMPI_PENDING);
@@ -261,12 +267,28 @@ Test(shm_garbage, a_count_of_claimed_chunks_that_shrinks)
     (void)chempi_shm_ops.progress(ends.end[1].dev);
     cr_assert_eq(ends_accept(&ends, 1, 0), CHEMPI_PENDING);
     (void)chempi_shm_ops.progress(ends.end[1].dev);
+    if (!can_help)
+        ends_ep(&ends, 0, 1)->cma = SHM_CMA_REFUSED;
     share = &ends_ep(&ends, 0, 1)->tx_pair->shares[0];
-    cr_assert_gt(atomic_exchange(&share->claimed, 0), 1);
+    cr_assert_eq(atomic_exchange(&share->claimed, claimed), 2);
     (void)chempi_shm_ops.progress(ends.end[1].dev);
     ends_settle(&ends);
     cr_assert_eq(ends.end[1].lost, 1);
     cr_assert_eq(ends.end[1].lost_status, -EPROTO);
     ends_close(&ends);
     free(data);
+}
+
+Test(shm_garbage, a_count_of_claimed_chunks_that_shrinks)
+{
+    damage_claims(0, true);
+}
+
+Test(shm_garbage, a_count_of_claimed_chunks_that_leaps_ahead)
+{
+    damage_claims(5, true);
+    damage_claims(5, false);
+    damage_claims(1u << 20, true);
+    damage_claims(1u << 20, false);
+    damage_claims(UINT32_MAX - 1000, true);
 }
