@@ -248,3 +248,18 @@ Test(rings, are_given_up_when_a_count_is_damaged)
     }
     end(members);
 }
+
+/* ---- of the cells that rings belong to ---- */
+
+Test(first_error, the_loss_of_a_member_says_more_than_what_came_before)
+{
+    cr_assert_eq(cell_first_error(MPI_SUCCESS, MPI_SUCCESS), MPI_SUCCESS);
+    cr_assert_eq(cell_first_error(MPI_ERR_COUNT, MPI_SUCCESS), MPI_ERR_COUNT);
+    cr_assert_eq(cell_first_error(MPI_ERR_COUNT, MPI_ERR_NO_MEM),
+                 MPI_ERR_COUNT);
+    cr_assert_eq(cell_first_error(MPI_SUCCESS, MPI_ERR_NO_MEM), MPI_ERR_NO_MEM);
+    cr_assert_eq(cell_first_error(MPI_ERR_COUNT, MPI_ERR_PROC_ABORTED),
+                 MPI_ERR_PROC_ABORTED);
+    cr_assert_eq(cell_first_error(MPI_ERR_PROC_ABORTED, MPI_ERR_COUNT),
+                 MPI_ERR_PROC_ABORTED);
+}

@@ -58,21 +58,12 @@ int chempi_coll_node_task_turn(const struct chempi_coll_state *st)
     return chempi_coll_shm_slot_await(st, has_turn, (void *)(uintptr_t)st);
 }
 
-/* K5: the loss of a member says more than what was noted before. */
-static void note_wait(struct chempi_node_task *t, int rc)
-{
-    if (CHEMPI_UNLIKELY(rc == MPI_ERR_PROC_ABORTED))
-        t->rc = rc;
-    else
-        task_note(t, rc);
-}
-
 static void send_messages(struct chempi_node_task *t)
 {
     struct chempi_coll_sched *s = t->messages;
     int tag = s->tag;
 
-    note_wait(t, chempi_coll_run(s));
+    task_note(t, chempi_coll_run(s));
     chempi_coll_sched_fini(s);
     chempi_coll_sched_init(s, t->c->comm, tag);
 }
@@ -95,7 +86,7 @@ bool chempi_coll_node_task_run(struct chempi_node_task *t,
             (void)chempi_progress_poll();
         }
         if (t->next)
-            note_wait(t, wait_for_step(t));
+            task_note(t, wait_for_step(t));
         if (CHEMPI_UNLIKELY(t->rc == MPI_ERR_PROC_ABORTED))
             break; /* K5 */
     }

@@ -270,9 +270,13 @@ int chempi_coll_shm_slot_get(int member, const void *slot, uint64_t len,
                              void *buf, MPI_Count count,
                              struct chempi_datatype *type);
 
+/* Of two error classes the first one, but for the loss of a member, which says
+ * more: what others brought, or did not, may come of it. */
 static inline int cell_first_error(int a, int b)
 {
-    return a ? a : b;
+    if (CHEMPI_LIKELY(!a))
+        return b;
+    return b == MPI_ERR_PROC_ABORTED ? b : a;
 }
 
 /* What member `member` did, when its line's len is not what it should be. */
