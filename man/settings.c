@@ -123,7 +123,8 @@ static void print_variable(const struct variable *v)
     else
         printf("Initially %" PRIu64 ".\n", initial);
     if (v->scope == MPI_T_SCOPE_ALL_EQ)
-        printf("It must be the same in all processes of a job.\n");
+        printf("It must be the same in all processes of a job, which ends "
+               "otherwise.\n");
 }
 
 static void print_settings(bool is_basic)

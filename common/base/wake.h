@@ -69,8 +69,12 @@ struct chempi_wake {
 
 /* First page of a node's region; the wake lines start at the second. */
 #define CHEMPI_REGION_MAGIC UINT32_C(0x43484d52) /* "CHMR" */
-#define CHEMPI_REGION_VERSION UINT32_C(3)
+#define CHEMPI_REGION_VERSION UINT32_C(4)
 #define CHEMPI_REGION_WAKE_OFFSET 4096u /* bytes from the region's start */
+/* Words behind the header, 0 at first, in which local ranks compare settings:
+ * the first rank sets each, to its value plus 1. */
+#define CHEMPI_REGION_WORDS_OFFSET 1024u /* bytes */
+#define CHEMPI_REGION_WORDS 64u
 
 struct chempi_region_header {
     uint32_t magic;

@@ -11,6 +11,7 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "libchempi/services/region.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -184,6 +185,13 @@ static int map_next(struct chempi_region *region, uint64_t len, void **out,
     return rc;
 }
 
+static_assert(sizeof(struct chempi_region_header) <=
+                      CHEMPI_REGION_WORDS_OFFSET &&
+                  CHEMPI_REGION_WORDS_OFFSET +
+                          CHEMPI_REGION_WORDS * sizeof(uint64_t) <=
+                      CHEMPI_REGION_WAKE_OFFSET,
+              "header, words, then wake lines");
+
 static int check_header(const void *start, uint32_t local_size,
                         struct chempi_err *err)
 {
@@ -324,6 +332,19 @@ struct chempi_wake *chempi_region_wakes(struct chempi_region *region)
 {
     return (struct chempi_wake *)(void *)(region->areas[0].start +
                                           CHEMPI_REGION_WAKE_OFFSET);
+}
+
+bool chempi_region_compare(struct chempi_region *region, uint32_t i,
+                           uint64_t *value)
+{
+    char *words = region->areas[0].start + CHEMPI_REGION_WORDS_OFFSET;
+    uint64_t there = 0;
+
+    if (atomic_compare_exchange_strong((_Atomic uint64_t *)(void *)words + i,
+                                       &there, *value + 1))
+        return true;
+    *value = there - 1;
+    return false;
 }
 
 /* *len: whole pages; the file has them. */

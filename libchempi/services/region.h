@@ -31,6 +31,11 @@ void chempi_region_close(struct chempi_region *region);
 /* The wake lines, [local_size]. */
 struct chempi_wake *chempi_region_wakes(struct chempi_region *region);
 
+/* Set word i < CHEMPI_REGION_WORDS to *value + 1: true. False: another rank of
+ * this node was first, and *value is what it has. */
+bool chempi_region_compare(struct chempi_region *region, uint32_t i,
+                           uint64_t *value);
+
 /* Do the ranks of this node agree that every producer of work for another
  * rank fences before it looks whether that rank sleeps (wake.h, W5)? Then
  * is_wake_registered must be false for chempi_wake_peer(). */

@@ -171,8 +171,15 @@ static bool is_alone(void)
            chempi_lane_is_mine(&chempi_lane_main);
 }
 
+static void hear_card(uint32_t proc, const char *key, const void *card,
+                      size_t len)
+{
+    if (!chempi_tool_hear(key, card, len))
+        chempi_conn_card(proc, key, card, len);
+}
+
 static const struct chempi_daemon_listener listener = {
-    .card = chempi_conn_card,
+    .card = hear_card,
     .lost = chempi_conn_set_lost,
     .drained = chempi_conn_drained,
     .report = chempi_core_report,
@@ -266,6 +273,8 @@ static const struct step {
     {.open = load_settings}, /* the tool interface reads them to the end */
     {.open = open_daemon, .close = chempi_daemon_close},
     {.open = open_services, .close = close_services},
+    {.open = chempi_tool_compare_here},
+    {.open = chempi_tool_publish},
     {.open = open_progress, .close = close_progress},
     {.open = open_watch, .close = chempi_daemon_unwatch},
     {.open_mpi = open_comm, .close = chempi_comm_fini},

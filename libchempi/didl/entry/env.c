@@ -16,6 +16,7 @@
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/entry/core.h"
 #include "libchempi/didl/pt2pt/buffer.h"
+#include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
@@ -58,6 +59,13 @@ static void need_world(void)
     chempi_lane_unlock(&chempi_lane_main);
 }
 
+static void ask_settings(void)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_tool_ask_first();
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
 static int init(int required, int *provided)
 {
     int level = MPI_THREAD_SINGLE;
@@ -89,6 +97,7 @@ static int init(int required, int *provided)
         atomic_store(&chempi_ctx.world, CHEMPI_PHASE_BEFORE);
         return rc;
     }
+    ask_settings();
     env.main_thread = pthread_self();
     chempi_ctx.thread_level = level;
     chempi_comm_show_world(true);
@@ -141,6 +150,8 @@ int chempi_env_finalize(void)
     chempi_comm_run_self_deleters();
     chempi_buffer_fini_world();
     rc = finish_traffic();
+    if (!rc)
+        rc = chempi_progress_wait(chempi_tool_has_heard, NULL);
     if (!rc && chempi_ctx.job->size > 1)
         rc = fence();
     if (rc)

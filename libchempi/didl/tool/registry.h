@@ -23,6 +23,20 @@
  * 0, or -EINVAL with words. Thread-safe. */
 int chempi_tool_load(struct chempi_err *err);
 
+/* Those that must be the same in all processes of a job: compare them with the
+ * ranks of this node. 0, or -EINVAL with words that name one that differs. */
+int chempi_tool_compare_here(struct chempi_err *err);
+
+/* .. and between nodes: publish rank 0's, before MPI begins; ask for them, once
+ * per node, under the lane lock. Whoever hears in an answer that one differs
+ * ends the job. */
+int chempi_tool_publish(struct chempi_err *err);
+void chempi_tool_ask_first(void);
+/* Is an answer's key theirs? Then it is looked at. */
+bool chempi_tool_hear(const char *key, const void *value, size_t len);
+/* Has it come that was asked for? (a condition to wait for) */
+bool chempi_tool_has_heard(void *unused);
+
 /* A variable of the environment. */
 enum chempi_stray {
     CHEMPI_STRAY_FOREIGN, /* nothing of ours, or of another part of CHEMPI */

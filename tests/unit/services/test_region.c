@@ -111,6 +111,29 @@ static void close_seen(struct seen *s)
     (void)close(s->look);
 }
 
+Test(region, whoever_comes_first_sets_the_words_that_ranks_compare)
+{
+    int fd = good_file(2);
+    int fd2 = dup(fd);
+    struct chempi_region *a;
+    struct chempi_region *b;
+    uint64_t value = 0;
+
+    cr_assert_eq(chempi_region_open(fd, 2, &a, NULL), 0);
+    cr_assert_eq(chempi_region_open(fd2, 2, &b, NULL), 0);
+    cr_assert(chempi_region_compare(a, 0, &value));
+    value = 5;
+    cr_assert_not(chempi_region_compare(b, 0, &value));
+    cr_assert_eq(value, 0);
+    value = 5;
+    cr_assert(chempi_region_compare(b, CHEMPI_REGION_WORDS - 1, &value));
+    value = 6;
+    cr_assert_not(chempi_region_compare(a, CHEMPI_REGION_WORDS - 1, &value));
+    cr_assert_eq(value, 5);
+    chempi_region_close(a);
+    chempi_region_close(b);
+}
+
 Test(region, only_what_is_reserved_takes_memory)
 {
     struct seen s;

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Settings that must be the same in all processes of a job: each process reads
+ * its own environment, and members of a collective operation that chose
+ * different ways would wait for each other for ever. The ranks of a node
+ * compare them in the node's region; of each node one rank compares its own
+ * with those of rank 0, which the launcher's store has. Values that differ end
+ * the job with their name; what others have written is compared only.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/wake.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/fatal.h"
+#include "libchempi/didl/control/daemon.h"
+#include "libchempi/didl/tool/registry.h"
+#include "libchempi/didl/transport/conn.h"
+
+enum { VALUE_TEXT = 48 }; /* bytes of a value in words, with zero */
+
+static const char key[] = "settings";
+
+static struct {
+    bool is_speaker; /* this process was the first of its node to compare */
+    bool is_asking;  /* under the lane lock */
+} self;
+
+/* The next variable of this kind from *i on; false: there is none. */
+static bool find_next(uint32_t *i, struct chempi_tool_cvar *out)
+{
+    const uint32_t count = chempi_tool_cvar_count();
+
+    for (; *i < count; (*i)++) {
+        *out = chempi_tool_cvar_at(*i);
+        if (out->setting->scope == CHEMPI_SETTING_ALL)
+            return true;
+    }
+    return false;
+}
+
+static uint64_t value_of(const struct chempi_tool_cvar *v)
+{
+    return atomic_load_explicit(v->value, memory_order_relaxed);
+}
+
+static void put_value(const struct chempi_setting *setting, uint64_t value,
+                      char text[VALUE_TEXT])
+{
+    const struct chempi_words *words = setting->words;
+
+    if (words && value < words->count)
+        (void)snprintf(text, VALUE_TEXT, "%s", words->list[value]);
+    else
+        (void)snprintf(text, VALUE_TEXT, "%" PRIu64, value);
+}
+
+static int differ(const struct chempi_tool_cvar *v, uint64_t other,
+                  const char *whose, struct chempi_err *err)
+{
+    char variable[CHEMPI_SETTING_NAME_MAX];
+    char mine[VALUE_TEXT];
+    char theirs[VALUE_TEXT];
+
+    chempi_setting_variable(v->setting, variable);
+    put_value(v->setting, value_of(v), mine);
+    put_value(v->setting, other, theirs);
+    return chempi_err_set(err, -EINVAL,
+                          "setting %s is %s in this process and %s in %s; it "
+                          "must be the same in all processes of a job",
+                          variable, mine, theirs, whose);
+}
+
+int chempi_tool_compare_here(struct chempi_err *err)
+{
+    struct chempi_tool_cvar v;
+    uint32_t word = 0;
+
+    for (uint32_t i = 0; word < CHEMPI_REGION_WORDS && find_next(&i, &v); i++) {
+        uint64_t other = value_of(&v);
+        bool is_first =
+            chempi_region_compare(chempi_ctx.services.region, word, &other);
+
+        if (word++ == 0)
+            self.is_speaker = is_first;
+        if (other != value_of(&v))
+            return differ(&v, other, "another one of this node", err);
+    }
+    return 0;
+}
+
+/* ---- between nodes ---- */
+
+static bool is_at(uint32_t rank)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    return s->node_of_proc[rank] == s->node;
+}
+
+int chempi_tool_publish(struct chempi_err *err)
+{
+    uint64_t values[CHEMPI_REGION_WORDS];
+    struct chempi_tool_cvar v;
+    uint32_t count = 0;
+    int rc;
+
+    if (chempi_ctx.services.proc != 0 || chempi_ctx.services.node_count == 1)
+        return 0;
+    for (uint32_t i = 0; count < CHEMPI_REGION_WORDS && find_next(&i, &v); i++)
+        values[count++] = value_of(&v);
+    rc = chempi_daemon_put(key, values, count * sizeof(values[0]));
+    return rc < 0 ? chempi_err_set(err, rc, "cannot publish the settings") : 0;
+}
+
+void chempi_tool_ask_first(void)
+{
+    if (self.is_speaker && !is_at(0))
+        self.is_asking = chempi_daemon_get(0, key) == 0;
+}
+
+bool chempi_tool_has_heard(void *unused)
+{
+    (void)unused;
+    return !self.is_asking || chempi_conn_is_missing(0);
+}
+
+bool chempi_tool_hear(const char *of, const void *value, size_t len)
+{
+    struct chempi_err err = {0};
+    struct chempi_tool_cvar v;
+    const char *at = value;
+    uint32_t i = 0;
+
+    if (strcmp(of, key) != 0)
+        return false;
+    self.is_asking = false;
+    for (; len >= sizeof(uint64_t) && find_next(&i, &v); i++) {
+        uint64_t other;
+
+        memcpy(&other, at, sizeof(other));
+        at += sizeof(other);
+        len -= sizeof(other);
+        if (other != value_of(&v) && differ(&v, other, "rank 0", &err))
+            chempi_fatal_die(1, "%s", err.text);
+    }
+    return true;
+}
