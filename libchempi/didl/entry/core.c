@@ -180,7 +180,7 @@ static void hear_card(uint32_t proc, const char *key, const void *card,
 
 static const struct chempi_daemon_listener listener = {
     .card = hear_card,
-    .lost = chempi_conn_set_lost,
+    .lost = chempi_conn_set_ended,
     .drained = chempi_conn_drained,
     .report = chempi_core_report,
     .sought = chempi_progress_announce,

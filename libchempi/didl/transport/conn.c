@@ -565,6 +565,18 @@ void chempi_conn_set_lost(uint32_t proc, const char *why)
     chempi_daemon_suspect(proc, why);
 }
 
+void chempi_conn_set_ended(uint32_t proc, const char *why)
+{
+    if (conn.peers && proc < rank_count())
+        chempi_conn_peer(proc)->has_ended = true;
+    chempi_conn_set_lost(proc, why);
+}
+
+bool chempi_conn_has_ended(uint32_t rank)
+{
+    return chempi_conn_is_missing(rank) && conn.peers[rank].has_ended;
+}
+
 void chempi_conn_drained(uint32_t gateway, bool is_drained)
 {
     if (conn.overlay)

@@ -78,7 +78,8 @@ struct chempi_peer {
     uint16_t route_count;
     _Atomic bool is_made; /* the rest means something: chempi_conn_peer() */
     bool is_lost;
-    bool is_blocked;                   /* N5 */
+    _Atomic bool has_ended; /* the launcher says that the process is no more */
+    bool is_blocked;        /* N5 */
     struct chempi_sysmsg_peer *system; /* one piece of memory, or NULL */
     struct chempi_list dirty;          /* engine: has something to settle */
     struct chempi_list early;          /* struct chempi_held.all, by serial */
@@ -162,6 +163,10 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
 
 /* A process is gone; requests that need it fail with MPI_ERR_PROC_FAILED. */
 void chempi_conn_set_lost(uint32_t proc, const char *why);
+
+/* The same by the launcher's word: it has ended, and touches nothing more. */
+void chempi_conn_set_ended(uint32_t proc, const char *why);
+bool chempi_conn_has_ended(uint32_t rank);
 
 /* Be told of each peer that is lost, once, at any place under the lock. */
 void chempi_conn_on_lost(void (*told)(struct chempi_peer *peer));

@@ -9,7 +9,8 @@
  * the kernel with a communicator that used much of it.
  *
  *   B1  taken's bit is set before users and owners are, and cleared by the
- *       member that takes users to 0, after which nobody touches the area
+ *       member that takes users to 0 (or as B6 says), after which nobody
+ *       touches the area
  *   B2  the first area is MPI_COMM_WORLD's: nobody needs to be told, and it is
  *       not left. Its lines are new memory, reserved by whoever comes first
  *   B3  every member leaves an area once: when it releases its communicator,
@@ -19,6 +20,10 @@
  *   B5  among the members of one node of a communicator on several (serves is
  *       set) B4 cannot be: an operation's phases go on. They agree to use
  *       their area only if all of them have it
+ *   B6  in a job that survives, `members` has a bit for each process that uses
+ *       an area, which it clears when it has left and touches it no more. Who
+ *       finds no free area takes one back whose members have all left or ended.
+ *       Whoever changes owners to 0 sets it free
  */
 #include "libchempi/didl/coll/node/node.h"
 
@@ -35,6 +40,7 @@
 #include "libchempi/didl/coll/node/pairwise_rings.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/transport/conn.h"
 
 enum { AREAS = 32, WORLD_AREA = 0, PAGE = 4096 };
 static_assert((CHEMPI_NODE_CELLS & (CHEMPI_NODE_CELLS - 1)) == 0 &&
@@ -57,7 +63,9 @@ struct mapping {
 };
 
 static struct {
-    struct control *control; /* NULL: no areas; then what cma_copy.c shares */
+    struct control *control;   /* NULL: no areas; then what cma_copy.c shares */
+    _Atomic uint64_t *members; /* [AREAS][words] B6; NULL: the job ends with one
+                                  of its processes */
     struct mapping areas[AREAS];
     uint64_t areas_at; /* the first one in the region's file */
     size_t area_len;   /* bytes, whole pages */
@@ -145,6 +153,18 @@ static size_t area_len(int size)
            2 * (size_t)CHEMPI_NODE_STREAM_BYTES + rings_len(size);
 }
 
+/* Words with a bit for each process of this node. */
+static size_t words(void)
+{
+    return (chempi_ctx.services.local_size + 63) / 64;
+}
+
+static size_t members_len(void)
+{
+    return chempi_ctx.job->survives ? AREAS * words() * sizeof(*node.members)
+                                    : 0;
+}
+
 int chempi_coll_init(void)
 {
     const struct chempi_services *s = &chempi_ctx.services;
@@ -152,7 +172,8 @@ int chempi_coll_init(void)
     int most = s->local_size < CHEMPI_NODE_RANKS_MAX ? (int)s->local_size
                                                      : CHEMPI_NODE_RANKS_MAX;
     void *start;
-    size_t front = PAGE + pages(chempi_coll_cma_copy_len(s->local_size));
+    size_t marks = PAGE + pages(chempi_coll_cma_copy_len(s->local_size));
+    size_t front = marks + pages(members_len());
     int rc;
 
     for (int i = 0; i < CHEMPI_COLL_WAYS; i++)
@@ -172,6 +193,8 @@ int chempi_coll_init(void)
     if (rc < 0)
         return chempi_error_from(rc, &err);
     node.control = start;
+    if (chempi_ctx.job->survives)
+        node.members = (void *)((unsigned char *)start + marks);
     chempi_coll_cma_copy_init((unsigned char *)start + PAGE, s->local_size,
                               s->local_rank);
     return MPI_SUCCESS;
@@ -181,6 +204,7 @@ void chempi_coll_fini(void)
 {
     chempi_coll_cma_copy_fini();
     node.control = NULL;
+    node.members = NULL;
     for (int i = 0; i < AREAS; i++)
         if (node.areas[i].start)
             chempi_region_hide(chempi_ctx.services.region, node.areas[i].start);
@@ -215,6 +239,93 @@ static uint64_t owner_of(const struct chempi_comm *comm)
     return ((uint64_t)comm->send_context << 32 | chempi_comm_proc(comm, 0)) + 1;
 }
 
+/* ---- who uses an area (B6) ---- */
+
+static _Atomic uint64_t *word_of(int area, uint32_t local_rank)
+{
+    return node.members + (size_t)area * words() + local_rank / 64;
+}
+
+static bool is_used_by(int area, uint32_t local_rank)
+{
+    return atomic_load(word_of(area, local_rank)) >> local_rank % 64 & 1u;
+}
+
+static void note_members(int area, const struct chempi_comm *comm)
+{
+    for (uint32_t i = 0; node.members && i < comm->size; i++) {
+        uint32_t rank =
+            chempi_ctx.services.local_rank_of_proc[chempi_comm_proc(comm, i)];
+
+        atomic_fetch_or(word_of(area, rank), UINT64_C(1) << rank % 64);
+    }
+}
+
+static void note_left(int area)
+{
+    uint32_t rank = chempi_ctx.services.local_rank;
+
+    if (node.members)
+        atomic_fetch_and(word_of(area, rank), ~(UINT64_C(1) << rank % 64));
+}
+
+/* Nobody touches it any more. False: another one does it. */
+static bool set_free(int area, uint64_t owner)
+{
+    if (!atomic_compare_exchange_strong(&node.control->owners[area], &owner, 0))
+        return false;
+    for (size_t i = 0; node.members && i < words(); i++)
+        atomic_store(node.members + (size_t)area * words() + i, 0);
+    atomic_store(&node.control->users[area], 0);
+    atomic_fetch_and(&node.control->taken, ~(UINT32_C(1) << area));
+    return true;
+}
+
+/* Some have ended in it, and all others have left. */
+static bool is_deserted(int area)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    bool is_used = false;
+
+    for (uint32_t proc = 0; proc < s->rank_count; proc++) {
+        if (s->node_of_proc[proc] != s->node ||
+            !is_used_by(area, s->local_rank_of_proc[proc]))
+            continue;
+        if (!chempi_conn_has_ended(proc))
+            return false;
+        is_used = true;
+    }
+    return is_used;
+}
+
+/* Whether there is a free one now. */
+static CHEMPI_COLD bool take_back(void)
+{
+    bool is_done = false;
+
+    if (!node.members || !chempi_conn_missing_count())
+        return false;
+    for (int area = WORLD_AREA + 1; area < AREAS; area++) {
+        uint64_t owner = atomic_load(&node.control->owners[area]);
+
+        if (owner && is_deserted(area))
+            is_done |= set_free(area, owner);
+    }
+    return is_done;
+}
+
+/* ---- taking and leaving ---- */
+
+/* One that is free at the moment; AREAS: none is. */
+static int find_free(uint32_t taken)
+{
+    int area = WORLD_AREA + 1;
+
+    while (area < AREAS && (taken >> area & 1u))
+        area++;
+    return area;
+}
+
 /* Take a free area for `size` members and make its pages; -1 when there is
  * none or no memory for it. */
 static int claim(const struct chempi_comm *comm, int size)
@@ -227,9 +338,11 @@ static int claim(const struct chempi_comm *comm, int size)
         return -1;
     taken = atomic_load(&node.control->taken);
     do {
-        for (area = WORLD_AREA + 1; area < AREAS && (taken >> area & 1u);
-             area++)
-            ;
+        area = find_free(taken);
+        if (CHEMPI_UNLIKELY(area == AREAS && take_back())) {
+            taken = atomic_load(&node.control->taken);
+            area = find_free(taken);
+        }
         if (area == AREAS)
             return -1;
     } while (!atomic_compare_exchange_weak(&node.control->taken, &taken,
@@ -241,6 +354,7 @@ static int claim(const struct chempi_comm *comm, int size)
         return -1;
     }
     memset(start, 0, head_len(size));
+    note_members(area, comm);
     atomic_store(&node.control->users[area], (uint32_t)size);
     atomic_store(&node.control->owners[area], owner_of(comm));
     return area;
@@ -260,17 +374,18 @@ static CHEMPI_COLD void give_back(int area, int size)
                                 area_len(size) - kept);
 }
 
-static void leave(int area, int size)
+static void leave(const struct chempi_comm *comm, int area)
 {
     if (area == WORLD_AREA)
         return;
-    if (atomic_fetch_sub(&node.control->users[area], 1) != 1)
+    if (atomic_fetch_sub(&node.control->users[area], 1) != 1) {
+        note_left(area);
         return;
+    }
     /* Nobody touches it any more, and nobody can get it yet. */
     if (atomic_exchange(&node.control->is_large[area], 0))
-        give_back(area, size);
-    atomic_store(&node.control->owners[area], 0);
-    atomic_fetch_and(&node.control->taken, ~(UINT32_C(1) << area));
+        give_back(area, (int)comm->size);
+    (void)set_free(area, owner_of(comm));
 }
 
 /* The message that names the area did not come through. */
@@ -280,7 +395,7 @@ static CHEMPI_COLD void leave_unknown(const struct chempi_comm *comm)
 
     for (int area = 0; node.control && area < AREAS; area++)
         if (atomic_load(&node.control->owners[area]) == owner) {
-            leave(area, (int)comm->size);
+            leave(comm, area);
             return;
         }
 }
@@ -297,7 +412,7 @@ static void release_area_of(struct chempi_comm *comm)
         node.control) {
         if (st->is_stream_reserved || chempi_coll_pairwise_rings_are_made(st))
             atomic_store(&node.control->is_large[st->area], 1);
-        leave(st->area, st->size);
+        leave(comm, st->area);
     }
     chempi_hier_detach(st);
     free(st->scratch);
@@ -460,7 +575,7 @@ static int enter_together(struct chempi_comm *comm,
     if (CHEMPI_LIKELY(!rc && !is_missing))
         return rc;
     if (st->area >= 0)
-        leave(st->area, st->size);
+        leave(comm, st->area);
     st->area = -1;
     st->is_on = false;
     st->lacks = CHEMPI_NODE_LACKS_NOTHING;
