@@ -6,6 +6,7 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_COLL_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_COLL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct chempi_comm;
@@ -17,6 +18,12 @@ int chempi_coll_init(void);
 
 /* Before the region and the communicators go. */
 void chempi_coll_fini(void);
+
+/* A communicator of the library's own (is_own), before its members agree that
+ * all have it: the memory that its first operation would want. False: there is
+ * none. That operation finds out by itself, with the others, whether it goes
+ * through shared memory. */
+bool chempi_coll_own(struct chempi_comm *comm);
 
 /* Ways whose use is counted, for performance variables. */
 enum chempi_coll_way {

@@ -76,6 +76,8 @@ struct chempi_comm {
     struct chempi_list link; /* all communicators of the process */
     /* Of a private one, such as local_comm: whose operations it is for. */
     const struct chempi_comm *serves;
+    bool is_own;    /* a window's or a file's: the library has no operation made
+                       again that has failed at one member */
     bool is_unseen; /* a checker's: its operations are not the program's */
     char name[MPI_MAX_OBJECT_NAME];
 };

@@ -19,6 +19,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
+#include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/io/agree.h"
@@ -124,7 +125,10 @@ static int make_comm(struct chempi_comm *comm, struct chempi_comm **out)
         return chempi_error_set(MPI_ERR_NO_MEM,
                                 "no memory for a file's communicator");
     }
-    return MPI_SUCCESS;
+    return chempi_coll_own(*out)
+               ? MPI_SUCCESS
+               : chempi_error_set(MPI_ERR_NO_MEM,
+                                  "no memory for a file's communicator");
 }
 
 /* What the members need of each other. */

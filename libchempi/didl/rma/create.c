@@ -17,6 +17,7 @@
 #include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
+#include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
 
@@ -69,10 +70,10 @@ static int make_comm(struct chempi_win *win, struct chempi_comm *comm, int rc)
         return rc ? rc : error;
     if (rc == MPI_SUCCESS) {
         win->comm = chempi_comm_make(comm->local, NULL, context, context);
-        if (!win->comm)
+        if (!win->comm || !chempi_coll_own(win->comm))
             rc = chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
     }
-    if (rc)
+    if (!win || !win->comm)
         chempi_comm_give_context(context);
     else /* for those who ask where it waits */
         (void)snprintf(win->comm->name, sizeof(win->comm->name),

@@ -18,8 +18,9 @@
  *   B4  a member that has no addresses for its area says so, and tries again in
  *       its next operation, which is the one that the others are in
  *   B5  among the members of one node of a communicator on several (serves is
- *       set) B4 cannot be: an operation's phases go on. They agree to use
- *       their area only if all of them have it
+ *       set) B4 cannot be: an operation's phases go on. Nor in one of the
+ *       library's own (is_own). They agree to use their area only if all of
+ *       them have it, and the latter a hierarchy
  *   B6  in a job that survives, `members` has a bit for each process that uses
  *       an area, which it clears when it has left and touches it no more. Who
  *       finds no free area takes one back whose members have all left or ended.
@@ -599,12 +600,20 @@ static int begin(struct chempi_comm *comm, struct chempi_coll_state *st)
     st->lacks = CHEMPI_NODE_LACKS_NOTHING;
     if (comm->is_inter || comm->size < 2)
         return MPI_SUCCESS;
-    if (!are_all_here(comm))
-        return chempi_hier_attach(comm, st, prepare);
+    if (!are_all_here(comm)) {
+        rc = chempi_hier_attach(comm, st, prepare);
+        return comm->is_own && rc == MPI_ERR_NO_MEM ? MPI_SUCCESS : rc;
+    }
     if (comm->size > CHEMPI_NODE_RANKS_MAX)
         return MPI_SUCCESS;
     rc = find_area(comm, st);
-    return comm->serves ? enter_together(comm, st) : rc;
+    return comm->serves || comm->is_own ? enter_together(comm, st) : rc;
+}
+
+bool chempi_coll_own(struct chempi_comm *comm)
+{
+    comm->is_own = true;
+    return prepare(comm);
 }
 
 struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
