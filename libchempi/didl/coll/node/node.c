@@ -133,8 +133,16 @@ static size_t stream_len(int size)
 {
     size_t len = CHEMPI_NODE_STREAM_BYTES / (size_t)size;
 
+    if (size <= CHEMPI_NODE_MANY && len < CHEMPI_NODE_STREAM_LEAST)
+        len = CHEMPI_NODE_STREAM_LEAST;
     return (len < CHEMPI_NODE_STREAM_MAX ? len : CHEMPI_NODE_STREAM_MAX) &
            ~(size_t)(PAGE - 1);
+}
+
+/* Both stream boards of all members. */
+static size_t streams_len(int size)
+{
+    return 2 * (size_t)size * stream_len(size);
 }
 
 /* Larger communicators have none. */
@@ -150,8 +158,8 @@ static size_t area_len(int size)
 {
     return pages(head_len(size)) + bulk_len(size) + boards_len(size) +
            (size_t)size * CHEMPI_SPSC_RING_STRIDE +
-           CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES +
-           2 * (size_t)CHEMPI_NODE_STREAM_BYTES + rings_len(size);
+           CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES + streams_len(size) +
+           rings_len(size);
 }
 
 /* Words with a bit for each process of this node. */
@@ -486,7 +494,7 @@ static void set_places(struct chempi_coll_state *st, unsigned char *start)
     st->pieces = st->chain_memory + (size_t)st->size * CHEMPI_SPSC_RING_STRIDE;
     st->streams = st->pieces + CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES;
     st->stream_len = stream_len(st->size);
-    st->ring_memory = st->streams + 2 * (size_t)CHEMPI_NODE_STREAM_BYTES;
+    st->ring_memory = st->streams + streams_len(st->size);
 }
 
 /* An empty state, the communicator's. */

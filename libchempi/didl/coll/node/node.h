@@ -72,10 +72,11 @@ enum {
     CHEMPI_NODE_PAGE_BYTES = 4096,  /* of a slot, reserved when first used */
     CHEMPI_NODE_BULK_BYTES = 16384, /* the rest likewise */
     CHEMPI_NODE_BOARDS = 2,         /* of a member, used in turn */
-    CHEMPI_NODE_BOARD_BYTES = 32 << 10,
-    CHEMPI_NODE_STREAM_BYTES = 1 << 20, /* one stream board of every member */
-    CHEMPI_NODE_STREAM_MAX = 256 << 10, /* .. and of one */
-    CHEMPI_NODE_PIECES = 16,            /* of the pipe */
+    CHEMPI_NODE_BOARD_BYTES = 64 << 10,
+    CHEMPI_NODE_STREAM_BYTES = 1 << 20,  /* one stream board of every member */
+    CHEMPI_NODE_STREAM_MAX = 256 << 10,  /* .. and of one; */
+    CHEMPI_NODE_STREAM_LEAST = 64 << 10, /* of one of at most MANY members */
+    CHEMPI_NODE_PIECES = 16,             /* of the pipe */
     CHEMPI_NODE_PIECE_BYTES = 32 << 10
 };
 
