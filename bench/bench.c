@@ -118,6 +118,14 @@ double bench_median(double *values, int count)
     return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
+double bench_quantile(double *values, int count, double share)
+{
+    int at = (int)(share * count);
+
+    qsort(values, (size_t)count, sizeof(*values), compare);
+    return values[at < count ? at : count - 1];
+}
+
 size_t bench_size(const char *text)
 {
     char *end = NULL;

@@ -44,6 +44,8 @@ void bench_unmap(char *data, size_t len);
 
 /* The median of count > 0 values, which are sorted for it. */
 double bench_median(double *values, int count);
+/* The same for what a share of them, below 1, is less than. */
+double bench_quantile(double *values, int count, double share);
 
 /* Size "64k", "4M", or plain bytes. */
 size_t bench_size(const char *text);

@@ -250,6 +250,9 @@ def pairwise(name, where, **more):
 def groups():
     return [
         *pairwise("shm", "shared memory, 2 ranks", target=1.05),
+        Group("shm-tail", "99th percentile of latency, shared memory, 2 ranks",
+              "latency", ["p99", "0", *POWERS], rounds=7, quick=False,
+              budget_s=90, target=1.0),
         *pairwise("tcp", "TCP, two nodes", target=1.15, transport="tcp"),
         *[crowd(ranks, forms) for forms in ("all", "iall")
           for ranks in (4, 8, 16, 32)],
