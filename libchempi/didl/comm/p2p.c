@@ -402,6 +402,15 @@ static inline void trust(struct chempi_request *req)
         req->hold = CHEMPI_REQUEST_TRUSTS;
 }
 
+/* The same under the lane lock until the request is over. */
+static inline void trust_locked(struct chempi_request *req)
+{
+    if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
+        share_hold(req);
+    else
+        req->hold = CHEMPI_REQUEST_TRUSTS;
+}
+
 int chempi_p2p_start(struct chempi_request *req)
 {
     return req->ops->start(req);
@@ -485,15 +494,15 @@ int chempi_p2p_send_by_request(const void *buf, MPI_Count count,
 
     chempi_lane_lock(&chempi_lane_main);
     fill_send(&req, buf, count, type, dest, tag, comm, kind, mode);
-    trust(&req);
+    trust_locked(&req);
     rc = req.ops->start(&req);
     chempi_progress_nudge();
-    chempi_lane_unlock(&chempi_lane_main);
     if (!rc)
-        rc = chempi_request_await(&req);
+        rc = chempi_request_await_locked(&req);
     if (!rc)
         rc = req.error;
     chempi_p2p_fini(&req);
+    chempi_lane_unlock(&chempi_lane_main);
     return rc;
 }
 
@@ -502,21 +511,19 @@ int chempi_p2p_recv_on(void *buf, MPI_Count count, struct chempi_datatype *type,
                        enum chempi_context_kind kind, MPI_Status *status)
 {
     struct chempi_request req;
-    bool is_complete;
     int rc;
 
     chempi_lane_lock(&chempi_lane_main);
     fill_recv(&req, buf, count, type, source, tag, comm, kind);
-    trust(&req);
+    trust_locked(&req);
     rc = req.ops->start(&req);
     chempi_progress_nudge();
-    is_complete = !rc && chempi_request_is_complete(&req);
-    chempi_lane_unlock(&chempi_lane_main);
-    if (!rc && !is_complete)
-        rc = chempi_request_await(&req);
+    if (!rc && !chempi_request_is_complete(&req))
+        rc = chempi_request_await_locked(&req);
     if (!rc)
-        rc = req.ops->finish(&req, status);
+        rc = chempi_request_finish_locked(&req, status);
     chempi_p2p_fini(&req);
+    chempi_lane_unlock(&chempi_lane_main);
     return rc;
 }
 

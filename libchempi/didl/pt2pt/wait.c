@@ -89,26 +89,48 @@ static void peek(struct chempi_request *req, MPI_Status *status)
     }
 }
 
-/* A complete, active request: hand out its status; free or deactivate it. */
-static int harvest(MPI_Request *handle, struct chempi_request *req,
-                   MPI_Status *status)
+/* The user's own part of a generalized request, and words of an error; without
+ * the lock. */
+static CHEMPI_COLD int finish_badly(struct chempi_request *req, int error)
 {
-    int error = req->ops->finish(req, status);
-
-    if (CHEMPI_UNLIKELY(req->kind == CHEMPI_REQUEST_GENERAL)) {
+    if (req->kind == CHEMPI_REQUEST_GENERAL) {
         int free_error = chempi_request_release_general(req);
 
         error = error ? error : free_error;
     }
-    if (CHEMPI_UNLIKELY(error))
+    if (error)
         note_error(req, error);
-    chempi_lane_lock(&chempi_lane_main);
+    return error;
+}
+
+/* A complete, active request: hand out its status; free or deactivate it.
+ * Holder of the lock, which may be let go meanwhile. */
+static int harvest_locked(MPI_Request *handle, struct chempi_request *req,
+                          MPI_Status *status)
+{
+    int error = chempi_request_finish_locked(req, status);
+
+    if (CHEMPI_UNLIKELY(error || req->kind == CHEMPI_REQUEST_GENERAL)) {
+        chempi_lane_pause(&chempi_lane_main);
+        error = finish_badly(req, error);
+        chempi_lane_lock(&chempi_lane_main);
+    }
     if (req->is_persistent) {
         req->is_active = false;
     } else {
         chempi_request_drop(req);
         *handle = MPI_REQUEST_NULL;
     }
+    return error;
+}
+
+static int harvest(MPI_Request *handle, struct chempi_request *req,
+                   MPI_Status *status)
+{
+    int error;
+
+    chempi_lane_lock(&chempi_lane_main);
+    error = harvest_locked(handle, req, status);
     chempi_lane_unlock(&chempi_lane_main);
     return error;
 }
@@ -134,12 +156,13 @@ int chempi_request_wait(MPI_Request *request, MPI_Status *status)
         chempi_status_set_empty(status);
         return check_all(1, request);
     }
-    if (!is_complete(req)) {
-        rc = chempi_request_await(req);
-        if (rc)
-            return rc;
-    }
-    return harvest(request, req, status);
+    chempi_lane_lock(&chempi_lane_main);
+    rc = chempi_request_is_complete(req) ? MPI_SUCCESS
+                                         : chempi_request_await_locked(req);
+    if (!rc)
+        rc = harvest_locked(request, req, status);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
 }
 
 int chempi_request_test(MPI_Request *request, int *flag, MPI_Status *status)
@@ -237,6 +260,7 @@ static MPI_Status *status_at(MPI_Status *statuses, int i)
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
 }
 
+/* Under the lock, as harvest_locked(). */
 static int harvest_all(int count, MPI_Request requests[], MPI_Status *statuses)
 {
     struct failures failures;
@@ -248,7 +272,7 @@ static int harvest_all(int count, MPI_Request requests[], MPI_Status *statuses)
         int error = MPI_SUCCESS;
 
         if (req)
-            error = harvest(&requests[i], req, status);
+            error = harvest_locked(&requests[i], req, status);
         else
             chempi_status_set_empty(status);
         if (status)
@@ -266,9 +290,14 @@ int chempi_request_waitall(int count, MPI_Request array_of_requests[],
     int rc;
 
     rc = check_all(count, array_of_requests);
+    if (rc)
+        return rc;
+    chempi_lane_lock(&chempi_lane_main);
+    rc = chempi_progress_wait_locked(are_all_complete, &set, put_set, &set);
     if (!rc)
-        rc = chempi_progress_wait_for(are_all_complete, &set, put_set, &set);
-    return rc ? rc : harvest_all(count, array_of_requests, array_of_statuses);
+        rc = harvest_all(count, array_of_requests, array_of_statuses);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
 }
 
 int chempi_request_testall(int count, MPI_Request array_of_requests[],
@@ -281,8 +310,12 @@ int chempi_request_testall(int count, MPI_Request array_of_requests[],
     if (rc)
         return rc;
     *flag = look(are_all_complete, &set);
-    return *flag ? harvest_all(count, array_of_requests, array_of_statuses)
-                 : MPI_SUCCESS;
+    if (!*flag)
+        return MPI_SUCCESS;
+    chempi_lane_lock(&chempi_lane_main);
+    rc = harvest_all(count, array_of_requests, array_of_statuses);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
 }
 
 int chempi_request_get_status_all(int count,

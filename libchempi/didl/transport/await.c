@@ -13,3 +13,9 @@ int chempi_request_await(struct chempi_request *req)
     return chempi_progress_wait_for(is_done, req,
                                     chempi_wait_report_put_request, req);
 }
+
+int chempi_request_await_locked(struct chempi_request *req)
+{
+    return chempi_progress_wait_locked(is_done, req,
+                                       chempi_wait_report_put_request, req);
+}

@@ -500,10 +500,10 @@ void chempi_progress_nudge(void)
         chempi_wake_rouse(progress.wake, progress.wake_fd);
 }
 
-int chempi_progress_wait_for(chempi_progress_done_fn *done, void *arg,
-                             chempi_wait_report_fn *words, const void *object)
+int chempi_progress_wait_locked(chempi_progress_done_fn *done, void *arg,
+                                chempi_wait_report_fn *words,
+                                const void *object)
 {
-    chempi_lane_lock(&chempi_lane_main);
     while (!done(arg)) {
         if (CHEMPI_UNLIKELY(progress.has_owner))
             follow(done, arg);
@@ -516,8 +516,18 @@ int chempi_progress_wait_for(chempi_progress_done_fn *done, void *arg,
     }
     if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
         hand_over();
-    chempi_lane_unlock(&chempi_lane_main);
     return 0;
+}
+
+int chempi_progress_wait_for(chempi_progress_done_fn *done, void *arg,
+                             chempi_wait_report_fn *words, const void *object)
+{
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    rc = chempi_progress_wait_locked(done, arg, words, object);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
 }
 
 int chempi_progress_wait(chempi_progress_done_fn *done, void *arg)

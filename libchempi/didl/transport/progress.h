@@ -35,6 +35,11 @@ int chempi_progress_wait(chempi_progress_done_fn *done, void *arg);
 int chempi_progress_wait_for(chempi_progress_done_fn *done, void *arg,
                              chempi_wait_report_fn *words, const void *object);
 
+/* The same by who holds the lock, and does when it returns; not meanwhile. */
+int chempi_progress_wait_locked(chempi_progress_done_fn *done, void *arg,
+                                chempi_wait_report_fn *words,
+                                const void *object);
+
 /* How many unsuccessful polls are worth while at the moment before the core
  * is given away (learned; 0 on a machine with more ranks than cores). */
 static inline uint32_t chempi_progress_spins(void)

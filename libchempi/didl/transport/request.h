@@ -58,7 +58,8 @@ struct chempi_request_ops {
     /* Under the lane lock; may do nothing. */
     void (*cancel)(struct chempi_request *req);
     /* Fill in the status of a complete request; may run user code; without
-     * the lock. Returns the operation's MPI error class. */
+     * the lock, but of a SEND or RECV that has no error perhaps under it.
+     * Returns the operation's MPI error class. */
     int (*finish)(struct chempi_request *req, MPI_Status *status);
     /* Release what the kind owns, and the memory. Under the lane lock. */
     void (*destroy)(struct chempi_request *req);
@@ -237,6 +238,22 @@ int chempi_request_explain(const struct chempi_request *req, int error);
 
 /* Wait for one request without consuming it. Takes the lock itself. */
 int chempi_request_await(struct chempi_request *req);
+/* The same by who holds the lock, and does when it returns; not meanwhile. */
+int chempi_request_await_locked(struct chempi_request *req);
+
+int chempi_request_finish_unlocked(struct chempi_request *req,
+                                   MPI_Status *status);
+
+/* Have a complete request finish. Holder of the lock, which is let go meanwhile
+ * but for messages without an error: many of these take it once. */
+static inline int chempi_request_finish_locked(struct chempi_request *req,
+                                               MPI_Status *status)
+{
+    if (CHEMPI_LIKELY(req->kind <= CHEMPI_REQUEST_RECV &&
+                      req->error == MPI_SUCCESS))
+        return req->ops->finish(req, status);
+    return chempi_request_finish_unlocked(req, status);
+}
 
 /* Drop the holder's reference of an inactive or complete request. Under the
  * lock. */
