@@ -24,16 +24,19 @@ static const char *take_message(struct shm_ep *ep, const struct shm_line *line,
     struct chempi_rx *rx = NULL;
 
     arrival.ep = &ep->base;
-    arrival.env = line->body.msg.env;
-    arrival.data = line->body.msg.u.bytes;
     if (!is_short) {
         struct shm_span span = line->body.msg.u.span;
 
+        arrival.env = line->body.msg.env;
         atomic_signal_fence(memory_order_seq_cst); /* read once */
         arrival.data = chempi_shm_eager_take_span(ep, &span);
         if (!arrival.data || span.len != arrival.env.len)
             return "a span out of bounds";
     } else {
+        arrival.env.len = line->len;
+        memcpy((char *)&arrival.env + SHM_ENVELOPE_TAIL, line->body.brief.tail,
+               sizeof(line->body.brief.tail));
+        arrival.data = line->body.brief.bytes;
         atomic_signal_fence(memory_order_seq_cst); /* read once */
         if (arrival.env.len > SHM_INLINE_MAX)
             return "a short message that is too long";

@@ -158,7 +158,7 @@ static inline void copy_short(unsigned char *dst, const unsigned char *src,
 {
     if (len >= 16) {
         memcpy(dst, src, 16);
-        memcpy(dst + len - 8, src + len - 8, 8);
+        memcpy(dst + len - 16, src + len - 16, 16);
     } else if (len >= 8) {
         memcpy(dst, src, 8);
         memcpy(dst + len - 8, src + len - 8, 8);
@@ -171,7 +171,18 @@ static inline void copy_short(unsigned char *dst, const unsigned char *src,
         dst[len - 1] = src[len - 1];
     }
 }
-static_assert(SHM_INLINE_MAX <= 24, "copy_short covers 24 bytes");
+static_assert(SHM_INLINE_MAX <= 32, "copy_short covers 32 bytes");
+
+/* Where the payload of a short message goes. */
+static inline unsigned char *
+head_short(struct shm_line *line, const struct chempi_envelope *env, size_t len)
+{
+    line->kind = SHM_KIND_SHORT;
+    line->len = (uint16_t)len;
+    memcpy(line->body.brief.tail, (const char *)env + SHM_ENVELOPE_TAIL,
+           sizeof(line->body.brief.tail));
+    return line->body.brief.bytes;
+}
 
 unsigned char *chempi_shm_eager_span(struct shm_ep *ep, uint32_t len,
                                      struct shm_span *span)
@@ -180,6 +191,17 @@ unsigned char *chempi_shm_eager_span(struct shm_ep *ep, uint32_t len,
     span->len = len;
     ep->data_head = span->pos + shm_round(len);
     return ep->tx_data + (span->pos & (shm_dev_of(ep)->data_size - 1));
+}
+
+/* The same of one with its payload in the data. */
+static inline unsigned char *head_eager(struct shm_ep *ep,
+                                        struct shm_line *line,
+                                        const struct chempi_envelope *env,
+                                        uint32_t len)
+{
+    line->kind = SHM_KIND_EAGER;
+    line->body.msg.env = *env;
+    return chempi_shm_eager_span(ep, len, &line->body.msg.u.span);
 }
 
 /* Take back the lines of len bytes of the ring from `pos` on. */
@@ -237,9 +259,7 @@ static inline int inject(struct shm_ep *ep, const struct chempi_envelope *env,
                 return rc;
         }
         line = shm_next_line(ep);
-        line->kind = SHM_KIND_SHORT;
-        line->body.msg.env = *env;
-        copy_short(line->body.msg.u.bytes, data, len);
+        copy_short(head_short(line, env, len), data, len);
         shm_publish(ep, line, is_registered);
         if (CHEMPI_UNLIKELY(env->flags & CHEMPI_ENVELOPE_URGENT))
             shm_urge(ep);
@@ -253,10 +273,7 @@ static inline int inject(struct shm_ep *ep, const struct chempi_envelope *env,
     if (rc < 0)
         return rc;
     line = shm_next_line(ep);
-    line->kind = SHM_KIND_EAGER;
-    line->body.msg.env = *env;
-    memcpy(chempi_shm_eager_span(ep, (uint32_t)len, &line->body.msg.u.span),
-           data, len);
+    memcpy(head_eager(ep, line, env, (uint32_t)len), data, len);
     shm_publish(ep, line, is_registered);
     if (CHEMPI_UNLIKELY(env->flags & CHEMPI_ENVELOPE_URGENT))
         shm_urge(ep);
@@ -295,11 +312,8 @@ int chempi_shm_eager_inject_iter(struct shm_ep *ep,
     if (rc < 0)
         return rc;
     line = shm_next_line(ep);
-    line->kind = is_short ? SHM_KIND_SHORT : SHM_KIND_EAGER;
-    line->body.msg.env = *env;
-    dst = is_short ? line->body.msg.u.bytes
-                   : chempi_shm_eager_span(ep, (uint32_t)len,
-                                           &line->body.msg.u.span);
+    dst = is_short ? head_short(line, env, len)
+                   : head_eager(ep, line, env, (uint32_t)len);
     (void)chempi_segment_pack(iter, dst, len);
     shm_publish(ep, line, ep->base.dev->params.services->is_wake_registered);
     if (env->flags & CHEMPI_ENVELOPE_URGENT)

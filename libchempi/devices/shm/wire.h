@@ -20,11 +20,12 @@
 #define CHEMPI_LIBCHEMPI_DEVICES_SHM_WIRE_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "libchempi/ddi.h"
 
-#define SHM_INLINE_MAX 24u /* bytes of payload in a line */
+#define SHM_INLINE_MAX 32u /* bytes of payload in a line */
 #define SHM_HELP_SLOTS 8u  /* shared transfers at a time, per pair */
 
 enum shm_kind {
@@ -77,16 +78,25 @@ struct shm_fin {
     uint64_t id;
 };
 
+/* An envelope without its first member, the length: a short message's is in
+ * the line, to leave room for payload. */
+#define SHM_ENVELOPE_TAIL offsetof(struct chempi_envelope, context)
+
 struct shm_line {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t seq;
-    uint32_t kind; /* enum shm_kind */
+    uint16_t kind; /* enum shm_kind */
+    uint16_t len;  /* of SHORT: bytes of payload */
     union {
+        struct {
+            unsigned char tail[sizeof(struct chempi_envelope) -
+                               SHM_ENVELOPE_TAIL];
+            unsigned char bytes[SHM_INLINE_MAX];
+        } brief; /* SHORT */
         struct {
             struct chempi_envelope env;
             union {
-                unsigned char bytes[SHM_INLINE_MAX]; /* SHORT */
-                struct shm_span span;                /* EAGER */
-                struct shm_ask ask;                  /* ASK */
+                struct shm_span span; /* EAGER */
+                struct shm_ask ask;   /* ASK */
             } u;
         } msg;
         struct shm_go go;

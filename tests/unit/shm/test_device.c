@@ -127,7 +127,7 @@ Test(shm, nothing_is_reserved_before_the_first_message)
  * one on. */
 Test(shm, data_of_any_length_may_be_the_first)
 {
-    for (uint32_t len = 25; len <= SHM_EAGER_MAX; len += 611) {
+    for (uint32_t len = SHM_INLINE_MAX + 1; len <= SHM_EAGER_MAX; len += 611) {
         unsigned char *data = ends_payload(len);
         struct ends ends;
         uint32_t n = 0;
@@ -143,6 +143,56 @@ Test(shm, data_of_any_length_may_be_the_first)
         ends_close(&ends);
         free(data);
     }
+}
+
+Test(shm, a_message_of_up_to_32_bytes_moves_one_cache_line)
+{
+    unsigned char *data = ends_payload(SHM_INLINE_MAX + 1);
+    struct ends ends;
+
+    ends_open(&ends, 2);
+    for (uint32_t len = 0; len <= 32; len++) {
+        memset(ends.end[1].data, 0, 64);
+        cr_assert_eq(ends_inject(&ends, 0, 1, data, len), 0);
+        ends_settle(&ends);
+        cr_assert_eq(ends.end[1].last.len, len);
+        cr_assert_eq(ends.end[1].last_protocol, SHM_PROTOCOL_SHORT);
+        cr_assert_eq(memcmp(ends.end[1].data, data, len), 0, "%u", len);
+        cr_assert_eq(ends.end[1].data[len], 0, "%u", len);
+        cr_assert_eq(ends_ep(&ends, 0, 1)->tx_head, len + 1);
+        cr_assert_eq(ends_ep(&ends, 0, 1)->data_head, 0);
+    }
+    cr_assert_eq(ends_inject(&ends, 0, 1, data, 33), 0);
+    ends_settle(&ends);
+    cr_assert_eq(ends_ep(&ends, 0, 1)->data_head, 64);
+    cr_assert_eq(memcmp(ends.end[1].data, data, 33), 0);
+    ends_close(&ends);
+    free(data);
+}
+
+/* What a short message tells is all of its envelope. */
+Test(shm, a_short_message_keeps_its_envelope)
+{
+    const struct chempi_envelope env = {
+        .len = 5,
+        .context = 0x01020304,
+        .source = 7,
+        .tag = 0x11121314,
+        .serial = 0x21222324,
+        .credit = 0x31323334,
+        .kind = CHEMPI_KIND_SYNC,
+        .lane = 3,
+        .flags = 0x4142,
+    };
+    struct ends ends;
+
+    ends_open(&ends, 2);
+    cr_assert_eq(chempi_shm_ops.inject(&ends_ep(&ends, 0, 1)->base, &env,
+                                       "hello", env.len),
+                 0);
+    ends_settle(&ends);
+    cr_assert_eq(memcmp(&ends.end[1].last, &env, sizeof(env)), 0);
+    ends_close(&ends);
 }
 
 /* What a process maps is quadratic in nothing. */

@@ -38,14 +38,22 @@ static void expect_lost(struct ends *ends)
     ends_close(ends);
 }
 
+static void put_short(struct shm_line *line, uint16_t len, uint8_t kind)
+{
+    const struct chempi_envelope env = {.kind = kind};
+
+    line->kind = SHM_KIND_SHORT;
+    line->len = len;
+    memcpy(line->body.brief.tail, (const char *)&env + SHM_ENVELOPE_TAIL,
+           sizeof(line->body.brief.tail));
+}
+
 Test(shm_garbage, a_short_message_that_is_too_long)
 {
     struct ends ends;
     struct shm_line *line = contact(&ends);
 
-    line->kind = SHM_KIND_SHORT;
-    line->body.msg.env = (struct chempi_envelope){.len = SHM_INLINE_MAX + 1,
-                                                  .kind = CHEMPI_KIND_MESSAGE};
+    put_short(line, SHM_INLINE_MAX + 1, CHEMPI_KIND_MESSAGE);
     publish(&ends, line);
     expect_lost(&ends);
 }
@@ -55,12 +63,11 @@ Test(shm_garbage, messages_and_lines_of_unknown_kind)
     struct ends ends;
     struct shm_line *line = contact(&ends);
 
-    line->kind = SHM_KIND_SHORT;
-    line->body.msg.env = (struct chempi_envelope){.len = 1, .kind = 77};
+    put_short(line, 1, 77);
     publish(&ends, line);
     expect_lost(&ends);
     line = contact(&ends);
-    line->kind = 0xFFFFFFFF;
+    line->kind = UINT16_MAX;
     publish(&ends, line);
     expect_lost(&ends);
     line = contact(&ends);
@@ -105,7 +112,7 @@ Test(shm_garbage, an_eager_length_that_differs_from_its_envelope)
 
 Test(shm_garbage, answers_to_nothing)
 {
-    static const uint32_t kinds[] = {SHM_KIND_GO, SHM_KIND_HELP, SHM_KIND_DATA,
+    static const uint16_t kinds[] = {SHM_KIND_GO, SHM_KIND_HELP, SHM_KIND_DATA,
                                      SHM_KIND_FIN};
 
     for (size_t k = 0; k < CHEMPI_ARRAY_LEN(kinds); k++) {
@@ -123,7 +130,7 @@ Test(shm_garbage, answers_to_nothing)
 }
 
 /* 1 has an outgoing transfer to 0, which answers it with nonsense. */
-static void answer(uint32_t kind, struct shm_go go, struct shm_help help)
+static void answer(uint16_t kind, struct shm_go go, struct shm_help help)
 {
     struct ends ends;
     struct chempi_tx tx;
@@ -235,7 +242,8 @@ Test(shm_garbage, arbitrary_lines, .timeout = 100)
                 bytes[b] = (unsigned char)(next_random(&random) % 4
                                                ? 0
                                                : next_random(&random));
-            line->kind = 1 + next_random(&random) % SHM_KIND_FIN;
+            line->kind = (uint16_t)(1 + next_random(&random) % SHM_KIND_FIN);
+            line->len = (uint16_t)next_random(&random);
             if (line->kind == SHM_KIND_ASK)
                 line->body.msg.u.ask.addr = 0;
             publish(&ends, line);
