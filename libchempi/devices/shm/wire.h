@@ -88,8 +88,8 @@ struct shm_line {
     uint16_t len;  /* of SHORT: bytes of payload */
     union {
         struct {
-            unsigned char tail[sizeof(struct chempi_envelope) -
-                               SHM_ENVELOPE_TAIL];
+            unsigned char
+                tail[sizeof(struct chempi_envelope) - SHM_ENVELOPE_TAIL];
             unsigned char bytes[SHM_INLINE_MAX];
         } brief; /* SHORT */
         struct {
@@ -112,11 +112,13 @@ enum shm_mode {
     SHM_MODE_POLLED = 1 /* the receiver looks at the ring */
 };
 
-/* The receiver's side of a pair. */
+/* The receiver's side of a pair. The sender looks at the mode after every line
+ * that it sends, so this lies apart from what changes with a quarter of them.
+ */
 struct shm_taken {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t lines; /* free-running */
-    _Atomic uint32_t data; /* free-running, bytes */
-    _Atomic uint32_t mode; /* enum shm_mode */
+    _Atomic uint32_t data;                             /* free-running, bytes */
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t mode; /* enum shm_mode */
 };
 
 /* A transfer whose chunks are copied by whoever is free. Zeroed by the
