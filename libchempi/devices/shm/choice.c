@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ring or single copy: what is faster for messages of 8 to 256 KiB, and for
+ * Ring or single copy: what is faster for messages of 8 KiB to 4 MiB, and for
  * large ones that are not contiguous, depends on how far apart the two cores
  * are, which differs between machines, between pairs of processes, and on
  * virtual machines from one minute to the next (16 KiB through the ring took
@@ -20,9 +20,12 @@
 #include "libchempi/devices/shm/internal.h"
 
 enum {
-    PROBE_FIRST = 16,  /* by turns, until both prices are known */
-    PROBE_EVERY = 128, /* a power of two */
-    TIME_EVERY = 8     /* likewise: of the chosen way */
+    PROBE_FIRST = 16, /* by turns, until both prices are known */
+    /* Prime, or else all looks at windows of messages would meet the first of
+     * a window, when the peer has nothing else to do yet; and few enough that
+     * 99 of 100 round trips have none. */
+    PROBE_EVERY = 509,
+    TIME_EVERY = 7 /* likewise: of the chosen way */
 };
 
 bool chempi_shm_choice_is_fixed(const struct chempi_table *table)
@@ -44,15 +47,18 @@ bool chempi_shm_choice_is_fixed(const struct chempi_table *table)
     return !has_ring || !has_copy;
 }
 
-/* The class of a message's size: powers of two. What the sender has in pieces,
+/* The class of a message's size. What the sender has in pieces,
  * which the kernel must look up one by one, is a class of its own. */
 static struct shm_price *price_of(const struct shm_xfer *xfer)
 {
+    static const uint64_t most[] = {16 << 10, 32 << 10, 64 << 10, 256 << 10,
+                                    1 << 20};
     uint32_t i = 0;
 
+    static_assert(CHEMPI_ARRAY_LEN(most) == SHM_PRICES - 2, "and two more");
     if (xfer->form_len > 0)
         return &shm_ep_of(xfer)->prices[SHM_PRICES - 1];
-    while (i + 2 < SHM_PRICES && xfer->base.len > (SHM_EAGER_MAX << (i + 1)))
+    while (i < CHEMPI_ARRAY_LEN(most) && xfer->base.len > most[i])
         i++;
     return &shm_ep_of(xfer)->prices[i];
 }
@@ -85,13 +91,31 @@ static bool would_take_turns(const struct shm_xfer *xfer)
                CHEMPI_WAKE_ORDER_FENCE;
 }
 
+static bool is_in_library(const struct chempi_wake *wake)
+{
+    return atomic_load_explicit(&wake->state, memory_order_relaxed) ==
+           CHEMPI_WAKE_AWAKE;
+}
+
+/* A long message goes through the ring a piece at a time, to and fro: while
+ * one of the two sides computes, each time would cost a wakeup of its agent. */
+static bool is_left_alone(const struct shm_xfer *xfer)
+{
+    const struct shm_ep *ep = shm_ep_of(xfer);
+    const struct chempi_services *services = ep->base.dev->params.services;
+
+    return xfer->base.len > SHM_LONG_MIN &&
+           !(is_in_library(ep->wake) &&
+             is_in_library(&services->wakes[services->local_rank]));
+}
+
 bool chempi_shm_choice_is_copy(struct shm_xfer *xfer)
 {
     struct shm_price *price = price_of(xfer);
     uint32_t turn;
-    bool is_copy;
+    bool is_probe;
 
-    if (xfer->form_len == 0 && would_take_turns(xfer))
+    if (xfer->form_len == 0 && (would_take_turns(xfer) || is_left_alone(xfer)))
         return true;
     turn = price->turns++;
     if (turn < PROBE_FIRST) {
@@ -100,9 +124,9 @@ bool chempi_shm_choice_is_copy(struct shm_xfer *xfer)
     }
     if (price->turns == 0)
         price->turns = PROBE_FIRST; /* it has wrapped */
-    is_copy = is_copy_cheaper(xfer, price);
-    xfer->is_timed = turn % TIME_EVERY == 0;
-    return turn % PROBE_EVERY == 0 ? !is_copy : is_copy;
+    is_probe = turn % PROBE_EVERY == 0;
+    xfer->is_timed = is_probe || turn % TIME_EVERY == 0;
+    return is_copy_cheaper(xfer, price) != is_probe;
 }
 
 uint64_t chempi_shm_choice_start(const struct shm_xfer *xfer)

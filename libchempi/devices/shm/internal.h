@@ -11,9 +11,12 @@
 #include "libchempi/services/cma.h"
 #include "libchempi/services/rndv.h"
 
-#define SHM_HOT_MAX 4u      /* rings that are polled directly */
-#define SHM_EAGER_MAX 8192u /* bytes; <= a quarter of the data */
-#define SHM_PRICES 5u       /* to 16, 32, 64 KiB, above; last: not contiguous */
+#define SHM_HOT_MAX 4u            /* rings that are polled directly */
+#define SHM_EAGER_MAX 8192u       /* bytes; <= a quarter of the data */
+#define SHM_LONG_MIN (256u << 10) /* bytes; larger messages are long */
+
+/* Classes of sizes: to 16, 32, 64, 256 KiB, 1 MiB, above; last: in pieces. */
+#define SHM_PRICES 7u
 
 enum shm_protocol {
     SHM_PROTOCOL_SHORT,
@@ -44,6 +47,7 @@ struct shm_form;
 struct shm_xfer {
     struct chempi_xfer base;
     uint64_t addr;     /* payload, or its form, in the peer; or 0 */
+    uint64_t offered;  /* the same, though the ring was chosen */
     uint32_t form_len; /* words at addr, form.c; 0: contiguous */
     struct shm_form *peer_form;
     uint64_t *own_form;  /* what the peer may read */
@@ -135,6 +139,7 @@ struct shm_dev {
     uint32_t hot_count;
     bool has_work; /* busy, copying or helping is not empty */
     bool is_fixed; /* ring or single copy as tx->protocol says (choice.c) */
+    bool is_asked; /* a message is being announced to the sink */
     struct shm_ep *hot[SHM_HOT_MAX];
     struct shm_ep *eps; /* [local_size], zero until first used */
     size_t eps_len;     /* bytes mapped */

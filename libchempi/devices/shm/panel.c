@@ -21,7 +21,7 @@ static const struct chempi_setting settings[SHM_SET_COUNT] = {
          "the same time where no connection table says otherwise, in bytes: "
          "where that has cost less of late. Else, and above it, the receiver "
          "reads the sender's memory.",
-         262144, 0, UINT64_MAX, NULL, CHEMPI_SETTING_LOCAL, true, true},
+         4 << 20, 0, UINT64_MAX, NULL, CHEMPI_SETTING_LOCAL, true, true},
     [SHM_SET_SINGLE_COPY] =
         {"shm", "single_copy",
          "Whether large messages are read from the sender's memory, where the "

@@ -248,6 +248,7 @@ static void asked(struct chempi_xfer *base, const void *p)
 
     xfer->form_len = ask->form;
     xfer->share = ask->help;
+    xfer->offered = ask->addr;
     if (ask->addr && (ask->protocol == SHM_PROTOCOL_SINGLE_COPY ||
                       (chempi_shm_copy_is_possible(ep) &&
                        chempi_shm_choice_is_copy(xfer)))) {
@@ -256,10 +257,21 @@ static void asked(struct chempi_xfer *base, const void *p)
     }
 }
 
+/* A receive that is begun after its message was announced may be of a call that
+ * only posts, and its process compute next: none of a long message then goes
+ * through the ring (choice.c). */
+static void reconsider(struct shm_xfer *xfer)
+{
+    if (!xfer->addr && xfer->base.len > SHM_LONG_MIN &&
+        !shm_dev_of(shm_ep_of(xfer))->is_asked)
+        xfer->addr = xfer->offered;
+}
+
 static void start(struct chempi_xfer *base)
 {
     struct shm_xfer *xfer = (struct shm_xfer *)base;
 
+    reconsider(xfer);
     if (xfer->addr && chempi_shm_copy_is_possible(shm_ep_of(xfer))) {
         chempi_shm_copy_start(xfer);
         return;
@@ -285,9 +297,13 @@ const char *chempi_shm_rndv_asked(struct shm_ep *ep,
 {
     struct chempi_envelope env = line->body.msg.env;
     struct shm_ask ask = line->body.msg.u.ask;
+    const char *why;
 
     atomic_signal_fence(memory_order_seq_cst); /* read once */
-    return chempi_rndv_asked(&ep->rndv, &env, ask.id, &ask);
+    shm_dev_of(ep)->is_asked = true;
+    why = chempi_rndv_asked(&ep->rndv, &env, ask.id, &ask);
+    shm_dev_of(ep)->is_asked = false;
+    return why;
 }
 
 const char *chempi_shm_rndv_data(struct shm_ep *ep, const struct shm_line *line)
