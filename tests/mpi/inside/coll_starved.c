@@ -58,7 +58,7 @@ struct place {
     int root; /* as this rank gives it */
 };
 
-static int in[LONG];
+static int in[LONG + 8]; /* an alltoall rounds up */
 static int out[LONG * 8];
 static int counts[8];
 static int displs[8];
