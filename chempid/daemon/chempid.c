@@ -16,6 +16,7 @@
 #include "chempid/tree/local.h"
 #include "chempid/version.h"
 #include "common/base/log.h"
+#include "common/base/number.h"
 #include "common/table/load.h"
 #include "common/words/size.h"
 
@@ -110,16 +111,9 @@ static int parse_detect(const char *text, double *out)
 
 static int parse_slots(const char *text, uint32_t *out)
 {
-    char *end;
-    unsigned long v;
-
-    errno = 0;
-    v = strtoul(text, &end, 10);
-    if (errno || end == text || *end || *text == '-' || v == 0 ||
-        v > CHEMPI_HANDLE_TABLE_MAX)
-        return fail("--slots: expected a number from 1 to 65535, not ", text);
-    *out = (uint32_t)v;
-    return 0;
+    return chempi_number_parse32(text, 1, CHEMPI_HANDLE_TABLE_MAX, out)
+               ? 0
+               : fail("--slots: expected a number from 1 to 65535, not ", text);
 }
 
 static int parse_serve(const char *text, enum chempi_serve *out)

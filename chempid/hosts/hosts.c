@@ -10,6 +10,7 @@
 
 #include "chempid/hosts/linefile.h"
 #include "chempid/tree/members.h"
+#include "common/base/number.h"
 #include "common/control/msg.h"
 
 static int out_of_memory(struct chempi_err *err)
@@ -80,19 +81,11 @@ static int append(struct chempi_hosts *h, struct chempi_pool *pool,
 
 static int get_slots(const char *text, uint32_t *out, struct chempi_err *err)
 {
-    char *end;
-    unsigned long v;
-
-    errno = 0;
-    v = strtoul(text, &end, 10);
-    if (errno || end == text || *end || text[0] == '-' || v == 0 ||
-        v > CHEMPI_JOB_RANKS_MAX)
-        return chempi_err_set(err, -EINVAL,
-                              "'%.100s': expected a number of ranks from 1 to "
-                              "%u",
-                              text, CHEMPI_JOB_RANKS_MAX);
-    *out = (uint32_t)v;
-    return 0;
+    if (chempi_number_parse32(text, 1, CHEMPI_JOB_RANKS_MAX, out))
+        return 0;
+    return chempi_err_set(err, -EINVAL,
+                          "'%.100s': expected a number of ranks from 1 to %u",
+                          text, CHEMPI_JOB_RANKS_MAX);
 }
 
 int chempi_hosts_add(struct chempi_hosts *h, struct chempi_pool *pool,

@@ -12,6 +12,7 @@
 #include "chempid/job/corelist.h"
 #include "chempid/job/namelist.h"
 #include "chempid/tree/members.h"
+#include "common/base/number.h"
 #include "common/control/msg.h"
 #include "common/words/fold.h"
 
@@ -57,21 +58,6 @@ static int make_room(const struct reading *r, uint32_t rank)
     return 0;
 }
 
-static bool get_number(const char *text, unsigned long max, uint32_t *out)
-{
-    char *end;
-    unsigned long n;
-
-    if (text[0] < '0' || text[0] > '9')
-        return false;
-    errno = 0;
-    n = strtoul(text, &end, 10);
-    if (errno || *end || n > max)
-        return false;
-    *out = (uint32_t)n;
-    return true;
-}
-
 /* "0=a" and "slot=1:0-2" */
 static int take_rank(struct reading *r, char *place, const char *slots,
                      unsigned number, struct chempi_err *err)
@@ -87,7 +73,7 @@ static int take_rank(struct reading *r, char *place, const char *slots,
                               "expected " LINE ", found 'rank %.60s %.60s'",
                               place, slots);
     *host++ = '\0';
-    if (!get_number(place, CHEMPI_JOB_RANKS_MAX - 1, &rank))
+    if (!chempi_number_parse32(place, 0, CHEMPI_JOB_RANKS_MAX - 1, &rank))
         return chempi_err_set(err, -EINVAL,
                               "rank %.60s: expected a number from 0 to %u",
                               place, CHEMPI_JOB_RANKS_MAX - 1);
@@ -191,7 +177,7 @@ static uint32_t find_node(const struct chempi_namelist *names, const char *host,
     uint32_t n = 0;
 
     if (is_number(host))
-        return get_number(host + 2, count - 1, &n) ? n : count;
+        return chempi_number_parse32(host + 2, 0, count - 1, &n) ? n : count;
     n = chempi_namelist_find(names, host);
     if (n != CHEMPI_NAMELIST_NONE)
         return n;

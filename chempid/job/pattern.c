@@ -2,11 +2,10 @@
 /* Names and lists of ranks; see pattern.h. */
 #include "chempid/job/pattern.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "common/base/number.h"
 
 /* ---- names --------------------------------------------------------------- */
 
@@ -73,16 +72,10 @@ bool chempi_pattern_has_rank(const char *text)
 
 bool chempi_pattern_number(const char **at, uint32_t max, uint32_t *out)
 {
-    char *end;
-    unsigned long v;
+    uint64_t v;
 
-    if (!isdigit((unsigned char)**at))
+    if (!chempi_number_scan(at, max, &v))
         return false;
-    errno = 0;
-    v = strtoul(*at, &end, 10);
-    if (errno || v > max)
-        return false;
-    *at = end;
     *out = (uint32_t)v;
     return true;
 }

@@ -18,6 +18,7 @@
 #include "chempid/options/option_table.h"
 #include "chempid/options/others.h"
 #include "common/base/cpus.h"
+#include "common/base/number.h"
 #include "common/control/client.h"
 #include "common/control/msg.h"
 #include "common/words/distance.h"
@@ -100,17 +101,11 @@ static char **finish(struct parser *p, const struct strings *s)
 static int parse_count(struct parser *p, const char *text, uint32_t max,
                        uint32_t *out)
 {
-    char *end;
-    unsigned long v;
-
-    errno = 0;
-    v = strtoul(text, &end, 10);
-    if (errno || end == text || *end || text[0] == '-' || v == 0 || v > max)
-        return chempi_err_set(p->err, -EINVAL,
-                              "%s %s: expected a number from 1 to %u",
-                              p->spelled, text, max);
-    *out = (uint32_t)v;
-    return 0;
+    return chempi_number_parse32(text, 1, max, out)
+               ? 0
+               : chempi_err_set(p->err, -EINVAL,
+                                "%s %s: expected a number from 1 to %u",
+                                p->spelled, text, max);
 }
 
 /* Of one program; two numbers that differ cannot both be meant. */
@@ -195,9 +190,6 @@ static int parse_virtual(struct parser *p, const char *text)
 
 static int parse_stdin(struct parser *p, const char *text)
 {
-    char *end;
-    unsigned long v;
-
     if (strcmp(text, "all") == 0) {
         p->opt->stdin_rank = CHEMPI_STDIN_ALL;
         return 0;
@@ -206,13 +198,10 @@ static int parse_stdin(struct parser *p, const char *text)
         p->opt->stdin_rank = CHEMPI_STDIN_NONE;
         return 0;
     }
-    errno = 0;
-    v = strtoul(text, &end, 10);
-    if (errno || end == text || *end || text[0] == '-' ||
-        v >= CHEMPI_JOB_RANKS_MAX)
-        return fail_value(p, text, "expected all, none or a rank");
-    p->opt->stdin_rank = (uint32_t)v;
-    return 0;
+    return chempi_number_parse32(text, 0, CHEMPI_JOB_RANKS_MAX - 1,
+                                 &p->opt->stdin_rank)
+               ? 0
+               : fail_value(p, text, "expected all, none or a rank");
 }
 
 static bool get_seconds(const char *text, double *out)

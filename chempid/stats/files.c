@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "chempid/stats/lines.h"
+#include "common/base/number.h"
 
 struct line {
     char name[32];
@@ -18,7 +19,7 @@ static bool parse(char *const *words, void *line)
     struct line *l = line;
 
     return chempi_lines_word(words[1], l->name, sizeof(l->name)) &&
-           chempi_lines_number(words[2], UINT64_MAX, &l->amount);
+           chempi_number_parse(words[2], 0, UINT64_MAX, &l->amount);
 }
 
 static int compare(const void *a, const void *b)

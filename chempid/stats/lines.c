@@ -3,21 +3,10 @@
 #define _GNU_SOURCE /* strtok_r */
 #include "chempid/stats/lines.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/array.h"
-
-bool chempi_lines_number(const char *word, uint64_t max, uint64_t *out)
-{
-    char *end;
-
-    errno = 0;
-    *out = strtoull(word, &end, 10);
-    return isdigit((unsigned char)word[0]) && !*end && !errno && *out <= max;
-}
 
 bool chempi_lines_word(const char *word, char *out, size_t size)
 {

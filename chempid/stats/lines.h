@@ -34,8 +34,7 @@ struct chempi_lines {
 struct chempi_lines chempi_lines_sum(const struct chempi_lines_kind *kind,
                                      const char *text, size_t len);
 
-/* For parse(): is the word a number up to max? Does the word fit? */
-bool chempi_lines_number(const char *word, uint64_t max, uint64_t *out);
+/* For parse(): does the word fit? */
 bool chempi_lines_word(const char *word, char *out, size_t size);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "chempid/stats/lines.h"
+#include "common/base/number.h"
 #include "common/base/sys.h"
 #include "common/control/client.h"
 
@@ -15,7 +16,7 @@
 
 static bool parse(char *const *words, void *line)
 {
-    return chempi_lines_number(words[1], UINT32_MAX, line);
+    return chempi_number_parse(words[1], 0, UINT32_MAX, line);
 }
 
 static int compare(const void *a, const void *b)

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/number.h"
+
 static bool parse_numbers(char *const *words, uint64_t *out, size_t count)
 {
     bool is_good = true;
 
     for (size_t i = 0; i < count; i++)
-        is_good &= chempi_lines_number(words[i], UINT64_MAX, &out[i]);
+        is_good &= chempi_number_parse(words[i], 0, UINT64_MAX, &out[i]);
     return is_good;
 }
 
@@ -29,11 +31,11 @@ static bool parse_route(char *const *words, void *line)
 {
     struct chempi_trace_route *l = line;
 
-    return chempi_lines_number(words[1], UINT32_MAX, &l->from) &&
-           chempi_lines_number(words[2], UINT32_MAX, &l->to) &&
-           chempi_lines_number(words[3], CHEMPI_STATS_CLASS_DIRECT,
+    return chempi_number_parse(words[1], 0, UINT32_MAX, &l->from) &&
+           chempi_number_parse(words[2], 0, UINT32_MAX, &l->to) &&
+           chempi_number_parse(words[3], 0, CHEMPI_STATS_CLASS_DIRECT,
                                &l->class) &&
-           chempi_lines_number(words[4], UINT64_MAX, &l->size) &&
+           chempi_number_parse(words[4], 0, UINT64_MAX, &l->size) &&
            parse_names(&words[5], l->names, 3) &&
            chempi_lines_word(words[8], l->via, sizeof(l->via)) &&
            parse_numbers(&words[9], l->counts, 5);
@@ -43,12 +45,12 @@ static bool parse_hop(char *const *words, void *line)
 {
     struct chempi_trace_hop *l = line;
 
-    return chempi_lines_number(words[1], UINT32_MAX, &l->from) &&
-           chempi_lines_number(words[2], UINT32_MAX, &l->to) &&
-           chempi_lines_number(words[3], CHEMPI_STATS_CLASS_DIRECT,
+    return chempi_number_parse(words[1], 0, UINT32_MAX, &l->from) &&
+           chempi_number_parse(words[2], 0, UINT32_MAX, &l->to) &&
+           chempi_number_parse(words[3], 0, CHEMPI_STATS_CLASS_DIRECT,
                                &l->class) &&
            chempi_lines_word(words[4], l->via, sizeof(l->via)) &&
-           chempi_lines_number(words[5], UINT32_MAX, &l->at) &&
+           chempi_number_parse(words[5], 0, UINT32_MAX, &l->at) &&
            parse_names(&words[6], l->names, 2) &&
            parse_numbers(&words[8], l->counts, 3);
 }

@@ -6,18 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/number.h"
+
 static bool parse(char *const *words, void *line)
 {
     struct chempi_traffic_line *l = line;
     bool is_good = true;
 
-    is_good &= chempi_lines_number(words[1], UINT32_MAX, &l->from);
-    is_good &= chempi_lines_number(words[2], UINT32_MAX, &l->to);
+    is_good &= chempi_number_parse(words[1], 0, UINT32_MAX, &l->from);
+    is_good &= chempi_number_parse(words[2], 0, UINT32_MAX, &l->to);
     for (int i = 0; i < 3; i++)
         is_good &=
             chempi_lines_word(words[3 + i], l->names[i], sizeof(l->names[i]));
-    is_good &= chempi_lines_number(words[6], UINT64_MAX, &l->messages);
-    is_good &= chempi_lines_number(words[7], UINT64_MAX, &l->bytes);
+    is_good &= chempi_number_parse(words[6], 0, UINT64_MAX, &l->messages);
+    is_good &= chempi_number_parse(words[7], 0, UINT64_MAX, &l->bytes);
     return is_good;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "chempid/stats/lines.h"
+#include "common/base/number.h"
 
 enum { AMOUNTS = 3, NAME_WIDTH_MIN = 16 };
 
@@ -22,8 +23,8 @@ static bool parse_window(char *const *words, void *line)
 
     return chempi_lines_word(words[1], l->name, sizeof(l->name)) &&
            chempi_lines_word(words[2], l->reach, sizeof(l->reach)) &&
-           chempi_lines_number(words[3], UINT64_MAX, &l->amounts[0]) &&
-           chempi_lines_number(words[4], UINT64_MAX, &l->amounts[1]);
+           chempi_number_parse(words[3], 0, UINT64_MAX, &l->amounts[0]) &&
+           chempi_number_parse(words[4], 0, UINT64_MAX, &l->amounts[1]);
 }
 
 static bool parse_lock(char *const *words, void *line)
@@ -32,7 +33,8 @@ static bool parse_lock(char *const *words, void *line)
     bool is_ok = chempi_lines_word(words[1], l->name, sizeof(l->name));
 
     for (int i = 0; i < AMOUNTS && is_ok; i++)
-        is_ok = chempi_lines_number(words[2 + i], UINT64_MAX, &l->amounts[i]);
+        is_ok =
+            chempi_number_parse(words[2 + i], 0, UINT64_MAX, &l->amounts[i]);
     return is_ok;
 }
 

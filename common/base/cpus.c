@@ -3,12 +3,12 @@
 #define _GNU_SOURCE /* sched_setaffinity, CPU_ALLOC */
 #include "common/base/cpus.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "common/base/number.h"
 
 uint32_t chempi_cpus_count(const struct chempi_cpus *cpus)
 {
@@ -23,15 +23,10 @@ uint32_t chempi_cpus_count(const struct chempi_cpus *cpus)
 
 static int parse_number(const char **at, uint32_t *out)
 {
-    char *end;
-    unsigned long value;
+    uint64_t value;
 
-    if (!isdigit((unsigned char)**at))
+    if (!chempi_number_scan(at, CHEMPI_CPUS_MAX - 1, &value))
         return -EINVAL;
-    value = strtoul(*at, &end, 10);
-    if (value >= CHEMPI_CPUS_MAX)
-        return -EINVAL;
-    *at = end;
     *out = (uint32_t)value;
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,4 +74,36 @@ uint64_t chempi_file_inode(const char *path)
     struct stat st;
 
     return stat(path, &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+void chempi_file_host(uint8_t host[CHEMPI_FILE_HOST_BYTES])
+{
+    const uint64_t space = chempi_file_inode("/proc/self/ns/net");
+    uint8_t found[CHEMPI_FILE_HOST_BYTES] = {0};
+    size_t digits = 0;
+    char text[64];
+
+    memset(host, 0, CHEMPI_FILE_HOST_BYTES);
+    (void)chempi_file_read("/proc/sys/kernel/random/boot_id", text,
+                           sizeof(text)); /* or it has no digits */
+    for (const char *p = text; *p && digits < 2 * sizeof(found); p++) {
+        const int d = hex_digit(*p);
+
+        if (d < 0)
+            continue; /* a dash */
+        found[digits / 2] |= (uint8_t)(d << (digits % 2 ? 0 : 4));
+        digits++;
+    }
+    if (!space || digits < 2 * sizeof(found))
+        return;
+    memcpy(host, found, sizeof(found));
+    for (size_t i = 0; i < sizeof(space); i++)
+        host[i] ^= (uint8_t)(space >> 8 * i);
 }

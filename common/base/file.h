@@ -19,6 +19,11 @@ int chempi_file_read_all(int fd, void *data, size_t len);
 /* The number of a file, as of a namespace; 0: it cannot be had. */
 uint64_t chempi_file_inode(const char *path);
 
+/* Which kernel this is, and which of its network name spaces; all 0: that
+ * cannot be had. */
+#define CHEMPI_FILE_HOST_BYTES 16u
+void chempi_file_host(uint8_t host[CHEMPI_FILE_HOST_BYTES]);
+
 /* Close what has no late errors; nothing below 0. */
 void chempi_file_close(int fd);
 

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/number.h"
 #include "common/base/sys.h"
 #include "common/control/channel.h"
 #include "common/control/msg.h"
@@ -49,12 +50,9 @@ struct chempi_client {
 
 static int number_in_env(const char *text, int *out)
 {
-    char *end;
-    long v;
+    uint32_t v;
 
-    errno = 0;
-    v = strtol(text, &end, 10);
-    if (errno || end == text || *end || v < 0 || v > INT32_MAX)
+    if (!chempi_number_parse32(text, 0, INT32_MAX, &v))
         return -EINVAL;
     *out = (int)v;
     return 0;

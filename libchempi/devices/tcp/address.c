@@ -11,8 +11,6 @@
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/base/sys.h"
 
@@ -172,46 +170,4 @@ int chempi_tcp_address_local(struct chempi_tcp_interface *out, size_t max)
     }
     freeifaddrs(all);
     return (int)n;
-}
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-void chempi_tcp_address_host(uint8_t host[CHEMPI_TCP_HOST_BYTES])
-{
-    char text[64];
-    struct stat st;
-    ssize_t n;
-    size_t digits = 0;
-    uint64_t space;
-    int fd;
-
-    memset(host, 0, CHEMPI_TCP_HOST_BYTES);
-    if (stat("/proc/self/ns/net", &st) < 0)
-        return;
-    fd = chempi_sys->open("/proc/sys/kernel/random/boot_id",
-                          O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return;
-    n = chempi_sys->read(fd, text, sizeof(text));
-    (void)close(fd); /* was only read */
-    for (ssize_t i = 0; i < n && digits < 2 * CHEMPI_TCP_HOST_BYTES; i++) {
-        int d = hex_digit(text[i]);
-
-        if (d < 0)
-            continue;
-        host[digits / 2] |= (uint8_t)(d << (digits % 2 ? 0 : 4));
-        digits++;
-    }
-    if (digits < 2 * CHEMPI_TCP_HOST_BYTES) {
-        memset(host, 0, CHEMPI_TCP_HOST_BYTES);
-        return;
-    }
-    space = (uint64_t)st.st_ino;
-    for (size_t i = 0; i < sizeof(space); i++)
-        host[i] ^= (uint8_t)(space >> 8 * i);
 }

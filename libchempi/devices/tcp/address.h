@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define CHEMPI_TCP_HOST_BYTES 16
 #define CHEMPI_TCP_ADDRESS_TEXT 80 /* bytes with the terminating zero */
 
 struct chempi_tcp_address {
@@ -53,9 +52,5 @@ void chempi_tcp_address_unmap(struct chempi_tcp_address *address);
 /* Addresses of the interfaces that are up, at most max; their number or
  * -errno. */
 int chempi_tcp_address_local(struct chempi_tcp_interface *out, size_t max);
-
-/* What tells this kernel and network namespace from all others; all zero when
- * it cannot be found out. */
-void chempi_tcp_address_host(uint8_t host[CHEMPI_TCP_HOST_BYTES]);
 
 #endif

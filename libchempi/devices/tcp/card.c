@@ -14,7 +14,7 @@
 struct wire_head {
     uint32_t magic;
     uint32_t count;
-    uint8_t host[CHEMPI_TCP_HOST_BYTES];
+    uint8_t host[CHEMPI_FILE_HOST_BYTES];
 };
 
 struct wire_entry {
@@ -115,7 +115,7 @@ int chempi_tcp_card_get(const void *src, size_t len,
 static int is_same_host(const struct chempi_tcp_card *a,
                         const struct chempi_tcp_card *b)
 {
-    static const uint8_t unknown[CHEMPI_TCP_HOST_BYTES];
+    static const uint8_t unknown[CHEMPI_FILE_HOST_BYTES];
 
     return memcmp(a->host, b->host, sizeof(a->host)) == 0 &&
            memcmp(a->host, unknown, sizeof(unknown)) != 0;

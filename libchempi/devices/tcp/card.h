@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/file.h"
 #include "libchempi/devices/tcp/address.h"
 
 #define CHEMPI_TCP_ENTRY_MAX 24
@@ -26,7 +27,7 @@ struct chempi_tcp_entry {
 };
 
 struct chempi_tcp_card {
-    uint8_t host[CHEMPI_TCP_HOST_BYTES];
+    uint8_t host[CHEMPI_FILE_HOST_BYTES];
     uint32_t count;
     struct chempi_tcp_entry entries[CHEMPI_TCP_ENTRY_MAX];
 };

@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/tcp/internal.h"
@@ -547,7 +548,7 @@ int chempi_tcp_listen_open(struct chempi_tcp_dev *dev, struct chempi_err *err)
                               "cannot list this machine's "
                               "addresses: %s",
                               chempi_err_name(count));
-    chempi_tcp_address_host(dev->card.host);
+    chempi_file_host(dev->card.host);
     if (s->table) {
         rc = listen_described(dev, mine, (size_t)count, err);
         if (rc)

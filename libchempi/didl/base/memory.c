@@ -4,10 +4,10 @@
  * and vector unit. Large pieces begin at a page, where registering them costs
  * least.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/number.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
@@ -27,14 +27,9 @@ enum {
 static size_t wanted_alignment(const struct chempi_info *info)
 {
     const char *text = chempi_info_find(info, ALIGNMENT_KEY);
-    char *end = NULL;
-    unsigned long long value;
+    uint64_t value;
 
-    if (!text)
-        return 0;
-    errno = 0;
-    value = strtoull(text, &end, 10);
-    if (errno || end == text || *end || text[0] == '-' || value > ALIGN_MAX ||
+    if (!text || !chempi_number_parse(text, 0, ALIGN_MAX, &value) ||
         (value & (value - 1)) != 0)
         return 0;
     return (size_t)value;

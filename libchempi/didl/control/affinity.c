@@ -4,13 +4,13 @@
 #include "libchempi/didl/control/affinity.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cpus.h"
+#include "common/base/number.h"
 #include "common/control/client.h"
 
 static struct {
@@ -30,15 +30,11 @@ static bool read_list(const char *variable, struct chempi_cpus *cpus)
 static uint32_t read_number(const char *variable, uint32_t otherwise)
 {
     const char *text = getenv(variable);
-    char *end;
-    unsigned long value;
+    uint32_t value = otherwise;
 
-    if (!text || !*text)
-        return otherwise;
-    errno = 0;
-    value = strtoul(text, &end, 10);
-    return errno || *end || value == 0 || value > UINT32_MAX ? otherwise
-                                                             : (uint32_t)value;
+    if (text)
+        (void)chempi_number_parse32(text, 1, UINT32_MAX, &value);
+    return value;
 }
 
 static bool is_same(const struct chempi_cpus *a, const struct chempi_cpus *b)

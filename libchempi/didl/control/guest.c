@@ -162,13 +162,10 @@ static int fence_blocking(void)
  * other's process numbers. */
 static void name_host(char host[HOST_MAX])
 {
-    char boot[48] = "";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    char boot[48];
 
-    if (file && !fgets(boot, sizeof(boot), file))
-        boot[0] = '\0';
-    if (file)
-        (void)fclose(file); /* read only */
+    (void)chempi_file_read("/proc/sys/kernel/random/boot_id", boot,
+                           sizeof(boot)); /* or it is empty */
     boot[strcspn(boot, "\n")] = '\0';
     (void)snprintf(host, HOST_MAX, "%s.%" PRIx64 ".%" PRIx64 ".%lx", boot,
                    chempi_file_inode("/proc/self/ns/net"),

@@ -14,28 +14,16 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/number.h"
 #include "libchempi/didl/control/store.h"
 
 #define FRAME_DIGITS 6u
-
-static bool to_number(const char *text, uint32_t *out)
-{
-    char *end;
-    unsigned long v;
-
-    errno = 0;
-    v = strtoul(text, &end, 10);
-    if (errno || end == text || *end || *text == '-' || v > INT32_MAX)
-        return false;
-    *out = (uint32_t)v;
-    return true;
-}
 
 bool chempi_pmi_line_variable(const char *name, uint32_t *out)
 {
     const char *text = getenv(name);
 
-    return text && to_number(text, out);
+    return text && chempi_number_parse32(text, 0, INT32_MAX, out);
 }
 
 int chempi_pmi_line_inherit(struct chempi_pmi_line *line,
@@ -277,7 +265,7 @@ uint32_t chempi_pmi_line_number(const char *message, char end, const char *key,
     uint32_t number;
 
     return chempi_pmi_line_value(message, end, key, value, sizeof(value)) &&
-                   to_number(value, &number)
+                   chempi_number_parse32(value, 0, INT32_MAX, &number)
                ? number
                : other;
 }

@@ -11,9 +11,9 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "common/base/number.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
@@ -88,18 +88,16 @@ static int check_size(const struct chempi_info *info, const char *key,
                       MPI_Count size)
 {
     const char *text = chempi_info_find(info, key);
-    char *end = NULL;
-    long value;
+    uint32_t value;
 
     if (!text)
         return MPI_SUCCESS;
-    value = strtol(text, &end, 10);
-    if (end == text || *end || value <= 0 || value > INT_MAX)
+    if (!chempi_number_parse32(text, 1, INT32_MAX, &value))
         return chempi_error_set(MPI_ERR_INFO_VALUE,
                                 "%s is \"%s\", not a size in bytes", key, text);
     if (value != size)
         return chempi_error_set(MPI_ERR_ABI,
-                                "%s is %ld, but the type has %lld bytes here: "
+                                "%s is %u, but the type has %lld bytes here: "
                                 "compile the Fortran program without options "
                                 "that change default sizes",
                                 key, value, (long long)size);

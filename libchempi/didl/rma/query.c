@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/number.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
@@ -82,13 +83,9 @@ static void take_granularity(struct chempi_win *win,
                              const struct chempi_info *info)
 {
     const char *text = chempi_info_find(info, "mpi_accumulate_granularity");
-    char *end = NULL;
-    long value;
+    uint32_t value;
 
-    if (!text)
-        return;
-    value = strtol(text, &end, 10);
-    if (*text && !*end && value >= 0 && value <= INT_MAX)
+    if (text && chempi_number_parse32(text, 0, INT32_MAX, &value))
         win->granularity = (int)value;
 }
 

@@ -26,7 +26,6 @@
 #define ADAPTER_MAGIC UINT32_C(0x53434956) /* "SCIV" */
 #define ADAPTER_VERSION 2u
 #define ADAPTER_COOKIE_BYTES 16u
-#define ADAPTER_HOST_BYTES 16u
 #define ADAPTER_FDS_MAX 2u
 #define ADAPTER_GUEST_MAX 256u /* sockets without HELLO */
 #define ADAPTER_OUT_MAX 4096u  /* words waiting for one socket */

@@ -19,10 +19,10 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/scivia/adapter/internal.h"
 #include "libchempi/services/cma.h"
@@ -34,7 +34,7 @@
 struct address {
     uint32_t magic;
     uint32_t version;
-    unsigned char host[ADAPTER_HOST_BYTES];
+    unsigned char host[CHEMPI_FILE_HOST_BYTES];
     unsigned char name[NAME_BYTES];
     unsigned char cookie[ADAPTER_COOKIE_BYTES];
 };
@@ -42,36 +42,6 @@ static_assert(sizeof(struct address) == CHEMPI_ADAPTER_ADDRESS_BYTES,
               "address layout");
 
 /* --- addresses --- */
-
-/* Which kernel this is, and which of its network name spaces. */
-static void find_host(unsigned char host[ADAPTER_HOST_BYTES])
-{
-    char text[40] = "";
-    struct stat st = {0};
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    unsigned digit = 0;
-
-    memset(host, 0, ADAPTER_HOST_BYTES);
-    if (fd >= 0) {
-        if (read(fd, text, sizeof(text) - 1) < 0)
-            text[0] = '\0'; /* then all hosts look alike, and connect fails */
-        (void)close(fd);    /* only read from */
-    }
-    for (const char *p = text; *p && digit < 2 * ADAPTER_HOST_BYTES; p++) {
-        unsigned value =
-            *p >= 'a' ? (unsigned)(*p - 'a') + 10 : (unsigned)(*p - '0');
-
-        if (value > 15)
-            continue; /* a dash */
-        host[digit / 2] =
-            (unsigned char)(host[digit / 2] << 4 | (unsigned char)value);
-        digit++;
-    }
-    if (stat("/proc/self/ns/net", &st) == 0) {
-        for (unsigned i = 0; i < 8; i++)
-            host[i] ^= (unsigned char)((uint64_t)st.st_ino >> (8 * i));
-    }
-}
 
 static socklen_t socket_name(const unsigned char name[NAME_BYTES],
                              struct sockaddr_un *out)
@@ -104,7 +74,7 @@ int chempi_link_listen(struct chempi_adapter *adapter, struct chempi_err *err)
 
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return chempi_err_set(err, -EIO, "the kernel gives no random bytes");
-    find_host(address.host);
+    chempi_file_host(address.host);
     memcpy(address.name, random, NAME_BYTES);
     memcpy(address.cookie, random + NAME_BYTES, ADAPTER_COOKIE_BYTES);
     memcpy(adapter->address, &address, sizeof(address));

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whole numbers in text; see number.h. */
+#include "common/base/number.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+
+bool chempi_number_scan(const char **at, uint64_t max, uint64_t *out)
+{
+    unsigned long long value;
+    char *end;
+
+    if (!isdigit((unsigned char)**at))
+        return false;
+    errno = 0;
+    value = strtoull(*at, &end, 10);
+    if (errno || value > max)
+        return false;
+    *at = end;
+    *out = value;
+    return true;
+}
+
+bool chempi_number_parse(const char *text, uint64_t min, uint64_t max,
+                         uint64_t *out)
+{
+    uint64_t value;
+
+    if (!chempi_number_scan(&text, max, &value) || *text || value < min)
+        return false;
+    *out = value;
+    return true;
+}
+
+bool chempi_number_parse32(const char *text, uint32_t min, uint32_t max,
+                           uint32_t *out)
+{
+    uint64_t value;
+
+    if (!chempi_number_parse(text, min, max, &value))
+        return false;
+    *out = (uint32_t)value;
+    return true;
+}
