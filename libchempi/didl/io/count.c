@@ -11,8 +11,8 @@
 static _Atomic uint64_t counts[CHEMPI_IO_COUNTERS];
 static uint64_t told[CHEMPI_IO_COUNTERS]; /* under the lane lock */
 
-const struct chempi_io_counter_words
-    chempi_io_counter_words[CHEMPI_IO_COUNTERS] = {
+const struct chempi_counter_words chempi_io_counter_words[CHEMPI_IO_COUNTERS] =
+    {
         [CHEMPI_IO_COUNT_ASKED] =
             {"bytes_asked",
              "What the program asked to read or write, in bytes.", true},

@@ -3,8 +3,9 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_IO_COUNT_H
 #define CHEMPI_LIBCHEMPI_DIDL_IO_COUNT_H
 
-#include <stdbool.h>
 #include <stdint.h>
+
+#include "libchempi/didl/base/counter_words.h"
 
 struct chempi_writer;
 
@@ -25,13 +26,7 @@ enum chempi_io_counter {
 };
 
 /* A performance variable is chempi_io_<name>. */
-struct chempi_io_counter_words {
-    const char *name;
-    const char *text; /* a sentence, with the unit */
-    bool is_basic;
-};
-
-extern const struct chempi_io_counter_words
+extern const struct chempi_counter_words
     chempi_io_counter_words[CHEMPI_IO_COUNTERS];
 
 /* Any thread. */

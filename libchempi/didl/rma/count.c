@@ -26,7 +26,7 @@ uint64_t chempi_rma_counts[CHEMPI_RMA_COUNTERS];
 static struct tally tallies[NAMES_MAX];
 static uint32_t tally_count;
 
-const struct chempi_rma_counter_words
+const struct chempi_counter_words
     chempi_rma_counter_words[CHEMPI_RMA_COUNTERS] = {
         [CHEMPI_RMA_COUNT_SELF] =
             {"self_operations",

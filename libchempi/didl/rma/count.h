@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "libchempi/didl/base/counter_words.h"
+
 /* Operations and their bytes by reach, in the order of enum chempi_rma_reach,
  * two each; then locks. */
 enum chempi_rma_counter {
@@ -28,13 +30,7 @@ enum chempi_rma_counter {
 
 /* A performance variable is chempi_rma_<name>; that of a window
  * chempi_rma_window_<name>. */
-struct chempi_rma_counter_words {
-    const char *name;
-    const char *text; /* a sentence, with the unit */
-    bool is_basic;
-};
-
-extern const struct chempi_rma_counter_words
+extern const struct chempi_counter_words
     chempi_rma_counter_words[CHEMPI_RMA_COUNTERS];
 
 /* Since the process began. */

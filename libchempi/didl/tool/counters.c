@@ -156,25 +156,11 @@ static void describe_own(const struct own *var, struct chempi_tool_pvar *out)
     out->is_basic = var->is_basic;
 }
 
-static void describe_io(uint32_t which, struct chempi_tool_pvar *out)
+static void describe_counter(const char *module,
+                             const struct chempi_counter_words *words,
+                             struct chempi_tool_pvar *out)
 {
-    const struct chempi_io_counter_words *words =
-        &chempi_io_counter_words[which];
-
-    describe_own(&(struct own){.module = "io",
-                               .name = words->name,
-                               .text = words->text,
-                               .var_class = MPI_T_PVAR_CLASS_COUNTER,
-                               .is_basic = words->is_basic},
-                 out);
-}
-
-static void describe_rma(uint32_t which, struct chempi_tool_pvar *out)
-{
-    const struct chempi_rma_counter_words *words =
-        &chempi_rma_counter_words[which];
-
-    describe_own(&(struct own){.module = "rma",
+    describe_own(&(struct own){.module = module,
                                .name = words->name,
                                .text = words->text,
                                .var_class = MPI_T_PVAR_CLASS_COUNTER,
@@ -185,19 +171,15 @@ static void describe_rma(uint32_t which, struct chempi_tool_pvar *out)
 /* The same of one window. */
 static void describe_win(uint32_t which, struct chempi_tool_pvar *out)
 {
-    const struct chempi_rma_counter_words *words =
-        &chempi_rma_counter_words[which];
+    struct chempi_counter_words words = chempi_rma_counter_words[which];
     char name[CHEMPI_SETTING_NAME_MAX - 16];
     char text[CHEMPI_TOOL_TEXT_MAX];
 
-    (void)snprintf(name, sizeof(name), "window_%s", words->name);
-    (void)snprintf(text, sizeof(text), "Of one window: %s", words->text);
-    describe_own(&(struct own){.module = "rma",
-                               .name = name,
-                               .text = text,
-                               .var_class = MPI_T_PVAR_CLASS_COUNTER,
-                               .is_basic = words->is_basic},
-                 out);
+    (void)snprintf(name, sizeof(name), "window_%s", words.name);
+    (void)snprintf(text, sizeof(text), "Of one window: %s", words.text);
+    words.name = name;
+    words.text = text;
+    describe_counter("rma", &words, out);
     out->bind = MPI_T_BIND_MPI_WIN;
 }
 
@@ -306,11 +288,11 @@ void chempi_tool_pvar_at(uint32_t i, struct chempi_tool_pvar *out)
         return;
     }
     if (i < BEFORE_RMA) {
-        describe_io(i - OWN, out);
+        describe_counter("io", &chempi_io_counter_words[i - OWN], out);
         return;
     }
     if (i < BEFORE_WIN) {
-        describe_rma(i - BEFORE_RMA, out);
+        describe_counter("rma", &chempi_rma_counter_words[i - BEFORE_RMA], out);
         return;
     }
     if (i < BEFORE_DEVICES) {
