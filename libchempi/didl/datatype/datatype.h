@@ -82,4 +82,11 @@ int chempi_datatype_copy(const void *src, MPI_Count scount,
                          struct chempi_datatype *stype, void *dst,
                          MPI_Count rcount, struct chempi_datatype *rtype);
 
+/* Packed bytes [at, at + bytes) of it, which both sides have. */
+void chempi_datatype_copy_piece(const void *src, MPI_Count scount,
+                                const struct chempi_datatype *stype, void *dst,
+                                MPI_Count rcount,
+                                const struct chempi_datatype *rtype,
+                                uint64_t at, uint64_t bytes);
+
 #endif

@@ -121,30 +121,49 @@ static void copy_chunks(struct chempi_segment *from, struct chempi_segment *to,
     }
 }
 
+static void begin_at(struct chempi_segment *iter, const void *buf,
+                     MPI_Count count, const struct chempi_datatype *type,
+                     uint64_t at)
+{
+    if (type->is_contiguous)
+        return;
+    chempi_segment_init(iter, buf, (uint64_t)count, type->layout);
+    if (at > 0)
+        chempi_segment_seek(iter, at);
+}
+
+void chempi_datatype_copy_piece(const void *src, MPI_Count scount,
+                                const struct chempi_datatype *stype, void *dst,
+                                MPI_Count rcount,
+                                const struct chempi_datatype *rtype,
+                                uint64_t at, uint64_t bytes)
+{
+    struct chempi_segment from;
+    struct chempi_segment to;
+
+    if (bytes == 0)
+        return; /* buffers may be null */
+    begin_at(&from, src, scount, stype, at);
+    begin_at(&to, dst, rcount, rtype, at);
+    if (stype->is_contiguous && rtype->is_contiguous)
+        memcpy(start_of(dst, rtype) + at, start_of(src, stype) + at, bytes);
+    else if (stype->is_contiguous)
+        (void)chempi_segment_unpack(&to, start_of(src, stype) + at, bytes);
+    else if (rtype->is_contiguous)
+        (void)chempi_segment_pack(&from, start_of(dst, rtype) + at, bytes);
+    else
+        copy_chunks(&from, &to, bytes);
+}
+
 int chempi_datatype_copy(const void *src, MPI_Count scount,
                          struct chempi_datatype *stype, void *dst,
                          MPI_Count rcount, struct chempi_datatype *rtype)
 {
     uint64_t have = (uint64_t)scount * (uint64_t)stype->size;
     uint64_t room = (uint64_t)rcount * (uint64_t)rtype->size;
-    uint64_t bytes = have < room ? have : room;
-    struct chempi_segment from;
-    struct chempi_segment to;
 
-    if (!stype->is_contiguous)
-        chempi_segment_init(&from, src, (uint64_t)scount, stype->layout);
-    if (!rtype->is_contiguous)
-        chempi_segment_init(&to, dst, (uint64_t)rcount, rtype->layout);
-    if (bytes == 0)
-        ; /* nothing to move; buffers may be null */
-    else if (stype->is_contiguous && rtype->is_contiguous)
-        memcpy(start_of(dst, rtype), start_of(src, stype), bytes);
-    else if (stype->is_contiguous)
-        (void)chempi_segment_unpack(&to, start_of(src, stype), bytes);
-    else if (rtype->is_contiguous)
-        (void)chempi_segment_pack(&from, start_of(dst, rtype), bytes);
-    else
-        copy_chunks(&from, &to, bytes);
+    chempi_datatype_copy_piece(src, scount, stype, dst, rcount, rtype, 0,
+                               have < room ? have : room);
     if (have > room)
         return chempi_error_set(MPI_ERR_TRUNCATE,
                                 "a message of %llu bytes "

@@ -119,19 +119,32 @@ static int get_chunk(const struct chempi_coll_state *st, int i, uint64_t at,
     return MPI_SUCCESS;
 }
 
-/* What a member keeps for itself. */
-static int copy_own(const struct block *from, const struct block *to,
-                    bool is_long)
+/* The next piece of what a member keeps for itself, of which *done bytes are
+ * there; true: that was not the last one. */
+static bool copy_own(struct chempi_node_task *t, const struct block *from,
+                     const struct block *to, bool is_long, uint64_t *done)
 {
-    if (block_len(from) == 0)
-        return MPI_SUCCESS;
-    if (!is_long || !from->type->is_contiguous || !to->type->is_contiguous ||
-        block_len(from) > block_len(to))
-        return copy_block(from, to);
-    chempi_coll_nt_copy_past((void *)(uintptr_t)block_address(to),
-                             (const void *)(uintptr_t)block_address(from),
-                             (size_t)block_len(from));
-    return MPI_SUCCESS;
+    const uint64_t left = block_len(from) - *done;
+    const uint64_t n =
+        left < CHEMPI_COLL_CMA_PIECE_MAX ? left : CHEMPI_COLL_CMA_PIECE_MAX;
+
+    if (CHEMPI_UNLIKELY(block_len(from) > block_len(to))) {
+        task_note(t, chempi_coll_shm_slot_wrong_amount(
+                         t->cell.st->rank, block_len(from), block_len(to)));
+        return false;
+    }
+    if (n == 0)
+        return false; /* types may be NULL */
+    if (is_long && from->type->is_contiguous && to->type->is_contiguous)
+        chempi_coll_nt_copy_past(
+            (void *)(uintptr_t)(block_address(to) + *done),
+            (const void *)(uintptr_t)(block_address(from) + *done), (size_t)n);
+    else
+        chempi_datatype_copy_piece(from->buf, from->count, from->type, to->buf,
+                                   to->count, to->type, *done, n);
+    t->copied += n;
+    *done += n;
+    return n < left;
 }
 
 /* ---- allgather ---- */
@@ -173,26 +186,19 @@ static struct block own_block(const struct cell *cell,
                           .type = c->stype};
 }
 
-static int allgather_put(const struct cell *cell,
-                         const struct chempi_coll_call *c)
-{
-    struct block own = own_block(cell, c);
-    uint64_t len = block_len(&own);
-
-    cell_mine(cell)->len = len;
-    cell_mine(cell)->mark = BLOCK_HERE; /* for whoever takes another way */
-    if (len > CHEMPI_NODE_BULK_BYTES)
-        return MPI_SUCCESS;
-    return chempi_coll_shm_slot_put(cell, cell->st->rank, own.buf, own.count,
-                                    own.type, len);
-}
-
 static int allgather_begin(const struct cell *cell,
                            const struct chempi_coll_call *c, uint64_t unused)
 {
-    int rc = allgather_put(cell, c);
+    struct block own = own_block(cell, c);
+    uint64_t len = block_len(&own);
+    int rc = MPI_SUCCESS;
 
     (void)unused;
+    cell_mine(cell)->len = len;
+    cell_mine(cell)->mark = BLOCK_HERE; /* for whoever takes another way */
+    if (len <= CHEMPI_NODE_BULK_BYTES)
+        rc = chempi_coll_shm_slot_put(cell, cell->st->rank, own.buf, own.count,
+                                      own.type, len);
     chempi_coll_shm_slot_come(cell);
     return rc;
 }
@@ -223,15 +229,6 @@ static int allgather_end(const struct cell *cell,
 const struct chempi_node_parts chempi_node_parts_allgather = {
     allgather_begin, chempi_coll_shm_slot_is_over, allgather_end};
 
-static int allgather_small(const struct cell *cell,
-                           const struct chempi_coll_call *c)
-{
-    int rc = allgather_put(cell, c);
-
-    rc = cell_first_error(chempi_coll_shm_slot_meet(cell), rc);
-    return cell_first_error(rc, allgather_end(cell, c, 0));
-}
-
 /* What the lines of all say, which is the same for all. */
 struct shown {
     uint64_t longest;  /* bytes of a block in chunks */
@@ -246,7 +243,8 @@ struct gathering {
     struct chempi_node_task task; /* first */
     struct block own;
     struct shown shown;
-    uint64_t at; /* bytes of each block, in chunks, that are done */
+    uint64_t kept; /* bytes of its own block that it has copied */
+    uint64_t at;   /* bytes of each block, in chunks, that are done */
     bool is_long;
     int others; /* whose blocks have been copied */
     struct remote remote;
@@ -310,7 +308,7 @@ static struct shown allgather_shown(const struct cell *cell)
     return s;
 }
 
-static void end_allgather(struct chempi_node_task *t)
+static void end_copies(struct chempi_node_task *t)
 {
     t->is_void = chempi_coll_shm_slot_is_refused(&t->cell, 1);
     task_end(t);
@@ -324,7 +322,7 @@ static void allgather_copied(struct chempi_node_task *t)
         return;
     }
     chempi_coll_shm_slot_reply(&t->cell, 1, of_task(t)->remote.code);
-    chempi_coll_node_task_meet_again(t, end_allgather);
+    chempi_coll_node_task_meet_again(t, end_copies);
 }
 
 /* The blocks of others, a piece in each step, beginning with the neighbour's,
@@ -382,12 +380,25 @@ static void allgather_round(struct chempi_node_task *t)
     chempi_coll_node_task_meet_again(t, allgather_round);
 }
 
+static void allgather_keep(struct chempi_node_task *t)
+{
+    struct gathering *g = of_task(t);
+    struct block to = gather_place(t->c, t->cell.st->rank);
+
+    if (t->c->sbuf != MPI_IN_PLACE &&
+        copy_own(t, &g->own, &to, g->is_long, &g->kept))
+        task_go_on(t, allgather_keep);
+    else if (g->shown.longest > 0)
+        allgather_round(t);
+    else
+        allgather_copy(t);
+}
+
 /* All lines are there. */
 static void allgather_met(struct chempi_node_task *t)
 {
     struct gathering *g = of_task(t);
     struct chempi_coll_state *st = t->cell.st;
-    struct block to = gather_place(t->c, st->rank);
 
     g->shown = allgather_shown(&t->cell);
     if (CHEMPI_UNLIKELY(g->shown.is_mixed)) {
@@ -397,12 +408,7 @@ static void allgather_met(struct chempi_node_task *t)
         return;
     }
     g->is_long = chempi_coll_nt_copy_is_long(g->shown.all * (uint64_t)st->size);
-    if (t->c->sbuf != MPI_IN_PLACE)
-        task_note(t, copy_own(&g->own, &to, g->is_long));
-    if (g->shown.longest > 0)
-        allgather_round(t);
-    else
-        allgather_copy(t);
+    allgather_keep(t);
 }
 
 /* The same answer everywhere, at this member's turn (node_task.h, K2). */
@@ -446,7 +452,7 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
 
     if (chempi_coll_node_is_small(c, st->size)) {
         cell_open_sync(st, &cell);
-        *rc = allgather_small(&cell, c);
+        *rc = cell_run_meeting(&chempi_node_parts_allgather, &cell, c, 0);
         return true;
     }
     *rc = chempi_coll_node_task_turn(st);
@@ -660,6 +666,7 @@ struct exchange {
     bool has_row;
     bool has_rings; /* what is not HERE goes through these */
     bool is_long;   /* results go past the caches */
+    uint64_t kept;  /* bytes of its own block that it has copied */
     int others;     /* whose blocks have been taken */
     struct remote remote;
 };
@@ -782,12 +789,6 @@ static bool is_mixed(const struct cell *cell)
     return false;
 }
 
-static void end_alltoall(struct chempi_node_task *t)
-{
-    t->is_void = chempi_coll_shm_slot_is_refused(&t->cell, 1);
-    task_end(t);
-}
-
 static bool are_rings_due(struct chempi_node_task *t)
 {
     return chempi_coll_pairwise_rings_are_due(t->cell.st);
@@ -819,7 +820,7 @@ static void end_exchange(struct chempi_node_task *t)
         run_rings(t);
     } else if (is_any_marked(&t->cell, HAS_DIRECT)) {
         chempi_coll_shm_slot_reply(&t->cell, 1, x->remote.code);
-        chempi_coll_node_task_meet_again(t, end_alltoall);
+        chempi_coll_node_task_meet_again(t, end_copies);
     } else {
         task_end(t);
     }
@@ -847,12 +848,22 @@ static void take_blocks(struct chempi_node_task *t)
         task_go_on(t, end_exchange);
 }
 
-/* All rows are there. */
-static void alltoall_met(struct chempi_node_task *t)
+static void alltoall_keep(struct chempi_node_task *t)
 {
     struct exchange *x = exchange_of(t);
     struct block from = send_block(t->c, t->cell.st->rank);
     struct block to = recv_block(t->c, t->cell.st->rank);
+
+    if (copy_own(t, &from, &to, x->is_long, &x->kept))
+        task_go_on(t, alltoall_keep);
+    else
+        take_blocks(t);
+}
+
+/* All rows are there. */
+static void alltoall_met(struct chempi_node_task *t)
+{
+    struct exchange *x = exchange_of(t);
 
     if (CHEMPI_UNLIKELY(is_mixed(&t->cell))) {
         task_note(t, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
@@ -864,8 +875,7 @@ static void alltoall_met(struct chempi_node_task *t)
         x->is_long |= is_any_marked(&t->cell, IS_LONG);
         chempi_coll_count(CHEMPI_COLL_WAY_RINGS);
     }
-    task_note(t, copy_own(&from, &to, x->is_long));
-    take_blocks(t);
+    alltoall_keep(t);
 }
 
 static void alltoall_first(struct chempi_node_task *t)
@@ -900,8 +910,8 @@ static uint64_t row_len(const struct cell *cell,
     return (uint64_t)(c->rcount * c->rtype->size) * (uint64_t)cell->st->size;
 }
 
-static int alltoall_put(const struct cell *cell,
-                        const struct chempi_coll_call *c)
+static int alltoall_begin(const struct cell *cell,
+                          const struct chempi_coll_call *c, uint64_t unused)
 {
     struct chempi_coll_state *st = cell->st;
     bool is_in_place = c->sbuf == MPI_IN_PLACE;
@@ -909,13 +919,16 @@ static int alltoall_put(const struct cell *cell,
     MPI_Count count = is_in_place ? c->rcount : c->scount;
     struct chempi_datatype *type = is_in_place ? c->rtype : c->stype;
     uint64_t len = (uint64_t)(count * type->size * st->size);
+    int rc = MPI_SUCCESS;
 
+    (void)unused;
     cell_mine(cell)->mark = NO_ROW;
     cell_mine(cell)->len = len;
-    if (len > CHEMPI_NODE_BULK_BYTES)
-        return MPI_SUCCESS; /* all see it: it is nobody's row */
-    return chempi_coll_shm_slot_put(cell, st->rank, from, count * st->size,
-                                    type, len);
+    if (len <= CHEMPI_NODE_BULK_BYTES) /* else all see it: nobody's row */
+        rc = chempi_coll_shm_slot_put(cell, st->rank, from, count * st->size,
+                                      type, len);
+    chempi_coll_shm_slot_come(cell);
+    return rc;
 }
 
 static int alltoall_take(const struct cell *cell,
@@ -931,29 +944,6 @@ static int alltoall_take(const struct cell *cell,
             i, cell_data(cell, i, row) + (uint64_t)st->rank * block, block,
             chempi_coll_at(c->rbuf, i * c->rcount, c->rtype), c->rcount,
             c->rtype);
-    return rc;
-}
-
-static int alltoall_small(const struct cell *cell,
-                          const struct chempi_coll_call *c)
-{
-    int rc = alltoall_put(cell, c);
-
-    rc = cell_first_error(chempi_coll_shm_slot_meet(cell), rc);
-    rc = cell_first_error(chempi_coll_shm_slot_check(cell, row_len(cell, c)),
-                          rc);
-    if (CHEMPI_UNLIKELY(rc) && is_mixed(cell))
-        cell->st->rows++; /* as whoever has made a row */
-    return rc ? rc : alltoall_take(cell, c);
-}
-
-static int alltoall_begin(const struct cell *cell,
-                          const struct chempi_coll_call *c, uint64_t unused)
-{
-    int rc = alltoall_put(cell, c);
-
-    (void)unused;
-    chempi_coll_shm_slot_come(cell);
     return rc;
 }
 
@@ -984,7 +974,7 @@ bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
         block = c->rcount * c->rtype->size;
         if (block <= CHEMPI_NODE_BULK_BYTES / st->size) {
             cell_open_sync(st, &cell);
-            *rc = alltoall_small(&cell, c);
+            *rc = cell_run_meeting(&chempi_node_parts_alltoall, &cell, c, 0);
             return true;
         }
         if (st->size > COPIES_MAX &&

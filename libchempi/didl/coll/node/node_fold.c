@@ -54,6 +54,15 @@ struct range {
 
 struct kind;
 
+/* Elements that a member moves within its own memory. */
+struct move {
+    unsigned char *to;
+    const unsigned char *from;
+    MPI_Count left;
+    bool is_whole; /* F4: with what lies between the numbers */
+    chempi_node_step_fn *then;
+};
+
 /* One member's part; st->scratch is its task's. */
 struct job {
     struct chempi_node_task task; /* first */
@@ -72,6 +81,7 @@ struct job {
     struct range rest; /* of its part, to be combined */
     int taken;         /* workers whose parts of the result are here */
     struct range left; /* of the next one's part */
+    struct move move;  /* a copy of its own that is under way */
     int code;          /* first failure of a copy */
     /* F6: where member 0's input is, then the others', stream_len apart; NULL:
      * they are copied from where they lie. */
@@ -263,6 +273,34 @@ static void fold_into_result(struct job *j, struct range r, void *result)
         cell_take(result, j->temp[1], r.count, j->c->rtype);
 }
 
+/* A piece of the move in each step. */
+static void go_on_moving(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+    struct move *m = &j->move;
+    const MPI_Count most = CHEMPI_COLL_CMA_PIECE_MAX / j->c->rtype->extent;
+    const MPI_Count n = m->left < most ? m->left : most;
+
+    if (n > 0 && m->is_whole)
+        memcpy(m->to, m->from, bytes(j, n));
+    else if (n > 0)
+        cell_take(m->to, m->from, n, j->c->rtype);
+    t->copied += bytes(j, n);
+    m->to += bytes(j, n);
+    m->from += bytes(j, n);
+    m->left -= n;
+    if (m->left > 0)
+        task_go_on(t, go_on_moving);
+    else
+        m->then(t);
+}
+
+static void move(struct job *j, const struct move *m)
+{
+    j->move = *m;
+    go_on_moving(&j->task);
+}
+
 /* ---- beginning and end ---- */
 
 /* Scratch memory of the communicator: chunks, then `extra` bytes. They begin
@@ -341,10 +379,10 @@ static void begin_round(struct job *j)
     st->streamed++;
 }
 
-static void end(struct job *j)
+static void end(struct chempi_node_task *t)
 {
-    give_scratch(j->cell->st);
-    task_end(&j->task);
+    give_scratch(t->cell.st);
+    task_end(t);
 }
 
 /* The rest of this worker's part, as much of it as a step may take. */
@@ -379,11 +417,6 @@ static bool exchange(struct job *j)
     return false;
 }
 
-static void end_exchange(struct chempi_node_task *t)
-{
-    end(of_task(t));
-}
-
 /* All have said where input and result are. When it fails all know, and must
  * not meet again: those with less data are in node_reduce.c (F3), and their
  * lines hold data instead of a reply. */
@@ -395,9 +428,9 @@ static void have_shown(struct chempi_node_task *t)
     if (CHEMPI_UNLIKELY(!t->rc && chempi_coll_shm_slot_has_failed(j->cell, 1)))
         task_note(t, no_scratch()); /* F5 */
     if (CHEMPI_UNLIKELY(t->rc)) {
-        end(j);
+        end(t);
     } else if (exchange(j)) {
-        task_go_on(t, end_exchange);
+        task_go_on(t, end);
     } else {
         begin_round(j);
         fold_rest(t);
@@ -423,8 +456,9 @@ static uint32_t prepare_messages(struct job *j)
     return 0;
 }
 
-static void show(struct job *j)
+static void show(struct chempi_node_task *t)
 {
+    struct job *j = of_task(t);
     struct chempi_node_line *line = cell_mine(j->cell);
 
     line->len = CHEMPI_LIKELY(!j->c->is_void) ? j->len : CELL_VOID;
@@ -432,7 +466,7 @@ static void show(struct job *j)
     line->place.out = (uint64_t)(uintptr_t)j->out;
     line->place.reply = j->code ? 1 : 0;
     line->mark = put_on_board(j) | prepare_messages(j);
-    chempi_coll_node_task_meet(&j->task, have_shown);
+    chempi_coll_node_task_meet(t, have_shown);
 }
 
 /* Meet again at the end of a phase, which may have made the operation void
@@ -474,8 +508,9 @@ static void end_reduce(struct chempi_node_task *t)
 
     t->is_void = chempi_coll_shm_slot_is_refused(j->cell, 2);
     if (t->is_void && j->is_in_place)
-        memcpy(j->c->rbuf, j->extra, j->len);
-    end(j);
+        move(j, &(struct move){j->c->rbuf, j->extra, j->count, true, end});
+    else
+        end(t);
 }
 
 static void reduce_folded(struct chempi_node_task *t)
@@ -518,7 +553,7 @@ static void end_allreduce(struct chempi_node_task *t)
                                       "process"));
         t->is_void = false;
     }
-    end(j);
+    end(t);
 }
 
 /* Of member i's part of the result, into the own. */
@@ -573,24 +608,31 @@ static void spread(struct chempi_node_task *t)
     end_phase(j, 3, end_allreduce);
 }
 
+static void begin_spread(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+
+    j->left = part_of(j, (j->me >= 0 ? j->me : j->cell->st->rank) % j->workers);
+    spread(t);
+}
+
 static void allreduce_is_there(struct chempi_node_task *t)
 {
     struct job *j = of_task(t);
-    unsigned char *to = j->c->rbuf;
-    struct range own = {0, 0};
+    struct range own;
+    uint64_t at;
 
     t->is_void = chempi_coll_shm_slot_is_refused(j->cell, 2);
     if (t->is_void) {
-        end(j);
-        return;
-    }
-    if (j->me >= 0)
+        end(t);
+    } else if (j->me >= 0 && j->is_in_place) {
         own = part_of(j, j->me);
-    if (j->out != to && own.count > 0)
-        cell_take(to + bytes(j, own.first), j->out + bytes(j, own.first),
-                  own.count, j->c->rtype);
-    j->left = part_of(j, (j->me >= 0 ? j->me : j->cell->st->rank) % j->workers);
-    spread(t);
+        at = bytes(j, own.first);
+        move(j, &(struct move){(unsigned char *)j->c->rbuf + at, j->out + at,
+                               own.count, false, begin_spread});
+    } else {
+        begin_spread(t);
+    }
 }
 
 static void take_boards(struct chempi_node_task *t)
@@ -607,7 +649,7 @@ static void take_boards(struct chempi_node_task *t)
                   r.count, j->c->rtype);
     }
     st->streamed++;
-    end(j);
+    end(t);
 }
 
 static void allreduce_folded(struct chempi_node_task *t)
@@ -648,8 +690,9 @@ static void end_scatter(struct chempi_node_task *t)
 
     t->is_void = !j->boards && chempi_coll_shm_slot_is_refused(j->cell, 2);
     if (!t->is_void && !t->rc && j->is_in_place)
-        cell_take(j->c->rbuf, j->extra, own.count, j->c->rtype);
-    end(j);
+        move(j, &(struct move){j->c->rbuf, j->extra, own.count, false, end});
+    else
+        end(t);
 }
 
 static void scatter_folded(struct chempi_node_task *t)
@@ -728,13 +771,14 @@ static void fold_first(struct chempi_node_task *t)
     if (!get_scratch(j, extra)) {
         j->code = -ENOMEM;
     } else if (j->kind == &reduce && j->is_in_place) {
-        memcpy(j->extra, j->c->rbuf, j->len);
         j->in = j->extra;
+        move(j, &(struct move){j->extra, j->c->rbuf, j->count, true, show});
+        return;
     } else if (j->is_in_place) {
         j->out =
             chempi_coll_plus(j->extra, -(MPI_Count)bytes(j, j->rest.first));
     }
-    show(j);
+    show(t);
 }
 
 const struct chempi_node_steps chempi_node_steps_fold =

@@ -214,18 +214,6 @@ static int reduce_scatter_end(const struct cell *cell,
 const struct chempi_node_parts chempi_node_parts_reduce_scatter = {
     reduce_scatter_begin, chempi_coll_shm_slot_is_over, reduce_scatter_end};
 
-static int reduce_scatter(struct chempi_coll_state *st,
-                          const struct chempi_coll_call *c, uint64_t len)
-{
-    struct cell cell;
-    int rc;
-
-    cell_open_sync(st, &cell);
-    rc = put(&cell, st->rank, input(c), len);
-    rc = cell_first_error(rc, chempi_coll_shm_slot_meet(&cell));
-    return cell_first_error(rc, reduce_scatter_end(&cell, c, len));
-}
-
 /* ---- scans, from each member to the next ---- */
 
 /* What the members up to this one come to, in its line or slot. */
@@ -315,6 +303,7 @@ bool chempi_coll_node_reduction(struct chempi_coll_state *st,
 {
     uint64_t len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
                               c->rtype->extent);
+    struct cell cell;
 
     if (!cell_has_plain(c->rtype))
         return false;
@@ -329,7 +318,9 @@ bool chempi_coll_node_reduction(struct chempi_coll_state *st,
         *rc = allreduce(st, c, len);
         break;
     default:
-        *rc = reduce_scatter(st, c, len);
+        cell_open_sync(st, &cell);
+        *rc =
+            cell_run_meeting(&chempi_node_parts_reduce_scatter, &cell, c, len);
         break;
     }
     return true;

@@ -328,15 +328,20 @@ bool chempi_coll_shm_slot_is_over(const struct cell *cell,
     return is_reached(&w);
 }
 
-int chempi_coll_shm_slot_meet(const struct cell *cell)
+int chempi_coll_shm_slot_await_others(const struct cell *cell)
 {
     const _Atomic uint32_t *word = &meeting_line(cell)->seq;
 
-    chempi_coll_shm_slot_come(cell);
     return cell->st->size == 2
                ? chempi_coll_shm_slot_wait_member(cell->st, 1 - cell->st->rank,
                                                   word, cell->seq)
                : chempi_coll_shm_slot_wait_for_all(cell->st, word, cell->seq);
+}
+
+int chempi_coll_shm_slot_meet(const struct cell *cell)
+{
+    chempi_coll_shm_slot_come(cell);
+    return chempi_coll_shm_slot_await_others(cell);
 }
 
 void chempi_coll_shm_slot_come_again(const struct cell *cell)

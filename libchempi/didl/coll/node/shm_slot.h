@@ -198,6 +198,7 @@ int chempi_coll_shm_slot_collect(const struct cell *cell);
 
 /* All meet, the first time in an operation: come, and wait until all have. */
 void chempi_coll_shm_slot_come(const struct cell *cell);
+int chempi_coll_shm_slot_await_others(const struct cell *cell);
 int chempi_coll_shm_slot_meet(const struct cell *cell);
 
 /* Where the first meeting is seen: then it has the operation's number. */
@@ -307,6 +308,18 @@ struct chempi_node_parts {
     bool (*is_ready)(const struct cell *cell, const struct chempi_coll_call *c);
     chempi_node_part_fn *end; /* MPI error class, as begin */
 };
+
+/* A blocking one in which all meet; parts is a constant. */
+static inline int cell_run_meeting(const struct chempi_node_parts *parts,
+                                   const struct cell *cell,
+                                   const struct chempi_coll_call *c,
+                                   uint64_t len)
+{
+    int rc = parts->begin(cell, c, len);
+
+    rc = cell_first_error(chempi_coll_shm_slot_await_others(cell), rc);
+    return cell_first_error(rc, parts->end(cell, c, len));
+}
 
 static inline bool cell_is_root(const struct cell *cell,
                                 const struct chempi_coll_call *c)
