@@ -10,6 +10,9 @@
  *   roots    each in another call that waits for certain ranks: 0 MPI_Gather,
  *            1 MPI_Scatter, 2 MPI_Bcast, each on a communicator of its own,
  *            3 MPI_Wait for MPI_Ibarrier
+ *   bcast    all but the last in MPI_Bcast of more than is taken in advance
+ *   later    all in MPI_Wait for MPI_Iallgather, but the last, which has
+ *            started it and waits outside MPI
  *   finalize  rank 0 in MPI_Finalize, the others in MPI_Barrier
  *   threads  each in MPI_Recv by two threads, tags 1 and 2, from the next one
  *   test     all call MPI_Test for ever
@@ -96,6 +99,35 @@ static void wait_in_allreduce(void)
         receive(0, 0, MPI_COMM_WORLD);
     else
         MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void wait_in_bcast(void)
+{
+    enum { LEN = 4 << 20 };
+    char *data = check_alloc(LEN);
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank() == check_size() - 1)
+        receive(0, 0, MPI_COMM_WORLD);
+    else
+        MPI_Bcast(data, LEN, MPI_BYTE, 0, MPI_COMM_WORLD);
+    free(data);
+}
+
+static void wait_for_later(void)
+{
+    enum { LEN = 1 << 20 };
+    char *in = check_alloc(LEN);
+    char *out = check_alloc((size_t)LEN * (size_t)check_size());
+    MPI_Request req;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Iallgather(in, LEN, MPI_BYTE, out, LEN, MPI_BYTE, MPI_COMM_WORLD, &req);
+    if (check_rank() == check_size() - 1)
+        (void)poll(NULL, 0, -1);
+    MPI_Wait(&req, MPI_STATUS_IGNORE);
+    free(in);
+    free(out);
 }
 
 static void *receive_in_thread(void *tag)
@@ -221,6 +253,10 @@ int main(int argc, char **argv)
         wait_in_threads();
     else if (strcmp(mode, "roots") == 0)
         wait_for_roots();
+    else if (strcmp(mode, "bcast") == 0)
+        wait_in_bcast();
+    else if (strcmp(mode, "later") == 0)
+        wait_for_later();
     else if (strcmp(mode, "finalize") == 0)
         wait_in_finalize();
     else if (strcmp(mode, "test") == 0)

@@ -87,7 +87,9 @@ struct chempi_node_place {
     uint64_t out;
     uint64_t seal; /* of an offer */
     uint64_t spare[2];
-    uint32_t reply; /* 0, or in which phase a copy of its own failed */
+    uint32_t reply;       /* 0, or in which phase a copy of its own failed */
+    _Atomic uint32_t met; /* how often it has come again, non-blocking; for
+                             words */
 };
 
 struct chempi_node_line {
@@ -116,10 +118,12 @@ struct chempi_node_piece {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t reads; /* ever; wraps */
 };
 
-/* What a member says of its non-blocking operations (node_later.h). */
+/* What a member says of its non-blocking operations (node_later.h), and of the
+ * pipe. */
 struct chempi_node_ended {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t number; /* of the last one */
     _Atomic uint32_t is_starved; /* the common one: a member waits for cells */
+    _Atomic uint32_t pieces;     /* it has done, ever; for words */
 };
 
 /* The same as this member counts them. */

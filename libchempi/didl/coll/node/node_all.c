@@ -794,6 +794,13 @@ static bool are_rings_due(struct chempi_node_task *t)
     return chempi_coll_pairwise_rings_are_due(t->cell.st);
 }
 
+static bool misses_in_rings(const void *arg, int member)
+{
+    const struct chempi_node_task *t = arg;
+
+    return chempi_coll_pairwise_rings_misses(t->cell.st, member);
+}
+
 static void run_rings(struct chempi_node_task *t)
 {
     int rc = MPI_SUCCESS;
@@ -806,6 +813,7 @@ static void run_rings(struct chempi_node_task *t)
     t->whom = TASK_AWAITS_SOME;
     t->word = NULL;
     t->is_due = are_rings_due;
+    t->misses = misses_in_rings;
     t->next = run_rings;
 }
 

@@ -493,6 +493,8 @@ static bool is_awaited(const struct chempi_node_later_op *op, int member)
 {
     const struct cell *cell = &op->cell;
 
+    if (op->steps)
+        return chempi_coll_node_task_misses(op->task, member);
     if (member == cell->st->rank)
         return false;
     switch (op->call.kind) {

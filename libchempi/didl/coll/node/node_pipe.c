@@ -68,9 +68,27 @@ static uint64_t piece_len(const struct chempi_node_piping *p)
 /* The piece is done. */
 static void next_piece(struct chempi_node_piping *p)
 {
+    const struct chempi_coll_state *st = p->task.cell.st;
+
     p->task.copied += piece_len(p);
     p->at += CHEMPI_NODE_PIECE_BYTES;
     p->number++;
+    if (st->later_cells > 0)
+        atomic_store_explicit(&st->later.ended[st->rank].pieces,
+                              (uint32_t)p->number, memory_order_relaxed);
+}
+
+/* Has the member not read the piece whose place the next one gets? */
+static bool misses(const void *arg, int member)
+{
+    const struct chempi_node_piping *p = arg; /* its task is first */
+    const struct chempi_coll_state *st = p->task.cell.st;
+    const uint32_t needed = (uint32_t)p->number - CHEMPI_NODE_PIECES + 1;
+
+    return st->later_cells > 0 &&
+           (int32_t)(atomic_load_explicit(&st->later.ended[member].pieces,
+                                          memory_order_relaxed) -
+                     needed) < 0;
 }
 
 static void send_pieces(struct chempi_node_task *t)
@@ -78,6 +96,7 @@ static void send_pieces(struct chempi_node_task *t)
     struct chempi_node_piping *p = of_task(t);
     const struct chempi_coll_call *c = t->c;
 
+    t->misses = misses;
     for (int i = 0; p->at < p->len; i++) {
         struct chempi_node_piece *place = place_of(p);
 

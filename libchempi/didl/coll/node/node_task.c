@@ -10,6 +10,9 @@
 void chempi_coll_node_task_meet(struct chempi_node_task *t,
                                 chempi_node_step_fn *next)
 {
+    if (t->cell.is_later)
+        atomic_store_explicit(&cell_mine(&t->cell)->place.met, 0,
+                              memory_order_relaxed);
     chempi_coll_shm_slot_come(&t->cell);
     task_await(t, TASK_AWAITS_ALL, chempi_coll_shm_slot_meeting(&t->cell),
                t->cell.seq, next);
@@ -23,11 +26,39 @@ void chempi_coll_node_task_meet_again(struct chempi_node_task *t,
                *cell_expected(&t->cell), next);
 }
 
+/* Has member m not come to the meeting to which this one has? */
+static bool is_absent(const struct cell *cell, int m)
+{
+    const _Atomic uint32_t *met = &cell_line(cell, m)->place.met;
+    const _Atomic uint32_t *own = &cell_mine(cell)->place.met;
+
+    if (!cell->is_later)
+        return chempi_yield_policy_is_missed(&cell->st->crowd, m);
+    return !cell_is_there(cell, m) ||
+           atomic_load_explicit(met, memory_order_relaxed) <
+               atomic_load_explicit(own, memory_order_relaxed);
+}
+
+bool chempi_coll_node_task_misses(const struct chempi_node_task *t, int member)
+{
+    if (member == t->cell.st->rank || !t->next || (!t->word && !t->is_due))
+        return false;
+    if (t->whom == TASK_AWAITS_ALL)
+        return is_absent(&t->cell, member);
+    return t->whom == TASK_AWAITS_SOME ? t->misses(t, member)
+                                       : t->whom == member;
+}
+
 /* ---- blocking calls ---- */
 
 static bool is_due(void *arg)
 {
     return chempi_coll_node_task_is_due(arg);
+}
+
+static bool misses(const void *arg, int member)
+{
+    return chempi_coll_node_task_misses(arg, member);
 }
 
 static int wait_for_step(struct chempi_node_task *t)
@@ -39,7 +70,7 @@ static int wait_for_step(struct chempi_node_task *t)
     if (t->word && t->whom == TASK_AWAITS_ALL && st->size > 2)
         return chempi_coll_shm_slot_wait_for_all(st, t->word, t->value);
     if (t->whom == TASK_AWAITS_SOME)
-        return chempi_coll_shm_slot_await(st, is_due, t);
+        return chempi_coll_shm_slot_await_some(st, misses, is_due, t);
     return chempi_coll_shm_slot_await_member(
         st, t->whom == TASK_AWAITS_ALL ? 1 - st->rank : t->whom, is_due, t);
 }

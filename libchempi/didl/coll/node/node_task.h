@@ -39,9 +39,11 @@ struct chempi_node_task {
     uint32_t value;
     int whom;
     bool (*is_due)(struct chempi_node_task *t);
-    uint64_t copied;     /* bytes, since progress was made */
-    int rc;              /* MPI error class so far */
-    bool holds_messages; /* K4: not yet; of a blocking call only */
+    chempi_node_misses_fn *misses; /* of TASK_AWAITS_SOME: is this member, not
+                                      the own, one of them? For words */
+    uint64_t copied;               /* bytes, since progress was made */
+    int rc;                        /* MPI error class so far */
+    bool holds_messages;           /* K4: not yet; of a blocking call only */
     bool is_void; /* at the end: all do the operation again by messages */
 };
 
@@ -127,6 +129,9 @@ static inline bool chempi_coll_node_task_is_due(struct chempi_node_task *t)
         return atomic_load_explicit(t->word, memory_order_acquire) == t->value;
     return !t->is_due || t->is_due(t);
 }
+
+/* Does it wait for what this member does? For words. */
+bool chempi_coll_node_task_misses(const struct chempi_node_task *t, int member);
 
 /* A blocking call: to its end, from the first step on. cell, c are set. False:
  * all go by messages; else *rc is what it came to. */

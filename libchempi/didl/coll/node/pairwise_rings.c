@@ -346,6 +346,15 @@ static CHEMPI_COLD int give_up(struct chempi_coll_state *st)
                             "ranks of this node share");
 }
 
+bool chempi_coll_pairwise_rings_misses(const struct chempi_coll_state *st,
+                                       int m)
+{
+    const struct end *in = in_end(st, m);
+    const struct end *out = out_end(st->rings, m);
+
+    return in->at != in->block.len || out->at != out->block.len;
+}
+
 void chempi_coll_pairwise_rings_begin(struct chempi_coll_state *st,
                                       bool is_long, bool is_later)
 {

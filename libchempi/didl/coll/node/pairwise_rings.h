@@ -95,6 +95,10 @@ void chempi_coll_pairwise_rings_begin(struct chempi_coll_state *st,
 bool chempi_coll_pairwise_rings_step(struct chempi_coll_state *st,
                                      uint64_t *copied, int *rc);
 
+/* Is something left for or from member m, who is another one? */
+bool chempi_coll_pairwise_rings_misses(const struct chempi_coll_state *st,
+                                       int m);
+
 /* Can the next step do something? */
 bool chempi_coll_pairwise_rings_are_due(struct chempi_coll_state *st);
 

@@ -82,6 +82,26 @@ static void put_absent(struct chempi_wait_report *w, const void *object)
     chempi_wait_report_put_rest(w, count);
 }
 
+/* Of a wait for several members. */
+struct some {
+    const struct chempi_coll_state *st;
+    chempi_node_misses_fn *misses;
+    const void *arg;
+};
+
+static void put_some(struct chempi_wait_report *w, const void *object)
+{
+    const struct some *some = object;
+    const struct chempi_coll_state *st = some->st;
+    int count = 0;
+
+    put_comm(w, st);
+    for (int m = 0; m < st->size; m++)
+        if (some->misses(some->arg, m))
+            chempi_wait_report_put_missing(w, st->comm, m, count++);
+    chempi_wait_report_put_rest(w, count);
+}
+
 int chempi_coll_shm_slot_wait(const struct chempi_coll_state *st,
                               const _Atomic uint32_t *word, uint32_t value)
 {
@@ -170,6 +190,15 @@ int chempi_coll_shm_slot_await_lines(const struct cell *cell, const int *next,
     const struct absent absent = {cell, next};
 
     return await_or_tell(cell->st, done, arg, put_absent, &absent);
+}
+
+int chempi_coll_shm_slot_await_some(const struct chempi_coll_state *st,
+                                    chempi_node_misses_fn *misses,
+                                    chempi_progress_done_fn *done, void *arg)
+{
+    const struct some some = {st, misses, arg};
+
+    return await_or_tell(st, done, arg, put_some, &some);
 }
 
 void chempi_coll_shm_slot_urge_all(const struct chempi_coll_state *st)
@@ -346,6 +375,9 @@ int chempi_coll_shm_slot_meet(const struct cell *cell)
 
 void chempi_coll_shm_slot_come_again(const struct cell *cell)
 {
+    if (cell->is_later)
+        (void)atomic_fetch_add_explicit(&cell_mine(cell)->place.met, 1,
+                                        memory_order_relaxed);
     if (!cell_come(cell))
         return;
     /* Orders what all did before they arrived; partner: as in publish. */

@@ -60,6 +60,12 @@ int chempi_coll_shm_slot_await_member(const struct chempi_coll_state *st,
 int chempi_coll_shm_slot_await_lines(const struct cell *cell, const int *next,
                                      chempi_progress_done_fn *done, void *arg);
 
+/* The same for what several do; misses(arg, member): is it one of them? */
+typedef bool chempi_node_misses_fn(const void *arg, int member);
+int chempi_coll_shm_slot_await_some(const struct chempi_coll_state *st,
+                                    chempi_node_misses_fn *misses,
+                                    chempi_progress_done_fn *done, void *arg);
+
 /* Who computes while it has a non-blocking operation under way, or a task
  * behind that, may have an agent, which is woken, too. */
 static inline void cell_rouse(const struct cell *cell, int member)
@@ -168,7 +174,7 @@ static inline bool cell_come(const struct cell *cell)
     uint32_t before;
 
     *cell_expected(cell) += (uint32_t)cell->st->size;
-    if (cell->is_later) /* its line says who is missing */
+    if (cell->is_later) /* its line says that it is not missing */
         cell_publish(cell_mine(cell), cell->seq);
     else
         chempi_yield_policy_come(&cell->st->crowd);
