@@ -24,6 +24,7 @@
 #define LONG (60u * 1024u) /* a message after which a poll ends, bytes */
 #define RUNS_MAX 16        /* runs of user memory in one read */
 #define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
+#define REST_POLLS 1024          /* of one that goes on sending all the same */
 
 static_assert(STASH_MAX + BEHIND <= CHEMPI_TCP_RBUF, "a stash fits a read");
 
@@ -320,6 +321,7 @@ static size_t read_once(struct chempi_tcp_link *link, int *events)
         ++*events;
         return 0;
     }
+    ++*events; /* also where it does not complete a frame */
     got = (size_t)n;
     if (direct) {
         size_t here = got < direct ? got : direct;
@@ -327,7 +329,6 @@ static size_t read_once(struct chempi_tcp_link *link, int *events)
         link->rx_pos += here;
         link->rx_left -= here;
         got -= here;
-        ++*events;
         if (!link->rx_left)
             finish_frame(link);
     }
@@ -361,4 +362,10 @@ int chempi_tcp_drain_poll(struct chempi_tcp_link *link)
         chempi_tcp_link_heat(link);
     }
     return events;
+}
+
+void chempi_tcp_drain_rest(struct chempi_tcp_link *link)
+{
+    for (int i = 0; i < REST_POLLS && chempi_tcp_drain_poll(link); i++)
+        ;
 }

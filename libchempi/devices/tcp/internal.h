@@ -358,6 +358,8 @@ void chempi_tcp_sealed_close(struct chempi_tcp_link *link);
 
 /* Read and deliver; returns the number of events. */
 int chempi_tcp_drain_poll(struct chempi_tcp_link *link);
+/* All that is here of a process that has ended. */
+void chempi_tcp_drain_rest(struct chempi_tcp_link *link);
 
 /* rndv.c */
 

@@ -172,6 +172,14 @@ static void owe_reap(struct chempi_tcp_ep *ep)
     dev->has_work = true;
 }
 
+/* Nothing more comes or goes here, and not because it has ended in order. */
+static void put_down(struct chempi_tcp_link *link)
+{
+    chempi_tcp_link_cancel(link);
+    chempi_tcp_link_close_fd(link);
+    link->state = CHEMPI_TCP_BROKEN;
+}
+
 /* Nothing more comes or goes here. */
 static void end_link(struct chempi_tcp_link *link)
 {
@@ -199,11 +207,9 @@ void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
     (void)vsnprintf(ep->why, sizeof(ep->why), fmt, args);
     va_end(args);
     (void)chempi_err_set(&ep->ep.dev->err, status, "%s", ep->why);
-    for (uint32_t i = 0; i < ep->link_count; i++) {
-        chempi_tcp_link_cancel(ep->links[i]);
-        chempi_tcp_link_close_fd(ep->links[i]);
-        ep->links[i]->state = CHEMPI_TCP_BROKEN;
-    }
+    for (uint32_t i = 0; i < ep->link_count; i++)
+        if (ep->links[i] == link || ep->links[i]->state != CHEMPI_TCP_UP)
+            put_down(ep->links[i]);
     owe_reap(ep);
 }
 
@@ -262,7 +268,11 @@ static void reap_link(struct chempi_tcp_link *link, int status)
 void chempi_tcp_link_reap(struct chempi_tcp_ep *ep)
 {
     for (uint32_t i = 0; i < ep->link_count; i++) {
-        if (ep->links[i]->state >= CHEMPI_TCP_ENDED)
-            reap_link(ep->links[i], ep->status);
+        struct chempi_tcp_link *link = ep->links[i];
+
+        if (ep->is_lost && link->state == CHEMPI_TCP_UP)
+            put_down(link);
+        if (link->state >= CHEMPI_TCP_ENDED)
+            reap_link(link, ep->status);
     }
 }

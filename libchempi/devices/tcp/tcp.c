@@ -309,21 +309,25 @@ static bool tcp_is_drained(struct chempi_dev *d)
     return is_drained;
 }
 
-/* A connection that is up ends by itself, after what was sent over it; one that
- * is being made may wait for the other side. */
+/* What it had sent comes first, also over a connection for which it had just
+ * given its last word. Then a connection that is up ends by itself; one that is
+ * being made may wait for the other side. */
 static void tcp_ended(struct chempi_dev *d, uint32_t proc)
 {
     struct chempi_tcp_ep *ep = dev_of(d)->eps[proc];
-    struct chempi_tcp_link *made = NULL;
+    bool is_up = false;
 
     for (uint32_t i = 0; ep && i < ep->link_count; i++) {
-        if (ep->links[i]->state == CHEMPI_TCP_UP)
-            return;
-        if (ep->links[i]->state < CHEMPI_TCP_UP)
-            made = ep->links[i];
+        struct chempi_tcp_link *link = ep->links[i];
+
+        if (link->state == CHEMPI_TCP_DIALING && link->item.slot)
+            link->item.ready(&link->item, EPOLLIN);
+        chempi_tcp_drain_rest(link);
+        is_up |= link->state == CHEMPI_TCP_UP;
     }
-    if (made)
-        chempi_tcp_link_break(made, -ECONNRESET, "its process has ended");
+    for (uint32_t i = 0; ep && !is_up && i < ep->link_count; i++)
+        chempi_tcp_link_break(ep->links[i], -ECONNRESET,
+                              "its process has ended");
 }
 
 /* Say BYE, and take what has come, so that the kernel ends the connection in

@@ -16,6 +16,8 @@ static int work_broken(struct chempi_tcp_dev *dev)
             chempi_list_first(&dev->broken), struct chempi_tcp_ep, broken_link);
 
         chempi_list_remove(&ep->broken_link);
+        for (uint32_t i = 0; i < ep->link_count && ep->is_lost; i++)
+            chempi_tcp_drain_rest(ep->links[i]); /* what had come elsewhere */
         chempi_tcp_link_reap(ep);
         if (ep->is_lost && !ep->is_told)
             chempi_list_append(&dev->lost, &ep->lost_link);

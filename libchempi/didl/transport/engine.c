@@ -711,6 +711,7 @@ static CHEMPI_COLD void settle_lost(struct chempi_peer *peer)
     if (chempi_conn_is_missing(peer->proc)) {
         engine.misses = true;
         chempi_conn_end(peer->proc);
+        release_early(peer); /* what had come before others of one network */
         chempi_loss_end(peer);
     }
 }

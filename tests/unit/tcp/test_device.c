@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tcp device as its users see it: messages of all sizes and protocols,
  * connections, backpressure, the end. */
+#define _GNU_SOURCE /* POLLRDHUP */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "libchempi/devices/tcp/internal.h"
 #include "libchempi/devices/tcp/tcp.h"
@@ -603,6 +606,116 @@ Test(tcp, draining_does_not_need_the_peer_to_read)
     cr_assert_eq(ends_inject(&ends, 0, 1, "b", 1, 1), CHEMPI_DONE);
     cr_assert(ends_wait_drained(&ends, 0));
     close_all();
+}
+
+static struct chempi_tcp_link *link_of(uint32_t end)
+{
+    return ((struct chempi_tcp_ep *)(void *)ends.end[end].eps[!end])->links[0];
+}
+
+/* Process 0 is gone, and process 1 has all that it had sent. */
+static void die(void)
+{
+    struct pollfd fd = {.fd = link_of(1)->item.fd, .events = POLLRDHUP};
+
+    cr_assert_eq(shutdown(link_of(0)->item.fd, SHUT_WR), 0);
+    cr_assert_eq(poll(&fd, 1, -1), 1);
+}
+
+static void meet(void)
+{
+    open_two();
+    cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+}
+
+/* By reads of up to `max` bytes (0: any number), so in more than one poll. */
+static void read_after_the_end(size_t max)
+{
+    static uint8_t data[16000];
+    struct chempi_tx tx = {.iter = NULL};
+    const size_t count = 1 + 10 + 1;
+
+    meet();
+    fill(data, sizeof(data), 3);
+    for (size_t i = 0; i < 10; i++)
+        cr_assert_eq(ends_inject(&ends, 0, 1, data, 3000, 2), CHEMPI_DONE);
+    cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, sizeof(data), 3, 0),
+                 CHEMPI_DONE);
+    die();
+    if (max)
+        rig_short(max);
+    chempi_tcp_ops.ended(ends.end[1].dev, 0);
+    rig_lift();
+    cr_assert_eq(end_complete(&ends.end[1]), count);
+    for (size_t i = 1; i < count; i++)
+        cr_assert(is_filled(ends.end[1].arrivals[i]->data,
+                            (size_t)ends.end[1].arrivals[i]->env.len, 3));
+    cr_assert_eq(ends.end[1].lost, 0, "not before progress");
+    cr_assert(ends_wait_lost(&ends, 1));
+    cr_assert_eq(ends.end[1].lost, 1);
+    close_all();
+}
+
+Test(tcp, what_a_process_had_sent_is_read_when_its_end_is_told)
+{
+    read_after_the_end(0);
+    read_after_the_end(700);
+}
+
+Test(tcp, half_a_message_of_a_process_that_ended_is_none)
+{
+    static uint8_t data[40000];
+    struct chempi_tx tx = {.iter = NULL};
+
+    meet();
+    rig_short(20000);
+    cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, sizeof(data), 3, 0),
+                 CHEMPI_PENDING);
+    rig_lift();
+    die();
+    chempi_tcp_ops.ended(ends.end[1].dev, 0);
+    cr_assert_eq(ends.end[1].arrival_count, 2);
+    cr_assert_eq(end_complete(&ends.end[1]), 1);
+    cr_assert(ends_wait_lost(&ends, 1));
+    cr_assert_eq(ends.end[1].failed, 1);
+    close_all();
+}
+
+Test(tcp, a_process_that_ended_right_after_its_welcome_is_read)
+{
+    open_two();
+    cr_assert_eq(ends_inject(&ends, 1, 0, "x", 1, 1), CHEMPI_DONE);
+    while (link_of(1)->attempt->step != CHEMPI_TCP_STEP_VERDICT)
+        (void)ends_poll(&ends);
+    while (link_of(0)->state != CHEMPI_TCP_UP)
+        (void)end_poll(&ends.end[0]);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "y", 1, 2), CHEMPI_DONE);
+    die();
+    cr_assert_eq(link_of(1)->state, CHEMPI_TCP_DIALING);
+    chempi_tcp_ops.ended(ends.end[1].dev, 0);
+    cr_assert_eq(end_complete(&ends.end[1]), 1);
+    cr_assert_eq(ends.end[1].arrivals[0]->env.tag, 2);
+    cr_assert(ends_wait_lost(&ends, 1));
+    close_all();
+}
+
+Test(tcp, who_ends_at_any_step_of_connecting_is_gone)
+{
+    for (int polls = 0; polls < 8; polls++) {
+        open_two();
+        cr_assert_eq(ends_inject(&ends, 1, 0, "x", 1, 1), CHEMPI_DONE);
+        for (int i = 0; i < polls; i++)
+            (void)end_poll(&ends.end[i & 1]);
+        chempi_tcp_ops.close(ends.end[0].dev);
+        ends.end[0].dev = NULL;
+        chempi_tcp_ops.ended(ends.end[1].dev, 0);
+        for (int i = 0; i < 8; i++)
+            (void)ends_poll(&ends);
+        cr_assert_geq(link_of(1)->state, CHEMPI_TCP_ENDED, "%d", polls);
+        cr_assert_lt(ends_inject(&ends, 1, 0, "x", 1, 1), 0, "%d", polls);
+        close_all();
+    }
 }
 
 Test(tcp, a_connection_that_closes_without_farewell_is_a_lost_process)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which addresses and networks the device uses, by a network description. */
+#define _GNU_SOURCE /* POLLRDHUP */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "common/table/build.h"
 #include "libchempi/devices/tcp/internal.h"
@@ -326,4 +329,45 @@ Test(tcp_network, a_reset_after_the_farewell_on_another_network_is_no_loss)
     cr_assert_eq(ends.end[1].lost, 0);
     cr_assert_eq(ends.end[1].sent_failed, 1);
     close_planned();
+}
+
+/* Over one of two networks its end is heard first; what has come over the other
+ * one before is heard all the same. */
+Test(tcp_network, a_loss_on_one_network_leaves_what_has_come_on_the_other)
+{
+    const struct plan plan = {
+        .devices = {"tcp", "tcp"},
+        .address = {{"127.0.1.1", "127.0.2.1"}, {"127.0.1.2", "127.0.2.2"}},
+        .small = 1,
+        .large = 0};
+
+    for (uint32_t first = 0; first < 2; first++) {
+        static uint8_t data[5000];
+        struct chempi_tx tx = {.iter = NULL};
+        struct chempi_tcp_link *const *links;
+
+        cr_assert_eq(open_planned(&plan), 0);
+        exchange();
+        links = ep_of(0)->links;
+        cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 7), CHEMPI_DONE);
+        cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, sizeof(data), 8, 0),
+                     CHEMPI_DONE);
+        for (uint32_t i = 0; i < 2; i++) {
+            struct pollfd fd = {.fd = ep_of(1)->links[i]->item.fd,
+                                .events = POLLRDHUP};
+
+            cr_assert_eq(shutdown(links[i]->item.fd, SHUT_WR), 0);
+            cr_assert_eq(poll(&fd, 1, -1), 1);
+        }
+        links = ep_of(1)->links;
+        while (links[first]->state == CHEMPI_TCP_UP)
+            (void)chempi_tcp_drain_poll(links[first]);
+        cr_assert_eq(links[first]->state, CHEMPI_TCP_BROKEN);
+        cr_assert(ends_wait_lost(&ends, 1));
+        cr_assert_eq(end_complete(&ends.end[1]), 4);
+        cr_assert_geq(links[!first]->state, CHEMPI_TCP_ENDED);
+        cr_assert_eq(links[!first]->item.fd, -1);
+        cr_assert_eq(ends.end[1].lost, 1);
+        close_planned();
+    }
 }
