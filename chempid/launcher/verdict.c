@@ -158,7 +158,8 @@ void chempi_verdict_node(struct chempi_verdict *v, const char *text)
     char other[160];
 
     if (v->weight >= WEIGHT_END) {
-        (void)snprintf(other, sizeof(other), "%.150s", text);
+        (void)snprintf(other, sizeof(other), "%.150s%s", text,
+                       strlen(text) > 150 ? "..." : "");
         add_besides(v, other);
         return;
     }

@@ -87,6 +87,21 @@ Test(verdict, what_dies_at_the_same_time_is_named_too)
     cr_expect_lt(strlen(text), 700);
 }
 
+Test(verdict, words_besides_that_are_cut_say_so)
+{
+    char text[2 * CHEMPI_TEXT_MAX];
+
+    chempi_verdict_node(&v, "node a lost");
+    chempi_verdict_node(
+        &v, "the daemon of node rack7 serves all users and "
+            "starts no ranks of root; start jobs as another user, or "
+            "a daemon with --serve owner and a --dir of its "
+            "own");
+    chempi_verdict_put(&v, text, sizeof(text));
+    cr_expect(strstr(text, "...; the job was ended"), "%s", text);
+    cr_expect(strstr(text, "besides, the daemon of node rack7"), "%s", text);
+}
+
 Test(verdict, pairs_that_are_cut_off_are_a_reason_like_a_ranks_own)
 {
     cr_expect(chempi_verdict_takes_cut(&v));
