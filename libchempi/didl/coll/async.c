@@ -231,6 +231,17 @@ static CHEMPI_COLD void note_child(struct async *a,
     note(a, child->error);
 }
 
+/* Messages that the fence before the next step does not wait for, if there is
+ * one; after an error nobody goes on with them. */
+static int spared(const struct async *a)
+{
+    const struct chempi_coll_sched *s = &a->sched;
+
+    if (a->error || a->next == 0 || a->next == s->count)
+        return 0;
+    return s->steps[a->next - 1].spared;
+}
+
 /* The first ones; whether there were any. */
 static bool drop_finished(struct async *a)
 {
@@ -249,13 +260,16 @@ static bool drop_finished(struct async *a)
     return a->finished > before;
 }
 
-/* True: all messages since the last fence are finished. */
+/* True: the messages that the last fence waits for are finished. */
 static bool are_finished(struct async *a)
 {
     (void)drop_finished(a);
-    if (a->finished < a->open)
+    if (a->finished < a->open - spared(a))
         return false;
-    a->open = 0;
+    a->open -= a->finished;
+    if (CHEMPI_UNLIKELY(a->open > 0))
+        memmove(a->children, a->children + a->finished,
+                (size_t)a->open * sizeof(a->children[0]));
     a->finished = 0;
     return true;
 }
@@ -275,8 +289,9 @@ static bool is_fenced(const struct async *a)
 {
     const struct chempi_coll_sched *s = &a->sched;
 
-    return a->open > 0 && (a->next == s->count ||
-                           (a->next > 0 && s->steps[a->next - 1].has_fence));
+    return a->open > spared(a) &&
+           (a->next == s->count ||
+            (a->next > 0 && s->steps[a->next - 1].has_fence));
 }
 
 static void complete(struct async *a)
@@ -405,9 +420,10 @@ static bool is_ready(const struct async *a)
         return chempi_node_later_is_ready(op);
     if (CHEMPI_UNLIKELY(a->is_short))
         return chempi_request_is_complete(a->children[i]);
-    while (i < a->open && chempi_request_is_complete(a->children[i]))
+    while (i < a->open - spared(a) &&
+           chempi_request_is_complete(a->children[i]))
         i++;
-    return i == a->open;
+    return i >= a->open - spared(a);
 }
 
 static bool is_any_ready(struct chempi_progress_hook *hook)

@@ -19,7 +19,8 @@
 
 enum {
     SLICE_BYTES = 16 * 1024 * 1024,
-    SEGMENT_BYTES = 640 * 1024 /* at most, of what one of two gives */
+    PAIR_BYTES = 256 * 1024,   /* of two: more goes in segments */
+    SEGMENT_BYTES = 128 * 1024 /* at most: without a round trip over tcp */
 };
 
 /* The vector that is being reduced. */
@@ -319,54 +320,69 @@ static void build_reduce_tree(struct chempi_coll_sched *s, struct vector *v,
 }
 
 /*
- * Two processes: one gives, the other combines a segment, which the caches
- * still have, while the next one arrives. Each begins with a round trip, so
- * they are few and of one size (1 MiB over tcp in two 124 us, in three 131;
- * 4 MiB in six 468, in eleven 510). The giver does not know whether the taker
- * reduces in place, so both go by segments always.
+ * Two processes: one gives segments of one size, the other combines one, which
+ * the caches still have, while the next one arrives. The giver does not know
+ * whether the taker reduces in place, so both go by segments always.
  */
-static void build_pair(struct chempi_coll_sched *s, struct vector *v, int top)
+static MPI_Count pair_step(const struct vector *v)
 {
     MPI_Count parts = v->count * v->type->size / SEGMENT_BYTES + 1;
-    MPI_Count step = v->count / parts + 1;
-    bool is_taken = s->rank == top && is_direct(s, v, 1 - top);
-    MPI_Count n = 0;
 
-    for (MPI_Count at = 0; at < v->count; at += n) {
-        MPI_Count last = at - n;
-        MPI_Count had = n;
+    return v->count / parts + 1;
+}
 
-        n = v->count - at < step ? v->count - at : step;
-        if (s->rank != top) {
-            chempi_coll_send(
-                s, chempi_coll_at(v->has_acc ? v->acc : v->in, at, v->type), n,
-                v->type, top);
-            chempi_coll_throttle(s);
-            continue;
-        }
-        chempi_coll_recv(
-            s, chempi_coll_at(is_taken ? v->acc : v->tmp, at, v->type), n,
-            v->type, 1 - top);
-        if (!is_taken) {
-            chempi_coll_throttle(s);
-            continue;
-        }
-        chempi_coll_combine(s, chempi_coll_at(v->in, last, v->type),
-                            chempi_coll_at(v->acc, last, v->type), had,
-                            v->type);
-        chempi_coll_fence(s);
+static void give_parts(struct chempi_coll_sched *s, const struct vector *v,
+                       int peer)
+{
+    const void *from = v->has_acc ? v->acc : v->in;
+    const MPI_Count step = pair_step(v);
+
+    for (MPI_Count at = 0; at < v->count; at += step) {
+        MPI_Count left = v->count - at;
+
+        chempi_coll_send(s, chempi_coll_at(from, at, v->type),
+                         left < step ? left : step, v->type, peer);
+        chempi_coll_throttle(s);
     }
     chempi_coll_fence(s);
-    if (s->rank != top)
-        return;
-    if (!is_taken) {
-        take_in(s, v, 1 - top);
-        return;
+}
+
+static void take_parts(struct chempi_coll_sched *s, struct vector *v, int peer)
+{
+    void *to = v->has_acc ? v->tmp : v->acc;
+    bool is_kept = v->has_acc && s->op->is_commutative; /* where acc is */
+    const void *from = is_kept ? v->tmp : v->has_acc ? v->acc : v->in;
+    const MPI_Count step = pair_step(v);
+    MPI_Count had = 0;
+
+    for (MPI_Count at = 0; at < v->count + step; at += step) {
+        MPI_Count left = v->count - at;
+        MPI_Count last = at - step;
+        MPI_Count n = left < step ? left : step;
+
+        if (left > 0)
+            chempi_coll_recv(s, chempi_coll_at(to, at, v->type), n, v->type,
+                             peer);
+        if (at > 0) {
+            chempi_coll_fence_but(s, left > 0);
+            chempi_coll_combine(
+                s, chempi_coll_at(from, last, v->type),
+                chempi_coll_at(is_kept ? v->acc : to, last, v->type), had,
+                v->type);
+        }
+        had = n;
     }
-    chempi_coll_combine(s, chempi_coll_at(v->in, v->count - n, v->type),
-                        chempi_coll_at(v->acc, v->count - n, v->type), n,
-                        v->type);
+    if (v->has_acc && !is_kept)
+        swap(v);
     v->has_acc = true;
+}
+
+static void build_pair(struct chempi_coll_sched *s, struct vector *v, int top)
+{
+    if (s->rank == top)
+        take_parts(s, v, 1 - top);
+    else
+        give_parts(s, v, top);
 }
 
 /* Parts of the fold's members to the root. */
@@ -412,7 +428,7 @@ static void reduce_slice(struct chempi_coll_sched *s, struct vector *v,
     }
     if (s->size == 1)
         fill_acc(s, v);
-    if (s->size == 2 && v->count * v->type->size > SEGMENT_BYTES)
+    if (s->size == 2 && v->count * v->type->size > PAIR_BYTES)
         build_pair(s, v, top);
     else
         build_reduce_tree(s, v, top);

@@ -9,14 +9,17 @@
  *
  * Long data: a chain. Every process adds its own to what the one before it
  * sends and hands that on, segment behind segment, so that all are at work
- * and everything is sent and combined once.
+ * and everything is sent and combined once. Two members have nobody to keep at
+ * work: their segments are longer.
  */
 #include "libchempi/didl/coll/sched.h"
 
 enum {
     SLICE_BYTES = 16 * 1024 * 1024,
     SEGMENT_BYTES = 64 * 1024,
-    CHAIN_MIN_BYTES = 2 * SEGMENT_BYTES
+    CHAIN_MIN_BYTES = 2 * SEGMENT_BYTES,
+    TWO_MIN_BYTES = 256 * 1024, /* from here on of two: */
+    TWO_SEGMENT_BYTES = 128 * 1024
 };
 
 struct prefix {
@@ -156,16 +159,21 @@ static void *before_at(const struct chain *h, MPI_Count at)
 
 static void begin_chain(struct chempi_coll_sched *s, const struct chain *h)
 {
-    const struct chempi_coll_call *c = h->c;
+    struct chempi_datatype *type = h->c->rtype;
 
-    for (MPI_Count at = 0; at < c->rcount; at += h->step) {
-        chempi_coll_send(s, chempi_coll_at(h->in, at, c->rtype),
-                         count_at(h, at), c->rtype, s->rank + 1);
-        chempi_coll_throttle(s);
+    for (MPI_Count at = 0; at < h->c->rcount; at += h->step) {
+        const void *in = chempi_coll_at(h->in, at, type);
+        MPI_Count n = count_at(h, at);
+
+        chempi_coll_send(s, in, n, type, s->rank + 1);
+        if (!h->is_ex && h->in != h->c->rbuf)
+            chempi_coll_copy(s, in, n, type,
+                             chempi_coll_at(h->c->rbuf, at, type), n, type);
+        if (s->size == 2)
+            chempi_coll_fence_but(s, 1);
+        else
+            chempi_coll_throttle(s);
     }
-    if (!h->is_ex && h->in != c->rbuf)
-        chempi_coll_copy(s, h->in, c->rcount, c->rtype, c->rbuf, c->rcount,
-                         c->rtype);
 }
 
 static void receive_before(struct chempi_coll_sched *s, const struct chain *h,
@@ -224,12 +232,12 @@ static void build_chain(struct chempi_coll_sched *s,
     if (h.is_ex && !h.is_last)
         h.own = chempi_coll_temp(s, step, c->rtype);
     receive_before(s, &h, 0);
-    chempi_coll_fence(s);
     for (MPI_Count at = 0; at < c->rcount; at += step) {
         receive_before(s, &h, at + step);
+        chempi_coll_fence_but(s, at + step < c->rcount); /* the next one */
         extend_chain(s, &h, at);
-        chempi_coll_fence(s);
     }
+    chempi_coll_fence(s);
 }
 
 /* Elements of a chain's segments, or 0: it would take too long to fill. */
@@ -243,6 +251,8 @@ static MPI_Count chain_step(const struct chempi_coll_sched *s,
         len < CHAIN_MIN_BYTES ||
         (s->size - 2) * (MPI_Count)SEGMENT_BYTES > 4 * len)
         return 0;
+    if (s->size == 2 && len >= TWO_MIN_BYTES) /* segments of one size */
+        return c->rcount / (len / TWO_SEGMENT_BYTES + 1) + 1;
     step = SEGMENT_BYTES / c->rtype->size;
     return step > 0 ? step : 1;
 }

@@ -127,6 +127,7 @@ static struct chempi_coll_step *push(struct chempi_coll_sched *s,
 
     step->kind = (uint8_t)kind;
     step->has_fence = false;
+    step->spared = 0;
     return step;
 }
 
@@ -226,12 +227,22 @@ void chempi_coll_append_node(struct chempi_coll_sched *s, void *op,
     step->dst_type = dst_type;
 }
 
-void chempi_coll_fence(struct chempi_coll_sched *s)
+void chempi_coll_fence_but(struct chempi_coll_sched *s, int spared)
 {
+    struct chempi_coll_step *step;
+
     if (s->error || s->count == 0)
         return;
-    s->steps[s->count - 1].has_fence = true;
-    s->open = 0;
+    step = &s->steps[s->count - 1];
+    step->has_fence = true;
+    if (s->open > spared)
+        s->open = spared;
+    step->spared = (uint8_t)s->open;
+}
+
+void chempi_coll_fence(struct chempi_coll_sched *s)
+{
+    chempi_coll_fence_but(s, 0);
 }
 
 void chempi_coll_throttle(struct chempi_coll_sched *s)
@@ -326,11 +337,18 @@ static void note(struct run *run, int rc)
         run->error = rc;
 }
 
-static void wait_open(struct run *run)
+/* After an error nobody goes on with what is spared. */
+static void wait_open(struct run *run, int spared)
 {
-    if (run->open > 0)
-        note(run, chempi_p2p_wait_all(run->reqs, run->open));
-    run->open = 0;
+    const int n = run->open - (run->error ? 0 : spared);
+
+    if (n <= 0)
+        return;
+    note(run, chempi_p2p_wait_all(run->reqs, n));
+    run->open -= n;
+    if (CHEMPI_UNLIKELY(run->open > 0))
+        memmove(run->reqs, run->reqs + n,
+                (size_t)run->open * sizeof(run->reqs[0]));
 }
 
 static void do_local(struct run *run, const struct chempi_coll_step *step)
@@ -392,21 +410,27 @@ static int do_pair(const struct run *run, const struct chempi_coll_step *a,
                                   CHEMPI_CONTEXT_COLL, MPI_STATUS_IGNORE);
 }
 
+/* Nothing is begun before all messages are finished. */
+static bool is_closed(const struct chempi_coll_sched *s, uint32_t i)
+{
+    return i + 1 == s->count ||
+           (s->steps[i].has_fence && s->steps[i].spared == 0);
+}
+
 /* Begin the step at i; returns the number of steps taken care of. */
 static uint32_t do_message(struct run *run, uint32_t i)
 {
     const struct chempi_coll_sched *s = run->s;
     const struct chempi_coll_step *step = &s->steps[i];
     const struct chempi_coll_step *next = step + 1;
-    bool is_last = i + 1 == s->count;
     int rc;
 
-    if (run->open == 0 && (step->has_fence || is_last)) {
+    if (run->open == 0 && is_closed(s, i)) {
         note(run, do_alone(run, step));
         return 1;
     }
-    if (run->open == 0 && !is_last && is_message(next) &&
-        next->kind != step->kind && (next->has_fence || i + 2 == s->count)) {
+    if (run->open == 0 && !step->has_fence && is_message(next) &&
+        next->kind != step->kind && is_closed(s, i + 1)) {
         note(run, do_pair(run, step, next));
         return 2;
     }
@@ -444,9 +468,9 @@ int chempi_coll_run(struct chempi_coll_sched *s)
             do_local(&run, &s->steps[i]);
         i += done;
         if (s->steps[i - 1].has_fence)
-            wait_open(&run);
+            wait_open(&run, s->steps[i - 1].spared);
     }
-    wait_open(&run);
+    wait_open(&run, 0);
     if (run.reqs != few)
         free(run.reqs);
     return run.error;

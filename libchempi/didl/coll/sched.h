@@ -46,6 +46,7 @@ enum chempi_coll_step_kind {
 struct chempi_coll_step {
     uint8_t kind;   /* enum chempi_coll_step_kind */
     bool has_fence; /* all messages so far are finished after this step */
+    uint8_t spared; /* but for the last ones, so many */
     int32_t peer;   /* rank in the communicator */
     const void *src;
     void *dst;
@@ -101,6 +102,8 @@ void chempi_coll_combine(struct chempi_coll_sched *s, const void *src,
                          void *dst, MPI_Count count,
                          struct chempi_datatype *type);
 void chempi_coll_fence(struct chempi_coll_sched *s);
+/* A fence that does not wait for the last so many messages (at most 255). */
+void chempi_coll_fence_but(struct chempi_coll_sched *s, int spared);
 
 /* type and dst_type may be NULL. */
 void chempi_coll_append_node(struct chempi_coll_sched *s, void *op,

@@ -610,6 +610,35 @@ Test(algorithms, long_scans_go_along_the_ranks_in_segments)
     }
 }
 
+Test(algorithms, long_scans_of_two_go_in_long_segments)
+{
+    const int counts[] = {18000, 33000, 90001, 170000}; /* of 8 bytes */
+
+    for (int k = 0; k < 32; k++) {
+        struct test_case t = {
+            .kind = k % 2 ? CHEMPI_COLL_SCAN : CHEMPI_COLL_EXSCAN,
+            .count = counts[k / 8],
+            .op = k / 2 % 2 ? chempi_op_lookup(MPI_SUM) : &user_op,
+            .is_in_place = k / 4 % 2};
+
+        check(2, test_reduction, &t);
+    }
+}
+
+Test(algorithms, long_reductions_of_two_go_in_segments)
+{
+    const int counts[] = {33000, 90001}; /* of 8 bytes */
+
+    for (int k = 0; k < 4; k++) {
+        struct test_case t = {.kind = CHEMPI_COLL_REDUCE,
+                              .count = counts[k / 2],
+                              .op =
+                                  k % 2 ? chempi_op_lookup(MPI_SUM) : &user_op};
+
+        check_both(2, test_reduction, &t);
+    }
+}
+
 Test(algorithms, reduce_scatter_keeps_every_rank_its_part)
 {
     const int counts[] = {0, 1, 400};
