@@ -39,7 +39,8 @@ static void receive(int tag, int len)
     CHECK_OR_DIE(!MPI_Recv(data, len, MPI_BYTE, 1, tag, MPI_COMM_WORLD,
                            MPI_STATUS_IGNORE),
                  "tag %d", tag);
-    CHECK_OR_DIE(check_differs(data, (size_t)len, 7) == SIZE_MAX, "tag %d", tag);
+    CHECK_OR_DIE(check_differs(data, (size_t)len, 7) == SIZE_MAX, "tag %d",
+                 tag);
 }
 
 static void sender(void)
@@ -79,11 +80,12 @@ int main(int argc, char **argv)
     chempi_engine_settle();
     chempi_lane_unlock(&chempi_lane_main);
     rc = MPI_Wait(&req, MPI_STATUS_IGNORE);
-    CHECK_OR_DIE(!rc && check_differs(posted, SHORT, 7) == SIZE_MAX, "MPI_Wait: %d", rc);
+    CHECK_OR_DIE(!rc && check_differs(posted, SHORT, 7) == SIZE_MAX,
+                 "MPI_Wait: %d", rc);
     receive(3, LONG);
-    CHECK_OR_DIE(MPI_Recv(data, 1, MPI_BYTE, 1, 5, MPI_COMM_WORLD,
-                          MPI_STATUS_IGNORE),
-                 "there was no more");
+    CHECK_OR_DIE(
+        MPI_Recv(data, 1, MPI_BYTE, 1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+        "there was no more");
     printf("all was received\n");
     MPI_Finalize();
     return 0;
