@@ -47,6 +47,7 @@ bench-papers: build
 
 scale: build
 	@bench/scale/run $(BUILD) --svg $(BUILD)/scale.svg
+	@bench/scale/memory $(BUILD)
 
 bench-registration: build
 	@$(BUILD)/bench/bench-registration etc/personalities/giganet-clan.yaml

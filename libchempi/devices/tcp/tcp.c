@@ -17,6 +17,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "common/base/sparse.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/tcp/internal.h"
 
@@ -71,8 +72,8 @@ static int tcp_open(const struct chempi_dev_params *params,
     chempi_rndv_init(&dev->rndv, &chempi_tcp_rndv_ops, &dev->dev);
     dev->reserve_fd = -1;
     dev->timer.fd = -1;
-    dev->eps = chempi_sys->calloc(params->services->proc_count,
-                                  sizeof(struct chempi_tcp_ep *));
+    dev->eps = chempi_sparse_alloc(params->services->proc_count,
+                                   sizeof(struct chempi_tcp_ep *));
     if (chempi_dev_setting(&dev->dev, CHEMPI_TCP_SET_SECURE) &&
         make_keys(dev)) {
         tcp_close(&dev->dev);
@@ -374,7 +375,7 @@ static void tcp_close(struct chempi_dev *d)
     stop_timer(dev);
     chempi_tcp_proof_forget_keys(dev->keys);
     chempi_tcp_proof_forget_keys(dev->rank_keys);
-    free(dev->eps);
+    chempi_sparse_free(dev->eps, count, sizeof(struct chempi_tcp_ep *));
     free(dev);
 }
 

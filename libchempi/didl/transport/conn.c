@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/sparse.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/host.h"
 #include "libchempi/devices/registry.h"
@@ -264,7 +265,7 @@ int chempi_conn_open(const struct chempi_conn_params *params)
     struct chempi_err err = {0};
     int rc;
 
-    conn.peers = chempi_sys->calloc(rank_count(), sizeof(*conn.peers));
+    conn.peers = chempi_sparse_alloc(rank_count(), sizeof(*conn.peers));
     rc = conn.peers ? 0 : -ENOMEM;
     if (rc)
         return chempi_error_from(rc, NULL);
@@ -296,7 +297,7 @@ void chempi_conn_close(void)
     for (struct chempi_peer *p = conn.made; p; p = p->next_made)
         free_peer(p);
     conn.made = NULL;
-    free(conn.peers);
+    chempi_sparse_free(conn.peers, rank_count(), sizeof(*conn.peers));
     conn.peers = NULL;
     conn.resolved = 0;
     conn.lost = 0;

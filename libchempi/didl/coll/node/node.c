@@ -500,11 +500,13 @@ static void set_places(struct chempi_coll_state *st, unsigned char *start)
 /* An empty state, the communicator's. */
 static struct chempi_coll_state *make(struct chempi_comm *comm)
 {
-    size_t masks = ((size_t)comm->size + 1) * 2 * CHEMPI_NODE_MASKS;
-    struct chempi_coll_state *st = chempi_sys->calloc(
-        1, sizeof(*st) + masks * sizeof(st->reserved[0]) +
-               (size_t)comm->size * (sizeof(st->local_ranks[0]) +
-                                     sizeof(st->crowd.neighbours[0])));
+    /* What is for an area; members on several nodes have none. */
+    size_t members = comm->is_inter || !are_all_here(comm) ? 0 : comm->size;
+    size_t masks = (members + 1) * 2 * CHEMPI_NODE_MASKS;
+    struct chempi_coll_state *st =
+        chempi_sys->calloc(1, sizeof(*st) + masks * sizeof(st->reserved[0]) +
+                                  members * (sizeof(st->local_ranks[0]) +
+                                             sizeof(st->crowd.neighbours[0])));
 
     if (!st)
         return NULL;
@@ -515,7 +517,7 @@ static struct chempi_coll_state *make(struct chempi_comm *comm)
     st->rank = comm->rank;
     st->area = -1;
     st->local_ranks = (uint32_t *)(st->reserved + masks);
-    st->crowd.neighbours = (uint16_t *)(st->local_ranks + comm->size);
+    st->crowd.neighbours = (uint16_t *)(st->local_ranks + members);
     st->crowd.size = st->size;
     st->crowd.rank = st->rank;
     return st;

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tables of which few entries are used; see sparse.h. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "common/base/sparse.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "common/base/sys.h"
+
+/* Bytes; smaller tables are less than a mapping of their own costs. */
+#define MAPPED_FROM ((size_t)16384)
+
+void *chempi_sparse_alloc(size_t count, size_t size)
+{
+    void *table;
+
+    if (size && count > SIZE_MAX / size)
+        return NULL;
+    if (count * size < MAPPED_FROM)
+        return chempi_sys->calloc(count, size);
+    table =
+        chempi_sys->mmap(NULL, count * size, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return table == MAP_FAILED ? NULL : table;
+}
+
+void chempi_sparse_free(void *table, size_t count, size_t size)
+{
+    if (count * size < MAPPED_FROM)
+        free(table);
+    else if (table)
+        (void)chempi_sys->munmap(table, count * size);
+}

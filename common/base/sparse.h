@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tables with an entry for each process of a job, of which few are used: zeroed
+ * memory of which only the pages are had that somebody has written. The heap
+ * clears what it gives, and so has all of it.
+ */
+#ifndef CHEMPI_COMMON_BASE_SPARSE_H
+#define CHEMPI_COMMON_BASE_SPARSE_H
+
+#include <stddef.h>
+
+/* `count` entries of `size` bytes; NULL: no memory. */
+void *chempi_sparse_alloc(size_t count, size_t size);
+
+/* What was had with the same numbers; NULL is fine. */
+void chempi_sparse_free(void *table, size_t count, size_t size);
+
+#endif
