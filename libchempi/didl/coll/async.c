@@ -10,6 +10,8 @@
  *   E3  the lock is let go only while a user's function combines data; then
  *       is_busy keeps other threads away from this request, and whoever walks
  *       the list starts over afterwards
+ *   -   steps from number `own_count` on are what others have appended since
+ *       the start; they are gone at the next one
  *   E4  children[0..open) are the messages since the last fence; those before
  *       `finished` are complete and given back
  *   E5  who has no memory for a request takes the spare one, and part in the
@@ -43,9 +45,13 @@ struct async {
     struct chempi_list link;   /* running */
     struct chempi_op *op;      /* held, or NULL */
     bool is_busy;
-    bool is_urgent; /* its messages are for the agents of others, too */
-    bool has_held;  /* comm, op and types are held */
-    uint32_t next;  /* step */
+    bool is_urgent;      /* its messages are for the agents of others, too */
+    bool has_held;       /* comm, op and types are held */
+    bool has_run;        /* it was started before */
+    uint32_t next;       /* step */
+    uint32_t own_count;  /* steps that were built */
+    uint32_t own_inline; /* and their memory: bytes, */
+    const struct chempi_coll_block *own_blocks; /* and the last block */
     int open;
     int finished;
     int error;
@@ -436,6 +442,33 @@ static bool is_any_ready(struct chempi_progress_hook *hook)
 
 /* ---- requests ---- */
 
+static void release_types(const struct async *a, uint32_t first)
+{
+    const struct chempi_coll_sched *s = &a->sched;
+
+    for (uint32_t i = first; i < s->count; i++) {
+        struct chempi_datatype *types[2] = {s->steps[i].type,
+                                            s->steps[i].dst_type};
+
+        for (int k = 0; k < 2; k++)
+            if (types[k] && !types[k]->is_predefined)
+                chempi_datatype_release(types[k]);
+    }
+}
+
+/* Only what was built. */
+static CHEMPI_COLD void forget_appended(struct async *a)
+{
+    struct chempi_coll_sched *s = &a->sched;
+
+    release_types(a, a->own_count);
+    s->count = a->own_count;
+    s->error = MPI_SUCCESS;
+    s->open = 0;
+    s->inline_used = a->own_inline;
+    chempi_coll_reuse(s, a->own_blocks);
+}
+
 static int start(struct chempi_request *req)
 {
     struct async *a = of_request(req);
@@ -453,7 +486,10 @@ static int start(struct chempi_request *req)
         engine->is_hooked = true;
     }
     chempi_list_append(&engine->running, &a->link);
-    for (uint32_t i = 0; !req->is_persistent && i < a->sched.count; i++)
+    if (a->has_run)
+        forget_appended(a);
+    a->has_run = true;
+    for (uint32_t i = 0; i < a->sched.count; i++)
         if (a->sched.steps[i].kind == CHEMPI_COLL_NODE)
             len += chempi_node_later_start(a->sched.steps[i].dst);
     if (len > 0)
@@ -473,18 +509,9 @@ static void hold_all(struct async *a)
 
 static void release_all(struct async *a)
 {
-    const struct chempi_coll_sched *s = &a->sched;
-
     if (a->op)
         chempi_op_release(a->op);
-    for (uint32_t i = 0; i < s->count; i++) {
-        struct chempi_datatype *types[2] = {s->steps[i].type,
-                                            s->steps[i].dst_type};
-
-        for (int k = 0; k < 2; k++)
-            if (types[k] && !types[k]->is_predefined)
-                chempi_datatype_release(types[k]);
-    }
+    release_types(a, 0);
 }
 
 /* The buffers of a persistent operation's messages are those of persistent
@@ -493,7 +520,7 @@ static void hold_buffers(const struct async *a, bool is_held)
 {
     const struct chempi_coll_sched *s = &a->sched;
 
-    for (uint32_t i = 0; i < s->count; i++) {
+    for (uint32_t i = 0; i < a->own_count; i++) {
         const struct chempi_coll_step *step = &s->steps[i];
         const void *buf =
             step->kind == CHEMPI_COLL_SEND ? step->src : step->dst;
@@ -507,6 +534,15 @@ static void hold_buffers(const struct async *a, bool is_held)
     }
 }
 
+/* The operation in the node's memory, if there is one. */
+static struct chempi_node_later_op *node_op(const struct async *a)
+{
+    for (uint32_t i = 0; i < a->own_count; i++)
+        if (a->sched.steps[i].kind == CHEMPI_COLL_NODE)
+            return a->sched.steps[i].dst;
+    return NULL;
+}
+
 static void destroy(struct chempi_request *req)
 {
     struct async *a = of_request(req);
@@ -514,6 +550,8 @@ static void destroy(struct chempi_request *req)
     chempi_request_untrack(req);
     if (a->has_held && req->is_persistent)
         hold_buffers(a, false);
+    if (a->has_held && req->is_persistent && node_op(a))
+        chempi_node_later_release(node_op(a));
     if (a->has_held)
         release_all(a);
     chempi_coll_sched_fini(&a->sched);
@@ -626,7 +664,9 @@ static void init(struct async *a, const struct chempi_request_ops *ops,
     a->is_busy = false;
     a->is_urgent = false;
     a->has_held = false;
+    a->has_run = false;
     a->next = 0;
+    a->own_count = 0;
     a->open = 0;
     a->finished = 0;
     a->error = MPI_SUCCESS;
@@ -652,6 +692,9 @@ static void settle(struct async *a)
     s->error = MPI_SUCCESS; /* of what steps in the node's memory append */
     s->is_locked = true;
     hold_all(a);
+    a->own_count = s->count;
+    a->own_inline = s->inline_used;
+    a->own_blocks = s->blocks;
 }
 
 static void build_call(struct chempi_coll_sched *s, const void *arg)
@@ -666,12 +709,20 @@ static void build_started(struct chempi_coll_sched *s, const void *arg)
         chempi_coll_build(s, arg);
 }
 
+/* What is started more than once, in any order, if all have prepared it. */
+static void build_prepared(struct chempi_coll_sched *s, const void *arg)
+{
+    if (!chempi_node_later_build_prepared(s, arg))
+        chempi_coll_build(s, arg);
+}
+
 static const struct chempi_request_ops *
 ops_of(chempi_coll_async_build_fn *build, const void *arg, bool is_persistent)
 {
     const struct chempi_coll_call *c = arg;
 
-    return build == build_call || build == build_started
+    return build == build_call || build == build_started ||
+                   build == build_prepared
                ? &call_ops[c->kind][is_persistent]
                : &neighbor_ops;
 }
@@ -719,9 +770,11 @@ static int prepare(struct chempi_comm *comm, struct chempi_op *op,
         a->req.is_persistent = true;
         a->req.is_active = false;
         a->req.pending = 0;
+        a->sched.is_silent = false; /* once it is started */
     }
     chempi_lane_lock(&chempi_lane_main);
     rc = keep_whole(a, rc);
+    chempi_node_later_keep(comm, rc ? NULL : node_op(a));
     if (!rc)
         hold_buffers(a, true);
     chempi_lane_unlock(&chempi_lane_main);
@@ -808,10 +861,12 @@ static int make_call(struct chempi_coll_call *c, bool is_persistent,
 {
     int rc = chempi_coll_check(c);
 
+    if (!rc && is_persistent)
+        rc = chempi_node_later_prepare(c);
     if (rc)
         return rc;
     return chempi_coll_async(c->comm, c->op,
-                             is_persistent ? build_call : build_started, c,
+                             is_persistent ? build_prepared : build_started, c,
                              is_persistent, request);
 }
 

@@ -295,7 +295,7 @@ void *chempi_coll_bytes(struct chempi_coll_sched *s, MPI_Count len)
 }
 
 void chempi_coll_reuse(struct chempi_coll_sched *s,
-                       struct chempi_coll_block *kept)
+                       const struct chempi_coll_block *kept)
 {
     while (s->blocks && s->blocks != kept) {
         struct chempi_coll_block *block = s->blocks;

@@ -29,7 +29,7 @@
 
 enum {
     CHEMPI_COLL_INLINE_STEPS = 12,
-    CHEMPI_COLL_INLINE_BYTES = 768,
+    CHEMPI_COLL_INLINE_BYTES = 800,
     /* At most so many messages of one process under way. */
     CHEMPI_COLL_WINDOW = 32
 };
@@ -129,7 +129,7 @@ void *chempi_coll_temp(struct chempi_coll_sched *s, MPI_Count count,
 /* What was temporary memory after `kept` had been the last block (s->blocks)
  * may be used again by what is appended from now on: a fence comes before. */
 void chempi_coll_reuse(struct chempi_coll_sched *s,
-                       struct chempi_coll_block *kept);
+                       const struct chempi_coll_block *kept);
 
 /* Run it to its end on this thread. All steps are tried; the first MPI error
  * class is returned. Takes the lane lock itself. */

@@ -25,6 +25,10 @@
  *       an area, which it clears when it has left and touches it no more. Who
  *       finds no free area takes one back whose members have all left or ended.
  *       Whoever changes owners to 0 sets it free
+ *   -   each persistent operation that goes through the node's memory has an
+ *       area and a state of its own, since members may start such ones in any
+ *       order; those areas are others than the communicators'. Its members
+ *       agree on it when they make the operation
  */
 #include "libchempi/didl/coll/node/node.h"
 
@@ -43,13 +47,18 @@
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/transport/conn.h"
 
-enum { AREAS = 32, WORLD_AREA = 0, PAGE = 4096 };
+enum {
+    COMM_AREAS = 32, /* the first ones, WORLD_AREA among them */
+    AREAS = 64,      /* with those of persistent operations */
+    WORLD_AREA = 0,
+    PAGE = 4096
+};
 static_assert((CHEMPI_NODE_CELLS & (CHEMPI_NODE_CELLS - 1)) == 0 &&
                   (CHEMPI_NODE_CELLS_MANY & (CHEMPI_NODE_CELLS_MANY - 1)) == 0,
               "numbers of cells are powers of two");
 
 struct control {
-    _Atomic uint32_t taken;          /* bit per area */
+    _Atomic uint64_t taken;          /* bit per area */
     _Atomic uint32_t is_world_ready; /* B2 */
     _Atomic uint32_t users[AREAS];
     _Atomic uint32_t is_large[AREAS]; /* some member has rings or streams */
@@ -242,10 +251,14 @@ static unsigned char *map(int area, int size, struct chempi_err *err)
 }
 
 /* Names the communicator while it lives: its context, which no two
- * communicators of its first member have at a time, and that member. */
-static uint64_t owner_of(const struct chempi_comm *comm)
+ * communicators of its first member have at a time, and that member; and
+ * whether the area is its own or an operation's. */
+static uint64_t owner_of(const struct chempi_comm *comm, int area)
 {
-    return ((uint64_t)comm->send_context << 32 | chempi_comm_proc(comm, 0)) + 1;
+    const uint64_t owner =
+        ((uint64_t)comm->send_context << 32 | chempi_comm_proc(comm, 0)) + 1;
+
+    return area < COMM_AREAS ? owner : owner | UINT64_C(1) << 63;
 }
 
 /* ---- who uses an area (B6) ---- */
@@ -286,7 +299,7 @@ static bool set_free(int area, uint64_t owner)
     for (size_t i = 0; node.members && i < words(); i++)
         atomic_store(node.members + (size_t)area * words() + i, 0);
     atomic_store(&node.control->users[area], 0);
-    atomic_fetch_and(&node.control->taken, ~(UINT32_C(1) << area));
+    atomic_fetch_and(&node.control->taken, ~(UINT64_C(1) << area));
     return true;
 }
 
@@ -325,47 +338,46 @@ static CHEMPI_COLD bool take_back(void)
 
 /* ---- taking and leaving ---- */
 
-/* One that is free at the moment; AREAS: none is. */
-static int find_free(uint32_t taken)
+/* One of [first, end) that is free at the moment; end: none is. */
+static int find_free(uint64_t taken, int first, int end)
 {
-    int area = WORLD_AREA + 1;
-
-    while (area < AREAS && (taken >> area & 1u))
-        area++;
-    return area;
+    while (first < end && (taken >> first & 1u))
+        first++;
+    return first;
 }
 
-/* Take a free area for `size` members and make its pages; -1 when there is
- * none or no memory for it. */
-static int claim(const struct chempi_comm *comm, int size)
+/* Take a free one of the areas [first, end) for a communicator's members and
+ * make its pages; -1 when there is none or no memory for it. */
+static int claim(const struct chempi_comm *comm, int first, int end)
 {
+    const int size = (int)comm->size;
     unsigned char *start;
-    uint32_t taken;
+    uint64_t taken;
     int area;
 
     if (!node.control)
         return -1;
     taken = atomic_load(&node.control->taken);
     do {
-        area = find_free(taken);
-        if (CHEMPI_UNLIKELY(area == AREAS && take_back())) {
+        area = find_free(taken, first, end);
+        if (CHEMPI_UNLIKELY(area == end && take_back())) {
             taken = atomic_load(&node.control->taken);
-            area = find_free(taken);
+            area = find_free(taken, first, end);
         }
-        if (area == AREAS)
+        if (area == end)
             return -1;
     } while (!atomic_compare_exchange_weak(&node.control->taken, &taken,
-                                           taken | UINT32_C(1) << area));
+                                           taken | UINT64_C(1) << area));
     start = map(area, size, NULL);
     if (!start || chempi_region_reserve(chempi_ctx.services.region, start,
                                         head_len(size), NULL) < 0) {
-        atomic_fetch_and(&node.control->taken, ~(UINT32_C(1) << area));
+        atomic_fetch_and(&node.control->taken, ~(UINT64_C(1) << area));
         return -1;
     }
     memset(start, 0, head_len(size));
     note_members(area, comm);
     atomic_store(&node.control->users[area], (uint32_t)size);
-    atomic_store(&node.control->owners[area], owner_of(comm));
+    atomic_store(&node.control->owners[area], owner_of(comm, area));
     return area;
 }
 
@@ -394,39 +406,43 @@ static void leave(const struct chempi_comm *comm, int area)
     /* Nobody touches it any more, and nobody can get it yet. */
     if (atomic_exchange(&node.control->is_large[area], 0))
         give_back(area, (int)comm->size);
-    (void)set_free(area, owner_of(comm));
+    (void)set_free(area, owner_of(comm, area));
 }
 
 /* The message that names the area did not come through. */
 static CHEMPI_COLD void leave_unknown(const struct chempi_comm *comm)
 {
-    uint64_t owner = owner_of(comm);
+    uint64_t owner = owner_of(comm, WORLD_AREA);
 
-    for (int area = 0; node.control && area < AREAS; area++)
+    for (int area = 0; node.control && area < COMM_AREAS; area++)
         if (atomic_load(&node.control->owners[area]) == owner) {
             leave(comm, area);
             return;
         }
 }
 
-/* A communicator is being destroyed: give its part of shared memory back and
- * free comm->coll. Does not communicate; accepts a NULL comm->coll. */
-static void release_area_of(struct chempi_comm *comm)
+void chempi_coll_node_release(struct chempi_coll_state *st)
 {
-    struct chempi_coll_state *st = comm->coll;
-
     if (!st)
         return;
     if ((st->is_on || st->lacks == CHEMPI_NODE_LACKS_ADDRESSES) &&
         node.control) {
         if (st->is_stream_reserved || chempi_coll_pairwise_rings_are_made(st))
             atomic_store(&node.control->is_large[st->area], 1);
-        leave(comm, st->area);
+        leave(st->comm, st->area);
     }
     chempi_hier_detach(st);
+    chempi_coll_node_release(st->next_own);
     free(st->scratch);
     free(st->rings);
     free(st);
+}
+
+/* A communicator is being destroyed: give its part of shared memory back and
+ * free comm->coll. Does not communicate; accepts a NULL comm->coll. */
+static void release_area_of(struct chempi_comm *comm)
+{
+    chempi_coll_node_release(comm->coll);
     comm->coll = NULL;
 }
 
@@ -497,8 +513,8 @@ static void set_places(struct chempi_coll_state *st, unsigned char *start)
     st->ring_memory = st->streams + streams_len(st->size);
 }
 
-/* An empty state, the communicator's. */
-static struct chempi_coll_state *make(struct chempi_comm *comm)
+/* An empty state. */
+static struct chempi_coll_state *make_state(const struct chempi_comm *comm)
 {
     /* What is for an area; members on several nodes have none. */
     size_t members = comm->is_inter || !are_all_here(comm) ? 0 : comm->size;
@@ -510,8 +526,6 @@ static struct chempi_coll_state *make(struct chempi_comm *comm)
 
     if (!st)
         return NULL;
-    comm->coll = st;
-    comm->fini_coll = release_area_of;
     st->comm = comm;
     st->size = (int)comm->size;
     st->rank = comm->rank;
@@ -520,6 +534,18 @@ static struct chempi_coll_state *make(struct chempi_comm *comm)
     st->crowd.neighbours = (uint16_t *)(st->local_ranks + members);
     st->crowd.size = st->size;
     st->crowd.rank = st->rank;
+    return st;
+}
+
+/* The communicator's. */
+static struct chempi_coll_state *make(struct chempi_comm *comm)
+{
+    struct chempi_coll_state *st = make_state(comm);
+
+    if (st) {
+        comm->coll = st;
+        comm->fini_coll = release_area_of;
+    }
     return st;
 }
 
@@ -540,7 +566,7 @@ static int find_area(struct chempi_comm *comm, struct chempi_coll_state *st)
         area = WORLD_AREA;
     } else {
         if (comm->rank == 0)
-            area = claim(comm, st->size);
+            area = claim(comm, WORLD_AREA + 1, COMM_AREAS);
         rc = agree(comm, &area);
         if (rc) {
             /* Others may wait for this member for ever: say so. */
@@ -641,4 +667,22 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
     if (!*rc && !st->is_on)
         *rc = enter(comm, st);
     return *rc ? NULL : st;
+}
+
+/* ---- persistent operations ---- */
+
+struct chempi_coll_state *chempi_coll_node_make_own(struct chempi_comm *comm)
+{
+    struct chempi_coll_state *st = make_state(comm);
+
+    if (st && comm->rank == 0)
+        st->area = claim(comm, COMM_AREAS, AREAS);
+    return st;
+}
+
+bool chempi_coll_node_enter_own(struct chempi_comm *comm,
+                                struct chempi_coll_state *st, int32_t area)
+{
+    st->area = area < AREAS ? area : -1;
+    return enter(comm, st) == MPI_SUCCESS && st->is_on;
 }

@@ -152,7 +152,7 @@ enum chempi_node_lack {
     CHEMPI_NODE_LACKS_ALL        /* it was prepared */
 };
 
-/* comm->coll */
+/* comm->coll, or a persistent operation's own */
 struct chempi_coll_state {
     const struct chempi_comm *comm;
     struct chempi_hier *hier;      /* of members on several nodes, or NULL */
@@ -196,6 +196,8 @@ struct chempi_coll_state {
         *ring_memory; /* [size][CHEMPI_RINGS_STRIDE] (pairwise_rings.h) */
     struct chempi_pairwise_rings *rings; /* NULL: none yet */
     struct chempi_yield_policy crowd;
+    struct chempi_coll_state *next_own; /* of a persistent operation that is
+                                           made, or NULL */
     uint64_t reserved[]; /* [size + 1][2][MASKS]: first pages of slots, and
                             whole slots, that this process reserved, a bit
                             for each; then what local_ranks
@@ -207,6 +209,16 @@ struct chempi_coll_state {
  * NULL when out of memory: then *rc is an error class. */
 struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
                                                   int *rc);
+
+/* A state for a persistent operation of a communicator that has an area; NULL
+ * when out of memory. At member 0 its area is the operation's, -1: there is
+ * none. The others enter that, and so does member 0; false: in vain. */
+struct chempi_coll_state *chempi_coll_node_make_own(struct chempi_comm *comm);
+bool chempi_coll_node_enter_own(struct chempi_comm *comm,
+                                struct chempi_coll_state *st, int32_t area);
+
+/* Leave its area, and free it; accepts NULL. */
+void chempi_coll_node_release(struct chempi_coll_state *st);
 
 /* Do the call through shared memory if all members can: true, and *rc is its
  * result. False: go by messages (with this tag, perhaps); all members get the

@@ -12,6 +12,8 @@ enum { GROUP = CHEMPI_NODE_LATER_CELLS / 2 }; /* come free together */
 struct chempi_node_later_op {
     const struct chempi_node_parts *parts;
     const struct chempi_node_steps *steps; /* of a task; else NULL */
+    bool is_lengthened;                    /* L6 */
+    struct chempi_coll_state *own;         /* of a persistent one */
     struct chempi_node_task *task;         /* room for it */
     struct chempi_coll_call call;
     uint64_t len; /* of reductions, bytes of each member */
@@ -210,13 +212,12 @@ static void find_types(const struct chempi_coll_call *c,
     *rtype = receives ? c->rtype : NULL;
 }
 
-/* Does it go this way? Then all but the cell is set. */
+/* Does it go this way? Then all but the rest of the cell is set. */
 static bool find_way(const struct chempi_coll_call *c,
+                     struct chempi_coll_state *st,
                      struct chempi_node_later_op *op)
 {
-    const struct chempi_coll_state *st = c->comm->coll;
-
-    *op = (struct chempi_node_later_op){.call = *c};
+    *op = (struct chempi_node_later_op){.call = *c, .cell = {.st = st}};
     if (!st || !st->is_on || st->later_cells == 0)
         return false;
     if (is_reduction(c))
@@ -238,13 +239,13 @@ static void append(struct chempi_coll_sched *s, struct chempi_node_later_op *op)
     chempi_coll_append_node(s, op, stype, rtype);
 }
 
-bool chempi_node_later_build(struct chempi_coll_sched *s,
-                             const struct chempi_coll_call *c)
+static bool build(struct chempi_coll_sched *s, const struct chempi_coll_call *c,
+                  struct chempi_coll_state *st)
 {
     struct chempi_node_later_op found;
     struct chempi_node_later_op *op;
 
-    if (!find_way(c, &found))
+    if (!find_way(c, st, &found))
         return false;
     /* The first ones, in the schedule itself: they are always there. */
     op = chempi_coll_bytes(s, sizeof(*op));
@@ -259,11 +260,103 @@ bool chempi_node_later_build(struct chempi_coll_sched *s,
     return true;
 }
 
+bool chempi_node_later_build(struct chempi_coll_sched *s,
+                             const struct chempi_coll_call *c)
+{
+    return build(s, c, c->comm->coll);
+}
+
+/* What member 0 says, and the least of what all say. */
+static int tell(struct chempi_comm *comm, int32_t *number)
+{
+    return chempi_coll_do_flat(&(struct chempi_coll_call){
+        .kind = CHEMPI_COLL_BCAST,
+        .comm = comm,
+        .rbuf = number,
+        .rcount = 1,
+        .rtype = chempi_datatype_lookup(MPI_INT32_T),
+    });
+}
+
+static int find_least(struct chempi_comm *comm, int32_t *number)
+{
+    return chempi_coll_do_flat(&(struct chempi_coll_call){
+        .kind = CHEMPI_COLL_ALLREDUCE,
+        .comm = comm,
+        .op = chempi_op_lookup(MPI_MIN),
+        .sbuf = MPI_IN_PLACE,
+        .rbuf = number,
+        .rcount = 1,
+        .rtype = chempi_datatype_lookup(MPI_INT32_T),
+    });
+}
+
+/* True: all members have one, and are in the area of the first one's. */
+static bool share_own(struct chempi_comm *comm, struct chempi_coll_state *own,
+                      int *rc)
+{
+    int32_t area = own ? own->area : -1;
+    int32_t is_there;
+
+    *rc = tell(comm, &area);
+    if (*rc || area < 0)
+        return false;
+    is_there = own && chempi_coll_node_enter_own(comm, own, area);
+    *rc = find_least(comm, &is_there);
+    return !*rc && is_there;
+}
+
+/* Like what is started once, it goes by what its communicator has now. */
+int chempi_node_later_prepare(const struct chempi_coll_call *c)
+{
+    struct chempi_coll_state *own;
+    struct chempi_node_later_op op;
+    int rc = MPI_SUCCESS;
+
+    if (!find_way(c, c->comm->coll, &op))
+        return MPI_SUCCESS;
+    own = chempi_coll_node_make_own(c->comm);
+    if (share_own(c->comm, own, &rc)) {
+        c->comm->coll->next_own = own;
+        return MPI_SUCCESS;
+    }
+    chempi_coll_node_release(own);
+    return rc;
+}
+
+bool chempi_node_later_build_prepared(struct chempi_coll_sched *s,
+                                      const struct chempi_coll_call *c)
+{
+    const struct chempi_coll_state *st = c->comm->coll;
+
+    return st && st->next_own && build(s, c, st->next_own);
+}
+
+void chempi_node_later_keep(struct chempi_comm *comm,
+                            struct chempi_node_later_op *op)
+{
+    struct chempi_coll_state *own = comm->coll ? comm->coll->next_own : NULL;
+
+    if (!own)
+        return;
+    comm->coll->next_own = NULL;
+    if (op)
+        op->own = own;
+    else
+        chempi_coll_node_release(own);
+}
+
+void chempi_node_later_release(struct chempi_node_later_op *op)
+{
+    chempi_coll_node_release(op->own);
+    op->own = NULL;
+}
+
 /* ---- running ---- */
 
 static struct chempi_coll_state *state_of(const struct chempi_node_later_op *op)
 {
-    return op->call.comm->coll;
+    return op->cell.st;
 }
 
 /* Bytes that a member gets and gives, roughly: whether others' waiting is worth
@@ -341,8 +434,8 @@ static void say_finished(struct chempi_coll_state *st, uint32_t number)
 /* L6 */
 static bool may_be_long(const struct chempi_node_later_op *op)
 {
-    return op->parts == &chempi_node_parts_bcast && op->cell.st->size > 2 &&
-           !is_root(&op->call);
+    return op->parts == &chempi_node_parts_bcast && !op->steps &&
+           op->cell.st->size > 2 && !is_root(&op->call);
 }
 
 uint64_t chempi_node_later_start(struct chempi_node_later_op *op)
@@ -351,7 +444,9 @@ uint64_t chempi_node_later_start(struct chempi_node_later_op *op)
     struct cell *cell = &op->cell;
     uint32_t which;
 
-    cell->st = st;
+    if (CHEMPI_UNLIKELY(op->is_lengthened))
+        op->steps = NULL;
+    op->is_lengthened = false;
     cell->seq = ++st->later.started;
     which = cell->seq % CHEMPI_NODE_LATER_CELLS;
     cell->index = st->cells + which;
@@ -424,7 +519,7 @@ static void begin(struct chempi_node_later_op *op)
 static CHEMPI_COLD void make_long(struct chempi_node_later_op *op,
                                   struct chempi_coll_sched *s)
 {
-    op->parts = NULL;
+    op->is_lengthened = true;
     op->steps = &chempi_node_steps_bcast;
     op->task = chempi_coll_bytes(s, (MPI_Count)op->steps->size);
     begin_task(op);

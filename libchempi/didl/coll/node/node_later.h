@@ -33,8 +33,20 @@ struct chempi_wait_report;
 bool chempi_node_later_build(struct chempi_coll_sched *s,
                              const struct chempi_coll_call *c);
 
-/* At the start of the schedule: the operation gets its number. Returns how many
- * bytes of others' this process delays while it computes; 0: few. */
+/* The same of a persistent one, after all members have prepared it, for which
+ * they wait for each other; MPI error class. Then it has to be kept (op), or
+ * was not made (NULL). */
+int chempi_node_later_prepare(const struct chempi_coll_call *c);
+bool chempi_node_later_build_prepared(struct chempi_coll_sched *s,
+                                      const struct chempi_coll_call *c);
+void chempi_node_later_keep(struct chempi_comm *comm,
+                            struct chempi_node_later_op *op);
+
+/* It will not be started again. */
+void chempi_node_later_release(struct chempi_node_later_op *op);
+
+/* At each start of the schedule: the operation gets its number. Returns how
+ * many bytes of others' this process delays while it computes; 0: few. */
 uint64_t chempi_node_later_start(struct chempi_node_later_op *op);
 
 /* The same for one that this member will never begin: nor, then, the next ones
