@@ -347,6 +347,34 @@ bool chempi_region_compare(struct chempi_region *region, uint32_t i,
     return false;
 }
 
+/* A lock of the process's, on one byte, which no child of it gets. */
+static struct flock lock_of(uint32_t local_rank)
+{
+    return (struct flock){.l_type = F_WRLCK,
+                          .l_whence = SEEK_SET,
+                          .l_start = (off_t)local_rank,
+                          .l_len = 1};
+}
+
+int chempi_region_mark(struct chempi_region *region, uint32_t local_rank,
+                       struct chempi_err *err)
+{
+    struct flock lock = lock_of(local_rank);
+
+    if (fcntl(region->fd, F_SETLK, &lock) == 0)
+        return 0;
+    return chempi_err_set(err, -errno, "cannot lock shared memory: %s",
+                          chempi_err_name(-errno));
+}
+
+bool chempi_region_is_marked(const struct chempi_region *region,
+                             uint32_t local_rank)
+{
+    struct flock lock = lock_of(local_rank);
+
+    return fcntl(region->fd, F_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
 /* *len: whole pages; the file has them. */
 static int prepare(struct chempi_region *region, uint64_t *len,
                    struct chempi_err *err)

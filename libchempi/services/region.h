@@ -41,6 +41,14 @@ bool chempi_region_compare(struct chempi_region *region, uint32_t i,
  * is_wake_registered must be false for chempi_wake_peer(). */
 bool chempi_region_is_fenced(const struct chempi_region *region);
 
+/* While this process lives, and has the region open, the others see that: the
+ * kernel drops the mark when the process has no memory any more. In doubt there
+ * is one. */
+int chempi_region_mark(struct chempi_region *region, uint32_t local_rank,
+                       struct chempi_err *err);
+bool chempi_region_is_marked(const struct chempi_region *region,
+                             uint32_t local_rank);
+
 /* Lay out len more bytes (rounded up to pages), zero-filled, not reserved. */
 int chempi_region_extend(struct chempi_region *region, size_t len, void **out,
                          struct chempi_err *err);

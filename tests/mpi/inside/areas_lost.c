@@ -2,9 +2,15 @@
 /*
  * Ranks die, one after the other, as members of as many communicators as the
  * node has areas of shared memory for (chempirun --survive). When the others
- * have freed these, their next communicators have areas again.
+ * have freed these, their next communicators have areas again. With "parent"
+ * only the process that the launcher has started dies, whose child is the rank:
+ * nobody else gets the areas before that child has ended, too.
  */
+#define _GNU_SOURCE /* syscall */
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "libchempi/didl/coll/node/node.h"
@@ -33,9 +39,9 @@ static int hold(MPI_Comm like, MPI_Comm held[HELD_MAX])
     return count;
 }
 
-_Noreturn static void die(void)
+_Noreturn static void die(pid_t first)
 {
-    (void)kill(getpid(), SIGKILL);
+    (void)kill(first, SIGKILL);
     for (;;)
         (void)pause();
 }
@@ -55,8 +61,8 @@ static MPI_Comm survivors_of(MPI_Comm comm, int victim)
     return made;
 }
 
-/* The last member dies; the communicator of the others. */
-static MPI_Comm lose(MPI_Comm comm)
+/* The last member dies, or its parent does; the communicator of the others. */
+static MPI_Comm lose(MPI_Comm comm, bool is_parent)
 {
     MPI_Comm held[HELD_MAX];
     MPI_Comm rest;
@@ -68,7 +74,7 @@ static MPI_Comm lose(MPI_Comm comm)
     MPI_Comm_size(comm, &size);
     count = hold(comm, held);
     if (rank == size - 1)
-        die();
+        die(is_parent ? getppid() : getpid());
     CHECK_OR_DIE(check_class(MPI_Recv(NULL, 0, MPI_BYTE, size - 1, 2, comm,
                                       MPI_STATUS_IGNORE)) ==
                      MPI_ERR_PROC_ABORTED,
@@ -77,18 +83,66 @@ static MPI_Comm lose(MPI_Comm comm)
         MPI_Comm_free(&held[i]);
     rest = survivors_of(comm, size - 1);
     CHECK_OR_DIE(!MPI_Barrier(rest), "MPI_Barrier");
-    CHECK_OR_DIE(has_area(rest), "the survivors have an area");
+    CHECK_OR_DIE(has_area(rest) != is_parent, "the area of the survivors: %d",
+                 has_area(rest));
     return rest;
+}
+
+static void end(pid_t pid)
+{
+    struct pollfd p = {.events = POLLIN,
+                       .fd = (int)syscall(SYS_pidfd_open, pid, 0)};
+
+    CHECK_OR_DIE(p.fd >= 0, "pidfd_open");
+    (void)kill(pid, SIGKILL);
+    CHECK_OR_DIE(poll(&p, 1, -1) == 1, "poll");
+    (void)close(p.fd);
+}
+
+static MPI_Comm lose_parent(void)
+{
+    int pid = getpid();
+    MPI_Comm rest;
+    MPI_Comm later;
+
+    MPI_Bcast(&pid, 1, MPI_INT, check_size() - 1, MPI_COMM_WORLD);
+    rest = lose(MPI_COMM_WORLD, true);
+    if (check_rank() == 0)
+        end(pid);
+    MPI_Barrier(rest);
+    MPI_Comm_dup(rest, &later);
+    CHECK_OR_DIE(!MPI_Barrier(later), "MPI_Barrier");
+    CHECK_OR_DIE(has_area(later), "an area of one that has ended");
+    MPI_Comm_free(&rest);
+    return later;
+}
+
+/* Go on in a child, out of the launcher's reach. */
+static void go_down(void)
+{
+    const pid_t child = fork();
+    int status;
+
+    CHECK_OR_DIE(child >= 0, "fork");
+    if (child == 0) {
+        (void)setpgid(0, 0);
+        return;
+    }
+    (void)waitpid(child, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
 int main(int argc, char **argv)
 {
+    const bool is_parent = argc == 2 && strcmp(argv[1], "parent") == 0;
     MPI_Comm comm;
 
+    if (is_parent)
+        go_down();
     check_start(&argc, &argv);
     check_need(4);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    comm = lose(lose(MPI_COMM_WORLD));
+    comm = is_parent ? lose_parent() : lose(lose(MPI_COMM_WORLD, false), false);
     if (check_rank() == 0)
         printf("the survivors are well\n");
     MPI_Comm_free(&comm);

@@ -8,9 +8,10 @@
  * a slot by whoever writes it first. What lies behind the slots goes back to
  * the kernel with a communicator that used much of it.
  *
- *   B1  taken's bit is set before users and owners are, and cleared by the
- *       member that takes users to 0 (or as B6 says), after which nobody
- *       touches the area
+ *   B1  who changes owners from 0 has the area in its hand, and says so there,
+ *       until it is in use. The member that takes users to 0 (or B6) takes it
+ *       into its hand again, after which nobody else touches it, and frees it.
+ *       No use of an area has the number of another one
  *   B2  the first area is MPI_COMM_WORLD's: nobody needs to be told, and it is
  *       not left. Its lines are new memory, reserved by whoever comes first
  *   B3  every member leaves an area once: when it releases its communicator,
@@ -22,9 +23,12 @@
  *       library's own (is_own). They agree to use their area only if all of
  *       them have it, and the latter a hierarchy
  *   B6  in a job that survives, `members` has a bit for each process that uses
- *       an area, which it clears when it has left and touches it no more. Who
- *       finds no free area takes one back whose members have all left or ended.
- *       Whoever changes owners to 0 sets it free
+ *       an area, which it clears before it takes itself from users. Who finds
+ * no free area takes back those whose members have all left or ended, and those
+ * in the hand of one that has. Ended means: the launcher says so, and the
+ * kernel has dropped its mark on the region, as it does when the process has no
+ * memory any more (the launcher knows only the process that it started, perhaps
+ * a shell). One that ends between its two words of leaving costs the area
  *   -   each persistent operation that goes through the node's memory has an
  *       area and a state of its own, since members may start such ones in any
  *       order; those areas are others than the communicators'. Its members
@@ -51,6 +55,7 @@ enum {
     COMM_AREAS = 32, /* the first ones, WORLD_AREA among them */
     AREAS = 64,      /* with those of persistent operations */
     WORLD_AREA = 0,
+    HAND_BITS = 20,
     PAGE = 4096
 };
 static_assert((CHEMPI_NODE_CELLS & (CHEMPI_NODE_CELLS - 1)) == 0 &&
@@ -58,11 +63,14 @@ static_assert((CHEMPI_NODE_CELLS & (CHEMPI_NODE_CELLS - 1)) == 0 &&
               "numbers of cells are powers of two");
 
 struct control {
-    _Atomic uint64_t taken;          /* bit per area */
+    _Atomic uint64_t uses;           /* numbers that were drawn */
     _Atomic uint32_t is_world_ready; /* B2 */
     _Atomic uint32_t users[AREAS];
     _Atomic uint32_t is_large[AREAS]; /* some member has rings or streams */
-    _Atomic uint64_t owners[AREAS];   /* owner_of() its communicator; 0: none */
+    _Atomic uint64_t owners[AREAS];   /* number of its use << HAND_BITS, and who
+                                         has it in its hand: 1 + local rank. 0:
+                                         it is free */
+    _Atomic uint64_t names[AREAS];    /* name_of() its communicator */
 };
 static_assert(sizeof(struct control) <= PAGE, "control is one page");
 
@@ -211,8 +219,12 @@ int chempi_coll_init(void)
     if (rc < 0)
         return chempi_error_from(rc, &err);
     node.control = start;
-    if (chempi_ctx.job->survives)
+    if (chempi_ctx.job->survives) {
+        rc = chempi_region_mark(s->region, s->local_rank, &err);
+        if (rc < 0)
+            return chempi_error_from(rc, &err);
         node.members = (void *)((unsigned char *)start + marks);
+    }
     chempi_coll_cma_copy_init((unsigned char *)start + PAGE, s->local_size,
                               s->local_rank);
     return MPI_SUCCESS;
@@ -251,14 +263,10 @@ static unsigned char *map(int area, int size, struct chempi_err *err)
 }
 
 /* Names the communicator while it lives: its context, which no two
- * communicators of its first member have at a time, and that member; and
- * whether the area is its own or an operation's. */
-static uint64_t owner_of(const struct chempi_comm *comm, int area)
+ * communicators of its first member have at a time, and that member. */
+static uint64_t name_of(const struct chempi_comm *comm)
 {
-    const uint64_t owner =
-        ((uint64_t)comm->send_context << 32 | chempi_comm_proc(comm, 0)) + 1;
-
-    return area < COMM_AREAS ? owner : owner | UINT64_C(1) << 63;
+    return (uint64_t)comm->send_context << 32 | chempi_comm_proc(comm, 0);
 }
 
 /* ---- who uses an area (B6) ---- */
@@ -291,33 +299,76 @@ static void note_left(int area)
         atomic_fetch_and(word_of(area, rank), ~(UINT64_C(1) << rank % 64));
 }
 
+/* ---- whose it is (B1) ---- */
+
+static uint64_t next_use(void)
+{
+    return (atomic_fetch_add(&node.control->uses, 1) + 1) << HAND_BITS;
+}
+
+/* Into this process's hand. False: it was not in that state. */
+static bool take(int area, uint64_t owner)
+{
+    return atomic_compare_exchange_strong(
+        &node.control->owners[area], &owner,
+        next_use() | (chempi_ctx.services.local_rank + 1));
+}
+
+static void put_back(int area)
+{
+    atomic_store(&node.control->owners[area], 0);
+}
+
 /* Nobody touches it any more. False: another one does it. */
 static bool set_free(int area, uint64_t owner)
 {
-    if (!atomic_compare_exchange_strong(&node.control->owners[area], &owner, 0))
+    if (!take(area, owner))
         return false;
     for (size_t i = 0; node.members && i < words(); i++)
         atomic_store(node.members + (size_t)area * words() + i, 0);
     atomic_store(&node.control->users[area], 0);
-    atomic_fetch_and(&node.control->taken, ~(UINT64_C(1) << area));
+    put_back(area);
     return true;
+}
+
+/* ---- areas of those who have ended (B6) ---- */
+
+static bool is_gone(uint32_t proc)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    return chempi_conn_has_ended(proc) &&
+           !chempi_region_is_marked(s->region, s->local_rank_of_proc[proc]);
 }
 
 /* Some have ended in it, and all others have left. */
 static bool is_deserted(int area)
 {
     const struct chempi_services *s = &chempi_ctx.services;
-    bool is_used = false;
+    const uint32_t users = atomic_load(&node.control->users[area]);
+    uint32_t gone = 0;
 
     for (uint32_t proc = 0; proc < s->rank_count; proc++) {
         if (s->node_of_proc[proc] != s->node ||
             !is_used_by(area, s->local_rank_of_proc[proc]))
             continue;
-        if (!chempi_conn_has_ended(proc))
+        if (!is_gone(proc))
             return false;
-        is_used = true;
+        gone++;
     }
-    return is_used;
+    return gone > 0 && users == gone;
+}
+
+/* It had just taken the area, or was about to free it. */
+static bool is_hand_gone(uint32_t local_rank)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    for (uint32_t proc = 0; proc < s->rank_count; proc++)
+        if (s->node_of_proc[proc] == s->node &&
+            s->local_rank_of_proc[proc] == local_rank)
+            return is_gone(proc);
+    return false;
 }
 
 /* Whether there is a free one now. */
@@ -329,8 +380,9 @@ static CHEMPI_COLD bool take_back(void)
         return false;
     for (int area = WORLD_AREA + 1; area < AREAS; area++) {
         uint64_t owner = atomic_load(&node.control->owners[area]);
+        uint32_t hand = owner & ((UINT32_C(1) << HAND_BITS) - 1);
 
-        if (owner && is_deserted(area))
+        if (owner && (hand ? is_hand_gone(hand - 1) : is_deserted(area)))
             is_done |= set_free(area, owner);
     }
     return is_done;
@@ -338,10 +390,11 @@ static CHEMPI_COLD bool take_back(void)
 
 /* ---- taking and leaving ---- */
 
-/* One of [first, end) that is free at the moment; end: none is. */
-static int find_free(uint64_t taken, int first, int end)
+/* One of [first, end) into this process's hand; end: none is free. */
+static int take_free(int first, int end)
 {
-    while (first < end && (taken >> first & 1u))
+    while (first < end &&
+           (atomic_load(&node.control->owners[first]) || !take(first, 0)))
         first++;
     return first;
 }
@@ -352,32 +405,26 @@ static int claim(const struct chempi_comm *comm, int first, int end)
 {
     const int size = (int)comm->size;
     unsigned char *start;
-    uint64_t taken;
     int area;
 
     if (!node.control)
         return -1;
-    taken = atomic_load(&node.control->taken);
-    do {
-        area = find_free(taken, first, end);
-        if (CHEMPI_UNLIKELY(area == end && take_back())) {
-            taken = atomic_load(&node.control->taken);
-            area = find_free(taken, first, end);
-        }
-        if (area == end)
-            return -1;
-    } while (!atomic_compare_exchange_weak(&node.control->taken, &taken,
-                                           taken | UINT64_C(1) << area));
+    area = take_free(first, end);
+    if (CHEMPI_UNLIKELY(area == end && take_back()))
+        area = take_free(first, end);
+    if (area == end)
+        return -1;
     start = map(area, size, NULL);
     if (!start || chempi_region_reserve(chempi_ctx.services.region, start,
                                         head_len(size), NULL) < 0) {
-        atomic_fetch_and(&node.control->taken, ~(UINT64_C(1) << area));
+        put_back(area);
         return -1;
     }
     memset(start, 0, head_len(size));
     note_members(area, comm);
     atomic_store(&node.control->users[area], (uint32_t)size);
-    atomic_store(&node.control->owners[area], owner_of(comm, area));
+    atomic_store(&node.control->names[area], name_of(comm));
+    atomic_store(&node.control->owners[area], next_use());
     return area;
 }
 
@@ -397,28 +444,39 @@ static CHEMPI_COLD void give_back(int area, int size)
 
 static void leave(const struct chempi_comm *comm, int area)
 {
+    uint64_t owner;
+
     if (area == WORLD_AREA)
         return;
-    if (atomic_fetch_sub(&node.control->users[area], 1) != 1) {
-        note_left(area);
+    owner = atomic_load(&node.control->owners[area]);
+    note_left(area);
+    if (atomic_fetch_sub(&node.control->users[area], 1) != 1)
         return;
-    }
     /* Nobody touches it any more, and nobody can get it yet. */
     if (atomic_exchange(&node.control->is_large[area], 0))
         give_back(area, (int)comm->size);
-    (void)set_free(area, owner_of(comm, area));
+    (void)set_free(area, owner);
 }
 
-/* The message that names the area did not come through. */
-static CHEMPI_COLD void leave_unknown(const struct chempi_comm *comm)
+static bool is_in_use_by(int area, const struct chempi_comm *comm)
 {
-    uint64_t owner = owner_of(comm, WORLD_AREA);
+    uint64_t owner = atomic_load(&node.control->owners[area]);
 
-    for (int area = 0; node.control && area < COMM_AREAS; area++)
-        if (atomic_load(&node.control->owners[area]) == owner) {
+    return owner && owner % (UINT64_C(1) << HAND_BITS) == 0 &&
+           atomic_load(&node.control->names[area]) == name_of(comm) &&
+           (!node.members || is_used_by(area, chempi_ctx.services.local_rank));
+}
+
+/* The message that names the area did not come through. False: its first
+ * member has taken none yet. */
+static CHEMPI_COLD bool leave_unknown(const struct chempi_comm *comm)
+{
+    for (int area = WORLD_AREA + 1; node.control && area < COMM_AREAS; area++)
+        if (is_in_use_by(area, comm)) {
             leave(comm, area);
-            return;
+            return true;
         }
+    return false;
 }
 
 void chempi_coll_node_release(struct chempi_coll_state *st)
@@ -431,6 +489,8 @@ void chempi_coll_node_release(struct chempi_coll_state *st)
             atomic_store(&node.control->is_large[st->area], 1);
         leave(st->comm, st->area);
     }
+    if (CHEMPI_UNLIKELY(st->is_area_unknown))
+        (void)leave_unknown(st->comm);
     chempi_hier_detach(st);
     chempi_coll_node_release(st->next_own);
     free(st->scratch);
@@ -570,7 +630,7 @@ static int find_area(struct chempi_comm *comm, struct chempi_coll_state *st)
         rc = agree(comm, &area);
         if (rc) {
             /* Others may wait for this member for ever: say so. */
-            leave_unknown(comm);
+            st->is_area_unknown = !leave_unknown(comm);
             return rc;
         }
     }

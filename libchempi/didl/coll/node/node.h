@@ -159,6 +159,7 @@ struct chempi_coll_state {
     struct chempi_comm *node_comm; /* then: those on this node */
     bool is_on;                    /* false: no area; messages only */
     uint8_t lacks;                 /* enum chempi_node_lack */
+    bool is_area_unknown;          /* there may be one that is not left yet */
     /* The kernel has refused a copy of which all members know, or one of
      * which this member knows as the root. */
     bool is_refused;
