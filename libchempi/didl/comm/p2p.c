@@ -563,6 +563,7 @@ static bool leave_nothing(bool is_send, int peer, int tag,
 {
     struct chempi_datatype *byte = chempi_datatype_lookup(MPI_BYTE);
     struct chempi_request *req = chempi_request_alloc();
+    int rc;
 
     if (!req)
         return false;
@@ -571,8 +572,9 @@ static bool leave_nothing(bool is_send, int peer, int tag,
                              CHEMPI_SEND_STANDARD);
     else
         chempi_p2p_init_recv(req, &nothing, 0, byte, peer, tag, comm, kind);
-    if (chempi_p2p_launch(req, &req))
-        return true; /* the peer is not to be reached */
+    rc = chempi_p2p_launch(req, &req);
+    if (rc)
+        return rc != MPI_ERR_NO_MEM; /* else the peer is not to be reached */
     if (chempi_request_is_complete(req))
         chempi_request_drop(req);
     else
