@@ -543,9 +543,10 @@ static struct chempi_node_later_op *node_op(const struct async *a)
     return NULL;
 }
 
-static void destroy(struct chempi_request *req)
+/* All but its own memory. */
+static void clean_up(struct async *a)
 {
-    struct async *a = of_request(req);
+    struct chempi_request *req = &a->req;
 
     chempi_request_untrack(req);
     if (a->has_held && req->is_persistent)
@@ -559,6 +560,13 @@ static void destroy(struct chempi_request *req)
         free(a->children);
     req->obj.magic = 0;
     chempi_comm_release(req->comm);
+}
+
+static void destroy(struct chempi_request *req)
+{
+    struct async *a = of_request(req);
+
+    clean_up(a);
     if (CHEMPI_UNLIKELY(a == &spare))
         is_spare_taken = false;
     else
@@ -796,21 +804,27 @@ static struct async *find_room(void)
     return a;
 }
 
-/* Not even the spare one: messages go as E5 says, but an operation in the
- * node's memory is left open. */
-static CHEMPI_COLD int go_without(struct chempi_comm *comm, int tag,
+/* Not even the spare one: it is done in the call, which waits for the others.
+ */
+static CHEMPI_COLD int go_without(struct chempi_comm *comm,
+                                  struct chempi_op *op, int tag,
                                   chempi_coll_async_build_fn *build,
                                   const void *arg)
 {
-    struct chempi_coll_sched s;
+    struct async a;
+    int rc;
 
-    chempi_coll_sched_init(&s, comm, tag);
-    chempi_coll_sched_fail(&s, no_memory());
-    build(&s, arg);
-    if (s.count > 0)
-        chempi_node_later_miss(s.steps[0].dst);
-    chempi_coll_sched_fini(&s);
-    return s.error;
+    init(&a, ops_of(build, arg, false), comm, op, tag);
+    chempi_coll_sched_fail(&a.sched, no_memory());
+    build(&a.sched, arg);
+    settle(&a);
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_request_track(&a.req);
+    (void)start(&a.req);
+    rc = chempi_request_await_locked(&a.req);
+    clean_up(&a);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc ? rc : a.req.error;
 }
 
 int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
@@ -825,7 +839,7 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
     tag = chempi_coll_next_tag(comm);
     a = find_room();
     if (CHEMPI_UNLIKELY(!a))
-        return go_without(comm, tag, build, arg);
+        return go_without(comm, op, tag, build, arg);
     init(a, ops_of(build, arg, false), comm, op, tag);
     if (CHEMPI_UNLIKELY(a == &spare))
         chempi_coll_sched_fail(&a->sched, no_memory());

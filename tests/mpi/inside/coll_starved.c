@@ -212,12 +212,44 @@ static void starve(const struct place *p, operation *op, int n,
     check_next(p, op, n, is_blocking);
 }
 
+/* Without memory from the first piece on: for one the library has room of
+ * its own, the other one is done in its call. */
+static void starve_twice(const struct place *p, operation *op, int n, int who)
+{
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    int codes[2];
+
+    check_next(p, op, n, false);
+    memory.refused = 0;
+    memory.pieces = check_rank() == who ? 0 : -1;
+    for (int i = 0; i < 2; i++)
+        codes[i] = op(p, n, &requests[i]);
+    memory.pieces = -1;
+    for (int i = 0; i < 2; i++) {
+        int late = MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+
+        if (!codes[i])
+            codes[i] = late;
+        CHECK(is_known(codes[i]), "code %d", codes[i]);
+    }
+    CHECK(check_rank() != who ||
+              (check_class(codes[0]) == MPI_ERR_NO_MEM &&
+               check_class(codes[1]) == MPI_ERR_NO_MEM && memory.refused > 1),
+          "codes %d and %d", codes[0], codes[1]);
+    check_next(p, op, n, false);
+}
+
 static void starve_all(const struct place *p, operation *const *ops)
 {
+    operation *const *first = ops;
+
     for (; *ops; ops++)
         for (int who = 0; who < check_size(); who++)
             for (int i = 0; i < 4 * PIECES; i++)
                 starve(p, *ops, i % 2 ? LONG : SHORT, i / 2 % 2, who, i / 4);
+    for (ops = first; *ops; ops++)
+        for (int who = 0; who < check_size(); who++)
+            starve_twice(p, *ops, SHORT, who);
 }
 
 /* ---- where ---- */

@@ -462,11 +462,6 @@ uint64_t chempi_node_later_start(struct chempi_node_later_op *op)
     return op->steps ? len_of(&op->call) : 0;
 }
 
-void chempi_node_later_miss(struct chempi_node_later_op *op)
-{
-    state_of(op)->later.started++;
-}
-
 static bool is_first_left(const struct chempi_node_later_op *op)
 {
     return op->cell.seq ==

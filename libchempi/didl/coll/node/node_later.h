@@ -49,10 +49,6 @@ void chempi_node_later_release(struct chempi_node_later_op *op);
  * many bytes of others' this process delays while it computes; 0: few. */
 uint64_t chempi_node_later_start(struct chempi_node_later_op *op);
 
-/* The same for one that this member will never begin: nor, then, the next ones
- * of the communicator, in whose places others would take them. */
-void chempi_node_later_miss(struct chempi_node_later_op *op);
-
 /* Say whom it waits for, count so far; returns how many then. */
 int chempi_node_later_put(const struct chempi_node_later_op *op,
                           struct chempi_wait_report *w, int count);
