@@ -12,13 +12,17 @@
  * and everything is sent and combined once. Two members have nobody to keep at
  * work: their segments are longer.
  */
+#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/coll/sched.h"
 
 enum {
     SLICE_BYTES = 16 * 1024 * 1024,
     SEGMENT_BYTES = 64 * 1024,
     CHAIN_MIN_BYTES = 2 * SEGMENT_BYTES,
-    TWO_MIN_BYTES = 256 * 1024, /* from here on of two: */
+    NODE_SEGMENT_BYTES = 8 * 1024, /* of members on one node, */
+    NODE_CHAIN_MIN_BYTES = 4 * NODE_SEGMENT_BYTES,
+    NODE_CHAIN_MAX_BYTES = 32 * NODE_SEGMENT_BYTES, /* up to here */
+    TWO_MIN_BYTES = 256 * 1024,                     /* from here on of two: */
     TWO_SEGMENT_BYTES = 128 * 1024
 };
 
@@ -240,20 +244,45 @@ static void build_chain(struct chempi_coll_sched *s,
     chempi_coll_fence(s);
 }
 
-/* Elements of a chain's segments, or 0: it would take too long to fill. */
+static bool is_on_one_node(const struct chempi_coll_sched *s)
+{
+    const struct chempi_services *services = &chempi_ctx.services;
+
+    for (int i = 0; i < s->size; i++) {
+        uint32_t rank = (uint32_t)(s->map ? s->map[i] : i);
+
+        if (services->node_of_proc[chempi_comm_proc(s->comm, rank)] !=
+            services->node)
+            return false;
+    }
+    return true;
+}
+
+/* Elements of a chain's segments, or 0: it would take too long to fill. On a
+ * node a message costs little and processors are few, so that to send and to
+ * combine everything once counts most: segments are short. */
 static MPI_Count chain_step(const struct chempi_coll_sched *s,
                             const struct chempi_coll_call *c)
 {
     MPI_Count len = c->rcount * c->rtype->size;
+    MPI_Count segment = SEGMENT_BYTES;
+    MPI_Count min = CHAIN_MIN_BYTES;
+    int fill = 4; /* chain and data: how many times as long it may be */
     MPI_Count step;
 
-    if (s->size < 2 || (s->size == 2 && c->kind == CHEMPI_COLL_EXSCAN) ||
-        len < CHAIN_MIN_BYTES ||
-        (s->size - 2) * (MPI_Count)SEGMENT_BYTES > 4 * len)
+    if (s->size < 2 || (s->size == 2 && c->kind == CHEMPI_COLL_EXSCAN))
+        return 0;
+    if (s->size > 2 && len >= NODE_CHAIN_MIN_BYTES &&
+        len <= NODE_CHAIN_MAX_BYTES && is_on_one_node(s)) {
+        segment = NODE_SEGMENT_BYTES;
+        min = NODE_CHAIN_MIN_BYTES;
+        fill = 8;
+    }
+    if (len < min || (s->size - 2) * segment > fill * len)
         return 0;
     if (s->size == 2 && len >= TWO_MIN_BYTES) /* segments of one size */
         return c->rcount / (len / TWO_SEGMENT_BYTES + 1) + 1;
-    step = SEGMENT_BYTES / c->rtype->size;
+    step = segment / c->rtype->size;
     return step > 0 ? step : 1;
 }
 

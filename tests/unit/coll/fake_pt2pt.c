@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/sys.h"
+#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/p2p.h"
 #include "libchempi/didl/datatype/basic_type.h"
@@ -30,9 +31,13 @@ static struct {
     pthread_cond_t changed;
     struct chempi_request *sends; /* oldest first */
     int left;                     /* messages that were left to themselves */
-} net = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, 0};
+    int sent;
+} net = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, 0, 0};
 
 struct chempi_datatype chempi_datatype_predefined[256];
+struct chempi_ctx chempi_ctx;
+
+static uint32_t nodes[2 * FAKE_RANKS_MAX];
 
 static void set_type(MPI_Datatype handle, int size, int elem)
 {
@@ -92,9 +97,25 @@ void fake_init(void)
     rigged.malloc = take;
     rigged.realloc = take_more;
     chempi_sys = &rigged;
+    fake_spread(1);
     set_type(MPI_BYTE, 1, CHEMPI_BASIC_TYPE_BYTE);
     set_type(MPI_INT, 4, CHEMPI_BASIC_TYPE_I32);
     set_type(MPI_INT64_T, 8, CHEMPI_BASIC_TYPE_I64);
+}
+
+void fake_spread(int over)
+{
+    for (int i = 0; i < 2 * FAKE_RANKS_MAX; i++)
+        nodes[i] = (uint32_t)(i % over);
+    chempi_ctx.services.node_of_proc = nodes;
+}
+
+int fake_sent(void)
+{
+    int sent = net.sent;
+
+    net.sent = 0;
+    return sent;
 }
 
 int chempi_error_set(int errclass, const char *fmt, ...)
@@ -148,6 +169,7 @@ int chempi_p2p_isend_on(const void *buf, MPI_Count count,
     while (*end)
         end = &(*end)->next;
     *end = *out;
+    net.sent++;
     (void)pthread_cond_broadcast(&net.changed);
     (void)pthread_mutex_unlock(&net.lock);
     return MPI_SUCCESS;

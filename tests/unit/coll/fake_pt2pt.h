@@ -16,8 +16,14 @@ enum { FAKE_RANKS_MAX = 40 };
 /* What a thread runs as one rank; returns the number of wrong results. */
 typedef int fake_rank_fn(struct chempi_comm *comm, void *arg);
 
-/* Fill in the predefined types that the tests use. */
+/* Fill in the predefined types that the tests use; all are on one node. */
 void fake_init(void);
+
+/* Spread ranks over so many nodes, in turn. */
+void fake_spread(int nodes);
+
+/* Messages since it was called last. */
+int fake_sent(void);
 
 /* n ranks of an intracommunicator. Sum of what they return. */
 int fake_run(int n, fake_rank_fn *fn, void *arg);

@@ -606,7 +606,26 @@ Test(algorithms, long_scans_go_along_the_ranks_in_segments)
             .op = k / 2 % 2 ? chempi_op_lookup(MPI_SUM) : &user_op,
             .is_in_place = k / 4 % 2};
 
+        fake_spread(1 + k % 3);
         check(ranks[k / 8], test_reduction, &t);
+    }
+}
+
+Test(algorithms, scans_on_one_node_go_along_the_ranks_from_32_kib_on)
+{
+    struct test_case t = {.kind = CHEMPI_COLL_SCAN,
+                          .count = 4096, /* of 8 bytes */
+                          .op = chempi_op_lookup(MPI_SUM)};
+
+    layout = &layouts[0];
+    for (int n = 3; n <= MAX_RANKS; n++) {
+        fake_spread(1);
+        (void)fake_sent();
+        check_here(n, test_reduction, &t);
+        cr_expect_eq(fake_sent(), (n - 1) * 4, "segments of 8 KiB");
+        fake_spread(2);
+        check_here(n, test_reduction, &t);
+        cr_expect_neq(fake_sent(), (n - 1) * 4, "a chain between nodes");
     }
 }
 
