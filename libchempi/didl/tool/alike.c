@@ -5,7 +5,8 @@
  * different ways would wait for each other for ever. The ranks of a node
  * compare them in the node's region; of each node one rank compares its own
  * with those of rank 0, which the launcher's store has. Values that differ end
- * the job with their name; what others have written is compared only.
+ * the job with their name; what others have written is compared only. First
+ * comes what stands for their names, which other builds have others of.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -46,6 +47,30 @@ static uint64_t value_of(const struct chempi_tool_cvar *v)
     return atomic_load_explicit(v->value, memory_order_relaxed);
 }
 
+/* Of all their names in turn (FNV-1a); below 2^63. */
+static uint64_t hash_names(void)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    struct chempi_tool_cvar v;
+
+    for (uint32_t i = 0; find_next(&i, &v); i++) {
+        char name[CHEMPI_SETTING_NAME_MAX];
+
+        chempi_setting_variable(v.setting, name);
+        for (size_t k = 0; k == 0 || name[k - 1]; k++)
+            hash = (hash ^ (unsigned char)name[k]) * UINT64_C(0x100000001b3);
+    }
+    return hash >> 1;
+}
+
+static int differ_in_names(const char *whose, struct chempi_err *err)
+{
+    return chempi_err_set(err, -EINVAL,
+                          "this process and %s have libraries with different "
+                          "settings; all processes of a job need the same one",
+                          whose);
+}
+
 static void put_value(const struct chempi_setting *setting, uint64_t value,
                       char text[VALUE_TEXT])
 {
@@ -76,15 +101,17 @@ static int differ(const struct chempi_tool_cvar *v, uint64_t other,
 int chempi_tool_compare_here(struct chempi_err *err)
 {
     struct chempi_tool_cvar v;
-    uint32_t word = 0;
+    uint64_t names = hash_names();
+    uint32_t word = 1;
 
+    self.is_speaker =
+        chempi_region_compare(chempi_ctx.services.region, 0, &names);
+    if (names != hash_names())
+        return differ_in_names("another one of this node", err);
     for (uint32_t i = 0; word < CHEMPI_REGION_WORDS && find_next(&i, &v); i++) {
         uint64_t other = value_of(&v);
-        bool is_first =
-            chempi_region_compare(chempi_ctx.services.region, word, &other);
 
-        if (word++ == 0)
-            self.is_speaker = is_first;
+        (void)chempi_region_compare(chempi_ctx.services.region, word++, &other);
         if (other != value_of(&v))
             return differ(&v, other, "another one of this node", err);
     }
@@ -104,11 +131,12 @@ int chempi_tool_publish(struct chempi_err *err)
 {
     uint64_t values[CHEMPI_REGION_WORDS];
     struct chempi_tool_cvar v;
-    uint32_t count = 0;
+    uint32_t count = 1;
     int rc;
 
     if (chempi_ctx.services.proc != 0 || chempi_ctx.services.node_count == 1)
         return 0;
+    values[0] = hash_names();
     for (uint32_t i = 0; count < CHEMPI_REGION_WORDS && find_next(&i, &v); i++)
         values[count++] = value_of(&v);
     rc = chempi_daemon_put(key, values, count * sizeof(values[0]));
@@ -132,11 +160,18 @@ bool chempi_tool_hear(const char *of, const void *value, size_t len)
     struct chempi_err err = {0};
     struct chempi_tool_cvar v;
     const char *at = value;
+    uint64_t names = 0;
     uint32_t i = 0;
 
     if (strcmp(of, key) != 0)
         return false;
     self.is_asking = false;
+    if (len >= sizeof(names))
+        memcpy(&names, at, sizeof(names));
+    if (names != hash_names() && differ_in_names("rank 0", &err))
+        chempi_fatal_die(1, "%s", err.text);
+    at += sizeof(names);
+    len -= sizeof(names);
     for (; len >= sizeof(uint64_t) && find_next(&i, &v); i++) {
         uint64_t other;
 
