@@ -743,6 +743,12 @@ struct chempi_coll_state *chempi_coll_node_make_own(struct chempi_comm *comm)
 bool chempi_coll_node_enter_own(struct chempi_comm *comm,
                                 struct chempi_coll_state *st, int32_t area)
 {
-    st->area = area < AREAS ? area : -1;
+    if (!node.control || area < COMM_AREAS || area >= AREAS)
+        return false;
+    if (!st) {
+        leave(comm, area);
+        return false;
+    }
+    st->area = area;
     return enter(comm, st) == MPI_SUCCESS && st->is_on;
 }

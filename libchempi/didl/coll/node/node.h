@@ -213,7 +213,8 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
 
 /* A state for a persistent operation of a communicator that has an area; NULL
  * when out of memory. At member 0 its area is the operation's, -1: there is
- * none. The others enter that, and so does member 0; false: in vain. */
+ * none. The others enter that, and so does member 0; false: in vain. Who has no
+ * state leaves it at once (B3). */
 struct chempi_coll_state *chempi_coll_node_make_own(struct chempi_comm *comm);
 bool chempi_coll_node_enter_own(struct chempi_comm *comm,
                                 struct chempi_coll_state *st, int32_t area);

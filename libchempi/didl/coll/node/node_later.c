@@ -299,9 +299,9 @@ static bool share_own(struct chempi_comm *comm, struct chempi_coll_state *own,
     int32_t is_there;
 
     *rc = tell(comm, &area);
+    is_there = chempi_coll_node_enter_own(comm, own, area);
     if (*rc || area < 0)
         return false;
-    is_there = own && chempi_coll_node_enter_own(comm, own, area);
     *rc = find_least(comm, &is_there);
     return !*rc && is_there;
 }
