@@ -236,6 +236,7 @@ void chempi_traffic_summary(FILE *file, const void *text, size_t len,
 
     if (all.count == 0) {
         (void)fprintf(file, "no messages were counted\n");
+        free(all.list);
         return;
     }
     networks = add_up(&s, is_same_network, &count);

@@ -31,6 +31,12 @@ uint32_t chempi_index_find(const struct chempi_index *index, uint32_t hash,
     return CHEMPI_INDEX_NONE;
 }
 
+/* When memory for more is refused. */
+static uint32_t most(const struct chempi_index *index)
+{
+    return index->room - index->room / 8;
+}
+
 /* There is a free slot (I1). */
 static void put(struct chempi_index *index, struct chempi_index_slot slot)
 {
@@ -47,7 +53,7 @@ const char *chempi_index_check(const struct chempi_index *index)
 {
     const uint32_t mask = index->room - 1;
 
-    if ((index->room & mask) != 0 || index->count > index->room / 2)
+    if ((index->room & mask) != 0 || index->count > most(index))
         return "index I1: a room of no power of two, or too small";
     for (uint32_t i = 0; i < index->room; i++) {
         if (!index->slots[i].number)
@@ -82,7 +88,8 @@ static bool grow(struct chempi_index *index)
 bool chempi_index_add(struct chempi_index *index, uint32_t hash,
                       uint32_t number)
 {
-    if (index->count >= index->room / 2 && !grow(index))
+    if (index->count >= index->room / 2 && !grow(index) &&
+        index->count >= most(index))
         return false;
     put(index, (struct chempi_index_slot){.hash = hash, .number = number + 1});
     return true;

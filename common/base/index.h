@@ -4,7 +4,8 @@
  * its owner keeps, and the hash of each element's key. Which of several
  * elements of one hash is meant is the owner's to compare. Not thread-safe.
  *
- *   I1  room is 0 or a power of two, and at least twice the count
+ *   I1  room is 0 or a power of two, and at least twice the count; an eighth of
+ *       it stays free when memory for more was refused
  *   I2  no free slot lies between a number and where its hash begins
  */
 #ifndef CHEMPI_COMMON_BASE_INDEX_H

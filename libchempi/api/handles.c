@@ -131,8 +131,10 @@ static uint32_t place_locked(const void *handle)
                               memory_order_release);
     atomic_store_explicit(address_at(place), (uintptr_t)handle,
                           memory_order_release);
-    if (place == count)
+    if (place == count) {
         atomic_store_explicit(&table.count, count + 1, memory_order_release);
+        (void)make_room_locked(count + 1); /* or when it is needed */
+    }
     return place;
 }
 

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! Memory ends at each allocation of a call in turn. The call either says so
-! through an error handler, before anything runs, or does all that it should:
-! sections that were copied must be filled when their request is complete.
+! Memory ends at each allocation of a call in turn. The call, or the one that
+! completes it, either says so through an error handler, or all is done that
+! should be: sections that were copied are filled when their request is complete.
 program no_memory
   use mpi_f08
   implicit none
@@ -80,7 +80,7 @@ contains
       else
         call MPI_Error_class(code, class)
         refused = refused + 1
-        if (class /= MPI_ERR_NO_MEM) call complain(name, which, 'its class')
+        if (class /= MPI_ERR_NO_MEM) call complain(name, class, 'its class')
         if (heard /= 1) call complain(name, which, 'not raised once')
       end if
       if (.not. was_reached) exit
@@ -104,7 +104,7 @@ contains
     call MPI_Iallreduce(from(::2), to(::2), n, MPI_INTEGER, MPI_SUM, comm, &
       request, code)
     was_reached = no_memory_disarm() /= 0
-    if (code == MPI_SUCCESS) call MPI_Wait(request, MPI_STATUS_IGNORE)
+    if (code == MPI_SUCCESS) call MPI_Wait(request, MPI_STATUS_IGNORE, code)
     is_right = filled()
   end subroutine
 
@@ -151,7 +151,7 @@ contains
     call MPI_Ialltoallw(from(::2), [n], [0], types, to(::2), [n], [0], &
       types, comm, request, code)
     was_reached = no_memory_disarm() /= 0
-    if (code == MPI_SUCCESS) call MPI_Wait(request, MPI_STATUS_IGNORE)
+    if (code == MPI_SUCCESS) call MPI_Wait(request, MPI_STATUS_IGNORE, code)
     is_right = filled()
   end subroutine
 
@@ -166,8 +166,8 @@ contains
     call no_memory_arm(which)
     call MPI_Comm_idup(comm, twin, request, code)
     was_reached = no_memory_disarm() /= 0
+    if (code == MPI_SUCCESS) call MPI_Wait(request, MPI_STATUS_IGNORE, code)
     if (code /= MPI_SUCCESS) return
-    call MPI_Wait(request, MPI_STATUS_IGNORE)
     call MPI_Comm_compare(comm, twin, result)
     is_right = result == MPI_CONGRUENT
     call MPI_Comm_free(twin)

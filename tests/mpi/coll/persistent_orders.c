@@ -218,7 +218,7 @@ static void shuffle(int *order, int count)
 /* Those that all ranks do in the same order, as they come to them. */
 static void do_others(MPI_Comm comm, int *sums, MPI_Request *request)
 {
-    const int one = 1;
+    static const int one = 1; /* read until the request is complete */
 
     MPI_Iallreduce(&one, &sums[0], 1, MPI_INT, MPI_SUM, comm, request);
     MPI_Allreduce(&one, &sums[1], 1, MPI_INT, MPI_SUM, comm);
