@@ -44,6 +44,12 @@ static inline bool chempi_ctx_is_up(void)
         CHEMPI_PHASE_UP);
 }
 
+/* The process (of the job, or of another one) runs on this node. */
+static inline bool chempi_ctx_is_here(uint32_t proc)
+{
+    return chempi_ctx.services.node_of_proc[proc] == chempi_ctx.services.node;
+}
+
 /* Between MPI_Init and MPI_Finalize. */
 static inline bool chempi_ctx_has_world(void)
 {

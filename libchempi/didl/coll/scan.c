@@ -246,13 +246,10 @@ static void build_chain(struct chempi_coll_sched *s,
 
 static bool is_on_one_node(const struct chempi_coll_sched *s)
 {
-    const struct chempi_services *services = &chempi_ctx.services;
-
     for (int i = 0; i < s->size; i++) {
         uint32_t rank = (uint32_t)(s->map ? s->map[i] : i);
 
-        if (services->node_of_proc[chempi_comm_proc(s->comm, rank)] !=
-            services->node)
+        if (!chempi_ctx_is_here(chempi_comm_proc(s->comm, rank)))
             return false;
     }
     return true;

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/index.h"
 #include "common/base/wake.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/fatal.h"
@@ -47,20 +48,19 @@ static uint64_t value_of(const struct chempi_tool_cvar *v)
     return atomic_load_explicit(v->value, memory_order_relaxed);
 }
 
-/* Of all their names in turn (FNV-1a); below 2^63. */
+/* Of all their names in turn. */
 static uint64_t hash_names(void)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint32_t hash = 0;
     struct chempi_tool_cvar v;
 
     for (uint32_t i = 0; find_next(&i, &v); i++) {
         char name[CHEMPI_SETTING_NAME_MAX];
 
         chempi_setting_variable(v.setting, name);
-        for (size_t k = 0; k == 0 || name[k - 1]; k++)
-            hash = (hash ^ (unsigned char)name[k]) * UINT64_C(0x100000001b3);
+        hash = chempi_index_hash_text(hash, name);
     }
-    return hash >> 1;
+    return hash;
 }
 
 static int differ_in_names(const char *whose, struct chempi_err *err)
@@ -101,12 +101,13 @@ static int differ(const struct chempi_tool_cvar *v, uint64_t other,
 int chempi_tool_compare_here(struct chempi_err *err)
 {
     struct chempi_tool_cvar v;
-    uint64_t names = hash_names();
+    const uint64_t names = hash_names();
+    uint64_t others = names;
     uint32_t word = 1;
 
     self.is_speaker =
-        chempi_region_compare(chempi_ctx.services.region, 0, &names);
-    if (names != hash_names())
+        chempi_region_compare(chempi_ctx.services.region, 0, &others);
+    if (others != names)
         return differ_in_names("another one of this node", err);
     for (uint32_t i = 0; word < CHEMPI_REGION_WORDS && find_next(&i, &v); i++) {
         uint64_t other = value_of(&v);
@@ -119,13 +120,6 @@ int chempi_tool_compare_here(struct chempi_err *err)
 }
 
 /* ---- between nodes ---- */
-
-static bool is_at(uint32_t rank)
-{
-    const struct chempi_services *s = &chempi_ctx.services;
-
-    return s->node_of_proc[rank] == s->node;
-}
 
 int chempi_tool_publish(struct chempi_err *err)
 {
@@ -145,7 +139,7 @@ int chempi_tool_publish(struct chempi_err *err)
 
 void chempi_tool_ask_first(void)
 {
-    if (self.is_speaker && !is_at(0))
+    if (self.is_speaker && !chempi_ctx_is_here(0))
         self.is_asking = chempi_daemon_get(0, key) == 0;
 }
 
@@ -168,8 +162,10 @@ bool chempi_tool_hear(const char *of, const void *value, size_t len)
     self.is_asking = false;
     if (len >= sizeof(names))
         memcpy(&names, at, sizeof(names));
-    if (names != hash_names() && differ_in_names("rank 0", &err))
+    if (len < sizeof(names) || names != hash_names()) {
+        (void)differ_in_names("rank 0", &err);
         chempi_fatal_die(1, "%s", err.text);
+    }
     at += sizeof(names);
     len -= sizeof(names);
     for (; len >= sizeof(uint64_t) && find_next(&i, &v); i++) {

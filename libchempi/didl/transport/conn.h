@@ -164,7 +164,8 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
 /* A process is gone; requests that need it fail with MPI_ERR_PROC_FAILED. */
 void chempi_conn_set_lost(uint32_t proc, const char *why);
 
-/* The same by the launcher's word: it has ended, and touches nothing more. */
+/* The same by the launcher's word: what it started has ended, perhaps a shell
+ * whose child goes on (see chempi_region_is_marked()). */
 void chempi_conn_set_ended(uint32_t proc, const char *why);
 bool chempi_conn_has_ended(uint32_t rank);
 

@@ -24,11 +24,12 @@
  *       them have it, and the latter a hierarchy
  *   B6  in a job that survives, `members` has a bit for each process that uses
  *       an area, which it clears before it takes itself from users. Who finds
- * no free area takes back those whose members have all left or ended, and those
- * in the hand of one that has. Ended means: the launcher says so, and the
- * kernel has dropped its mark on the region, as it does when the process has no
- * memory any more (the launcher knows only the process that it started, perhaps
- * a shell). One that ends between its two words of leaving costs the area
+ *       no free area takes back those whose members have all left or ended,
+ *       and those in the hand of one that has. Ended means: the launcher says
+ *       so, and the kernel has dropped its mark on the region, as it does when
+ *       the process has no memory any more (the launcher knows only the process
+ *       that it started, perhaps a shell). One that ends between its two words
+ *       of leaving costs the area
  *   -   each persistent operation that goes through the node's memory has an
  *       area and a state of its own, since members may start such ones in any
  *       order; those areas are others than the communicators'. Its members
@@ -349,7 +350,7 @@ static bool is_deserted(int area)
     uint32_t gone = 0;
 
     for (uint32_t proc = 0; proc < s->rank_count; proc++) {
-        if (s->node_of_proc[proc] != s->node ||
+        if (!chempi_ctx_is_here(proc) ||
             !is_used_by(area, s->local_rank_of_proc[proc]))
             continue;
         if (!is_gone(proc))
@@ -365,7 +366,7 @@ static bool is_hand_gone(uint32_t local_rank)
     const struct chempi_services *s = &chempi_ctx.services;
 
     for (uint32_t proc = 0; proc < s->rank_count; proc++)
-        if (s->node_of_proc[proc] == s->node &&
+        if (chempi_ctx_is_here(proc) &&
             s->local_rank_of_proc[proc] == local_rank)
             return is_gone(proc);
     return false;
@@ -508,10 +509,8 @@ static void release_area_of(struct chempi_comm *comm)
 
 static bool are_all_here(const struct chempi_comm *comm)
 {
-    const struct chempi_services *s = &chempi_ctx.services;
-
     for (uint32_t i = 0; i < comm->size; i++)
-        if (s->node_of_proc[chempi_comm_proc(comm, i)] != s->node)
+        if (!chempi_ctx_is_here(chempi_comm_proc(comm, i)))
             return false;
     return true;
 }
