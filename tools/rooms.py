@@ -28,7 +28,7 @@ ROOMS = [
 # circle. Rooms without a floor only stand in no circle.
 FLOORS = [
     ['common/base'],
-    ['common/words'],
+    ['common/words', 'common/host'],
     ['common/table', 'common/control', 'common/auth'],
     ['libchempi/services'],
     ['libchempi/hop', 'libchempi/devices', 'libchempi/devices/self',
@@ -71,6 +71,7 @@ ON_ANY_FLOOR = ['libchempi/didl/comm/comm.h', 'libchempi/didl/comm/group.h',
 MAY_INCLUDE = [
     (r'common/base/', ['common/base/']),
     (r'common/words/', ['common/base/', 'common/words/']),
+    (r'common/host/', ['common/base/', 'common/host/']),
     (r'common/', ['common/']),
     (r'(mdconfig|chempid)/', ['common/', '{top}/']),
     (r'programs/gateway/', ['common/', 'libchempi/ddi.h', 'libchempi/hop/',

@@ -17,10 +17,10 @@
 #include "chempid/options/configfile.h"
 #include "chempid/options/option_table.h"
 #include "chempid/options/others.h"
-#include "common/base/cpus.h"
 #include "common/base/number.h"
 #include "common/control/client.h"
 #include "common/control/msg.h"
+#include "common/host/cpus.h"
 #include "common/words/distance.h"
 
 #define VIRTUAL_NODES_MAX 1024u

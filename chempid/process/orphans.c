@@ -17,8 +17,8 @@
 
 #include "common/base/array.h"
 #include "common/base/clock.h"
-#include "common/base/proc_stat.h"
 #include "common/base/sys.h"
+#include "common/host/proc_stat.h"
 
 /* Children that a sweep looks at, each time it does: processes that fork as
  * fast as they are killed must not keep it from returning. */

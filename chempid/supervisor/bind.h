@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "chempid/job/spec.h"
-#include "common/base/cpus.h"
 #include "common/base/err.h"
+#include "common/host/cpus.h"
 
 #define CHEMPI_BIND_PLACES_MAX 4096u
 

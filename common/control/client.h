@@ -26,7 +26,7 @@
 /* Processes of the job on this host, on all of its nodes; and, where the
  * launcher has bound the rank, the processors that the job may use here and,
  * if it has not been asked to, those of the rank (lists as of
- * common/base/cpus.h). */
+ * common/host/cpus.h). */
 #define CHEMPI_HOST_SIZE_ENV "CHEMPI_HOST_SIZE"
 #define CHEMPI_CPUS_ENV "CHEMPI_CPUS"
 #define CHEMPI_HOST_CPUS_ENV "CHEMPI_HOST_CPUS"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "common/base/maps.h"
 #include "common/base/sys.h"
+#include "common/host/maps.h"
 #include "libchempi/services/memory_hooks.h"
 
 #define PAGE ((uintptr_t)4096)

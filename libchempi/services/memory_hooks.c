@@ -16,8 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/base/maps.h"
 #include "common/base/sys.h"
+#include "common/host/maps.h"
 
 #define REPORTS_MAX 512u
 #define BATCH 16u

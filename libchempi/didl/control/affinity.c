@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/cpus.h"
 #include "common/base/number.h"
 #include "common/control/client.h"
+#include "common/host/cpus.h"
 
 static struct {
     bool is_roomy;

@@ -11,8 +11,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/file.h"
-#include "common/base/proc_stat.h"
 #include "common/base/sys.h"
+#include "common/host/proc_stat.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/base/error.h"

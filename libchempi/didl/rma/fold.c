@@ -18,7 +18,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "common/base/proc_stat.h"
+#include "common/host/proc_stat.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/rma/internal.h"

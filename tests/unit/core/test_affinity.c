@@ -6,8 +6,8 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "common/base/cpus.h"
 #include "common/control/client.h"
+#include "common/host/cpus.h"
 #include "libchempi/didl/control/affinity.h"
 #include "libchempi/didl/transport/backoff.h"
 

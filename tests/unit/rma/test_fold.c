@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/base/proc_stat.h"
+#include "common/host/proc_stat.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/rma/internal.h"

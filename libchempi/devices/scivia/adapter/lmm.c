@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "common/base/invariant.h"
-#include "common/base/maps.h"
 #include "common/base/sys.h"
+#include "common/host/maps.h"
 
 #define PAGE ((uintptr_t)4096)
 

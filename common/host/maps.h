@@ -3,8 +3,8 @@
  * What of a range of addresses is mapped in this process, after
  * /proc/self/maps. Dear: for the ways that are rarely gone.
  */
-#ifndef CHEMPI_COMMON_BASE_MAPS_H
-#define CHEMPI_COMMON_BASE_MAPS_H
+#ifndef CHEMPI_COMMON_HOST_MAPS_H
+#define CHEMPI_COMMON_HOST_MAPS_H
 
 #include <stddef.h>
 #include <stdint.h>

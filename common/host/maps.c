@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Mapped parts of a range; see maps.h. */
-#include "common/base/maps.h"
+#include "common/host/maps.h"
 
 #include <errno.h>
 #include <stdio.h>

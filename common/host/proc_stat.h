@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What /proc/PID/stat says of a process. */
-#ifndef CHEMPI_COMMON_BASE_PROC_STAT_H
-#define CHEMPI_COMMON_BASE_PROC_STAT_H
+#ifndef CHEMPI_COMMON_HOST_PROC_STAT_H
+#define CHEMPI_COMMON_HOST_PROC_STAT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* See the header. The command's name stands in parentheses and may hold any
  * character; what follows it is in proc(5). */
-#include "common/base/proc_stat.h"
+#include "common/host/proc_stat.h"
 
 #include <errno.h>
 #include <inttypes.h>

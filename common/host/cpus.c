@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets of processors; see cpus.h. */
 #define _GNU_SOURCE /* sched_setaffinity, CPU_ALLOC */
-#include "common/base/cpus.h"
+#include "common/host/cpus.h"
 
 #include <errno.h>
 #include <sched.h>

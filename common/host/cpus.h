@@ -2,8 +2,8 @@
 /*
  * Sets of processors, and their spelling as the kernel's lists: "0-3,8".
  */
-#ifndef CHEMPI_COMMON_BASE_CPUS_H
-#define CHEMPI_COMMON_BASE_CPUS_H
+#ifndef CHEMPI_COMMON_HOST_CPUS_H
+#define CHEMPI_COMMON_HOST_CPUS_H
 
 #include <stdbool.h>
 #include <stddef.h>
