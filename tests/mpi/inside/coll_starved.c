@@ -5,50 +5,11 @@
  * operation, blocking and not, on a communicator of all, a grid, and between
  * two halves, with each rank starved after some pieces of memory.
  */
-#include <errno.h>
-
-#include "common/base/sys.h"
 #include "libchempi/didl/transport/request.h"
 #include "tests/mpi/check.h"
+#include "tests/mpi/inside/starve.h"
 
 enum { LONG = 140000, SHORT = 3, PIECES = 3 };
-
-/* ---- memory ---- */
-
-static struct {
-    int pieces; /* left; < 0: as many as one likes */
-    int refused;
-} memory = {.pieces = -1};
-
-/* Without the small pieces that devices need for what arrives a job ends. */
-static bool is_refused(size_t len)
-{
-    if (memory.pieces < 0 ||
-        (len < 512 && len != sizeof(struct chempi_request)))
-        return false;
-    if (memory.pieces > 0) {
-        memory.pieces--;
-        return false;
-    }
-    memory.refused++;
-    errno = ENOMEM;
-    return true;
-}
-
-static void *take(size_t len)
-{
-    return is_refused(len) ? NULL : malloc(len);
-}
-
-static void *take_more(void *p, size_t len)
-{
-    return is_refused(len) ? NULL : realloc(p, len);
-}
-
-static void *take_zeroed(size_t n, size_t len)
-{
-    return is_refused(n * len) ? NULL : calloc(n, len);
-}
 
 /* ---- the operations ---- */
 
@@ -201,13 +162,13 @@ static void starve(const struct place *p, operation *op, int n,
     int code;
 
     check_next(p, op, n, is_blocking);
-    memory.refused = 0;
+    starve_refused();
     if (check_rank() == who)
-        memory.pieces = pieces;
+        starve_all(pieces);
     code = run(op, p, n, is_blocking);
-    memory.pieces = -1;
+    starve_end();
     CHECK(is_known(code), "code %d", code);
-    CHECK(!code || check_rank() != who || memory.refused > 0,
+    CHECK(!code || check_rank() != who || starve_refused() > 0,
           "an error without a reason: %d", code);
     check_next(p, op, n, is_blocking);
 }
@@ -220,11 +181,12 @@ static void starve_twice(const struct place *p, operation *op, int n, int who)
     int codes[2];
 
     check_next(p, op, n, false);
-    memory.refused = 0;
-    memory.pieces = check_rank() == who ? 0 : -1;
+    starve_refused();
+    if (check_rank() == who)
+        starve_all(0);
     for (int i = 0; i < 2; i++)
         codes[i] = op(p, n, &requests[i]);
-    memory.pieces = -1;
+    starve_end();
     for (int i = 0; i < 2; i++) {
         int late = MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
 
@@ -234,12 +196,12 @@ static void starve_twice(const struct place *p, operation *op, int n, int who)
     }
     CHECK(check_rank() != who ||
               (check_class(codes[0]) == MPI_ERR_NO_MEM &&
-               check_class(codes[1]) == MPI_ERR_NO_MEM && memory.refused > 1),
+               check_class(codes[1]) == MPI_ERR_NO_MEM && starve_refused() > 1),
           "codes %d and %d", codes[0], codes[1]);
     check_next(p, op, n, false);
 }
 
-static void starve_all(const struct place *p, operation *const *ops)
+static void starve_each(const struct place *p, operation *const *ops)
 {
     operation *const *first = ops;
 
@@ -283,16 +245,16 @@ static void starve_everywhere(void)
 
     MPI_Comm_dup(MPI_COMM_WORLD, &all.comm);
     set_up(&all, size);
-    starve_all(&all, everywhere);
-    starve_all(&all, within);
+    starve_each(&all, everywhere);
+    starve_each(&all, within);
     MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &grid.comm);
     set_up(&grid, 2);
-    starve_all(&grid, near);
+    starve_each(&grid, near);
     inter.comm = make_inter();
     set_up(&inter, size / 2);
     if (check_rank() < size / 2)
         inter.root = check_rank() == 0 ? MPI_ROOT : MPI_PROC_NULL;
-    starve_all(&inter, everywhere);
+    starve_each(&inter, everywhere);
     MPI_Comm_free(&all.comm);
     MPI_Comm_free(&grid.comm);
     MPI_Comm_free(&inter.comm);
@@ -300,15 +262,9 @@ static void starve_everywhere(void)
 
 int main(int argc, char **argv)
 {
-    struct chempi_sys rigged = chempi_sys_libc;
-
+    starve_start((struct starve_sizes){512, sizeof(struct chempi_request)});
     check_start(&argc, &argv);
     check_need(2);
-    rigged.malloc = take;
-    rigged.realloc = take_more;
-    rigged.calloc = take_zeroed;
-    chempi_sys = &rigged;
     starve_everywhere();
-    chempi_sys = &chempi_sys_libc;
     return check_finish();
 }

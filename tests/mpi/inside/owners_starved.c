@@ -6,11 +6,12 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/base/sys.h"
 #include "tests/mpi/check.h"
+#include "tests/mpi/inside/starve.h"
 
 #define FILE_NAME "owners_starved.tmp"
 
@@ -18,40 +19,18 @@
 enum { LARGE = 1 << 20, SMALL = 512, PIECES_MAX = 64 };
 
 static struct {
-    bool has_maps;
-    int pieces; /* left; < 0: as many as one likes */
-    int refused;
-} memory = {.has_maps = true, .pieces = -1};
+    atomic_bool are_refused;
+    atomic_int refused;
+} maps;
 
 static void *take_map(void *addr, size_t len, int prot, int flags, int fd,
                       off_t off)
 {
-    if (memory.has_maps || !(flags & MAP_SHARED) || len < LARGE)
+    if (!maps.are_refused || !(flags & MAP_SHARED) || len < LARGE)
         return mmap(addr, len, prot, flags, fd, off);
-    memory.refused++;
+    maps.refused++;
     errno = ENOMEM;
     return MAP_FAILED;
-}
-
-/* Without the small pieces that devices need for what arrives a job ends. */
-static bool is_refused(size_t len)
-{
-    if (memory.pieces < 0 || len < SMALL || memory.pieces-- > 0)
-        return false;
-    memory.pieces = -1; /* this one only */
-    memory.refused++;
-    errno = ENOMEM;
-    return true;
-}
-
-static void *take(size_t len)
-{
-    return is_refused(len) ? NULL : malloc(len);
-}
-
-static void *take_zeroed(size_t n, size_t len)
-{
-    return is_refused(n * len) ? NULL : calloc(n, len);
 }
 
 /* ---- their owners ---- */
@@ -68,7 +47,7 @@ static int use_window(void)
     if (rc)
         return rc;
     MPI_Win_fence(0, win);
-    memory.pieces = -1; /* an operation without memory fails where it is */
+    starve_end(); /* an operation without memory fails where it is */
     MPI_Put(&mine, 1, MPI_INT64_T, next, 1, 1, MPI_INT64_T, win);
     MPI_Win_fence(0, win);
     CHECK(cell[1] == 100 + (check_rank() + check_size() - 1) % check_size(),
@@ -121,12 +100,12 @@ static void have_no_maps(int (*use)(void), int poor)
 
     MPI_Comm_dup(MPI_COMM_WORLD, &held);
     MPI_Barrier(held); /* so the next one gets an area that nobody has mapped */
-    memory.refused = 0;
-    memory.has_maps = check_rank() != poor;
+    maps.refused = 0;
+    maps.are_refused = check_rank() == poor;
     class = class_of_all(use());
-    memory.has_maps = true;
+    maps.are_refused = false;
     CHECK(class == MPI_SUCCESS, "without a mapping: class %d", class);
-    CHECK(check_rank() != poor || memory.refused > 0, "nothing was refused");
+    CHECK(check_rank() != poor || maps.refused > 0, "nothing was refused");
     CHECK(class_of_all(use()) == MPI_SUCCESS, "with all mappings");
     to_free[to_free_count++] = held;
 }
@@ -140,12 +119,14 @@ static void have_few_pieces(int (*use)(void), int poor)
         int class;
 
         CHECK_OR_DIE(i < PIECES_MAX, "no end of pieces");
-        memory.refused = 0;
-        memory.pieces = check_rank() == poor ? i : -1;
+        starve_refused();
+        if (check_rank() == poor)
+            starve_one(i);
         class = class_of_all(use());
-        memory.pieces = -1;
-        was_refused = memory.refused;
+        starve_end();
+        was_refused = starve_refused();
         MPI_Bcast(&was_refused, 1, MPI_INT, poor, MPI_COMM_WORLD);
+        CHECK(was_refused || i > 0, "no piece was refused");
         CHECK(class == MPI_SUCCESS || (class == MPI_ERR_NO_MEM && was_refused),
               "without piece %d: class %d", i, class);
         CHECK(class_of_all(use()) == MPI_SUCCESS, "with all pieces");
@@ -154,9 +135,10 @@ static void have_few_pieces(int (*use)(void), int poor)
 
 int main(int argc, char **argv)
 {
-    struct chempi_sys rigged = chempi_sys_libc;
     bool is_one_node;
 
+    starve_start((struct starve_sizes){SMALL, 0});
+    starve_sys.mmap = take_map;
     check_start(&argc, &argv);
     check_need(2);
     CHECK_OR_DIE(argc == 3 && chdir(argv[1]) == 0,
@@ -164,10 +146,6 @@ int main(int argc, char **argv)
     is_one_node = strcmp(argv[2], "maps") == 0;
     MPI_Barrier(MPI_COMM_WORLD); /* its area is mapped */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    rigged.mmap = take_map;
-    rigged.malloc = take;
-    rigged.calloc = take_zeroed;
-    chempi_sys = &rigged;
     for (int poor = 1; poor >= 0; poor--) {
         if (is_one_node) {
             have_no_maps(use_window, poor);
@@ -176,7 +154,6 @@ int main(int argc, char **argv)
             have_few_pieces(use_window, poor);
         }
     }
-    chempi_sys = &chempi_sys_libc;
     while (to_free_count > 0)
         MPI_Comm_free(&to_free[--to_free_count]);
     return check_finish();

@@ -3,29 +3,12 @@
  * A rank that has no memory for the state of a persistent operation, more often
  * than the node has areas for these: later ones have areas all the same.
  */
-#include <errno.h>
-
-#include "common/base/sys.h"
 #include "libchempi/didl/coll/node/node.h"
 #include "libchempi/didl/comm/comm.h"
 #include "tests/mpi/check.h"
+#include "tests/mpi/inside/starve.h"
 
 enum { TIMES = 100 };
-
-static struct {
-    bool is_armed;
-    int refused;
-} memory;
-
-static void *take_zeroed(size_t n, size_t len)
-{
-    if (!memory.is_armed || n * len < sizeof(struct chempi_coll_state))
-        return calloc(n, len);
-    memory.is_armed = false;
-    memory.refused++;
-    errno = ENOMEM;
-    return NULL;
-}
 
 /* The way of a persistent operation; whether it has an area. */
 static bool has_area(void)
@@ -44,26 +27,26 @@ static bool has_area(void)
 
 int main(int argc, char **argv)
 {
-    struct chempi_sys rigged = chempi_sys_libc;
+    int refused = 0;
 
-    rigged.calloc = take_zeroed;
+    starve_start((struct starve_sizes){sizeof(struct chempi_coll_state), 0});
     check_start(&argc, &argv);
-    chempi_sys = &rigged;
     MPI_Barrier(MPI_COMM_WORLD);
     for (int i = 0; i < TIMES; i++) {
         MPI_Request req;
 
-        memory.is_armed = check_rank() == 1;
+        if (check_rank() == 1)
+            starve_one(0);
         CHECK_OR_DIE(!MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &req),
                      "MPI_Barrier_init");
-        memory.is_armed = false;
+        starve_end();
+        refused += starve_refused();
         CHECK_OR_DIE(!MPI_Start(&req) && !MPI_Wait(&req, MPI_STATUS_IGNORE),
                      "a barrier by messages");
         MPI_Request_free(&req);
     }
     if (check_rank() == 1)
-        CHECK_OR_DIE(memory.refused == TIMES, "%d refused", memory.refused);
+        CHECK_OR_DIE(refused == TIMES, "%d refused", refused);
     CHECK_OR_DIE(has_area(), "areas are lost");
-    chempi_sys = &chempi_sys_libc;
     return check_finish();
 }

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/mpi/inside/starve.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static struct starve_sizes counted;
+static atomic_int left = INT_MAX; /* INT_MAX: as many as one likes */
+static atomic_int refused;
+static atomic_bool is_one;
+
+struct chempi_sys starve_sys;
+
+static bool is_refused(size_t len)
+{
+    int n = atomic_load(&left);
+
+    if (len < counted.least && (!counted.also || len != counted.also))
+        return false;
+    do {
+        if (n == INT_MAX)
+            return false;
+    } while (!atomic_compare_exchange_weak(&left, &n,
+                                           n > 0                  ? n - 1
+                                           : atomic_load(&is_one) ? INT_MAX
+                                                                  : 0));
+    if (n > 0)
+        return false;
+    atomic_fetch_add(&refused, 1);
+    errno = ENOMEM;
+    return true;
+}
+
+static void *take(size_t len)
+{
+    return is_refused(len) ? NULL : malloc(len);
+}
+
+static void *take_more(void *p, size_t len)
+{
+    return is_refused(len) ? NULL : realloc(p, len);
+}
+
+static void *take_zeroed(size_t n, size_t len)
+{
+    return is_refused(n * len) ? NULL : calloc(n, len);
+}
+
+void starve_start(struct starve_sizes sizes)
+{
+    counted = sizes;
+    starve_sys = chempi_sys_libc;
+    starve_sys.malloc = take;
+    starve_sys.realloc = take_more;
+    starve_sys.calloc = take_zeroed;
+    chempi_sys = &starve_sys;
+}
+
+void starve_one(int pieces)
+{
+    atomic_store(&is_one, true);
+    atomic_store(&left, pieces);
+}
+
+void starve_all(int pieces)
+{
+    atomic_store(&is_one, false);
+    atomic_store(&left, pieces);
+}
+
+void starve_end(void)
+{
+    atomic_store(&left, INT_MAX);
+}
+
+int starve_refused(void)
+{
+    return atomic_exchange(&refused, 0);
+}
