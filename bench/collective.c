@@ -4,10 +4,14 @@
  * contributes (bytes; a multiple of 8; to each other rank in an all-to-all
  * exchange). A reduce-scatter gives every rank at least one number.
  *
- * usage: collective NAME|all|iall SIZE ...
+ * usage: collective NAME|iNAME|own-NAME|all|iall|own|overlap SIZE ...
  *
  * "all" are the blocking forms, "iall" the non-blocking ones, each started and
- * waited for. The size of a barrier is ignored.
+ * waited for. "own" is what these and the persistent forms take by what the
+ * blocking one takes, of runs that follow one another; "overlap" how much
+ * longer a computation takes between start and wait than alone, by what these
+ * two take without it, which is about as long. The size of a barrier is
+ * ignored.
  */
 #include "bench.h"
 
@@ -16,6 +20,7 @@
 #include <string.h>
 
 #define BATCHES 9
+#define OWN_BATCHES 21
 #define CALLS_MAX 65536 /* to learn what one takes */
 
 struct buffers {
@@ -29,329 +34,163 @@ struct buffers {
     MPI_Datatype *types;
 };
 
-static void barrier(const struct buffers *b)
-{
-    (void)b;
-    MPI_Barrier(MPI_COMM_WORLD);
-}
+#if MPI_VERSION >= 4
+#define PREPARE(call, ...) call(__VA_ARGS__)
+#else
+#define PREPARE(call, ...) MPI_Abort(MPI_COMM_WORLD, 1)
+#endif
 
-static void bcast(const struct buffers *b)
-{
-    MPI_Bcast(b->out, b->len, MPI_BYTE, 0, MPI_COMM_WORLD);
-}
+/* The forms of an operation; b has its buffers. */
+#define FORMS(name, blocking, starting, preparing, ...)                        \
+    static void name(const struct buffers *b)                                  \
+    {                                                                          \
+        (void)b;                                                               \
+        blocking(__VA_ARGS__);                                                 \
+    }                                                                          \
+    static void name##_start(const struct buffers *b, MPI_Request *request)    \
+    {                                                                          \
+        (void)b;                                                               \
+        starting(__VA_ARGS__, request);                                        \
+    }                                                                          \
+    static void name##_prepare(const struct buffers *b, MPI_Request *request)  \
+    {                                                                          \
+        (void)b;                                                               \
+        (void)request;                                                         \
+        PREPARE(preparing, __VA_ARGS__, MPI_INFO_NULL, request);               \
+    }
 
-static void reduce(const struct buffers *b)
-{
-    MPI_Reduce(b->out, b->in, b->len / 8, MPI_DOUBLE, MPI_SUM, 0,
-               MPI_COMM_WORLD);
-}
+FORMS(barrier, MPI_Barrier, MPI_Ibarrier, MPI_Barrier_init, MPI_COMM_WORLD)
 
-static void allreduce(const struct buffers *b)
-{
-    MPI_Allreduce(b->out, b->in, b->len / 8, MPI_DOUBLE, MPI_SUM,
-                  MPI_COMM_WORLD);
-}
+FORMS(bcast, MPI_Bcast, MPI_Ibcast, MPI_Bcast_init, b->out, b->len, MPI_BYTE, 0,
+      MPI_COMM_WORLD)
 
-static void gather(const struct buffers *b)
-{
-    MPI_Gather(b->out, b->len, MPI_BYTE, b->in, b->len, MPI_BYTE, 0,
-               MPI_COMM_WORLD);
-}
+FORMS(reduce, MPI_Reduce, MPI_Ireduce, MPI_Reduce_init, b->out, b->in,
+      b->len / 8, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD)
 
-static void gatherv(const struct buffers *b)
-{
-    MPI_Gatherv(b->out, b->len, MPI_BYTE, b->in, b->counts, b->displs, MPI_BYTE,
-                0, MPI_COMM_WORLD);
-}
+FORMS(allreduce, MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init, b->out,
+      b->in, b->len / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD)
 
-static void scatter(const struct buffers *b)
-{
-    MPI_Scatter(b->in, b->len, MPI_BYTE, b->out, b->len, MPI_BYTE, 0,
-                MPI_COMM_WORLD);
-}
+FORMS(gather, MPI_Gather, MPI_Igather, MPI_Gather_init, b->out, b->len,
+      MPI_BYTE, b->in, b->len, MPI_BYTE, 0, MPI_COMM_WORLD)
 
-static void scatterv(const struct buffers *b)
-{
-    MPI_Scatterv(b->in, b->counts, b->displs, MPI_BYTE, b->out, b->len,
-                 MPI_BYTE, 0, MPI_COMM_WORLD);
-}
+FORMS(gatherv, MPI_Gatherv, MPI_Igatherv, MPI_Gatherv_init, b->out, b->len,
+      MPI_BYTE, b->in, b->counts, b->displs, MPI_BYTE, 0, MPI_COMM_WORLD)
 
-static void allgather(const struct buffers *b)
-{
-    MPI_Allgather(b->out, b->len, MPI_BYTE, b->in, b->len, MPI_BYTE,
-                  MPI_COMM_WORLD);
-}
+FORMS(scatter, MPI_Scatter, MPI_Iscatter, MPI_Scatter_init, b->in, b->len,
+      MPI_BYTE, b->out, b->len, MPI_BYTE, 0, MPI_COMM_WORLD)
 
-static void allgatherv(const struct buffers *b)
-{
-    MPI_Allgatherv(b->out, b->len, MPI_BYTE, b->in, b->counts, b->displs,
-                   MPI_BYTE, MPI_COMM_WORLD);
-}
+FORMS(scatterv, MPI_Scatterv, MPI_Iscatterv, MPI_Scatterv_init, b->in,
+      b->counts, b->displs, MPI_BYTE, b->out, b->len, MPI_BYTE, 0,
+      MPI_COMM_WORLD)
 
-static void alltoall(const struct buffers *b)
-{
-    MPI_Alltoall(b->out, b->len, MPI_BYTE, b->in, b->len, MPI_BYTE,
-                 MPI_COMM_WORLD);
-}
+FORMS(allgather, MPI_Allgather, MPI_Iallgather, MPI_Allgather_init, b->out,
+      b->len, MPI_BYTE, b->in, b->len, MPI_BYTE, MPI_COMM_WORLD)
 
-static void alltoallv(const struct buffers *b)
-{
-    MPI_Alltoallv(b->out, b->counts, b->displs, MPI_BYTE, b->in, b->counts,
-                  b->displs, MPI_BYTE, MPI_COMM_WORLD);
-}
+FORMS(allgatherv, MPI_Allgatherv, MPI_Iallgatherv, MPI_Allgatherv_init, b->out,
+      b->len, MPI_BYTE, b->in, b->counts, b->displs, MPI_BYTE, MPI_COMM_WORLD)
 
-static void alltoallw(const struct buffers *b)
-{
-    MPI_Alltoallw(b->out, b->counts, b->displs, b->types, b->in, b->counts,
-                  b->displs, b->types, MPI_COMM_WORLD);
-}
+FORMS(alltoall, MPI_Alltoall, MPI_Ialltoall, MPI_Alltoall_init, b->out, b->len,
+      MPI_BYTE, b->in, b->len, MPI_BYTE, MPI_COMM_WORLD)
 
-static void reduce_scatter(const struct buffers *b)
-{
-    MPI_Reduce_scatter(b->out, b->in, b->doubles, MPI_DOUBLE, MPI_SUM,
-                       MPI_COMM_WORLD);
-}
+FORMS(alltoallv, MPI_Alltoallv, MPI_Ialltoallv, MPI_Alltoallv_init, b->out,
+      b->counts, b->displs, MPI_BYTE, b->in, b->counts, b->displs, MPI_BYTE,
+      MPI_COMM_WORLD)
 
-static void reduce_scatter_block(const struct buffers *b)
-{
-    MPI_Reduce_scatter_block(b->out, b->in, b->doubles[0], MPI_DOUBLE, MPI_SUM,
-                             MPI_COMM_WORLD);
-}
+FORMS(alltoallw, MPI_Alltoallw, MPI_Ialltoallw, MPI_Alltoallw_init, b->out,
+      b->counts, b->displs, b->types, b->in, b->counts, b->displs, b->types,
+      MPI_COMM_WORLD)
 
-static void scan(const struct buffers *b)
-{
-    MPI_Scan(b->out, b->in, b->len / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-}
+FORMS(reduce_scatter, MPI_Reduce_scatter, MPI_Ireduce_scatter,
+      MPI_Reduce_scatter_init, b->out, b->in, b->doubles, MPI_DOUBLE, MPI_SUM,
+      MPI_COMM_WORLD)
 
-static void exscan(const struct buffers *b)
-{
-    MPI_Exscan(b->out, b->in, b->len / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-}
+FORMS(reduce_scatter_block, MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block,
+      MPI_Reduce_scatter_block_init, b->out, b->in, b->doubles[0], MPI_DOUBLE,
+      MPI_SUM, MPI_COMM_WORLD)
 
-/* The non-blocking forms: started and waited for. */
+FORMS(scan, MPI_Scan, MPI_Iscan, MPI_Scan_init, b->out, b->in, b->len / 8,
+      MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD)
 
-static void ibarrier(const struct buffers *b)
-{
-    MPI_Request request;
+FORMS(exscan, MPI_Exscan, MPI_Iexscan, MPI_Exscan_init, b->out, b->in,
+      b->len / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD)
 
-    (void)b;
-    MPI_Ibarrier(MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
+#define ROW(name)                                                              \
+    {                                                                          \
+        .word = #name, .run = name, .start = name##_start,                     \
+        .prepare = name##_prepare                                              \
+    }
 
-static void ibcast(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Ibcast(b->out, b->len, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void ireduce(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Ireduce(b->out, b->in, b->len / 8, MPI_DOUBLE, MPI_SUM, 0,
-                MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void iallreduce(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Iallreduce(b->out, b->in, b->len / 8, MPI_DOUBLE, MPI_SUM,
-                   MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void igather(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Igather(b->out, b->len, MPI_BYTE, b->in, b->len, MPI_BYTE, 0,
-                MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void igatherv(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Igatherv(b->out, b->len, MPI_BYTE, b->in, b->counts, b->displs,
-                 MPI_BYTE, 0, MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void iscatter(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Iscatter(b->in, b->len, MPI_BYTE, b->out, b->len, MPI_BYTE, 0,
-                 MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void iscatterv(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Iscatterv(b->in, b->counts, b->displs, MPI_BYTE, b->out, b->len,
-                  MPI_BYTE, 0, MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void iallgather(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Iallgather(b->out, b->len, MPI_BYTE, b->in, b->len, MPI_BYTE,
-                   MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void iallgatherv(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Iallgatherv(b->out, b->len, MPI_BYTE, b->in, b->counts, b->displs,
-                    MPI_BYTE, MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void ialltoall(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Ialltoall(b->out, b->len, MPI_BYTE, b->in, b->len, MPI_BYTE,
-                  MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void ialltoallv(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Ialltoallv(b->out, b->counts, b->displs, MPI_BYTE, b->in, b->counts,
-                   b->displs, MPI_BYTE, MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void ialltoallw(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Ialltoallw(b->out, b->counts, b->displs, b->types, b->in, b->counts,
-                   b->displs, b->types, MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void ireduce_scatter(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Ireduce_scatter(b->out, b->in, b->doubles, MPI_DOUBLE, MPI_SUM,
-                        MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void ireduce_scatter_block(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Ireduce_scatter_block(b->out, b->in, b->doubles[0], MPI_DOUBLE, MPI_SUM,
-                              MPI_COMM_WORLD, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void iscan(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Iscan(b->out, b->in, b->len / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
-              &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void iexscan(const struct buffers *b)
-{
-    MPI_Request request;
-
-    MPI_Iexscan(b->out, b->in, b->len / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
-                &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static const struct {
-    const char *name;
+/* The forms of each operation. */
+static const struct operation {
+    const char *word;
     void (*run)(const struct buffers *b);
+    void (*start)(const struct buffers *b, MPI_Request *request);
+    void (*prepare)(const struct buffers *b, MPI_Request *request);
 } table[] = {
-    {"barrier", barrier},
-    {"bcast", bcast},
-    {"reduce", reduce},
-    {"allreduce", allreduce},
-    {"gather", gather},
-    {"gatherv", gatherv},
-    {"scatter", scatter},
-    {"scatterv", scatterv},
-    {"allgather", allgather},
-    {"allgatherv", allgatherv},
-    {"alltoall", alltoall},
-    {"alltoallv", alltoallv},
-    {"alltoallw", alltoallw},
-    {"reduce_scatter", reduce_scatter},
-    {"reduce_scatter_block", reduce_scatter_block},
-    {"scan", scan},
-    {"exscan", exscan},
-    {"ibarrier", ibarrier},
-    {"ibcast", ibcast},
-    {"ireduce", ireduce},
-    {"iallreduce", iallreduce},
-    {"igather", igather},
-    {"igatherv", igatherv},
-    {"iscatter", iscatter},
-    {"iscatterv", iscatterv},
-    {"iallgather", iallgather},
-    {"iallgatherv", iallgatherv},
-    {"ialltoall", ialltoall},
-    {"ialltoallv", ialltoallv},
-    {"ialltoallw", ialltoallw},
-    {"ireduce_scatter", ireduce_scatter},
-    {"ireduce_scatter_block", ireduce_scatter_block},
-    {"iscan", iscan},
-    {"iexscan", iexscan},
+    ROW(barrier),    ROW(bcast),          ROW(reduce),
+    ROW(allreduce),  ROW(gather),         ROW(gatherv),
+    ROW(scatter),    ROW(scatterv),       ROW(allgather),
+    ROW(allgatherv), ROW(alltoall),       ROW(alltoallv),
+    ROW(alltoallw),  ROW(reduce_scatter), ROW(reduce_scatter_block),
+    ROW(scan),       ROW(exscan),
 };
 
 #define TABLE_LEN (sizeof(table) / sizeof(table[0]))
 
-/* Is this row of the table meant? */
-static int is_chosen(size_t which, const char *word)
-{
-    int is_blocking = which < TABLE_LEN / 2;
+enum kind { BLOCKING, STARTED, PERSISTENT, KINDS, COMPUTING, OVERLAPPING };
 
-    if (strcmp(word, "all") == 0)
-        return is_blocking;
-    if (strcmp(word, "iall") == 0)
-        return !is_blocking;
-    return strcmp(word, table[which].name) == 0;
+/* An operation in one of its forms, or what is computed beside it. */
+struct form {
+    const struct operation *op;
+    const struct buffers *buffers;
+    enum kind kind;
+    MPI_Request request; /* of the persistent form */
+    long work;           /* steps of a computation */
+};
+
+static void compute(long steps)
+{
+    static volatile double sink;
+    double x = 1;
+
+    for (long i = 0; i < steps; i++)
+        x = x * 1.0000001 + 1e-9;
+    sink = x;
 }
 
-static double run_many(void (*run)(const struct buffers *b),
-                       const struct buffers *buffers, int repeats)
+static void run_one(struct form *f)
+{
+    MPI_Request request;
+
+    switch (f->kind) {
+    case STARTED:
+        f->op->start(f->buffers, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        break;
+    case PERSISTENT:
+        MPI_Start(&f->request);
+        MPI_Wait(&f->request, MPI_STATUS_IGNORE);
+        break;
+    case COMPUTING:
+        compute(f->work);
+        break;
+    case OVERLAPPING:
+        f->op->start(f->buffers, &request);
+        compute(f->work);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        break;
+    default:
+        f->op->run(f->buffers);
+    }
+}
+
+static double run_many(struct form *f, int repeats)
 {
     double start = MPI_Wtime();
 
     for (int i = 0; i < repeats; i++)
-        run(buffers);
+        run_one(f);
     return MPI_Wtime() - start;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
 }
 
 /*
@@ -359,8 +198,7 @@ static int compare(const void *a, const void *b)
  * until the slowest has finished; the median batch is taken, since what else
  * the machine does hits one or another.
  */
-static double time_of(void (*run)(const struct buffers *b),
-                      const struct buffers *buffers, int repeats)
+static double time_of(struct form *f, int repeats)
 {
     double mine[BATCHES] = {0};
     double longest[BATCHES] = {0};
@@ -369,11 +207,10 @@ static double time_of(void (*run)(const struct buffers *b),
 
     for (int i = 0; i < count; i++) {
         MPI_Barrier(MPI_COMM_WORLD);
-        mine[i] = run_many(run, buffers, batch) / batch;
+        mine[i] = run_many(f, batch) / batch;
     }
     MPI_Reduce(mine, longest, count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    qsort(longest, (size_t)count, sizeof(longest[0]), compare);
-    return longest[count / 2];
+    return bench_median(longest, count);
 }
 
 static void set_len(struct buffers *b, size_t len)
@@ -393,9 +230,7 @@ static void set_len(struct buffers *b, size_t len)
  * pages are made, and ranks that share a core find their rhythm. So as many
  * calls are made as fill a tenth of a point's time.
  */
-static double seconds_of_one(const struct bench *bench,
-                             void (*run)(const struct buffers *b),
-                             const struct buffers *buffers)
+static double seconds_of_one(const struct bench *bench, struct form *f)
 {
     double seconds = 0;
     int is_enough = 0;
@@ -404,21 +239,106 @@ static double seconds_of_one(const struct bench *bench,
     while (!is_enough) {
         calls *= 2;
         MPI_Barrier(MPI_COMM_WORLD);
-        seconds = run_many(run, buffers, calls);
+        seconds = run_many(f, calls);
         is_enough = seconds > bench->point_s / 10 || calls >= CALLS_MAX;
         MPI_Bcast(&is_enough, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
     return seconds / calls;
 }
 
-static void measure(const struct bench *bench, size_t which,
-                    struct buffers *buffers, size_t len)
+static void point(const struct bench *bench, const struct form *f, double value,
+                  const char *unit)
 {
-    set_len(buffers, len);
-    double once = seconds_of_one(bench, table[which].run, buffers);
+    static const char *const words[KINDS][2] = {[STARTED] = {"i", ""},
+                                                [BLOCKING] = {"", ""},
+                                                [PERSISTENT] = {"", "_init"}};
+    char name[64];
+
+    (void)snprintf(name, sizeof(name), "%s%s%s", words[f->kind][0], f->op->word,
+                   words[f->kind][1]);
+    bench_point(bench, name, (size_t)f->buffers->len, value, unit);
+}
+
+static void measure(const struct bench *bench, const struct operation *op,
+                    const struct buffers *buffers, enum kind kind)
+{
+    struct form f = {.op = op, .buffers = buffers, .kind = kind};
+    double once = seconds_of_one(bench, &f);
     int repeats = bench_repeats(bench, once, 3);
-    double time_s = time_of(table[which].run, buffers, repeats);
-    bench_point(bench, table[which].name, len, time_s * 1e6, "us");
+
+    point(bench, &f, time_of(&f, repeats) * 1e6, "us");
+}
+
+/*
+ * Forms in turn, so that those which are compared have run side by side, and
+ * each of them is the first as often as the others. At rank 0 seconds per call:
+ * what the slowest rank took.
+ */
+static void time_in_turn(const struct bench *bench, struct form *f, int kinds,
+                         double once, double took[][OWN_BATCHES])
+{
+    static double mine[KINDS][OWN_BATCHES];
+    int batch = bench_repeats(bench, once * OWN_BATCHES, 1);
+
+    for (int i = 0; i < OWN_BATCHES * kinds; i++) {
+        int k = (i + i / kinds) % kinds;
+
+        MPI_Barrier(MPI_COMM_WORLD);
+        mine[k][i / kinds] = run_many(&f[k], batch) / batch;
+    }
+    MPI_Reduce(mine, took, KINDS * OWN_BATCHES, MPI_DOUBLE, MPI_MAX, 0,
+               MPI_COMM_WORLD);
+}
+
+/* The median of the ratios. */
+static void measure_own(const struct bench *bench, const struct operation *op,
+                        const struct buffers *buffers)
+{
+    static double took[KINDS][OWN_BATCHES];
+    const int kinds = MPI_VERSION >= 4 ? KINDS : PERSISTENT;
+    struct form f[KINDS];
+    double once = 0;
+
+    for (int k = 0; k < kinds; k++) {
+        f[k] =
+            (struct form){.op = op, .buffers = buffers, .kind = (enum kind)k};
+        if (k == PERSISTENT)
+            op->prepare(buffers, &f[k].request);
+        once = seconds_of_one(bench, &f[k]);
+    }
+    time_in_turn(bench, f, kinds, once, took);
+    for (int k = STARTED; k < kinds; k++) {
+        for (int i = 0; i < OWN_BATCHES; i++)
+            took[k][i] /= took[BLOCKING][i];
+        point(bench, &f[k], bench_median(took[k], OWN_BATCHES), "ratio");
+    }
+    if (kinds > PERSISTENT)
+        MPI_Request_free(&f[PERSISTENT].request);
+}
+
+/* What is left of an operation when something is computed beside it. */
+static void measure_overlap(const struct bench *bench,
+                            const struct operation *op,
+                            const struct buffers *buffers)
+{
+    enum { ALONE, COMPUTED, BOTH };
+    static double took[KINDS][OWN_BATCHES];
+    struct form f[KINDS] = {
+        [ALONE] = {.op = op, .buffers = buffers, .kind = STARTED},
+        [COMPUTED] = {.op = op, .buffers = buffers, .kind = COMPUTING},
+        [BOTH] = {.op = op, .buffers = buffers, .kind = OVERLAPPING},
+    };
+    double once = seconds_of_one(bench, &f[ALONE]);
+
+    f[COMPUTED].work = 1000;
+    f[BOTH].work = (long)(once / seconds_of_one(bench, &f[COMPUTED]) * 1000);
+    MPI_Bcast(&f[BOTH].work, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+    f[COMPUTED].work = f[BOTH].work;
+    time_in_turn(bench, f, KINDS, 2 * once, took);
+    for (int i = 0; i < OWN_BATCHES; i++)
+        took[BOTH][i] = (took[BOTH][i] - took[COMPUTED][i]) / took[ALONE][i];
+    f[BOTH].kind = STARTED;
+    point(bench, &f[BOTH], bench_median(took[BOTH], OWN_BATCHES), "ratio");
 }
 
 /* Room for the largest of the sizes, used by all points. Zeros: what a sum
@@ -458,18 +378,44 @@ static void free_buffers(struct buffers *b)
     free(b->types);
 }
 
+/* What is to be done with an operation; does word mean it? */
+static int is_chosen(const struct operation *op, const char *word,
+                     enum kind *kind)
+{
+    *kind = BLOCKING;
+    if (strcmp(word, "all") == 0 || strcmp(word, op->word) == 0)
+        return 1;
+    *kind = STARTED;
+    if (strcmp(word, "iall") == 0 ||
+        (word[0] == 'i' && strcmp(word + 1, op->word) == 0))
+        return 1;
+    *kind = OVERLAPPING;
+    if (strcmp(word, "overlap") == 0)
+        return 1;
+    *kind = KINDS;
+    return strcmp(word, "own") == 0 ||
+           (strncmp(word, "own-", 4) == 0 && strcmp(word + 4, op->word) == 0);
+}
+
 int main(int argc, char **argv)
 {
     struct bench bench;
+    enum kind kind;
 
     bench_start(&bench, &argc, &argv);
     struct buffers buffers = make_buffers(&bench, argc - 2, argv + 2);
     for (size_t which = 0; argc > 1 && which < TABLE_LEN; which++) {
-        if (!is_chosen(which, argv[1]))
+        if (!is_chosen(&table[which], argv[1], &kind))
             continue;
         for (int i = 2; i < argc; i++) {
-            measure(&bench, which, &buffers, bench_size(argv[i]));
-            if (which % (TABLE_LEN / 2) == 0)
+            set_len(&buffers, bench_size(argv[i]));
+            if (kind == KINDS)
+                measure_own(&bench, &table[which], &buffers);
+            else if (kind == OVERLAPPING)
+                measure_overlap(&bench, &table[which], &buffers);
+            else
+                measure(&bench, &table[which], &buffers, kind);
+            if (which == 0)
                 break; /* a barrier has no size */
         }
     }

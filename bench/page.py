@@ -199,6 +199,8 @@ def page_of(lines):
 def better(line):
     values = values_of(line)
     values.pop("chempi")
+    if not values:
+        return "own"
     pick = max if line["unit"] in stats.BIGGER_IS_BETTER else min
     name = pick(values, key=values.get)
     return f"{number(values[name])} ({name})"

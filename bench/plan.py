@@ -15,6 +15,8 @@ SCIVIA_BANDWIDTH_SIZES = "1M".split()
 # Every power of two up to 256 KiB, and of four beyond.
 COLLECTIVE_SIZES = "8 1k 2k 4k 8k 16k 32k 64k 128k 256k 1M 4M".split()
 COLLECTIVE_BYTES_MAX = 64 << 20  # of one buffer: the ranks have two each
+OVERLAP_SIZES = "8k 64k 256k 1M".split()
+AGENT_SIZES = "0 8 1k 8k 64k 256k".split()
 MATCHING_COUNTS = "10 100 1000 10000".split()
 CURVE_SIZES = "0 1 8 64 256 1k 4k 16k 64k 256k 1M 4M".split()
 POWERS = [str(1 << i) for i in range(23)]  # 1 byte to 4 MiB
@@ -145,6 +147,29 @@ def crowd(ranks, forms="all"):
                  limit_s=180, point_ms=10 if ranks < 16 else 40,
                  quick=blocking and ranks != 8, quick_rounds=1,
                  quick_args=["barrier+allreduce", "8"])
+
+
+def own(name, title, program, args, **more):
+    """Ratios that a program of ours finds by itself: nobody else runs it."""
+    return Group(name, title, program, args, quick=False, network=Network(),
+                 against={}, **{"rounds": 5, "budget_s": 150, **more})
+
+
+def owns():
+    return [
+        *[own(f"icoll-own-{ranks}", "non-blocking and persistent collectives "
+              f"by blocking ones, {ranks} ranks", "collective",
+              ["own", *COLLECTIVE_SIZES], ranks=ranks, limit_s=150,
+              point_ms=30, target=1.1) for ranks in (2, 4)],
+        *[own(f"icoll-overlap-{ranks}", "what computing does not hide of "
+              f"non-blocking collectives, {ranks} ranks", "collective",
+              ["overlap", *OVERLAP_SIZES], ranks=ranks, limit_s=150,
+              point_ms=30) for ranks in (2, 4)],
+        own("agent-alive", "ping-pong with a progress thread by one without",
+            "agent", ["alive", *AGENT_SIZES], point_ms=4, target=1.02),
+        own("agent-owed", "the same, with large messages under way", "agent",
+            ["owed", *AGENT_SIZES], point_ms=4),
+    ]
 
 
 def onesided():
@@ -314,6 +339,7 @@ def groups():
               "collective", ["all", *COLLECTIVE_SIZES], ranks=8,
               transport="tcp", rounds=3, quick=False, budget_s=120,
               target=1.0),
+        *owns(),
         *onesided(),
         *files(),
         *choices(),

@@ -66,6 +66,19 @@ def test_record(folder):
           {line["group"] for line in page.merge(lines, [])} == {"rma-shm"})
 
 
+def test_ratio(folder):
+    group = next(group for group in plan.groups()
+                 if group.name == "agent-alive")
+    key = ("alive", 8, stats.RATIO)
+    rows = stats.rows_of(group, [{"chempi": {key: value}}
+                                 for value in (1.0, 1.04, 1.2)])
+    check("what a program compares by itself is a ratio",
+          (rows[0].ratio, rows[0].mark) == (1.04, "OVER"))
+    (folder / "page.md").write_text(page.MARK, encoding="utf-8")
+    check("the page has it",
+          "| alive 8 | ratio | 1.04 | **1.04** |" in record(folder, rows))
+
+
 def test_thinned():
     group = next(group for group in plan.groups() if group.name == "files-all")
     thin = plan.thinned(group, "2d,thin,hand", "1M,4M")
@@ -87,6 +100,8 @@ def test_page():
 def main():
     with tempfile.TemporaryDirectory(prefix="chempi-bench-") as folder:
         test_record(pathlib.Path(folder))
+    with tempfile.TemporaryDirectory(prefix="chempi-bench-") as folder:
+        test_ratio(pathlib.Path(folder))
     test_thinned()
     test_page()
     print(f"1..{len(results)}")

@@ -7,6 +7,7 @@ import statistics
 import plan
 
 BIGGER_IS_BETTER = {"GB/s", "M/s"}
+RATIO = "ratio"  # unit of what a program has compared by itself
 
 
 @dataclasses.dataclass
@@ -62,6 +63,10 @@ def row_of(group, key, samples):
               len(samples.get("chempi", {})), target=group.target)
     if group.small_target and x <= 8:
         row.target = group.small_target
+    if unit == RATIO and "chempi" in values:
+        row.ratio = values["chempi"]
+        row.low, row.high = quartiles(list(samples["chempi"].values()))
+        return row
     others = [who for who in values if who != "chempi"]
     if "chempi" not in values or not others or not group.peers:
         return row
