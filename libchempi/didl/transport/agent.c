@@ -318,6 +318,7 @@ void chempi_agent_stop(void)
         bell_set(CHEMPI_WAKE_URGENT);
         call_agent();
         (void)pthread_join(agent.thread, NULL);
+        atomic_store(&agent.wake->has_agent, 0);
         chempi_wake_cancel(agent.wake);
     }
     if (atomic_load(&agent.phase) != PHASE_NONE)
