@@ -29,6 +29,7 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/check.h"
 #include "libchempi/didl/coll/node/node_later.h"
 #include "libchempi/didl/comm/p2p_request.h"
@@ -37,8 +38,12 @@
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/didl/transport/where/wait_report.h"
 
-/* Messages of what steps in the node's memory may append. */
-enum { FEW = CHEMPI_COLL_WINDOW + 2 };
+enum {
+    FEW = CHEMPI_COLL_WINDOW + 2, /* messages of what steps in the node's memory
+                                     may append */
+    STEPS_MAX = 8, /* of up to a megabyte, without progress for others */
+    POOL_MAX = 16
+};
 
 struct async {
     struct chempi_request req; /* first: the handle points here */
@@ -49,6 +54,7 @@ struct async {
     bool has_held;       /* comm, op and types are held */
     bool has_run;        /* it was started before */
     uint32_t next;       /* step */
+    uint32_t moves;      /* ever; wraps */
     uint32_t own_count;  /* steps that were built */
     uint32_t own_inline; /* and their memory: bytes, */
     const struct chempi_coll_block *own_blocks; /* and the last block */
@@ -82,6 +88,12 @@ static struct engine {
 
 static struct async spare;
 static bool is_spare_taken;
+
+/* Memory of requests that are gone, for the next ones. */
+static struct {
+    struct chempi_list free; /* struct async.link */
+    uint32_t count;
+} pool = {.free = {&pool.free, &pool.free}};
 
 static struct async *of_request(struct chempi_request *req)
 {
@@ -117,6 +129,10 @@ void chempi_coll_async_fini(void)
             chempi_progress_remove_hook(&engines[i].hook);
         engines[i].is_hooked = false;
     }
+    CHEMPI_LIST_FOR_SAFE (pos, &pool.free)
+        free(of_link(pos));
+    chempi_list_init(&pool.free);
+    pool.count = 0;
 }
 
 /* ---- steps ---- */
@@ -351,8 +367,10 @@ static bool advance_node(struct async *a, struct chempi_node_later_op *op,
     enum chempi_node_later_state state =
         chempi_node_later_advance(op, &a->sched, &rc);
 
-    if (state != CHEMPI_NODE_LATER_WAITS)
+    if (state != CHEMPI_NODE_LATER_WAITS) {
         *flags |= ADVANCED;
+        a->moves++;
+    }
     note(a, rc);
     if (CHEMPI_UNLIKELY(a->sched.count > count))
         take_in(a, count);
@@ -567,10 +585,15 @@ static void destroy(struct chempi_request *req)
     struct async *a = of_request(req);
 
     clean_up(a);
-    if (CHEMPI_UNLIKELY(a == &spare))
+    if (CHEMPI_UNLIKELY(a == &spare)) {
         is_spare_taken = false;
-    else
+    } else if (pool.count < POOL_MAX &&
+               pool.count < chempi_setting(CHEMPI_SET_REQUEST_POOL)) {
+        chempi_list_prepend(&pool.free, &a->link); /* the caches have it */
+        pool.count++;
+    } else {
         free(a);
+    }
 }
 
 static int finish(struct chempi_request *req, MPI_Status *status)
@@ -618,11 +641,56 @@ static void put_children(struct chempi_wait_report *w,
     chempi_wait_report_put_rest(w, count);
 }
 
+/* As long as it waits for nothing but a step in the node's memory, and not for
+ * longer than others' progress can wait. */
+static void tarry(struct async *a)
+{
+    for (int i = 0; i < STEPS_MAX && !chempi_request_is_complete(&a->req);
+         i++) {
+        struct chempi_node_later_op *op = node_step(a);
+
+        if (!op || is_fenced(a) || !chempi_node_later_tarry(op))
+            return;
+        (void)advance(a);
+    }
+}
+
+struct stay {
+    const struct async *a;
+    uint32_t moves; /* that it had made */
+};
+
+static bool has_moved(void *arg)
+{
+    const struct stay *stay = arg;
+
+    return stay->a->moves != stay->moves ||
+           chempi_request_is_complete(&stay->a->req);
+}
+
+/* Step by step, as a blocking call: before each wait in which progress is made
+ * for all comes a moment in which it is not. */
+static int await(struct chempi_request *req)
+{
+    struct async *a = of_request(req);
+    int rc = MPI_SUCCESS;
+
+    tarry(a);
+    while (!rc && !chempi_request_is_complete(req)) {
+        struct stay stay = {a, a->moves};
+
+        rc = chempi_progress_wait_locked(has_moved, &stay,
+                                         chempi_wait_report_put_request, req);
+        tarry(a);
+    }
+    return rc;
+}
+
 #define OPS(name)                                                              \
     {                                                                          \
         .call = (name), .start = start,                                        \
         .cancel = chempi_request_cancel_nothing, .finish = finish,             \
-        .destroy = destroy, .awaits = put_children                             \
+        .destroy = destroy, .awaits = put_children, .await = await             \
     }
 #define BOTH(small, large)                                                     \
     {                                                                          \
@@ -674,6 +742,7 @@ static void init(struct async *a, const struct chempi_request_ops *ops,
     a->has_held = false;
     a->has_run = false;
     a->next = 0;
+    a->moves = 0;
     a->own_count = 0;
     a->open = 0;
     a->finished = 0;
@@ -724,13 +793,26 @@ static void build_prepared(struct chempi_coll_sched *s, const void *arg)
         chempi_coll_build(s, arg);
 }
 
+/* What is over already, and with this error. */
+struct over {
+    struct chempi_coll_call call; /* first */
+    int rc;
+};
+
+static void build_over(struct chempi_coll_sched *s, const void *arg)
+{
+    const struct over *over = arg;
+
+    chempi_coll_sched_fail(s, over->rc);
+}
+
 static const struct chempi_request_ops *
 ops_of(chempi_coll_async_build_fn *build, const void *arg, bool is_persistent)
 {
     const struct chempi_coll_call *c = arg;
 
     return build == build_call || build == build_started ||
-                   build == build_prepared
+                   build == build_prepared || build == build_over
                ? &call_ops[c->kind][is_persistent]
                : &neighbor_ops;
 }
@@ -791,16 +873,30 @@ static int prepare(struct chempi_comm *comm, struct chempi_op *op,
     return rc;
 }
 
-/* E5 */
+/* NULL: none is there. Under the lock. */
+static struct async *take_pooled(void)
+{
+    struct chempi_list *first = pool.free.next;
+
+    if (chempi_list_is_empty(&pool.free))
+        return NULL;
+    chempi_list_remove(first);
+    pool.count--;
+    return of_link(first);
+}
+
+/* E5. NULL: it has to do without. The call goes on. */
 static struct async *find_room(void)
 {
-    struct async *a = chempi_sys->malloc(sizeof(*a));
+    struct async *a;
 
-    if (CHEMPI_LIKELY(a != NULL))
-        return a;
     chempi_lane_lock(&chempi_lane_main);
-    a = take_spare();
-    chempi_lane_unlock(&chempi_lane_main);
+    a = take_pooled();
+    if (!a)
+        a = chempi_sys->malloc(sizeof(*a));
+    if (CHEMPI_UNLIKELY(!a))
+        a = take_spare();
+    chempi_lane_pause(&chempi_lane_main);
     return a;
 }
 
@@ -870,26 +966,70 @@ int chempi_coll_launch(const struct chempi_coll_call *c,
     return rc;
 }
 
-static int make_call(struct chempi_coll_call *c, bool is_persistent,
-                     MPI_Request *request)
+static void destroy_over(struct chempi_request *req)
 {
-    int rc = chempi_coll_check(c);
+    chempi_request_recycle(req);
+}
 
-    if (!rc && is_persistent)
-        rc = chempi_node_later_prepare(c);
-    if (rc)
-        return rc;
-    return chempi_coll_async(c->comm, c->op,
-                             is_persistent ? build_prepared : build_started, c,
-                             is_persistent, request);
+static const struct chempi_request_ops over_ops = {
+    .call = "a non-blocking collective operation",
+    .start = chempi_request_start_nothing,
+    .cancel = chempi_request_cancel_nothing,
+    .finish = chempi_request_finish_empty,
+    .destroy = destroy_over,
+};
+
+/* A call that is over before it returns needs no schedule. False: nothing was
+ * done. */
+static bool do_at_once(const struct chempi_coll_call *c, MPI_Request *request,
+                       int *rc)
+{
+    struct chempi_request *req;
+    bool is_over;
+
+    chempi_lane_lock(&chempi_lane_main);
+    req = chempi_request_alloc();
+    is_over = req && chempi_node_later_at_once(c, rc);
+    if (!is_over) {
+        if (req)
+            chempi_request_recycle(req);
+        chempi_lane_pause(&chempi_lane_main);
+        return false;
+    }
+    if (CHEMPI_LIKELY(!*rc)) {
+        (void)chempi_coll_next_tag(c->comm);
+        chempi_request_init(req, CHEMPI_REQUEST_COLL, &over_ops, NULL, NULL);
+        req->pending = 0;
+        *request = chempi_request_handle(req);
+    } else {
+        chempi_request_recycle(req);
+    }
+    chempi_lane_unlock(&chempi_lane_main);
+    if (CHEMPI_UNLIKELY(*rc)) {
+        const struct over over = {*c, *rc};
+
+        *rc = chempi_coll_async(c->comm, c->op, build_over, &over, false,
+                                request);
+    }
+    return true;
 }
 
 int chempi_coll_start(struct chempi_coll_call *c, MPI_Request *request)
 {
-    return make_call(c, false, request);
+    int rc = chempi_coll_check(c);
+
+    if (CHEMPI_UNLIKELY(rc) || do_at_once(c, request, &rc))
+        return rc;
+    return chempi_coll_async(c->comm, c->op, build_started, c, false, request);
 }
 
 int chempi_coll_prepare(struct chempi_coll_call *c, MPI_Request *request)
 {
-    return make_call(c, true, request);
+    int rc = chempi_coll_check(c);
+
+    if (!rc)
+        rc = chempi_node_later_prepare(c);
+    return rc ? rc
+              : chempi_coll_async(c->comm, c->op, build_prepared, c, true,
+                                  request);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Waiting for one request; see request.h. */
+#include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
 
@@ -16,6 +17,9 @@ int chempi_request_await(struct chempi_request *req)
 
 int chempi_request_await_locked(struct chempi_request *req)
 {
+    if (req->kind == CHEMPI_REQUEST_COLL && req->ops->await &&
+        !chempi_lane_main.is_locking)
+        return req->ops->await(req);
     return chempi_progress_wait_locked(is_done, req,
                                        chempi_wait_report_put_request, req);
 }

@@ -48,7 +48,7 @@ enum chempi_send_mode {
 
 struct chempi_request;
 
-/* What a kind does; every member but `awaits` is mandatory. */
+/* What a kind does; every member but the last two is mandatory. */
 struct chempi_request_ops {
     /* Which MPI call begins it, for messages; chempi_request_call(). */
     const char *call;
@@ -67,6 +67,9 @@ struct chempi_request_ops {
      * is neither a message nor alone. Under the lane lock. */
     void (*awaits)(struct chempi_wait_report *w,
                    const struct chempi_request *req);
+    /* Of COLL: wait for it in a way of its own. Holder of the lane, while it
+     * does not lock. MPI error class. */
+    int (*await)(struct chempi_request *req);
 };
 
 /* Members for kinds that are never begun again, cannot be cancelled (MPI does

@@ -28,9 +28,10 @@ struct pair {
 enum call { REDUCE, ALLREDUCE, SCATTER, BLOCK, CALLS };
 
 static bool is_poor;
-static int left = -1; /* allocations until one fails; -1: none does */
+static bool is_out; /* nothing is left */
 
-static int zeroed_left = -1; /* the same, of those that are zeroed */
+static int zeroed_left = -1; /* allocations of zeroed memory until one fails;
+                                -1: none does */
 
 /* Not by malloc(): a compiler makes calloc() of that and memset(). */
 static void *take(size_t size)
@@ -46,7 +47,7 @@ static void *take(size_t size)
 /* In place of libc's, for the library, too. */
 void *malloc(size_t size)
 {
-    if ((is_poor && size >= LARGE) || (left >= 0 && left-- == 0)) {
+    if ((is_poor && size >= LARGE) || is_out) {
         errno = ENOMEM;
         return NULL;
     }
@@ -178,9 +179,9 @@ static void starve(MPI_Comm comm, bool is_persistent, int poor)
     int sum = 0;
     int rc;
 
-    left = is_mine ? 0 : -1;
+    is_out = is_mine;
     rc = begin_sum(comm, is_persistent, &one, &sum, &request);
-    left = -1;
+    is_out = false;
     if (!is_persistent)
         rc = end_sum(false, rc, &request);
     else if (rc == MPI_SUCCESS)

@@ -57,12 +57,17 @@ static bool look(void *arg)
     return t.looks == t.looks_until_done;
 }
 
+static bool is_missed(const void *crowd, int member)
+{
+    return chempi_yield_policy_is_missed(crowd, member);
+}
+
 /* Come to a meeting and wait; how often it was looked at. */
 static int meet(void)
 {
     chempi_yield_policy_come(&t.crowd);
     t.looks = 0;
-    (void)chempi_yield_policy_wait(&t.crowd, look, NULL);
+    (void)chempi_yield_policy_wait(&t.crowd, is_missed, &t.crowd, look, NULL);
     return t.looks;
 }
 
@@ -118,7 +123,8 @@ Test(user_shares, stops_when_it_is_done)
     put(0, 0, t.core + 1);
     t.looks_until_done = 5;
     chempi_yield_policy_come(&t.crowd);
-    cr_assert(chempi_yield_policy_wait(&t.crowd, look, NULL));
+    cr_assert(
+        chempi_yield_policy_wait(&t.crowd, is_missed, &t.crowd, look, NULL));
     cr_assert_eq(t.looks, 5);
 }
 

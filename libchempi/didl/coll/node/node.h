@@ -134,6 +134,8 @@ struct chempi_node_later {
     _Atomic uint32_t finished; /* under the lane lock; anybody looks */
     uint32_t all_finished;     /* by all members, as seen last */
     uint32_t last_task;        /* the last one that is a task (node_task.h) */
+    bool is_early;             /* the last one was begun before its start, .. */
+    int early_rc;              /* .. which came to this error class */
 };
 
 /* A member's ends of the SPSC rings of scans and reductions (node_scan.c). */

@@ -242,16 +242,16 @@ static void append(struct chempi_coll_sched *s, struct chempi_node_later_op *op)
 static bool build(struct chempi_coll_sched *s, const struct chempi_coll_call *c,
                   struct chempi_coll_state *st)
 {
-    struct chempi_node_later_op found;
-    struct chempi_node_later_op *op;
-
-    if (!find_way(c, st, &found))
-        return false;
+    const uint32_t used = s->inline_used;
     /* The first ones, in the schedule itself: they are always there. */
-    op = chempi_coll_bytes(s, sizeof(*op));
-    if (found.steps)
-        found.task = chempi_coll_bytes(s, (MPI_Count)found.steps->size);
-    *op = found;
+    struct chempi_node_later_op *op = chempi_coll_bytes(s, sizeof(*op));
+
+    if (!find_way(c, st, op)) {
+        s->inline_used = used;
+        return false;
+    }
+    if (op->steps)
+        op->task = chempi_coll_bytes(s, (MPI_Count)op->steps->size);
     s->op = c->op;
     build_long_ones(s, c);
     append(s, op);
@@ -431,6 +431,11 @@ static void say_finished(struct chempi_coll_state *st, uint32_t number)
         chempi_coll_shm_slot_urge_all(st);
 }
 
+static uint32_t count_own_finished(const struct chempi_coll_state *st)
+{
+    return atomic_load_explicit(&st->later.finished, memory_order_relaxed);
+}
+
 /* L6 */
 static bool may_be_long(const struct chempi_node_later_op *op)
 {
@@ -438,35 +443,59 @@ static bool may_be_long(const struct chempi_node_later_op *op)
            op->cell.st->size > 2 && !is_root(&op->call);
 }
 
-uint64_t chempi_node_later_start(struct chempi_node_later_op *op)
+/* The cell of the operation of this number. */
+static void open_cell(struct chempi_coll_state *st, uint32_t number,
+                      struct cell *cell)
 {
-    struct chempi_coll_state *st = state_of(op);
-    struct cell *cell = &op->cell;
-    uint32_t which;
-
-    if (CHEMPI_UNLIKELY(op->is_lengthened))
-        op->steps = NULL;
-    op->is_lengthened = false;
-    cell->seq = ++st->later.started;
-    which = cell->seq % CHEMPI_NODE_LATER_CELLS;
-    cell->index = st->cells + which;
+    cell->st = st;
+    cell->seq = number;
+    cell->index = st->cells + number % CHEMPI_NODE_LATER_CELLS;
     cell->slot = cell->index;
     cell->is_later = true;
     cell->lines = st->lines + cell->index;
-    op->has_begun = false;
-    if (op->steps || may_be_long(op))
+}
+
+/* Short operations are no blocking task's business. */
+static void take_number(struct chempi_coll_state *st, bool is_task,
+                        struct cell *cell)
+{
+    open_cell(st, ++st->later.started, cell);
+    if (is_task)
         st->later.last_task = cell->seq;
     else if (chempi_coll_node_has_turn(st)) /* numbers wrap: keep it near */
-        st->later.last_task =
-            atomic_load_explicit(&st->later.finished, memory_order_relaxed);
+        st->later.last_task = count_own_finished(st);
+}
+
+/* The call has begun it already. */
+static void take_early(struct chempi_node_later_op *op)
+{
+    struct chempi_coll_state *st = state_of(op);
+
+    st->later.is_early = false;
+    open_cell(st, st->later.started, &op->cell);
+    op->has_begun = true;
+    op->rc = st->later.early_rc;
+}
+
+uint64_t chempi_node_later_start(struct chempi_node_later_op *op)
+{
+    struct chempi_coll_state *st = state_of(op);
+
+    if (st->later.is_early) {
+        take_early(op);
+        return 0;
+    }
+    if (CHEMPI_UNLIKELY(op->is_lengthened))
+        op->steps = NULL;
+    op->is_lengthened = false;
+    op->has_begun = false;
+    take_number(st, op->steps || may_be_long(op), &op->cell);
     return op->steps ? len_of(&op->call) : 0;
 }
 
 static bool is_first_left(const struct chempi_node_later_op *op)
 {
-    return op->cell.seq ==
-           1 + atomic_load_explicit(&state_of(op)->later.finished,
-                                    memory_order_relaxed);
+    return op->cell.seq == 1 + count_own_finished(state_of(op));
 }
 
 /* L2, L5 */
@@ -579,6 +608,73 @@ chempi_node_later_advance(struct chempi_node_later_op *op,
     return state;
 }
 
+/* Has this member a block that goes by a message? */
+static bool has_long_one(const struct chempi_coll_call *c)
+{
+    const bool is_gather = c->kind == CHEMPI_COLL_GATHERV;
+    const bool is_sent = is_gather != is_root(c); /* or received */
+    const struct chempi_datatype *type = is_sent ? c->stype : c->rtype;
+    const struct chempi_count_array counts =
+        is_gather ? c->rcounts : c->scounts;
+
+    if (!is_gather && c->kind != CHEMPI_COLL_SCATTERV)
+        return false;
+    if (!is_root(c))
+        return (is_sent ? c->scount : c->rcount) * type->size >
+               CHEMPI_NODE_BULK_BYTES;
+    for (uint32_t i = 0; i < c->comm->size; i++)
+        if (chempi_count_array_get(counts, i) * type->size >
+            CHEMPI_NODE_BULK_BYTES)
+            return true;
+    return false;
+}
+
+/* Is what it waits for there before it begins? Not so of a meeting. */
+static bool is_there(const struct chempi_node_parts *parts,
+                     const struct chempi_coll_call *c, const struct cell *cell)
+{
+    if (!parts->is_ready(cell, c))
+        return false;
+    return c->kind != CHEMPI_COLL_BCAST || is_root(c) ||
+           !chempi_coll_node_bcast_is_long(cell); /* L6 */
+}
+
+/* To a meeting this member comes before it has anything built: that takes as
+ * long as others take to see it. */
+bool chempi_node_later_at_once(const struct chempi_coll_call *c, int *rc)
+{
+    struct chempi_coll_state *st = c->comm->coll;
+    const struct chempi_node_parts *parts = all_parts[c->kind];
+    struct cell cell;
+    uint64_t len = 0;
+    bool meets;
+
+    if (!st || !st->is_on || st->later_cells == 0 || !parts ||
+        st->later.started != count_own_finished(st))
+        return false;
+    if (is_reduction(c))
+        len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
+                         c->rtype->extent);
+    if (!is_for_slots(c, len) || has_long_one(c) ||
+        !is_cell_free(st, st->later.started + 1))
+        return false;
+    open_cell(st, st->later.started + 1, &cell);
+    meets = parts->is_ready == chempi_coll_shm_slot_is_over;
+    if (!meets && !is_there(parts, c, &cell))
+        return false;
+    take_number(st, false, &cell);
+    st->later.begun = cell.seq;
+    *rc = parts->begin(&cell, c, len);
+    if (meets && !parts->is_ready(&cell, c)) {
+        st->later.is_early = true;
+        st->later.early_rc = *rc;
+        return false;
+    }
+    *rc = cell_first_error(*rc, parts->end(&cell, c, len));
+    say_finished(st, cell.seq);
+    return true;
+}
+
 static bool is_awaited(const struct chempi_node_later_op *op, int member)
 {
     const struct cell *cell = &op->cell;
@@ -598,6 +694,34 @@ static bool is_awaited(const struct chempi_node_later_op *op, int member)
     default:
         return !cell_is_there(cell, member);
     }
+}
+
+static bool misses(const void *arg, int member)
+{
+    return is_awaited(arg, member);
+}
+
+static bool is_ready(void *arg)
+{
+    return chempi_node_later_is_ready(arg);
+}
+
+/* Does it wait until all have come? */
+static bool is_meeting(const struct chempi_node_later_op *op)
+{
+    if (!op->has_begun || op->cell.st->size <= 2)
+        return false;
+    return op->steps ? op->task->word && op->task->whom == TASK_AWAITS_ALL
+                     : op->parts->is_ready == chempi_coll_shm_slot_is_over;
+}
+
+bool chempi_node_later_tarry(struct chempi_node_later_op *op)
+{
+    if (chempi_node_later_is_ready(op))
+        return true;
+    return is_first_left(op) &&
+           chempi_coll_shm_slot_tarry(
+               op->cell.st, is_meeting(op) ? misses : NULL, op, is_ready, op);
 }
 
 int chempi_node_later_put(const struct chempi_node_later_op *op,

@@ -33,9 +33,15 @@ struct chempi_wait_report;
 bool chempi_node_later_build(struct chempi_coll_sched *s,
                              const struct chempi_coll_call *c);
 
-/* The same of a persistent one, after all members have prepared it, for which
- * they wait for each other; MPI error class. Then it has to be kept (op), or
- * was not made (NULL). */
+/* Do a call at once if this member need not wait for anything, of those whose
+ * data fits slots: begin and end it. *rc is what it came to. False: it has to
+ * be built and started; others may see already that this member has come. Under
+ * the lane lock. */
+bool chempi_node_later_at_once(const struct chempi_coll_call *c, int *rc);
+
+/* The same as the first of a persistent one, after all members have prepared
+ * it, for which they wait for each other; MPI error class. Then it has to be
+ * kept (op), or was not made (NULL). */
 int chempi_node_later_prepare(const struct chempi_coll_call *c);
 bool chempi_node_later_build_prepared(struct chempi_coll_sched *s,
                                       const struct chempi_coll_call *c);
@@ -67,5 +73,9 @@ chempi_node_later_advance(struct chempi_node_later_op *op,
 
 /* Would that do anything? */
 bool chempi_node_later_is_ready(const struct chempi_node_later_op *op);
+
+/* Wait for that as a blocking call does, for a moment, if nothing else comes
+ * first. While the lane does not lock. */
+bool chempi_node_later_tarry(struct chempi_node_later_op *op);
 
 #endif

@@ -39,7 +39,7 @@ struct chempi_node_task {
     uint32_t value;
     int whom;
     bool (*is_due)(struct chempi_node_task *t);
-    chempi_node_misses_fn *misses; /* of TASK_AWAITS_SOME: is this member, not
+    chempi_yield_policy_misses_fn *misses; /* of TASK_AWAITS_SOME: is this member, not
                                       the own, one of them? For words */
     uint64_t copied;               /* bytes, since progress was made */
     int rc;                        /* MPI error class so far */

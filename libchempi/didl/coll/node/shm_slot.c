@@ -85,7 +85,7 @@ static void put_absent(struct chempi_wait_report *w, const void *object)
 /* Of a wait for several members. */
 struct some {
     const struct chempi_coll_state *st;
-    chempi_node_misses_fn *misses;
+    chempi_yield_policy_misses_fn *misses;
     const void *arg;
 };
 
@@ -134,29 +134,44 @@ static int wait_or_lose(const struct chempi_coll_state *st,
     return done(arg) ? MPI_SUCCESS : MPI_ERR_PROC_ABORTED;
 }
 
-static int await_or_tell(const struct chempi_coll_state *st,
-                         chempi_progress_done_fn *done, void *arg,
-                         chempi_wait_report_fn *words, const void *object)
+static bool tarry(chempi_progress_done_fn *done, void *arg)
 {
     uint64_t most = chempi_setting(CHEMPI_SET_COLL_NODE_SPINS);
     uint32_t spins = chempi_progress_spins();
 
-    if (done(arg))
-        return MPI_SUCCESS;
     if (spins == 0) {
         /* More ranks than cores: most often the one waited for comes next. */
         for (int i = 0; i < YIELDS; i++) {
             (void)sched_yield();
             if (done(arg))
-                return MPI_SUCCESS;
+                return true;
         }
     }
     spins = spins < most ? spins : (uint32_t)most;
     while (spins-- > 0) {
         CHEMPI_CPU_RELAX();
         if (done(arg))
-            return MPI_SUCCESS;
+            return true;
     }
+    return false;
+}
+
+bool chempi_coll_shm_slot_tarry(struct chempi_coll_state *st,
+                                chempi_yield_policy_misses_fn *misses,
+                                const void *object,
+                                chempi_progress_done_fn *done, void *arg)
+{
+    if (misses && chempi_progress_spins() == 0)
+        return chempi_yield_policy_wait(&st->crowd, misses, object, done, arg);
+    return tarry(done, arg);
+}
+
+static int await_or_tell(const struct chempi_coll_state *st,
+                         chempi_progress_done_fn *done, void *arg,
+                         chempi_wait_report_fn *words, const void *object)
+{
+    if (done(arg) || tarry(done, arg))
+        return MPI_SUCCESS;
     return wait_or_lose(st, done, arg, words, object);
 }
 
@@ -193,7 +208,7 @@ int chempi_coll_shm_slot_await_lines(const struct cell *cell, const int *next,
 }
 
 int chempi_coll_shm_slot_await_some(const struct chempi_coll_state *st,
-                                    chempi_node_misses_fn *misses,
+                                    chempi_yield_policy_misses_fn *misses,
                                     chempi_progress_done_fn *done, void *arg)
 {
     const struct some some = {st, misses, arg};
@@ -314,17 +329,19 @@ meeting_line(const struct cell *cell)
     return cell_line(cell, size == 2 ? 1 - cell->st->rank : size);
 }
 
+static bool is_missed(const void *crowd, int member)
+{
+    return chempi_yield_policy_is_missed(crowd, member);
+}
+
 int chempi_coll_shm_slot_wait_for_all(struct chempi_coll_state *st,
                                       const _Atomic uint32_t *word,
                                       uint32_t value)
 {
     struct wait w = {word, value};
 
-    if (is_reached(&w))
-        return MPI_SUCCESS;
-    if (chempi_progress_spins() > 0)
-        return await_or_tell(st, is_reached, &w, put_missing, st);
-    if (chempi_yield_policy_wait(&st->crowd, is_reached, &w))
+    if (is_reached(&w) ||
+        chempi_coll_shm_slot_tarry(st, is_missed, &st->crowd, is_reached, &w))
         return MPI_SUCCESS;
     return wait_or_lose(st, is_reached, &w, put_missing, st);
 }

@@ -61,10 +61,16 @@ int chempi_coll_shm_slot_await_lines(const struct cell *cell, const int *next,
                                      chempi_progress_done_fn *done, void *arg);
 
 /* The same for what several do; misses(arg, member): is it one of them? */
-typedef bool chempi_node_misses_fn(const void *arg, int member);
 int chempi_coll_shm_slot_await_some(const struct chempi_coll_state *st,
-                                    chempi_node_misses_fn *misses,
+                                    chempi_yield_policy_misses_fn *misses,
                                     chempi_progress_done_fn *done, void *arg);
+
+/* Before a wait makes progress for all: wait a moment for what is likely to
+ * come next; misses(object, member) may be NULL. Returns done(arg). */
+bool chempi_coll_shm_slot_tarry(struct chempi_coll_state *st,
+                                chempi_yield_policy_misses_fn *misses,
+                                const void *object,
+                                chempi_progress_done_fn *done, void *arg);
 
 /* Who computes while it has a non-blocking operation under way, or a task
  * behind that, may have an agent, which is woken, too. */

@@ -54,11 +54,12 @@ static void look_around(struct chempi_yield_policy *crowd)
 }
 
 /* Does a member that has not come need this core? */
-static bool is_core_wanted(struct chempi_yield_policy *crowd)
+static bool is_core_wanted(struct chempi_yield_policy *crowd,
+                           chempi_yield_policy_misses_fn *misses,
+                           const void *object)
 {
     for (int i = 0; i < crowd->neighbour_count; i++) {
-        if (chempi_yield_policy_is_missed(crowd,
-                                          crowd->neighbours[crowd->next]))
+        if (misses(object, crowd->neighbours[crowd->next]))
             return true;
         if (++crowd->next == crowd->neighbour_count)
             crowd->next = 0;
@@ -80,11 +81,13 @@ static bool spin(chempi_progress_done_fn *done, void *arg)
 }
 
 bool chempi_yield_policy_wait(struct chempi_yield_policy *crowd,
-                              chempi_progress_done_fn *done, void *arg)
+                              chempi_yield_policy_misses_fn *misses,
+                              const void *object, chempi_progress_done_fn *done,
+                              void *arg)
 {
     for (int i = 0; i < YIELDS; i++) {
         look_around(crowd);
-        if (!is_core_wanted(crowd)) {
+        if (!is_core_wanted(crowd, misses, object)) {
             if (spin(done, arg))
                 return true;
             crowd->looks_left /= 2; /* are they still where they were? */

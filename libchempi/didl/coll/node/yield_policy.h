@@ -61,10 +61,15 @@ chempi_yield_policy_is_missed(const struct chempi_yield_policy *crowd, int m)
     return (int32_t)(met - crowd->met) < 0;
 }
 
-/* For who has come and waits for the others: until done(arg), or until it is
- * better to make progress, too. Returns done(arg). Gives the core away; no
- * lock may be held. */
+/* Is the wait, arg, for what this member, not the own, does? */
+typedef bool chempi_yield_policy_misses_fn(const void *arg, int member);
+
+/* For who has come and waits for the others, of whom misses(object, m) says
+ * that m is missing: until done(arg), or until it is better to make progress,
+ * too. Returns done(arg). Gives the core away; no lock may be held. */
 bool chempi_yield_policy_wait(struct chempi_yield_policy *crowd,
-                              chempi_progress_done_fn *done, void *arg);
+                              chempi_yield_policy_misses_fn *misses,
+                              const void *object, chempi_progress_done_fn *done,
+                              void *arg);
 
 #endif
