@@ -156,9 +156,15 @@ static void hold_types(const struct async *a, uint32_t first)
     const struct chempi_coll_sched *s = &a->sched;
 
     for (uint32_t i = first; i < s->count; i++) {
-        chempi_datatype_hold(s->steps[i].type);
-        if (s->steps[i].dst_type)
-            chempi_datatype_hold(s->steps[i].dst_type);
+        const struct chempi_coll_step *step = &s->steps[i];
+
+        if (step->kind == CHEMPI_COLL_NODE) {
+            chempi_node_later_hold_types(step->dst, true);
+            continue;
+        }
+        chempi_datatype_hold(step->type);
+        if (step->dst_type)
+            chempi_datatype_hold(step->dst_type);
     }
 }
 
@@ -465,9 +471,13 @@ static void release_types(const struct async *a, uint32_t first)
     const struct chempi_coll_sched *s = &a->sched;
 
     for (uint32_t i = first; i < s->count; i++) {
-        struct chempi_datatype *types[2] = {s->steps[i].type,
-                                            s->steps[i].dst_type};
+        const struct chempi_coll_step *step = &s->steps[i];
+        struct chempi_datatype *types[2] = {step->type, step->dst_type};
 
+        if (step->kind == CHEMPI_COLL_NODE) {
+            chempi_node_later_hold_types(step->dst, false);
+            continue;
+        }
         for (int k = 0; k < 2; k++)
             if (types[k] && !types[k]->is_predefined)
                 chempi_datatype_release(types[k]);

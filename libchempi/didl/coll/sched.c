@@ -211,9 +211,7 @@ void chempi_coll_combine(struct chempi_coll_sched *s, const void *src,
     step->dst_type = NULL;
 }
 
-void chempi_coll_append_node(struct chempi_coll_sched *s, void *op,
-                             struct chempi_datatype *type,
-                             struct chempi_datatype *dst_type)
+void chempi_coll_append_node(struct chempi_coll_sched *s, void *op)
 {
     struct chempi_coll_step *step = append(s, CHEMPI_COLL_NODE);
 
@@ -223,8 +221,6 @@ void chempi_coll_append_node(struct chempi_coll_sched *s, void *op,
                                    but its op */
         step = push(s, CHEMPI_COLL_NODE);
     step->dst = op;
-    step->type = type ? type : chempi_coll_byte();
-    step->dst_type = dst_type;
 }
 
 void chempi_coll_fence_but(struct chempi_coll_sched *s, int spared)

@@ -105,10 +105,7 @@ void chempi_coll_fence(struct chempi_coll_sched *s);
 /* A fence that does not wait for the last so many messages (at most 255). */
 void chempi_coll_fence_but(struct chempi_coll_sched *s, int spared);
 
-/* type and dst_type may be NULL. */
-void chempi_coll_append_node(struct chempi_coll_sched *s, void *op,
-                             struct chempi_datatype *type,
-                             struct chempi_datatype *dst_type);
+void chempi_coll_append_node(struct chempi_coll_sched *s, void *op);
 
 /* A fence if the window is full. */
 void chempi_coll_throttle(struct chempi_coll_sched *s);

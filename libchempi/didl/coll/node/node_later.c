@@ -130,6 +130,7 @@ steps_for(const struct chempi_coll_call *c)
         return &chempi_node_steps_allgather;
     case CHEMPI_COLL_ALLTOALL:
     case CHEMPI_COLL_ALLTOALLV:
+    case CHEMPI_COLL_ALLTOALLW:
         return c->sbuf == MPI_IN_PLACE ? NULL : &chempi_node_steps_alltoall;
     case CHEMPI_COLL_REDUCE:
     case CHEMPI_COLL_ALLREDUCE:
@@ -191,27 +192,6 @@ static void build_long_ones(struct chempi_coll_sched *s,
     }
 }
 
-/* The types that this process's buffers have; either may be NULL. */
-static void find_types(const struct chempi_coll_call *c,
-                       struct chempi_datatype **stype,
-                       struct chempi_datatype **rtype)
-{
-    bool is_gather =
-        c->kind == CHEMPI_COLL_GATHER || c->kind == CHEMPI_COLL_GATHERV;
-    bool is_scatter =
-        c->kind == CHEMPI_COLL_SCATTER || c->kind == CHEMPI_COLL_SCATTERV;
-    bool has_two =
-        is_gather || is_scatter ||
-        (c->kind >= CHEMPI_COLL_ALLGATHER && c->kind <= CHEMPI_COLL_ALLTOALLV);
-    bool sends =
-        has_two && c->sbuf != MPI_IN_PLACE && (!is_scatter || is_root(c));
-    bool receives = c->kind != CHEMPI_COLL_BARRIER && c->rbuf != MPI_IN_PLACE &&
-                    (!is_gather || is_root(c));
-
-    *stype = sends ? c->stype : NULL;
-    *rtype = receives ? c->rtype : NULL;
-}
-
 /* Does it go this way? Then all but the rest of the cell is set. */
 static bool find_way(const struct chempi_coll_call *c,
                      struct chempi_coll_state *st,
@@ -230,15 +210,6 @@ static bool find_way(const struct chempi_coll_call *c,
     return op->parts || op->steps;
 }
 
-static void append(struct chempi_coll_sched *s, struct chempi_node_later_op *op)
-{
-    struct chempi_datatype *stype;
-    struct chempi_datatype *rtype;
-
-    find_types(&op->call, &stype, &rtype);
-    chempi_coll_append_node(s, op, stype, rtype);
-}
-
 static bool build(struct chempi_coll_sched *s, const struct chempi_coll_call *c,
                   struct chempi_coll_state *st)
 {
@@ -254,7 +225,7 @@ static bool build(struct chempi_coll_sched *s, const struct chempi_coll_call *c,
         op->task = chempi_coll_bytes(s, (MPI_Count)op->steps->size);
     s->op = c->op;
     build_long_ones(s, c);
-    append(s, op);
+    chempi_coll_append_node(s, op);
     if (op->steps && s->widest < CHEMPI_COLL_WINDOW + 2)
         s->widest = CHEMPI_COLL_WINDOW + 2; /* what its steps may append */
     return true;
@@ -265,6 +236,54 @@ bool chempi_node_later_build(struct chempi_coll_sched *s,
 {
     return build(s, c, c->comm->coll);
 }
+
+/* ---- types ---- */
+
+static void hold_type(struct chempi_datatype *type, bool is_held)
+{
+    if (type->is_predefined)
+        return;
+    if (is_held)
+        chempi_datatype_hold(type);
+    else
+        chempi_datatype_release(type);
+}
+
+/* Where nothing is counted there may be no type. */
+static void hold_each(const struct chempi_count_array *counts,
+                      const MPI_Datatype *types, uint32_t size, bool is_held)
+{
+    for (uint32_t i = 0; i < size; i++)
+        if (chempi_count_array_get(*counts, i) > 0)
+            hold_type(chempi_datatype_lookup(types[i]), is_held);
+}
+
+/* Those that this process's buffers have. */
+void chempi_node_later_hold_types(const struct chempi_node_later_op *op,
+                                  bool is_held)
+{
+    const struct chempi_coll_call *c = &op->call;
+    bool is_gather =
+        c->kind == CHEMPI_COLL_GATHER || c->kind == CHEMPI_COLL_GATHERV;
+    bool is_scatter =
+        c->kind == CHEMPI_COLL_SCATTER || c->kind == CHEMPI_COLL_SCATTERV;
+    bool has_two =
+        is_gather || is_scatter ||
+        (c->kind >= CHEMPI_COLL_ALLGATHER && c->kind <= CHEMPI_COLL_ALLTOALLV);
+
+    if (c->kind == CHEMPI_COLL_ALLTOALLW) {
+        hold_each(&c->scounts, c->stypes, c->comm->size, is_held);
+        hold_each(&c->rcounts, c->rtypes, c->comm->size, is_held);
+        return;
+    }
+    if (has_two && c->sbuf != MPI_IN_PLACE && (!is_scatter || is_root(c)))
+        hold_type(c->stype, is_held);
+    if (c->kind != CHEMPI_COLL_BARRIER && c->rbuf != MPI_IN_PLACE &&
+        (!is_gather || is_root(c)))
+        hold_type(c->rtype, is_held);
+}
+
+/* ---- persistent operations ---- */
 
 /* What member 0 says, and the least of what all say. */
 static int tell(struct chempi_comm *comm, int32_t *number)
@@ -359,6 +378,20 @@ static struct chempi_coll_state *state_of(const struct chempi_node_later_op *op)
     return op->cell.st;
 }
 
+/* The same of an exchange in which each block has a type. */
+static uint64_t len_of_each(const struct chempi_coll_call *c)
+{
+    MPI_Count len = 0;
+
+    for (uint32_t i = 0; i < c->comm->size; i++) {
+        MPI_Count count = chempi_count_array_get(c->rcounts, i);
+
+        if (count > 0)
+            len += count * chempi_datatype_lookup(c->rtypes[i])->size;
+    }
+    return (uint64_t)len;
+}
+
 /* Bytes that a member gets and gives, roughly: whether others' waiting is worth
  * an agent. */
 static uint64_t len_of(const struct chempi_coll_call *c)
@@ -367,6 +400,8 @@ static uint64_t len_of(const struct chempi_coll_call *c)
         c->kind == CHEMPI_COLL_ALLGATHERV || c->kind == CHEMPI_COLL_ALLTOALLV;
     MPI_Count count = c->rcount;
 
+    if (c->kind == CHEMPI_COLL_ALLTOALLW)
+        return len_of_each(c);
     if (c->kind == CHEMPI_COLL_ALLGATHER || c->kind == CHEMPI_COLL_ALLTOALL)
         count *= c->comm->size;
     for (uint32_t i = 0; is_v && i < c->comm->size; i++)
@@ -555,7 +590,7 @@ static bool put_messages(struct chempi_node_later_op *op,
                          struct chempi_coll_sched *s)
 {
     chempi_coll_fence(s);
-    append(s, op);
+    chempi_coll_append_node(s, op);
     return !s->error;
 }
 

@@ -51,6 +51,11 @@ void chempi_node_later_keep(struct chempi_comm *comm,
 /* It will not be started again. */
 void chempi_node_later_release(struct chempi_node_later_op *op);
 
+/* Hold the types of its call, or release them: once for each step that stands
+ * for it. */
+void chempi_node_later_hold_types(const struct chempi_node_later_op *op,
+                                  bool is_held);
+
 /* At each start of the schedule: the operation gets its number. Returns how
  * many bytes of others' this process delays while it computes; 0: few. */
 uint64_t chempi_node_later_start(struct chempi_node_later_op *op);
