@@ -61,7 +61,7 @@ enum {
     CHEMPI_NODE_MANY = 64,
     CHEMPI_NODE_SYNC_SLOTS = 2, /* used in turn */
     /* Of non-blocking operations; none with more than MANY members. */
-    CHEMPI_NODE_LATER_CELLS = 32,
+    CHEMPI_NODE_LATER_CELLS = 64,
     CHEMPI_NODE_ALL_CELLS = CHEMPI_NODE_CELLS + CHEMPI_NODE_LATER_CELLS,
     /* Words with a bit per slot; the last one is of non-blocking operations,
      * which have the lane lock and others not. */
