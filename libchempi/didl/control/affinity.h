@@ -24,10 +24,10 @@ bool chempi_affinity_is_roomy(void);
  * may run on them. */
 bool chempi_affinity_is_own(void);
 
-/* Threads are announced (the level is above MPI_THREAD_SINGLE): no processor
- * is this process's own any more, since its threads may want them all. If it
- * was bound to one, its threads shall run where the job may, except those that
- * have chosen others by themselves. Idempotent. */
+/* No processor is this process's own any more: threads are announced (the level
+ * is above MPI_THREAD_SINGLE), which may want them all, or others run on its
+ * own. If it was bound to one, its threads shall run where the job may, except
+ * those that have chosen others by themselves. Idempotent. */
 void chempi_affinity_widen(void);
 
 /* Let the calling thread run on another of the processors that it may run on,

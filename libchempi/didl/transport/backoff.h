@@ -27,6 +27,9 @@
 /* For how long such a thread then stays where it is, ns; doubles likewise. */
 #define CHEMPI_BACKOFF_STAY_MIN_NS UINT64_C(1000000)
 #define CHEMPI_BACKOFF_STAY_MAX_NS UINT64_C(1000000000)
+/* So many yields one after the other that met somebody on a core that the
+ * launcher gave to this process alone: it is not this process's own. */
+#define CHEMPI_BACKOFF_GUESTS_MAX 4u
 
 struct chempi_backoff {
     uint64_t length_ns; /* how long it will be next time */
@@ -34,6 +37,7 @@ struct chempi_backoff {
     uint32_t peers;     /* met one after the other */
     uint64_t stay_ns;   /* how long it will stay next time */
     uint64_t parted_ns; /* it stays on its core until then */
+    uint32_t guests;    /* met one after the other on a core of its own */
 };
 
 enum chempi_backoff_met {
@@ -49,6 +53,7 @@ static inline void chempi_backoff_init(struct chempi_backoff *backoff)
     backoff->peers = 0;
     backoff->stay_ns = CHEMPI_BACKOFF_STAY_MIN_NS;
     backoff->parted_ns = 0;
+    backoff->guests = 0;
 }
 
 static inline bool chempi_backoff_is(const struct chempi_backoff *backoff,
@@ -80,6 +85,19 @@ chempi_backoff_judge(struct chempi_backoff *backoff, bool is_roomy,
     if (backoff->length_ns > CHEMPI_BACKOFF_MAX_NS)
         backoff->length_ns = CHEMPI_BACKOFF_MAX_NS;
     return CHEMPI_BACKOFF_STRANGER;
+}
+
+/* The core that was given to this process alone was given away for so long: do
+ * others run there, too? */
+static inline bool chempi_backoff_is_shared(struct chempi_backoff *backoff,
+                                            uint64_t before_ns,
+                                            uint64_t after_ns)
+{
+    if (after_ns - before_ns <= CHEMPI_BACKOFF_SWITCH_NS)
+        backoff->guests = 0;
+    else
+        backoff->guests++;
+    return backoff->guests >= CHEMPI_BACKOFF_GUESTS_MAX;
 }
 
 /* A peer has been met in a job with a core for each: is it time to look for

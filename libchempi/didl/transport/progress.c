@@ -59,6 +59,7 @@ struct idling {
     uint32_t polls;
     uint32_t yields;
     uint32_t switches; /* yields in which somebody else ran on this core */
+    bool has_asked;    /* whether its own core is wanted */
     uint64_t since_ns; /* of the first yield */
 };
 
@@ -375,6 +376,25 @@ static void yield_core(struct idling *state)
     }
 }
 
+/* Nothing came while this process kept its own core. Another launcher's rank
+ * or a program that somebody has bound may wait for it there: then the core is
+ * not its own any more. */
+static void ask_own_core(struct idling *state)
+{
+    uint64_t before_ns;
+    uint64_t after_ns;
+
+    state->has_asked = true;
+    progress.stats.yields++;
+    chempi_lane_pause(&chempi_lane_main);
+    before_ns = chempi_clock_ns();
+    (void)sched_yield();
+    after_ns = chempi_clock_ns();
+    chempi_lane_lock(&chempi_lane_main);
+    if (chempi_backoff_is_shared(&progress.backoff, before_ns, after_ns))
+        chempi_affinity_widen();
+}
+
 /* Does somebody else want the core? With more processes than cores it is the
  * job itself, and one switch says so. */
 static bool is_wanted(const struct idling *state, uint64_t now_ns)
@@ -412,6 +432,10 @@ static void idle(struct idling *state, chempi_progress_done_fn *done, void *arg)
     }
     if (!is_time_to_sleep(state)) {
         yield_core(state);
+        return;
+    }
+    if (chempi_affinity_is_own() && !state->has_asked) {
+        ask_own_core(state);
         return;
     }
     sleep_until_woken(done, arg);
