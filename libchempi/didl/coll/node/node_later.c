@@ -7,7 +7,10 @@
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/where/wait_report.h"
 
-enum { GROUP = CHEMPI_NODE_LATER_CELLS / 2 }; /* come free together */
+enum {
+    GROUP = CHEMPI_NODE_LATER_CELLS / 2, /* come free together */
+    LOOKS = 8
+};
 
 struct chempi_node_later_op {
     const struct chempi_node_parts *parts;
@@ -674,6 +677,18 @@ static bool is_there(const struct chempi_node_parts *parts,
            !chempi_coll_node_bcast_is_long(cell); /* L6 */
 }
 
+/* Have all come to a meeting, if they come together? To look takes as long as
+ * to build a schedule, and is in vain where they share cores. */
+static bool have_met(const struct chempi_node_parts *parts,
+                     const struct chempi_coll_call *c, const struct cell *cell)
+{
+    const int looks = chempi_progress_spins() > 0 ? LOOKS : 0;
+
+    for (int i = 0; i < looks && !parts->is_ready(cell, c); i++)
+        CHEMPI_CPU_RELAX();
+    return parts->is_ready(cell, c);
+}
+
 /* To a meeting this member comes before it has anything built: that takes as
  * long as others take to see it. */
 bool chempi_node_later_at_once(const struct chempi_coll_call *c, int *rc)
@@ -700,7 +715,7 @@ bool chempi_node_later_at_once(const struct chempi_coll_call *c, int *rc)
     take_number(st, false, &cell);
     st->later.begun = cell.seq;
     *rc = parts->begin(&cell, c, len);
-    if (meets && !parts->is_ready(&cell, c)) {
+    if (meets && !have_met(parts, c, &cell)) {
         st->later.is_early = true;
         st->later.early_rc = *rc;
         return false;
