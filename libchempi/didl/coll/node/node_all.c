@@ -495,6 +495,16 @@ enum {
     COPIES_MAX = 64  /* members; with more, a message carries many blocks */
 };
 
+/* Of an exchange in which each block has a type. Of nothing it may be any, or
+ * one that is freed by now. */
+static struct chempi_datatype *type_of(struct chempi_count_array counts,
+                                       const MPI_Datatype *types, int i)
+{
+    return chempi_count_array_get(counts, (size_t)i) > 0
+               ? chempi_datatype_lookup(types[i])
+               : chempi_coll_byte();
+}
+
 static struct block recv_block(const struct chempi_coll_call *c, int i)
 {
     size_t u = (size_t)i;
@@ -510,7 +520,7 @@ static struct block recv_block(const struct chempi_coll_call *c, int i)
     return (struct block){
         chempi_coll_plus(c->rbuf, chempi_count_array_get(c->rdispls, u)),
         chempi_count_array_get(c->rcounts, u),
-        chempi_datatype_lookup(c->rtypes[i])};
+        type_of(c->rcounts, c->rtypes, i)};
 }
 
 static struct block send_block(const struct chempi_coll_call *c, int i)
@@ -528,7 +538,7 @@ static struct block send_block(const struct chempi_coll_call *c, int i)
     return (struct block){
         chempi_coll_plus(c->sbuf, chempi_count_array_get(c->sdispls, u)),
         chempi_count_array_get(c->scounts, u),
-        chempi_datatype_lookup(c->stypes[i])};
+        type_of(c->scounts, c->stypes, i)};
 }
 
 static unsigned char *board_of(const struct chempi_coll_state *st, int m)
