@@ -237,7 +237,7 @@ struct scivia_dev {
     struct chempi_regcache cache;
     struct chempi_memory_user memory_user;
     bool has_joined;
-    bool has_new_share;
+    bool has_new_share;     /* not looked at since it was told */
     bool is_over_share;     /* and some of it can be given back after use */
     bool is_admitted;       /* has had a share that frames can live on */
     bool is_awaiting;       /* somebody's connection waits for memory */
@@ -290,9 +290,9 @@ bool chempi_scivia_endpoint_has_sci(const struct chempi_services *services,
                                     const char *node, const char *other);
 /* How many processes are on nodes that frames reach. */
 uint32_t chempi_scivia_endpoint_count_framed(const struct scivia_dev *dev);
-/* Something of its connections must be mended by pair.c. */
 /* NULL, or which of D2 and R3 (wire.h) does not hold (invariant.h). */
 const char *chempi_scivia_endpoint_check(const struct scivia_ep *ep);
+/* Something of its connections must be mended by pair.c. */
 void chempi_scivia_endpoint_mend(struct scivia_ep *ep);
 /* Something of this endpoint must be looked at by progress. */
 void chempi_scivia_endpoint_mark(struct scivia_ep *ep);
@@ -331,6 +331,8 @@ extern const struct chempi_adapter_events chempi_scivia_pair_events;
 void chempi_scivia_pair_fini(struct scivia_dev *dev);
 /* Go on with connections that are being opened. Returns events. */
 int chempi_scivia_pair_advance(struct scivia_dev *dev);
+/* Would that get anywhere, before the adapter has news? */
+bool chempi_scivia_pair_can_advance(const struct scivia_dev *dev);
 void chempi_scivia_pair_accept_vis(struct scivia_dev *dev);
 /* Post receives where memory for them was denied before. */
 void chempi_scivia_pair_post(struct scivia_dev *dev);

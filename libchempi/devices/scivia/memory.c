@@ -193,9 +193,10 @@ static void share(struct chempi_memory_user *user)
     dev->granted = user->share < user->wanted ? user->share : user->wanted;
     set_budget(dev);
     shrink(dev);
-    dev->has_new_share = chempi_scivia_memory_stage(dev);
+    (void)chempi_scivia_memory_stage(dev);
     /* Receives that may be posted, connections that may be accepted. */
-    dev->has_work |= dev->has_new_share || dev->is_awaiting;
+    dev->has_new_share = true;
+    dev->has_work = true;
 }
 
 static const struct chempi_memory_events memory_events = {

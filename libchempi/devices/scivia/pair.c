@@ -88,7 +88,7 @@ static bool open_lines(struct scivia_ep *ep)
     if (rc == -EINPROGRESS || rc == -EAGAIN || rc == -ENOTCONN)
         return false; /* or the link's end will be told */
     if (rc < 0) {
-        chempi_scivia_endpoint_break(ep, rc, "it exports nothing for us");
+        chempi_scivia_endpoint_break(ep, rc, "nothing can be sent to it");
         return true;
     }
     ep->was_up = true;
@@ -99,13 +99,19 @@ static bool open_lines(struct scivia_ep *ep)
     return true;
 }
 
-/* The VI for payload, if somebody waits for it. True: nothing is missing. */
+/* Is nothing missing of the VI for payload? */
+static bool has_payload(const struct scivia_ep *ep)
+{
+    return !ep->tx_vi || ep->is_via_refused ||
+           chempi_via_vi_state(ep->tx_vi) != CHEMPI_VIA_CONNECTING;
+}
+
+/* The same; ask for it, if somebody waits for it. */
 static bool open_payload(struct scivia_ep *ep)
 {
     if (!ep->tx_vi && !chempi_list_is_empty(&ep->rndv.pumping))
         (void)chempi_scivia_connect_via(ep); /* or the ring serves all */
-    return !ep->tx_vi || ep->is_via_refused ||
-           chempi_via_vi_state(ep->tx_vi) != CHEMPI_VIA_CONNECTING;
+    return has_payload(ep);
 }
 
 /* Returns true when something has changed. */
@@ -148,6 +154,29 @@ int chempi_scivia_pair_advance(struct scivia_dev *dev)
         events +=
             advance(CHEMPI_CONTAINER_OF(node, struct scivia_ep, opening_link));
     return events;
+}
+
+/* What breaks while this process is about to sleep stands there, and nobody
+ * tells it. */
+static bool can_advance(const struct scivia_ep *ep)
+{
+    if (ep->is_broken || ep->is_gone)
+        return true;
+    if (!ep->at) /* what waits for memory is waked when there is some */
+        return ep->has_card && !ep->awaits_memory;
+    return chempi_link_state(ep->at) == 0 &&
+           (ep->is_vi_broken || ep->is_frame_broken ||
+            (ep->is_tx_open && has_payload(ep)));
+}
+
+bool chempi_scivia_pair_can_advance(const struct scivia_dev *dev)
+{
+    CHEMPI_LIST_FOR (node, &dev->opening) {
+        if (can_advance(
+                CHEMPI_CONTAINER_OF(node, struct scivia_ep, opening_link)))
+            return true;
+    }
+    return false;
 }
 
 /* --- VIA --- */

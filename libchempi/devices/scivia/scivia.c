@@ -327,7 +327,8 @@ static int CHEMPI_NOINLINE work(struct scivia_dev *dev)
         chempi_scivia_pair_withdraw(dev);
     if (dev->has_new_share) {
         dev->has_new_share = false;
-        chempi_scivia_pair_post(dev);
+        if (dev->stage_handle)
+            chempi_scivia_pair_post(dev);
     }
     if (dev->is_awaiting) {
         dev->is_awaiting = false;
@@ -410,20 +411,6 @@ static void set_timer(struct scivia_dev *dev)
     (void)timerfd_settime(dev->timer.fd, 0, &when, NULL); /* cannot fail */
 }
 
-static bool is_retried(const struct scivia_dev *dev)
-{
-    for (struct chempi_list *node = dev->opening.next; node != &dev->opening;
-         node = node->next) {
-        const struct scivia_ep *ep =
-            CHEMPI_CONTAINER_OF(node, struct scivia_ep, opening_link);
-
-        /* What waits for memory is waked when there is some. */
-        if (ep->has_card && !ep->at && !ep->awaits_memory)
-            return true;
-    }
-    return false;
-}
-
 static bool scivia_is_ready(struct chempi_dev *base)
 {
     struct scivia_dev *dev = to_scivia(base);
@@ -453,7 +440,8 @@ static bool scivia_is_ready(struct chempi_dev *base)
             return true;
     }
     if (atomic_load_explicit(&dev->inbox->exist, memory_order_acquire) ||
-        chempi_scivia_drain_can_serve(dev) || is_retried(dev) ||
+        chempi_scivia_drain_can_serve(dev) ||
+        chempi_scivia_pair_can_advance(dev) || dev->has_new_share ||
         chempi_via_cq_done(dev->cq, &is_recv) ||
         chempi_adapter_is_busy(dev->adapter))
         return true;

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "libchempi/devices/scivia/adapter/internal.h"
 #include "libchempi/devices/scivia/internal.h"
 #include "libchempi/devices/scivia/scivia.h"
 #include "tests/unit/scivia/ends.h"
@@ -411,6 +412,56 @@ Test(scivia, frames_wait_until_there_is_a_share)
     transfer(from, 100, SCIVIA_PROTOCOL_SEND);
     transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
     cr_expect_eq(gauge(0, "locked") + gauge(1, "locked"), 2 * least);
+    close_ends();
+    free(from);
+}
+
+/* A share that comes when nothing is left to be done but to sleep. */
+Test(scivia, who_waits_for_a_share_does_not_sleep_when_there_is_one)
+{
+    unsigned char *from = payload();
+    struct chempi_tx tx = {
+        .env = {.len = 100, .kind = CHEMPI_KIND_MESSAGE},
+        .buf = from,
+        .protocol = SCIVIA_PROTOCOL_SEND,
+    };
+
+    open_via_ends_with(NULL, 0);
+    cr_assert_eq(chempi_scivia_ops.send(ends[0].ep, &tx), -EAGAIN);
+    for (int i = 0; i < 10; i++)
+        poll_ends();
+    cr_assert_not(chempi_scivia_ops.is_ready(ends[0].dev));
+    chempi_memory_set_share(memory, CHEMPI_MEMORY_UNLIMITED);
+    cr_expect(chempi_scivia_ops.is_ready(ends[0].dev));
+    transfer(from, 100, SCIVIA_PROTOCOL_SEND);
+    close_ends();
+    free(from);
+}
+
+/* What was taken is told late, after all else that a process does before it
+ * sleeps, and the connection breaks with that. */
+Test(scivia, who_mends_a_connection_does_not_sleep_first)
+{
+    unsigned char *from = payload();
+    struct scivia_dev *dev;
+    struct scivia_ep *ep;
+
+    open_via_ends(NULL);
+    for (int i = 0; i < 20; i++)
+        transfer(from, 100, SCIVIA_PROTOCOL_SEND);
+    dev = (struct scivia_dev *)ends[1].dev;
+    ep = (struct scivia_ep *)ends[1].ep;
+    cr_assert(ep->is_tx_open);
+    ep->is_tell_owed = true;
+    chempi_scivia_endpoint_mark(ep);
+    dev->adapter->mischief.broken_vi = CHEMPI_MISCHIEF_MAX;
+    cr_expect(chempi_scivia_ops.progress(ends[1].dev) > 0 ||
+              chempi_scivia_ops.is_ready(ends[1].dev));
+    dev->adapter->mischief.broken_vi = 0;
+    cr_assert_not(chempi_list_is_empty(&dev->opening));
+    for (int i = 0; i < 100; i++)
+        transfer(from, 100, SCIVIA_PROTOCOL_SEND);
+    cr_expect_eq(gauge(1, "reconnects"), 1);
     close_ends();
     free(from);
 }
