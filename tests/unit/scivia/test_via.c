@@ -931,3 +931,48 @@ Test(bounce, protection_holds_there_too)
     expect_refused(&b, &d);
     rig_reset();
 }
+
+/* --- connections that break meanwhile --- */
+
+static struct bench *breaking;
+static struct chempi_via_descriptor *posted;
+
+/* While data moves, the receiver gives the connection up, and takes back what
+ * it had posted. */
+static ssize_t break_first(pid_t pid, const struct iovec *local,
+                           unsigned long local_count,
+                           const struct iovec *remote,
+                           unsigned long remote_count, unsigned long flags)
+{
+    if (breaking) {
+        chempi_via_disconnect(breaking->pair.b);
+        cr_expect_eq(chempi_via_recv_done(breaking->pair.b), posted);
+        cr_expect_eq(posted->status, -ECONNRESET);
+        breaking = NULL;
+    }
+    return chempi_sys_libc.process_vm_writev(pid, local, local_count, remote,
+                                             remote_count, flags);
+}
+
+Test(via, what_the_receiver_has_taken_back_has_not_arrived)
+{
+    static struct chempi_sys sys;
+    struct bench b;
+    struct chempi_via_descriptor recv;
+    struct chempi_via_descriptor send;
+
+    start(&b, CHEMPI_VIA_RELIABLE_RECEPTION);
+    recv = duo_descriptor(CHEMPI_VIA_RECEIVE, to, LEN, b.to_handle);
+    cr_assert_eq(chempi_via_post_recv(b.pair.b, &recv), 0);
+    send = duo_descriptor(CHEMPI_VIA_SEND, from, LEN, b.from_handle);
+    sys = chempi_sys_libc;
+    sys.process_vm_writev = break_first;
+    chempi_sys = &sys;
+    breaking = &b;
+    posted = &recv;
+    cr_assert_eq(chempi_via_post_send(b.pair.a, &send), 0);
+    chempi_sys = &chempi_sys_libc;
+    cr_assert_null(breaking);
+    cr_expect_eq(finish(&b, b.pair.a)->status, -ECONNRESET);
+    duo_close(&b.duo);
+}

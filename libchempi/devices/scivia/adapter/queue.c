@@ -11,6 +11,10 @@
  *       behind wait, so a queue completes in order
  *   Q2  a result is in place before `done` says so (release), and `done` is
  *       said before the other side is notified
+ *   Q3  who breaks a connection says so, then takes what is done; who has
+ *       executed a descriptor says that it is done, then looks whether the
+ *       connection is broken; with a full fence on either side, so that the
+ *       result is taken or the descriptor fails
  */
 #define _GNU_SOURCE /* process_vm_writev */
 #include <errno.h>
@@ -170,15 +174,16 @@ static int move(struct chempi_via_vi *vi, const struct chempi_via_descriptor *d,
 
 /* --- executing --- */
 
-/* Tell the other side how its next receive descriptor ended. */
-static void complete_remote(struct chempi_via_vi *vi,
-                            const struct chempi_via_descriptor *d, uint64_t len,
-                            int status)
+/* Tell the other side how its next receive descriptor ended, and return that,
+ * or -ECONNRESET: it may have taken back what it had posted (Q3). */
+static int complete_remote(struct chempi_via_vi *vi,
+                           const struct chempi_via_descriptor *d, uint64_t len,
+                           int status)
 {
     struct vi_result *result = &vi->peer->results[vi->taken % CHEMPI_VIA_DEPTH];
 
     if (!vi->at)
-        return; /* the link broke while the data was moved */
+        return -ECONNRESET; /* the link broke while the data was moved */
     result->len = len;
     result->status = status;
     result->has_immediate = d->has_immediate;
@@ -188,7 +193,10 @@ static void complete_remote(struct chempi_via_vi *vi,
                           memory_order_release); /* Q2 */
     (void)atomic_fetch_add_explicit(&vi->at->page->completions, 1,
                                     memory_order_release);
-    chempi_adapter_notify(vi->at);
+    chempi_adapter_notify(vi->at); /* its fence: Q3 */
+    return status < 0 || chempi_via_vi_state(vi) != CHEMPI_VIA_ERROR
+               ? status
+               : -ECONNRESET;
 }
 
 /* The other side's next receive descriptor; false: none is posted. */
@@ -224,13 +232,9 @@ static int execute_send(struct chempi_via_vi *vi,
     for (uint32_t i = 0; i < slot.count; i++)
         room += slot.pieces[i].len;
     if (room < len) {
-        if (is_reliable(vi)) {
-            complete_remote(vi, d, 0, -EMSGSIZE);
-            return -EMSGSIZE;
-        }
-        vi->adapter->counters.dropped++;
-        complete_remote(vi, d, 0, -EMSGSIZE);
-        return 0;
+        vi->adapter->counters.dropped += !is_reliable(vi);
+        rc = complete_remote(vi, d, 0, -EMSGSIZE);
+        return is_reliable(vi) ? rc : 0;
     }
     rc = check_remote(vi, slot.pieces, slot.count, 0);
     if (rc == 0)
@@ -239,8 +243,7 @@ static int execute_send(struct chempi_via_vi *vi,
         return rc;
     if (rc == 0)
         d->length = len;
-    complete_remote(vi, d, rc == 0 ? len : 0, rc);
-    return rc;
+    return complete_remote(vi, d, rc == 0 ? len : 0, rc);
 }
 
 static int execute_rdma(struct chempi_via_vi *vi,
@@ -265,7 +268,7 @@ static int execute_rdma(struct chempi_via_vi *vi,
     if (rc == 0) {
         d->length = len;
         if (d->has_immediate)
-            complete_remote(vi, d, len, 0);
+            rc = complete_remote(vi, d, len, 0);
     }
     return rc;
 }
@@ -379,6 +382,7 @@ void chempi_via_break(struct chempi_via_vi *vi, int status, const char *text)
     atomic_store_explicit(&vi->page->is_broken, 1, memory_order_release);
     if (vi->peer)
         atomic_store_explicit(&vi->peer->is_broken, 1, memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst); /* Q3; partner: notify */
     if (vi->at && was_connected) {
         const struct word word = {.type = WORD_VI_BREAK,
                                   .token = vi->peer_token,
@@ -486,13 +490,15 @@ struct chempi_via_descriptor *chempi_via_send_done(struct chempi_via_vi *vi)
 struct chempi_via_descriptor *chempi_via_recv_done(struct chempi_via_vi *vi)
 {
     struct vi_page *page = vi->page;
+    /* In this order: what was done before it broke comes first. */
+    bool is_broken = chempi_via_vi_state(vi) == CHEMPI_VIA_ERROR;
     uint32_t done = atomic_load_explicit(&page->done, memory_order_acquire);
     struct chempi_via_descriptor *d;
     struct vi_result result;
 
     if (done == vi->received) {
         /* Of a broken connection the rest comes back, too. */
-        if (chempi_via_vi_state(vi) != CHEMPI_VIA_ERROR)
+        if (!is_broken)
             return NULL;
         d = take(&vi->receives);
         if (!d)
