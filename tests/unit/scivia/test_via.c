@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/sys.h"
+#include "libchempi/devices/scivia/adapter/internal.h"
 #include "tests/unit/scivia/duo.h"
 #include "tests/unit/services/rig.h"
 
@@ -935,7 +936,6 @@ Test(bounce, protection_holds_there_too)
 /* --- connections that break meanwhile --- */
 
 static struct bench *breaking;
-static struct chempi_via_descriptor *posted;
 
 /* While data moves, the receiver gives the connection up, and takes back what
  * it had posted. */
@@ -944,12 +944,8 @@ static ssize_t break_first(pid_t pid, const struct iovec *local,
                            const struct iovec *remote,
                            unsigned long remote_count, unsigned long flags)
 {
-    if (breaking) {
-        chempi_via_disconnect(breaking->pair.b);
-        cr_expect_eq(chempi_via_recv_done(breaking->pair.b), posted);
-        cr_expect_eq(posted->status, -ECONNRESET);
-        breaking = NULL;
-    }
+    chempi_via_disconnect(breaking->pair.b);
+    cr_expect_eq(chempi_via_recv_done(breaking->pair.b)->status, -ECONNRESET);
     return chempi_sys_libc.process_vm_writev(pid, local, local_count, remote,
                                              remote_count, flags);
 }
@@ -957,9 +953,9 @@ static ssize_t break_first(pid_t pid, const struct iovec *local,
 Test(via, what_the_receiver_has_taken_back_has_not_arrived)
 {
     static struct chempi_sys sys;
-    struct bench b;
     struct chempi_via_descriptor recv;
     struct chempi_via_descriptor send;
+    struct bench b;
 
     start(&b, CHEMPI_VIA_RELIABLE_RECEPTION);
     recv = duo_descriptor(CHEMPI_VIA_RECEIVE, to, LEN, b.to_handle);
@@ -967,12 +963,36 @@ Test(via, what_the_receiver_has_taken_back_has_not_arrived)
     send = duo_descriptor(CHEMPI_VIA_SEND, from, LEN, b.from_handle);
     sys = chempi_sys_libc;
     sys.process_vm_writev = break_first;
-    chempi_sys = &sys;
     breaking = &b;
-    posted = &recv;
+    chempi_sys = &sys;
     cr_assert_eq(chempi_via_post_send(b.pair.a, &send), 0);
     chempi_sys = &chempi_sys_libc;
-    cr_assert_null(breaking);
     cr_expect_eq(finish(&b, b.pair.a)->status, -ECONNRESET);
+    duo_close(&b.duo);
+}
+
+/* A connection breaks, with it the link over which that would be told, and so
+ * the connection that would run next. */
+Test(via, connections_may_break_while_others_run, .timeout = 20)
+{
+    struct chempi_via_descriptor send[2];
+    struct pair second;
+    struct bench b;
+
+    duo_init(&b.duo);
+    b.duo.params.mischief.late = CHEMPI_MISCHIEF_MAX;
+    set_up(&b, CHEMPI_VIA_RELIABLE_RECEPTION);
+    duo_connect(&b.duo, CHEMPI_VIA_RELIABLE_RECEPTION, &second);
+    send[0] = send[1] = duo_descriptor(CHEMPI_VIA_SEND, from, 0, 0);
+    cr_assert_eq(chempi_via_post_send(b.pair.a, &send[0]), 0);
+    cr_assert_eq(chempi_via_post_send(second.a, &send[1]), 0);
+    send[0].delay = 0;
+    send[1].delay = ADAPTER_LATE_MAX;
+    b.duo.a.adapter->mischief.broken_vi = CHEMPI_MISCHIEF_MAX;
+    mute(true);
+    (void)chempi_adapter_service(b.duo.a.adapter);
+    mute(false);
+    cr_expect_eq(finish(&b, b.pair.a)->status, -ECONNRESET);
+    cr_expect_eq(finish(&b, second.a)->status, -ECONNRESET);
     duo_close(&b.duo);
 }

@@ -277,16 +277,6 @@ static int serve_event(struct chempi_adapter *adapter, uint32_t events,
     return 0;
 }
 
-static int run_active(struct chempi_adapter *adapter)
-{
-    int events = 0;
-
-    CHEMPI_LIST_FOR_SAFE (node, &adapter->active)
-        events += chempi_queue_run(
-            CHEMPI_CONTAINER_OF(node, struct chempi_via_vi, active_link));
-    return events;
-}
-
 int chempi_adapter_service(struct chempi_adapter *adapter)
 {
     int events = 0;
@@ -302,7 +292,7 @@ int chempi_adapter_service(struct chempi_adapter *adapter)
             break;
         events += serve_event(adapter, event.events, event.data.ptr);
     }
-    events += run_active(adapter);
+    events += chempi_queue_run_active(adapter, false);
     events += chempi_link_report(adapter);
     adapter->is_serving = false;
     return events;

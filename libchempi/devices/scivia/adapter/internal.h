@@ -386,6 +386,9 @@ void chempi_via_break(struct chempi_via_vi *vi, int status, const char *text);
 
 /* Execute what can be; returns events. */
 int chempi_queue_run(struct chempi_via_vi *vi);
+/* The same of all VIs, or of those that move data together with the other
+ * side. */
+int chempi_queue_run_active(struct chempi_adapter *adapter, bool is_for_shared);
 
 /* May this descriptor be (or is it being) moved by both sides? */
 bool chempi_share_fits(const struct chempi_via_vi *vi,

@@ -556,15 +556,24 @@ static bool has_received(const struct chempi_via_vi *vi)
             !chempi_list_is_empty(&vi->receives));
 }
 
-static void CHEMPI_NOINLINE run_shared(struct chempi_adapter *adapter)
+int chempi_queue_run_active(struct chempi_adapter *adapter, bool is_for_shared)
 {
-    CHEMPI_LIST_FOR_SAFE (node, &adapter->active) {
-        struct chempi_via_vi *vi =
-            CHEMPI_CONTAINER_OF(node, struct chempi_via_vi, active_link);
+    struct chempi_list todo;
+    int events = 0;
 
-        if (vi->share.is_waiting)
-            (void)chempi_queue_run(vi);
+    /* What runs may break others' connections, which run then, too. */
+    chempi_list_init(&todo);
+    chempi_list_splice(&todo, &adapter->active);
+    while (!chempi_list_is_empty(&todo)) {
+        struct chempi_via_vi *vi = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&todo), struct chempi_via_vi, active_link);
+
+        chempi_list_remove(&vi->active_link);
+        chempi_list_append(&adapter->active, &vi->active_link);
+        if (vi->share.is_waiting || !is_for_shared)
+            events += chempi_queue_run(vi);
     }
+    return events;
 }
 
 struct chempi_via_vi *chempi_via_cq_done(struct chempi_via_cq *cq,
@@ -577,7 +586,7 @@ struct chempi_via_vi *chempi_via_cq_done(struct chempi_via_cq *cq,
             adapter->jobs_seen))
         chempi_share_help(adapter, cq);
     if (CHEMPI_UNLIKELY(adapter->share_waits))
-        run_shared(adapter);
+        (void)chempi_queue_run_active(adapter, true);
     uint32_t now =
         atomic_load_explicit(&adapter->page->completions, memory_order_acquire);
 
