@@ -442,9 +442,9 @@ void chempi_scivia_pair_fini(struct scivia_dev *dev)
 
         if (!ep)
             continue;
-        chempi_scivia_memory_deregister(dev, ep->rx_handle, RECEIVE_BYTES);
         chempi_via_vi_destroy(ep->tx_vi);
-        chempi_via_vi_destroy(ep->rx_vi);
+        chempi_via_vi_destroy(ep->rx_vi); /* nothing is posted any more */
+        chempi_scivia_memory_deregister(dev, ep->rx_handle, RECEIVE_BYTES);
         chempi_scivia_via_eager_fini(ep);
         free(ep->rx_buffers);
     }

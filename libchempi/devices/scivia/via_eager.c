@@ -128,10 +128,10 @@ void chempi_scivia_via_eager_fini(struct scivia_ep *ep)
 
     if (!framed)
         return;
+    chempi_via_vi_destroy(ep->frame_tx);
+    chempi_via_vi_destroy(ep->frame_rx); /* nothing is posted any more */
     chempi_scivia_memory_unneed(dev, framed->handle,
                                 scivia_frame_bytes(framed->count));
-    chempi_via_vi_destroy(ep->frame_tx);
-    chempi_via_vi_destroy(ep->frame_rx);
     free(framed->memory);
     free(framed);
 }
