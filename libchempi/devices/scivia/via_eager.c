@@ -9,7 +9,7 @@
  *   F1  frames sent and not known to be taken: at most `room` less its reserve
  *       before a line, `room` before a frame that only tells (R5)
  *   F2  a slot stands in dev->slot_free, or in the endpoint's `sending` until
- *       the card gives it back, then in `unsent` if the connection broke; both
+ *       the card gives it back, then in `kept` if the connection broke; these
  *       are in the order of seq, and count in dev->unsent
  *   F3  a frame is handled once: seq is the next one, or it had arrived (R6)
  *   F4  memory for SCIVIA_FRAMES_MIN slots, and for as many frames of each peer
