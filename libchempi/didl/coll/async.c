@@ -1037,9 +1037,12 @@ int chempi_coll_prepare(struct chempi_coll_call *c, MPI_Request *request)
 {
     int rc = chempi_coll_check(c);
 
-    if (!rc)
-        rc = chempi_node_later_prepare(c);
-    return rc ? rc
-              : chempi_coll_async(c->comm, c->op, build_prepared, c, true,
-                                  request);
+    if (rc)
+        return rc;
+    rc = chempi_node_later_prepare(c);
+    if (rc) {
+        (void)chempi_coll_next_tag(c->comm); /* others may have made it */
+        return rc;
+    }
+    return chempi_coll_async(c->comm, c->op, build_prepared, c, true, request);
 }

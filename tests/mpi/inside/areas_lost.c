@@ -9,15 +9,18 @@
 #define _GNU_SOURCE /* syscall */
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/sys.h"
+#include "libchempi/didl/coll/node/cma_copy.h"
 #include "libchempi/didl/coll/node/node.h"
 #include "libchempi/didl/comm/comm.h"
 #include "tests/mpi/check.h"
 
-enum { HELD_MAX = 64 };
+enum { HELD_MAX = 64, PAGE = 4096, OWN_AREAS = 32 };
 
 static bool has_area(MPI_Comm comm)
 {
@@ -117,6 +120,132 @@ static MPI_Comm lose_parent(void)
     return later;
 }
 
+/* ---- "leaving" ---- */
+
+static struct chempi_sys sys;
+static void *control; /* the page that says whose areas are */
+
+/* That page, those that members copy with, and one that says who uses what. */
+static void *note_map(void *addr, size_t len, int prot, int flags, int fd,
+                      off_t at)
+{
+    void *start = chempi_sys_libc.mmap(addr, len, prot, flags, fd, at);
+    size_t front =
+        2 * PAGE + (chempi_coll_cma_copy_len(4) + PAGE - 1) / PAGE * PAGE;
+
+    if (start != MAP_FAILED && fd >= 0 && len == front && !control)
+        control = start;
+    return start;
+}
+
+static void die_there(int signal)
+{
+    (void)signal;
+    (void)kill(getpid(), SIGKILL);
+}
+
+/* As the last one that uses it. */
+_Noreturn static void die_leaving(MPI_Comm *held)
+{
+    struct sigaction action = {.sa_handler = die_there};
+
+    CHECK_OR_DIE(control && !mprotect(control, PAGE, PROT_READ), "mprotect");
+    (void)sigaction(SIGSEGV, &action, NULL);
+    MPI_Comm_free(held);
+    CHECK_OR_DIE(false, "it has said nothing else");
+    for (;;)
+        ;
+}
+
+static MPI_Comm lose_leaving(void)
+{
+    const int victim = check_size() - 1;
+    const bool is_victim = check_rank() == victim;
+    MPI_Comm held[HELD_MAX];
+    MPI_Comm rest;
+    int count = hold(MPI_COMM_WORLD, held);
+    int again;
+
+    for (int i = is_victim; i < count; i++)
+        MPI_Comm_free(&held[i]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (is_victim)
+        die_leaving(&held[0]);
+    CHECK_OR_DIE(check_class(MPI_Recv(NULL, 0, MPI_BYTE, victim, 2,
+                                      MPI_COMM_WORLD, MPI_STATUS_IGNORE)) ==
+                     MPI_ERR_PROC_ABORTED,
+                 "it died");
+    rest = survivors_of(MPI_COMM_WORLD, victim);
+    CHECK_OR_DIE(!MPI_Barrier(rest), "MPI_Barrier");
+    again = hold(rest, held); /* and `rest` itself */
+    CHECK_OR_DIE(again + 1 == count, "%d areas, and %d before", again,
+                 count - 1);
+    for (int i = 0; i < again; i++)
+        MPI_Comm_free(&held[i]);
+    return rest;
+}
+
+/* ---- "unknown" ---- */
+
+/* As many persistent operations as the node has areas for. */
+static void hold_own(MPI_Comm comm)
+{
+    struct chempi_comm *c = chempi_comm_lookup(comm);
+    struct chempi_coll_state *own[OWN_AREAS];
+
+    for (int i = 0; i < OWN_AREAS; i++) {
+        int32_t area;
+
+        own[i] = chempi_coll_node_make_own(c);
+        CHECK_OR_DIE(own[i], "memory");
+        area = own[i]->area;
+        MPI_Bcast(&area, 1, MPI_INT32_T, 0, comm);
+        CHECK_OR_DIE(chempi_coll_node_enter_own(c, own[i], area),
+                     "the area of operation %d", i);
+    }
+    MPI_Barrier(comm);
+    for (int i = 0; i < OWN_AREAS; i++)
+        chempi_coll_node_release(own[i]);
+}
+
+/* Rank 0, which comes last, takes an area for the operation all the same. */
+static void prepare_bereft(MPI_Comm comm)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+
+    for (int i = 1; check_rank() == 0 && i < check_size() - 1; i++)
+        MPI_Recv(NULL, 0, MPI_BYTE, i, 3, comm, MPI_STATUS_IGNORE);
+    CHECK_OR_DIE(check_class(MPI_Barrier_init(comm, MPI_INFO_NULL, &request)) ==
+                     MPI_ERR_PROC_ABORTED,
+                 "MPI_Barrier_init");
+    if (check_rank() != 0)
+        MPI_Send(NULL, 0, MPI_BYTE, 0, 3, comm);
+}
+
+static MPI_Comm lose_unknown(void)
+{
+    const int victim = check_size() - 1;
+    MPI_Comm comm;
+    MPI_Comm rest;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Barrier(comm);
+    CHECK_OR_DIE(has_area(comm), "an area");
+    if (check_rank() == victim)
+        die(getpid());
+    CHECK_OR_DIE(check_class(MPI_Recv(NULL, 0, MPI_BYTE, victim, 2, comm,
+                                      MPI_STATUS_IGNORE)) ==
+                     MPI_ERR_PROC_ABORTED,
+                 "it died");
+    prepare_bereft(comm);
+    rest = survivors_of(MPI_COMM_WORLD, victim);
+    MPI_Barrier(rest);
+    MPI_Comm_free(&comm);
+    MPI_Barrier(rest);
+    hold_own(rest);
+    return rest;
+}
+
 /* Go on in a child, out of the launcher's reach. */
 static void go_down(void)
 {
@@ -134,15 +263,25 @@ static void go_down(void)
 
 int main(int argc, char **argv)
 {
-    const bool is_parent = argc == 2 && strcmp(argv[1], "parent") == 0;
+    const char *how = argc == 2 ? argv[1] : "";
     MPI_Comm comm;
 
-    if (is_parent)
+    if (strcmp(how, "parent") == 0)
         go_down();
+    sys = chempi_sys_libc;
+    sys.mmap = note_map;
+    chempi_sys = &sys;
     check_start(&argc, &argv);
     check_need(4);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    comm = is_parent ? lose_parent() : lose(lose(MPI_COMM_WORLD, false), false);
+    if (strcmp(how, "parent") == 0)
+        comm = lose_parent();
+    else if (strcmp(how, "leaving") == 0)
+        comm = lose_leaving();
+    else if (strcmp(how, "unknown") == 0)
+        comm = lose_unknown();
+    else
+        comm = lose(lose(MPI_COMM_WORLD, false), false);
     if (check_rank() == 0)
         printf("the survivors are well\n");
     MPI_Comm_free(&comm);

@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Areas of shared memory for the communicators of a node: who has which; see
- * node.h. The first page of the extension says which areas are taken and how
- * many members still use each. Areas have their place in the region's file; a
- * process maps of those that its communicators get what they need. The lines'
- * pages are reserved by the first member (rank 0) of the communicator, those of
- * a slot by whoever writes it first. What lies behind the slots goes back to
- * the kernel with a communicator that used much of it.
+ * node.h. The first page of the extension says which areas are taken, and
+ * pages behind it who still uses each. Areas have their place in the region's
+ * file; a process maps of those that its communicators get what they need. The
+ * lines' pages are reserved by the first member (rank 0) of the communicator,
+ * those of a slot by whoever writes it first. What lies behind the slots goes
+ * back to the kernel with a communicator that used much of it.
  *
  *   B1  who changes owners from 0 has the area in its hand, and says so there,
- *       until it is in use. The member that takes users to 0 (or B6) takes it
- *       into its hand again, after which nobody else touches it, and frees it.
- *       No use of an area has the number of another one
+ *       until it is in use. Who finds that no member uses it any more (or B6)
+ *       takes it into its hand again, after which nobody else touches it, and
+ *       frees it. No use of an area has the number of another one
  *   B2  the first area is MPI_COMM_WORLD's: nobody needs to be told, and it is
  *       not left. Its lines are new memory, reserved by whoever comes first
- *   B3  every member leaves an area once: when it releases its communicator,
- *       or when it could not learn over messages which area it is
+ *   B3  `members` has a bit for each process that uses an area, which it clears
+ *       once: when it releases its communicator, or when it could not learn
+ *       over messages which area it is. It is one word that says so: whoever
+ *       ends before it uses the area, whoever ends behind it does not
  *   B4  a member that has no addresses for its area says so, and tries again in
  *       its next operation, which is the one that the others are in
  *   B5  among the members of one node of a communicator on several (serves is
  *       set) B4 cannot be: an operation's phases go on. Nor in one of the
  *       library's own (is_own). They agree to use their area only if all of
  *       them have it, and the latter a hierarchy
- *   B6  in a job that survives, `members` has a bit for each process that uses
- *       an area, which it clears before it takes itself from users. Who finds
- *       no free area takes back those whose members have all left or ended,
- *       and those in the hand of one that has. Ended means: the launcher says
- *       so, and the kernel has dropped its mark on the region, as it does when
- *       the process has no memory any more (the launcher knows only the process
- *       that it started, perhaps a shell). One that ends between its two words
- *       of leaving costs the area
+ *   B6  in a job that survives, who finds no free area takes back those whose
+ *       members have all left or ended, and those in the hand of one that has.
+ *       Ended means: the launcher says so, and the kernel has dropped its mark
+ *       on the region, as it does when the process has no memory any more (the
+ *       launcher knows only the process that it started, perhaps a shell)
  *   -   each persistent operation that goes through the node's memory has an
  *       area and a state of its own, since members may start such ones in any
  *       order; those areas are others than the communicators'. Its members
@@ -64,10 +63,11 @@ static_assert((CHEMPI_NODE_CELLS & (CHEMPI_NODE_CELLS - 1)) == 0 &&
               "numbers of cells are powers of two");
 
 struct control {
-    _Atomic uint64_t uses;           /* numbers that were drawn */
-    _Atomic uint32_t is_world_ready; /* B2 */
-    _Atomic uint32_t users[AREAS];
+    _Atomic uint64_t uses;            /* numbers that were drawn */
+    _Atomic uint32_t is_world_ready;  /* B2 */
     _Atomic uint32_t is_large[AREAS]; /* some member has rings or streams */
+    _Atomic uint32_t numbers[AREAS];  /* of persistent operations: which one of
+                                         its communicator; else 0 */
     _Atomic uint64_t owners[AREAS];   /* number of its use << HAND_BITS, and who
                                          has it in its hand: 1 + local rank. 0:
                                          it is free */
@@ -83,8 +83,7 @@ struct mapping {
 
 static struct {
     struct control *control;   /* NULL: no areas; then what cma_copy.c shares */
-    _Atomic uint64_t *members; /* [AREAS][words] B6; NULL: the job ends with one
-                                  of its processes */
+    _Atomic uint64_t *members; /* [AREAS][words] B3 */
     struct mapping areas[AREAS];
     uint64_t areas_at; /* the first one in the region's file */
     size_t area_len;   /* bytes, whole pages */
@@ -188,8 +187,7 @@ static size_t words(void)
 
 static size_t members_len(void)
 {
-    return chempi_ctx.job->survives ? AREAS * words() * sizeof(*node.members)
-                                    : 0;
+    return AREAS * words() * sizeof(*node.members);
 }
 
 int chempi_coll_init(void)
@@ -220,11 +218,11 @@ int chempi_coll_init(void)
     if (rc < 0)
         return chempi_error_from(rc, &err);
     node.control = start;
+    node.members = (void *)((unsigned char *)start + marks);
     if (chempi_ctx.job->survives) {
         rc = chempi_region_mark(s->region, s->local_rank, &err);
         if (rc < 0)
             return chempi_error_from(rc, &err);
-        node.members = (void *)((unsigned char *)start + marks);
     }
     chempi_coll_cma_copy_init((unsigned char *)start + PAGE, s->local_size,
                               s->local_rank);
@@ -270,7 +268,7 @@ static uint64_t name_of(const struct chempi_comm *comm)
     return (uint64_t)comm->send_context << 32 | chempi_comm_proc(comm, 0);
 }
 
-/* ---- who uses an area (B6) ---- */
+/* ---- who uses an area (B3) ---- */
 
 static _Atomic uint64_t *word_of(int area, uint32_t local_rank)
 {
@@ -282,9 +280,17 @@ static bool is_used_by(int area, uint32_t local_rank)
     return atomic_load(word_of(area, local_rank)) >> local_rank % 64 & 1u;
 }
 
+static bool is_used(int area)
+{
+    for (uint32_t rank = 0; rank < words() * 64; rank += 64)
+        if (atomic_load(word_of(area, rank)))
+            return true;
+    return false;
+}
+
 static void note_members(int area, const struct chempi_comm *comm)
 {
-    for (uint32_t i = 0; node.members && i < comm->size; i++) {
+    for (uint32_t i = 0; i < comm->size; i++) {
         uint32_t rank =
             chempi_ctx.services.local_rank_of_proc[chempi_comm_proc(comm, i)];
 
@@ -296,8 +302,7 @@ static void note_left(int area)
 {
     uint32_t rank = chempi_ctx.services.local_rank;
 
-    if (node.members)
-        atomic_fetch_and(word_of(area, rank), ~(UINT64_C(1) << rank % 64));
+    atomic_fetch_and(word_of(area, rank), ~(UINT64_C(1) << rank % 64));
 }
 
 /* ---- whose it is (B1) ---- */
@@ -320,18 +325,6 @@ static void put_back(int area)
     atomic_store(&node.control->owners[area], 0);
 }
 
-/* Nobody touches it any more. False: another one does it. */
-static bool set_free(int area, uint64_t owner)
-{
-    if (!take(area, owner))
-        return false;
-    for (size_t i = 0; node.members && i < words(); i++)
-        atomic_store(node.members + (size_t)area * words() + i, 0);
-    atomic_store(&node.control->users[area], 0);
-    put_back(area);
-    return true;
-}
-
 /* ---- areas of those who have ended (B6) ---- */
 
 static bool is_gone(uint32_t proc)
@@ -342,22 +335,16 @@ static bool is_gone(uint32_t proc)
            !chempi_region_is_marked(s->region, s->local_rank_of_proc[proc]);
 }
 
-/* Some have ended in it, and all others have left. */
+/* Whoever has not left it has ended. */
 static bool is_deserted(int area)
 {
     const struct chempi_services *s = &chempi_ctx.services;
-    const uint32_t users = atomic_load(&node.control->users[area]);
-    uint32_t gone = 0;
 
-    for (uint32_t proc = 0; proc < s->rank_count; proc++) {
-        if (!chempi_ctx_is_here(proc) ||
-            !is_used_by(area, s->local_rank_of_proc[proc]))
-            continue;
-        if (!is_gone(proc))
+    for (uint32_t proc = 0; proc < s->rank_count; proc++)
+        if (chempi_ctx_is_here(proc) &&
+            is_used_by(area, s->local_rank_of_proc[proc]) && !is_gone(proc))
             return false;
-        gone++;
-    }
-    return gone > 0 && users == gone;
+    return true;
 }
 
 /* It had just taken the area, or was about to free it. */
@@ -377,14 +364,19 @@ static CHEMPI_COLD bool take_back(void)
 {
     bool is_done = false;
 
-    if (!node.members || !chempi_conn_missing_count())
+    if (!chempi_conn_missing_count())
         return false;
     for (int area = WORLD_AREA + 1; area < AREAS; area++) {
         uint64_t owner = atomic_load(&node.control->owners[area]);
         uint32_t hand = owner & ((UINT32_C(1) << HAND_BITS) - 1);
 
-        if (owner && (hand ? is_hand_gone(hand - 1) : is_deserted(area)))
-            is_done |= set_free(area, owner);
+        if (!owner || !(hand ? is_hand_gone(hand - 1) : is_deserted(area)) ||
+            !take(area, owner))
+            continue; /* the last of its members frees it, perhaps */
+        for (uint32_t rank = 0; rank < words() * 64; rank += 64)
+            atomic_store(word_of(area, rank), 0);
+        put_back(area);
+        is_done = true;
     }
     return is_done;
 }
@@ -402,7 +394,8 @@ static int take_free(int first, int end)
 
 /* Take a free one of the areas [first, end) for a communicator's members and
  * make its pages; -1 when there is none or no memory for it. */
-static int claim(const struct chempi_comm *comm, int first, int end)
+static int claim(const struct chempi_comm *comm, uint32_t number, int first,
+                 int end)
 {
     const int size = (int)comm->size;
     unsigned char *start;
@@ -423,8 +416,8 @@ static int claim(const struct chempi_comm *comm, int first, int end)
     }
     memset(start, 0, head_len(size));
     note_members(area, comm);
-    atomic_store(&node.control->users[area], (uint32_t)size);
     atomic_store(&node.control->names[area], name_of(comm));
+    atomic_store(&node.control->numbers[area], number);
     atomic_store(&node.control->owners[area], next_use());
     return area;
 }
@@ -451,33 +444,42 @@ static void leave(const struct chempi_comm *comm, int area)
         return;
     owner = atomic_load(&node.control->owners[area]);
     note_left(area);
-    if (atomic_fetch_sub(&node.control->users[area], 1) != 1)
-        return;
+    if (is_used(area) || !take(area, owner))
+        return; /* somebody else frees it */
     /* Nobody touches it any more, and nobody can get it yet. */
     if (atomic_exchange(&node.control->is_large[area], 0))
         give_back(area, (int)comm->size);
-    (void)set_free(area, owner);
+    put_back(area);
 }
 
-static bool is_in_use_by(int area, const struct chempi_comm *comm)
+static bool is_in_use_by(int area, const struct chempi_comm *comm,
+                         uint32_t number)
 {
     uint64_t owner = atomic_load(&node.control->owners[area]);
 
     return owner && owner % (UINT64_C(1) << HAND_BITS) == 0 &&
            atomic_load(&node.control->names[area]) == name_of(comm) &&
-           (!node.members || is_used_by(area, chempi_ctx.services.local_rank));
+           atomic_load(&node.control->numbers[area]) == number &&
+           is_used_by(area, chempi_ctx.services.local_rank);
 }
 
 /* The message that names the area did not come through. False: its first
  * member has taken none yet. */
-static CHEMPI_COLD bool leave_unknown(const struct chempi_comm *comm)
+static CHEMPI_COLD bool leave_unknown(const struct chempi_comm *comm,
+                                      uint32_t number)
 {
-    for (int area = WORLD_AREA + 1; node.control && area < COMM_AREAS; area++)
-        if (is_in_use_by(area, comm)) {
+    for (int area = WORLD_AREA + 1; node.control && area < AREAS; area++)
+        if (is_in_use_by(area, comm, number)) {
             leave(comm, area);
             return true;
         }
     return false;
+}
+
+static CHEMPI_COLD void leave_unknown_own(struct chempi_coll_state *st)
+{
+    if (leave_unknown(st->comm, st->unknown_own))
+        st->unknown_own = 0;
 }
 
 void chempi_coll_node_release(struct chempi_coll_state *st)
@@ -491,7 +493,9 @@ void chempi_coll_node_release(struct chempi_coll_state *st)
         leave(st->comm, st->area);
     }
     if (CHEMPI_UNLIKELY(st->is_area_unknown))
-        (void)leave_unknown(st->comm);
+        (void)leave_unknown(st->comm, 0);
+    if (CHEMPI_UNLIKELY(st->unknown_own))
+        leave_unknown_own(st);
     chempi_hier_detach(st);
     chempi_coll_node_release(st->next_own);
     free(st->scratch);
@@ -625,11 +629,11 @@ static int find_area(struct chempi_comm *comm, struct chempi_coll_state *st)
         area = WORLD_AREA;
     } else {
         if (comm->rank == 0)
-            area = claim(comm, WORLD_AREA + 1, COMM_AREAS);
+            area = claim(comm, 0, WORLD_AREA + 1, COMM_AREAS);
         rc = agree(comm, &area);
         if (rc) {
             /* Others may wait for this member for ever: say so. */
-            st->is_area_unknown = !leave_unknown(comm);
+            st->is_area_unknown = !leave_unknown(comm, 0);
             return rc;
         }
     }
@@ -648,7 +652,7 @@ static int enter(struct chempi_comm *comm, struct chempi_coll_state *st)
         return MPI_SUCCESS;
     /* After the last looks of who had the area before, in this process, too:
      * each left it by such an operation (partner: leave()). */
-    (void)atomic_load(&node.control->users[st->area]);
+    (void)atomic_load(&node.control->owners[st->area]);
     start = map(st->area, st->size, &err);
     st->lacks = start ? CHEMPI_NODE_LACKS_NOTHING : CHEMPI_NODE_LACKS_ADDRESSES;
     if (!start)
@@ -734,8 +738,11 @@ struct chempi_coll_state *chempi_coll_node_make_own(struct chempi_comm *comm)
 {
     struct chempi_coll_state *st = make_state(comm);
 
+    if (CHEMPI_UNLIKELY(comm->coll->unknown_own))
+        leave_unknown_own(comm->coll);
+    comm->coll->owns++;
     if (st && comm->rank == 0)
-        st->area = claim(comm, COMM_AREAS, AREAS);
+        st->area = claim(comm, comm->coll->owns, COMM_AREAS, AREAS);
     return st;
 }
 
@@ -750,4 +757,10 @@ bool chempi_coll_node_enter_own(struct chempi_comm *comm,
     }
     st->area = area;
     return enter(comm, st) == MPI_SUCCESS && st->is_on;
+}
+
+void chempi_coll_node_leave_own(struct chempi_comm *comm, bool is_taken)
+{
+    if (!leave_unknown(comm, comm->coll->owns) && !is_taken)
+        comm->coll->unknown_own = comm->coll->owns;
 }

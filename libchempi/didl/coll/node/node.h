@@ -162,6 +162,9 @@ struct chempi_coll_state {
     bool is_on;                    /* false: no area; messages only */
     uint8_t lacks;                 /* enum chempi_node_lack */
     bool is_area_unknown;          /* there may be one that is not left yet */
+    uint32_t owns; /* persistent operations that had areas of their own, ever;
+                      alike at all members */
+    uint32_t unknown_own; /* the number of one whose area is not left yet, 0 */
     /* The kernel has refused a copy of which all members know, or one of
      * which this member knows as the root. */
     bool is_refused;
@@ -216,10 +219,13 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
 /* A state for a persistent operation of a communicator that has an area; NULL
  * when out of memory. At member 0 its area is the operation's, -1: there is
  * none. The others enter that, and so does member 0; false: in vain. Who has no
- * state leaves it at once (B3). */
+ * state leaves it at once (B3). Who was not told which one it is leaves it,
+ * too, now or later; is_taken: member 0 has surely taken it, if there is one.
+ */
 struct chempi_coll_state *chempi_coll_node_make_own(struct chempi_comm *comm);
 bool chempi_coll_node_enter_own(struct chempi_comm *comm,
                                 struct chempi_coll_state *st, int32_t area);
+void chempi_coll_node_leave_own(struct chempi_comm *comm, bool is_taken);
 
 /* Leave its area, and free it; accepts NULL. */
 void chempi_coll_node_release(struct chempi_coll_state *st);

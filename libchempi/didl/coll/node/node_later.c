@@ -313,18 +313,18 @@ static int find_least(struct chempi_comm *comm, int32_t *number)
     });
 }
 
-/* True: all members have one, and are in the area of the first one's. */
+/* True: all members have one, and are in the area of the first one's. Whom that
+ * did not reach says so as who is not there does: all go by messages. */
 static bool share_own(struct chempi_comm *comm, struct chempi_coll_state *own,
                       int *rc)
 {
     int32_t area = own ? own->area : -1;
-    int32_t is_there;
+    const bool is_told = tell(comm, &area) == MPI_SUCCESS;
+    int32_t is_there = is_told && chempi_coll_node_enter_own(comm, own, area);
 
-    *rc = tell(comm, &area);
-    is_there = chempi_coll_node_enter_own(comm, own, area);
-    if (*rc || area < 0)
-        return false;
     *rc = find_least(comm, &is_there);
+    if (CHEMPI_UNLIKELY(!is_told))
+        chempi_coll_node_leave_own(comm, !*rc);
     return !*rc && is_there;
 }
 
