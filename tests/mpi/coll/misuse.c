@@ -303,6 +303,33 @@ static void reduce_other_way(char *from, char *to, const size_t *lens,
     MPI_Comm_free(&comm);
 }
 
+/* Rows that fit boards, of which one after the other is used. */
+static void exchange_rows(int *from, int *to)
+{
+    enum { BLOCK = 1024 };
+    int n = check_size();
+    int *counts = check_alloc(sizeof(int) * (size_t)n);
+    int *displs = check_alloc(sizeof(int) * (size_t)n);
+    int wrong = 0;
+
+    for (int i = 0; i < n; i++) {
+        counts[i] = BLOCK;
+        displs[i] = i * BLOCK;
+    }
+    for (int k = 0; k < 3; k++) {
+        for (int i = 0; i < n * BLOCK; i++)
+            from[i] = 100 * check_rank() + k;
+        expect(MPI_Alltoallv(from, counts, displs, MPI_INT, to, counts, displs,
+                             MPI_INT, MPI_COMM_WORLD),
+               MPI_SUCCESS, "alltoallv of the same");
+        for (int i = 0; i < n * BLOCK; i++)
+            wrong += to[i] != 100 * (i / BLOCK) + k;
+    }
+    CHECK(wrong == 0, "rows: %d are wrong", wrong);
+    free(counts);
+    free(displs);
+}
+
 static void reduce_other_ways(void)
 {
     size_t border = (1u << 20) / (size_t)check_size();
@@ -325,8 +352,8 @@ static void reduce_other_ways(void)
 static void less_than_all_expect(void)
 {
     static const int pairs[][2] = {
-        {2, 1},     {2, 0},    {N, 1},       {N, 0},    {700, 1},
-        {700, 600}, {3000, 1}, {3000, 2999}, {LONG, 2}, {LONG, 20000}};
+        {2, 1},    {2, 0},       {N, 1},    {N, 0},        {700, 1}, {700, 600},
+        {3000, 1}, {3000, 2999}, {LONG, 2}, {LONG, 20000}, {LONG, 0}};
     size_t len = sizeof(int) * LONG * (size_t)check_size();
     int *from;
     int *to;
@@ -340,6 +367,7 @@ static void less_than_all_expect(void)
         less(from, to, pairs[k][0], pairs[k][1]);
         exchange(from, to, 300);
         exchange(from, to, pairs[k][0]);
+        exchange_rows(from, to);
     }
     free(from);
     free(to);

@@ -968,11 +968,14 @@ static int alltoall_take(const struct cell *cell,
 static int alltoall_end(const struct cell *cell,
                         const struct chempi_coll_call *c, uint64_t unused)
 {
-    int rc = chempi_coll_shm_slot_check(cell, row_len(cell, c));
+    const uint64_t len = row_len(cell, c);
+    int rc = chempi_coll_shm_slot_check(cell, len);
 
-    (void)unused;
-    if (CHEMPI_UNLIKELY(rc) && is_mixed(cell))
+    (void)unused; /* the line of a row says 0 */
+    if (CHEMPI_UNLIKELY(rc || len == 0) && is_mixed(cell)) {
         cell->st->rows++; /* as whoever has made a row */
+        rc = cell_first_error(rc, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
+    }
     return rc ? rc : alltoall_take(cell, c);
 }
 
