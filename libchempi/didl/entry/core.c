@@ -174,7 +174,7 @@ static bool is_alone(void)
 static void hear_card(uint32_t proc, const char *key, const void *card,
                       size_t len)
 {
-    if (!chempi_tool_hear(key, card, len))
+    if (!chempi_tool_hear(proc, key, card, len))
         chempi_conn_card(proc, key, card, len);
 }
 
@@ -247,6 +247,7 @@ static int open_conn(void)
         .sink = &chempi_engine_sink,
         .overlay = &chempi_routed_overlay,
         .settings = chempi_tool_device_settings,
+        .resolved = chempi_tool_ask_of,
     };
     int rc;
 
@@ -274,7 +275,7 @@ static const struct step {
     {.open = open_daemon, .close = chempi_daemon_close},
     {.open = open_services, .close = close_services},
     {.open = chempi_tool_compare_here},
-    {.open = chempi_tool_publish},
+    {.open = chempi_tool_publish, .close = chempi_tool_forget_others},
     {.open = open_progress, .close = close_progress},
     {.open = open_watch, .close = chempi_daemon_unwatch},
     {.open_mpi = open_comm, .close = chempi_comm_fini},

@@ -4,16 +4,21 @@
  * its own environment, and members of a collective operation that chose
  * different ways would wait for each other for ever. The ranks of a node
  * compare them in the node's region; of each node one rank compares its own
- * with those of rank 0, which the launcher's store has. Values that differ end
- * the job with their name; what others have written is compared only. First
- * comes what stands for their names, which other builds have others of.
+ * with those of rank 0, which the launcher's store has. Where there is no world
+ * model, rank 0 perhaps never comes: there each process publishes its own, and
+ * compares them with those of the first one of each other node that it reaches.
+ * Values that differ end the job with their name; what others have written is
+ * compared only. First comes what stands for their names, which other builds
+ * have others of.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/index.h"
+#include "common/base/sys.h"
 #include "common/base/wake.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/fatal.h"
@@ -28,6 +33,7 @@ static const char key[] = "settings";
 static struct {
     bool is_speaker; /* this process was the first of its node to compare */
     bool is_asking;  /* under the lane lock */
+    bool *has_asked; /* [node_count], of a process there; NULL: of none yet */
 } self;
 
 /* The next variable of this kind from *i on; false: there is none. */
@@ -121,6 +127,13 @@ int chempi_tool_compare_here(struct chempi_err *err)
 
 /* ---- between nodes ---- */
 
+/* Has no world model begun here? (If it has in one process, all are in it, as
+ * far as there are several nodes.) */
+static bool has_only_sessions(void)
+{
+    return chempi_ctx.world == CHEMPI_PHASE_BEFORE;
+}
+
 int chempi_tool_publish(struct chempi_err *err)
 {
     uint64_t values[CHEMPI_REGION_WORDS];
@@ -128,7 +141,8 @@ int chempi_tool_publish(struct chempi_err *err)
     uint32_t count = 1;
     int rc;
 
-    if (chempi_ctx.services.proc != 0 || chempi_ctx.services.node_count == 1)
+    if (chempi_ctx.services.node_count == 1 ||
+        (chempi_ctx.services.proc != 0 && !has_only_sessions()))
         return 0;
     values[0] = hash_names();
     for (uint32_t i = 0; count < CHEMPI_REGION_WORDS && find_next(&i, &v); i++)
@@ -143,14 +157,37 @@ void chempi_tool_ask_first(void)
         self.is_asking = chempi_daemon_get(0, key) == 0;
 }
 
+void chempi_tool_forget_others(void)
+{
+    free(self.has_asked);
+    self.has_asked = NULL;
+}
+
+void chempi_tool_ask_of(uint32_t proc)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    if (CHEMPI_LIKELY(!has_only_sessions()) || chempi_ctx_is_here(proc))
+        return;
+    if (!self.has_asked)
+        self.has_asked =
+            chempi_sys->calloc(s->node_count, sizeof(self.has_asked[0]));
+    if (!self.has_asked || self.has_asked[s->node_of_proc[proc]])
+        return; /* without memory it is not compared */
+    self.has_asked[s->node_of_proc[proc]] = true;
+    (void)chempi_daemon_get(proc, key); /* the next call says what is wrong */
+}
+
 bool chempi_tool_has_heard(void *unused)
 {
     (void)unused;
     return !self.is_asking || chempi_conn_is_missing(0);
 }
 
-bool chempi_tool_hear(const char *of, const void *value, size_t len)
+bool chempi_tool_hear(uint32_t proc, const char *of, const void *value,
+                      size_t len)
 {
+    char whose[VALUE_TEXT];
     struct chempi_err err = {0};
     struct chempi_tool_cvar v;
     const char *at = value;
@@ -159,11 +196,15 @@ bool chempi_tool_hear(const char *of, const void *value, size_t len)
 
     if (strcmp(of, key) != 0)
         return false;
-    self.is_asking = false;
+    if (proc == 0)
+        self.is_asking = false;
+    else if (len == 0)
+        return true; /* it has published none, as rank 0 always does */
+    (void)snprintf(whose, sizeof(whose), "rank %" PRIu32, proc);
     if (len >= sizeof(names))
         memcpy(&names, at, sizeof(names));
     if (len < sizeof(names) || names != hash_names()) {
-        (void)differ_in_names("rank 0", &err);
+        (void)differ_in_names(whose, &err);
         chempi_fatal_die(1, "%s", err.text);
     }
     at += sizeof(names);
@@ -174,7 +215,7 @@ bool chempi_tool_hear(const char *of, const void *value, size_t len)
         memcpy(&other, at, sizeof(other));
         at += sizeof(other);
         len -= sizeof(other);
-        if (other != value_of(&v) && differ(&v, other, "rank 0", &err))
+        if (other != value_of(&v) && differ(&v, other, whose, &err))
             chempi_fatal_die(1, "%s", err.text);
     }
     return true;

@@ -28,12 +28,17 @@ int chempi_tool_load(struct chempi_err *err);
 int chempi_tool_compare_here(struct chempi_err *err);
 
 /* .. and between nodes: publish rank 0's, before MPI begins; ask for them, once
- * per node, under the lane lock. Whoever hears in an answer that one differs
- * ends the job. */
+ * per node, under the lane lock. Where there are only sessions, publish those
+ * of each process; ask for this one's, whom this process has just found the way
+ * to, if it is the first of its node. Whoever hears in an answer that one
+ * differs ends the job. */
 int chempi_tool_publish(struct chempi_err *err);
 void chempi_tool_ask_first(void);
+void chempi_tool_ask_of(uint32_t proc);
+void chempi_tool_forget_others(void);
 /* Is an answer's key theirs? Then it is looked at. */
-bool chempi_tool_hear(const char *key, const void *value, size_t len);
+bool chempi_tool_hear(uint32_t proc, const char *key, const void *value,
+                      size_t len);
 /* Has it come that was asked for? (a condition to wait for) */
 bool chempi_tool_has_heard(void *unused);
 

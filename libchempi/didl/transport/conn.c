@@ -34,6 +34,7 @@ static struct {
     uint64_t resolved;                         /* peers with routes */
     uint64_t lost;
     void (*on_lost)(struct chempi_peer *peer); /* may be NULL */
+    void (*on_resolved)(uint32_t proc);
 } conn;
 
 /* Processes with peers; those behind are gateways. */
@@ -269,6 +270,7 @@ int chempi_conn_open(const struct chempi_conn_params *params)
     rc = conn.peers ? 0 : -ENOMEM;
     if (rc)
         return chempi_error_from(rc, NULL);
+    conn.on_resolved = with.resolved;
     conn.overlay = with.overlay->is_needed() ? with.overlay : NULL;
     if (conn.overlay)
         with.sink = conn.overlay->sink(with.sink);
@@ -484,8 +486,10 @@ static CHEMPI_NOINLINE int resolve(struct chempi_peer *peer)
 
     rc = s->table && peer->proc != s->proc ? routes_from_table(peer, &err)
                                            : routes_by_reach(peer, &err);
-    if (!rc)
+    if (!rc) {
+        conn.on_resolved(peer->proc); /* its answer comes before the cards */
         rc = ask_cards(peer);
+    }
     if (!rc) {
         conn.resolved++;
         tell(CHEMPI_EVENT_RESOLVED, peer, (int32_t)peer->route_count);

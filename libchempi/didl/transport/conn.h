@@ -119,6 +119,9 @@ struct chempi_conn_params {
     const struct chempi_conn_overlay *overlay;
     /* The values of a device's settings, in the order of its panel. */
     const _Atomic uint64_t *(*settings)(const struct chempi_dev_ops *ops);
+    /* The routes to a process have just been found, before its cards are asked
+     * for; under the lane lock. */
+    void (*resolved)(uint32_t proc);
 };
 
 /* Open the devices that the job needs, exchange their cards (not yet their
