@@ -52,8 +52,7 @@
 #include "libchempi/didl/transport/conn.h"
 
 enum {
-    COMM_AREAS = 32, /* the first ones, WORLD_AREA among them */
-    AREAS = 64,      /* with those of persistent operations */
+    AREAS = 64, /* with those of persistent operations */
     WORLD_AREA = 0,
     HAND_BITS = 20,
     PAGE = 4096
@@ -629,7 +628,7 @@ static int find_area(struct chempi_comm *comm, struct chempi_coll_state *st)
         area = WORLD_AREA;
     } else {
         if (comm->rank == 0)
-            area = claim(comm, 0, WORLD_AREA + 1, COMM_AREAS);
+            area = claim(comm, 0, WORLD_AREA + 1, CHEMPI_NODE_COMM_AREAS);
         rc = agree(comm, &area);
         if (rc) {
             /* Others may wait for this member for ever: say so. */
@@ -742,14 +741,14 @@ struct chempi_coll_state *chempi_coll_node_make_own(struct chempi_comm *comm)
         leave_unknown_own(comm->coll);
     comm->coll->owns++;
     if (st && comm->rank == 0)
-        st->area = claim(comm, comm->coll->owns, COMM_AREAS, AREAS);
+        st->area = claim(comm, comm->coll->owns, CHEMPI_NODE_COMM_AREAS, AREAS);
     return st;
 }
 
 bool chempi_coll_node_enter_own(struct chempi_comm *comm,
                                 struct chempi_coll_state *st, int32_t area)
 {
-    if (!node.control || area < COMM_AREAS || area >= AREAS)
+    if (!node.control || area < CHEMPI_NODE_COMM_AREAS || area >= AREAS)
         return false;
     if (!st) {
         leave(comm, area);

@@ -56,6 +56,8 @@
 #include "libchempi/didl/coll/sched.h"
 
 enum {
+    CHEMPI_NODE_COMM_AREAS = 32, /* of communicators; behind them are those of
+                                    persistent operations */
     CHEMPI_NODE_CELLS = 64,      /* powers of two */
     CHEMPI_NODE_CELLS_MANY = 16, /* with more than MANY members */
     CHEMPI_NODE_MANY = 64,

@@ -105,10 +105,27 @@ static CHEMPI_COLD bool reserve(struct chempi_coll_state *st)
     return true;
 }
 
+/*
+ * The first areas of communicators may have rings. Of few members those of
+ * persistent operations, too, as many as take no more memory than those first
+ * ones of many members.
+ */
+static bool is_area_for_rings(const struct chempi_coll_state *st)
+{
+    const uint64_t size = (uint64_t)st->size;
+    const uint64_t areas = (uint64_t)CHEMPI_RINGS_AREAS *
+                           CHEMPI_RINGS_RANKS_MAX * CHEMPI_RINGS_BYTES /
+                           (size * size * ring_len(st->size));
+    const int behind = st->area - CHEMPI_NODE_COMM_AREAS;
+
+    return behind < 0 ? st->area < CHEMPI_RINGS_AREAS
+                      : CHEMPI_RINGS_AREAS + (uint64_t)behind < areas;
+}
+
 bool chempi_coll_pairwise_rings_open(struct chempi_coll_state *st,
                                      bool is_writer)
 {
-    if (st->size > CHEMPI_RINGS_RANKS_MAX || st->area >= CHEMPI_RINGS_AREAS)
+    if (st->size > CHEMPI_RINGS_RANKS_MAX || !is_area_for_rings(st))
         return false;
     if (CHEMPI_UNLIKELY(!st->rings) && !make(st))
         return false;

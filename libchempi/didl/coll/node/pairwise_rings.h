@@ -39,7 +39,7 @@
 
 enum {
     CHEMPI_RINGS_RANKS_MAX = 16,
-    CHEMPI_RINGS_AREAS = 4,       /* of a node that have any: the first ones */
+    CHEMPI_RINGS_AREAS = 4,       /* of communicators of a node that have any */
     CHEMPI_RINGS_BYTES = 2 << 20, /* of a member, in all */
     CHEMPI_RINGS_LEN_MAX = 128 << 10, /* of one */
     CHEMPI_RINGS_CONTROL = 4096       /* a page */
