@@ -15,9 +15,9 @@
 
 #include "libchempi/devices/shm/internal.h"
 
-#define LINES_AHEAD 4u  /* lines taken back ahead of posted messages */
-#define AHEAD_MIN 512u  /* and bytes of data */
-#define AHEAD_MAX 2048u /* bytes of a message; longer ones are not */
+#define LINES_AHEAD 4u /* lines taken back ahead of posted messages */
+#define AHEAD_MIN 512u /* and bytes of data */
+#define WARM_MAX 2048u /* bytes of a message; longer ones are not */
 
 /* --- room --- */
 
@@ -218,22 +218,25 @@ static inline void take_back(const struct shm_ep *ep, uint32_t pos,
 /*
  * The lines that the next message of this size will be written to: the peer
  * read them in the last lap, and asking now, while this process waits anyway,
- * hides that the writes would wait for each.
+ * hides that the writes would wait for each. A large copy asks for whole lines
+ * itself, sooner than they could be fetched here: 4 and 8 KiB took 0.30 and
+ * 0.44 us one way when they were, else 0.22 and 0.27 us.
  */
-void chempi_shm_eager_warm(const struct shm_ep *ep, uint32_t len)
+static inline void warm(const struct shm_ep *ep, uint32_t len)
 {
-    take_back(ep, shm_span_start(ep, len), len);
+    if (len <= WARM_MAX)
+        take_back(ep, shm_span_start(ep, len), len);
 }
 
-/* The same where this process does not wait, but goes on at once: for small
- * messages, and far enough ahead. Large copies ask for lines themselves. */
+/* The same where this process does not wait, but goes on at once: far enough
+ * ahead. */
 static inline void warm_ahead(const struct shm_ep *ep, uint32_t len)
 {
     uint32_t ahead = len < AHEAD_MIN ? AHEAD_MIN - shm_round(len) : 0;
     uint32_t size = shm_dev_of(ep)->data_size;
     uint32_t pos = (ep->data_head + ahead) & (size - 1);
 
-    if (len <= AHEAD_MAX && size - pos >= len)
+    if (len <= WARM_MAX && size - pos >= len)
         take_back(ep, pos, len);
 }
 
@@ -281,7 +284,7 @@ static inline int inject(struct shm_ep *ep, const struct chempi_envelope *env,
         warm_line(ep);
         warm_ahead(ep, (uint32_t)len);
     } else {
-        chempi_shm_eager_warm(ep, (uint32_t)len);
+        warm(ep, (uint32_t)len);
     }
     return CHEMPI_DONE;
 }

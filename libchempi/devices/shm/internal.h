@@ -225,8 +225,6 @@ int chempi_shm_eager_try(struct shm_ep *ep, uint32_t len);
 /* Take room for len bytes, which is there. */
 unsigned char *chempi_shm_eager_span(struct shm_ep *ep, uint32_t len,
                                      struct shm_span *span);
-/* Prepare for the next span of len bytes, while this process waits. */
-void chempi_shm_eager_warm(const struct shm_ep *ep, uint32_t len);
 /* Where a received span lies, or NULL when it is out of bounds. */
 const unsigned char *chempi_shm_eager_take_span(struct shm_ep *ep,
                                                 const struct shm_span *span);
