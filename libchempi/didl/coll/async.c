@@ -803,26 +803,13 @@ static void build_prepared(struct chempi_coll_sched *s, const void *arg)
         chempi_coll_build(s, arg);
 }
 
-/* What is over already, and with this error. */
-struct over {
-    struct chempi_coll_call call; /* first */
-    int rc;
-};
-
-static void build_over(struct chempi_coll_sched *s, const void *arg)
-{
-    const struct over *over = arg;
-
-    chempi_coll_sched_fail(s, over->rc);
-}
-
 static const struct chempi_request_ops *
 ops_of(chempi_coll_async_build_fn *build, const void *arg, bool is_persistent)
 {
     const struct chempi_coll_call *c = arg;
 
     return build == build_call || build == build_started ||
-                   build == build_prepared || build == build_over
+                   build == build_prepared
                ? &call_ops[c->kind][is_persistent]
                : &neighbor_ops;
 }
@@ -976,59 +963,11 @@ int chempi_coll_launch(const struct chempi_coll_call *c,
     return rc;
 }
 
-static void destroy_over(struct chempi_request *req)
-{
-    chempi_request_recycle(req);
-}
-
-static const struct chempi_request_ops over_ops = {
-    .call = "a non-blocking collective operation",
-    .start = chempi_request_start_nothing,
-    .cancel = chempi_request_cancel_nothing,
-    .finish = chempi_request_finish_empty,
-    .destroy = destroy_over,
-};
-
-/* A call that is over before it returns needs no schedule. False: nothing was
- * done. */
-static bool do_at_once(const struct chempi_coll_call *c, MPI_Request *request,
-                       int *rc)
-{
-    struct chempi_request *req;
-    bool is_over;
-
-    chempi_lane_lock(&chempi_lane_main);
-    req = chempi_request_alloc();
-    is_over = req && chempi_node_later_at_once(c, rc);
-    if (!is_over) {
-        if (req)
-            chempi_request_recycle(req);
-        chempi_lane_pause(&chempi_lane_main);
-        return false;
-    }
-    if (CHEMPI_LIKELY(!*rc)) {
-        (void)chempi_coll_next_tag(c->comm);
-        chempi_request_init(req, CHEMPI_REQUEST_COLL, &over_ops, NULL, NULL);
-        req->pending = 0;
-        *request = chempi_request_handle(req);
-    } else {
-        chempi_request_recycle(req);
-    }
-    chempi_lane_unlock(&chempi_lane_main);
-    if (CHEMPI_UNLIKELY(*rc)) {
-        const struct over over = {*c, *rc};
-
-        *rc = chempi_coll_async(c->comm, c->op, build_over, &over, false,
-                                request);
-    }
-    return true;
-}
-
 int chempi_coll_start(struct chempi_coll_call *c, MPI_Request *request)
 {
     int rc = chempi_coll_check(c);
 
-    if (CHEMPI_UNLIKELY(rc) || do_at_once(c, request, &rc))
+    if (CHEMPI_UNLIKELY(rc) || chempi_coll_at_once(c, request))
         return rc;
     return chempi_coll_async(c->comm, c->op, build_started, c, false, request);
 }

@@ -21,6 +21,11 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
                       chempi_coll_async_build_fn *build, const void *arg,
                       bool is_persistent, MPI_Request *request);
 
+/* Do a call that has been checked if this member need not wait for anybody; the
+ * request is complete. False: the call goes on, by chempi_coll_async(). */
+bool chempi_coll_at_once(const struct chempi_coll_call *c,
+                         MPI_Request *request);
+
 /* A request of the library's own: without checks, under the lane lock. Its
  * functions are predefined, and its messages urgent. Whoever waits for it
  * finishes and drops it. */

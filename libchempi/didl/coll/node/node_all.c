@@ -495,50 +495,39 @@ enum {
     COPIES_MAX = 64  /* members; with more, a message carries many blocks */
 };
 
-/* Of an exchange in which each block has a type. Of nothing it may be any, or
- * one that is freed by now. */
-static struct chempi_datatype *type_of(struct chempi_count_array counts,
-                                       const MPI_Datatype *types, int i)
+/* Block i of a buffer of an exchange; what the kind has none of is not used. */
+static inline struct block block_of(const struct chempi_coll_call *c, int i,
+                                    const void *buf, struct block whole,
+                                    struct chempi_count_array counts,
+                                    struct chempi_count_array displs,
+                                    const MPI_Datatype *types)
 {
-    return chempi_count_array_get(counts, (size_t)i) > 0
-               ? chempi_datatype_lookup(types[i])
-               : chempi_coll_byte();
+    MPI_Count at;
+
+    if (c->kind == CHEMPI_COLL_ALLTOALL)
+        return (struct block){chempi_coll_at(buf, i * whole.count, whole.type),
+                              whole.count, whole.type};
+    at = chempi_count_array_get(displs, (size_t)i);
+    whole.count = chempi_count_array_get(counts, (size_t)i);
+    if (c->kind == CHEMPI_COLL_ALLTOALLV)
+        return (struct block){chempi_coll_at(buf, at, whole.type), whole.count,
+                              whole.type};
+    /* The type of nothing may be any, or one that is freed by now. */
+    return (struct block){chempi_coll_plus(buf, at), whole.count,
+                          whole.count > 0 ? chempi_datatype_lookup(types[i])
+                                          : chempi_coll_byte()};
 }
 
 static struct block recv_block(const struct chempi_coll_call *c, int i)
 {
-    size_t u = (size_t)i;
-
-    if (c->kind == CHEMPI_COLL_ALLTOALL)
-        return (struct block){chempi_coll_at(c->rbuf, i * c->rcount, c->rtype),
-                              c->rcount, c->rtype};
-    if (c->kind == CHEMPI_COLL_ALLTOALLV)
-        return (struct block){
-            chempi_coll_at(c->rbuf, chempi_count_array_get(c->rdispls, u),
-                           c->rtype),
-            chempi_count_array_get(c->rcounts, u), c->rtype};
-    return (struct block){
-        chempi_coll_plus(c->rbuf, chempi_count_array_get(c->rdispls, u)),
-        chempi_count_array_get(c->rcounts, u),
-        type_of(c->rcounts, c->rtypes, i)};
+    return block_of(c, i, c->rbuf, (struct block){NULL, c->rcount, c->rtype},
+                    c->rcounts, c->rdispls, c->rtypes);
 }
 
 static struct block send_block(const struct chempi_coll_call *c, int i)
 {
-    size_t u = (size_t)i;
-
-    if (c->kind == CHEMPI_COLL_ALLTOALL)
-        return (struct block){chempi_coll_at(c->sbuf, i * c->scount, c->stype),
-                              c->scount, c->stype};
-    if (c->kind == CHEMPI_COLL_ALLTOALLV)
-        return (struct block){
-            chempi_coll_at(c->sbuf, chempi_count_array_get(c->sdispls, u),
-                           c->stype),
-            chempi_count_array_get(c->scounts, u), c->stype};
-    return (struct block){
-        chempi_coll_plus(c->sbuf, chempi_count_array_get(c->sdispls, u)),
-        chempi_count_array_get(c->scounts, u),
-        type_of(c->scounts, c->stypes, i)};
+    return block_of(c, i, c->sbuf, (struct block){NULL, c->scount, c->stype},
+                    c->scounts, c->sdispls, c->stypes);
 }
 
 static unsigned char *board_of(const struct chempi_coll_state *st, int m)

@@ -39,11 +39,12 @@ struct chempi_node_task {
     uint32_t value;
     int whom;
     bool (*is_due)(struct chempi_node_task *t);
-    chempi_yield_policy_misses_fn *misses; /* of TASK_AWAITS_SOME: is this member, not
-                                      the own, one of them? For words */
-    uint64_t copied;               /* bytes, since progress was made */
-    int rc;                        /* MPI error class so far */
-    bool holds_messages;           /* K4: not yet; of a blocking call only */
+    chempi_yield_policy_misses_fn
+        *misses;         /* of TASK_AWAITS_SOME: is this member, not
+                    the own, one of them? For words */
+    uint64_t copied;     /* bytes, since progress was made */
+    int rc;              /* MPI error class so far */
+    bool holds_messages; /* K4: not yet; of a blocking call only */
     bool is_void; /* at the end: all do the operation again by messages */
 };
 
