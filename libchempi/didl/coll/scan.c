@@ -12,7 +12,6 @@
  * and everything is sent and combined once. Two members have nobody to keep at
  * work: their segments are longer.
  */
-#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/coll/sched.h"
 
 enum {
@@ -244,17 +243,6 @@ static void build_chain(struct chempi_coll_sched *s,
     chempi_coll_fence(s);
 }
 
-static bool is_on_one_node(const struct chempi_coll_sched *s)
-{
-    for (int i = 0; i < s->size; i++) {
-        uint32_t rank = (uint32_t)(s->map ? s->map[i] : i);
-
-        if (!chempi_ctx_is_here(chempi_comm_proc(s->comm, rank)))
-            return false;
-    }
-    return true;
-}
-
 /* Elements of a chain's segments, or 0: it would take too long to fill. On a
  * node a message costs little and processors are few, so that to send and to
  * combine everything once counts most: segments are short. */
@@ -270,7 +258,7 @@ static MPI_Count chain_step(const struct chempi_coll_sched *s,
     if (s->size < 2 || (s->size == 2 && c->kind == CHEMPI_COLL_EXSCAN))
         return 0;
     if (s->size > 2 && len >= NODE_CHAIN_MIN_BYTES &&
-        len <= NODE_CHAIN_MAX_BYTES && is_on_one_node(s)) {
+        len <= NODE_CHAIN_MAX_BYTES && chempi_coll_is_on_one_node(s)) {
         segment = NODE_SEGMENT_BYTES;
         min = NODE_CHAIN_MIN_BYTES;
         fill = 8;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/sys.h"
+#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/hier/hier_ops.h"
 #include "libchempi/didl/comm/p2p.h"
@@ -310,6 +311,17 @@ void *chempi_coll_temp(struct chempi_coll_sched *s, MPI_Count count,
     MPI_Count first = type->true_lb + (walk < 0 ? walk : 0);
 
     return chempi_coll_plus(chempi_coll_bytes(s, span), -first);
+}
+
+bool chempi_coll_is_on_one_node(const struct chempi_coll_sched *s)
+{
+    for (int i = 0; i < s->size; i++) {
+        uint32_t rank = (uint32_t)(s->map ? s->map[i] : i);
+
+        if (!chempi_ctx_is_here(chempi_comm_proc(s->comm, rank)))
+            return false;
+    }
+    return true;
 }
 
 /* ---- running ---- */

@@ -128,6 +128,9 @@ void *chempi_coll_temp(struct chempi_coll_sched *s, MPI_Count count,
 void chempi_coll_reuse(struct chempi_coll_sched *s,
                        const struct chempi_coll_block *kept);
 
+/* Do all members of the team share a node? */
+bool chempi_coll_is_on_one_node(const struct chempi_coll_sched *s);
+
 /* Run it to its end on this thread. All steps are tried; the first MPI error
  * class is returned. Takes the lane lock itself. */
 int chempi_coll_run(struct chempi_coll_sched *s);
