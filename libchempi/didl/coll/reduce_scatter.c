@@ -36,26 +36,29 @@ static void build_pairwise(struct chempi_coll_sched *s,
 {
     MPI_Count own = count_of(c, s->rank);
     const void *mine = chempi_coll_at(in, start_of(c, s->rank), c->rtype);
-    void *tmp = chempi_coll_temp(s, own, c->rtype);
     void *acc = c->rbuf;
+    void *tmp = NULL;
 
     /* In place, the result's room still holds block 0, which has to go out
      * first. */
     if (c->sbuf == MPI_IN_PLACE)
         acc = chempi_coll_temp(s, own, c->rtype);
-    chempi_coll_copy(s, mine, own, c->rtype, acc, own, c->rtype);
+    if (s->size > 2)
+        tmp = chempi_coll_temp(s, own, c->rtype);
+    if (s->size == 1)
+        chempi_coll_copy(s, mine, own, c->rtype, acc, own, c->rtype);
     for (int i = 1; i < s->size; i++) {
         int dest = (s->rank + i) % s->size;
         int source = (s->rank + s->size - i) % s->size;
         MPI_Count n = count_of(c, dest);
 
         if (own > 0)
-            chempi_coll_recv(s, tmp, own, c->rtype, source);
+            chempi_coll_recv(s, i > 1 ? tmp : acc, own, c->rtype, source);
         if (n > 0)
             chempi_coll_send(s, chempi_coll_at(in, start_of(c, dest), c->rtype),
                              n, c->rtype, dest);
         chempi_coll_fence(s);
-        chempi_coll_combine(s, tmp, acc, own, c->rtype);
+        chempi_coll_combine(s, i > 1 ? tmp : mine, acc, own, c->rtype);
     }
     if (acc != c->rbuf)
         chempi_coll_copy(s, acc, own, c->rtype, c->rbuf, own, c->rtype);

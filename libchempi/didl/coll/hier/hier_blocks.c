@@ -7,6 +7,11 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/hier/hier_ops.h"
 
+enum {
+    SHARING_NODES_MAX = 8,
+    SHARE_BYTES_MIN = 4 * 1024 /* of a node, where they are more */
+};
+
 /* Packed blocks of equal length. */
 struct pack {
     char *buf;
@@ -451,7 +456,7 @@ bool chempi_hier_alltoall(struct chempi_hier_run *r)
     return true;
 }
 
-/* ---- reduce_scatter: to rank 0, then down the tree ---- */
+/* ---- reduce_scatter: up to the top team, there, down the tree ---- */
 
 static MPI_Count part_count(const struct chempi_coll_call *c, int i)
 {
@@ -473,21 +478,59 @@ static const MPI_Count *sum_parts(struct chempi_hier_run *r,
     return sums;
 }
 
-/* The root's vector in the order of the tree. */
-static void sort_parts(struct chempi_hier_run *r,
-                       const struct chempi_hier_tree *t, const MPI_Count *sums,
-                       const void *all, void *buf)
+/* The whole vector in the order of the tree: `all`, or a sorted copy. */
+static const void *sort_parts(struct chempi_hier_run *r,
+                              const struct chempi_hier_tree *t,
+                              const MPI_Count *sums, const void *all)
 {
     struct chempi_datatype *type = r->c->rtype;
     MPI_Count at = 0;
+    void *sorted;
 
+    if (chempi_hier_is_ordered(r->h, t))
+        return all;
+    sorted = chempi_coll_temp(r->s, sums[r->h->size], type);
     for (int i = 0; i < r->h->size; i++) {
         MPI_Count n = part_count(r->c, i);
 
         chempi_coll_copy(r->s, chempi_coll_at(all, at, type), n, type,
-                         chempi_coll_at(buf, sums[t->place[i]], type), n, type);
+                         chempi_coll_at(sorted, sums[t->place[i]], type), n,
+                         type);
         at += n;
     }
+    return sorted;
+}
+
+/* Each leader of the top team comes to the parts of the ranks below it. */
+static void reduce_scatter_among_tops(struct chempi_hier_run *r,
+                                      const struct chempi_hier_tree *t,
+                                      const MPI_Count *sums, const void *all,
+                                      void *parts)
+{
+    const struct chempi_hier *h = r->h;
+    int count = chempi_hier_top(h)->count;
+    MPI_Count *counts = h->counts;
+    struct chempi_coll_call call = {
+        .kind = CHEMPI_COLL_REDUCE_SCATTER,
+        .comm = r->c->comm,
+        .sbuf = sort_parts(r, t, sums, all),
+        .rbuf = parts,
+        .rtype = r->c->rtype,
+        .op = r->c->op,
+        .rcounts = {counts, true},
+    };
+    int me = 0;
+
+    for (int i = 0; i < count; i++) {
+        int from = t->place[h->top_ranks[i]];
+        int to = i + 1 < count ? t->place[h->top_ranks[i + 1]] : h->size;
+
+        counts[i] = sums[to] - sums[from];
+        if (h->top_ranks[i] == h->rank)
+            me = i;
+    }
+    chempi_hier_among(r, h->top_ranks, me, count,
+                      chempi_coll_build_reduce_scatter, &call);
 }
 
 static void deal_parts_in_node(struct chempi_hier_run *r,
@@ -519,53 +562,66 @@ static void deal_parts_in_node(struct chempi_hier_run *r,
     chempi_hier_in_node(r, local);
 }
 
+/* `all`, at a leader without a parent: what is below it came to. */
 static void deal_parts(struct chempi_hier_run *r,
                        const struct chempi_hier_tree *t, const void *all)
 {
     struct chempi_datatype *type = r->c->rtype;
     const MPI_Count *sums = sum_parts(r, t);
-    void *buf = NULL;
+    const void *from = NULL;
+    void *room = NULL;
 
-    if (is_leader(r, t))
-        buf = chempi_coll_temp(r->s, sums[t->end] - sums[t->at], type);
-    if (t->parent < 0) {
-        sort_parts(r, t, sums, all, buf);
+    if (t->root == r->h->rank) {
+        from = sort_parts(r, t, sums, all);
     } else if (is_leader(r, t)) {
-        chempi_coll_recv(r->s, buf, sums[t->end] - sums[t->at], type,
+        room = chempi_coll_temp(r->s, sums[t->end] - sums[t->at], type);
+        from = room;
+    }
+    if (t->parent < 0 && t->root < 0) {
+        reduce_scatter_among_tops(r, t, sums, all, room);
+    } else if (t->parent >= 0 && is_leader(r, t)) {
+        chempi_coll_recv(r->s, room, sums[t->end] - sums[t->at], type,
                          t->parent);
         chempi_coll_fence(r->s);
     }
     for (int i = t->child_count - 1; is_leader(r, t) && i >= t->local_count;
          i--)
         chempi_coll_send(
-            r->s, chempi_coll_at(buf, sums[t->begin[i]] - sums[t->at], type),
+            r->s, chempi_coll_at(from, sums[t->begin[i]] - sums[t->at], type),
             sums[t->begin[i + 1]] - sums[t->begin[i]], type, t->children[i]);
-    deal_parts_in_node(r, t, sums, buf);
+    deal_parts_in_node(r, t, sums, from);
+}
+
+/* May the nodes of the top team share the work? With many of them, each of the
+ * parts costs a message. */
+static bool is_work_shared(const struct chempi_hier_run *r, MPI_Count total)
+{
+    int tops = chempi_hier_top(r->h)->count;
+
+    return tops <= SHARING_NODES_MAX ||
+           total * r->c->rtype->size >= tops * (MPI_Count)SHARE_BYTES_MIN;
 }
 
 bool chempi_hier_reduce_scatter(struct chempi_hier_run *r)
 {
     const struct chempi_coll_call *c = r->c;
-    const struct chempi_hier_tree *t =
-        chempi_hier_tree(r->h, CHEMPI_HIER_ROOTED, 0);
+    const struct chempi_hier_tree *t;
     MPI_Count total = 0;
-    struct chempi_coll_call reduce = *c;
-    bool is_done;
+    void *all = NULL;
 
     for (int i = 0; i < r->h->size; i++)
         total += part_count(c, i);
+    t = chempi_hier_tree(
+        r->h,
+        is_work_shared(r, total) ? CHEMPI_HIER_TOPPED : CHEMPI_HIER_ROOTED, 0);
+    if (!c->op->is_commutative && !chempi_hier_is_ordered(r->h, t))
+        return false;
     if (total == 0)
         return true;
-    reduce.kind = CHEMPI_COLL_REDUCE;
-    reduce.root = 0;
-    reduce.sbuf = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf;
-    reduce.rbuf =
-        r->h->rank == 0 ? chempi_coll_temp(r->s, total, c->rtype) : NULL;
-    reduce.rcount = total;
-    r->c = &reduce;
-    is_done = chempi_hier_reduce(r);
-    r->c = c;
-    if (is_done)
-        deal_parts(r, t, reduce.rbuf);
-    return is_done;
+    if (is_leader(r, t))
+        all = chempi_coll_temp(r->s, total, c->rtype);
+    chempi_hier_reduce_up(r, t, c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf,
+                          all, total);
+    deal_parts(r, t, all);
+    return true;
 }

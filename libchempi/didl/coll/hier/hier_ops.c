@@ -84,9 +84,8 @@ static bool is_leader(const struct chempi_hier_run *r,
     return t->leader == r->h->rank;
 }
 
-/* Does the order of the tree's subtrees keep the order of ranks? */
-static bool is_ordered(const struct chempi_hier *h,
-                       const struct chempi_hier_tree *t)
+bool chempi_hier_is_ordered(const struct chempi_hier *h,
+                            const struct chempi_hier_tree *t)
 {
     for (int i = 0; i < h->size; i++)
         if (t->order[i] != i)
@@ -308,6 +307,17 @@ static void reduce_up(struct chempi_hier_run *r,
     }
 }
 
+void chempi_hier_reduce_up(struct chempi_hier_run *r,
+                           const struct chempi_hier_tree *t, const void *in,
+                           void *acc, MPI_Count count)
+{
+    struct piece p = {.in = in, .acc = acc, .count = count};
+
+    reduce_in_node(r, t, &p);
+    if (is_leader(r, t))
+        reduce_up(r, t, &p);
+}
+
 static MPI_Count slice_count(const struct chempi_coll_call *c)
 {
     MPI_Count n = c->rtype->size > 0 ? SLICE_BYTES / c->rtype->size : c->rcount;
@@ -343,7 +353,7 @@ bool chempi_hier_reduce(struct chempi_hier_run *r)
     struct chempi_coll_block *kept;
     void *own = NULL;
 
-    if (!c->op->is_commutative && !is_ordered(r->h, t))
+    if (!c->op->is_commutative && !chempi_hier_is_ordered(r->h, t))
         return false;
     if (c->rcount == 0)
         return true;
@@ -423,7 +433,7 @@ bool chempi_hier_allreduce(struct chempi_hier_run *r)
     struct chempi_coll_block *kept = r->s->blocks;
     MPI_Count slice = slice_count(c);
 
-    if (!c->op->is_commutative && !is_ordered(r->h, t))
+    if (!c->op->is_commutative && !chempi_hier_is_ordered(r->h, t))
         return false;
     for (MPI_Count at = 0; at < c->rcount; at += slice) {
         struct piece p = {

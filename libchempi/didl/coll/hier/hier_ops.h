@@ -39,6 +39,16 @@ void chempi_hier_among(struct chempi_hier_run *r, const int32_t *ranks,
                        int rank, int size, chempi_coll_build_fn *build,
                        const struct chempi_coll_call *c);
 
+/* Does the order of the tree's subtrees keep the order of ranks? */
+bool chempi_hier_is_ordered(const struct chempi_hier *h,
+                            const struct chempi_hier_tree *t);
+
+/* At every leader, acc = what it and all ranks below it contribute; leaders
+ * hand it on to their parents. */
+void chempi_hier_reduce_up(struct chempi_hier_run *r,
+                           const struct chempi_hier_tree *t, const void *in,
+                           void *acc, MPI_Count count);
+
 /* Run what has been appended so far, if phases are run one by one. */
 void chempi_hier_flush(struct chempi_hier_run *r);
 
