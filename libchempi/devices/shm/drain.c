@@ -38,8 +38,11 @@ static const char *take_message(struct shm_ep *ep, const struct shm_line *line,
                sizeof(line->body.brief.tail));
         arrival.data = line->body.brief.bytes;
         atomic_signal_fence(memory_order_seq_cst); /* read once */
-        if (arrival.env.len > SHM_INLINE_MAX)
+        if (arrival.env.len > SHM_SHORT_MAX ||
+            (ep->rx_head & ep->line_mask) + shm_row_rest(arrival.env.len) >
+                ep->line_mask)
             return "a short message that is too long";
+        ep->rx_head += shm_row_rest(arrival.env.len);
     }
     if (CHEMPI_UNLIKELY((uint8_t)(arrival.env.kind - CHEMPI_KIND_MESSAGE) >
                         CHEMPI_KIND_SYSTEM - CHEMPI_KIND_MESSAGE))

@@ -240,12 +240,69 @@ static inline void warm_ahead(const struct shm_ep *ep, uint32_t len)
         take_back(ep, pos, len);
 }
 
-/* In a row of lines each would wait for the one before to be taken back. Not
- * the next one: at that the peer looks now. */
-static inline void warm_line(const struct shm_ep *ep)
+static inline struct shm_line *line_at(const struct shm_ep *ep, uint32_t number)
 {
-    CHEMPI_PREFETCH_WRITE(
-        &ep->tx_lines[(ep->tx_head + LINES_AHEAD) & ep->line_mask]);
+    return &ep->tx_lines[number & ep->line_mask];
+}
+
+/* Lines: each would wait for the one before to be taken back. Not the next one:
+ * at that the peer looks now. */
+static inline void warm_lines(const struct shm_ep *ep, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        CHEMPI_PREFETCH_WRITE(line_at(ep, ep->tx_head + LINES_AHEAD + i));
+}
+
+/* R3. `rest` lines after the next one have been filled with payload. */
+static inline bool is_row_plain(const struct shm_ep *ep, uint32_t rest)
+{
+    uint32_t next_lap = ep->tx_head + ep->line_mask + 1;
+
+    for (uint32_t i = 1; i <= rest; i++) {
+        const struct shm_line *line = line_at(ep, ep->tx_head + i);
+
+        if (CHEMPI_UNLIKELY(
+                atomic_load_explicit(&line->seq, memory_order_relaxed) ==
+                next_lap + i + 1))
+            return false;
+    }
+    return true;
+}
+
+/* Make them lines of the last lap again. */
+static CHEMPI_COLD void undo_row(struct shm_ep *ep, uint32_t rest)
+{
+    uint32_t last_lap = ep->tx_head - ep->line_mask - 1;
+
+    for (uint32_t i = 1; i <= rest; i++)
+        atomic_store_explicit(&line_at(ep, ep->tx_head + i)->seq,
+                              last_lap + i + 1, memory_order_relaxed);
+}
+
+/* A short message of more than one line. False: it must go through the data,
+ * for want of lines side by side, or because of R3. */
+static inline bool put_row(struct shm_ep *ep, const struct chempi_envelope *env,
+                           const void *data, size_t len, bool is_posted)
+{
+    uint32_t rest = shm_row_rest(len);
+    struct shm_line *line = shm_next_line(ep);
+
+    if (ep->tx_head - ep->tx_tail + rest > ep->line_mask ||
+        (ep->tx_head & ep->line_mask) + rest > ep->line_mask)
+        return false;
+    (void)head_short(line, env, len);
+    memcpy((unsigned char *)line + SHM_INLINE_AT, data, len);
+    if (CHEMPI_UNLIKELY(!is_row_plain(ep, rest))) {
+        undo_row(ep, rest);
+        return false;
+    }
+    shm_publish(ep, line, ep->base.dev->params.services->is_wake_registered);
+    ep->tx_head += rest;
+    if (CHEMPI_UNLIKELY(env->flags & CHEMPI_ENVELOPE_URGENT))
+        shm_urge(ep);
+    if (is_posted)
+        warm_lines(ep, 1 + rest);
+    return true;
 }
 
 static inline int inject(struct shm_ep *ep, const struct chempi_envelope *env,
@@ -267,9 +324,11 @@ static inline int inject(struct shm_ep *ep, const struct chempi_envelope *env,
         if (CHEMPI_UNLIKELY(env->flags & CHEMPI_ENVELOPE_URGENT))
             shm_urge(ep);
         if (is_posted)
-            warm_line(ep);
+            warm_lines(ep, 1);
         return CHEMPI_DONE;
     }
+    if (len <= SHM_SHORT_MAX && put_row(ep, env, data, len, is_posted))
+        return CHEMPI_DONE;
     if (len > SHM_EAGER_MAX)
         return -EMSGSIZE;
     rc = chempi_shm_eager_room(ep, (uint32_t)len);
@@ -281,7 +340,7 @@ static inline int inject(struct shm_ep *ep, const struct chempi_envelope *env,
     if (CHEMPI_UNLIKELY(env->flags & CHEMPI_ENVELOPE_URGENT))
         shm_urge(ep);
     if (is_posted) {
-        warm_line(ep);
+        warm_lines(ep, 1);
         warm_ahead(ep, (uint32_t)len);
     } else {
         warm(ep, (uint32_t)len);

@@ -361,6 +361,15 @@ static inline void shm_send_line(struct shm_ep *ep, struct shm_line *line)
     shm_urge(ep);
 }
 
+/* Lines that a short message takes beside its first. */
+static inline uint32_t shm_row_rest(size_t len)
+{
+    return len <= SHM_INLINE_MAX
+               ? 0
+               : (uint32_t)(len - SHM_INLINE_MAX + CHEMPI_CACHE_LINE - 1) /
+                     CHEMPI_CACHE_LINE;
+}
+
 static inline uint32_t shm_round(uint32_t len)
 {
     return (len + CHEMPI_CACHE_LINE - 1) & ~(CHEMPI_CACHE_LINE - 1u);

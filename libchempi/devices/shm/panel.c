@@ -97,7 +97,8 @@ void chempi_shm_panel_take(struct shm_dev *dev)
         chempi_dev_setting(&dev->base, SHM_SET_PIPELINE_MAX);
 
     dev->drain_budget = (int)chempi_dev_setting(&dev->base, SHM_SET_DRAIN);
-    dev->protocol_max[SHM_PROTOCOL_SHORT] = SHM_INLINE_MAX;
+    dev->protocol_max[SHM_PROTOCOL_SHORT] =
+        eager_max < SHM_SHORT_MAX ? eager_max : SHM_SHORT_MAX;
     dev->protocol_max[SHM_PROTOCOL_EAGER] = eager_max;
     dev->protocol_max[SHM_PROTOCOL_PIPELINE] =
         pipeline_max > eager_max ? pipeline_max : eager_max;

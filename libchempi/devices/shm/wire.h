@@ -10,9 +10,12 @@
  *       written last is its seq, the free-running number of the line plus one:
  *       it differs from lap to lap and from zero memory, so that nothing is
  *       ever cleared
- *   R3  seq words and payload never share memory: payload above INLINE_MAX
- *       lies in `data`, in one piece, at a position that its line names; it
- *       is free again when the line's receiver says so in taken.data
+ *   R3  a short message goes on in the lines that follow its first, up to
+ *       the end of the ring, and its payload covers their seq words; one that
+ *       would put there what the next lap's seq will be is not sent so
+ *   -   payload above SHORT_MAX lies in `data`, in one piece, at a position
+ *       that its line names; it is free again when the line's receiver says so
+ *       in taken.data
  *   -   a receiver reads a pair only after its sender has rung the bell once,
  *       hence after the pages were reserved
  */
@@ -25,11 +28,13 @@
 
 #include "libchempi/ddi.h"
 
-#define SHM_INLINE_MAX 32u /* bytes of payload in a line */
-#define SHM_HELP_SLOTS 8u  /* shared transfers at a time, per pair */
+#define SHM_INLINE_MAX 32u /* bytes of payload in a message's first line */
+#define SHM_ROW_MAX 5u     /* lines of a short message */
+#define SHM_SHORT_MAX (SHM_INLINE_MAX + (SHM_ROW_MAX - 1) * CHEMPI_CACHE_LINE)
+#define SHM_HELP_SLOTS 8u /* shared transfers at a time, per pair */
 
 enum shm_kind {
-    SHM_KIND_SHORT = 1, /* a message in one line */
+    SHM_KIND_SHORT = 1, /* a message in one line, or a row of them */
     SHM_KIND_EAGER,     /* payload in data */
     SHM_KIND_ASK,       /* announces; payload stays with the sender */
     SHM_KIND_GO,        /* receiver: send the payload in DATA lines */
@@ -91,7 +96,7 @@ struct shm_line {
             unsigned char
                 tail[sizeof(struct chempi_envelope) - SHM_ENVELOPE_TAIL];
             unsigned char bytes[SHM_INLINE_MAX];
-        } brief; /* SHORT */
+        } brief; /* SHORT; bytes go on in the lines that follow (R3) */
         struct {
             struct chempi_envelope env;
             union {
@@ -106,6 +111,11 @@ struct shm_line {
     } body;
 };
 static_assert(sizeof(struct shm_line) == 64, "a line is a cache line");
+
+/* Where the payload of a short message starts in its first line. */
+#define SHM_INLINE_AT offsetof(struct shm_line, body.brief.bytes)
+static_assert(SHM_INLINE_AT + SHM_INLINE_MAX == sizeof(struct shm_line),
+              "payload goes on in the next line without a gap");
 
 enum shm_mode {
     SHM_MODE_BELL = 0,  /* ring the bell after each line */

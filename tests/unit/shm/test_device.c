@@ -147,7 +147,7 @@ Test(shm, data_of_any_length_may_be_the_first)
 
 Test(shm, a_message_of_up_to_32_bytes_moves_one_cache_line)
 {
-    unsigned char *data = ends_payload(SHM_INLINE_MAX + 1);
+    unsigned char *data = ends_payload(SHM_INLINE_MAX);
     struct ends ends;
 
     ends_open(&ends, 2);
@@ -162,12 +162,81 @@ Test(shm, a_message_of_up_to_32_bytes_moves_one_cache_line)
         cr_assert_eq(ends_ep(&ends, 0, 1)->tx_head, len + 1);
         cr_assert_eq(ends_ep(&ends, 0, 1)->data_head, 0);
     }
-    cr_assert_eq(ends_inject(&ends, 0, 1, data, 33), 0);
-    ends_settle(&ends);
-    cr_assert_eq(ends_ep(&ends, 0, 1)->data_head, 64);
-    cr_assert_eq(memcmp(ends.end[1].data, data, 33), 0);
     ends_close(&ends);
     free(data);
+}
+
+/* Through several laps, so that messages of more lines than one come to the end
+ * of the ring at all places. */
+Test(shm, a_message_of_up_to_288_bytes_moves_a_row_of_lines)
+{
+    unsigned char *data = ends_payload(SHM_SHORT_MAX + 1);
+    struct shm_ep *ep;
+    struct ends ends;
+    uint32_t rows = 0;
+
+    ends_open(&ends, 2);
+    ep = ends_ep(&ends, 0, 1);
+    for (uint32_t len = 33; len <= 288; len++) {
+        uint32_t lines = 1 + (len - 32 + 63) / 64;
+        uint32_t before = ep->tx_head;
+        bool is_row = (before & ep->line_mask) + lines <= ep->line_mask + 1;
+
+        /* Nothing is open before the first message. */
+        if (before == 0)
+            cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1), 0);
+        before += before == 0;
+        memset(ends.end[1].data, 0, 512);
+        cr_assert_eq(ends_inject(&ends, 0, 1, data, len), 0);
+        ends_settle(&ends);
+        cr_assert_eq(ends.end[1].last.len, len);
+        cr_assert_eq(memcmp(ends.end[1].data, data, len), 0, "%u", len);
+        cr_assert_eq(ends.end[1].data[len], 0, "%u", len);
+        cr_assert_eq(ends.end[1].last_protocol,
+                     is_row ? SHM_PROTOCOL_SHORT : SHM_PROTOCOL_EAGER);
+        cr_assert_eq(ep->tx_head, before + (is_row ? lines : 1));
+        rows += is_row;
+    }
+    cr_assert_geq(rows, 240);
+    cr_assert_eq(ends_inject(&ends, 0, 1, data, 289), 0);
+    ends_settle(&ends);
+    cr_assert_eq(ends.end[1].last_protocol, SHM_PROTOCOL_EAGER);
+    ends_close(&ends);
+    free(data);
+}
+
+/* Payload that reads as the seq of a line in this lap and in the next (R3). */
+Test(shm, payload_is_never_taken_for_a_line)
+{
+    unsigned char data[SHM_SHORT_MAX];
+    struct shm_ep *ep;
+    struct ends ends;
+    uint32_t sent = 1;
+
+    ends_open(&ends, 2);
+    ep = ends_ep(&ends, 0, 1);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1), 0);
+    ends_settle(&ends);
+    for (uint32_t round = 0; round < 2000; round++) {
+        for (uint32_t i = 0; i < sizeof(data) / 4; i++) {
+            uint32_t line = 1 + (i * 4 - SHM_INLINE_MAX) / CHEMPI_CACHE_LINE;
+            uint32_t lap = (round + line) % 3 * (ep->line_mask + 1);
+            uint32_t word = ep->tx_head + line + lap + 1;
+
+            memcpy(data + i * (size_t)4, &word, 4);
+        }
+        cr_assert_eq(
+            ends_inject(&ends, 0, 1, data, 36 + round * 7 % (288 - 36)), 0);
+        sent++;
+        if (round % 5 == 0) {
+            cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1), 0);
+            sent++;
+        }
+        ends_settle(&ends);
+        cr_assert_eq(ends.end[1].received, sent);
+        cr_assert_eq(ends.end[1].lost, 0);
+    }
+    ends_close(&ends);
 }
 
 /* What a short message tells is all of its envelope. */

@@ -53,6 +53,23 @@ Test(shm_garbage, a_short_message_that_is_too_long)
     struct ends ends;
     struct shm_line *line = contact(&ends);
 
+    put_short(line, SHM_SHORT_MAX + 1, CHEMPI_KIND_MESSAGE);
+    publish(&ends, line);
+    expect_lost(&ends);
+}
+
+Test(shm_garbage, a_short_message_that_runs_over_the_end_of_the_ring)
+{
+    struct ends ends;
+    struct shm_line *line = contact(&ends);
+    struct shm_ep *ep = ends_ep(&ends, 0, 1);
+
+    while ((ep->tx_head & ep->line_mask) != ep->line_mask) {
+        cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1), 0);
+        ends_settle(&ends);
+    }
+    ends.end[1].received = 2; /* as after contact() */
+    line = shm_next_line(ep);
     put_short(line, SHM_INLINE_MAX + 1, CHEMPI_KIND_MESSAGE);
     publish(&ends, line);
     expect_lost(&ends);
