@@ -123,7 +123,7 @@ static const struct chempi_words levels_of_coll = {
       "From how much on the blocks of an all-to-all exchange within a node, "  \
       "read and written, those of all processes together, go through rings "   \
       "in shared memory, in bytes.")                                           \
-    X(COLL_NODE_RINGS_CACHED, "coll", "node_rings_cached_max", 16 << 20, 0,    \
+    X(COLL_NODE_RINGS_CACHED, "coll", "node_rings_cached_max", 32 << 20, 0,    \
       UINT64_C(1) << 40, NULL, ALL, true, false,                               \
       "Up to how much of all processes' rings together smaller exchanges go "  \
       "through them, too, in bytes.")                                          \

@@ -44,29 +44,21 @@ static inline void order(void)
 }
 #endif
 
-static inline void plain_line(char *dst, const char *src)
-{
-    memcpy(dst, src, LINE);
-}
-
-typedef void line_fn(char *dst, const char *src);
-
 /* Groups of four pages at the front of len bytes, a line of each in turn: the
  * processor fetches ahead in each page, but begins anew on every page. Returns
  * how many bytes. */
-static inline size_t copy_groups(char *to, const char *from, size_t len,
-                                 line_fn *line)
+static inline size_t past_groups(char *to, const char *from, size_t len)
 {
     size_t at = 0;
 
     for (; len - at >= GROUP; at += GROUP)
         for (size_t i = at; i < at + PAGE; i += LINE)
             for (size_t k = 0; k < GROUP; k += PAGE)
-                line(to + i + k, from + i + k);
+                past_line(to + i + k, from + i + k);
     return at;
 }
 
-static void past(char *to, const char *from, size_t len, bool is_far)
+static void past(char *to, const char *from, size_t len, bool in_groups)
 {
     size_t head = -(uintptr_t)to % LINE;
     size_t at;
@@ -76,7 +68,7 @@ static void past(char *to, const char *from, size_t len, bool is_far)
     to += head;
     from += head;
     len -= head;
-    at = is_far ? copy_groups(to, from, len, past_line) : 0;
+    at = in_groups ? past_groups(to, from, len) : 0;
     for (; len - at >= LINE; at += LINE)
         past_line(to + at, from + at);
     memcpy(to + at, from + at, len - at);
@@ -88,17 +80,9 @@ void chempi_coll_nt_copy_past(void *dst, const void *src, size_t len)
     past(dst, src, len, false);
 }
 
-void chempi_coll_nt_copy_far(void *dst, const void *src, size_t len,
-                             bool is_past)
+void chempi_coll_nt_copy_groups_past(void *dst, const void *src, size_t len)
 {
-    size_t at;
-
-    if (is_past) {
-        past(dst, src, len, true);
-        return;
-    }
-    at = copy_groups(dst, src, len, plain_line);
-    memcpy((char *)dst + at, (const char *)src + at, len - at);
+    past(dst, src, len, true);
 }
 
 bool chempi_coll_nt_copy_is_long(uint64_t len)

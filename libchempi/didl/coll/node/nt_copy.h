@@ -16,10 +16,9 @@
  * What was written is ordered before later stores. */
 void chempi_coll_nt_copy_past(void *dst, const void *src, size_t len);
 
-/* The same, past the caches or not, where src is in memory rather than in a
- * cache of this core. */
-void chempi_coll_nt_copy_far(void *dst, const void *src, size_t len,
-                             bool is_past);
+/* The same, several pages at a time: faster where the other copies that go on
+ * read from memory. */
+void chempi_coll_nt_copy_groups_past(void *dst, const void *src, size_t len);
 
 /* Do so many bytes, written by all members of this node in one operation, go
  * past the caches? */

@@ -250,25 +250,14 @@ static void done(struct chempi_pairwise_rings *rings, struct end *end,
     rings->copied += len;
 }
 
-/* Bytes of a block to or from the ring. */
-static void copy_in(const struct chempi_ring_block *b, uint64_t at,
-                    unsigned char *chunk, uint64_t len)
-{
-    if (b->type->is_contiguous)
-        chempi_coll_nt_copy_far(
-            chunk, chempi_coll_plus(b->buf, b->type->true_lb + (MPI_Count)at),
-            (size_t)len, false);
-    else
-        chempi_coll_nt_copy_pack(b->buf, b->count, b->type, at, chunk, len);
-}
-
+/* Bytes of a block from the ring. */
 static void copy_out(const struct chempi_ring_block *b, uint64_t at,
                      const unsigned char *chunk, uint64_t len, bool is_long)
 {
-    if (b->type->is_contiguous)
-        chempi_coll_nt_copy_far(
+    if (is_long && b->type->is_contiguous)
+        chempi_coll_nt_copy_groups_past(
             chempi_coll_plus(b->buf, b->type->true_lb + (MPI_Count)at), chunk,
-            (size_t)len, is_long);
+            (size_t)len);
     else
         chempi_coll_nt_copy_unpack(b->buf, b->count, b->type, at, chunk, len,
                                    is_long);
@@ -281,7 +270,8 @@ static void put(struct chempi_pairwise_rings *rings, struct end *end,
 
     for (uint64_t n; len > 0; len -= n) {
         n = straight(rings, end, len);
-        copy_in(b, end->at, end->data + place_of(rings, end), n);
+        chempi_coll_nt_copy_pack(b->buf, b->count, b->type, end->at,
+                                 end->data + place_of(rings, end), n);
         done(rings, end, n);
     }
     /* Orders the bytes before the count; partner: can_read(). */

@@ -38,11 +38,11 @@
 #include "libchempi/didl/datatype/datatype.h"
 
 enum {
-    CHEMPI_RINGS_RANKS_MAX = 16,
+    CHEMPI_RINGS_RANKS_MAX = 32,
     CHEMPI_RINGS_AREAS = 4,       /* of communicators of a node that have any */
-    CHEMPI_RINGS_BYTES = 2 << 20, /* of a member, in all */
-    CHEMPI_RINGS_LEN_MAX = 128 << 10, /* of one */
-    CHEMPI_RINGS_CONTROL = 4096       /* a page */
+    CHEMPI_RINGS_BYTES = 1 << 20, /* of a member, in all */
+    CHEMPI_RINGS_LEN_MAX = 64 << 10, /* of one */
+    CHEMPI_RINGS_CONTROL = 4096      /* a page */
 };
 
 /* From one member's rings to the next one's, whole pages. */
