@@ -4,66 +4,26 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include "chempid/stats/lines.h"
-#include "common/base/number.h"
 
 struct line {
     char name[32];
     uint64_t amount;
 };
 
-static bool parse(char *const *words, void *line)
-{
-    struct line *l = line;
+static const struct chempi_lines_key key =
+    CHEMPI_LINES_TEXT(1, struct line, name);
 
-    return chempi_lines_word(words[1], l->name, sizeof(l->name)) &&
-           chempi_number_parse(words[2], 0, UINT64_MAX, &l->amount);
-}
+const struct chempi_lines_kind chempi_files_kind = {
+    .word = "file",
+    .size = sizeof(struct line),
+    .keys = &key,
+    .key_count = 1,
+    .amount_count = 1,
+    .amounts = offsetof(struct line, amount)};
 
-static int compare(const void *a, const void *b)
-{
-    const struct line *x = a;
-    const struct line *y = b;
-
-    return strcmp(x->name, y->name);
-}
-
-static void add(void *line, const void *other)
-{
-    struct line *l = line;
-    const struct line *o = other;
-
-    l->amount += o->amount;
-}
-
-static const struct chempi_lines_kind kind = {.word = "file",
-                                              .words = 3,
-                                              .size = sizeof(struct line),
-                                              .parse = parse,
-                                              .compare = compare,
-                                              .add = add};
-
-void chempi_files_merge(const void *text, size_t len, struct chempi_writer *out)
-{
-    struct chempi_lines all = chempi_lines_sum(&kind, text, len);
-    const struct line *list = all.list;
-
-    for (size_t i = 0; i < all.count; i++) {
-        char copy[CHEMPI_LINES_LEN_MAX];
-        int n = snprintf(copy, sizeof(copy), "file %s %" PRIu64 "\n",
-                         list[i].name, list[i].amount);
-
-        chempi_wire_put_raw(out, copy, (size_t)n);
-    }
-    free(all.list);
-}
-
-/* Nothing can be done about a failing standard error. */
 void chempi_files_print(FILE *file, const void *text, size_t len)
 {
-    struct chempi_lines all = chempi_lines_sum(&kind, text, len);
+    struct chempi_lines all = chempi_lines_sum(&chempi_files_kind, text, len);
     const struct line *list = all.list;
 
     if (all.count > 0)
@@ -76,7 +36,7 @@ void chempi_files_print(FILE *file, const void *text, size_t len)
 
 void chempi_files_json(struct chempi_json *j, const void *text, size_t len)
 {
-    struct chempi_lines all = chempi_lines_sum(&kind, text, len);
+    struct chempi_lines all = chempi_lines_sum(&chempi_files_kind, text, len);
     const struct line *list = all.list;
 
     chempi_json_open(j, "files");

@@ -11,12 +11,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "common/control/wire.h"
+#include "chempid/stats/lines.h"
 #include "common/words/json.h"
 
-/* Sum lines of the same name; the result is sorted. */
-void chempi_files_merge(const void *text, size_t len,
-                        struct chempi_writer *out);
+extern const struct chempi_lines_kind chempi_files_kind;
 
 /* Print the sums as a table; nothing where nobody has used a file. */
 void chempi_files_print(FILE *file, const void *text, size_t len);

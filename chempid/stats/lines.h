@@ -1,28 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Statistics as lines of words, which ranks report when they end: parsed,
- * sorted, and lines that tell of the same thing added up. Statistics are worth
- * no failure: a line that is not understood, or for which there is no memory,
- * is left out.
+ * sorted, and lines that tell of the same thing added up. A line is its kind's
+ * word, then the words of its keys, which say what it tells of, then amounts.
+ * Statistics are worth no failure: a line that is not understood, or for which
+ * there is no memory, is left out.
  */
 #ifndef CHEMPI_CHEMPID_LINES_H
 #define CHEMPI_CHEMPID_LINES_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "common/control/wire.h"
 
 #define CHEMPI_LINES_LEN_MAX 768u /* of the text of a line */
 #define CHEMPI_LINES_WORDS_MAX 16
 
+struct chempi_lines_key {
+    uint8_t word;    /* which one of the line, from 1 */
+    uint16_t offset; /* in the line's struct */
+    uint16_t size;   /* of a text with its zero; 0: a number, a uint64_t */
+    uint64_t max;    /* of a number */
+};
+
+#define CHEMPI_LINES_TEXT(number, type, member)                                \
+    {                                                                          \
+        .word = (number), .offset = offsetof(type, member),                    \
+        .size = sizeof(((type *)NULL)->member)                                 \
+    }
+#define CHEMPI_LINES_NUMBER(number, type, member, most)                        \
+    {                                                                          \
+        .word = (number), .offset = offsetof(type, member), .max = (most)      \
+    }
+
 /* One kind of line, whose first word is `word`. */
 struct chempi_lines_kind {
     const char *word;
-    int words;                                     /* of a line */
-    size_t size;                                   /* of what parse() fills */
-    bool (*parse)(char *const *words, void *line); /* line is zero before */
-    int (*compare)(const void *a, const void *b);  /* as for qsort() */
-    void (*add)(void *line, const void *other);    /* equal ones */
+    size_t size;                         /* of the line's struct */
+    const struct chempi_lines_key *keys; /* in the order of sorting */
+    uint32_t key_count;
+    uint32_t amount_count;
+    size_t amounts; /* offset of the first uint64_t of them */
 };
 
 struct chempi_lines {
@@ -34,7 +53,8 @@ struct chempi_lines {
 struct chempi_lines chempi_lines_sum(const struct chempi_lines_kind *kind,
                                      const char *text, size_t len);
 
-/* For parse(): does the word fit? */
-bool chempi_lines_word(const char *word, char *out, size_t size);
+/* The same as text, whose lines differ in their keys. */
+void chempi_lines_merge(const struct chempi_lines_kind *kind, const char *text,
+                        size_t len, struct chempi_writer *out);
 
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "chempid/stats/lines.h"
-#include "common/base/number.h"
 #include "common/base/sys.h"
 #include "common/control/client.h"
 
@@ -14,40 +13,27 @@
 
 /* ---- sets of numbers ----------------------------------------------------- */
 
-static bool parse(char *const *words, void *line)
-{
-    return chempi_number_parse(words[1], 0, UINT32_MAX, line);
-}
+struct line {
+    uint64_t number;
+};
 
-static int compare(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a;
-    const uint64_t y = *(const uint64_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-static void add(void *line, const void *other)
-{
-    (void)line;
-    (void)other;
-}
+static const struct chempi_lines_key key =
+    CHEMPI_LINES_NUMBER(1, struct line, number, UINT32_MAX);
 
 struct chempi_report_set chempi_report_find(const void *text, size_t len,
                                             const char *word)
 {
     const struct chempi_lines_kind kind = {.word = word,
-                                           .words = 2,
-                                           .size = sizeof(uint64_t),
-                                           .parse = parse,
-                                           .compare = compare,
-                                           .add = add};
+                                           .size = sizeof(struct line),
+                                           .keys = &key,
+                                           .key_count = 1};
     struct chempi_lines lines = chempi_lines_sum(&kind, text, len);
     struct chempi_report_set set = {
         .list = chempi_sys->calloc(lines.count + 1, sizeof(*set.list))};
 
     for (size_t i = 0; set.list && i < lines.count; i++)
-        set.list[set.count++] = (uint32_t)((const uint64_t *)lines.list)[i];
+        set.list[set.count++] =
+            (uint32_t)((const struct line *)lines.list)[i].number;
     free(lines.list);
     return set;
 }

@@ -27,7 +27,6 @@
 
 #include "chempid/stats/lines.h"
 #include "common/control/client.h"
-#include "common/control/wire.h"
 
 #define CHEMPI_TRACE_VIA_MAX 192 /* bytes with the zero */
 
@@ -53,10 +52,6 @@ struct chempi_trace_hop {
 
 extern const struct chempi_lines_kind chempi_trace_routes;
 extern const struct chempi_lines_kind chempi_trace_hops;
-
-/* Sum lines that differ in their counters only. */
-void chempi_trace_merge(const void *text, size_t len,
-                        struct chempi_writer *out);
 
 /* Print merged lines as a table with the nodes' names: each route, and
  * indented below it its hops. Those that begin at a gateway without a line

@@ -6,78 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/number.h"
+#include "common/base/compiler.h"
 
-static bool parse(char *const *words, void *line)
-{
-    struct chempi_traffic_line *l = line;
-    bool is_good = true;
+#define LINE struct chempi_traffic_line
 
-    is_good &= chempi_number_parse(words[1], 0, UINT32_MAX, &l->from);
-    is_good &= chempi_number_parse(words[2], 0, UINT32_MAX, &l->to);
-    for (int i = 0; i < 3; i++)
-        is_good &=
-            chempi_lines_word(words[3 + i], l->names[i], sizeof(l->names[i]));
-    is_good &= chempi_number_parse(words[6], 0, UINT64_MAX, &l->messages);
-    is_good &= chempi_number_parse(words[7], 0, UINT64_MAX, &l->bytes);
-    return is_good;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const struct chempi_traffic_line *x = a;
-    const struct chempi_traffic_line *y = b;
-
-    if (x->from != y->from)
-        return x->from < y->from ? -1 : 1;
-    if (x->to != y->to)
-        return x->to < y->to ? -1 : 1;
-    for (int i = 0; i < 3; i++) {
-        const int c = strcmp(x->names[i], y->names[i]);
-
-        if (c)
-            return c;
-    }
-    return 0;
-}
-
-static void add(void *line, const void *other)
-{
-    struct chempi_traffic_line *l = line;
-    const struct chempi_traffic_line *o = other;
-
-    l->messages += o->messages;
-    l->bytes += o->bytes;
-}
+static const struct chempi_lines_key keys[] = {
+    CHEMPI_LINES_NUMBER(1, LINE, from, UINT32_MAX),
+    CHEMPI_LINES_NUMBER(2, LINE, to, UINT32_MAX),
+    CHEMPI_LINES_TEXT(3, LINE, names[0]), CHEMPI_LINES_TEXT(4, LINE, names[1]),
+    CHEMPI_LINES_TEXT(5, LINE, names[2])};
 
 const struct chempi_lines_kind chempi_traffic_kind = {
     .word = "traffic",
-    .words = 8,
-    .size = sizeof(struct chempi_traffic_line),
-    .parse = parse,
-    .compare = compare,
-    .add = add};
-
-void chempi_traffic_merge(const void *text, size_t len,
-                          struct chempi_writer *out)
-{
-    struct chempi_lines all = chempi_lines_sum(&chempi_traffic_kind, text, len);
-    const struct chempi_traffic_line *list = all.list;
-
-    for (size_t i = 0; i < all.count; i++) {
-        const struct chempi_traffic_line *l = &list[i];
-        char copy[CHEMPI_LINES_LEN_MAX];
-        int n = snprintf(copy, sizeof(copy),
-                         "traffic %" PRIu64 " %" PRIu64 " %s %s %s %" PRIu64
-                         " %" PRIu64 "\n",
-                         l->from, l->to, l->names[0], l->names[1], l->names[2],
-                         l->messages, l->bytes);
-
-        if (n > 0 && (size_t)n < sizeof(copy))
-            chempi_wire_put_raw(out, copy, (size_t)n);
-    }
-    free(all.list);
-}
+    .size = sizeof(LINE),
+    .keys = keys,
+    .key_count = CHEMPI_ARRAY_LEN(keys),
+    .amount_count = 2,
+    .amounts = offsetof(LINE, messages)};
 
 static void widen(int *width, const char *word)
 {

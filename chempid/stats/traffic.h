@@ -15,21 +15,16 @@
 
 #include "chempid/stats/lines.h"
 #include "common/control/client.h"
-#include "common/control/wire.h"
 
 struct chempi_traffic_line {
     uint64_t from;
     uint64_t to;
     char names[3][CHEMPI_NODE_NAME_MAX]; /* network, device, protocol */
-    uint64_t messages;
+    uint64_t messages;                   /* and bytes, the line's amounts */
     uint64_t bytes;
 };
 
 extern const struct chempi_lines_kind chempi_traffic_kind;
-
-/* Sum lines that differ in their counters only; the result is sorted. */
-void chempi_traffic_merge(const void *text, size_t len,
-                          struct chempi_writer *out);
 
 /* Print merged lines as a table with the nodes' names; lines of nodes that are
  * `lacking` figures (NULL: none is) get a star. */

@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/stats/lines.h"
-#include "common/base/number.h"
-
 enum { AMOUNTS = 3, NAME_WIDTH_MIN = 16 };
 
 struct line {
@@ -17,91 +14,26 @@ struct line {
     uint64_t amounts[AMOUNTS];
 };
 
-static bool parse_window(char *const *words, void *line)
-{
-    struct line *l = line;
+static const struct chempi_lines_key keys[] = {
+    CHEMPI_LINES_TEXT(1, struct line, name),
+    CHEMPI_LINES_TEXT(2, struct line, reach)}; /* of windows only */
 
-    return chempi_lines_word(words[1], l->name, sizeof(l->name)) &&
-           chempi_lines_word(words[2], l->reach, sizeof(l->reach)) &&
-           chempi_number_parse(words[3], 0, UINT64_MAX, &l->amounts[0]) &&
-           chempi_number_parse(words[4], 0, UINT64_MAX, &l->amounts[1]);
-}
+const struct chempi_lines_kind chempi_windows_kind = {
+    .word = "window",
+    .size = sizeof(struct line),
+    .keys = keys,
+    .key_count = 2,
+    .amount_count = 2,
+    .amounts = offsetof(struct line, amounts)};
 
-static bool parse_lock(char *const *words, void *line)
-{
-    struct line *l = line;
-    bool is_ok = chempi_lines_word(words[1], l->name, sizeof(l->name));
+const struct chempi_lines_kind chempi_windows_locks = {
+    .word = "lock",
+    .size = sizeof(struct line),
+    .keys = keys,
+    .key_count = 1,
+    .amount_count = AMOUNTS,
+    .amounts = offsetof(struct line, amounts)};
 
-    for (int i = 0; i < AMOUNTS && is_ok; i++)
-        is_ok =
-            chempi_number_parse(words[2 + i], 0, UINT64_MAX, &l->amounts[i]);
-    return is_ok;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const struct line *x = a;
-    const struct line *y = b;
-    int order = strcmp(x->name, y->name);
-
-    return order ? order : strcmp(x->reach, y->reach);
-}
-
-static void add(void *line, const void *other)
-{
-    struct line *l = line;
-    const struct line *o = other;
-
-    for (int i = 0; i < AMOUNTS; i++)
-        l->amounts[i] += o->amounts[i];
-}
-
-static const struct chempi_lines_kind window_kind = {.word = "window",
-                                                     .words = 5,
-                                                     .size =
-                                                         sizeof(struct line),
-                                                     .parse = parse_window,
-                                                     .compare = compare,
-                                                     .add = add};
-
-static const struct chempi_lines_kind lock_kind = {.word = "lock",
-                                                   .words = 5,
-                                                   .size = sizeof(struct line),
-                                                   .parse = parse_lock,
-                                                   .compare = compare,
-                                                   .add = add};
-
-static void merge(const struct chempi_lines_kind *kind, const void *text,
-                  size_t len, struct chempi_writer *out)
-{
-    struct chempi_lines all = chempi_lines_sum(kind, text, len);
-    const struct line *list = all.list;
-
-    for (size_t i = 0; i < all.count; i++) {
-        const struct line *l = &list[i];
-        char copy[CHEMPI_LINES_LEN_MAX];
-        int n = l->reach[0]
-                    ? snprintf(copy, sizeof(copy),
-                               "window %s %s %" PRIu64 " %" PRIu64 "\n",
-                               l->name, l->reach, l->amounts[0], l->amounts[1])
-                    : snprintf(copy, sizeof(copy),
-                               "lock %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
-                               l->name, l->amounts[0], l->amounts[1],
-                               l->amounts[2]);
-
-        chempi_wire_put_raw(out, copy, (size_t)n);
-    }
-    free(all.list);
-}
-
-void chempi_windows_merge(const void *text, size_t len,
-                          struct chempi_writer *out)
-{
-    merge(&window_kind, text, len, out);
-    merge(&lock_kind, text, len, out);
-}
-
-/* Columns of names are as wide as the longest. */
 static int name_width(const struct chempi_lines *all)
 {
     const struct line *list = all->list;
@@ -116,7 +48,7 @@ static int name_width(const struct chempi_lines *all)
 /* Nothing can be done about a failing standard error. */
 void chempi_windows_print(FILE *file, const void *text, size_t len)
 {
-    struct chempi_lines all = chempi_lines_sum(&window_kind, text, len);
+    struct chempi_lines all = chempi_lines_sum(&chempi_windows_kind, text, len);
     const struct line *list = all.list;
     int width = name_width(&all);
 
@@ -128,7 +60,7 @@ void chempi_windows_print(FILE *file, const void *text, size_t len)
                       list[i].name, list[i].reach, list[i].amounts[0],
                       list[i].amounts[1]);
     free(all.list);
-    all = chempi_lines_sum(&lock_kind, text, len);
+    all = chempi_lines_sum(&chempi_windows_locks, text, len);
     list = all.list;
     width = name_width(&all);
     if (all.count > 0)
@@ -144,7 +76,7 @@ void chempi_windows_print(FILE *file, const void *text, size_t len)
 
 void chempi_windows_json(struct chempi_json *j, const void *text, size_t len)
 {
-    struct chempi_lines all = chempi_lines_sum(&window_kind, text, len);
+    struct chempi_lines all = chempi_lines_sum(&chempi_windows_kind, text, len);
     const struct line *list = all.list;
 
     chempi_json_open_list(j, "windows");
@@ -158,7 +90,7 @@ void chempi_windows_json(struct chempi_json *j, const void *text, size_t len)
     }
     chempi_json_close_list(j);
     free(all.list);
-    all = chempi_lines_sum(&lock_kind, text, len);
+    all = chempi_lines_sum(&chempi_windows_locks, text, len);
     list = all.list;
     chempi_json_open_list(j, "locks");
     for (size_t i = 0; i < all.count; i++) {

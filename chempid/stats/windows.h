@@ -14,12 +14,11 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "common/control/wire.h"
+#include "chempid/stats/lines.h"
 #include "common/words/json.h"
 
-/* Sum lines of the same name and reach; the result is sorted. */
-void chempi_windows_merge(const void *text, size_t len,
-                          struct chempi_writer *out);
+extern const struct chempi_lines_kind chempi_windows_kind;
+extern const struct chempi_lines_kind chempi_windows_locks;
 
 /* Print the sums as two tables; nothing where nobody has used a window. */
 void chempi_windows_print(FILE *file, const void *text, size_t len);

@@ -62,16 +62,18 @@ static bool is_speechless(const struct chempi_rank *rank)
 
 void chempi_stats_collect_send(struct chempi_super *s)
 {
+    static const struct chempi_lines_kind *const kinds[] = {
+        &chempi_traffic_kind,  &chempi_files_kind,   &chempi_windows_kind,
+        &chempi_windows_locks, &chempi_trace_routes, &chempi_trace_hops};
     struct chempi_writer merged = {0};
     struct chempi_report_set tight;
     struct chempi_writer *w;
 
     if (!s->spec->want_stats)
         return;
-    chempi_traffic_merge(s->report.data, s->report.len, &merged);
-    chempi_files_merge(s->report.data, s->report.len, &merged);
-    chempi_windows_merge(s->report.data, s->report.len, &merged);
-    chempi_trace_merge(s->report.data, s->report.len, &merged);
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(kinds); i++)
+        chempi_lines_merge(kinds[i], (const char *)s->report.data,
+                           s->report.len, &merged);
     for (uint32_t i = 0; i < s->local_size; i++)
         if (is_speechless(&s->ranks[i]))
             put_line(&merged, "missing", s->ranks[i].world);

@@ -20,7 +20,7 @@ Test(files, sums_lines_of_one_name_and_drops_what_is_no_such_line)
 {
     struct chempi_writer w = {0};
 
-    chempi_files_merge(told, sizeof(told) - 1, &w);
+    chempi_lines_merge(&chempi_files_kind, told, sizeof(told) - 1, &w);
     chempi_wire_put_u8(&w, 0);
     cr_assert_str_eq((const char *)w.data,
                      "file bytes_asked 0\nfile rounds 7\n");

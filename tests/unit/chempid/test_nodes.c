@@ -375,7 +375,7 @@ Test(traffic, counters_of_the_same_way_are_summed)
                                "traffic 0 1 smp shm eager 1\n";
     struct chempi_writer w = {0};
 
-    chempi_traffic_merge(text, strlen(text), &w);
+    chempi_lines_merge(&chempi_traffic_kind, text, strlen(text), &w);
     chempi_wire_put_u8(&w, 0);
     cr_assert_str_eq((char *)w.data, "traffic 0 1 eth tcp eager 5 50\n"
                                      "traffic 0 1 smp shm eager 1 1\n"

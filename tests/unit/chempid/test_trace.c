@@ -13,7 +13,8 @@ static char *printed;
 
 static const char *merged(const char *text)
 {
-    chempi_trace_merge(text, strlen(text), &w);
+    chempi_lines_merge(&chempi_trace_routes, text, strlen(text), &w);
+    chempi_lines_merge(&chempi_trace_hops, text, strlen(text), &w);
     chempi_wire_put_u8(&w, 0);
     return (const char *)w.data;
 }

@@ -22,7 +22,8 @@ Test(windows, sums_lines_of_one_name_and_reach_and_drops_others)
 {
     struct chempi_writer w = {0};
 
-    chempi_windows_merge(told, sizeof(told) - 1, &w);
+    chempi_lines_merge(&chempi_windows_kind, told, sizeof(told) - 1, &w);
+    chempi_lines_merge(&chempi_windows_locks, told, sizeof(told) - 1, &w);
     chempi_wire_put_u8(&w, 0);
     cr_assert_str_eq((const char *)w.data, "window other node 9 9\n"
                                            "window table message 1 8\n"
