@@ -2,7 +2,6 @@
 /* Nodes of a batch system; see allocation.h. */
 #include "chempid/hosts/allocation.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,122 +9,51 @@
 
 #include "common/control/client.h"
 #include "common/control/msg.h"
+#include "common/words/unfold.h"
 
 #define NODES "SLURM_JOB_NODELIST"
 
-/* A name that is being put together, and what it is part of. */
-struct name {
-    struct chempi_hosts *hosts;
-    struct chempi_pool *pool;
-    struct chempi_err *err;
-    const char *list; /* all of it, for words */
-    char text[CHEMPI_NODE_NAME_MAX];
-};
-
-static int malformed(const struct name *n)
+static int malformed(const char *list, struct chempi_err *err)
 {
-    return chempi_err_set(n->err, -EINVAL,
+    return chempi_err_set(err, -EINVAL,
                           "'%.200s' is no list of nodes such as a[00-03,7],b",
-                          n->list);
+                          list);
 }
 
-static int expand(struct name *n, size_t len, const char *rest,
-                  const char *end);
-
-/* So many digits at least. */
-static int expand_number(struct name *n, size_t len, unsigned long number,
-                         int width, const char *rest, const char *end)
+/* The names that a word of the list stands for. */
+static int add_names(struct chempi_hosts *hosts, struct chempi_pool *pool,
+                     const char *list, const char *word, size_t len,
+                     struct chempi_err *err)
 {
-    const int more =
-        snprintf(n->text + len, sizeof(n->text) - len, "%0*lu", width, number);
+    char name[CHEMPI_UNFOLD_NAME_MAX];
+    struct chempi_unfold names;
+    const char *why;
+    size_t at;
+    int rc = chempi_unfold_parse(word, len, &names, &why, &at);
 
-    if (more < 0 || (size_t)more >= sizeof(n->text) - len)
-        return malformed(n);
-    return expand(n, len + (size_t)more, rest, end);
-}
-
-/* "3" or "00-03" at *at, which is moved behind it. */
-static int expand_range(struct name *n, size_t len, const char **at,
-                        const char *rest, const char *end)
-{
-    char *stop;
-    unsigned long first = strtoul(*at, &stop, 10);
-    unsigned long last = first;
-    const int width = (int)(stop - *at);
-    int rc = 0;
-
-    if (!isdigit((unsigned char)**at) || width > 18)
-        return malformed(n);
-    if (*stop == '-') {
-        *at = stop + 1;
-        last = strtoul(*at, &stop, 10);
-        if (!isdigit((unsigned char)**at))
-            return malformed(n);
+    if (rc || names.count > CHEMPI_JOB_NODES_MAX)
+        return malformed(list, err);
+    for (uint32_t i = 0; i < names.count && !rc; i++) {
+        chempi_unfold_name(&names, i, name);
+        rc = strlen(name) < CHEMPI_NODE_NAME_MAX
+                 ? chempi_hosts_add(hosts, pool, name, err)
+                 : malformed(list, err);
     }
-    if (last < first || last - first >= CHEMPI_JOB_NODES_MAX)
-        return malformed(n);
-    *at = stop;
-    for (unsigned long i = first; !rc && i <= last; i++)
-        rc = expand_number(n, len, i, width, rest, end);
     return rc;
-}
-
-/* Add what [rest, end) stands for behind the name's first len bytes. Depth is
- * bounded by the length of a name. */
-static int expand(struct name *n, size_t len, const char *rest, const char *end)
-{
-    const char *close;
-    const char *at;
-    int rc = 0;
-
-    while (rest < end && *rest != '[') {
-        if (len + 1 >= sizeof(n->text) || *rest == ']')
-            return malformed(n);
-        n->text[len++] = *rest++;
-    }
-    if (rest == end) {
-        n->text[len] = '\0';
-        return chempi_hosts_add(n->hosts, n->pool, n->text, n->err);
-    }
-    close = memchr(rest, ']', (size_t)(end - rest));
-    if (!close)
-        return malformed(n);
-    at = rest + 1;
-    do {
-        rc = expand_range(n, len, &at, close + 1, end);
-        if (!rc && at != close && *at != ',')
-            rc = malformed(n);
-        at += at != close;
-    } while (!rc && at < close);
-    return rc;
-}
-
-/* Bytes up to the next comma outside of brackets. */
-static size_t word_len(const char *text)
-{
-    size_t len = 0;
-    int depth = 0;
-
-    while (text[len] && (text[len] != ',' || depth)) {
-        depth += text[len] == '[' ? 1 : text[len] == ']' ? -1 : 0;
-        len++;
-    }
-    return len;
 }
 
 int chempi_allocation_names(struct chempi_hosts *hosts,
                             struct chempi_pool *pool, const char *list,
                             struct chempi_err *err)
 {
-    struct name n = {.hosts = hosts, .pool = pool, .err = err, .list = list};
-    const char *at = list;
+    const size_t len = strlen(list);
     int rc = 0;
 
-    while (!rc && at) {
-        const size_t len = word_len(at);
+    for (size_t from = 0; from <= len && !rc;) {
+        const size_t word = chempi_unfold_word(list + from, len - from);
 
-        rc = expand(&n, 0, at, at + len);
-        at = at[len] ? at + len + 1 : NULL;
+        rc = add_names(hosts, pool, list, list + from, word, err);
+        from += word + 1;
     }
     return rc;
 }

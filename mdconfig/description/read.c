@@ -126,11 +126,11 @@ static int read_forward(struct chempi_reader *r, chempi_yaml_value value,
 }
 
 static int add_nodes(struct chempi_reader *r, chempi_yaml_value at,
-                     const struct chempi_pattern *pattern,
+                     const struct chempi_unfold *pattern,
                      const struct chempi_desc_node *model)
 {
     struct chempi_desc *d = r->desc;
-    char name[CHEMPI_PATTERN_NAME_MAX];
+    char name[CHEMPI_UNFOLD_NAME_MAX];
     uint32_t other;
     int rc;
 
@@ -141,7 +141,7 @@ static int add_nodes(struct chempi_reader *r, chempi_yaml_value at,
     for (uint32_t i = 0; i < pattern->count; i++) {
         struct chempi_desc_node *node;
 
-        chempi_pattern_name(pattern, i, name);
+        chempi_unfold_name(pattern, i, name);
         rc = chempi_reader_check_name(r, at, "the name of a node", name);
         if (rc)
             return rc;
@@ -174,7 +174,7 @@ static int read_node(struct chempi_reader *r, chempi_yaml_value key,
     };
     struct chempi_desc_node model = {.slots = 1,
                                      .forward_us = r->desc->forward_us};
-    struct chempi_pattern pattern;
+    struct chempi_unfold pattern;
     int rc = chempi_reader_pattern(r, key, "a node's name", &pattern);
 
     if (!rc && chempi_yaml_kind_of(r->yaml, value) != CHEMPI_YAML_NULL)

@@ -119,7 +119,7 @@ int chempi_reader_check_name(struct chempi_reader *r, chempi_yaml_value value,
 }
 
 int chempi_reader_pattern(struct chempi_reader *r, chempi_yaml_value value,
-                          const char *what, struct chempi_pattern *out)
+                          const char *what, struct chempi_unfold *out)
 {
     const char *text = "";
     const char *why = "";
@@ -128,7 +128,7 @@ int chempi_reader_pattern(struct chempi_reader *r, chempi_yaml_value value,
 
     if (rc)
         return rc;
-    rc = chempi_pattern_parse(text, &r->scratch, out, &why, &at);
+    rc = chempi_unfold_parse(text, strlen(text), out, &why, &at);
     if (rc)
         return chempi_yaml_fail(r->yaml, value, r->err,
                                 "expected %s at character %zu of %s, found "

@@ -3,8 +3,8 @@
 #ifndef CHEMPI_MDCONFIG_READER_H
 #define CHEMPI_MDCONFIG_READER_H
 
+#include "common/words/unfold.h"
 #include "mdconfig/description/desc.h"
-#include "mdconfig/description/pattern.h"
 #include "mdconfig/description/yaml.h"
 
 struct chempi_reader {
@@ -38,7 +38,7 @@ int chempi_reader_text(struct chempi_reader *r, chempi_yaml_value value,
 int chempi_reader_check_name(struct chempi_reader *r, chempi_yaml_value value,
                              const char *what, const char *name);
 int chempi_reader_pattern(struct chempi_reader *r, chempi_yaml_value value,
-                          const char *what, struct chempi_pattern *out);
+                          const char *what, struct chempi_unfold *out);
 int chempi_reader_size(struct chempi_reader *r, chempi_yaml_value value,
                        uint64_t *out);
 /* Times from 0, or above 0 when `positive`, to 1000 s. With `spread` the

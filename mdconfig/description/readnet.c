@@ -349,9 +349,9 @@ use_default_protocols(struct chempi_desc *desc,
 /* What one key of "attach" says. */
 struct attaching {
     struct making *making;
-    struct chempi_pattern nodes;
-    struct chempi_pattern address;
-    struct chempi_pattern interface;
+    struct chempi_unfold nodes;
+    struct chempi_unfold address;
+    struct chempi_unfold interface;
     bool has_address;
     bool has_interface;
     bool can_send;
@@ -425,9 +425,9 @@ static bool is_ip_address(const char *text)
 static int put_address(struct chempi_reader *r, chempi_yaml_value at,
                        const struct attaching *w, uint32_t i, const char **out)
 {
-    char text[CHEMPI_PATTERN_NAME_MAX];
+    char text[CHEMPI_UNFOLD_NAME_MAX];
 
-    chempi_pattern_name(&w->address, i, text);
+    chempi_unfold_name(&w->address, i, text);
     if (strcmp(w->making->model.device, "tcp") == 0 && !is_ip_address(text))
         return chempi_yaml_fail(r->yaml, at, r->err,
                                 "expected an IPv4 or IPv6 address, found "
@@ -451,7 +451,7 @@ static int attach_one(struct chempi_reader *r, chempi_yaml_value at,
         .can_send = w->can_send,
         .can_receive = w->can_receive,
     };
-    char text[CHEMPI_PATTERN_NAME_MAX];
+    char text[CHEMPI_UNFOLD_NAME_MAX];
     int rc;
 
     if (w->has_address) {
@@ -460,8 +460,7 @@ static int attach_one(struct chempi_reader *r, chempi_yaml_value at,
             return rc;
     }
     if (w->has_interface) {
-        chempi_pattern_name(&w->interface, w->interface.count > 1 ? i : 0,
-                            text);
+        chempi_unfold_name(&w->interface, w->interface.count > 1 ? i : 0, text);
         rc = chempi_reader_check_name(r, at, "the name of an interface", text);
         if (rc)
             return rc;
@@ -497,12 +496,12 @@ static int check_counts(struct chempi_reader *r, chempi_yaml_value at,
 static int attach_pattern(struct chempi_reader *r, chempi_yaml_value at,
                           const struct attaching *w)
 {
-    char name[CHEMPI_PATTERN_NAME_MAX];
+    char name[CHEMPI_UNFOLD_NAME_MAX];
     uint32_t node;
     int rc = check_counts(r, at, w);
 
     for (uint32_t i = 0; !rc && i < w->nodes.count; i++) {
-        chempi_pattern_name(&w->nodes, i, name);
+        chempi_unfold_name(&w->nodes, i, name);
         node = chempi_names_find(&r->desc->node_names, name);
         rc = node == CHEMPI_NAMES_NONE ? unknown_node(r, at, name)
                                        : attach_one(r, at, w, i, node);
@@ -618,8 +617,8 @@ static int read_attach(struct chempi_reader *r, chempi_yaml_value value,
 static int add_networks(struct chempi_reader *r, struct making *m)
 {
     struct chempi_desc *d = r->desc;
-    struct chempi_pattern pattern;
-    char name[CHEMPI_PATTERN_NAME_MAX];
+    struct chempi_unfold pattern;
+    char name[CHEMPI_UNFOLD_NAME_MAX];
     int rc =
         chempi_reader_pattern(r, m->key, "the name of a network", &pattern);
 
@@ -634,7 +633,7 @@ static int add_networks(struct chempi_reader *r, struct making *m)
     for (uint32_t i = 0; i < pattern.count; i++) {
         struct chempi_desc_network *net;
 
-        chempi_pattern_name(&pattern, i, name);
+        chempi_unfold_name(&pattern, i, name);
         rc = chempi_reader_check_name(r, m->key, "the name of a network", name);
         if (rc)
             return rc;

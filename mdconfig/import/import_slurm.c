@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/words/unfold.h"
 #include "mdconfig/description/desc.h"
-#include "mdconfig/description/pattern.h"
 #include "mdconfig/import/import.h"
 
 /* The value behind "key=" when the word at *at is that key, else NULL. */
@@ -200,20 +200,19 @@ static void add_below(struct switches *s, uint32_t upper, const char *name)
 static int read_pattern(struct switches *s, uint32_t at, bool nodes,
                         const char *where, size_t len)
 {
-    char *text = chempi_arena_format(&s->arena, "%.*s", (int)len, where);
-    struct chempi_pattern pattern;
+    struct chempi_unfold pattern;
     const char *why;
     size_t offset;
 
-    if (chempi_pattern_parse(text, &s->arena, &pattern, &why, &offset) != 0)
+    if (chempi_unfold_parse(where, len, &pattern, &why, &offset) != 0)
         return chempi_import_expected(&s->text, where, why);
     if (pattern.count > CHEMPI_DESC_NODES_MAX ||
         s->import->node_count > CHEMPI_DESC_NODES_MAX)
         return chempi_import_expected(&s->text, where, "at most 131072 names");
     for (uint32_t i = 0; i < pattern.count; i++) {
-        char name[CHEMPI_PATTERN_NAME_MAX];
+        char name[CHEMPI_UNFOLD_NAME_MAX];
 
-        chempi_pattern_name(&pattern, i, name);
+        chempi_unfold_name(&pattern, i, name);
         if (!chempi_import_is_name(name, strlen(name)))
             return chempi_import_expected(&s->text, where,
                                           "names of nodes or switches");
@@ -229,17 +228,14 @@ static int read_pattern(struct switches *s, uint32_t at, bool nodes,
 static int read_list(struct switches *s, uint32_t at, bool nodes,
                      const char *list)
 {
-    size_t end = strcspn(list, " \t\r");
-    size_t from = 0;
-    int depth = 0;
+    const size_t len = strcspn(list, " \t\r");
     int rc = 0;
 
-    for (size_t i = 0; i <= end && !rc; i++) {
-        depth += (i < end && list[i] == '[') - (i < end && list[i] == ']');
-        if (i < end && (list[i] != ',' || depth > 0))
-            continue;
-        rc = read_pattern(s, at, nodes, list + from, i - from);
-        from = i + 1;
+    for (size_t from = 0; from <= len && !rc;) {
+        const size_t word = chempi_unfold_word(list + from, len - from);
+
+        rc = read_pattern(s, at, nodes, list + from, word);
+        from += word + 1;
     }
     return rc;
 }

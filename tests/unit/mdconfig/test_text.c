@@ -7,8 +7,8 @@
 #include "common/base/compiler.h"
 #include "common/words/distance.h"
 #include "common/words/fold.h"
+#include "common/words/unfold.h"
 #include "mdconfig/description/desc.h"
-#include "mdconfig/description/pattern.h"
 #include "mdconfig/description/text.h"
 
 Test(size, sizes_as_people_type_them)
@@ -111,27 +111,23 @@ Test(suggestion, is_the_nearest_word_or_none)
     cr_expect_null(chempi_text_suggest("", words, 3));
 }
 
-static uint32_t expand(const char *text, char names[][CHEMPI_PATTERN_NAME_MAX],
+static uint32_t expand(const char *text, char names[][CHEMPI_UNFOLD_NAME_MAX],
                        uint32_t room)
 {
-    struct chempi_arena arena = {.blocks = NULL};
-    struct chempi_pattern p;
+    struct chempi_unfold p;
     const char *why;
     size_t at;
 
-    if (chempi_pattern_parse(text, &arena, &p, &why, &at) != 0) {
-        chempi_arena_fini(&arena);
+    if (chempi_unfold_parse(text, strlen(text), &p, &why, &at) != 0)
         return 0;
-    }
     for (uint32_t i = 0; i < p.count && i < room; i++)
-        chempi_pattern_name(&p, i, names[i]);
-    chempi_arena_fini(&arena);
+        chempi_unfold_name(&p, i, names[i]);
     return p.count;
 }
 
-Test(pattern, expands_ranges_with_their_width)
+Test(unfold, expands_ranges_with_their_width)
 {
-    static char names[64][CHEMPI_PATTERN_NAME_MAX];
+    static char names[64][CHEMPI_UNFOLD_NAME_MAX];
 
     cr_expect_eq(expand("node[00-31]", names, 64), 32);
     cr_expect_str_eq(names[0], "node00");
@@ -147,7 +143,7 @@ Test(pattern, expands_ranges_with_their_width)
     cr_expect_str_eq(names[1], "10");
 }
 
-Test(pattern, refuses_what_is_none)
+Test(unfold, refuses_what_is_none)
 {
     static const char *const bad[] = {"a[",
                                       "a[]",
