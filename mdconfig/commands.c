@@ -79,32 +79,28 @@ static void print_check(const struct chempi_desc *desc,
         chempi_text_plural(errors), warnings, chempi_text_plural(warnings));
 }
 
-int chempi_command_check(int argc, char **argv, struct chempi_err *err)
+static int check(const struct chempi_graph *graph,
+                 const struct chempi_command_line *line, struct chempi_err *err)
 {
-    struct chempi_desc desc;
-    struct chempi_graph graph;
     struct chempi_check check;
-    struct chempi_command_line line;
     size_t errors;
     size_t warnings;
-    int rc = chempi_command_read_line(argc, argv, "--strict --all --json", 1, 1,
-                                      &line, err);
 
-    if (rc)
-        return rc;
-    if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
-        return CHEMPI_COMMAND_FAILED;
-    chempi_graph_init(&graph, &desc);
-    chempi_check_run(&graph, CHEMPI_CHECK_NOTE, line.all, &check);
+    (void)err; /* findings are the command's result */
+    chempi_check_run(graph, CHEMPI_CHECK_NOTE, line->all, &check);
     errors = count_findings(&check, CHEMPI_CHECK_ERROR, true);
     warnings = count_findings(&check, CHEMPI_CHECK_WARNING, true);
-    (line.is_json ? print_check_json : print_check)(&desc, &check, errors,
-                                                    warnings);
+    (line->is_json ? print_check_json : print_check)(graph->desc, &check,
+                                                     errors, warnings);
     chempi_check_fini(&check);
-    chempi_graph_fini(&graph);
-    chempi_desc_fini(&desc);
-    return errors > 0 || (line.strict && warnings > 0) ? CHEMPI_COMMAND_FAILED
-                                                       : CHEMPI_COMMAND_OK;
+    return errors > 0 || (line->strict && warnings > 0) ? CHEMPI_COMMAND_FAILED
+                                                        : CHEMPI_COMMAND_OK;
+}
+
+int chempi_command_check(struct chempi_command_line *line,
+                         struct chempi_err *err)
+{
+    return chempi_graph_use(line, check, err);
 }
 
 /* ---- compile ------------------------------------------------------------ */
@@ -129,7 +125,7 @@ static bool may_compile(const struct chempi_graph *graph,
     return errors == 0;
 }
 
-static int compile(const struct chempi_desc *desc,
+static int compile(const struct chempi_graph *graph,
                    const struct chempi_command_line *line,
                    struct chempi_err *err)
 {
@@ -138,14 +134,9 @@ static int compile(const struct chempi_desc *desc,
                                                        : CHEMPI_COMPILE_AUTO;
     const char *dir = line->output ? line->output : ".";
     struct chempi_compile_result result;
-    struct chempi_graph graph;
-    int rc = -EINVAL;
 
-    chempi_graph_init(&graph, desc);
-    if (may_compile(&graph, line->allow_unreachable, err))
-        rc = chempi_compile_write(&graph, dir, layout, &result, err);
-    chempi_graph_fini(&graph);
-    if (rc)
+    if (!may_compile(graph, line->allow_unreachable, err) ||
+        chempi_compile_write(graph, dir, layout, &result, err) != 0)
         return CHEMPI_COMMAND_FAILED;
     (void)printf("%u table%s in %s, each at most %zu bytes%s\n",
                  result.table_count, chempi_text_plural(result.table_count),
@@ -154,24 +145,13 @@ static int compile(const struct chempi_desc *desc,
     return CHEMPI_COMMAND_OK;
 }
 
-int chempi_command_compile(int argc, char **argv, struct chempi_err *err)
+int chempi_command_compile(struct chempi_command_line *line,
+                           struct chempi_err *err)
 {
-    struct chempi_desc desc;
-    struct chempi_command_line line;
-    int rc = chempi_command_read_line(argc, argv,
-                                      "-o --alone --shared --allow-unreachable",
-                                      1, 1, &line, err);
-
-    if (rc)
-        return rc;
-    if (line.alone && line.shared)
+    if (line->alone && line->shared)
         return chempi_command_usage(
             err, "--alone and --shared exclude each other", "");
-    if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
-        return CHEMPI_COMMAND_FAILED;
-    rc = compile(&desc, &line, err);
-    chempi_desc_fini(&desc);
-    return rc;
+    return chempi_graph_use(line, compile, err);
 }
 
 /* ---- show --------------------------------------------------------------- */
@@ -232,71 +212,48 @@ static int show_node(const struct chempi_graph *graph, const char *name,
     return rc;
 }
 
-int chempi_command_show(int argc, char **argv, struct chempi_err *err)
+static int show(const struct chempi_graph *graph,
+                const struct chempi_command_line *line, struct chempi_err *err)
 {
-    struct chempi_desc desc;
-    struct chempi_graph graph;
-    struct chempi_command_line line;
-    int rc = chempi_command_read_line(argc, argv, "", 1, 2, &line, err);
+    if (line->count > 1)
+        return show_node(graph, line->arguments[1], err);
+    chempi_show_desc(graph, stdout);
+    return CHEMPI_COMMAND_OK;
+}
 
-    if (rc)
-        return rc;
-    if (is_table(line.arguments[0])) {
-        if (line.count > 1)
-            return chempi_command_usage(
-                err, "a table is of one node already; too much: ",
-                line.arguments[1]);
-        return show_table_file(line.arguments[0], err);
-    }
-    if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
-        return CHEMPI_COMMAND_FAILED;
-    chempi_graph_init(&graph, &desc);
-    if (line.count > 1)
-        rc = show_node(&graph, line.arguments[1], err);
-    else
-        chempi_show_desc(&graph, stdout);
-    chempi_graph_fini(&graph);
-    chempi_desc_fini(&desc);
-    return rc;
+int chempi_command_show(struct chempi_command_line *line,
+                        struct chempi_err *err)
+{
+    if (!is_table(line->arguments[0]))
+        return chempi_graph_use(line, show, err);
+    if (line->count > 1)
+        return chempi_command_usage(
+            err,
+            "a table is of one node already; too much: ", line->arguments[1]);
+    return show_table_file(line->arguments[0], err);
 }
 
 /* ---- explain ------------------------------------------------------------ */
 
-static int explain(const struct chempi_desc *desc,
-                   const struct chempi_command_line *line, uint64_t len,
+static int explain(const struct chempi_graph *graph,
+                   const struct chempi_command_line *line,
                    struct chempi_err *err)
 {
-    uint32_t from = chempi_command_find_node(desc, line->arguments[1], err);
-    uint32_t to = CHEMPI_NAMES_NONE;
-    struct chempi_graph graph;
-    bool found;
+    uint32_t from;
+    uint32_t to;
 
-    if (from != CHEMPI_NAMES_NONE)
-        to = chempi_command_find_node(desc, line->arguments[2], err);
-    if (to == CHEMPI_NAMES_NONE)
+    if (!chempi_command_find_ends(graph->desc, line, &from, &to, err))
         return CHEMPI_COMMAND_FAILED;
-    chempi_graph_init(&graph, desc);
-    found = (line->is_json ? chempi_explain_json
-                           : chempi_explain)(&graph, from, to, len, stdout);
-    chempi_graph_fini(&graph);
-    return found ? CHEMPI_COMMAND_OK : CHEMPI_COMMAND_FAILED;
+    return (line->is_json ? chempi_explain_json
+                          : chempi_explain)(graph, from, to, line->len, stdout)
+               ? CHEMPI_COMMAND_OK
+               : CHEMPI_COMMAND_FAILED;
 }
 
-int chempi_command_explain(int argc, char **argv, struct chempi_err *err)
+int chempi_command_explain(struct chempi_command_line *line,
+                           struct chempi_err *err)
 {
-    struct chempi_desc desc;
-    struct chempi_command_line line;
-    uint64_t len;
-    int rc = chempi_command_read_line(argc, argv, "--json", 4, 4, &line, err);
+    int rc = chempi_command_read_size(line->arguments[3], &line->len, err);
 
-    if (rc)
-        return rc;
-    if (chempi_text_typed_size(line.arguments[3], &len) != 0)
-        return chempi_command_usage(
-            err, "expected a size such as 64KiB, found ", line.arguments[3]);
-    if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
-        return CHEMPI_COMMAND_FAILED;
-    rc = explain(&desc, &line, len, err);
-    chempi_desc_fini(&desc);
-    return rc;
+    return rc ? rc : chempi_graph_use(line, explain, err);
 }

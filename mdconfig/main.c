@@ -13,29 +13,30 @@
 
 static const struct chempi_command commands[] = {
     {"compile", "[-o DIR] [--alone|--shared] [--allow-unreachable] FILE",
-     "write the connection table of every node", chempi_command_compile},
+     "write the connection table of every node", 1, 1, chempi_command_compile},
     {"check", "[--strict] [--all] [--json] FILE",
-     "look for mistakes, write nothing", chempi_command_check},
-    {"show", "FILE [NODE]", "print a table or a description",
+     "look for mistakes, write nothing", 1, 1, chempi_command_check},
+    {"show", "FILE [NODE]", "print a table or a description", 1, 2,
      chempi_command_show},
     {"explain", "[--json] FILE FROM TO SIZE", "say why a message takes its way",
-     chempi_command_explain},
-    {"diff", "[--json] OLD NEW", "say what differs between two descriptions",
-     chempi_command_diff},
+     4, 4, chempi_command_explain},
+    {"diff", "[--json] OLD NEW", "say what differs between two descriptions", 2,
+     2, chempi_command_diff},
     {"graph",
      "[-o PICTURE] [--layout HOW|--dot] [--from NODE --size SIZE] FILE",
      "draw nodes and networks, and the ways of a size, as SVG or for Graphviz",
-     chempi_command_graph},
+     1, 1, chempi_command_graph},
     {"plot", "[-o PICTURE] [--csv] FILE FROM TO",
-     "draw the time over the size of a message, as SVG", chempi_command_plot},
+     "draw the time over the size of a message, as SVG", 3, 3,
+     chempi_command_plot},
     {"import",
      "[-o FILE] [--local] [--hosts FILE] [--scontrol FILE] [--topology FILE]",
-     "make a first description from this machine, a hosts file, or Slurm's",
-     chempi_command_import},
+     "make a first description from this machine, a hosts file, or Slurm's", 0,
+     0, chempi_command_import},
     {"calibrate",
      "[-o FILE] [--network NAME] [--seconds S] [--pairs N] [--scratch DIR]\n"
      "      [--virtual] FILE",
-     "measure the networks and put the figures into the description",
+     "measure the networks and put the figures into the description", 1, 1,
      chempi_command_calibrate},
 };
 
@@ -66,8 +67,11 @@ static int usage_error(const char *word)
 static int run(const struct chempi_command *command, int argc, char **argv)
 {
     struct chempi_err err = {.code = 0};
-    int rc = command->run(argc, argv, &err);
+    struct chempi_command_line line;
+    int rc = chempi_command_read_line(argc, argv, command, &line, &err);
 
+    if (!rc)
+        rc = command->run(&line, &err);
     if (err.text[0])
         (void)fprintf(stderr, "mdconfig: %s\n", err.text);
     if (rc == CHEMPI_COMMAND_USAGE)

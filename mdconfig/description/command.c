@@ -64,23 +64,25 @@ static const char **value_of(struct chempi_command_line *line, const char *word)
     return values[i].value;
 }
 
-/* Is the word one of a list separated by spaces? */
-static bool is_allowed(const char *allowed, const char *word)
+/* Is the word one of those of "[-o FILE] [--alone|--shared]"? */
+static bool is_allowed(const char *arguments, const char *word)
 {
+    static const char between[] = " []|\n";
     size_t len = strlen(word);
 
-    while (*allowed) {
-        size_t n = strcspn(allowed, " ");
+    while (*arguments) {
+        size_t n = strcspn(arguments, between);
 
-        if (n == len && strncmp(allowed, word, len) == 0)
+        if (n == len && strncmp(arguments, word, len) == 0)
             return true;
-        allowed += n + (allowed[n] == ' ');
+        arguments += n;
+        arguments += strspn(arguments, between);
     }
     return false;
 }
 
-int chempi_command_read_line(int argc, char **argv, const char *allowed,
-                             int least, int most,
+int chempi_command_read_line(int argc, char **argv,
+                             const struct chempi_command *command,
                              struct chempi_command_line *line,
                              struct chempi_err *err)
 {
@@ -93,7 +95,7 @@ int chempi_command_read_line(int argc, char **argv, const char *allowed,
         if (options && strcmp(word, "--") == 0) {
             options = false;
         } else if (options && word[0] == '-' && word[1]) {
-            if (!is_allowed(allowed, word))
+            if (!is_allowed(command->arguments, word))
                 return chempi_command_usage(err, "unknown option ", word);
             if (take_flag(line, word))
                 continue;
@@ -101,15 +103,24 @@ int chempi_command_read_line(int argc, char **argv, const char *allowed,
                 return chempi_command_usage(err, "expected a value after ",
                                             word);
             *value_of(line, word) = argv[++i];
-        } else if (line->count == most) {
+        } else if (line->count == command->most) {
             return chempi_command_usage(err, "too many arguments from ", word);
         } else {
             line->arguments[line->count++] = word;
         }
     }
-    if (line->count < least)
+    if (line->count < command->least)
         return chempi_command_usage(err, "too few arguments", "");
     return 0;
+}
+
+int chempi_command_read_size(const char *text, uint64_t *len,
+                             struct chempi_err *err)
+{
+    return chempi_text_typed_size(text, len) == 0
+               ? 0
+               : chempi_command_usage(
+                     err, "expected a size such as 64KiB, found ", text);
 }
 
 uint32_t chempi_command_find_node(const struct chempi_desc *desc,
@@ -131,4 +142,16 @@ uint32_t chempi_command_find_node(const struct chempi_desc *desc,
                          near ? "'?" : "");
     free(words);
     return node;
+}
+
+bool chempi_command_find_ends(const struct chempi_desc *desc,
+                              const struct chempi_command_line *line,
+                              uint32_t *from, uint32_t *to,
+                              struct chempi_err *err)
+{
+    *from = chempi_command_find_node(desc, line->arguments[1], err);
+    if (*from == CHEMPI_NAMES_NONE)
+        return false;
+    *to = chempi_command_find_node(desc, line->arguments[2], err);
+    return *to != CHEMPI_NAMES_NONE;
 }

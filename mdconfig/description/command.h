@@ -19,13 +19,18 @@ enum chempi_command_exit {
     CHEMPI_COMMAND_USAGE = 2
 };
 
-typedef int chempi_command_fn(int argc, char **argv, struct chempi_err *err);
+struct chempi_command_line;
+
+typedef int chempi_command_fn(struct chempi_command_line *line,
+                              struct chempi_err *err);
 
 struct chempi_command {
     const char *name;
-    const char *arguments;
+    const char *arguments; /* with the options */
     const char *purpose;
-    chempi_command_fn *run; /* argv[0] is the first argument */
+    int least; /* arguments that are no options */
+    int most;
+    chempi_command_fn *run;
 };
 
 chempi_command_fn chempi_command_compile;
@@ -47,6 +52,7 @@ struct chempi_command_line {
     const char *output;   /* -o; NULL: not given */
     const char *from;     /* --from */
     const char *size;     /* --size */
+    uint64_t len;         /* --size, or an argument, read by the command */
     const char *hosts;    /* --hosts */
     const char *scontrol; /* --scontrol */
     const char *topology; /* --topology */
@@ -67,16 +73,24 @@ struct chempi_command_line {
     bool all; /* list whatever the number */
 };
 
-/* Take a command line apart. `allowed`: the options of the command, separated
- * by spaces, and no beginnings of them, which getopt_long(3) would take. 0 or
- * CHEMPI_COMMAND_USAGE with *err. */
-int chempi_command_read_line(int argc, char **argv, const char *allowed,
-                             int least, int most,
+/* Take a command's line apart; argv[0] is its first word. Options are those
+ * that command->arguments names, and no beginnings of them, which
+ * getopt_long(3) would take. 0 or CHEMPI_COMMAND_USAGE with *err. */
+int chempi_command_read_line(int argc, char **argv,
+                             const struct chempi_command *command,
                              struct chempi_command_line *line,
+                             struct chempi_err *err);
+/* A size as people type it. 0 or CHEMPI_COMMAND_USAGE with *err. */
+int chempi_command_read_size(const char *text, uint64_t *len,
                              struct chempi_err *err);
 /* A node of the description, or CHEMPI_NAMES_NONE with *err. */
 uint32_t chempi_command_find_node(const struct chempi_desc *desc,
                                   const char *name, struct chempi_err *err);
+/* The nodes of arguments 1 and 2; false: *err. */
+bool chempi_command_find_ends(const struct chempi_desc *desc,
+                              const struct chempi_command_line *line,
+                              uint32_t *from, uint32_t *to,
+                              struct chempi_err *err);
 /* Store what is wrong with the command line; CHEMPI_COMMAND_USAGE. */
 int chempi_command_usage(struct chempi_err *err, const char *what,
                          const char *word);

@@ -54,24 +54,20 @@ static bool is_stdin(const char *file)
     return file && strcmp(file, "-") == 0;
 }
 
-int chempi_command_import(int argc, char **argv, struct chempi_err *err)
+int chempi_command_import(struct chempi_command_line *line,
+                          struct chempi_err *err)
 {
     struct chempi_import im = {.node_count = 0};
-    struct chempi_command_line line;
-    int rc = chempi_command_read_line(
-        argc, argv, "-o --local --hosts --scontrol --topology", 0, 0, &line,
-        err);
+    int rc;
 
-    if (rc)
-        return rc;
-    if (is_stdin(line.hosts) + is_stdin(line.scontrol) +
-            is_stdin(line.topology) >
+    if (is_stdin(line->hosts) + is_stdin(line->scontrol) +
+            is_stdin(line->topology) >
         1)
         return chempi_command_usage(
             err, "one source at most can be standard input", "");
-    rc = gather(&im, &line, err);
+    rc = gather(&im, line, err);
     if (!rc)
-        rc = write_file(&im, line.output, err);
+        rc = write_file(&im, line->output, err);
     chempi_import_fini(&im);
     return rc ? CHEMPI_COMMAND_FAILED : CHEMPI_COMMAND_OK;
 }

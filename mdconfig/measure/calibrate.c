@@ -459,38 +459,35 @@ static int calibrate(struct calibration *c, const char *output,
     return rc;
 }
 
-int chempi_command_calibrate(int argc, char **argv, struct chempi_err *err)
+int chempi_command_calibrate(struct chempi_command_line *line,
+                             struct chempi_err *err)
 {
     struct calibration c = {.pairs = 1};
-    struct chempi_command_line line;
     char folder[PATH_MAX];
     double pairs = 1;
     double seconds = SECONDS;
-    int rc = chempi_command_read_line(
-        argc, argv, "-o --network --seconds --pairs --scratch --virtual", 1, 1,
-        &line, err);
+    int rc = read_number(line->seconds, SECONDS_MAX, &seconds, err);
 
     if (!rc)
-        rc = read_number(line.seconds, SECONDS_MAX, &seconds, err);
-    if (!rc)
-        rc = read_number(line.pairs, PAIRS_MAX, &pairs, err);
+        rc = read_number(line->pairs, PAIRS_MAX, &pairs, err);
     if (rc)
         return rc;
-    c.path = line.arguments[0];
-    c.only = line.network;
+    c.path = line->arguments[0];
+    c.only = line->network;
     c.pairs = pairs < 1 ? 1 : (unsigned)pairs;
-    c.out =
-        strcmp(line.output ? line.output : c.path, "-") == 0 ? stderr : stdout;
+    c.out = strcmp(line->output ? line->output : c.path, "-") == 0 ? stderr
+                                                                   : stdout;
     if (read_text(c.path, &c.text, &c.len, err) != 0)
         return CHEMPI_COMMAND_FAILED;
     rc = chempi_desc_parse(c.path, c.text, c.len, &c.desc, err);
     if (!rc) {
         c.measure = (struct chempi_measure){
             .desc = &c.desc,
-            .scratch = line.scratch ? line.scratch : scratch_of(c.path, folder),
+            .scratch =
+                line->scratch ? line->scratch : scratch_of(c.path, folder),
             .seconds = seconds,
-            .is_virtual = line.is_virtual};
-        rc = calibrate(&c, line.output, err);
+            .is_virtual = line->is_virtual};
+        rc = calibrate(&c, line->output, err);
         chempi_desc_fini(&c.desc);
     }
     free(c.text);

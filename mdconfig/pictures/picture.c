@@ -16,32 +16,26 @@
 
 /* ---- diff --------------------------------------------------------------- */
 
-int chempi_command_diff(int argc, char **argv, struct chempi_err *err)
+static int diff(const struct chempi_graph *before,
+                const struct chempi_command_line *line, struct chempi_err *err)
 {
-    struct chempi_command_line line;
-    struct chempi_desc before;
-    struct chempi_desc after;
-    struct chempi_graph a;
-    struct chempi_graph b;
+    struct chempi_desc desc;
+    struct chempi_graph after;
     size_t found;
-    int rc = chempi_command_read_line(argc, argv, "--json", 2, 2, &line, err);
 
-    if (rc)
-        return rc;
-    if (chempi_desc_open(line.arguments[0], &before, err) != 0)
+    if (chempi_desc_open(line->arguments[1], &desc, err) != 0)
         return CHEMPI_COMMAND_FAILED;
-    if (chempi_desc_open(line.arguments[1], &after, err) != 0) {
-        chempi_desc_fini(&before);
-        return CHEMPI_COMMAND_FAILED;
-    }
-    chempi_graph_init(&a, &before);
-    chempi_graph_init(&b, &after);
-    found = chempi_diff(&a, &b, line.is_json, stdout);
-    chempi_graph_fini(&a);
-    chempi_graph_fini(&b);
-    chempi_desc_fini(&before);
-    chempi_desc_fini(&after);
+    chempi_graph_init(&after, &desc);
+    found = chempi_diff(before, &after, line->is_json, stdout);
+    chempi_graph_fini(&after);
+    chempi_desc_fini(&desc);
     return found ? CHEMPI_COMMAND_FAILED : CHEMPI_COMMAND_OK;
+}
+
+int chempi_command_diff(struct chempi_command_line *line,
+                        struct chempi_err *err)
+{
+    return chempi_graph_use(line, diff, err);
 }
 
 /* ---- pictures ----------------------------------------------------------- */
@@ -131,96 +125,67 @@ static int draw_svg(const struct chempi_graph *graph, enum layout layout,
     return draw_built_in(graph, from, len, out, err);
 }
 
-static int draw(const struct chempi_desc *desc,
-                const struct chempi_command_line *line, uint64_t len,
-                struct chempi_err *err)
+static int draw(const struct chempi_graph *graph,
+                const struct chempi_command_line *line, struct chempi_err *err)
 {
     uint32_t from = CHEMPI_SEARCH_NONE;
-    struct chempi_graph graph;
     FILE *out;
-    int rc;
+    int rc = 0;
 
     if (line->from) {
-        from = chempi_command_find_node(desc, line->from, err);
+        from = chempi_command_find_node(graph->desc, line->from, err);
         if (from == CHEMPI_NAMES_NONE)
             return CHEMPI_COMMAND_FAILED;
     }
     out = open_picture(line->output, err);
     if (!out)
         return CHEMPI_COMMAND_FAILED;
-    chempi_graph_init(&graph, desc);
-    if (line->dot) {
-        chempi_dot(&graph, from, len, out);
-        rc = 0;
-    } else {
-        rc = draw_svg(&graph, layout_of(line->layout), from, len, out, err);
-    }
-    chempi_graph_fini(&graph);
+    if (line->dot)
+        chempi_dot(graph, from, line->len, out);
+    else
+        rc =
+            draw_svg(graph, layout_of(line->layout), from, line->len, out, err);
     return close_picture(out, line->output, rc == 0, err);
 }
 
-int chempi_command_graph(int argc, char **argv, struct chempi_err *err)
+int chempi_command_graph(struct chempi_command_line *line,
+                         struct chempi_err *err)
 {
-    struct chempi_command_line line;
-    struct chempi_desc desc;
-    uint64_t len = 0;
-    int rc = chempi_command_read_line(
-        argc, argv, "-o --from --size --dot --layout", 1, 1, &line, err);
+    int rc = 0;
 
-    if (rc)
-        return rc;
-    if (!line.from != !line.size)
+    if (!line->from != !line->size)
         return chempi_command_usage(err, "expected both --from and --size", "");
-    if (layout_of(line.layout) == LAYOUT_NONE || (line.layout && line.dot))
+    if (layout_of(line->layout) == LAYOUT_NONE || (line->layout && line->dot))
         return chempi_command_usage(
             err, "expected --layout auto, graphviz or built-in, or --dot", "");
-    if (line.size && chempi_text_typed_size(line.size, &len) != 0)
-        return chempi_command_usage(
-            err, "expected a size such as 64KiB, found ", line.size);
-    if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
-        return CHEMPI_COMMAND_FAILED;
-    rc = draw(&desc, &line, len, err);
-    chempi_desc_fini(&desc);
-    return rc;
+    if (line->size)
+        rc = chempi_command_read_size(line->size, &line->len, err);
+    return rc ? rc : chempi_graph_use(line, draw, err);
 }
 
-static int plot(const struct chempi_desc *desc,
+static int plot(const struct chempi_graph *graph,
                 const struct chempi_command_line *line, struct chempi_err *err)
 {
-    uint32_t from = chempi_command_find_node(desc, line->arguments[1], err);
-    uint32_t to = CHEMPI_NAMES_NONE;
-    struct chempi_graph graph;
+    uint32_t from;
+    uint32_t to;
     bool found;
     FILE *out;
 
-    if (from != CHEMPI_NAMES_NONE)
-        to = chempi_command_find_node(desc, line->arguments[2], err);
-    if (to == CHEMPI_NAMES_NONE)
+    if (!chempi_command_find_ends(graph->desc, line, &from, &to, err))
         return CHEMPI_COMMAND_FAILED;
     out = open_picture(line->output, err);
     if (!out)
         return CHEMPI_COMMAND_FAILED;
-    chempi_graph_init(&graph, desc);
-    found = chempi_plot(&graph, from, to, line->csv, out);
+    found = chempi_plot(graph, from, to, line->csv, out);
     if (!found)
-        (void)chempi_err_set(err, -EHOSTUNREACH,
-                             "%s: there is no way from %s to %s", desc->file,
-                             line->arguments[1], line->arguments[2]);
-    chempi_graph_fini(&graph);
+        (void)chempi_err_set(
+            err, -EHOSTUNREACH, "%s: there is no way from %s to %s",
+            graph->desc->file, line->arguments[1], line->arguments[2]);
     return close_picture(out, line->output, found, err);
 }
 
-int chempi_command_plot(int argc, char **argv, struct chempi_err *err)
+int chempi_command_plot(struct chempi_command_line *line,
+                        struct chempi_err *err)
 {
-    struct chempi_command_line line;
-    struct chempi_desc desc;
-    int rc = chempi_command_read_line(argc, argv, "-o --csv", 3, 3, &line, err);
-
-    if (rc)
-        return rc;
-    if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
-        return CHEMPI_COMMAND_FAILED;
-    rc = plot(&desc, &line, err);
-    chempi_desc_fini(&desc);
-    return rc;
+    return chempi_graph_use(line, plot, err);
 }

@@ -136,6 +136,22 @@ void chempi_graph_fini(struct chempi_graph *graph)
     *graph = (struct chempi_graph){.desc = NULL};
 }
 
+int chempi_graph_use(const struct chempi_command_line *line,
+                     chempi_graph_fn *use, struct chempi_err *err)
+{
+    struct chempi_desc desc;
+    struct chempi_graph graph;
+    int rc;
+
+    if (chempi_desc_open(line->arguments[0], &desc, err) != 0)
+        return CHEMPI_COMMAND_FAILED;
+    chempi_graph_init(&graph, &desc);
+    rc = use(&graph, line, err);
+    chempi_graph_fini(&graph);
+    chempi_desc_fini(&desc);
+    return rc;
+}
+
 const char *chempi_graph_members(const struct chempi_graph *graph,
                                  uint32_t node_class, char *buf, size_t len)
 {

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mdconfig/description/desc.h"
+#include "mdconfig/description/command.h"
 #include "mdconfig/description/interval.h"
 
 struct chempi_graph {
@@ -32,6 +32,15 @@ struct chempi_graph {
 void chempi_graph_init(struct chempi_graph *graph,
                        const struct chempi_desc *desc);
 void chempi_graph_fini(struct chempi_graph *graph);
+
+/* What a command does with the graph of a description; an exit code. */
+typedef int chempi_graph_fn(const struct chempi_graph *graph,
+                            const struct chempi_command_line *line,
+                            struct chempi_err *err);
+
+/* Do it with that of the file that is the line's first argument. */
+int chempi_graph_use(const struct chempi_command_line *line,
+                     chempi_graph_fn *use, struct chempi_err *err);
 
 /* Any node of the class: what holds for it holds for all of them. */
 const struct chempi_desc_node *
