@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/control/client.h"
 #include "mdconfig/description/command.h"
 #include "mdconfig/description/text.h"
 #include "mdconfig/measure/figures.h"
@@ -23,7 +24,8 @@
 #define SECONDS 2.0 /* of measuring, per protocol and pair */
 #define SECONDS_MAX 3600.0
 #define PAIRS_MAX 16u
-#define LIKE_MAX 3u /* networks of a key that are measured */
+#define LIKE_MAX 3u     /* networks of a key that are measured */
+#define REFUSED_MAX 512 /* bytes of a list of protocols */
 
 struct pair {
     uint32_t network;
@@ -43,7 +45,9 @@ struct calibration {
     struct chempi_figures *figures;
     size_t count;
     size_t room;
-    size_t failed; /* protocols that could not be measured */
+    size_t failed;             /* protocols that could not be measured */
+    char refused[REFUSED_MAX]; /* those of them that are not told of yet */
+    struct chempi_err why;     /* for one reason */
     FILE *out;
 };
 
@@ -181,6 +185,36 @@ static void print_result(const struct calibration *c, uint32_t network,
     (void)fflush(c->out);
 }
 
+static void tell_refused(struct calibration *c)
+{
+    if (*c->refused)
+        (void)fprintf(stderr, "%s: not measured: %s\n", c->refused,
+                      c->why.text);
+    *c->refused = '\0';
+}
+
+/* Protocols that are refused for one reason after the other are told of
+ * together. */
+static void note_refused(struct calibration *c, uint32_t network,
+                         size_t protocol, struct chempi_err *err)
+{
+    const struct chempi_desc_network *net = &c->desc.networks[network];
+    char name[2 * CHEMPI_NODE_NAME_MAX];
+    size_t len;
+
+    (void)snprintf(name, sizeof(name), "%s %s", net->name,
+                   net->protocols[protocol].name);
+    if (strcmp(c->why.text, err->text) != 0 ||
+        strlen(c->refused) + strlen(name) + 3 > sizeof(c->refused))
+        tell_refused(c);
+    len = strlen(c->refused);
+    (void)snprintf(c->refused + len, sizeof(c->refused) - len, "%s%s",
+                   len ? ", " : "", name);
+    c->why = *err;
+    err->text[0] = '\0';
+    c->failed++;
+}
+
 /* -EINTR when the user has enough; what cannot be measured is said only. */
 static int measure_protocol(struct calibration *c, uint32_t network,
                             size_t protocol, const struct pair *pairs,
@@ -202,13 +236,10 @@ static int measure_protocol(struct calibration *c, uint32_t network,
     if (rc == -EINTR)
         return rc;
     if (rc) {
-        (void)fprintf(
-            stderr, "%s %s: not measured: %s\n", c->desc.networks[network].name,
-            c->desc.networks[network].protocols[protocol].name, err->text);
-        err->text[0] = '\0';
-        c->failed++;
+        note_refused(c, network, protocol, err);
         return 0;
     }
+    tell_refused(c);
     fit = (struct chempi_fit){.latency = middle(latency, count),
                               .bw = middle(bw, count),
                               .cost = middle(cost, count)};
@@ -229,6 +260,7 @@ static int measure_key(struct calibration *c, uint32_t first,
     int rc = 0;
 
     if (count == 0) {
+        tell_refused(c);
         (void)fprintf(stderr,
                       "%s: not measured: %s of its nodes that %s a running "
                       "daemon%s\n",
@@ -284,6 +316,7 @@ static int measure_all(struct calibration *c, struct chempi_err *err)
         found = true;
         rc = measure_key(c, i, err);
     }
+    tell_refused(c);
     if (!rc && !found)
         rc = chempi_err_set(err, -ENOENT,
                             "%s: no network '%.63s' that begins a key", c->path,
