@@ -268,24 +268,35 @@ static int read_stream(FILE *file, const char *path, char **text, size_t *len,
     return 0;
 }
 
-int chempi_yaml_open(const char *path, struct chempi_yaml **out,
+int chempi_yaml_read(const char *path, char **text, size_t *len,
                      struct chempi_err *err)
 {
     bool from_stdin = strcmp(path, "-") == 0;
     FILE *file = from_stdin ? stdin : fopen(path, "re");
-    char *text;
-    size_t len;
     int rc;
 
     if (!file) {
         rc = -errno;
         return chempi_err_set(err, rc, "%s: %s", path, chempi_err_name(rc));
     }
-    rc = read_stream(file, path, &text, &len, err);
+    rc = read_stream(file, path, text, len, err);
     if (!from_stdin)
         (void)fclose(file); /* only read */
-    if (!rc)
-        rc = chempi_yaml_parse(path, text, len, out, err);
+    if (rc)
+        free(*text);
+    return rc;
+}
+
+int chempi_yaml_open(const char *path, struct chempi_yaml **out,
+                     struct chempi_err *err)
+{
+    char *text;
+    size_t len;
+    int rc = chempi_yaml_read(path, &text, &len, err);
+
+    if (rc)
+        return rc;
+    rc = chempi_yaml_parse(path, text, len, out, err);
     free(text);
     return rc;
 }

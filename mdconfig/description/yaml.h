@@ -34,8 +34,11 @@ struct chempi_yaml_pair {
     const char *name; /* the key's text; never NULL */
 };
 
-/* Read a file ("-": standard input), or text in memory that errors call
- * `name`. Errors: -errno of the file, -EFBIG, -EINVAL with place. */
+/* Read a file ("-": standard input), as text or as YAML, or text in memory that
+ * errors call `name`. Errors: -errno of the file, -EFBIG, -EINVAL with place.
+ */
+int chempi_yaml_read(const char *path, char **text, size_t *len,
+                     struct chempi_err *err); /* free(*text) */
 int chempi_yaml_open(const char *path, struct chempi_yaml **out,
                      struct chempi_err *err);
 int chempi_yaml_parse(const char *name, const void *text, size_t len,

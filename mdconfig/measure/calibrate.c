@@ -326,33 +326,6 @@ static int measure_all(struct calibration *c, struct chempi_err *err)
 
 /* ---- files -------------------------------------------------------------- */
 
-static int read_text(const char *path, char **text, size_t *len,
-                     struct chempi_err *err)
-{
-    bool from_stdin = strcmp(path, "-") == 0;
-    FILE *file = from_stdin ? stdin : fopen(path, "re");
-    size_t room = 0;
-    char *data = NULL;
-    size_t n = 0;
-    int rc = file ? 0 : -errno;
-
-    while (!rc && !feof(file) && n <= CHEMPI_YAML_FILE_MAX) {
-        data = chempi_mem_grow(data, n, &room, 1);
-        n += fread(data + n, 1, room - n, file);
-        if (ferror(file))
-            rc = -EIO;
-    }
-    if (file && !from_stdin)
-        (void)fclose(file); /* only read */
-    if (rc) {
-        free(data);
-        return chempi_err_set(err, rc, "%s: %s", path, chempi_err_name(rc));
-    }
-    *text = data;
-    *len = n;
-    return 0;
-}
-
 static int write_stream(FILE *file, const char *text, size_t len)
 {
     return fwrite(text, 1, len, file) == len && fflush(file) == 0 ? 0 : -EIO;
@@ -397,7 +370,7 @@ static int check_unchanged(const struct calibration *c, struct chempi_err *err)
     char *text;
     size_t len;
     bool is_same;
-    int rc = read_text(c->path, &text, &len, err);
+    int rc = chempi_yaml_read(c->path, &text, &len, err);
 
     if (rc)
         return rc;
@@ -510,7 +483,7 @@ int chempi_command_calibrate(struct chempi_command_line *line,
     c.pairs = pairs < 1 ? 1 : (unsigned)pairs;
     c.out = strcmp(line->output ? line->output : c.path, "-") == 0 ? stderr
                                                                    : stdout;
-    if (read_text(c.path, &c.text, &c.len, err) != 0)
+    if (chempi_yaml_read(c.path, &c.text, &c.len, err) != 0)
         return CHEMPI_COMMAND_FAILED;
     rc = chempi_desc_parse(c.path, c.text, c.len, &c.desc, err);
     if (!rc) {
