@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a job may have of a node; see joblimits.h. */
-#define _GNU_SOURCE /* getline */
+#define _GNU_SOURCE /* strtok_r, fileno */
 #include "chempid/helper/joblimits.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/words/linefile.h"
 #include "common/words/size.h"
 
 /* 0 would be no limit that anybody could live with. */
@@ -28,21 +29,9 @@ static double parse_cpus(const char *text)
     return *end || !(v >= 0.01) || !(v <= 1e6) ? 0 : v;
 }
 
-/* 0 or -EINVAL. */
-static int take_line(struct chempi_cgroup_limits *limits, char *line)
+static int take_words(struct chempi_cgroup_limits *limits, const char *key,
+                      const char *value)
 {
-    static const char blank[] = " \t\r\n";
-    char *save;
-    char *key;
-    char *value;
-
-    line[strcspn(line, "#")] = '\0';
-    key = strtok_r(line, blank, &save);
-    if (!key)
-        return 0;
-    value = strtok_r(NULL, blank, &save);
-    if (!value || strtok_r(NULL, blank, &save))
-        return -EINVAL;
     if (strcmp(key, "memory") == 0)
         return parse_number(value, &limits->memory);
     if (strcmp(key, "processes") == 0)
@@ -50,6 +39,23 @@ static int take_line(struct chempi_cgroup_limits *limits, char *line)
     if (strcmp(key, "cpus") == 0)
         return (limits->cpus = parse_cpus(value)) > 0 ? 0 : -EINVAL;
     return -EINVAL;
+}
+
+static int take_line(void *arg, char *line, unsigned number,
+                     struct chempi_err *err)
+{
+    static const char blank[] = " \t";
+    char *save;
+    const char *key = strtok_r(line, blank, &save);
+    const char *value = key ? strtok_r(NULL, blank, &save) : NULL;
+
+    (void)number;
+    if (!key || (value && !strtok_r(NULL, blank, &save) &&
+                 !take_words(arg, key, value)))
+        return 0;
+    return chempi_err_set(err, -EINVAL,
+                          "expected memory BYTES, processes NUMBER or cpus "
+                          "NUMBER");
 }
 
 static int check_file(FILE *file, const char *path, struct chempi_err *err)
@@ -72,9 +78,6 @@ int chempi_joblimits_read(struct chempi_cgroup_limits *limits, const char *path,
                           struct chempi_err *err)
 {
     FILE *file = fopen(path, "re");
-    char *line = NULL;
-    size_t size = 0;
-    unsigned number = 0;
     int rc;
 
     *limits = (struct chempi_cgroup_limits){0};
@@ -82,15 +85,9 @@ int chempi_joblimits_read(struct chempi_cgroup_limits *limits, const char *path,
         return chempi_err_set(err, -errno, "%s: %s", path,
                               chempi_err_name(errno));
     rc = check_file(file, path, err);
-    while (!rc && getline(&line, &size, file) >= 0) {
-        number++;
-        if (take_line(limits, line))
-            rc = chempi_err_set(err, -EINVAL,
-                                "%s:%u: expected memory BYTES, processes "
-                                "NUMBER or cpus NUMBER",
-                                path, number);
-    }
-    free(line);
+    if (!rc)
+        return chempi_linefile_take(file, path, "limits", take_line, limits,
+                                    err);
     (void)fclose(file); /* read only */
     return rc;
 }

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/hosts/linefile.h"
 #include "chempid/tree/members.h"
 #include "common/base/number.h"
 #include "common/control/msg.h"
+#include "common/words/linefile.h"
 
 static int out_of_memory(struct chempi_err *err)
 {

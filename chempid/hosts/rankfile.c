@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/hosts/linefile.h"
 #include "chempid/job/corelist.h"
 #include "chempid/job/namelist.h"
 #include "chempid/tree/members.h"
 #include "common/base/number.h"
 #include "common/control/msg.h"
 #include "common/words/fold.h"
+#include "common/words/linefile.h"
 
 #define NAMES_TEXT 200 /* bytes of a list of nodes */
 #define LINE "'rank N=NODE slot=CORES'"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Keys of nodes; see trust.h. */
-#define _GNU_SOURCE /* getline */
+#define _GNU_SOURCE /* strtok_r, fdopen */
 #include "chempid/peers/trust.h"
 
 #include <errno.h>
@@ -14,6 +14,7 @@
 
 #include "chempid/tree/members.h"
 #include "common/base/array.h"
+#include "common/words/linefile.h"
 
 #define KEY CHEMPI_NOISE_KEY_BYTES
 
@@ -50,43 +51,24 @@ static int parse_words(struct chempi_trust *trust, const char *verb,
     return 0;
 }
 
-static int parse_line(struct chempi_trust *trust, char *line)
+static int take_line(void *arg, char *line, unsigned number,
+                     struct chempi_err *err)
 {
-    static const char blank[] = " \t\r\n";
+    static const char blank[] = " \t";
     const char *words[4];
     char *save;
-
-    line[strcspn(line, "#")] = '\0';
-    for (int i = 0; i < 4; i++)
-        words[i] = strtok_r(i ? NULL : line, blank, &save);
-    return words[0] ? parse_words(trust, words[0], words[1], words[2], words[3])
-                    : 0;
-}
-
-static int parse_file(struct chempi_trust *trust, FILE *file, const char *path,
-                      struct chempi_err *err)
-{
-    char *line = NULL;
-    size_t size = 0;
-    unsigned number = 0;
     int rc = 0;
 
-    while (!rc && getline(&line, &size, file) >= 0) {
-        number++;
-        rc = parse_line(trust, line);
-    }
+    (void)number;
+    for (int i = 0; i < 4; i++)
+        words[i] = strtok_r(i ? NULL : line, blank, &save);
+    if (words[0])
+        rc = parse_words(arg, words[0], words[1], words[2], words[3]);
     if (rc == -EINVAL)
-        (void)chempi_err_set(err, rc,
-                             "%s:%u: expected 'allow KEY NODE' or 'revoke "
-                             "KEY', the key as 64 hexadecimal digits",
-                             path, number);
-    else if (rc)
-        (void)chempi_err_set(err, rc, "%s:%u: %s", path, number,
-                             chempi_err_name(rc));
-    else if (ferror(file))
-        rc = chempi_err_set(err, -EIO, "cannot read %s", path);
-    free(line);
-    return rc;
+        return chempi_err_set(err, rc,
+                              "expected 'allow KEY NODE' or 'revoke KEY', the "
+                              "key as 64 hexadecimal digits");
+    return rc ? chempi_err_set(err, rc, "%s", chempi_err_name(rc)) : 0;
 }
 
 int chempi_trust_read(struct chempi_trust *trust, int fd, const char *path,
@@ -108,9 +90,9 @@ int chempi_trust_read(struct chempi_trust *trust, int fd, const char *path,
                             "%s: others can change this file; run 'chown %ld "
                             "%s' and 'chmod go-w %s'",
                             path, (long)geteuid(), path, path);
-    else
-        rc = parse_file(trust, file, path, err);
-    if (file)
+    if (!rc)
+        rc = chempi_linefile_take(file, path, "keys", take_line, trust, err);
+    else if (file)
         (void)fclose(file); /* read only */
     else
         (void)close(fd); /* the same */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The nodes that a daemon knows; see members.h. */
-#define _GNU_SOURCE /* getline, O_NOFOLLOW */
+#define _GNU_SOURCE /* O_NOFOLLOW, strverscmp */
 #include "chempid/tree/members.h"
 
 #include <dirent.h>
@@ -15,6 +15,7 @@
 
 #include "common/base/array.h"
 #include "common/base/sys.h"
+#include "common/words/linefile.h"
 #include "common/words/plain.h"
 
 /* Node names are file names of tables and sockets, too, and words of commands,
@@ -116,36 +117,35 @@ void chempi_members_prune(struct chempi_members *m,
     (void)index_all(m); /* fewer fit */
 }
 
-static int take_line(struct chempi_members *m, char *line, const char *path,
-                     unsigned number, struct chempi_err *err)
+static int take_line(void *arg, char *line, unsigned number,
+                     struct chempi_err *err)
 {
+    struct chempi_members *m = arg;
     char name[CHEMPI_NODE_NAME_MAX] = "";
     char address[CHEMPI_ADDR_MAX] = "";
     unsigned slots = 0;
     int end = 0;
     int rc;
 
-    line[strcspn(line, "#\r\n")] = '\0';
+    (void)number;
     if (line[strspn(line, " \t")] == '\0')
         return 0;
     (void)sscanf(line, "%63s %299s %n%5u %n", name, address, &end, &slots,
                  &end);
     if (end == 0 || line[end])
         return chempi_err_set(err, -EINVAL,
-                              "%s:%u: expected NAME ADDRESS:PORT [SLOTS]", path,
-                              number);
+                              "expected NAME ADDRESS:PORT [SLOTS]");
     if (chempi_members_find(m, name))
-        return chempi_err_set(err, -EINVAL, "%s:%u: node %s is named twice",
-                              path, number, name);
+        return chempi_err_set(err, -EINVAL, "node %s is named twice", name);
     if (chempi_addr_is_any(address))
         return chempi_err_set(err, -EINVAL,
-                              "%s:%u: nobody can call node %s at %s; name the "
+                              "nobody can call node %s at %s; name the "
                               "address that others shall call",
-                              path, number, name, address);
+                              name, address);
     rc = chempi_members_add(m, name, address, slots);
     if (rc < 0)
-        return chempi_err_set(err, rc, "%s:%u: node '%s' at '%s': %s", path,
-                              number, name, address, chempi_err_name(rc));
+        return chempi_err_set(err, rc, "node '%s' at '%s': %s", name, address,
+                              chempi_err_name(rc));
     return 0;
 }
 
@@ -181,18 +181,14 @@ static int read_file(struct chempi_members *m, const char *path, int flags,
                      struct chempi_err *err)
 {
     FILE *file = open_file(path, flags);
-    char *line = NULL;
-    size_t size = 0;
-    unsigned number = 0;
     int rc;
 
     if (!file)
         return chempi_err_set(err, -errno, "%s: %s", path,
                               chempi_err_name(errno));
     rc = check_file(file, path, err);
-    while (!rc && getline(&line, &size, file) >= 0)
-        rc = take_line(m, line, path, ++number, err);
-    free(line);
+    if (!rc)
+        return chempi_linefile_take(file, path, "nodes", take_line, m, err);
     (void)fclose(file); /* read only */
     return rc;
 }

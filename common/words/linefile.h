@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files of lines that users write. */
-#ifndef CHEMPI_CHEMPID_LINEFILE_H
-#define CHEMPI_CHEMPID_LINEFILE_H
+#ifndef CHEMPI_COMMON_WORDS_LINEFILE_H
+#define CHEMPI_COMMON_WORDS_LINEFILE_H
+
+#include <stdio.h>
 
 #include "common/base/err.h"
 
@@ -17,6 +19,11 @@ typedef int chempi_linefile_fn(void *arg, char *line, unsigned number,
  * with words, or what `take` returns.
  */
 int chempi_linefile_each(const char *path, const char *what,
+                         chempi_linefile_fn *take, void *arg,
+                         struct chempi_err *err);
+
+/* The same with a file that is open, and is closed. */
+int chempi_linefile_take(FILE *file, const char *path, const char *what,
                          chempi_linefile_fn *take, void *arg,
                          struct chempi_err *err);
 

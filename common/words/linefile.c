@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files of lines; see linefile.h. */
-#include "chempid/hosts/linefile.h"
+#include "common/words/linefile.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -27,22 +27,18 @@ static bool read_line(FILE *file, const char *what, char *line,
     else if (strlen(line) != len)
         *rc = chempi_err_set(err, -EINVAL, "a zero byte; is this a file of %s?",
                              what);
-    line[strcspn(line, "#\n")] = '\0';
+    line[strcspn(line, "#\r\n")] = '\0';
     return len > 0;
 }
 
-int chempi_linefile_each(const char *path, const char *what,
+int chempi_linefile_take(FILE *file, const char *path, const char *what,
                          chempi_linefile_fn *take, void *arg,
                          struct chempi_err *err)
 {
-    FILE *file = fopen(path, "re");
     char line[LINE_MAX_BYTES];
     unsigned number = 0;
     int rc = 0;
 
-    if (!file)
-        return chempi_err_set(err, -EINVAL, "%s: %s", path,
-                              chempi_err_name(errno));
     while (!rc && read_line(file, what, line, err, &rc)) {
         number++;
         rc = rc ? rc : take(arg, line, number, err);
@@ -53,4 +49,16 @@ int chempi_linefile_each(const char *path, const char *what,
         rc = chempi_err_set(err, -EINVAL, "%s: cannot be read", path);
     (void)fclose(file); /* read only */
     return rc;
+}
+
+int chempi_linefile_each(const char *path, const char *what,
+                         chempi_linefile_fn *take, void *arg,
+                         struct chempi_err *err)
+{
+    FILE *file = fopen(path, "re");
+
+    if (!file)
+        return chempi_err_set(err, -EINVAL, "%s: %s", path,
+                              chempi_err_name(errno));
+    return chempi_linefile_take(file, path, what, take, arg, err);
 }
