@@ -2,7 +2,6 @@
 /* The way of a message; see route.h. */
 #include "chempid/ctl/route.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -14,6 +13,7 @@
 #include "common/table/parts.h"
 #include "common/table/table.h"
 #include "common/words/json.h"
+#include "common/words/size.h"
 
 #define GATEWAYS_MAX 64u /* that are named for a stage */
 
@@ -32,28 +32,17 @@ struct question {
 /* "100", "64KiB", "64K", "4 MiB" as one word. */
 static int parse_size(const char *text, uint64_t *out)
 {
-    static const char units[] = "KMGT";
-    char *end;
-    const char *unit;
-    unsigned shift = 0;
-    uint64_t n;
+    const size_t digits = strspn(text, "0123456789");
+    const bool has_unit = text[digits] && strchr("KMGTkmgt", text[digits]);
+    const char *rest = text + digits + has_unit;
+    char plain[32];
 
-    errno = 0;
-    n = strtoull(text, &end, 10);
-    if (errno || !isdigit((unsigned char)text[0]))
+    if ((strcmp(rest, "") != 0 && strcmp(rest, "B") != 0 &&
+         (!has_unit || strcmp(rest, "iB") != 0)) ||
+        digits + 2 > sizeof(plain))
         return -EINVAL;
-    unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
-    if (unit) {
-        shift = 10 * (unsigned)(unit - units + 1);
-        end++;
-    }
-    if (strcmp(end, "") != 0 && strcmp(end, "B") != 0 &&
-        (!unit || strcmp(end, "iB") != 0))
-        return -EINVAL;
-    if (n > UINT64_MAX >> shift)
-        return -EINVAL;
-    *out = n << shift;
-    return 0;
+    (void)snprintf(plain, sizeof(plain), "%.*s", (int)(rest - text), text);
+    return chempi_size_parse(plain, UINT64_MAX, out);
 }
 
 /* Do messages of this job still go over the gateway? */
