@@ -18,27 +18,18 @@ static int out_of_memory(struct chempi_err *err)
     return chempi_err_set(err, -ENOMEM, "out of memory");
 }
 
+/* For one more, and the NULL behind the names. */
 static int grow(struct chempi_hosts *h, struct chempi_pool *pool,
                 struct chempi_err *err)
 {
-    const uint32_t cap = h->cap ? 2 * h->cap : 16;
-    char **names;
-    uint32_t *slots;
+    uint32_t cap = h->cap; /* of both lists */
 
     if (h->count >= CHEMPI_JOB_NODES_MAX)
         return chempi_err_set(err, -ENOBUFS, "too many nodes (limit: %u)",
                               CHEMPI_JOB_NODES_MAX);
-    names = chempi_pool_array(pool, (size_t)cap + 1, sizeof(*names));
-    slots = chempi_pool_array(pool, cap, sizeof(*slots));
-    if (!names || !slots)
+    if (!CHEMPI_POOL_FIT(pool, h->names, cap, h->count + 2) ||
+        !CHEMPI_POOL_FIT(pool, h->slots, h->cap, h->count + 2))
         return out_of_memory(err);
-    if (h->count) {
-        memcpy(names, h->names, h->count * sizeof(*names));
-        memcpy(slots, h->slots, h->count * sizeof(*slots));
-    }
-    h->names = names;
-    h->slots = slots;
-    h->cap = cap;
     return 0;
 }
 
@@ -59,15 +50,14 @@ static int append(struct chempi_hosts *h, struct chempi_pool *pool,
                   const char *name, uint32_t slots, struct chempi_err *err)
 {
     char *copy;
-    int rc = 0;
+    int rc;
 
     if (!chempi_members_is_name(name))
         return chempi_err_set(err, -EINVAL,
                               "'%.100s' is no node name (1 to %d characters, "
                               "without blank, comma, colon, hash and slash)",
                               name, CHEMPI_NODE_NAME_MAX - 1);
-    if (h->count == h->cap)
-        rc = grow(h, pool, err);
+    rc = grow(h, pool, err);
     if (rc)
         return rc;
     copy = chempi_pool_str(pool, name);

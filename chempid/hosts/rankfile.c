@@ -37,27 +37,6 @@ static bool is_number(const char *host)
 
 /* ---- lines --------------------------------------------------------------- */
 
-/* Room for rank number `rank`. */
-static int make_room(const struct reading *r, uint32_t rank)
-{
-    struct chempi_rankfile *f = r->file;
-    struct chempi_rankfile_rank *ranks;
-    uint32_t cap = f->cap ? f->cap : 16;
-
-    while (cap <= rank)
-        cap *= 2;
-    if (cap == f->cap)
-        return 0;
-    ranks = chempi_pool_array(r->pool, cap, sizeof(*ranks));
-    if (!ranks)
-        return -ENOMEM;
-    if (f->count)
-        memcpy(ranks, f->ranks, f->count * sizeof(*ranks));
-    f->ranks = ranks;
-    f->cap = cap;
-    return 0;
-}
-
 /* "0=a" and "slot=1:0-2" */
 static int take_rank(struct reading *r, char *place, const char *slots,
                      unsigned number, struct chempi_err *err)
@@ -89,7 +68,7 @@ static int take_rank(struct reading *r, char *place, const char *slots,
     rc = chempi_corelist_each(slots + 5, NULL, NULL, err);
     if (rc)
         return chempi_err_prefix(err, "rank %u", rank);
-    if (make_room(r, rank))
+    if (!CHEMPI_POOL_FIT(r->pool, f->ranks, f->cap, rank + 1))
         return out_of_memory(err);
     to = &f->ranks[rank];
     to->host = chempi_pool_str(r->pool, host);

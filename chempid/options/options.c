@@ -73,19 +73,8 @@ static int out_of_memory(struct parser *p)
 
 static int add(struct parser *p, struct strings *s, char *text)
 {
-    if (!text)
+    if (!text || !CHEMPI_POOL_FIT(&p->opt->pool, s->list, s->cap, s->count + 2))
         return out_of_memory(p);
-    if (s->count + 1 >= s->cap) {
-        const uint32_t cap = s->cap ? 2 * s->cap : 16;
-        char **list = chempi_pool_array(&p->opt->pool, cap, sizeof(*list));
-
-        if (!list)
-            return out_of_memory(p);
-        if (s->count)
-            memcpy(list, s->list, s->count * sizeof(*list));
-        s->list = list;
-        s->cap = cap;
-    }
     s->list[s->count++] = text;
     s->list[s->count] = NULL;
     return 0;
@@ -726,20 +715,13 @@ static char **finish_variables(struct parser *p)
 static int add_program(struct parser *p, struct chempi_program *prog)
 {
     struct chempi_options *opt = p->opt;
-    struct chempi_program *list;
     int rc;
 
     if (opt->program_count == CHEMPI_SPEC_APPS_MAX)
         return fail(p, "too many programs", "", "");
-    if (opt->program_count == p->program_cap) {
-        p->program_cap = p->program_cap ? 2 * p->program_cap : 4;
-        list = chempi_pool_array(&opt->pool, p->program_cap, sizeof(*list));
-        if (!list)
-            return out_of_memory(p);
-        if (opt->program_count)
-            memcpy(list, opt->programs, opt->program_count * sizeof(*list));
-        opt->programs = list;
-    }
+    if (!CHEMPI_POOL_FIT(&opt->pool, opt->programs, p->program_cap,
+                         opt->program_count + 1))
+        return out_of_memory(p);
     rc = note_ranks(p, prog);
     if (rc)
         return rc;

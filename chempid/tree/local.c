@@ -303,17 +303,8 @@ int chempi_local_query(struct chempi_channel *ch, char *const *names,
         return rc;
     chempi_wire_read(&r, frame.data, frame.len);
     while (!r.is_bad && r.next < r.end) {
-        if (n == cap) {
-            struct chempi_status *more;
-
-            cap = cap ? 2 * cap : 16;
-            more = chempi_pool_array(pool, cap, sizeof(*more));
-            if (!more)
-                return chempi_err_set(err, -ENOMEM, "out of memory");
-            if (n)
-                memcpy(more, list, n * sizeof(*more));
-            list = more;
-        }
+        if (!CHEMPI_POOL_FIT(pool, list, cap, n + 1))
+            return chempi_err_set(err, -ENOMEM, "out of memory");
         chempi_status_read(&r, pool, &list[n++]);
     }
     if (r.is_bad)

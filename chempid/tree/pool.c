@@ -71,6 +71,26 @@ void *chempi_pool_array(struct chempi_pool *pool, size_t count, size_t size)
     return chempi_pool_alloc(pool, count * size);
 }
 
+bool chempi_pool_grow(struct chempi_pool *pool, void *list, size_t size,
+                      uint32_t *cap, size_t need)
+{
+    uint64_t room = *cap ? *cap : 8;
+    void *grown;
+    void *old;
+
+    while (room < need)
+        room *= 2;
+    grown = room <= UINT32_MAX ? chempi_pool_array(pool, room, size) : NULL;
+    if (!grown)
+        return false;
+    memcpy(&old, list, sizeof(old)); /* whatever type it points to */
+    if (*cap)
+        memcpy(grown, old, *cap * size);
+    memcpy(list, &grown, sizeof(grown));
+    *cap = (uint32_t)room;
+    return true;
+}
+
 char *chempi_pool_str(struct chempi_pool *pool, const char *s)
 {
     const size_t len = strlen(s) + 1;
