@@ -198,30 +198,29 @@ int chempi_text_split_spread(const char *text, char *figure, size_t size,
 
 /* ---- writing ------------------------------------------------------------ */
 
-const char *chempi_text_put_size(char buf[CHEMPI_TEXT_QUANTITY_MAX],
-                                 uint64_t bytes)
+struct chempi_text_quantity chempi_text_put_size(uint64_t bytes)
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    struct chempi_text_quantity q = {"any size"};
     size_t unit = 0;
 
-    if (bytes == UINT64_MAX) {
-        (void)snprintf(buf, CHEMPI_TEXT_QUANTITY_MAX, "any size");
-        return buf;
-    }
+    if (bytes == UINT64_MAX)
+        return q;
     while (bytes >= 1024 && bytes % 1024 == 0 &&
            unit + 1 < CHEMPI_ARRAY_LEN(names)) {
         bytes /= 1024;
         unit++;
     }
-    (void)snprintf(buf, CHEMPI_TEXT_QUANTITY_MAX, "%" PRIu64 " %s", bytes,
+    (void)snprintf(q.text, sizeof(q.text), "%" PRIu64 " %s", bytes,
                    names[unit]);
-    return buf;
+    return q;
 }
 
 /* Four significant digits without an exponent or trailing zeros. */
-static void put_number(char *buf, size_t len, double value, const char *unit)
+static struct chempi_text_quantity put_number(double value, const char *unit)
 {
     int decimals = value >= 1000 ? 0 : value >= 100 ? 1 : value >= 10 ? 2 : 3;
+    struct chempi_text_quantity q;
     char digits[CHEMPI_TEXT_QUANTITY_MAX];
     size_t end;
 
@@ -234,30 +233,23 @@ static void put_number(char *buf, size_t len, double value, const char *unit)
             end--;
         digits[end] = '\0';
     }
-    (void)snprintf(buf, len, "%.20s %s", digits, unit);
+    (void)snprintf(q.text, sizeof(q.text), "%.20s %s", digits, unit);
+    return q;
 }
 
-const char *chempi_text_put_time(char buf[CHEMPI_TEXT_QUANTITY_MAX], double us)
+struct chempi_text_quantity chempi_text_put_time(double us)
 {
     if (us >= 1e6)
-        put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, us / 1e6, "s");
-    else if (us >= 1e4)
-        put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, us / 1e3, "ms");
-    else
-        put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, us, "us");
-    return buf;
+        return put_number(us / 1e6, "s");
+    return us >= 1e4 ? put_number(us / 1e3, "ms") : put_number(us, "us");
 }
 
-const char *chempi_text_put_bandwidth(char buf[CHEMPI_TEXT_QUANTITY_MAX],
-                                      double bytes_per_us)
+struct chempi_text_quantity chempi_text_put_bandwidth(double bytes_per_us)
 {
     if (bytes_per_us >= 1e4)
-        put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, bytes_per_us / 1e3, "GB/s");
-    else if (bytes_per_us >= 1)
-        put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, bytes_per_us, "MB/s");
-    else
-        put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, bytes_per_us * 1e3, "kB/s");
-    return buf;
+        return put_number(bytes_per_us / 1e3, "GB/s");
+    return bytes_per_us >= 1 ? put_number(bytes_per_us, "MB/s")
+                             : put_number(bytes_per_us * 1e3, "kB/s");
 }
 
 /* The unit of a quantity in words, or NULL when it is none. */
@@ -276,31 +268,37 @@ static const struct unit *unit_of(const char *text, const struct unit *units,
     return NULL;
 }
 
-const char *chempi_text_put_time_like(char buf[CHEMPI_TEXT_QUANTITY_MAX],
-                                      double us, const char *model)
+/* In the model's unit, for which three decimals must be enough. */
+static bool put_like(double value, const char *model, const struct unit *units,
+                     size_t count, struct chempi_text_quantity *out)
 {
-    const struct unit *unit =
-        unit_of(model, time_units, CHEMPI_ARRAY_LEN(time_units));
+    const struct unit *unit = unit_of(model, units, count);
 
-    /* Three decimals must be enough for it. */
-    if (!unit || us / unit->factor < 0.1)
-        return chempi_text_put_time(buf, us);
-    put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, us / unit->factor, unit->name);
-    return buf;
+    if (!unit || value / unit->factor < 0.1)
+        return false;
+    *out = put_number(value / unit->factor, unit->name);
+    return true;
 }
 
-const char *chempi_text_put_bandwidth_like(char buf[CHEMPI_TEXT_QUANTITY_MAX],
-                                           double bytes_per_us,
-                                           const char *model)
+struct chempi_text_quantity chempi_text_put_time_like(double us,
+                                                      const char *model)
 {
-    const struct unit *unit =
-        unit_of(model, bandwidth_units, CHEMPI_ARRAY_LEN(bandwidth_units));
+    struct chempi_text_quantity q;
 
-    if (!unit || bytes_per_us / unit->factor < 0.1)
-        return chempi_text_put_bandwidth(buf, bytes_per_us);
-    put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, bytes_per_us / unit->factor,
-               unit->name);
-    return buf;
+    return put_like(us, model, time_units, CHEMPI_ARRAY_LEN(time_units), &q)
+               ? q
+               : chempi_text_put_time(us);
+}
+
+struct chempi_text_quantity chempi_text_put_bandwidth_like(double bytes_per_us,
+                                                           const char *model)
+{
+    struct chempi_text_quantity q;
+
+    return put_like(bytes_per_us, model, bandwidth_units,
+                    CHEMPI_ARRAY_LEN(bandwidth_units), &q)
+               ? q
+               : chempi_text_put_bandwidth(bytes_per_us);
 }
 
 const char *chempi_text_plural(uint64_t number)

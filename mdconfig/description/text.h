@@ -41,22 +41,24 @@ extern const char chempi_text_size_units[];
 extern const char chempi_text_time_units[];
 extern const char chempi_text_bandwidth_units[];
 
-/* "64 KiB", "100 B", "any size" for UINT64_MAX; exact. Returns buf. */
-const char *chempi_text_put_size(char buf[CHEMPI_TEXT_QUANTITY_MAX],
-                                 uint64_t bytes);
+/* Words, for as long as the expression that has them: put_size(n).text. */
+struct chempi_text_quantity {
+    char text[CHEMPI_TEXT_QUANTITY_MAX];
+};
+
+/* "64 KiB", "100 B", "any size" for UINT64_MAX; exact. */
+struct chempi_text_quantity chempi_text_put_size(uint64_t bytes);
 /* "412 us", "1.25 ms"; three or four significant digits. */
-const char *chempi_text_put_time(char buf[CHEMPI_TEXT_QUANTITY_MAX], double us);
+struct chempi_text_quantity chempi_text_put_time(double us);
 /* "87.7 MB/s" */
-const char *chempi_text_put_bandwidth(char buf[CHEMPI_TEXT_QUANTITY_MAX],
-                                      double bytes_per_us);
+struct chempi_text_quantity chempi_text_put_bandwidth(double bytes_per_us);
 
 /* A time or a bandwidth in the unit that `model` uses, or, when that is no
  * such quantity, in the one that the functions above choose. */
-const char *chempi_text_put_time_like(char buf[CHEMPI_TEXT_QUANTITY_MAX],
-                                      double us, const char *model);
-const char *chempi_text_put_bandwidth_like(char buf[CHEMPI_TEXT_QUANTITY_MAX],
-                                           double bytes_per_us,
-                                           const char *model);
+struct chempi_text_quantity chempi_text_put_time_like(double us,
+                                                      const char *model);
+struct chempi_text_quantity chempi_text_put_bandwidth_like(double bytes_per_us,
+                                                           const char *model);
 
 /* "s" unless the number is one. */
 const char *chempi_text_plural(uint64_t number);

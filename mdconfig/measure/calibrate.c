@@ -166,7 +166,6 @@ static void print_result(const struct calibration *c, uint32_t network,
                          size_t count, const struct chempi_fit *fit)
 {
     const struct chempi_desc_network *net = &c->desc.networks[network];
-    char text[CHEMPI_TEXT_QUANTITY_MAX];
 
     (void)fprintf(c->out, "%s %s (%s", net->name, net->protocols[protocol].name,
                   c->desc.nodes[pairs[0].from].name);
@@ -175,13 +174,13 @@ static void print_result(const struct calibration *c, uint32_t network,
     if (count > 1)
         (void)fprintf(c->out, " and %zu more", count - 1);
     print_figure(c->out, "): ", &(struct chempi_fit_figure){.value = 0}, "");
-    print_figure(c->out, chempi_text_put_time(text, fit->latency.value),
+    print_figure(c->out, chempi_text_put_time(fit->latency.value).text,
                  &fit->latency, ", ");
-    print_figure(c->out, chempi_text_put_bandwidth(text, fit->bw.value),
+    print_figure(c->out, chempi_text_put_bandwidth(fit->bw.value).text,
                  &fit->bw,
                  fit->bw.is_known ? ", " : " (not seen at these sizes), ");
-    print_figure(c->out, chempi_text_put_time(text, fit->cost.value),
-                 &fit->cost, " per message\n");
+    print_figure(c->out, chempi_text_put_time(fit->cost.value).text, &fit->cost,
+                 " per message\n");
     (void)fflush(c->out);
 }
 

@@ -64,21 +64,19 @@ static void put_figure(const struct putting *p, const struct chempi_figures *f,
                        int which, const char *before, char out[FIGURE_MAX])
 {
     char model[CHEMPI_TEXT_QUANTITY_MAX * 2];
-    char text[CHEMPI_TEXT_QUANTITY_MAX];
+    struct chempi_text_quantity q;
     double value = value_of(p, f, which);
     double percent = figure_of(&f->fit, which)->spread * 100;
     double ignored;
 
     if (chempi_text_split_spread(before, model, sizeof(model), &ignored) != 0)
         model[0] = '\0';
-    if (which == BANDWIDTH)
-        (void)chempi_text_put_bandwidth_like(text, value, model);
-    else
-        (void)chempi_text_put_time_like(text, value, model);
+    q = which == BANDWIDTH ? chempi_text_put_bandwidth_like(value, model)
+                           : chempi_text_put_time_like(value, model);
     if (!figure_of(&f->fit, which)->is_known)
-        (void)snprintf(out, FIGURE_MAX, "%s", text);
+        (void)snprintf(out, FIGURE_MAX, "%s", q.text);
     else
-        (void)snprintf(out, FIGURE_MAX, "%s \xc2\xb1 %.*f %%", text,
+        (void)snprintf(out, FIGURE_MAX, "%s \xc2\xb1 %.*f %%", q.text,
                        percent < 1 ? 1 : 0, fmin(percent, 999));
 }
 

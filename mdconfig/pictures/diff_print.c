@@ -96,20 +96,16 @@ void chempi_diff_print_type(struct chempi_diff *d,
 
 /* ---- figures ------------------------------------------------------------ */
 
-static const char *value_text(char buf[CHEMPI_TEXT_QUANTITY_MAX],
-                              enum chempi_diff_unit unit,
-                              union chempi_diff_value v)
+static void print_value(FILE *out, enum chempi_diff_unit unit,
+                        union chempi_diff_value v, const char *after)
 {
-    switch (unit) {
-    case CHEMPI_DIFF_US:
-        return chempi_text_put_time(buf, v.x);
-    case CHEMPI_DIFF_BYTES_PER_US:
-        return chempi_text_put_bandwidth(buf, v.x);
-    case CHEMPI_DIFF_BYTES:
-        return chempi_text_put_size(buf, v.len);
-    default:
-        return v.word;
-    }
+    (void)fprintf(out, "%s%s",
+                  unit == CHEMPI_DIFF_US ? chempi_text_put_time(v.x).text
+                  : unit == CHEMPI_DIFF_BYTES_PER_US
+                      ? chempi_text_put_bandwidth(v.x).text
+                  : unit == CHEMPI_DIFF_BYTES ? chempi_text_put_size(v.len).text
+                                              : v.word,
+                  after);
 }
 
 static void value_json(struct chempi_json *j, const char *name,
@@ -150,9 +146,6 @@ void chempi_diff_print_figure(struct chempi_diff *d,
                               union chempi_diff_value before,
                               union chempi_diff_value after)
 {
-    char x[CHEMPI_TEXT_QUANTITY_MAX];
-    char y[CHEMPI_TEXT_QUANTITY_MAX];
-
     d->found++;
     if (d->json) {
         figure_json(d, f, before, after);
@@ -162,9 +155,9 @@ void chempi_diff_print_figure(struct chempi_diff *d,
         (void)fprintf(d->out, "network %s: %s: ", f->network, f->protocol);
     else
         (void)fprintf(d->out, "forwarding: ");
-    (void)fprintf(d->out, "%s %s -> %s\n", f->name,
-                  value_text(x, f->unit, before),
-                  value_text(y, f->unit, after));
+    (void)fprintf(d->out, "%s ", f->name);
+    print_value(d->out, f->unit, before, " -> ");
+    print_value(d->out, f->unit, after, "\n");
 }
 
 /* ---- ways --------------------------------------------------------------- */
@@ -207,9 +200,6 @@ void chempi_diff_print_stretch(struct chempi_diff *d,
                                const struct chempi_diff_stretch *s,
                                uint64_t to_len, struct chempi_diff_ends *e)
 {
-    char low[CHEMPI_TEXT_QUANTITY_MAX];
-    char high[CHEMPI_TEXT_QUANTITY_MAX];
-
     d->found++;
     if (d->json) {
         stretch_json(d, s, to_len, e);
@@ -217,6 +207,6 @@ void chempi_diff_print_stretch(struct chempi_diff *d,
     }
     print_head(d, e);
     (void)fprintf(d->out, "  %s .. %s: %s\n    -> %s\n",
-                  chempi_text_put_size(low, s->from_len),
-                  chempi_text_put_size(high, to_len), s->before, s->after);
+                  chempi_text_put_size(s->from_len).text,
+                  chempi_text_put_size(to_len).text, s->before, s->after);
 }

@@ -89,17 +89,6 @@ static void put_way(const struct chempi_graph *g, const struct chempi_route *r,
     }
 }
 
-static void put_time(const struct chempi_graph *g, const struct chempi_route *r,
-                     uint64_t len, char time[CHEMPI_TEXT_QUANTITY_MAX])
-{
-    if (r)
-        (void)chempi_text_put_time(
-            time,
-            chempi_route_time(g, r->stages, r->stage_count, r->chunk, len));
-    else
-        (void)snprintf(time, CHEMPI_TEXT_QUANTITY_MAX, "cannot be reached");
-}
-
 /* Classes with the times from the source, and the ways. */
 static void put_ways(const struct chempi_graph *g, uint32_t source,
                      uint64_t len, FILE *out)
@@ -111,12 +100,16 @@ static void put_ways(const struct chempi_graph *g, uint32_t source,
     chempi_route_source(g, source, &routes);
     for (uint32_t c = 0; c < g->class_count; c++) {
         const struct chempi_route *r = chempi_route_for(&routes.lists[c], len);
-        char time[CHEMPI_TEXT_QUANTITY_MAX] = "";
         bool alone = c == source && chempi_graph_size(g, c) == 1;
 
-        if (!alone)
-            put_time(g, r, len, time);
-        put_class(g, c, time, out);
+        put_class(g, c,
+                  alone ? ""
+                  : !r  ? "cannot be reached"
+                        : chempi_text_put_time(chempi_route_time(g, r->stages,
+                                                                 r->stage_count,
+                                                                 r->chunk, len))
+                             .text,
+                  out);
         if (r && !alone)
             put_way(g, r, source, &known, &arena, out);
     }
@@ -128,8 +121,6 @@ static void put_ways(const struct chempi_graph *g, uint32_t source,
 static void put_title(const struct chempi_desc *d, uint32_t from, uint64_t len,
                       FILE *out)
 {
-    char size[CHEMPI_TEXT_QUANTITY_MAX];
-
     (void)fprintf(out, "digraph cluster {\n  graph [labelloc=t, label=\"%s%s",
                   d->cluster, *d->cluster ? ": " : "");
     if (from == CHEMPI_SEARCH_NONE)
@@ -137,7 +128,7 @@ static void put_title(const struct chempi_desc *d, uint32_t from, uint64_t len,
                       chempi_text_plural(d->node_count));
     else
         (void)fprintf(out, "the ways of %s from %s",
-                      chempi_text_put_size(size, len), d->nodes[from].name);
+                      chempi_text_put_size(len).text, d->nodes[from].name);
     (void)fputs("\", fontname=\"sans-serif\"];\n"
                 "  node [fontname=\"sans-serif\", fontsize=11];\n"
                 "  edge [fontname=\"sans-serif\", fontsize=10];\n",

@@ -181,7 +181,6 @@ static void label_way(const struct drawing *d, uint32_t target,
 {
     double x = column_x(target);
     double y = box_y(d) + box_height + 16;
-    char time[CHEMPI_TEXT_QUANTITY_MAX];
     char text[64];
 
     if (!r) {
@@ -191,9 +190,9 @@ static void label_way(const struct drawing *d, uint32_t target,
     }
     chempi_svg_text(
         d->out, (struct chempi_svg_point){x, y}, 11, CHEMPI_SVG_MIDDLE, "black",
-        chempi_text_put_time(time,
-                             chempi_route_time(d->graph, r->stages,
-                                               r->stage_count, r->chunk, len)));
+        chempi_text_put_time(chempi_route_time(d->graph, r->stages,
+                                               r->stage_count, r->chunk, len))
+            .text);
     for (uint32_t i = 0; i < r->stage_count && i < 4; i++) {
         const struct chempi_route_stage *s = &r->stages[i];
 
@@ -228,7 +227,6 @@ static void draw_ways(const struct drawing *d, uint32_t source, uint64_t len)
 static void draw_title(const struct drawing *d, uint32_t from, uint64_t len)
 {
     const struct chempi_desc *desc = d->graph->desc;
-    char size[CHEMPI_TEXT_QUANTITY_MAX];
     char text[256];
 
     if (from == CHEMPI_SEARCH_NONE)
@@ -238,7 +236,7 @@ static void draw_title(const struct drawing *d, uint32_t from, uint64_t len)
     else
         (void)snprintf(text, sizeof(text), "%s%sthe ways of %s from %s",
                        desc->cluster, *desc->cluster ? ": " : "",
-                       chempi_text_put_size(size, len), desc->nodes[from].name);
+                       chempi_text_put_size(len).text, desc->nodes[from].name);
     chempi_svg_text(d->out, (struct chempi_svg_point){margin, 24}, 15,
                     CHEMPI_SVG_LEFT, "black", text);
 }

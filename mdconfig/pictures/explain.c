@@ -135,10 +135,9 @@ static void put_part(void *arg, enum chempi_table_part part, uint32_t stage,
                      double us)
 {
     const struct printing *p = arg;
-    char time[CHEMPI_TEXT_QUANTITY_MAX];
     char names[NAMES_LEN];
 
-    (void)fprintf(p->out, "  %12s  %s%s%s\n", chempi_text_put_time(time, us),
+    (void)fprintf(p->out, "  %12s  %s%s%s\n", chempi_text_put_time(us).text,
                   chempi_table_part_words(part),
                   part == CHEMPI_TABLE_FORWARDING ? " by " : "",
                   name_part(p->e, part, stage, names, sizeof(names)));
@@ -146,26 +145,21 @@ static void put_part(void *arg, enum chempi_table_part part, uint32_t stage,
 
 static void put_limit(const struct chempi_desc_protocol *p, FILE *out)
 {
-    char low[CHEMPI_TEXT_QUANTITY_MAX];
-    char high[CHEMPI_TEXT_QUANTITY_MAX];
-
     (void)fprintf(out, "%s takes %s .. %s only\n", p->name,
-                  chempi_text_put_size(low, p->min_len),
-                  chempi_text_put_size(high, p->max_len));
+                  chempi_text_put_size(p->min_len).text,
+                  chempi_text_put_size(p->max_len).text);
 }
 
 static void put_reason(const struct explaining *e, const struct alternative *a,
                        FILE *out)
 {
     const enum reason reason = reason_of(e, a);
-    char text[CHEMPI_TEXT_QUANTITY_MAX];
-    char more[CHEMPI_TEXT_QUANTITY_MAX];
 
     if (reason == TOO_SHORT_OR_LONG) {
         put_limit(limit_of(e, a->way), out);
         return;
     }
-    (void)fprintf(out, "%s", chempi_text_put_time(text, a->us));
+    (void)fprintf(out, "%s", chempi_text_put_time(a->us).text);
     if (reason == SHUT_OUT)
         (void)fprintf(out, ", but gateways are used %s\n",
                       e->graph->desc->ways == CHEMPI_DESC_DIRECT
@@ -174,7 +168,7 @@ static void put_reason(const struct explaining *e, const struct alternative *a,
                             "ways: needed)");
     else if (reason == SLOWER)
         (void)fprintf(out, ", %s more\n",
-                      chempi_text_put_time(more, a->us - e->us));
+                      chempi_text_put_time(a->us - e->us).text);
     else
         (void)fprintf(out, ", as fast: ties go to fewer stages, then to the "
                            "order of the description\n");
@@ -222,25 +216,22 @@ static void find_bounds(const struct explaining *e, uint64_t *least,
 
 static void put_bounds(const struct explaining *e, FILE *out)
 {
-    char low[CHEMPI_TEXT_QUANTITY_MAX];
-    char high[CHEMPI_TEXT_QUANTITY_MAX];
     uint64_t least;
     uint64_t most;
 
     find_bounds(e, &least, &most);
     if (e->chosen->chunk && e->len > e->chosen->chunk)
         (void)fprintf(out, "it is cut into chunks of %s\n",
-                      chempi_text_put_size(low, e->chosen->chunk));
+                      chempi_text_put_size(e->chosen->chunk).text);
     (void)fprintf(out, "the same way serves %s .. %s\n",
-                  chempi_text_put_size(low, least),
-                  chempi_text_put_size(high, most));
+                  chempi_text_put_size(least).text,
+                  chempi_text_put_size(most).text);
 }
 
 static void put_chosen(const struct explaining *e, FILE *out)
 {
     const struct chempi_route *r = e->chosen;
     char name[WAY_LEN];
-    char time[CHEMPI_TEXT_QUANTITY_MAX];
 
     if (!r) {
         (void)fprintf(out, "no way\n");
@@ -249,7 +240,7 @@ static void put_chosen(const struct explaining *e, FILE *out)
     (void)fprintf(out, "%s; %s\n",
                   chempi_ways_name(e->graph, r->stages, r->stage_count, name,
                                    sizeof(name)),
-                  chempi_text_put_time(time, e->us));
+                  chempi_text_put_time(e->us).text);
     each_part(e, put_part, &(struct printing){.e = e, .out = out});
     put_bounds(e, out);
 }
@@ -364,10 +355,9 @@ bool chempi_explain(const struct chempi_graph *graph, uint32_t from,
                     uint32_t to, uint64_t len, FILE *out)
 {
     struct explaining e = {.graph = graph, .from = from, .to = to, .len = len};
-    char size[CHEMPI_TEXT_QUANTITY_MAX];
 
     begin(&e);
-    (void)fprintf(out, "%s from %s to %s: ", chempi_text_put_size(size, len),
+    (void)fprintf(out, "%s from %s to %s: ", chempi_text_put_size(len).text,
                   graph->desc->nodes[from].name, graph->desc->nodes[to].name);
     put_chosen(&e, out);
     put_rejected(&e, out);

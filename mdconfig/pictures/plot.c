@@ -179,7 +179,6 @@ static void draw_axes(const struct plotting *p)
                                                  .width = 1};
     static const struct chempi_svg_style frame = {.stroke = "#444444",
                                                   .width = 1};
-    char text[CHEMPI_TEXT_QUANTITY_MAX];
 
     for (int i = 0; i <= DOUBLINGS; i += 2) {
         double x = x_of(exp2(i));
@@ -190,7 +189,7 @@ static void draw_axes(const struct plotting *p)
         chempi_svg_text(p->out,
                         (struct chempi_svg_point){x, p->top + plot_height + 16},
                         11, CHEMPI_SVG_MIDDLE, "#444444",
-                        chempi_text_put_size(text, UINT64_C(1) << i));
+                        chempi_text_put_size(UINT64_C(1) << i).text);
     }
     for (int i = p->decade_from; i <= p->decade_to; i++) {
         double y = y_of(p, pow(10, i));
@@ -200,7 +199,7 @@ static void draw_axes(const struct plotting *p)
         chempi_svg_text(p->out, (struct chempi_svg_point){left - 6, y + 4}, 11,
                         CHEMPI_SVG_RIGHT, "#444444",
                         i == 3 ? "1 ms"
-                               : chempi_text_put_time(text, pow(10, i)));
+                               : chempi_text_put_time(pow(10, i)).text);
     }
     chempi_svg_rect(p->out, (struct chempi_svg_point){left, p->top}, plot_width,
                     plot_height, &frame);
@@ -251,7 +250,6 @@ static void place_labels(struct plotting *p)
 {
     double ends[SWITCHES_MAX] = {0}; /* of each row */
     size_t count = 0;
-    char text[CHEMPI_TEXT_QUANTITY_MAX];
 
     for (size_t i = 0; i < p->list->count && i < SWITCHES_MAX; i++) {
         double x;
@@ -259,9 +257,11 @@ static void place_labels(struct plotting *p)
 
         if (!is_shown(p, i))
             continue;
-        chempi_text_put_size(text, p->list->routes[i].max_len);
         x = x_of((double)p->list->routes[i].max_len);
-        half = ((double)strlen(text) + 1) * CHEMPI_SVG_CHAR / 2;
+        half = ((double)strlen(
+                    chempi_text_put_size(p->list->routes[i].max_len).text) +
+                1) *
+               CHEMPI_SVG_CHAR / 2;
         while (p->rows[i] < count && ends[p->rows[i]] > x - half)
             p->rows[i]++;
         ends[p->rows[i]] = x + half;
@@ -274,7 +274,6 @@ static void draw_switches(const struct plotting *p)
 {
     static const struct chempi_svg_style style = {
         .stroke = "#444444", .width = 1, .dash = "4 3"};
-    char text[CHEMPI_TEXT_QUANTITY_MAX];
 
     for (size_t i = 0; i + 1 < p->list->count; i++) {
         uint64_t len = p->list->routes[i].max_len;
@@ -291,7 +290,7 @@ static void draw_switches(const struct plotting *p)
                         (struct chempi_svg_point){
                             x, p->top - 8 - (double)p->rows[i] * LABEL_HEIGHT},
                         11, CHEMPI_SVG_MIDDLE, "#444444",
-                        chempi_text_put_size(text, len));
+                        chempi_text_put_size(len).text);
     }
 }
 

@@ -59,13 +59,10 @@ static void put_hops(const struct chempi_table *t,
 static void show_range(const struct chempi_table *t, uint64_t from,
                        const struct chempi_table_range *r, FILE *out)
 {
-    char low[CHEMPI_TEXT_QUANTITY_MAX];
-    char high[CHEMPI_TEXT_QUANTITY_MAX];
-    char time[CHEMPI_TEXT_QUANTITY_MAX];
     bool open = r->max_len == CHEMPI_TABLE_SIZE_MAX;
 
-    (void)fprintf(out, "  %12s .. %-12s", chempi_text_put_size(low, from),
-                  chempi_text_put_size(high, r->max_len));
+    (void)fprintf(out, "  %12s .. %-12s", chempi_text_put_size(from).text,
+                  chempi_text_put_size(r->max_len).text);
     for (uint32_t i = 0; i < r->stage_count; i++) {
         const struct chempi_table_stage *s = &r->stages[i];
 
@@ -76,8 +73,8 @@ static void show_range(const struct chempi_table *t, uint64_t from,
     }
     if (r->switch_len && r->max_len > r->switch_len)
         (void)fprintf(out, ", in chunks of %s",
-                      chempi_text_put_size(low, r->switch_len));
-    (void)fprintf(out, "; %s%s\n", chempi_text_put_time(time, r->cost_us),
+                      chempi_text_put_size(r->switch_len).text);
+    (void)fprintf(out, "; %s%s\n", chempi_text_put_time(r->cost_us).text,
                   open ? " at 1 MiB" : "");
 }
 
@@ -148,18 +145,12 @@ void chempi_show_table(const struct chempi_table *table, FILE *out)
 
 static void show_protocol(const struct chempi_desc_protocol *p, FILE *out)
 {
-    char latency[CHEMPI_TEXT_QUANTITY_MAX];
-    char bandwidth[CHEMPI_TEXT_QUANTITY_MAX];
-    char cost[CHEMPI_TEXT_QUANTITY_MAX];
-    char low[CHEMPI_TEXT_QUANTITY_MAX];
-    char high[CHEMPI_TEXT_QUANTITY_MAX];
-
     (void)fprintf(out, "    %-14s %10s %12s, %s per message, %s .. %s%s",
-                  p->name, chempi_text_put_time(latency, p->latency_us),
-                  chempi_text_put_bandwidth(bandwidth, p->bw_bytes_per_us),
-                  chempi_text_put_time(cost, p->cost_us),
-                  chempi_text_put_size(low, p->min_len),
-                  chempi_text_put_size(high, p->max_len),
+                  p->name, chempi_text_put_time(p->latency_us).text,
+                  chempi_text_put_bandwidth(p->bw_bytes_per_us).text,
+                  chempi_text_put_time(p->cost_us).text,
+                  chempi_text_put_size(p->min_len).text,
+                  chempi_text_put_size(p->max_len).text,
                   p->is_default ? " (default figures)" : "");
     if (p->latency_spread > 0 || p->bw_spread > 0 || p->cost_spread > 0)
         (void)fprintf(out, " (measured to %.2g, %.2g and %.2g %%)",
@@ -193,7 +184,6 @@ static void show_class(const struct chempi_graph *g, uint32_t node_class,
 {
     const struct chempi_desc_node *n = chempi_graph_model(g, node_class);
     uint32_t count = chempi_graph_size(g, node_class);
-    char text[CHEMPI_TEXT_QUANTITY_MAX];
     char names[NAMES_LEN];
 
     (void)fprintf(out, "class %u: %s\n", node_class,
@@ -201,7 +191,7 @@ static void show_class(const struct chempi_graph *g, uint32_t node_class,
     (void)fprintf(out, "    %u node%s", count, chempi_text_plural(count));
     if (n->gateway)
         (void)fprintf(out, ", gateway at %s per message",
-                      chempi_text_put_time(text, n->forward_us));
+                      chempi_text_put_time(n->forward_us).text);
     (void)fprintf(out, "; attached to");
     if (n->attachment_count == 0)
         (void)fprintf(out, " nothing");
@@ -222,7 +212,6 @@ void chempi_show_desc(const struct chempi_graph *graph, FILE *out)
     static const char *const ways[] = {"wherever that is faster",
                                        "where no network is shared", "never"};
     const struct chempi_desc *d = graph->desc;
-    char chunk[CHEMPI_TEXT_QUANTITY_MAX];
     uint64_t slots = 0;
 
     for (uint32_t i = 0; i < d->node_count; i++)
@@ -234,7 +223,7 @@ void chempi_show_desc(const struct chempi_graph *graph, FILE *out)
                   chempi_text_plural(d->network_count));
     (void)fprintf(
         out, "messages pass through gateways %s, in chunks of at most %s\n",
-        ways[d->ways], chempi_text_put_size(chunk, d->chunk));
+        ways[d->ways], chempi_text_put_size(d->chunk).text);
     show_desc_networks(d, out);
     for (uint32_t c = 0; c < d->class_count; c++)
         show_class(graph, c, out);

@@ -69,9 +69,6 @@ static void check_limit(struct chempi_check *c, const struct chempi_desc *d,
     double there = chempi_line_at(&lines[next->line], piece->max_len + 1);
     bool falls = there < here;
     size_t limited = falls ? next->line : piece->line;
-    char size[CHEMPI_TEXT_QUANTITY_MAX];
-    char low[CHEMPI_TEXT_QUANTITY_MAX];
-    char high[CHEMPI_TEXT_QUANTITY_MAX];
 
     if (there < here * JUMP_MAX && here < there * JUMP_MAX)
         return;
@@ -83,8 +80,8 @@ static void check_limit(struct chempi_check *c, const struct chempi_desc *d,
             "`%s` of protocol %s lies; is this limit meant, and are the "
             "figures of %s and %s right?",
             d->file, n->line, n->column, n->name, falls ? "falls" : "jumps",
-            chempi_text_put_time(low, here), chempi_text_put_time(high, there),
-            chempi_text_put_size(size, piece->max_len), falls ? "min" : "max",
+            chempi_text_put_time(here).text, chempi_text_put_time(there).text,
+            chempi_text_put_size(piece->max_len).text, falls ? "min" : "max",
             n->protocols[limited].name, n->protocols[piece->line].name,
             n->protocols[next->line].name));
 }

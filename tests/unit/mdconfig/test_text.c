@@ -88,17 +88,15 @@ Test(bandwidth, takes_bits_and_bytes)
 
 Test(quantities, are_written_in_the_unit_that_fits)
 {
-    char buf[CHEMPI_TEXT_QUANTITY_MAX];
-
-    cr_expect_str_eq(chempi_text_put_size(buf, 0), "0 B");
-    cr_expect_str_eq(chempi_text_put_size(buf, 65536), "64 KiB");
-    cr_expect_str_eq(chempi_text_put_size(buf, 65537), "65537 B");
-    cr_expect_str_eq(chempi_text_put_size(buf, UINT64_MAX), "any size");
-    cr_expect_str_eq(chempi_text_put_time(buf, 0.226), "0.226 us");
-    cr_expect_str_eq(chempi_text_put_time(buf, 412), "412 us");
-    cr_expect_str_eq(chempi_text_put_time(buf, 12550), "12.55 ms");
-    cr_expect_str_eq(chempi_text_put_bandwidth(buf, 87.7), "87.7 MB/s");
-    cr_expect_str_eq(chempi_text_put_bandwidth(buf, 11000), "11 GB/s");
+    cr_expect_str_eq(chempi_text_put_size(0).text, "0 B");
+    cr_expect_str_eq(chempi_text_put_size(65536).text, "64 KiB");
+    cr_expect_str_eq(chempi_text_put_size(65537).text, "65537 B");
+    cr_expect_str_eq(chempi_text_put_size(UINT64_MAX).text, "any size");
+    cr_expect_str_eq(chempi_text_put_time(0.226).text, "0.226 us");
+    cr_expect_str_eq(chempi_text_put_time(412).text, "412 us");
+    cr_expect_str_eq(chempi_text_put_time(12550).text, "12.55 ms");
+    cr_expect_str_eq(chempi_text_put_bandwidth(87.7).text, "87.7 MB/s");
+    cr_expect_str_eq(chempi_text_put_bandwidth(11000).text, "11 GB/s");
 }
 
 Test(suggestion, is_the_nearest_word_or_none)
