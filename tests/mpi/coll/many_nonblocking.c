@@ -2,7 +2,7 @@
 /*
  * Many non-blocking collectives of a communicator under way at a time, more
  * than a node's memory has cells for them, waited for in different orders,
- * with blocking ones in between; blocks of all lengths that go through slots,
+ * with blocking ones in between; blocks that go through slots, and longer ones,
  * and v-forms some of whose blocks do not fit one. One by one as they end, on
  * communicators that are freed meanwhile, and by threads.
  */
@@ -17,7 +17,7 @@ enum {
     LONG = 6000           /* ints: more than a slot holds */
 };
 
-static const int lengths[] = {1, 12, 13, 500};
+static const int lengths[] = {1, 12, 13, 500, 5000, 20000};
 #define LENGTHS ((int)(sizeof(lengths) / sizeof(lengths[0])))
 
 static int rank;

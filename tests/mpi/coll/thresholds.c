@@ -35,6 +35,7 @@ struct on {
     MPI_Datatype gaps; /* an int and a hole */
     MPI_Datatype pair;
     MPI_Op compose;
+    bool is_later; /* the forms with a root are those that do not block */
 };
 
 /* Ints, one next to the other or with gaps. */
@@ -117,14 +118,20 @@ static void bcast(const struct on *on, int n, int root, bool gaps)
 static void gather(const struct on *on, int n, int root, bool gaps_in,
                    bool gaps_out)
 {
+    MPI_Request request = MPI_REQUEST_NULL;
     struct data in = make(on, gaps_in, n);
     struct data out = make(on, gaps_out, n * on->size);
     bool is_in_place = on->rank == root && n % 2 == 0;
 
     fill(&in, 0, on->rank, root, n);
     fill(&out, on->rank * n, on->rank, root, is_in_place ? n : 0);
-    MPI_Gather(is_in_place ? MPI_IN_PLACE : in.p, n, in.type, out.p, n,
-               out.type, root, on->comm);
+    if (on->is_later)
+        MPI_Igather(is_in_place ? MPI_IN_PLACE : in.p, n, in.type, out.p, n,
+                    out.type, root, on->comm, &request);
+    else
+        MPI_Gather(is_in_place ? MPI_IN_PLACE : in.p, n, in.type, out.p, n,
+                   out.type, root, on->comm);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
     for (int i = 0; on->rank == root && i < on->size; i++)
         expect(&out, i * n, i, root, n, "gather");
     expect_holes(&out, "gather");
@@ -135,6 +142,7 @@ static void gather(const struct on *on, int n, int root, bool gaps_in,
 static void gatherv(const struct on *on, int n, int root, bool gaps_in,
                     bool gaps_out)
 {
+    MPI_Request request = MPI_REQUEST_NULL;
     int mine = part(n, on->rank, 0);
     struct data in = make(on, gaps_in, mine);
     struct data out = make(on, gaps_out, (n + 1) * on->size);
@@ -146,8 +154,13 @@ static void gatherv(const struct on *on, int n, int root, bool gaps_in,
         displs[i] = (n + 1) * i;
     }
     fill(&in, 0, on->rank, root, mine);
-    MPI_Gatherv(in.p, mine, in.type, out.p, counts, displs, out.type, root,
-                on->comm);
+    if (on->is_later)
+        MPI_Igatherv(in.p, mine, in.type, out.p, counts, displs, out.type, root,
+                     on->comm, &request);
+    else
+        MPI_Gatherv(in.p, mine, in.type, out.p, counts, displs, out.type, root,
+                    on->comm);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
     for (int i = 0; on->rank == root && i < on->size; i++) {
         expect(&out, displs[i], i, root, counts[i], "gatherv");
         CHECK(out.p[(displs[i] + counts[i]) * out.stride] == HOLE,
@@ -161,14 +174,20 @@ static void gatherv(const struct on *on, int n, int root, bool gaps_in,
 static void scatter(const struct on *on, int n, int root, bool gaps_in,
                     bool gaps_out)
 {
+    MPI_Request request = MPI_REQUEST_NULL;
     struct data in = make(on, gaps_in, n * on->size);
     struct data out = make(on, gaps_out, n);
     bool is_in_place = on->rank == root && n % 2 == 0;
 
     for (int i = 0; i < on->size; i++)
         fill(&in, i * n, root, i, n);
-    MPI_Scatter(in.p, n, in.type, is_in_place ? MPI_IN_PLACE : out.p, n,
-                out.type, root, on->comm);
+    if (on->is_later)
+        MPI_Iscatter(in.p, n, in.type, is_in_place ? MPI_IN_PLACE : out.p, n,
+                     out.type, root, on->comm, &request);
+    else
+        MPI_Scatter(in.p, n, in.type, is_in_place ? MPI_IN_PLACE : out.p, n,
+                    out.type, root, on->comm);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
     if (!is_in_place)
         expect(&out, 0, root, on->rank, n, "scatter");
     expect_holes(&out, "scatter");
@@ -179,6 +198,7 @@ static void scatter(const struct on *on, int n, int root, bool gaps_in,
 static void scatterv(const struct on *on, int n, int root, bool gaps_in,
                      bool gaps_out)
 {
+    MPI_Request request = MPI_REQUEST_NULL;
     int mine = part(n, on->rank, 1);
     struct data in = make(on, gaps_in, (n + 1) * on->size);
     struct data out = make(on, gaps_out, mine);
@@ -190,8 +210,13 @@ static void scatterv(const struct on *on, int n, int root, bool gaps_in,
         displs[i] = (n + 1) * (on->size - 1 - i);
         fill(&in, displs[i], root, i, counts[i]);
     }
-    MPI_Scatterv(in.p, counts, displs, in.type, out.p, mine, out.type, root,
-                 on->comm);
+    if (on->is_later)
+        MPI_Iscatterv(in.p, counts, displs, in.type, out.p, mine, out.type,
+                      root, on->comm, &request);
+    else
+        MPI_Scatterv(in.p, counts, displs, in.type, out.p, mine, out.type, root,
+                     on->comm);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
     expect(&out, 0, root, on->rank, mine, "scatterv");
     expect_holes(&out, "scatterv");
     free(in.p);
@@ -497,7 +522,7 @@ static void sums(const struct on *on, int n, bool is_in_place)
 
 /* ---- all ---- */
 
-static void run_all(const struct on *on)
+static void run_all(struct on *on)
 {
     for (int k = 0; k < LENGTHS; k++) {
         int n = lengths[k];
@@ -509,10 +534,13 @@ static void run_all(const struct on *on)
 
             if (gaps < 2)
                 bcast(on, n, root, in);
-            gather(on, n, root, in, out);
-            gatherv(on, n, root, in, out);
-            scatter(on, n, root, in, out);
-            scatterv(on, n, root, in, out);
+            for (int later = 0; later < 2; later++) {
+                on->is_later = later;
+                gather(on, n, root, in, out);
+                gatherv(on, n, root, in, out);
+                scatter(on, n, root, in, out);
+                scatterv(on, n, root, in, out);
+            }
             allgather(on, n, in, out);
             allgatherv(on, n, in, out);
             alltoall(on, n, in, out);

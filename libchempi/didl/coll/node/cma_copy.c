@@ -143,33 +143,18 @@ static int copy(uint32_t local, copy_fn *fn, char *buf,
     return 0;
 }
 
-static int copy_typed(uint32_t local, copy_fn *fn, void *buf, MPI_Count count,
-                      const struct chempi_datatype *type, uint64_t remote,
-                      uint64_t len)
-{
-    struct chempi_segment iter;
-
-    if (CHEMPI_LIKELY(type->is_contiguous))
-        return copy(local, fn,
-                    (char *)((uintptr_t)buf + (uintptr_t)type->true_lb), NULL,
-                    remote, len);
-    chempi_segment_init(&iter, buf, (uint64_t)count, type->layout);
-    return copy(local, fn, NULL, &iter, remote, len);
-}
-
 int chempi_coll_cma_copy_get(uint32_t local, uint64_t remote, uint64_t len,
                              void *buf, MPI_Count count,
                              const struct chempi_datatype *type)
 {
-    return copy_typed(local, chempi_cma_read, buf, count, type, remote, len);
-}
+    struct chempi_segment iter;
 
-int chempi_coll_cma_copy_put(uint32_t local, uint64_t remote, uint64_t len,
-                             const void *buf, MPI_Count count,
-                             const struct chempi_datatype *type)
-{
-    return copy_typed(local, copy_out, (void *)(uintptr_t)buf, count, type,
-                      remote, len);
+    if (CHEMPI_LIKELY(type->is_contiguous))
+        return copy(local, chempi_cma_read,
+                    (char *)((uintptr_t)buf + (uintptr_t)type->true_lb), NULL,
+                    remote, len);
+    chempi_segment_init(&iter, buf, (uint64_t)count, type->layout);
+    return copy(local, chempi_cma_read, NULL, &iter, remote, len);
 }
 
 int chempi_coll_cma_copy_next(uint32_t local, uint64_t remote, uint64_t len,
@@ -177,6 +162,13 @@ int chempi_coll_cma_copy_next(uint32_t local, uint64_t remote, uint64_t len,
 {
     assert(len <= CHEMPI_COLL_CMA_PIECE_MAX);
     return copy(local, chempi_cma_read, buf, iter, remote, len);
+}
+
+int chempi_coll_cma_copy_put_next(uint32_t local, uint64_t remote, uint64_t len,
+                                  const void *buf, struct chempi_segment *iter)
+{
+    assert(len <= CHEMPI_COLL_CMA_PIECE_MAX);
+    return copy(local, copy_out, (void *)(uintptr_t)buf, iter, remote, len);
 }
 
 int chempi_coll_cma_copy_read(uint32_t local, uint64_t remote, void *buf,

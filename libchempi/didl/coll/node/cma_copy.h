@@ -27,20 +27,19 @@ void chempi_coll_cma_copy_fini(void);
 bool chempi_coll_cma_copy_is_on(void);
 
 /* len bytes at address `remote` of a local rank into count elements at buf,
- * which have room for them; and the other way. 0 or -errno: then nothing can
- * be said of the target. */
+ * which have room for them. 0 or -errno: then nothing can be said of the
+ * target. */
 int chempi_coll_cma_copy_get(uint32_t local, uint64_t remote, uint64_t len,
                              void *buf, MPI_Count count,
                              const struct chempi_datatype *type);
-int chempi_coll_cma_copy_put(uint32_t local, uint64_t remote, uint64_t len,
-                             const void *buf, MPI_Count count,
-                             const struct chempi_datatype *type);
-
 /* The next bytes of a copy in pieces of at most PIECE_MAX, after which no
- * progress has been made; to buf, or if that is NULL, where iter is. */
+ * progress has been made; to buf, or if that is NULL, where iter is. And the
+ * other way. */
 enum { CHEMPI_COLL_CMA_PIECE_MAX = 1 << 20 };
 int chempi_coll_cma_copy_next(uint32_t local, uint64_t remote, uint64_t len,
                               void *buf, struct chempi_segment *iter);
+int chempi_coll_cma_copy_put_next(uint32_t local, uint64_t remote, uint64_t len,
+                                  const void *buf, struct chempi_segment *iter);
 
 /* The same for plain bytes. */
 int chempi_coll_cma_copy_read(uint32_t local, uint64_t remote, void *buf,

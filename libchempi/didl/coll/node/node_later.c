@@ -76,14 +76,6 @@ static bool is_root(const struct chempi_coll_call *c)
     return c->comm->rank == c->root;
 }
 
-/* Bytes of a block of a regular gather or scatter. */
-static MPI_Count block_len(const struct chempi_coll_call *c)
-{
-    bool is_theirs = (c->kind == CHEMPI_COLL_GATHER) == is_root(c);
-
-    return is_theirs ? c->rcount * c->rtype->size : c->scount * c->stype->size;
-}
-
 static bool is_reduction_small(const struct chempi_coll_call *c, uint64_t len)
 {
     return c->op->is_predefined && cell_has_plain(c->rtype) &&
@@ -97,14 +89,14 @@ static bool is_for_slots(const struct chempi_coll_call *c, uint64_t len)
 
     switch (c->kind) {
     case CHEMPI_COLL_BARRIER:
-    case CHEMPI_COLL_GATHERV:
-    case CHEMPI_COLL_SCATTERV:
-        return true; /* long blocks go by messages beside the others */
+        return true;
     case CHEMPI_COLL_BCAST:
         return c->rcount * c->rtype->size <= CHEMPI_NODE_BULK_BYTES;
     case CHEMPI_COLL_GATHER:
+    case CHEMPI_COLL_GATHERV:
     case CHEMPI_COLL_SCATTER:
-        return block_len(c) <= CHEMPI_NODE_BULK_BYTES;
+    case CHEMPI_COLL_SCATTERV:
+        return chempi_coll_node_longest_block(c) <= CHEMPI_NODE_BULK_BYTES;
     case CHEMPI_COLL_ALLGATHER:
     case CHEMPI_COLL_ALLGATHERV:
         return chempi_coll_node_is_small(c, size);
@@ -118,14 +110,23 @@ static bool is_for_slots(const struct chempi_coll_call *c, uint64_t len)
     }
 }
 
-/* Of what does not fit slots: what goes in steps. L1. Of two members each
- * copies half of a message. */
+/* Of what does not fit slots: what goes in steps. L1; of a gatherv or scatterv
+ * only the root knows all lengths. Of two members each copies half of a
+ * message. */
 static const struct chempi_node_steps *
 steps_for(const struct chempi_coll_call *c)
 {
+    if (c->kind == CHEMPI_COLL_GATHERV)
+        return &chempi_node_steps_gather;
+    if (c->kind == CHEMPI_COLL_SCATTERV)
+        return &chempi_node_steps_scatter;
     if (c->comm->size <= 2)
         return NULL;
     switch (c->kind) {
+    case CHEMPI_COLL_GATHER:
+        return &chempi_node_steps_gather;
+    case CHEMPI_COLL_SCATTER:
+        return &chempi_node_steps_scatter;
     case CHEMPI_COLL_BCAST:
         return &chempi_node_steps_bcast;
     case CHEMPI_COLL_ALLGATHER:
@@ -153,47 +154,6 @@ static bool is_reduction(const struct chempi_coll_call *c)
 }
 
 /* ---- building ---- */
-
-/* A block that does not fit its slot, of a gatherv or scatterv. */
-static void build_long(struct chempi_coll_sched *s, const void *buf,
-                       MPI_Count index, MPI_Count count,
-                       struct chempi_datatype *type, int peer, bool is_sent)
-{
-    const void *at = chempi_coll_at(buf, index, type);
-
-    if (peer == s->rank || count * type->size <= CHEMPI_NODE_BULK_BYTES)
-        return;
-    if (is_sent)
-        chempi_coll_send(s, at, count, type, peer);
-    else
-        chempi_coll_recv(s, (void *)(uintptr_t)at, count, type, peer);
-    chempi_coll_throttle(s);
-}
-
-static void build_long_ones(struct chempi_coll_sched *s,
-                            const struct chempi_coll_call *c)
-{
-    bool is_gather = c->kind == CHEMPI_COLL_GATHERV;
-
-    if (!is_gather && c->kind != CHEMPI_COLL_SCATTERV)
-        return;
-    if (!is_root(c) && is_gather)
-        build_long(s, c->sbuf, 0, c->scount, c->stype, c->root, true);
-    if (!is_root(c) && !is_gather)
-        build_long(s, c->rbuf, 0, c->rcount, c->rtype, c->root, false);
-    for (int i = 0; is_root(c) && i < s->size; i++) {
-        size_t u = (size_t)i;
-
-        if (is_gather)
-            build_long(s, c->rbuf, chempi_count_array_get(c->rdispls, u),
-                       chempi_count_array_get(c->rcounts, u), c->rtype, i,
-                       false);
-        else
-            build_long(s, c->sbuf, chempi_count_array_get(c->sdispls, u),
-                       chempi_count_array_get(c->scounts, u), c->stype, i,
-                       true);
-    }
-}
 
 /* Does it go this way? Then all but the rest of the cell is set. */
 static bool find_way(const struct chempi_coll_call *c,
@@ -227,7 +187,6 @@ static bool build(struct chempi_coll_sched *s, const struct chempi_coll_call *c,
     if (op->steps)
         op->task = chempi_coll_bytes(s, (MPI_Count)op->steps->size);
     s->op = c->op;
-    build_long_ones(s, c);
     chempi_coll_append_node(s, op);
     if (op->steps && s->widest < CHEMPI_COLL_WINDOW + 2)
         s->widest = CHEMPI_COLL_WINDOW + 2; /* what its steps may append */
@@ -405,6 +364,8 @@ static uint64_t len_of(const struct chempi_coll_call *c)
 
     if (c->kind == CHEMPI_COLL_ALLTOALLW)
         return len_of_each(c);
+    if (c->kind >= CHEMPI_COLL_GATHER && c->kind <= CHEMPI_COLL_SCATTERV)
+        return chempi_coll_node_longest_block(c);
     if (c->kind == CHEMPI_COLL_ALLGATHER || c->kind == CHEMPI_COLL_ALLTOALL)
         count *= c->comm->size;
     for (uint32_t i = 0; is_v && i < c->comm->size; i++)
@@ -646,27 +607,6 @@ chempi_node_later_advance(struct chempi_node_later_op *op,
     return state;
 }
 
-/* Has this member a block that goes by a message? */
-static bool has_long_one(const struct chempi_coll_call *c)
-{
-    const bool is_gather = c->kind == CHEMPI_COLL_GATHERV;
-    const bool is_sent = is_gather != is_root(c); /* or received */
-    const struct chempi_datatype *type = is_sent ? c->stype : c->rtype;
-    const struct chempi_count_array counts =
-        is_gather ? c->rcounts : c->scounts;
-
-    if (!is_gather && c->kind != CHEMPI_COLL_SCATTERV)
-        return false;
-    if (!is_root(c))
-        return (is_sent ? c->scount : c->rcount) * type->size >
-               CHEMPI_NODE_BULK_BYTES;
-    for (uint32_t i = 0; i < c->comm->size; i++)
-        if (chempi_count_array_get(counts, i) * type->size >
-            CHEMPI_NODE_BULK_BYTES)
-            return true;
-    return false;
-}
-
 /* Is what it waits for there before it begins? Not so of a meeting. */
 static bool is_there(const struct chempi_node_parts *parts,
                      const struct chempi_coll_call *c, const struct cell *cell)
@@ -705,8 +645,7 @@ bool chempi_node_later_at_once(const struct chempi_coll_call *c, int *rc)
     if (is_reduction(c))
         len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
                          c->rtype->extent);
-    if (!is_for_slots(c, len) || has_long_one(c) ||
-        !is_cell_free(st, st->later.started + 1))
+    if (!is_for_slots(c, len) || !is_cell_free(st, st->later.started + 1))
         return false;
     open_cell(st, st->later.started + 1, &cell);
     meets = parts->is_ready == chempi_coll_shm_slot_is_over;

@@ -8,7 +8,9 @@
  *
  *   -   a member has one task at a time under way on a communicator, so boards,
  *       pipe and rings (node.h) belong to that: all members start the same ones
- *       in the same order, and begin each after they have ended the one before
+ *       in the same order, and begin each after they have ended the one before.
+ *       (Those of gathers and scatters use none of these, and some members may
+ *       have none: node_blocks.c)
  *   K2  thus a blocking task waits first for those that were started before
  *       it; its caller's thread makes progress meanwhile
  *   -   steps of a non-blocking task have the lane lock, those of a blocking
@@ -68,6 +70,8 @@ extern const struct chempi_node_steps chempi_node_steps_allgather;
 extern const struct chempi_node_steps chempi_node_steps_alltoall; /* and _v */
 extern const struct chempi_node_steps chempi_node_steps_bcast;
 extern const struct chempi_node_steps chempi_node_steps_fold;
+extern const struct chempi_node_steps chempi_node_steps_gather;  /* and _v */
+extern const struct chempi_node_steps chempi_node_steps_scatter; /* and _v */
 
 /* A broadcast through the pipe (node_pipe.c). */
 struct chempi_node_piping {

@@ -379,12 +379,15 @@ typedef bool chempi_coll_node_fn(struct chempi_coll_state *st,
                                  const struct chempi_coll_call *c, int tag,
                                  int *rc);
 
-/* node_root.c */
+/* node_bcast.c */
 chempi_coll_node_fn chempi_coll_node_bcast;
-chempi_coll_node_fn chempi_coll_node_gather;
-chempi_coll_node_fn chempi_coll_node_scatter;
 /* Its root has spoken: does it send more than what lies in the cell? */
 bool chempi_coll_node_bcast_is_long(const struct cell *cell);
+/* node_blocks.c */
+chempi_coll_node_fn chempi_coll_node_gather;
+chempi_coll_node_fn chempi_coll_node_scatter;
+/* Bytes of the longest block that this member knows of. */
+uint64_t chempi_coll_node_longest_block(const struct chempi_coll_call *c);
 /* node_pipe.c: broadcasts of more than fits a slot (node_task.h). Can this
  * process send? */
 bool chempi_coll_pipe_is_open(struct chempi_coll_state *st);
