@@ -110,6 +110,25 @@ static bool is_for_slots(const struct chempi_coll_call *c, uint64_t len)
     }
 }
 
+static bool is_reduction(const struct chempi_coll_call *c)
+{
+    return c->op != NULL && c->kind != CHEMPI_COLL_BARRIER;
+}
+
+/* And scans. */
+static const struct chempi_node_steps *
+steps_of_reduction(const struct chempi_coll_call *c)
+{
+    if (!c->op->is_predefined)
+        return NULL;
+    if (chempi_coll_node_is_for_chain(c))
+        return &chempi_node_steps_chain;
+    return c->kind != CHEMPI_COLL_SCAN && c->kind != CHEMPI_COLL_EXSCAN &&
+                   chempi_coll_node_is_for_workers(c)
+               ? &chempi_node_steps_fold
+               : NULL;
+}
+
 /* Of what does not fit slots: what goes in steps. L1; of a gatherv or scatterv
  * only the root knows all lengths. Of two members each copies half of a
  * message. */
@@ -136,21 +155,9 @@ steps_for(const struct chempi_coll_call *c)
     case CHEMPI_COLL_ALLTOALLV:
     case CHEMPI_COLL_ALLTOALLW:
         return c->sbuf == MPI_IN_PLACE ? NULL : &chempi_node_steps_alltoall;
-    case CHEMPI_COLL_REDUCE:
-    case CHEMPI_COLL_ALLREDUCE:
-    case CHEMPI_COLL_REDUCE_SCATTER:
-    case CHEMPI_COLL_REDUCE_SCATTER_BLOCK:
-        return chempi_coll_node_is_for_workers(c) && c->op->is_predefined
-                   ? &chempi_node_steps_fold
-                   : NULL;
     default:
-        return NULL;
+        return is_reduction(c) ? steps_of_reduction(c) : NULL;
     }
-}
-
-static bool is_reduction(const struct chempi_coll_call *c)
-{
-    return c->op != NULL && c->kind != CHEMPI_COLL_BARRIER;
 }
 
 /* ---- building ---- */

@@ -277,21 +277,11 @@ const struct chempi_node_parts chempi_node_parts_scan = {
 
 /* ---- which ---- */
 
-/* Data of some length to a root goes through SPSC rings, where nobody meets
- * anybody, as long as all of it fits a cache: what does not is better read once
- * by the few that combine it. Of two members one copies from the other. */
-static bool is_for_chain(const struct chempi_coll_state *st,
-                         const struct chempi_coll_call *c, uint64_t len)
-{
-    return c->kind == CHEMPI_COLL_REDUCE && st->size > 2 &&
-           len <= CHEMPI_NODE_STREAM_BYTES / (uint64_t)st->size &&
-           chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
-}
-
 static bool go_by_chain(struct chempi_coll_state *st,
                         const struct chempi_coll_call *c, int tag, int *rc)
 {
-    if (!chempi_coll_node_scan(st, c, tag, rc))
+    if (!chempi_coll_node_is_for_chain(c) ||
+        !chempi_coll_node_scan(st, c, tag, rc))
         return false;
     chempi_coll_count(CHEMPI_COLL_WAY_CHAIN);
     return true;
@@ -308,7 +298,7 @@ bool chempi_coll_node_reduction(struct chempi_coll_state *st,
     if (!cell_has_plain(c->rtype))
         return false;
     if (len > CHEMPI_NODE_BULK_BYTES)
-        return (is_for_chain(st, c, len) && go_by_chain(st, c, tag, rc)) ||
+        return go_by_chain(st, c, tag, rc) ||
                chempi_coll_node_fold(st, c, tag, rc);
     switch (c->kind) {
     case CHEMPI_COLL_REDUCE:

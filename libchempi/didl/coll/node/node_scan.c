@@ -7,6 +7,10 @@
  * data is the same around the circle of all SPSC rings, from the member after
  * the root to the root, who alone keeps what comes out.
  *
+ * A member goes on until it lacks a piece or room for one. A blocking call
+ * waits for that; a non-blocking one is a task (node_task.h), whose steps do
+ * the same.
+ *
  *   X1  all pieces of an operation carry its amount of data, so a member with
  *       another amount finds out; it reads on to the last piece and tells those
  *       after it with VOID
@@ -17,18 +21,22 @@
  * than goes through SPSC rings (node_fold.c, F3) are at the meeting of those
  * who make theirs, with another length in their line: all get MPI_ERR_COUNT,
  *       nobody has SPSC rings, and the next operation begins anew
+ *   X4  who begins a non-blocking one tells the member before it how far it has
+ *       read: that one may compute, and wait for room
  */
 #include <string.h>
 
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/node/shm_slot.h"
+#include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/node/node_task.h"
 #include "libchempi/didl/coll/node/spsc_ring.h"
 
 enum {
     MOST_EXTENT = CHEMPI_SPSC_RING_LEAST / 4 - CHEMPI_SPSC_RING_GRAIN,
     MESSAGE_ABOVE = 16 << 10, /* bytes; an exscan of two */
     LONG = 1024,              /* bytes of a piece */
-    PIECES_BUSY = 512         /* before others' progress is looked after */
+    PIECES_BUSY = 128         /* before others' progress is looked after */
 };
 
 #define VOID UINT32_MAX
@@ -39,11 +47,23 @@ struct job {
     const struct chempi_coll_call *c;
     const unsigned char *input;
     uint64_t len; /* bytes of the vector */
+    uint64_t at;  /* .. that are done */
     uint32_t mark;
     uint32_t pieces;
     bool is_ex;
     bool is_scan; /* all keep a result */
+    bool is_first;
+    bool is_void;    /* X1, X2: VOID is the last piece for those after it */
+    bool is_through; /* it has read, and passed on, what there is */
+    bool has_piece;  /* one has been looked at */
+    int rc;          /* first failure */
+    uint32_t whole;  /* bytes of it */
+    struct chempi_spsc_ring_piece piece; /* what is left of it */
+    struct chempi_spsc_ring_room room;
 };
+
+/* Why a member does not go on. */
+enum stop { OVER, LACKS_PIECE, LACKS_ROOM, HAS_DONE_MUCH };
 
 /* ---- SPSC rings ---- */
 
@@ -70,31 +90,48 @@ static int learn_rings(struct chempi_node_chain *p, const struct cell *cell)
     return MPI_SUCCESS;
 }
 
-/* Every member makes its own; all learn whether all have. */
-static CHEMPI_COLD int make_rings(struct chempi_coll_state *st)
+/* Every member makes its own, and shows whether it has; then all meet. */
+static void show_ring(const struct cell *cell)
 {
+    struct chempi_coll_state *st = cell->st;
+
+    cell_mine(cell)->len = 0;
+    cell_mine(cell)->mark = 0;
+    cell_mine(cell)->place.reply = 0;
+    if (chempi_spsc_ring_create(ring_after(st, st->rank)) < 0)
+        cell_mine(cell)->len = CELL_NO_ROOM;
+}
+
+/* All have met. */
+static int open_rings(const struct cell *cell)
+{
+    struct chempi_coll_state *st = cell->st;
     struct chempi_node_chain *p = &st->chain;
     int next = (st->rank + 1) % st->size;
     int before = (st->rank + st->size - 1) % st->size;
+    int rc = learn_rings(p, cell);
+
+    if (CHEMPI_UNLIKELY(rc))
+        return rc;
+    chempi_spsc_ring_open_writer(&p->out, ring_after(st, st->rank),
+                                 st->local_ranks[next]);
+    chempi_spsc_ring_open_reader(&p->in, ring_after(st, before),
+                                 st->local_ranks[before]);
+    p->is_made = true;
+    return MPI_SUCCESS;
+}
+
+static CHEMPI_COLD int make_rings(struct chempi_coll_state *st)
+{
     struct cell cell;
     int code;
     int rc;
 
     cell_open_sync(st, &cell);
-    cell_mine(&cell)->len = 0;
-    if (chempi_spsc_ring_create(ring_after(st, st->rank)) < 0)
-        cell_mine(&cell)->len = CELL_NO_ROOM;
+    show_ring(&cell);
     rc = chempi_coll_shm_slot_meet(&cell);
-    code = learn_rings(p, &cell);
-    if (CHEMPI_UNLIKELY(code))
-        return cell_first_error(rc, code);
-    chempi_spsc_ring_open_writer(&p->out, ring_after(st, st->rank),
-                                 st->local_ranks[next]);
-    chempi_spsc_ring_open_reader(&p->in, ring_after(st, before),
-                                 st->local_ranks[before]);
-    p->out.st = p->in.st = st;
-    p->is_made = true;
-    return rc;
+    code = open_rings(&cell);
+    return cell_first_error(rc, code);
 }
 
 /* ---- pieces ---- */
@@ -146,148 +183,172 @@ static uint64_t cut(const struct job *j, uint64_t rest)
 static void push(struct job *j, uint64_t len, bool is_last)
 {
     ring_push(j->out, len, is_last, j->mark);
-    chempi_progress_rouse_local(j->out->reader);
+    if (CHEMPI_UNLIKELY(j->out->is_urgent))
+        chempi_progress_urge_local(j->out->reader);
+    else
+        chempi_progress_rouse_local(j->out->reader);
     if (CHEMPI_UNLIKELY(len >= LONG))
         chempi_spsc_ring_ask_early(j->out, len);
-    if (CHEMPI_UNLIKELY(++j->pieces % PIECES_BUSY == 0))
-        (void)chempi_progress_poll();
+    j->pieces++;
+}
+
+/* Where the next piece goes. False: there is no room as yet, or j->rc. */
+static inline bool find_room(struct job *j, uint64_t len, unsigned char **to)
+{
+    return ring_room(j->out, len, &j->room, to, &j->rc) && !j->rc;
+}
+
+static inline enum stop no_room(const struct job *j)
+{
+    return j->rc ? OVER : LACKS_ROOM;
 }
 
 /* ---- the members ---- */
 
-static int run_first(struct job *j)
+static enum stop go_first(struct job *j)
 {
     bool is_copied = j->is_scan && !j->is_ex && j->c->sbuf != MPI_IN_PLACE;
     unsigned char *to;
-    uint64_t at = 0;
     uint64_t len;
-    int rc;
 
-    do {
-        len = cut(j, j->len - at);
-        rc = ring_room(j->out, len, &to);
-        if (CHEMPI_UNLIKELY(rc))
-            return rc;
-        copy(to, j->input + at, len);
-        push(j, len, at + len == j->len);
+    for (;;) {
+        len = cut(j, j->len - j->at);
+        if (CHEMPI_UNLIKELY(!find_room(j, len, &to)))
+            return no_room(j);
+        copy(to, j->input + j->at, len);
+        push(j, len, j->at + len == j->len);
         if (is_copied)
-            put_result(j, at, j->input + at, len);
-        at += len;
-    } while (at < j->len);
-    return MPI_SUCCESS;
-}
-
-/* The last member, with what comes before its bytes [at, at + len). */
-static void end_with(struct job *j, const unsigned char *before, uint64_t at,
-                     uint64_t len)
-{
-    if (j->is_ex) {
-        put_result(j, at, before, len);
-        return;
+            put_result(j, j->at, j->input + j->at, len);
+        j->at += len;
+        if (j->at == j->len)
+            return OVER;
+        if (CHEMPI_UNLIKELY(j->pieces % PIECES_BUSY == 0))
+            return HAS_DONE_MUCH;
     }
-    if (j->c->sbuf != MPI_IN_PLACE)
-        put_result(j, at, j->input + at, len);
-    combine(j, before, result_at(j, at), len);
 }
 
-/* Another member. */
-static int pass_on(struct job *j, const unsigned char *before, uint64_t at,
-                   uint64_t len)
+/* The last member, with what comes before its next bytes. */
+static void end_with(struct job *j)
 {
-    uint64_t end = at + len;
+    const unsigned char *before = j->piece.data;
+    uint64_t len = j->piece.len;
+
+    if (j->is_ex) {
+        put_result(j, j->at, before, len);
+    } else {
+        if (j->c->sbuf != MPI_IN_PLACE)
+            put_result(j, j->at, j->input + j->at, len);
+        combine(j, before, result_at(j, j->at), len);
+    }
+    j->at += len;
+    j->pieces++;
+}
+
+/* Another member; what is left of the piece shrinks. False: no_room(). */
+static bool pass_on(struct job *j)
+{
+    struct chempi_spsc_ring_piece *piece = &j->piece;
     unsigned char *to;
-    int rc;
 
     do {
-        len = cut(j, end - at);
-        rc = ring_room(j->out, len, &to);
-        if (CHEMPI_UNLIKELY(rc))
-            return rc;
-        copy(to, j->input + at, len);
-        combine(j, before, to, len);
-        push(j, len, at + len == j->len);
+        uint64_t len = cut(j, piece->len);
+
+        if (CHEMPI_UNLIKELY(!find_room(j, len, &to)))
+            return false;
+        copy(to, j->input + j->at, len);
+        combine(j, piece->data, to, len);
+        push(j, len, j->at + len == j->len);
         if (CHEMPI_LIKELY(j->is_scan))
-            put_result(j, at, j->is_ex ? before : to, len);
-        before += len;
-        at += len;
-    } while (at < end);
-    return MPI_SUCCESS;
+            put_result(j, j->at, j->is_ex ? piece->data : to, len);
+        piece->data += len;
+        piece->len -= (uint32_t)len;
+        j->at += len;
+    } while (piece->len > 0);
+    return true;
 }
 
-/* X1: the operation's last piece, for those after this member. */
-static CHEMPI_COLD int push_void(struct job *j)
+static bool is_expected(const struct job *j)
 {
-    unsigned char *to;
-    int rc;
-
-    if (!j->out)
-        return MPI_SUCCESS;
-    rc = ring_room(j->out, 0, &to);
-    if (rc)
-        return rc;
-    j->mark = VOID;
-    push(j, 0, true);
-    return MPI_SUCCESS;
-}
-
-/* From this piece on; the first failure. */
-static CHEMPI_COLD int void_rest(struct job *j,
-                                 struct chempi_spsc_ring_piece *piece)
-{
-    int rc = MPI_SUCCESS;
-
-    while (!rc && !piece->is_last) {
-        ring_drop(j->in, piece->len);
-        rc = ring_next(j->in, piece);
-    }
-    if (!rc)
-        ring_drop(j->in, piece->len);
-    return cell_first_error(rc, push_void(j));
-}
-
-/* A member that brings nothing. */
-static CHEMPI_COLD int run_void(struct job *j, bool is_first)
-{
-    struct chempi_spsc_ring_piece piece;
-    int rc = is_first ? MPI_SUCCESS : ring_next(j->in, &piece);
-
-    if (is_first || rc)
-        return cell_first_error(rc, push_void(j));
-    return void_rest(j, &piece);
-}
-
-static bool is_expected(const struct job *j,
-                        const struct chempi_spsc_ring_piece *piece, uint64_t at)
-{
-    uint64_t rest = j->len - at;
+    const struct chempi_spsc_ring_piece *piece = &j->piece;
+    uint64_t rest = j->len - j->at;
 
     return piece->mark == j->mark && piece->len <= rest &&
            piece->is_last == (piece->len == rest) &&
            (piece->is_last || piece->len % (uint64_t)j->c->rtype->extent == 0);
 }
 
-static int run_after(struct job *j, bool *is_void)
+/* Look at the next piece; false: it is not there yet. */
+static inline bool look(struct job *j)
 {
-    struct chempi_spsc_ring_piece piece;
-    uint64_t at = 0;
-    int rc;
+    if (!ring_has_more(j->in))
+        return false;
+    j->rc = ring_piece(j->in, &j->piece);
+    j->has_piece = !j->rc;
+    j->whole = j->piece.len;
+    if (CHEMPI_UNLIKELY(j->rc)) { /* X2 */
+        j->is_void = true;
+        j->is_through = true;
+    } else if (CHEMPI_UNLIKELY(!j->is_void && !is_expected(j))) {
+        j->is_void = true;
+    }
+    return true;
+}
 
-    do {
-        rc = ring_next(j->in, &piece);
-        if (CHEMPI_UNLIKELY(rc))
-            return cell_first_error(rc, push_void(j)); /* X2 */
-        if (CHEMPI_UNLIKELY(!is_expected(j, &piece, at))) {
-            *is_void = true;
-            return void_rest(j, &piece);
+static enum stop go_after(struct job *j)
+{
+    while (!j->is_through) {
+        if (!j->has_piece && !look(j))
+            return LACKS_PIECE;
+        if (CHEMPI_UNLIKELY(j->is_through))
+            break;
+        if (CHEMPI_LIKELY(!j->is_void)) {
+            if (!j->out)
+                end_with(j);
+            else if (CHEMPI_UNLIKELY(!pass_on(j)))
+                return no_room(j);
         }
-        if (j->out)
-            rc = pass_on(j, piece.data, at, piece.len);
-        else
-            end_with(j, piece.data, at, piece.len);
-        ring_drop(j->in, piece.len);
-        at += piece.len;
-    } while (!rc && !piece.is_last);
-    return rc;
+        ring_drop(j->in, j->whole);
+        j->has_piece = false;
+        j->is_through = j->piece.is_last;
+        if (CHEMPI_UNLIKELY(j->pieces >= PIECES_BUSY) && !j->is_through) {
+            j->pieces = 0;
+            return HAS_DONE_MUCH;
+        }
+    }
+    return OVER;
+}
+
+/* X1: the operation's last piece, for those after this member. */
+static CHEMPI_COLD enum stop push_void(struct job *j)
+{
+    const int rc = j->rc;
+    unsigned char *to;
+
+    if (!j->out)
+        return OVER;
+    j->rc = MPI_SUCCESS;
+    if (!find_room(j, 0, &to)) {
+        enum stop stop = no_room(j);
+
+        j->rc = cell_first_error(rc, j->rc);
+        return stop;
+    }
+    j->rc = rc;
+    j->mark = VOID;
+    push(j, 0, true);
+    return OVER;
+}
+
+/* As far as it can. */
+static inline enum stop go_on(struct job *j)
+{
+    enum stop stop = OVER;
+
+    if (CHEMPI_LIKELY(!j->is_through))
+        stop = j->is_first ? go_first(j) : go_after(j);
+    if (CHEMPI_UNLIKELY(stop == OVER && j->is_void))
+        return push_void(j);
+    return stop;
 }
 
 /* ---- the operation ---- */
@@ -309,55 +370,78 @@ static CHEMPI_COLD void give_up(struct chempi_node_chain *p)
     chempi_spsc_ring_spoil(&p->in);
 }
 
-static CHEMPI_COLD int run_broken(struct job *j)
-{
-    (void)push_void(j);
-    return chempi_error_set(MPI_ERR_INTERN,
-                            "an earlier call on this communicator has found "
-                            "shared memory damaged");
-}
-
-static int run(struct chempi_coll_state *st, const struct chempi_coll_call *c,
-               uint64_t len)
+/* It begins; the rings are there. */
+static void set_up(struct job *j, struct chempi_coll_state *st,
+                   const struct chempi_coll_call *c, bool is_later)
 {
     struct chempi_node_chain *p = &st->chain;
+    const uint64_t len = (uint64_t)(c->rcount * c->rtype->extent);
     bool is_scan = c->kind != CHEMPI_COLL_REDUCE;
     int last = is_scan ? st->size - 1 : c->root;
-    bool is_first = st->rank == (last + 1 < st->size ? last + 1 : 0);
-    bool is_void = false;
-    struct job j = {
-        .out = st->rank != last ? &p->out : NULL,
-        .in = &p->in,
-        .c = c,
-        .input = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf,
-        .len = len,
-        .mark = mark_of(c, len),
-        .is_ex = c->kind == CHEMPI_COLL_EXSCAN,
-        .is_scan = is_scan,
-    };
-    int rc;
 
-    if (CHEMPI_UNLIKELY(p->is_broken))
-        return run_broken(&j);
-    if (j.out && CHEMPI_UNLIKELY(len > ring_most(j.out)))
-        chempi_spsc_ring_widen(j.out);
-    if (CHEMPI_UNLIKELY(c->is_void))
-        rc = run_void(&j, is_first);
-    else
-        rc = is_first ? run_first(&j) : run_after(&j, &is_void);
-
-    if (CHEMPI_UNLIKELY(rc))
-        give_up(p);
-    else if (CHEMPI_UNLIKELY(is_void))
-        rc = chempi_error_set(MPI_ERR_COUNT,
-                              "the ranks take part with different amounts of "
-                              "data");
-    return rc;
+    p->out.is_urgent = p->in.is_urgent = is_later;
+    j->out = st->rank != last ? &p->out : NULL;
+    j->in = &p->in;
+    j->c = c;
+    j->input = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf;
+    j->len = len;
+    j->mark = mark_of(c, len);
+    j->is_ex = c->kind == CHEMPI_COLL_EXSCAN;
+    j->is_scan = is_scan;
+    j->is_first = st->rank == (last + 1 < st->size ? last + 1 : 0);
+    if (CHEMPI_UNLIKELY(p->is_broken)) {
+        j->rc = chempi_error_set(MPI_ERR_INTERN,
+                                 "an earlier call on this communicator has "
+                                 "found shared memory damaged");
+        j->is_through = true;
+    }
+    j->is_void = p->is_broken || c->is_void;
+    j->is_through |= c->is_void && j->is_first;
+    if (j->out && CHEMPI_UNLIKELY(len > ring_most(j->out)))
+        chempi_spsc_ring_widen(j->out);
 }
 
+/* What it came to. */
+static int end(struct chempi_coll_state *st, const struct job *j)
+{
+    if (CHEMPI_UNLIKELY(j->rc && !st->chain.is_broken))
+        give_up(&st->chain);
+    else if (CHEMPI_UNLIKELY(!j->rc && j->is_void && !j->c->is_void))
+        return chempi_error_set(MPI_ERR_COUNT,
+                                "the ranks take part with different amounts of "
+                                "data");
+    return j->rc;
+}
+
+static bool is_more(void *reader)
+{
+    return ring_has_more(reader);
+}
+
+static int run(struct chempi_coll_state *st, const struct chempi_coll_call *c)
+{
+    struct job j = {.rc = MPI_SUCCESS};
+    enum stop stop;
+    int rc = MPI_SUCCESS;
+
+    set_up(&j, st, c, false);
+    while (!rc && (stop = go_on(&j)) != OVER) {
+        if (stop == LACKS_PIECE)
+            rc = chempi_coll_shm_slot_await(st, is_more, j.in);
+        else if (stop == LACKS_ROOM)
+            rc = chempi_coll_shm_slot_await(st, chempi_spsc_ring_is_room,
+                                            &j.room);
+        else
+            (void)chempi_progress_poll();
+    }
+    j.rc = cell_first_error(j.rc, rc);
+    return end(st, &j);
+}
+
+/* ---- which ---- */
+
 /* Must it go by messages? All members get the same answer. */
-static inline bool is_unsuited(const struct chempi_coll_state *st,
-                               const struct chempi_coll_call *c)
+static inline bool is_unsuited(const struct chempi_coll_call *c)
 {
     const struct chempi_datatype *type = c->rtype;
 
@@ -367,24 +451,152 @@ static inline bool is_unsuited(const struct chempi_coll_state *st,
         return true;
     /* Elements are combined in the order of ranks, from rank 0 on. */
     if (c->kind == CHEMPI_COLL_REDUCE)
-        return !c->op->is_commutative && c->root != st->size - 1;
+        return !c->op->is_commutative && c->root != (int)c->comm->size - 1;
     /* An exscan of two just moves data: one copy instead of two. */
-    return st->size == 2 && c->kind == CHEMPI_COLL_EXSCAN &&
+    return c->comm->size == 2 && c->kind == CHEMPI_COLL_EXSCAN &&
            c->rcount * type->extent > MESSAGE_ABOVE;
+}
+
+/* A reduction goes so as long as all of it fits a cache: what does not is
+ * better read once by the few that combine it. Of two members one copies from
+ * the other. */
+static bool is_short_enough(const struct chempi_coll_call *c)
+{
+    const uint64_t len = (uint64_t)(c->rcount * c->rtype->extent);
+
+    return c->comm->size > 2 &&
+           len <= CHEMPI_NODE_STREAM_BYTES / (uint64_t)c->comm->size &&
+           chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
+}
+
+bool chempi_coll_node_is_for_chain(const struct chempi_coll_call *c)
+{
+    switch (c->kind) {
+    case CHEMPI_COLL_SCAN:
+    case CHEMPI_COLL_EXSCAN:
+        return !is_unsuited(c);
+    case CHEMPI_COLL_REDUCE:
+        return is_short_enough(c) && !is_unsuited(c);
+    default:
+        return false;
+    }
 }
 
 bool chempi_coll_node_scan(struct chempi_coll_state *st,
                            const struct chempi_coll_call *c, int tag, int *rc)
 {
     (void)tag;
-    if (is_unsuited(st, c))
+    if (is_unsuited(c))
         return false;
     *rc = MPI_SUCCESS;
-    if (CHEMPI_UNLIKELY(!st->chain.is_made))
+    if (CHEMPI_UNLIKELY(!chempi_coll_node_has_turn(st)))
+        *rc = chempi_coll_node_task_turn(st);
+    if (CHEMPI_UNLIKELY(!st->chain.is_made) && !*rc)
         *rc = make_rings(st);
     if (CHEMPI_UNLIKELY(st->chain.is_off))
         return false;
     if (CHEMPI_LIKELY(!*rc))
-        *rc = run(st, c, (uint64_t)(c->rcount * c->rtype->extent));
+        *rc = run(st, c);
     return true;
 }
+
+/* ---- in steps ---- */
+
+/* A reduction for which there are no rings becomes one by workers. */
+union chain_task {
+    struct chempi_node_task task;
+    struct {
+        struct chempi_node_task task;
+        struct job job;
+    } chain;
+    unsigned char room[CHEMPI_NODE_TASK_MAX];
+};
+
+static struct job *of_task(struct chempi_node_task *t)
+{
+    return &CHEMPI_CONTAINER_OF(t, union chain_task, task)->chain.job;
+}
+
+static bool has_more(struct chempi_node_task *t)
+{
+    return ring_has_more(of_task(t)->in);
+}
+
+static bool is_room(struct chempi_node_task *t)
+{
+    return chempi_spsc_ring_is_room(&of_task(t)->room);
+}
+
+static void await_member(struct chempi_node_task *t, int way,
+                         bool (*is_due)(struct chempi_node_task *t),
+                         chempi_node_step_fn *next)
+{
+    const struct chempi_coll_state *st = t->cell.st;
+
+    t->is_due = is_due;
+    task_await(t, (st->rank + way + st->size) % st->size, NULL, 0, next);
+}
+
+static void chain_on(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+
+    switch (go_on(j)) {
+    case OVER:
+        task_note(t, end(t->cell.st, j));
+        task_end(t);
+        break;
+    case LACKS_PIECE:
+        await_member(t, -1, has_more, chain_on);
+        break;
+    case LACKS_ROOM:
+        await_member(t, 1, is_room, chain_on);
+        break;
+    default:
+        task_go_on(t, chain_on);
+    }
+}
+
+static void chain_begin(struct chempi_node_task *t)
+{
+    struct chempi_node_chain *p = &t->cell.st->chain;
+
+    set_up(of_task(t), t->cell.st, t->c, true);
+    if (CHEMPI_LIKELY(!p->is_broken))
+        chempi_spsc_ring_tell(&p->in); /* X4 */
+    if (t->c->kind == CHEMPI_COLL_REDUCE)
+        chempi_coll_count(CHEMPI_COLL_WAY_CHAIN);
+    chain_on(t);
+}
+
+/* All have met. */
+static void chain_met(struct chempi_node_task *t)
+{
+    task_note(t, open_rings(&t->cell));
+    t->is_void = !t->rc && t->cell.st->chain.is_off;
+    if (t->rc || t->is_void)
+        task_end(t);
+    else
+        chain_begin(t);
+}
+
+static void chain_first(struct chempi_node_task *t)
+{
+    const struct chempi_node_chain *p = &t->cell.st->chain;
+
+    if (CHEMPI_LIKELY(p->is_made && !p->is_off)) {
+        chain_begin(t);
+    } else if (!p->is_off) {
+        show_ring(&t->cell);
+        chempi_coll_node_task_meet(t, chain_met);
+    } else if (t->c->kind == CHEMPI_COLL_REDUCE &&
+               chempi_coll_node_is_for_workers(t->c)) {
+        chempi_node_steps_fold.first(t);
+    } else {
+        t->is_void = true;
+        task_end(t);
+    }
+}
+
+const struct chempi_node_steps chempi_node_steps_chain =
+    CHEMPI_NODE_STEPS(union chain_task, chain_first);

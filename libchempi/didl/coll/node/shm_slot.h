@@ -396,8 +396,10 @@ chempi_coll_node_fn chempi_coll_node_allgather;
 chempi_coll_node_fn chempi_coll_node_alltoall;
 /* node_reduce.c */
 chempi_coll_node_fn chempi_coll_node_reduction;
-/* node_scan.c */
+/* node_scan.c: scans, and reductions of some length to a root. Do they go
+ * along SPSC rings, if there are any? */
 chempi_coll_node_fn chempi_coll_node_scan;
+bool chempi_coll_node_is_for_chain(const struct chempi_coll_call *c);
 /* node_fold.c: reductions of more than fits a slot, by workers. Can they be? */
 bool chempi_coll_node_is_for_workers(const struct chempi_coll_call *c);
 bool chempi_coll_node_fold(struct chempi_coll_state *st,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What takes longer in an SPSC ring: growing, waiting, checking; see
+/* What takes longer in an SPSC ring: growing, checking; see
  * spsc_ring.h. */
 #include "libchempi/didl/coll/node/spsc_ring.h"
 
@@ -7,6 +7,16 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
+
+/* What has been published must not wait, if is_urgent, for the other one's next
+ * call. */
+static void rouse(uint32_t local_rank, bool is_urgent)
+{
+    if (CHEMPI_UNLIKELY(is_urgent))
+        chempi_progress_urge_local(local_rank);
+    else
+        chempi_progress_rouse_local(local_rank);
+}
 
 /* ---- beginning ---- */
 
@@ -78,16 +88,9 @@ void chempi_spsc_ring_widen(struct chempi_spsc_ring_writer *w)
         ;
 }
 
-struct room {
-    struct chempi_spsc_ring_writer *w;
-    uint64_t goal; /* to this count the piece may go at most .. */
-    uint64_t most; /* .. and so much be unread */
-    bool is_damaged;
-};
-
-static bool is_room(void *arg)
+bool chempi_spsc_ring_is_room(void *arg)
 {
-    struct room *room = arg;
+    struct chempi_spsc_ring_room *room = arg;
     struct chempi_spsc_ring_writer *w = room->w;
 
     w->tail = atomic_load_explicit(&w->ring->tail, memory_order_acquire);
@@ -98,10 +101,10 @@ static bool is_room(void *arg)
 }
 
 /* Is there room, no matter how much is unread? */
-static bool is_some_room(struct room *room)
+static bool is_some_room(struct chempi_spsc_ring_room *room)
 {
     room->most = CHEMPI_SPSC_RING_RING_BYTES;
-    return is_room(room);
+    return chempi_spsc_ring_is_room(room);
 }
 
 static void wrap(struct chempi_spsc_ring_writer *w)
@@ -126,34 +129,40 @@ const char *chempi_spsc_ring_check(const struct chempi_spsc_ring_writer *w)
                : "SPSC ring Q5: a header beyond what is reserved";
 }
 
-int chempi_spsc_ring_make_room(struct chempi_spsc_ring_writer *w, uint64_t size)
+/* There is room, or there never will be. */
+static int take_room(const struct chempi_spsc_ring_room *room)
 {
-    bool is_at_end;
-    struct room room;
-    int rc = MPI_SUCCESS;
+    if (CHEMPI_UNLIKELY(room->is_damaged))
+        return chempi_spsc_ring_damaged();
+    if (room->is_at_end)
+        wrap(room->w);
+    CHEMPI_CHECK(chempi_spsc_ring_check(room->w));
+    return MPI_SUCCESS;
+}
 
+bool chempi_spsc_ring_make_room(struct chempi_spsc_ring_writer *w,
+                                uint64_t size,
+                                struct chempi_spsc_ring_room *room, int *rc)
+{
     do {
-        is_at_end =
+        bool is_at_end =
             ring_place(w->head) + size + CHEMPI_SPSC_RING_GRAIN > w->limit;
-        room = (struct room){
+
+        *room = (struct chempi_spsc_ring_room){
             .w = w,
             .goal = (is_at_end ? ring_next_lap(w->head) : w->head) + size +
                     CHEMPI_SPSC_RING_GRAIN,
+            .is_at_end = is_at_end,
         };
-    } while (!is_some_room(&room) && grow(w));
-    if (!is_some_room(&room)) {
-        /* Once it waits, then for as much as makes it worth while. */
-        room.most = w->limit / 2;
-        chempi_progress_rouse_local(w->reader);
-        rc = chempi_coll_shm_slot_await(w->st, is_room, &room);
+    } while (!is_some_room(room) && grow(w));
+    if (is_some_room(room)) {
+        *rc = take_room(room);
+        return true;
     }
-    if (CHEMPI_UNLIKELY(room.is_damaged))
-        return chempi_spsc_ring_damaged();
-    if (!rc && is_at_end)
-        wrap(w);
-    if (!rc)
-        CHEMPI_CHECK(chempi_spsc_ring_check(w));
-    return rc;
+    /* Once it waits, then for as much as makes it worth while. */
+    room->most = w->limit / 2;
+    rouse(w->reader, w->is_urgent);
+    return false;
 }
 
 void chempi_spsc_ring_ask_early(const struct chempi_spsc_ring_writer *w,
@@ -169,22 +178,12 @@ void chempi_spsc_ring_ask_early(const struct chempi_spsc_ring_writer *w,
 
 /* ---- reading ---- */
 
-static bool has_more(void *arg)
-{
-    return ring_has_more(arg);
-}
-
-int chempi_spsc_ring_await_more(struct chempi_spsc_ring_reader *r)
-{
-    return chempi_coll_shm_slot_await(r->st, has_more, r);
-}
-
 void chempi_spsc_ring_tell(struct chempi_spsc_ring_reader *r)
 {
     r->told = r->tail;
     /* Orders the reading before the count; partner: is_room(). */
     atomic_store_explicit(&r->ring->tail, r->tail, memory_order_release);
-    chempi_progress_rouse_local(r->writer);
+    rouse(r->writer, r->is_urgent);
 }
 
 CHEMPI_COLD void chempi_spsc_ring_spoil(struct chempi_spsc_ring_reader *r)

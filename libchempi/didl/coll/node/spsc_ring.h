@@ -3,7 +3,8 @@
  * SPSC rings in a node's shared memory: what one member of a communicator tells
  * the next. The writer runs ahead of the reader as far as there is room, so
  * that with more ranks than cores one change of contexts serves many
- * operations, and one call into the kernel wakes for all of them.
+ * operations, and one call into the kernel wakes for all of them. Nothing here
+ * waits.
  *
  *   -   one process writes pieces, one reads them and writes tail; each by one
  *       thread at a time, since operations of a communicator are
@@ -64,8 +65,6 @@ struct chempi_spsc_ring {
 #define CHEMPI_SPSC_RING_LAST (UINT64_C(1) << 17) /* of the operation */
 #define CHEMPI_SPSC_RING_WRAP (UINT64_C(1) << 18)
 
-struct chempi_coll_state;
-
 struct chempi_spsc_ring_writer {
     struct chempi_spsc_ring *ring;
     uint64_t head;
@@ -73,8 +72,7 @@ struct chempi_spsc_ring_writer {
     uint64_t limit;
     uint32_t reader; /* local rank */
     bool is_grown;   /* limit stays as it is */
-    /* Whose it is, for the words of a wait; may be NULL. */
-    const struct chempi_coll_state *st;
+    bool is_urgent;  /* the reader may compute meanwhile (node_later.h) */
 };
 
 struct chempi_spsc_ring_reader {
@@ -83,7 +81,17 @@ struct chempi_spsc_ring_reader {
     uint64_t told;   /* what the writer knows of it */
     uint64_t header; /* at tail, once it is there */
     uint32_t writer;
-    const struct chempi_coll_state *st; /* as the writer's */
+    bool is_urgent;                     /* as the writer's .. */
+    const struct chempi_coll_state *st; /* .. and this */
+};
+
+/* What a writer lacks. */
+struct chempi_spsc_ring_room {
+    struct chempi_spsc_ring_writer *w;
+    uint64_t goal; /* to this count the piece may go at most .. */
+    uint64_t most; /* .. and so much be unread */
+    bool is_at_end;
+    bool is_damaged;
 };
 
 struct chempi_spsc_ring_piece {
@@ -162,24 +170,29 @@ static inline bool ring_fits(const struct chempi_spsc_ring_writer *w,
 /* Long data is about to come: have more reserved if need be. */
 void chempi_spsc_ring_widen(struct chempi_spsc_ring_writer *w);
 
-/* Makes room some other way; 0 or an error class. */
-int chempi_spsc_ring_make_room(struct chempi_spsc_ring_writer *w,
-                               uint64_t size);
+/* Make room for a piece of this size some other way: as ring_room(). */
+bool chempi_spsc_ring_make_room(struct chempi_spsc_ring_writer *w,
+                                uint64_t size,
+                                struct chempi_spsc_ring_room *room, int *rc);
+
+/* Is there room (struct chempi_spsc_ring_room)? */
+bool chempi_spsc_ring_is_room(void *room);
 
 /* NULL, or which of Q2 and Q5 does not hold of an undamaged ring that has room
  * (invariant.h). */
 const char *chempi_spsc_ring_check(const struct chempi_spsc_ring_writer *w);
 
-/* Where the next piece's data goes, len <= ring_most(); waits for room. */
-static inline int ring_room(struct chempi_spsc_ring_writer *w, uint64_t len,
-                            unsigned char **data)
+/* Where the next piece's data goes, len <= ring_most(). False: wait until
+ * is_room(), and ask again. Else *rc is 0 or an error class. */
+static inline bool ring_room(struct chempi_spsc_ring_writer *w, uint64_t len,
+                             struct chempi_spsc_ring_room *room,
+                             unsigned char **data, int *rc)
 {
-    int rc = 0;
-
-    if (CHEMPI_UNLIKELY(!ring_fits(w, ring_size(len))))
-        rc = chempi_spsc_ring_make_room(w, ring_size(len));
+    if (CHEMPI_UNLIKELY(!ring_fits(w, ring_size(len))) &&
+        !chempi_spsc_ring_make_room(w, ring_size(len), room, rc))
+        return false;
     *data = ring_data(w->ring, w->head);
-    return rc;
+    return true;
 }
 
 /* The data is there: let the reader have it. Whoever does this looks after it
@@ -219,23 +232,15 @@ static inline bool ring_has_more(struct chempi_spsc_ring_reader *r)
     return r->header != 0;
 }
 
-int chempi_spsc_ring_await_more(struct chempi_spsc_ring_reader *r);
 int chempi_spsc_ring_damaged(void);
 
-/* The next piece; waits for it. 0 or an error class: what is there makes no
- * sense. */
-static inline int ring_next(struct chempi_spsc_ring_reader *r,
-                            struct chempi_spsc_ring_piece *piece)
+/* The piece that ring_has_more() has found. 0 or an error class: what is there
+ * makes no sense. */
+static inline int ring_piece(const struct chempi_spsc_ring_reader *r,
+                             struct chempi_spsc_ring_piece *piece)
 {
-    uint64_t len;
+    const uint64_t len = r->header & CHEMPI_SPSC_RING_LEN;
 
-    if (CHEMPI_UNLIKELY(!ring_has_more(r))) {
-        int rc = chempi_spsc_ring_await_more(r);
-
-        if (rc)
-            return rc;
-    }
-    len = r->header & CHEMPI_SPSC_RING_LEN;
     if (CHEMPI_UNLIKELY(!(r->header & CHEMPI_SPSC_RING_FULL) ||
                         len > CHEMPI_SPSC_RING_PIECE ||
                         ring_place(r->tail) + ring_size(len) >
