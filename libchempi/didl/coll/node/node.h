@@ -65,10 +65,9 @@ enum {
     /* Of non-blocking operations; none with more than MANY members. */
     CHEMPI_NODE_LATER_CELLS = 64,
     CHEMPI_NODE_ALL_CELLS = CHEMPI_NODE_CELLS + CHEMPI_NODE_LATER_CELLS,
-    /* Words with a bit per slot; the last one is of non-blocking operations,
-     * which have the lane lock and others not. */
+    /* Words with a bit per slot. */
     CHEMPI_NODE_MASKS =
-        (CHEMPI_NODE_CELLS + CHEMPI_NODE_SYNC_SLOTS + 63) / 64 + 1,
+        (CHEMPI_NODE_ALL_CELLS + CHEMPI_NODE_SYNC_SLOTS + 63) / 64,
     CHEMPI_NODE_LINE_BYTES = 48,
     CHEMPI_NODE_RANKS_MAX = 4096,   /* of a communicator that gets an area */
     CHEMPI_NODE_PAGE_BYTES = 4096,  /* of a slot, reserved when first used */

@@ -239,14 +239,18 @@ void chempi_coll_shm_slot_rouse_all(const struct cell *cell)
 
 /* ---- rooms ---- */
 
+static_assert(
+    CHEMPI_NODE_CELLS % 64 == 0 && CHEMPI_NODE_LATER_CELLS % 64 == 0,
+    "no word is of slots of both blocking and non-blocking operations");
+
 /* Where this cell's bit of member m's slots is; of whole slots, or of their
- * first pages. */
+ * first pages. Non-blocking operations, which have the lane lock, and others,
+ * which have not, share no word. */
 static uint64_t *reserved_mask(const struct cell *cell, int m, bool is_whole)
 {
     size_t row = (size_t)m * 2 + is_whole;
-    size_t word = cell->is_later ? CHEMPI_NODE_MASKS - 1 : cell->slot / 64;
 
-    return &cell->st->reserved[row * CHEMPI_NODE_MASKS + word];
+    return &cell->st->reserved[row * CHEMPI_NODE_MASKS + cell->slot / 64];
 }
 
 static CHEMPI_COLD int reserve(const struct cell *cell, int m, bool is_whole)
