@@ -220,6 +220,22 @@ Test(backoff, a_core_that_is_free_ends_the_count_and_the_patience)
     cr_assert_leq(backoff.stay_ns, CHEMPI_BACKOFF_STAY_MIN_NS);
 }
 
+Test(backoff, a_core_is_shared_when_somebody_has_it_each_time)
+{
+    const uint64_t guest_ns = CHEMPI_BACKOFF_GUEST_NS + 1;
+    struct chempi_backoff backoff;
+
+    chempi_backoff_init(&backoff);
+    for (int i = 0; i < 1000; i++) /* a system call after a long wait */
+        cr_assert_not(chempi_backoff_is_shared(&backoff, 0, 2000));
+    for (uint32_t i = 1; i < CHEMPI_BACKOFF_GUESTS_MAX; i++)
+        cr_assert_not(chempi_backoff_is_shared(&backoff, 0, guest_ns));
+    cr_assert_not(chempi_backoff_is_shared(&backoff, 0, 2000));
+    for (uint32_t i = 1; i < CHEMPI_BACKOFF_GUESTS_MAX; i++)
+        cr_assert_not(chempi_backoff_is_shared(&backoff, 0, guest_ns));
+    cr_assert(chempi_backoff_is_shared(&backoff, 0, guest_ns));
+}
+
 /* Where it runs then is the system's affair again. */
 Test(affinity, who_parts_from_a_core_may_still_run_wherever_it_might)
 {
