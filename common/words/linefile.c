@@ -14,6 +14,7 @@ static bool read_line(FILE *file, const char *what, char *line,
                       struct chempi_err *err, int *rc)
 {
     size_t len = 0;
+    size_t end;
     int c = 0;
 
     while (len < LINE_MAX_BYTES - 1 && c != '\n' && (c = getc(file)) != EOF)
@@ -27,7 +28,9 @@ static bool read_line(FILE *file, const char *what, char *line,
     else if (strlen(line) != len)
         *rc = chempi_err_set(err, -EINVAL, "a zero byte; is this a file of %s?",
                              what);
-    line[strcspn(line, "#\r\n")] = '\0';
+    end = strcspn(line, "#\n");
+    end -= end > 0 && line[end - 1] == '\r'; /* elsewhere it is no line's end */
+    line[end] = '\0';
     return len > 0;
 }
 

@@ -73,6 +73,8 @@ Test(rankfile, what_is_wrong_is_told_with_its_line)
            ":1: expected 'rank N=NODE slot=CORES', found 'rank 0=a slots=0'");
     refuse("rank 0=a slot=0 1\n",
            ":1: expected 'rank N=NODE slot=CORES', found '1'");
+    refuse("rank 0=a slot=0\rrank 1=b slot=1\n",
+           ":1: expected 'rank N=NODE slot=CORES', found 'rank'");
     refuse("rank 0= slot=0\n",
            ":1: expected 'rank N=NODE slot=CORES', found 'rank 0= slot=0'");
     refuse("rank -1=a slot=0\n",
