@@ -16,9 +16,9 @@
 
 #define KIB 1024u
 
-/* Switches at 32 B and 16 KiB (limits) and near 32 KiB (crossing). */
+/* Switches at 288 B and 16 KiB (limits) and near 32 KiB (crossing). */
 static const struct chempi_network_types_protocol shm_protocols[] = {
-    {"short", 0.20, 4000, 0.02, 0, 32},
+    {"short", 0.20, 4000, 0.02, 0, 288},
     {"eager", 0.25, 6000, 0.03, 0, 16 * KIB},
     {"pipeline", 1.00, 8000, 0.03, 0, UINT64_MAX},
     {"single-copy", 2.12, 11000, 0.03, 0, UINT64_MAX},

@@ -279,6 +279,15 @@ static CHEMPI_COLD void undo_row(struct shm_ep *ep, uint32_t rest)
                               last_lap + i + 1, memory_order_relaxed);
 }
 
+/* Of the lines that were taken back since, `rest` after the next one. */
+static CHEMPI_COLD bool finds_lines(struct shm_ep *ep, uint32_t rest)
+{
+    if (!ep->is_tx_open || ep->is_broken)
+        return false;
+    chempi_shm_eager_refresh(ep);
+    return ep->tx_head - ep->tx_tail + rest <= ep->line_mask;
+}
+
 /* A short message of more than one line. False: it must go through the data,
  * for want of lines side by side, or because of R3. */
 static inline bool put_row(struct shm_ep *ep, const struct chempi_envelope *env,
@@ -287,8 +296,9 @@ static inline bool put_row(struct shm_ep *ep, const struct chempi_envelope *env,
     uint32_t rest = shm_row_rest(len);
     struct shm_line *line = shm_next_line(ep);
 
-    if (ep->tx_head - ep->tx_tail + rest > ep->line_mask ||
-        (ep->tx_head & ep->line_mask) + rest > ep->line_mask)
+    if ((ep->tx_head & ep->line_mask) + rest > ep->line_mask ||
+        (CHEMPI_UNLIKELY(ep->tx_head - ep->tx_tail + rest > ep->line_mask) &&
+         !finds_lines(ep, rest)))
         return false;
     (void)head_short(line, env, len);
     memcpy((unsigned char *)line + SHM_INLINE_AT, data, len);

@@ -32,7 +32,7 @@
 
 #include "libchempi/ddi.h"
 
-#define CHEMPI_TCP_VERSION 1
+#define CHEMPI_TCP_VERSION 2
 #define CHEMPI_TCP_INJECT_MAX 4096u            /* bytes of payload */
 #define CHEMPI_TCP_EAGER_MAX (512u * 1024u)    /* bytes of payload */
 #define CHEMPI_TCP_CHUNK_MAX (1u << 20)        /* payload of one DATA, bytes */
