@@ -472,12 +472,14 @@ static void release_types(const struct async *a, uint32_t first)
 
     for (uint32_t i = first; i < s->count; i++) {
         const struct chempi_coll_step *step = &s->steps[i];
-        struct chempi_datatype *types[2] = {step->type, step->dst_type};
+        struct chempi_datatype *types[2];
 
         if (step->kind == CHEMPI_COLL_NODE) {
             chempi_node_later_hold_types(step->dst, false);
             continue;
         }
+        types[0] = step->type;
+        types[1] = step->dst_type;
         for (int k = 0; k < 2; k++)
             if (types[k] && !types[k]->is_predefined)
                 chempi_datatype_release(types[k]);

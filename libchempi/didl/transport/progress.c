@@ -11,8 +11,8 @@
  *       notices
  *   P4  a wait spins only while nobody else wants the core: how long is
  *       learned from what happens when the core is given away. A process that
- *       has a core of its own (affinity.h) does not give it away, and so does
- *       not ask: it spins for a while, then sleeps
+ *       has a core of its own (affinity.h) does not give it away: it spins
+ *       for a while, asks once whether it is its own still, then sleeps
  *   P5  a job that has a core for each process does not give it to those who
  *       keep it for a time slice: it spins on, then sleeps, and tries later
  *       whether they are still there. From those that give it back again and

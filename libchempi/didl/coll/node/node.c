@@ -487,7 +487,8 @@ void chempi_coll_node_release(struct chempi_coll_state *st)
         return;
     if ((st->is_on || st->lacks == CHEMPI_NODE_LACKS_ADDRESSES) &&
         node.control) {
-        if (st->is_stream_reserved || chempi_coll_pairwise_rings_are_made(st))
+        if (st->is_stream_reserved || st->chain.is_made ||
+            chempi_coll_pairwise_rings_are_made(st))
             atomic_store(&node.control->is_large[st->area], 1);
         leave(st->comm, st->area);
     }
