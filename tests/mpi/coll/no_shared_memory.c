@@ -79,6 +79,34 @@ static int call(int which, const double *in, double *out)
     }
 }
 
+/* Slots that non-blocking operations have are no others'. */
+static void reduce_scarcely(void)
+{
+    MPI_Request request;
+    double in[COUNT] = {0};
+    double out[COUNT];
+    MPI_Comm comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Barrier(comm);
+    for (int i = 0; i < 130; i++) {
+        MPI_Iallreduce(in, out, COUNT, MPI_DOUBLE, MPI_SUM, comm, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    for (int k = 0; k < 2; k++) {
+        int rc;
+
+        is_scarce = check_rank() == 1;
+        rc = MPI_Allreduce(in, out, COUNT, MPI_DOUBLE, MPI_SUM, comm);
+        is_scarce = false;
+        CHECK(check_class(rc) == MPI_ERR_NO_MEM,
+              "behind non-blocking operations: error class %d",
+              check_class(rc));
+        MPI_Barrier(comm);
+    }
+    MPI_Comm_free(&comm);
+}
+
 /* Scans of many sizes: more than one SPSC ring's least memory holds at a time.
  */
 static void scan(MPI_Comm comm, const char *what)
@@ -419,6 +447,7 @@ int main(int argc, char **argv)
               out[0] == check_size() * (check_size() + 1) / 2,
           "the communicator is of no use any more: %g", out[0]);
     map_scarcely();
+    reduce_scarcely();
     scan_scarcely();
     move_scarcely();
     if (check_size() > 2) /* two use a slot per operation, all new */
