@@ -65,8 +65,10 @@ def refused(text):
     for line in text.splitlines():
         check("not measured" not in line or "machine is too busy" in line,
               line)
-    return set(re.findall(r"^(\S+) (\S+): not measured: the machine is too "
-                          r"busy", text, re.M))
+    return {tuple(name.split())
+            for names in re.findall(r"^(.*): not measured: the machine is too "
+                                    r"busy", text, re.M)
+            for name in names.split(", ")}
 
 
 def bandwidths_are_those_of_the_links(lab, path):

@@ -21,7 +21,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define COUNT 40000
+#define COUNT 100000 /* more than any device sends without being asked */
 #define WAIT_US 20000
 #define MESSAGES 100     /* of which each look takes one */
 #define MUCH (256 << 20) /* bytes: no network is done with it at once */
