@@ -73,7 +73,7 @@ Test(default_table, uses_shm_inside_a_node_and_tcp_between_nodes)
         cr_expect_eq(r[i].hops[0], 0);
         cr_expect_gt(r[i].cost_us, 0);
     }
-    cr_expect_eq(r[0].max_len, 32);
+    cr_expect_eq(r[0].max_len, 288);
     cr_expect_eq(r[1].max_len, 16384);
     cr_expect(r[2].max_len > 30000 && r[2].max_len < 36000);
     cr_expect_eq(r[3].max_len, CHEMPI_TABLE_SIZE_MAX);
