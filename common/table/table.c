@@ -4,17 +4,13 @@
  *
  * Invariants:
  *   T1  the layout has passed chempi_table_verify(); nothing is checked again
- *   T2  networks and stages are made at open and never change
- *   T3  the ranges of a node are made when first asked for, under `lock`, and
- *       never change once ready[node] is set; they live in the slot of the
- *       node, list_max ranges long (the memory of nodes nobody asks for is
- *       never touched)
+ *   T2  networks, stages and ranges are made at open and never change; none
+ *       of them is made for a node: what is kept grows with the number of
+ *       classes
  */
 #include "common/table/table.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,15 +20,10 @@
 
 struct chempi_table {
     struct chempi_table_layout l;
-    uint32_t list_max; /* ranges of the longest list, at least 1 */
     struct chempi_table_network *networks;
     struct chempi_table_stage *stages;
     uint32_t *hops;
-    uint32_t *identity; /* [node] = node, for direct ways; set with ready */
-    struct chempi_table_range *slots; /* [node_count * list_max] */
-    atomic_uchar *ready;              /* [node_count] */
-    pthread_mutex_t *lock; /* &mutex, so that a const view can take it */
-    pthread_mutex_t mutex;
+    struct chempi_table_range *ranges;
 };
 
 static const unsigned char *entry_of(const struct chempi_table *t,
@@ -91,35 +82,40 @@ static void make_stages(struct chempi_table *t)
     }
 }
 
-static uint32_t longest_list(const struct chempi_table *t)
+static void make_ranges(struct chempi_table *t)
 {
-    uint32_t longest = 1;
+    for (uint32_t i = 0; i < t->l.range_count; i++) {
+        const unsigned char *r = t->l.ranges + (size_t)i * CHEMPI_RANGE_LEN;
+        const struct chempi_table_stage *first =
+            t->stages + chempi_le32(r + CHEMPI_RANGE_FIRST);
 
-    for (uint32_t i = 0; i <= t->l.class_count; i++) {
-        uint32_t count = chempi_le32(list_of(t, i) + CHEMPI_LIST_COUNT);
-
-        if (count > longest)
-            longest = count;
+        t->ranges[i] = (struct chempi_table_range){
+            .max_len = chempi_le64(r + CHEMPI_RANGE_MAX),
+            .device = first->device,
+            .protocol = first->protocol,
+            .network = first->network,
+            .switch_len = chempi_le32(r + CHEMPI_RANGE_CHUNK),
+            .cost_us = chempi_le_double(r + CHEMPI_RANGE_COST),
+            .share_count = chempi_le32(r + CHEMPI_RANGE_SHARE),
+            .stage_count = chempi_le32(r + CHEMPI_RANGE_COUNT),
+            .stages = first,
+        };
     }
-    return longest;
 }
 
 /* One entry more than needed: calloc of nothing may give NULL. */
 static int allocate(struct chempi_table *t)
 {
     const struct chempi_table_layout *l = &t->l;
-    size_t slots = (size_t)l->node_count * t->list_max;
 
     t->networks =
         chempi_sys->calloc((size_t)l->network_count + 1, sizeof(*t->networks));
     t->stages =
         chempi_sys->calloc((size_t)l->stage_count + 1, sizeof(*t->stages));
     t->hops = chempi_sys->calloc((size_t)l->hop_count + 1, sizeof(*t->hops));
-    t->identity = chempi_sys->calloc(l->node_count, sizeof(*t->identity));
-    t->ready = chempi_sys->calloc(l->node_count, sizeof(*t->ready));
-    t->slots = chempi_sys->calloc(slots, sizeof(*t->slots));
-    if (!t->networks || !t->stages || !t->hops || !t->identity || !t->ready ||
-        !t->slots)
+    t->ranges =
+        chempi_sys->calloc((size_t)l->range_count + 1, sizeof(*t->ranges));
+    if (!t->networks || !t->stages || !t->hops || !t->ranges)
         return -ENOMEM;
     return 0;
 }
@@ -133,16 +129,9 @@ int chempi_table_open(const void *data, size_t len, struct chempi_table **out,
     if (!t)
         return chempi_err_set(err, -ENOMEM,
                               "no memory to open a connection table");
-    t->lock = &t->mutex;
-    rc = pthread_mutex_init(t->lock, NULL);
-    if (rc) {
-        free(t);
-        return chempi_err_set(err, -rc, "no lock for a connection table");
-    }
     rc = chempi_table_verify(data, len, &t->l, err);
     if (rc)
         goto fail;
-    t->list_max = longest_list(t);
     rc = allocate(t);
     if (rc) {
         (void)chempi_err_set(err, rc,
@@ -152,6 +141,7 @@ int chempi_table_open(const void *data, size_t len, struct chempi_table **out,
     }
     make_networks(t);
     make_stages(t);
+    make_ranges(t);
     *out = t;
     return 0;
 
@@ -164,10 +154,7 @@ void chempi_table_close(struct chempi_table *table)
 {
     if (!table)
         return;
-    (void)pthread_mutex_destroy(table->lock); /* nobody holds it */
-    free(table->slots);
-    free(table->ready);
-    free(table->identity);
+    free(table->ranges);
     free(table->hops);
     free(table->stages);
     free(table->networks);
@@ -252,41 +239,6 @@ uint32_t chempi_table_find_node(const struct chempi_table *table,
 
 /* ---- ranges ------------------------------------------------------------- */
 
-static void make_range(const struct chempi_table *t, const unsigned char *r,
-                       uint32_t node, struct chempi_table_range *out)
-{
-    const struct chempi_table_stage *first =
-        t->stages + chempi_le32(r + CHEMPI_RANGE_FIRST);
-    bool direct = first->hop_count == 0;
-
-    *out = (struct chempi_table_range){
-        .max_len = chempi_le64(r + CHEMPI_RANGE_MAX),
-        .device = first->device,
-        .protocol = first->protocol,
-        .network = first->network,
-        .hop_count = direct ? 1 : first->hop_count,
-        .hops = direct ? t->identity + node : first->hops,
-        .switch_len = chempi_le32(r + CHEMPI_RANGE_CHUNK),
-        .cost_us = chempi_le_double(r + CHEMPI_RANGE_COST),
-        .share_count = chempi_le32(r + CHEMPI_RANGE_SHARE),
-        .stage_count = chempi_le32(r + CHEMPI_RANGE_COUNT),
-        .stages = first,
-    };
-}
-
-static void fill_slot(const struct chempi_table *t, uint32_t node,
-                      const unsigned char *list)
-{
-    uint32_t first = chempi_le32(list + CHEMPI_LIST_FIRST);
-    uint32_t count = chempi_le32(list + CHEMPI_LIST_COUNT);
-    struct chempi_table_range *slot = t->slots + (size_t)node * t->list_max;
-
-    t->identity[node] = node;
-    for (uint32_t i = 0; i < count; i++)
-        make_range(t, t->l.ranges + (size_t)(first + i) * CHEMPI_RANGE_LEN,
-                   node, &slot[i]);
-}
-
 const struct chempi_table_range *
 chempi_table_ranges(const struct chempi_table *table, uint32_t node,
                     uint32_t *count)
@@ -297,17 +249,8 @@ chempi_table_ranges(const struct chempi_table *table, uint32_t node,
     const unsigned char *list = list_of(table, index);
 
     *count = chempi_le32(list + CHEMPI_LIST_COUNT);
-    /* Pairs with the release below: a ready slot is seen whole. */
-    if (atomic_load_explicit(&table->ready[node], memory_order_acquire) == 0) {
-        (void)pthread_mutex_lock(table->lock); /* a plain mutex cannot refuse */
-        if (atomic_load_explicit(&table->ready[node], memory_order_relaxed) ==
-            0) {
-            fill_slot(table, node, list);
-            atomic_store_explicit(&table->ready[node], 1, memory_order_release);
-        }
-        (void)pthread_mutex_unlock(table->lock);
-    }
-    return table->slots + (size_t)node * table->list_max;
+    return *count ? table->ranges + chempi_le32(list + CHEMPI_LIST_FIRST)
+                  : NULL;
 }
 
 /* ---- networks and attachments ------------------------------------------- */

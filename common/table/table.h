@@ -42,7 +42,6 @@ struct chempi_table_times {
  * One stage of a way: how a message gets from one node to the next one. The
  * stages of a way are shared by all destinations of a class, so the last one,
  * which ends at the destination, names no node: hop_count is 0, hops NULL.
- * Of a way through gateways the first stage's hops are those of its range.
  * Any node of a stage's set may be taken, together with any of the next one's.
  */
 struct chempi_table_stage {
@@ -54,21 +53,18 @@ struct chempi_table_stage {
     struct chempi_table_times times;
 };
 
-/* One size range of a destination. */
+/* One size range of the destinations of a class. A direct way has one stage. */
 struct chempi_table_range {
     uint64_t max_len;     /* bytes, inclusive; the last range has SIZE_MAX */
     const char *device;   /* "shm", "tcp", "scivia" */
     const char *protocol; /* as the device names it: "eager", ... */
-    uint32_t network;     /* index into the table's networks */
-    uint32_t hop_count;   /* next hops; >= 1 */
-    const uint32_t *hops; /* node indices; hops[0] is preferred; the
-                             destination itself when the way is direct */
+    uint32_t network;     /* of the first stage */
     uint32_t switch_len;  /* through gateways longer messages are cut into
                              chunks of so many bytes; 0: direct */
     double cost_us;       /* modelled time at max_len (or 1 MiB if open) */
-    uint32_t share_count; /* the first so many hops are equally good, and
-                             flows are spread over them; the rest are
-                             alternates in order */
+    uint32_t share_count; /* the first so many hops of the first stage are
+                             equally good, and flows are spread over them;
+                             the rest are alternates in order */
     uint32_t stage_count; /* stages of the way; 1: direct */
     const struct chempi_table_stage *stages; /* for source routing */
 };
@@ -120,7 +116,8 @@ uint32_t chempi_table_find_node(const struct chempi_table *table,
 
 /* Size ranges towards `node` (the node itself included: messages between
  * its own processes), ascending, complete from 0 to SIZE_MAX; *count is 0 when
- * it cannot be reached. */
+ * it cannot be reached. Nodes of a class have the same ones, but for the node
+ * itself. */
 const struct chempi_table_range *
 chempi_table_ranges(const struct chempi_table *table, uint32_t node,
                     uint32_t *count);

@@ -32,11 +32,10 @@ static uint64_t look_up_range(const struct chempi_table *table,
 {
     uint64_t sum = r->max_len + strlen(r->protocol);
 
-    if (r->hop_count == 0 || r->share_count > r->hop_count ||
+    if (r->stage_count == 0 ||
+        (r->stage_count > 1 && r->share_count > r->stages[0].hop_count) ||
         r->network >= chempi_table_network_count(table))
         abort();
-    for (uint32_t i = 0; i < r->hop_count; i++)
-        sum += strlen(chempi_table_node_name(table, r->hops[i]));
     for (uint32_t i = 0; i < r->stage_count; i++) {
         sum += strlen(r->stages[i].device);
         for (uint32_t k = 0; k < r->stages[i].hop_count; k++)

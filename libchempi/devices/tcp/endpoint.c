@@ -69,13 +69,13 @@ static int common_network(const struct chempi_tcp_dev *dev, uint32_t node,
 /* The network that the table has for a range; else `otherwise`. */
 static uint32_t range_network(const struct chempi_tcp_dev *dev,
                               const struct chempi_table_range *range,
-                              uint32_t node, uint32_t otherwise)
+                              uint32_t otherwise)
 {
     const struct chempi_table *table = dev->dev.params.services->table;
     uint32_t id;
 
-    if (strcmp(range->device, dev->dev.ops->name) != 0 || !range->hop_count ||
-        range->hops[0] != node)
+    if (strcmp(range->device, dev->dev.ops->name) != 0 ||
+        range->stage_count > 1)
         return otherwise;
     id = chempi_tcp_card_network(
         chempi_table_network(table, range->network)->name);
@@ -120,7 +120,7 @@ static int find_routes(struct chempi_tcp_dev *dev, struct chempi_tcp_ep *ep)
         ranges = chempi_table_ranges(s->table, at, &count);
     for (uint32_t i = 0; i < count && !rc; i++)
         rc = add_route(ep, ranges[i].max_len,
-                       range_network(dev, &ranges[i], at, otherwise));
+                       range_network(dev, &ranges[i], otherwise));
     if (!rc && !count)
         rc = add_route(ep, UINT64_MAX, otherwise);
     return rc;

@@ -360,7 +360,7 @@ static int add_overlay_routes(struct chempi_peer *peer,
             "start the job with chempirun --network, or attach both nodes to "
             "a common network in the description",
             range->max_len, s->node_names[s->node], s->node_names[peer->node],
-            chempi_table_node_name(s->table, range->hops[0]));
+            chempi_table_node_name(s->table, range->stages[0].hops[0]));
     caps = conn.devices[device]->caps;
     for (uint32_t i = 0; i < caps->protocol_count && !rc; i++) {
         uint64_t max_len = caps->protocol_max[i] < range->max_len
