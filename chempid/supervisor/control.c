@@ -70,8 +70,6 @@ static void write_welcome(const struct chempi_rank *rank,
     chempi_wire_put_u32(w, spec->size);
     chempi_wire_put_u32(w, s->node);
     chempi_wire_put_u32(w, spec->node_count);
-    for (uint32_t i = 0; i < spec->node_count; i++)
-        chempi_wire_put_str(w, spec->node_names[i]);
     chempi_wire_put_u32(w, spec->gateway_count);
     chempi_wire_put_u32(w, (uint32_t)s->share.places_fd);
     chempi_wire_put_u32(w, local_size);

@@ -257,8 +257,7 @@ static int make_share(struct chempi_super *s, struct chempi_err *err)
         rc = chempi_share_set_table(&s->share, &nodes, err);
     if (!rc)
         rc = chempi_share_set_places(&s->share, s->spec->node_of_rank,
-                                     chempi_spec_procs(s->spec),
-                                     s->spec->node_count, err);
+                                     chempi_spec_procs(s->spec), &nodes, err);
     return rc;
 }
 

@@ -4,11 +4,11 @@
  *
  * WELCOME, in order: u32 version, str job id, 32 bytes secret, u8
  * CHEMPI_JOB_* flags, 32 bytes key of ranks, u32 rank, u32 size, u32 node, u32
- * nodes, nodes x str name, u32 gateways, u32 descriptor of the places of all
- * processes (share.h), u32 local size (both kinds), u32 app number, u32
- * universe size, u32 want_stats, u32 region descriptor, u32 table descriptor
- * (all ones: none), u32 wake descriptors (0 or local size), each a u32, u64
- * share of registrable memory (all ones: nobody divides it).
+ * nodes, u32 gateways, u32 descriptor of the places of all processes and the
+ * names of the nodes (share.h), u32 local size (both kinds), u32 app number,
+ * u32 universe size, u32 want_stats, u32 region descriptor, u32 table
+ * descriptor (all ones: none), u32 wake descriptors (0 or local size), each a
+ * u32, u64 share of registrable memory (all ones: nobody divides it).
  */
 #define _GNU_SOURCE /* F_DUPFD and friends */
 #include "common/control/client.h"
@@ -40,7 +40,7 @@ struct chempi_client {
     /* What job points to; ours to write and free. */
     uint32_t *places; /* shared, read only */
     size_t places_len;
-    char **node_names; /* one block: pointers, then the names */
+    const char **node_names; /* in places */
     int *wake_fds;
     bool has_events;
     bool is_dry;           /* there was nothing to read last time */
@@ -105,28 +105,6 @@ static void copy_str(char *to, size_t size, const char *from)
     to[len] = '\0';
 }
 
-/* Pointers and names in one block. */
-static int parse_names(struct chempi_client *c, struct chempi_reader *r)
-{
-    const uint32_t n = c->job.node_count;
-    const size_t table = n * sizeof(char *);
-    char *at;
-
-    c->node_names =
-        chempi_sys->calloc(1, table + (size_t)n * CHEMPI_NODE_NAME_MAX);
-    if (!c->node_names)
-        return -ENOMEM;
-    at = (char *)c->node_names + table;
-    for (uint32_t i = 0; i < n; i++) {
-        copy_str(at, CHEMPI_NODE_NAME_MAX,
-                 chempi_wire_get_str(r, CHEMPI_NODE_NAME_MAX));
-        c->node_names[i] = at;
-        at += CHEMPI_NODE_NAME_MAX;
-    }
-    c->job.node_names = (const char *const *)c->node_names;
-    return 0;
-}
-
 /* What the file of places says, which nobody can change any more. Local ranks
  * follow from who is where, in the order of world ranks. */
 static int check_places(struct chempi_client *c)
@@ -153,6 +131,31 @@ static int check_places(struct chempi_client *c)
     return is_good ? 0 : -EBADMSG;
 }
 
+/* The names of the nodes end with the file. */
+static int find_names(struct chempi_client *c)
+{
+    const uint32_t n = c->job.node_count;
+    const char *end = (const char *)c->places + c->places_len;
+    const char *at = (const char *)c->places +
+                     chempi_share_places_len(c->job.size + c->job.gateways);
+
+    if ((size_t)(end - at) < n) /* not even a zero for each */
+        return -EBADMSG;
+    c->node_names = chempi_sys->calloc(n, sizeof(*c->node_names));
+    if (!c->node_names)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n; i++) {
+        const size_t len = strnlen(at, (size_t)(end - at));
+
+        if (len == (size_t)(end - at) || len >= CHEMPI_NODE_NAME_MAX)
+            return -EBADMSG;
+        c->node_names[i] = at;
+        at += len + 1;
+    }
+    c->job.node_names = c->node_names;
+    return at == end ? 0 : -EBADMSG;
+}
+
 /* All ranks of a node share one file of places. */
 static int map_places(struct chempi_client *c, int fd)
 {
@@ -163,8 +166,10 @@ static int map_places(struct chempi_client *c, int fd)
     if (seals < 0 && errno == EBADF)
         return -EBADF;
     if (seals < 0 || (seals & wanted) != wanted || fstat(fd, &st) < 0 ||
-        (uint64_t)st.st_size != c->places_len)
+        (uint64_t)st.st_size <
+            chempi_share_places_len(c->job.size + c->job.gateways))
         return -EBADMSG;
+    c->places_len = (size_t)st.st_size;
     /* Private: before Linux 6.7 a file sealed against writing cannot be mapped
      * shared, not even to read. The pages are the same. */
     c->places =
@@ -187,8 +192,8 @@ static int parse_places(struct chempi_client *c, struct chempi_reader *r)
         c->job.rank >= c->job.size + gateways)
         return -EBADMSG;
     c->job.gateways = gateways;
-    c->places_len = (size_t)chempi_share_places_len(c->job.size + gateways);
     rc = map_places(c, fd);
+    rc = rc ? rc : find_names(c);
     return rc ? rc : check_places(c);
 }
 
@@ -236,9 +241,9 @@ static int parse_head(struct chempi_client *c, struct chempi_reader *r)
     job->rank = chempi_wire_get_u32(r);
     job->size = chempi_wire_get_u32(r);
     job->node = chempi_wire_get_u32(r);
-    job->node_count = chempi_wire_get_count(r, CHEMPI_JOB_NODES_MAX, 5);
+    job->node_count = chempi_wire_get_u32(r);
     if (r->is_bad || job->size == 0 || job->size > CHEMPI_JOB_RANKS_MAX ||
-        job->node >= job->node_count)
+        job->node_count > CHEMPI_JOB_NODES_MAX || job->node >= job->node_count)
         return -EBADMSG;
     return 0;
 }
@@ -252,7 +257,6 @@ static int parse_welcome(struct chempi_client *c,
 
     chempi_wire_read(&r, frame->data, frame->len);
     rc = parse_head(c, &r);
-    rc = rc ? rc : parse_names(c, &r);
     rc = rc ? rc : parse_places(c, &r);
     if (rc)
         return rc;

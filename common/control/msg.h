@@ -11,7 +11,7 @@
 
 #include "common/control/wait_depth.h"
 
-#define CHEMPI_CONTROL_VERSION 17u
+#define CHEMPI_CONTROL_VERSION 18u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
 
 /* Limits on what a peer can make us hold. */

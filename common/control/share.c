@@ -148,22 +148,48 @@ static int seal_file(const char *name, const char *what, int *fd,
     return 0;
 }
 
-int chempi_share_set_places(struct chempi_share *s,
-                            const uint32_t *node_of_proc, uint32_t procs,
-                            uint32_t nodes, struct chempi_err *err)
+static size_t names_len(const struct chempi_share_nodes *nodes)
 {
-    uint32_t *used = chempi_sys->calloc(nodes, sizeof(*used));
-    uint32_t *places = chempi_sys->calloc(procs, 2 * sizeof(*places));
-    int rc = used && places ? 0 : chempi_err_set(err, -ENOMEM, "out of memory");
+    size_t len = 0;
 
-    for (uint32_t i = 0; !rc && i < procs; i++) {
+    for (uint32_t i = 0; i < nodes->count; i++)
+        len += strlen(nodes->names[i]) + 1;
+    return len;
+}
+
+/* used has a place for each node. */
+static void write_places(void *file, uint32_t *used,
+                         const uint32_t *node_of_proc, uint32_t procs,
+                         const struct chempi_share_nodes *nodes)
+{
+    uint32_t *places = file;
+    char *name = (char *)file + chempi_share_places_len(procs);
+
+    for (uint32_t i = 0; i < procs; i++) {
         places[i] = node_of_proc[i];
         places[procs + i] = used[places[i]]++;
     }
-    if (!rc)
+    for (uint32_t i = 0; i < nodes->count; i++)
+        name = stpcpy(name, nodes->names[i]) + 1;
+}
+
+int chempi_share_set_places(struct chempi_share *s,
+                            const uint32_t *node_of_proc, uint32_t procs,
+                            const struct chempi_share_nodes *nodes,
+                            struct chempi_err *err)
+{
+    const size_t len =
+        (size_t)chempi_share_places_len(procs) + names_len(nodes);
+    uint32_t *used = chempi_sys->calloc(nodes->count, sizeof(*used));
+    void *file = chempi_sys->malloc(len);
+    int rc = used && file ? 0 : chempi_err_set(err, -ENOMEM, "out of memory");
+
+    if (!rc) {
+        write_places(file, used, node_of_proc, procs, nodes);
         rc = seal_file("chempi-places", "the places of ranks", &s->places_fd,
-                       places, (size_t)chempi_share_places_len(procs), err);
-    free(places);
+                       file, len, err);
+    }
+    free(file);
     free(used);
     return rc;
 }

@@ -41,7 +41,9 @@ struct chempi_share {
 };
 
 /* Who is where, as the file of places has it: u32 numbers of nodes, then of
- * local ranks, of all processes. They count in the order of the processes. */
+ * local ranks, of all processes, which count in the order of the processes;
+ * then the names of the nodes, each with a zero, to the end. Bytes before the
+ * names. */
 static inline uint64_t chempi_share_places_len(uint64_t procs)
 {
     return 2 * procs * sizeof(uint32_t);
@@ -56,10 +58,11 @@ int chempi_share_init(struct chempi_share *share, uint32_t local_size,
 int chempi_share_set_table(struct chempi_share *share,
                            const struct chempi_share_nodes *nodes,
                            struct chempi_err *err);
-/* Add the places of so many processes on so many nodes, sealed. The same. */
+/* Add the places of so many processes on the nodes, sealed. The same. */
 int chempi_share_set_places(struct chempi_share *share,
                             const uint32_t *node_of_proc, uint32_t procs,
-                            uint32_t nodes, struct chempi_err *err);
+                            const struct chempi_share_nodes *nodes,
+                            struct chempi_err *err);
 void chempi_share_fini(struct chempi_share *share);
 
 /* Rouse a rank of this node after a message was sent to it. */

@@ -27,6 +27,8 @@ static struct {
     uint32_t first_wake; /* of ranks on one node; 0: there are two nodes */
     uint32_t events;
     size_t cut;
+    char names[200]; /* of nodes, each with its zero */
+    size_t names_len;
 } welcome;
 
 static void set_up(void)
@@ -46,6 +48,8 @@ static void set_up(void)
     welcome.nodes = 2;
     welcome.local_size = 2;
     welcome.events = 2;
+    memcpy(welcome.names, "a1\0a2", 6);
+    welcome.names_len = 6;
 }
 
 static void tear_down(void)
@@ -70,6 +74,8 @@ static uint32_t make_places(void)
     }
     cr_assert_eq(write(fd, nodes, sizeof(nodes)), sizeof(nodes));
     cr_assert_eq(write(fd, locals, sizeof(locals)), sizeof(locals));
+    cr_assert_eq(write(fd, welcome.names, welcome.names_len),
+                 (ssize_t)welcome.names_len);
     if (!welcome.is_open)
         cr_assert_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK), 0);
     return (uint32_t)fd;
@@ -92,8 +98,6 @@ static void send_welcome(void)
     chempi_wire_put_u32(w, welcome.size);
     chempi_wire_put_u32(w, welcome.node);
     chempi_wire_put_u32(w, welcome.nodes);
-    for (uint32_t i = 0; i < welcome.nodes && i < 2; i++)
-        chempi_wire_put_str(w, i ? "a2" : "a1");
     chempi_wire_put_u32(w, welcome.gateways);
     chempi_wire_put_u32(w, make_places());
     chempi_wire_put_u32(w, welcome.local_size);
@@ -232,6 +236,37 @@ Test(client, places_that_others_may_change_are_refused)
 Test(client, places_of_fewer_processes_are_refused)
 {
     welcome.gateways = 1;
+    expect_refusal(-EBADMSG);
+}
+
+Test(client, names_of_fewer_nodes_are_refused)
+{
+    welcome.nodes = 3;
+    expect_refusal(-EBADMSG);
+}
+
+Test(client, names_behind_the_last_one_are_refused)
+{
+    welcome.names_len++;
+    expect_refusal(-EBADMSG);
+}
+
+Test(client, a_name_without_an_end_is_refused)
+{
+    welcome.names_len--;
+    expect_refusal(-EBADMSG);
+}
+
+Test(client, a_name_that_is_too_long_is_refused)
+{
+    memset(welcome.names + 3, 'a', CHEMPI_NODE_NAME_MAX);
+    welcome.names_len = 3 + CHEMPI_NODE_NAME_MAX + 1;
+    expect_refusal(-EBADMSG);
+}
+
+Test(client, more_nodes_than_the_file_has_bytes_are_refused)
+{
+    welcome.nodes = 7;
     expect_refusal(-EBADMSG);
 }
 
