@@ -8,13 +8,27 @@
 #include "common/table/table.h"
 #include "libchempi/didl/coll/hier/hier.h"
 
+/* What a hierarchy follows from. */
+struct facts {
+    const struct scale_job *job;
+    struct chempi_table *table;
+};
+
+static uint32_t node_of(const void *arg, int rank)
+{
+    const struct facts *f = arg;
+
+    return f->job->spec.node_of_rank[rank];
+}
+
 static bool attachment(const void *arg, uint32_t node, uint32_t i, int *network)
 {
+    const struct facts *f = arg;
     struct chempi_table_attachment a;
 
-    if (i >= chempi_table_attachment_count(arg, node))
+    if (i >= chempi_table_attachment_count(f->table, node))
         return false;
-    chempi_table_attachment(arg, node, i, &a);
+    chempi_table_attachment(f->table, node, i, &a);
     *network = (int)a.network;
     return true;
 }
@@ -34,12 +48,12 @@ static uint64_t *cost_networks(const struct chempi_desc *desc)
 /* With trees from rank `root`, those of all kinds. */
 static void plant(struct scale_job *job, bool has_trees, struct cost *cost)
 {
-    struct chempi_table *table;
+    struct facts facts = {.job = job};
     struct chempi_err err = {.code = 0};
     struct chempi_hier_plan plan = {
         .size = (int)job->ranks,
         .rank = (int)job->ranks / 2,
-        .node_of = job->spec.node_of_rank,
+        .node_of = node_of,
         .node_limit = job->nodes,
         .network_count = (int)job->desc.network_count,
         .costs = cost_networks(&job->desc),
@@ -48,9 +62,9 @@ static void plant(struct scale_job *job, bool has_trees, struct cost *cost)
     };
     struct chempi_hier *h;
 
-    if (chempi_table_open(job->table.data, job->table.len, &table, &err))
+    if (chempi_table_open(job->table.data, job->table.len, &facts.table, &err))
         scale_die("table", &err);
-    plan.arg = table;
+    plan.arg = &facts;
     if (!has_trees)
         cost_begin(cost);
     h = chempi_hier_create(&plan);
@@ -63,7 +77,7 @@ static void plant(struct scale_job *job, bool has_trees, struct cost *cost)
             scale_die("no tree", NULL);
     cost_end(cost);
     chempi_hier_destroy(h);
-    chempi_table_close(table);
+    chempi_table_close(facts.table);
     free((void *)(uintptr_t)plan.costs);
 }
 

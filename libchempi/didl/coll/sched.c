@@ -23,6 +23,7 @@ void chempi_coll_sched_init(struct chempi_coll_sched *s,
     s->comm = comm;
     s->op = NULL;
     s->map = NULL;
+    s->map_arg = NULL;
     s->rank = comm->rank;
     s->size = (int)comm->size;
     s->tag = tag;
@@ -146,7 +147,7 @@ static void append_message(struct chempi_coll_sched *s,
                            int peer)
 {
     struct chempi_coll_step *step = append(s, kind);
-    int32_t rank = s->map ? s->map[peer] : peer;
+    int32_t rank = s->map ? s->map(s->map_arg, peer) : peer;
 
     if (CHEMPI_UNLIKELY(!step)) {
         go_empty(s, kind, rank);
@@ -316,7 +317,7 @@ void *chempi_coll_temp(struct chempi_coll_sched *s, MPI_Count count,
 bool chempi_coll_is_on_one_node(const struct chempi_coll_sched *s)
 {
     for (int i = 0; i < s->size; i++) {
-        uint32_t rank = (uint32_t)(s->map ? s->map[i] : i);
+        uint32_t rank = (uint32_t)(s->map ? s->map(s->map_arg, i) : i);
 
         if (!chempi_ctx_is_here(chempi_comm_proc(s->comm, rank)))
             return false;

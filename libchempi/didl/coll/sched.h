@@ -58,12 +58,16 @@ struct chempi_coll_step {
 
 struct chempi_coll_block; /* a piece of temporary memory */
 
+/* Team rank -> rank in comm. */
+typedef int chempi_coll_map_fn(const void *arg, int rank);
+
 struct chempi_coll_sched {
     struct chempi_comm *comm;
     struct chempi_op *op;
-    const int32_t *map; /* team rank -> rank in comm; NULL: identity */
-    int rank;           /* of this process in the team */
-    int size;           /* of the team */
+    chempi_coll_map_fn *map; /* NULL: identity */
+    const void *map_arg;
+    int rank; /* of this process in the team */
+    int size; /* of the team */
     int tag;
     int error;      /* MPI error class of building (S4) */
     int failed;     /* error class of what ran before: sends are empty now */

@@ -146,13 +146,19 @@ static bool attachment(const void *arg, uint32_t node, uint32_t i, int *network)
     return true;
 }
 
+static uint32_t node_of(const void *arg, int rank)
+{
+    (void)arg;
+    return layout->nodes[rank];
+}
+
 static struct chempi_hier *make_hier(const struct chempi_comm *comm)
 {
     static const uint64_t costs[] = {100, 120, 900};
     struct chempi_hier_plan plan = {
         .size = (int)comm->size,
         .rank = comm->rank,
-        .node_of = layout->nodes,
+        .node_of = node_of,
         .node_limit = MAX_RANKS,
         .network_count = layout->networks,
         .costs = costs,

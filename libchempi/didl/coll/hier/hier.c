@@ -11,29 +11,38 @@
 
 /* ---- nodes ---- */
 
-/* Number nodes by their first rank; by_node has node_limit places. */
-static void number_nodes(struct chempi_hier *h,
+/* Number nodes by their first rank, and list their members; by_node has
+ * node_limit places. False: no memory. */
+static bool number_nodes(struct chempi_hier *h,
                          const struct chempi_hier_plan *plan, int *by_node)
 {
+    struct chempi_lists_builder b;
+    int nodes = 0;
+    int last = -1;
+
     for (uint32_t i = 0; i < plan->node_limit; i++)
         by_node[i] = -1;
     for (int r = 0; r < h->size; r++) {
-        int *number = &by_node[plan->node_of[r]];
+        int *number = &by_node[plan->node_of(plan->arg, r)];
 
         if (*number < 0)
-            *number = h->node_count++;
-        h->node_of[r] = *number;
-        h->index[r] = h->first[*number + 1]++; /* counts, for the moment */
+            *number = nodes++;
     }
-    for (int n = 0; n < h->node_count; n++)
-        h->first[n + 1] += h->first[n];
+    chempi_lists_begin(&b, nodes);
     h->is_in_blocks = true;
     for (int r = 0; r < h->size; r++) {
-        int place = h->first[h->node_of[r]] + h->index[r];
+        const int node = by_node[plan->node_of(plan->arg, r)];
 
-        h->members[place] = r;
-        h->is_in_blocks = h->is_in_blocks && place == r;
+        chempi_lists_put(&b, node, r);
+        h->is_in_blocks = h->is_in_blocks && node >= last;
+        last = node;
     }
+    h->node_count = nodes;
+    h->node = by_node[plan->node_of(plan->arg, h->rank)];
+    if (!chempi_lists_end(&b, &h->members))
+        return false;
+    h->index = chempi_lists_find(&h->members, h->node, h->rank);
+    return true;
 }
 
 /* ---- teams ---- */
@@ -56,7 +65,7 @@ struct joining {
     int cheapest;  /* of by_cost: those before it are used */
     bool *is_used; /* [network_count] */
     int parts;
-    int used_nodes; /* of team_nodes */
+    struct chempi_lists_builder teams; /* of nodes */
 };
 
 static int find_part(struct joining *j, int node)
@@ -102,27 +111,26 @@ static int find_speakers(struct joining *j, int network)
 
 static void join(struct joining *j, int network)
 {
-    struct chempi_hier *h = j->h;
     const int nodes = reach_of_network(j, network);
     const int count = find_speakers(j, network);
-    struct chempi_hier_team *team = &h->teams[h->team_count];
-    const int *members = h->team_nodes + j->used_nodes;
+    const int team = j->h->team_count;
+    int joined = -1; /* the part that the others come to */
 
     if (count < 2)
         return;
-    h->team_count++;
-    *team = (struct chempi_hier_team){.first = j->used_nodes};
+    j->h->team_count++;
     for (int i = 0; i < nodes; i++) {
         const int node = node_at(j, network, i);
+        const int part = find_part(j, node);
 
-        /* A node may be attached twice. */
-        if (j->speaker[find_part(j, node)] == node &&
-            (i == 0 || node_at(j, network, i - 1) != node))
-            h->team_nodes[team->first + team->count++] = node;
+        /* The parts that have come to the first one have spoken. */
+        if (part == joined || j->speaker[part] != node)
+            continue;
+        chempi_lists_put(&j->teams, team, node);
+        if (joined < 0)
+            joined = part;
+        j->part[part] = joined;
     }
-    for (int i = 1; i < team->count; i++)
-        j->part[find_part(j, members[i])] = find_part(j, members[0]);
-    j->used_nodes += team->count;
     j->parts -= count - 1;
 }
 
@@ -213,7 +221,8 @@ static void list_attached(struct joining *j)
     int network;
 
     for (int n = h->node_count - 1; n >= 0; n--) {
-        const uint32_t node = plan->node_of[h->members[h->first[n]]];
+        const uint32_t node =
+            plan->node_of(plan->arg, chempi_hier_member(h, n, 0));
 
         for (uint32_t i = 0; plan->attachment(plan->arg, node, i, &network);
              i++)
@@ -261,119 +270,95 @@ static void join_all(struct joining *j)
 
 /* ---- creation ---- */
 
-static void list_teams(struct chempi_hier *h)
+/* False: no memory. */
+static bool list_teams_of_nodes(struct chempi_hier *h)
 {
-    const struct chempi_hier_team *last = &h->teams[h->team_count - 1];
-    int total = last->first + last->count;
+    const size_t nodes = (size_t)h->node_count;
+    struct chempi_lists_builder b;
+    /* By H1 there are less than two places in teams for each node. */
+    int *first = chempi_sys->calloc(3 * nodes, sizeof(*first));
+    int *teams;
+    int total;
 
-    memset(h->node_first, 0, ((size_t)h->node_count + 1) * sizeof(int));
-    for (int i = 0; i < total; i++)
-        h->node_first[h->team_nodes[i] + 1]++;
+    if (!first)
+        return false;
+    teams = first + nodes + 1;
+    for (int t = 0; t < h->team_count; t++)
+        for (int i = 0; i < chempi_lists_len(&h->team_nodes, t); i++)
+            first[chempi_lists_get(&h->team_nodes, t, i) + 1]++;
     for (int n = 0; n < h->node_count; n++)
-        h->node_first[n + 1] += h->node_first[n];
+        first[n + 1] += first[n];
+    total = first[h->node_count];
     for (int t = h->team_count - 1; t >= 0; t--)
-        for (int i = 0; i < h->teams[t].count; i++) {
-            int node = h->team_nodes[h->teams[t].first + i];
-
-            h->node_teams[--h->node_first[node + 1]] = t;
-        }
+        for (int i = 0; i < chempi_lists_len(&h->team_nodes, t); i++)
+            teams[--first[chempi_lists_get(&h->team_nodes, t, i) + 1]] = t;
     /* Filled from behind, every entry has moved to the one before. */
-    memmove(h->node_first, h->node_first + 1,
-            (size_t)h->node_count * sizeof(int));
-    h->node_first[h->node_count] = total;
+    chempi_lists_begin(&b, 1);
+    for (int n = 0; n < h->node_count; n++) {
+        const int end = n + 1 < h->node_count ? first[n + 2] : total;
+
+        for (int i = first[n + 1]; i < end; i++)
+            chempi_lists_put(&b, n, teams[i]);
+    }
+    free(first);
+    return chempi_lists_end(&b, &h->node_teams);
 }
 
-static void find_tops(struct chempi_hier *h)
+int chempi_hier_local_rank(const void *hier, int i)
 {
-    const struct chempi_hier_team *top = chempi_hier_top(h);
+    const struct chempi_hier *h = hier;
 
-    for (int i = 0; i < top->count; i++)
-        h->top_ranks[i] = h->members[h->first[h->team_nodes[top->first + i]]];
-    for (int n = 0; n < h->node_count; n++)
-        h->last_ranks[n] = h->members[h->first[n + 1] - 1];
+    return chempi_hier_member(h, h->node, i);
+}
+
+int chempi_hier_top_rank(const void *hier, int i)
+{
+    const struct chempi_hier *h = hier;
+
+    return chempi_hier_member(
+        h, chempi_lists_get(&h->team_nodes, h->team_count - 1, i), 0);
+}
+
+int chempi_hier_last_rank(const void *hier, int i)
+{
+    return chempi_hier_member(hier, i, chempi_hier_node_size(hier, i) - 1);
 }
 
 /* In each ring that it is in, its node's and those of its teams, a rank has a
  * child for each power of two at most. */
 static size_t children_max(const struct chempi_hier *h)
 {
-    const int node = h->node_of[h->rank];
-
-    return 31u * (1u + (size_t)(h->node_first[node + 1] - h->node_first[node]));
+    return 31u * (1u + (size_t)chempi_lists_len(&h->node_teams, h->node));
 }
 
 static bool make_tree(const struct chempi_hier *h, struct chempi_hier_tree *t)
 {
-    const size_t n = (size_t)h->size;
     const size_t most = children_max(h);
 
-    t->children = chempi_sys->malloc((2 * n + 2 * most + 1) * sizeof(int));
+    t->children = chempi_sys->malloc((2 * most + 1) * sizeof(int));
     if (!t->children)
         return false;
     t->begin = t->children + most;
-    t->order = t->begin + most + 1;
-    t->place = t->order + n;
     return true;
 }
 
 /* All that calls need, before all agree on whether everyone has it. */
 static bool make_room(struct chempi_hier *h)
 {
-    const int top = chempi_hier_top(h)->count;
-    const int own = chempi_hier_node_size(h, h->node_of[h->rank]);
-    const size_t n = (size_t)h->size + 1;
+    const bool is_top = h->index == 0 && h->top >= 0; /* it speaks for others */
+    const int top = is_top ? chempi_hier_top_count(h) : 0;
+    const int own = chempi_hier_node_size(h, h->node);
+    const size_t n = h->rank == 0 || is_top ? (size_t)h->size + 1 : 0;
     const size_t most = 2 * (size_t)(top > own ? top : own);
 
-    h->sums = chempi_sys->malloc((n + most) * sizeof(*h->sums));
-    if (!h->sums)
+    h->counts = chempi_sys->malloc((n + most) * sizeof(*h->counts));
+    if (!h->counts)
         return false;
-    h->counts = h->sums + n;
+    h->sums = n ? h->counts + most : NULL;
     for (int i = 0; i < CHEMPI_HIER_KIND_COUNT; i++)
         if (!make_tree(h, &h->trees[i]))
             return false;
     return true;
-}
-
-static int count_nodes(const struct chempi_hier_plan *plan, int *by_node)
-{
-    int count = 0;
-
-    for (int r = 0; r < plan->size; r++)
-        count += by_node[plan->node_of[r]]++ == 0;
-    return count;
-}
-
-/* A tree of m nodes with teams for edges has at most m - 1 teams, and in all
- * at most 2 (m - 1) places in them. */
-static struct chempi_hier *allocate(const struct chempi_hier_plan *plan,
-                                    size_t m)
-{
-    size_t n = (size_t)plan->size;
-    struct chempi_hier *h = chempi_sys->calloc(1, sizeof(*h));
-    int *p = chempi_sys->calloc(3 * n + 8 * m + 2, sizeof(int));
-
-    if (h)
-        h->teams = chempi_sys->calloc(m, sizeof(*h->teams));
-    if (!h || !p || !h->teams) {
-        free(p);
-        if (h)
-            free(h->teams);
-        free(h);
-        return NULL;
-    }
-    h->node_of = p;
-    h->members = p + n;
-    h->index = p + 2 * n;
-    p += 3 * n;
-    h->top_ranks = p;
-    h->first = p + m;
-    h->node_first = p + 2 * m + 1;
-    h->team_nodes = p + 3 * m + 2;
-    h->node_teams = p + 5 * m + 2; /* to 7 m + 2 */
-    h->last_ranks = p + 7 * m + 2;
-    h->size = plan->size;
-    h->rank = plan->rank;
-    return h;
 }
 
 /* first[i + 1] is the number of attachments to the networks up to i. Returns
@@ -384,7 +369,8 @@ static size_t count_attached(const struct chempi_hier *h,
     int network;
 
     for (int n = 0; n < h->node_count; n++) {
-        const uint32_t node = plan->node_of[h->members[h->first[n]]];
+        const uint32_t node =
+            plan->node_of(plan->arg, chempi_hier_member(h, n, 0));
 
         for (uint32_t i = 0; plan->attachment(plan->arg, node, i, &network);
              i++)
@@ -407,9 +393,9 @@ static bool make_teams(struct chempi_hier *h,
     int *room =
         chempi_sys->calloc(2 * nodes + 3 * nets + total + 1, sizeof(int));
     bool *is_used = chempi_sys->calloc(nets + 1, sizeof(bool));
-    const bool has_room = first && room && is_used;
+    bool is_whole = first && room && is_used;
 
-    if (has_room) {
+    if (is_whole) {
         struct joining j = {.h = h,
                             .plan = plan,
                             .part = part,
@@ -422,33 +408,40 @@ static bool make_teams(struct chempi_hier *h,
                             .attached = room + 2 * nodes + 3 * nets,
                             .is_used = is_used};
 
+        chempi_lists_begin(&j.teams, 1);
         if (nets)
             list_attached(&j);
         join_all(&j);
+        is_whole = chempi_lists_end(&j.teams, &h->team_nodes);
     }
     free(first);
     free(room);
     free(is_used);
-    return has_room;
+    return is_whole;
+}
+
+static bool fill(struct chempi_hier *h, const struct chempi_hier_plan *plan,
+                 int *by_node)
+{
+    if (!number_nodes(h, plan, by_node) || h->node_count < 2 ||
+        !make_teams(h, plan, by_node) || !list_teams_of_nodes(h))
+        return false;
+    CHEMPI_CHECK(chempi_hier_check(h));
+    h->top = chempi_lists_find(&h->team_nodes, h->team_count - 1, h->node);
+    return make_room(h);
 }
 
 struct chempi_hier *chempi_hier_create(const struct chempi_hier_plan *plan)
 {
-    int *by_node = chempi_sys->calloc((size_t)plan->node_limit + 1,
-                                      sizeof(int)); /* then parts of nodes */
-    struct chempi_hier *h =
-        by_node ? allocate(plan, (size_t)count_nodes(plan, by_node)) : NULL;
+    /* Numbers of nodes, then their parts. */
+    int *by_node = chempi_sys->calloc((size_t)plan->node_limit, sizeof(int));
+    struct chempi_hier *h = chempi_sys->calloc(1, sizeof(*h));
     bool is_whole = false;
 
-    if (h) {
-        number_nodes(h, plan, by_node);
-        is_whole = h->node_count > 1 && make_teams(h, plan, by_node);
-    }
-    if (is_whole) {
-        list_teams(h);
-        find_tops(h);
-        CHEMPI_CHECK(chempi_hier_check(h));
-        is_whole = make_room(h);
+    if (h && by_node) {
+        h->size = plan->size;
+        h->rank = plan->rank;
+        is_whole = fill(h, plan, by_node);
     }
     if (!is_whole) {
         chempi_hier_destroy(h);
@@ -463,19 +456,21 @@ const char *chempi_hier_check(const struct chempi_hier *h)
     int joined = 1; /* by teams without a circle: each adds all but one node */
 
     for (int i = 0; i < h->team_count; i++) {
-        if (h->teams[i].count < 2)
+        const int count = chempi_lists_len(&h->team_nodes, i);
+
+        if (count < 2)
             return "hierarchy H1: a team of one node";
-        joined += h->teams[i].count - 1;
+        joined += count - 1;
     }
     if (joined != h->node_count)
         return "hierarchy H1: teams that leave nodes out, or form a circle";
-    for (int i = 0; i < h->node_count; i++) {
-        if (h->node_first[i] == h->node_first[i + 1])
-            return "hierarchy H1: a node of no team";
-        for (int j = h->node_first[i] + 1; j < h->node_first[i + 1]; j++)
-            if (h->node_teams[j - 1] >= h->node_teams[j])
+    if (h->node_teams.count != h->node_count)
+        return "hierarchy H1: a node of no team";
+    for (int i = 0; i < h->node_count; i++)
+        for (int j = 1; j < chempi_lists_len(&h->node_teams, i); j++)
+            if (chempi_lists_get(&h->node_teams, i, j - 1) >=
+                chempi_lists_get(&h->node_teams, i, j))
                 return "hierarchy H2: a node's teams out of order";
-    }
     return NULL;
 }
 
@@ -485,10 +480,104 @@ void chempi_hier_destroy(struct chempi_hier *h)
         return;
     for (int i = 0; i < CHEMPI_HIER_KIND_COUNT; i++)
         free(h->trees[i].children);
-    free(h->sums);
-    free(h->teams);
-    free(h->node_of);
+    free(h->counts); /* and sums */
+    chempi_lists_fini(&h->members);
+    chempi_lists_fini(&h->team_nodes);
+    chempi_lists_fini(&h->node_teams);
     free(h);
+}
+
+/* ---- walks ---- */
+
+struct walk {
+    const struct chempi_hier *h;
+    const struct chempi_hier_tree *t;
+    chempi_hier_visit_fn *visit;
+    void *arg;
+    int closed; /* team whose edges are left out, or -1 */
+    int at;     /* so many ranks have been passed */
+};
+
+/* An edge to a node. */
+struct edge {
+    int from;  /* node, or -1 */
+    int team;  /* -1: none, the node is a root */
+    int start; /* where the team's ring begins */
+    int rel;   /* of the node in the ring */
+    int depth;
+};
+
+/* The distances at which member rel of a ring of `count` has children end
+ * before this one. */
+static int reach_of(int rel, int count, enum chempi_hier_shape shape)
+{
+    if (shape == CHEMPI_HIER_CHAIN)
+        return 2;
+    return rel == 0 ? count : rel & -rel;
+}
+
+static int leader_of(const struct chempi_hier_tree *t, int node)
+{
+    return node == t->root_node ? t->root_index : 0;
+}
+
+static void walk_node(struct walk *w, int node, struct edge edge);
+
+/* Below the node at rel of a team's ring, which begins at start. */
+static void walk_team(struct walk *w, int node, int team, int start, int rel,
+                      int depth)
+{
+    const struct chempi_lists *nodes = &w->h->team_nodes;
+    const int count = chempi_lists_len(nodes, team);
+    const int reach = reach_of(rel, count, w->t->shape);
+
+    for (int d = 1; d < reach && rel + d < count; d *= 2)
+        walk_node(w, chempi_lists_get(nodes, team, (start + rel + d) % count),
+                  (struct edge){node, team, start, rel + d, depth + 1});
+}
+
+/* A node and what is below it. */
+static void walk_node(struct walk *w, int node, struct edge edge)
+{
+    const struct chempi_hier *h = w->h;
+    const int teams = chempi_lists_len(&h->node_teams, node);
+    const struct chempi_hier_stop stop = {.node = node,
+                                          .parent = edge.from,
+                                          .depth = edge.depth,
+                                          .leader = leader_of(w->t, node),
+                                          .at = w->at};
+
+    w->visit(w->arg, &stop);
+    w->at += chempi_hier_node_size(h, node);
+    for (int i = 0; i < teams; i++) {
+        const int team = chempi_lists_get(&h->node_teams, node, i);
+
+        if (team == w->closed)
+            continue;
+        if (team == edge.team)
+            walk_team(w, node, team, edge.start, edge.rel, edge.depth);
+        else
+            walk_team(w, node, team,
+                      chempi_lists_find(&h->team_nodes, team, node), 0,
+                      edge.depth);
+    }
+}
+
+void chempi_hier_walk(const struct chempi_hier *h,
+                      const struct chempi_hier_tree *t,
+                      chempi_hier_visit_fn *visit, void *arg)
+{
+    struct walk w = {.h = h, .t = t, .visit = visit, .arg = arg, .closed = -1};
+    const struct edge root = {.from = -1, .team = -1};
+    const int top = h->team_count - 1;
+
+    if (t->root >= 0) {
+        walk_node(&w, t->root_node, root);
+        return;
+    }
+    w.closed = top;
+    for (int i = 0; i < chempi_hier_top_count(h); i++)
+        walk_node(&w, chempi_lists_get(&h->team_nodes, top, i), root);
 }
 
 /* ---- trees ---- */
@@ -496,158 +585,92 @@ void chempi_hier_destroy(struct chempi_hier *h)
 struct planting {
     const struct chempi_hier *h;
     struct chempi_hier_tree *t;
-    int count;  /* of order */
-    int closed; /* team whose edges are left out, or -1 */
+    int own_depth; /* -1: this rank's node has not been met */
+    bool is_left;  /* what is below it is behind */
+    int last;      /* node that was met before this one */
 };
 
-static int leader_of(const struct planting *p, int node)
+/* A child of this rank, whose subtree begins there. */
+static void add_child(struct chempi_hier_tree *t, int rank, int at)
 {
-    int root = p->t->root;
-
-    if (root >= 0 && p->h->node_of[root] == node)
-        return root;
-    return p->h->members[p->h->first[node]];
+    t->begin[t->child_count] = at;
+    t->children[t->child_count++] = rank;
 }
 
-/* Put a rank at the end of the order; parent is -1 for a root. */
-static void put(struct planting *p, int rank, int parent)
-{
-    struct chempi_hier_tree *t = p->t;
-
-    if (parent == p->h->rank) {
-        t->begin[t->child_count] = p->count;
-        t->children[t->child_count++] = rank;
-    }
-    if (rank == p->h->rank) {
-        t->parent = parent;
-        t->at = p->count;
-    }
-    t->place[rank] = p->count;
-    t->order[p->count++] = rank;
-}
-
-/* All below a rank have been put. */
-static void finish(struct planting *p, int rank)
-{
-    if (rank != p->h->rank)
-        return;
-    p->t->begin[p->t->child_count] = p->count;
-    p->t->end = p->count;
-}
-
-/* The distances at which member rel of a ring of `count` has children end
- * before this one. */
-static int reach_of(int rel, int count, bool is_chain)
-{
-    if (is_chain)
-        return 2;
-    return rel == 0 ? count : rel & -rel;
-}
-
-/* Below member rel of a node's ring, which begins with its leader. */
-static void plant_members(struct planting *p, int node, int rel)
-{
-    const int *members = chempi_hier_node_members(p->h, node);
-    int count = chempi_hier_node_size(p->h, node);
-    int start = p->h->index[leader_of(p, node)];
-    int parent = members[(start + rel) % count];
-    int reach = reach_of(rel, count, p->t->shape == CHEMPI_HIER_CHAIN);
-
-    for (int d = 1; d < reach && rel + d < count; d *= 2) {
-        put(p, members[(start + rel + d) % count], parent);
-        plant_members(p, node, rel + d);
-    }
-    if (rel > 0)
-        finish(p, parent);
-}
-
-static void plant_node(struct planting *p, int node, int up, int start,
-                       int rel);
-
-/* Below the node at rel of a team's ring, which begins at start. */
-static void plant_team(struct planting *p, int node, int team, int start,
-                       int rel)
-{
-    const struct chempi_hier_team *t = &p->h->teams[team];
-    const int *nodes = p->h->team_nodes + t->first;
-    int reach = reach_of(rel, t->count, p->t->shape == CHEMPI_HIER_CHAIN);
-
-    for (int d = 1; d < reach && rel + d < t->count; d *= 2) {
-        int child = nodes[(start + rel + d) % t->count];
-
-        put(p, leader_of(p, child), leader_of(p, node));
-        plant_node(p, child, team, start, rel + d);
-    }
-}
-
-static int position(const struct chempi_hier *h, int team, int node)
-{
-    const int *nodes = h->team_nodes + h->teams[team].first;
-    int i = 0;
-
-    while (nodes[i] != node)
-        i++;
-    return i;
-}
-
-/* A node's leader has been put, by an edge of team `up` (-1: none). */
-static void plant_node(struct planting *p, int node, int up, int start, int rel)
+/* This rank's place in the ring of its node, which begins with the leader. */
+static void plant_own(struct planting *p, const struct chempi_hier_stop *stop)
 {
     const struct chempi_hier *h = p->h;
-    int leader = leader_of(p, node);
+    struct chempi_hier_tree *t = p->t;
+    const int count = chempi_hier_node_size(h, h->node);
+    const int rel = (h->index - stop->leader + count) % count;
+    const int reach = reach_of(rel, count, t->shape);
 
-    plant_members(p, node, 0);
-    if (leader == h->rank)
-        p->t->local_count = p->t->child_count;
-    for (int i = h->node_first[node]; i < h->node_first[node + 1]; i++) {
-        int team = h->node_teams[i];
+    t->at = stop->at + rel;
+    t->leader = chempi_hier_member_at(h, stop, 0);
+    t->leader_index = stop->leader;
+    for (int d = 1; d < reach && rel + d < count; d *= 2)
+        add_child(t, chempi_hier_member_at(h, stop, rel + d), t->at + d);
+    t->local_count = t->child_count;
+    if (rel > 0) {
+        const bool is_chain = t->shape == CHEMPI_HIER_CHAIN;
+        const int rest = is_chain || rel + reach > count ? count - rel : reach;
 
-        if (team == p->closed)
-            continue;
-        if (team == up)
-            plant_team(p, node, team, start, rel);
-        else
-            plant_team(p, node, team, position(h, team, node), 0);
+        t->parent = chempi_hier_member_at(h, stop,
+                                          is_chain ? rel - 1 : rel & (rel - 1));
+        t->end = t->at + rest;
+    } else if (stop->parent < 0) {
+        t->parent = -1;
+    } else {
+        t->parent =
+            chempi_hier_member(h, stop->parent, leader_of(t, stop->parent));
     }
-    finish(p, leader);
 }
 
-static void plant(const struct chempi_hier *h, struct chempi_hier_tree *t,
-                  enum chempi_hier_kind kind)
+static void plant(void *arg, const struct chempi_hier_stop *stop)
 {
-    struct planting p = {.h = h, .t = t, .closed = -1};
-    const struct chempi_hier_team *top = chempi_hier_top(h);
+    struct planting *p = arg;
+    const struct chempi_hier *h = p->h;
+    struct chempi_hier_tree *t = p->t;
 
-    t->child_count = 0;
-    t->local_count = 0;
-    t->leader = leader_of(&p, h->node_of[h->rank]);
-    if (kind != CHEMPI_HIER_TOPPED) {
-        put(&p, t->root, -1);
-        plant_node(&p, h->node_of[t->root], -1, 0, 0);
-    } else {
-        p.closed = h->team_count - 1;
-        for (int i = 0; i < top->count; i++) {
-            int node = h->team_nodes[top->first + i];
-
-            put(&p, leader_of(&p, node), -1);
-            plant_node(&p, node, -1, 0, 0);
-        }
+    t->is_ordered =
+        t->is_ordered && stop->node == p->last + 1 && stop->leader == 0;
+    p->last = stop->node;
+    if (stop->node == h->node) {
+        p->own_depth = stop->depth;
+        plant_own(p, stop);
+        return;
     }
-    if (t->leader != h->rank)
-        t->local_count = t->child_count;
+    if (p->own_depth < 0 || p->is_left || t->leader != h->rank)
+        return;
+    if (stop->depth <= p->own_depth) {
+        p->is_left = true;
+        t->end = stop->at;
+    } else if (stop->parent == h->node) {
+        add_child(t, chempi_hier_member_at(h, stop, 0), stop->at);
+    }
 }
 
 const struct chempi_hier_tree *
 chempi_hier_tree(struct chempi_hier *h, enum chempi_hier_kind kind, int root)
 {
     struct chempi_hier_tree *t = &h->trees[kind];
+    struct planting p = {.h = h, .t = t, .own_depth = -1, .last = -1};
 
     if (t->is_made && (kind == CHEMPI_HIER_TOPPED || t->root == root))
         return t;
     t->is_made = true;
+    t->is_ordered = h->is_in_blocks;
     t->root = kind == CHEMPI_HIER_TOPPED ? -1 : root;
+    t->root_node = t->root_index = -1;
+    if (t->root >= 0)
+        (void)chempi_lists_search(&h->members, root, &t->root_node,
+                                  &t->root_index); /* it is a member */
     t->shape =
         kind == CHEMPI_HIER_ROOTED_CHAIN ? CHEMPI_HIER_CHAIN : CHEMPI_HIER_TREE;
-    plant(h, t, kind);
+    t->child_count = 0;
+    t->end = h->size; /* unless somebody comes behind it */
+    chempi_hier_walk(h, t, plant, &p);
+    t->begin[t->child_count] = t->end;
     return t;
 }

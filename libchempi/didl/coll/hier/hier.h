@@ -20,12 +20,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A node of a communicator is a number 0..node_count-1, by its first rank. */
+#include "libchempi/didl/coll/hier/hier_lists.h"
 
-struct chempi_hier_team {
-    int first; /* in team_nodes */
-    int count; /* nodes, at least 2 */
-};
+/* A node of a communicator is a number 0..node_count-1, by its first rank. */
 
 /* In which order a team hands things on. */
 enum chempi_hier_shape {
@@ -33,22 +30,27 @@ enum chempi_hier_shape {
     CHEMPI_HIER_CHAIN /* one after the other: everyone sends once */
 };
 
-/* One rank's view of a way from a root to all others. */
+/*
+ * One rank's view of a way from a root to all others. It stands for an order
+ * of all ranks in which every subtree has no gap; the members of a node follow
+ * its leader, by turns from there on.
+ */
 struct chempi_hier_tree {
-    int root; /* rank; -1: of TOPPED */
+    int root;       /* rank; -1: of TOPPED */
+    int root_node;  /* -1: of TOPPED */
+    int root_index; /* among the members of its node */
     bool is_made;
+    bool is_ordered; /* the order of the tree is that of ranks */
     enum chempi_hier_shape shape;
-    int parent; /* rank, -1: none */
-    int leader; /* the rank that speaks for this rank's node */
+    int parent;       /* rank, -1: none */
+    int leader;       /* the rank that speaks for this rank's node */
+    int leader_index; /* among the members of the node */
     int child_count;
     int local_count; /* so many of the children, the first, are on this node */
     int at;          /* of this rank in order */
     int end;         /* where the ranks below it end in order */
     int *children;   /* [child_count] ranks; then fast teams before slow ones */
     int *begin;      /* [child_count + 1] their subtrees in order */
-    int *order;      /* [size] all ranks, every subtree without a gap; a node's
-                        members follow its leader */
-    int *place;      /* [size] of a rank in order */
 };
 
 enum chempi_hier_kind {
@@ -64,21 +66,18 @@ struct chempi_hier {
     int rank;
     int node_count;    /* at least 2 */
     int team_count;    /* at least 1 */
-    bool is_in_blocks; /* the ranks of each node follow each other; then rank
-                          r stands at members[r] */
-    int *node_of;      /* [size] */
-    int *first;        /* [node_count + 1] in members */
-    int *members;      /* [size] ranks by node, ascending */
-    int *index;        /* [size] of a rank among the members of its node */
-    struct chempi_hier_team *teams;
-    int *team_nodes;
-    int *node_first; /* [node_count + 1] in node_teams */
-    int *node_teams; /* the teams of each node, ascending */
-    int *top_ranks;  /* [nodes of the top team] first members */
-    int *last_ranks; /* [node_count] last members */
+    bool is_in_blocks; /* the ranks of each node follow each other */
+    int node;          /* of this rank */
+    int index;         /* of this rank among the members of its node */
+    int top;           /* of this rank's node in the top team, or -1 */
+    struct chempi_lists members;    /* of each node: ranks, ascending */
+    struct chempi_lists team_nodes; /* of each team: nodes, ascending */
+    struct chempi_lists node_teams; /* of each node: teams, ascending */
     /* For whoever builds a schedule, who needs no memory of its own then. */
-    int64_t *sums;   /* [size + 1] */
-    int64_t *counts; /* [of the top team, or of this rank's node; twice] */
+    int64_t *sums;   /* [size + 1] at rank 0 and the first members of the nodes
+                        of the top team, else NULL */
+    int64_t *counts; /* of the top team if this rank's node is in it, or of
+                        this rank's node; twice */
     struct chempi_hier_tree trees[CHEMPI_HIER_KIND_COUNT];
 };
 
@@ -86,7 +85,8 @@ struct chempi_hier {
 struct chempi_hier_plan {
     int size;
     int rank;
-    const uint32_t *node_of; /* [size] numbers below node_limit */
+    /* A number below node_limit. */
+    uint32_t (*node_of)(const void *arg, int rank);
     uint32_t node_limit;
     int network_count;
     const uint64_t *costs; /* [network_count] of a message; UINT64_MAX: not
@@ -113,22 +113,57 @@ const char *chempi_hier_check(const struct chempi_hier *h);
 const struct chempi_hier_tree *
 chempi_hier_tree(struct chempi_hier *h, enum chempi_hier_kind kind, int root);
 
+/* Where a walk along a tree stops. */
+struct chempi_hier_stop {
+    int node;
+    int parent; /* the node above, or -1 */
+    int depth;  /* nodes above */
+    int leader; /* index among the node's members */
+    int at;     /* of the leader in order */
+};
+
+typedef void chempi_hier_visit_fn(void *arg,
+                                  const struct chempi_hier_stop *stop);
+
+/* Visit all nodes in the order of a tree. */
+void chempi_hier_walk(const struct chempi_hier *h,
+                      const struct chempi_hier_tree *t,
+                      chempi_hier_visit_fn *visit, void *arg);
+
 static inline int chempi_hier_node_size(const struct chempi_hier *h, int node)
 {
-    return h->first[node + 1] - h->first[node];
+    return chempi_lists_len(&h->members, node);
 }
 
-static inline const int *chempi_hier_node_members(const struct chempi_hier *h,
-                                                  int node)
+/* The rank of a node's i-th member. */
+static inline int chempi_hier_member(const struct chempi_hier *h, int node,
+                                     int i)
 {
-    return h->members + h->first[node];
+    return chempi_lists_get(&h->members, node, i);
 }
 
-static inline const struct chempi_hier_team *
-chempi_hier_top(const struct chempi_hier *h)
+/* A node's member at stop->at + i in order. */
+static inline int chempi_hier_member_at(const struct chempi_hier *h,
+                                        const struct chempi_hier_stop *stop,
+                                        int i)
 {
-    return &h->teams[h->team_count - 1];
+    return chempi_hier_member(h, stop->node,
+                              (stop->leader + i) %
+                                  chempi_hier_node_size(h, stop->node));
 }
+
+static inline int chempi_hier_top_count(const struct chempi_hier *h)
+{
+    return chempi_lists_len(&h->team_nodes, h->team_count - 1);
+}
+
+/* Teams of ranks, by their numbers in them: this rank's node, the first
+ * members of the nodes of the top team, the last members of all nodes. */
+typedef int chempi_hier_team_fn(const void *hier, int i);
+
+chempi_hier_team_fn chempi_hier_local_rank;
+chempi_hier_team_fn chempi_hier_top_rank;
+chempi_hier_team_fn chempi_hier_last_rank;
 
 /* Does it differ from a flat list of processes on one network? */
 static inline bool chempi_hier_is_deep(const struct chempi_hier *h)

@@ -23,6 +23,12 @@
 /* Values of the setting. */
 enum { HIERARCHY_NONE, HIERARCHY_NODES, HIERARCHY_NETWORKS };
 
+static uint32_t node_of(const void *arg, int rank)
+{
+    return chempi_ctx.services
+        .node_of_proc[chempi_comm_proc(arg, (uint32_t)rank)];
+}
+
 static bool attachment(const void *arg, uint32_t node, uint32_t i, int *network)
 {
     uint32_t found;
@@ -44,6 +50,7 @@ static uint64_t mix(uint64_t digest, uint64_t value)
 static uint64_t digest_of(const struct chempi_hier_plan *plan)
 {
     uint64_t digest = UINT64_C(0xcbf29ce484222325);
+    uint32_t last = 0;
 
     digest = mix(digest, (uint64_t)plan->network_count);
     for (int i = 0; i < plan->network_count; i++) {
@@ -54,12 +61,13 @@ static uint64_t digest_of(const struct chempi_hier_plan *plan)
         digest = mix(digest, chempi_place_is_joined((uint32_t)i));
     }
     for (int r = 0; r < plan->size; r++) {
+        const uint32_t node = node_of(plan->arg, r);
         int network;
 
-        if (r > 0 && plan->node_of[r] == plan->node_of[r - 1])
+        if (r > 0 && node == last)
             continue;
-        for (uint32_t i = 0; attachment(NULL, plan->node_of[r], i, &network);
-             i++)
+        last = node;
+        for (uint32_t i = 0; attachment(NULL, node, i, &network); i++)
             digest = mix(digest, (uint64_t)(network + 1));
         digest = mix(digest, UINT64_MAX); /* the next node's */
     }
@@ -133,9 +141,7 @@ static struct chempi_comm *make_node_comm(struct chempi_comm *comm,
                                           const struct chempi_hier *h,
                                           uint32_t context)
 {
-    int node = h->node_of[h->rank];
-    int count = chempi_hier_node_size(h, node);
-    const int *members = chempi_hier_node_members(h, node);
+    const int count = chempi_hier_node_size(h, h->node);
     uint32_t *procs = chempi_sys->malloc((size_t)count * sizeof(*procs));
     struct chempi_group *group;
     struct chempi_comm *made;
@@ -143,7 +149,8 @@ static struct chempi_comm *make_node_comm(struct chempi_comm *comm,
     if (!procs)
         return NULL;
     for (int i = 0; i < count; i++)
-        procs[i] = chempi_comm_proc(comm, (uint32_t)members[i]);
+        procs[i] =
+            chempi_comm_proc(comm, (uint32_t)chempi_hier_local_rank(h, i));
     group = chempi_group_make((uint32_t)count, procs);
     if (!group)
         return NULL;
@@ -155,15 +162,6 @@ static struct chempi_comm *make_node_comm(struct chempi_comm *comm,
 }
 
 /* ---- a communicator's part ---- */
-
-static uint32_t *nodes_of(const struct chempi_comm *comm)
-{
-    uint32_t *nodes = chempi_sys->malloc(comm->size * sizeof(*nodes));
-
-    for (uint32_t r = 0; nodes && r < comm->size; r++)
-        nodes[r] = chempi_ctx.services.node_of_proc[chempi_comm_proc(comm, r)];
-    return nodes;
-}
 
 /* Phases in the node find no more memory missing for their beginning. */
 static bool is_complete(const struct chempi_coll_state *st,
@@ -181,7 +179,7 @@ static int make(struct chempi_comm *comm, struct chempi_coll_state *st,
 {
     struct chempi_comm_channel ch = chempi_comm_channel(comm);
     uint32_t context;
-    int rc = agree_directory(&ch, plan, plan->node_of && costs);
+    int rc = agree_directory(&ch, plan, costs);
 
     if (!rc)
         rc = agree_costs(&ch, plan->network_count, costs);
@@ -201,16 +199,16 @@ static int make(struct chempi_comm *comm, struct chempi_coll_state *st,
 int chempi_hier_attach(struct chempi_comm *comm, struct chempi_coll_state *st,
                        chempi_hier_prepare_fn *prepare)
 {
-    uint32_t *nodes = nodes_of(comm);
     uint32_t networks = chempi_place_total();
     uint64_t *costs = chempi_sys->calloc((size_t)networks + 1, sizeof(*costs));
     struct chempi_hier_plan plan = {
         .size = (int)comm->size,
         .rank = comm->rank,
-        .node_of = nodes,
+        .node_of = node_of,
         .node_limit = chempi_ctx.services.node_count,
         .network_count = (int)networks,
         .attachment = attachment,
+        .arg = comm,
         .similar_percent = (int)chempi_setting(CHEMPI_SET_COLL_HIER_SIMILAR),
     };
     int rc = MPI_SUCCESS;
@@ -219,7 +217,6 @@ int chempi_hier_attach(struct chempi_comm *comm, struct chempi_coll_state *st,
         plan.network_count = 0;
     if (chempi_setting(CHEMPI_SET_COLL_HIERARCHY) != HIERARCHY_NONE)
         rc = make(comm, st, &plan, costs, prepare);
-    free(nodes);
     free(costs);
     if (rc || (st->hier && !chempi_hier_is_deep(st->hier)))
         chempi_hier_detach(st);

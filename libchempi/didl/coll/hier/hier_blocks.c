@@ -32,12 +32,17 @@ static bool is_leader(const struct chempi_hier_run *r,
 
 static int node_size(const struct chempi_hier_run *r)
 {
-    return chempi_hier_node_size(r->h, r->h->node_of[r->h->rank]);
+    return chempi_hier_node_size(r->h, r->h->node);
 }
 
-static const int *members(const struct chempi_hier_run *r)
+/* Where the block of a node's i-th member stands in its leader's pack. */
+static char *member_block(const struct chempi_hier_run *r,
+                          const struct chempi_hier_tree *t,
+                          const struct pack *p, int i)
 {
-    return chempi_hier_node_members(r->h, r->h->node_of[r->h->rank]);
+    const int n = node_size(r);
+
+    return block_at(p, t->at + (i - t->leader_index + n) % n);
 }
 
 /* A copy of bytes. */
@@ -57,7 +62,7 @@ static char *members_room(struct chempi_hier_run *r,
                           const struct chempi_hier_tree *t,
                           const struct pack *p)
 {
-    if (r->h->index[t->leader] == 0)
+    if (t->leader_index == 0)
         return block_at(p, t->at);
     return chempi_coll_bytes(r->s, node_size(r) * p->len);
 }
@@ -71,7 +76,7 @@ static void collect_in_node(struct chempi_hier_run *r,
 
     local.kind = CHEMPI_COLL_GATHER;
     local.comm = r->c->comm;
-    local.root = r->h->index[t->leader];
+    local.root = t->leader_index;
     local.rbuf = room;
     local.rcount = p->len;
     local.rtype = chempi_coll_byte();
@@ -79,8 +84,7 @@ static void collect_in_node(struct chempi_hier_run *r,
     if (!is_leader(r, t) || local.root == 0)
         return;
     for (int i = 0; i < node_size(r); i++)
-        copy(r->s, room + i * p->len, block_at(p, t->place[members(r)[i]]),
-             p->len);
+        copy(r->s, room + i * p->len, member_block(r, t, p, i), p->len);
 }
 
 /* local has the receiver's side. */
@@ -92,14 +96,13 @@ static void deal_in_node(struct chempi_hier_run *r,
 
     local.kind = CHEMPI_COLL_SCATTER;
     local.comm = r->c->comm;
-    local.root = r->h->index[t->leader];
+    local.root = t->leader_index;
     local.sbuf = room;
     local.scount = p->len;
     local.stype = chempi_coll_byte();
     if (is_leader(r, t) && local.root != 0)
         for (int i = 0; i < node_size(r); i++)
-            copy(r->s, block_at(p, t->place[members(r)[i]]), room + i * p->len,
-                 p->len);
+            copy(r->s, member_block(r, t, p, i), room + i * p->len, p->len);
     chempi_hier_in_node(r, local);
 }
 
@@ -140,6 +143,43 @@ static void *block_of(const void *buf, int i, MPI_Count count,
     return chempi_coll_at(buf, i * count, type);
 }
 
+/* The root's blocks in the order of ranks, and packed in that of the tree. */
+struct sorting {
+    struct chempi_hier_run *r;
+    const struct pack *p;
+    bool is_in_place; /* the root's own, the first of all, stays out */
+};
+
+static void take_blocks(void *arg, const struct chempi_hier_stop *stop)
+{
+    const struct sorting *g = arg;
+    const struct chempi_coll_call *c = g->r->c;
+    const int n = chempi_hier_node_size(g->r->h, stop->node);
+
+    for (int i = stop->at == 0 && g->is_in_place; i < n; i++)
+        chempi_coll_copy(g->r->s, block_at(g->p, stop->at + i), g->p->len,
+                         chempi_coll_byte(),
+                         block_of(c->rbuf,
+                                  chempi_hier_member_at(g->r->h, stop, i),
+                                  c->rcount, c->rtype),
+                         c->rcount, c->rtype);
+}
+
+static void give_blocks(void *arg, const struct chempi_hier_stop *stop)
+{
+    const struct sorting *g = arg;
+    const struct chempi_coll_call *c = g->r->c;
+    const int n = chempi_hier_node_size(g->r->h, stop->node);
+
+    for (int i = 0; i < n; i++)
+        chempi_coll_copy(g->r->s,
+                         block_of(c->sbuf,
+                                  chempi_hier_member_at(g->r->h, stop, i),
+                                  c->scount, c->stype),
+                         c->scount, c->stype, block_at(g->p, stop->at + i),
+                         g->p->len, chempi_coll_byte());
+}
+
 bool chempi_hier_gather(struct chempi_hier_run *r)
 {
     const struct chempi_coll_call *c = r->c;
@@ -169,10 +209,9 @@ bool chempi_hier_gather(struct chempi_hier_run *r)
     if (!is_root)
         chempi_coll_send(r->s, p.buf, (t->end - t->at) * p.len,
                          chempi_coll_byte(), t->parent);
-    for (int i = is_in_place; is_root && i < r->h->size; i++)
-        chempi_coll_copy(r->s, block_at(&p, i), p.len, chempi_coll_byte(),
-                         block_of(c->rbuf, t->order[i], c->rcount, c->rtype),
-                         c->rcount, c->rtype);
+    if (is_root)
+        chempi_hier_walk(r->h, t, take_blocks,
+                         &(struct sorting){r, &p, is_in_place});
     return true;
 }
 
@@ -192,10 +231,8 @@ bool chempi_hier_scatter(struct chempi_hier_run *r)
     p.first = t->at;
     if (is_leader(r, t))
         p.buf = chempi_coll_bytes(r->s, (t->end - t->at) * p.len);
-    for (int i = 0; is_root && i < r->h->size; i++)
-        chempi_coll_copy(
-            r->s, block_of(c->sbuf, t->order[i], c->scount, c->stype),
-            c->scount, c->stype, block_at(&p, i), p.len, chempi_coll_byte());
+    if (is_root)
+        chempi_hier_walk(r->h, t, give_blocks, &(struct sorting){r, &p, false});
     if (is_leader(r, t) && !is_root) {
         chempi_coll_recv(r->s, p.buf, (t->end - t->at) * p.len,
                          chempi_coll_byte(), t->parent);
@@ -209,6 +246,53 @@ bool chempi_hier_scatter(struct chempi_hier_run *r)
 
 /* ---- allgather ---- */
 
+struct ring {
+    struct chempi_hier_run *r;
+    int at; /* of this rank in order */
+    int before;
+    int after;    /* ranks next to it */
+    int out;      /* the rank whose block goes next */
+    bool is_tail; /* the ranks behind this one in order, else those before */
+};
+
+static void find_neighbors(void *arg, const struct chempi_hier_stop *stop)
+{
+    struct ring *g = arg;
+    const int n = g->r->h->size;
+    const int end = stop->at + chempi_hier_node_size(g->r->h, stop->node);
+    const int before = (g->at + n - 1) % n;
+    const int after = (g->at + 1) % n;
+
+    if (stop->at <= before && before < end)
+        g->before = chempi_hier_member_at(g->r->h, stop, before - stop->at);
+    if (stop->at <= after && after < end)
+        g->after = chempi_hier_member_at(g->r->h, stop, after - stop->at);
+}
+
+/* What came in the last step goes on. */
+static void hand_round(void *arg, const struct chempi_hier_stop *stop)
+{
+    struct ring *g = arg;
+    struct chempi_coll_sched *s = g->r->s;
+    const struct chempi_coll_call *c = g->r->c;
+    const int n = chempi_hier_node_size(g->r->h, stop->node);
+
+    for (int i = 0; i < n; i++) {
+        const int rank = chempi_hier_member_at(g->r->h, stop, i);
+        struct chempi_coll_place out;
+        struct chempi_coll_place in;
+
+        if (stop->at + i == g->at || (stop->at + i > g->at) != g->is_tail)
+            continue;
+        out = chempi_coll_result_of(c, g->out);
+        in = chempi_coll_result_of(c, rank);
+        chempi_coll_recv(s, in.buf, in.count, c->rtype, g->after);
+        chempi_coll_send(s, out.buf, out.count, c->rtype, g->before);
+        chempi_coll_fence(s);
+        g->out = rank;
+    }
+}
+
 /* Once around all ranks in the order of the tree: neighbours are near, and a
  * link between two parts of the cluster is crossed once each way. */
 static void build_ring(struct chempi_hier_run *r,
@@ -216,23 +300,39 @@ static void build_ring(struct chempi_hier_run *r,
 {
     const struct chempi_coll_call *c = r->c;
     struct chempi_coll_place own = chempi_coll_result_of(c, r->h->rank);
-    int n = r->h->size;
+    struct ring ring = {
+        .r = r, .at = t->at, .out = r->h->rank, .is_tail = true};
 
     if (c->sbuf != MPI_IN_PLACE)
         chempi_coll_copy(r->s, c->sbuf, c->scount, c->stype, own.buf, own.count,
                          c->rtype);
-    for (int i = 0; i < n - 1; i++) {
-        struct chempi_coll_place out =
-            chempi_coll_result_of(c, t->order[(t->at + n - i) % n]);
-        struct chempi_coll_place in =
-            chempi_coll_result_of(c, t->order[(t->at + 2 * n - 1 - i) % n]);
+    chempi_hier_walk(r->h, t, find_neighbors, &ring);
+    chempi_hier_walk(r->h, t, hand_round, &ring);
+    ring.is_tail = false;
+    chempi_hier_walk(r->h, t, hand_round, &ring);
+}
 
-        chempi_coll_recv(r->s, in.buf, in.count, c->rtype,
-                         t->order[(t->at + n - 1) % n]);
-        chempi_coll_send(r->s, out.buf, out.count, c->rtype,
-                         t->order[(t->at + 1) % n]);
-        chempi_coll_fence(r->s);
-    }
+/* Lengths of what the nodes of the top team have, and where it begins. */
+struct measuring {
+    const struct chempi_hier *h;
+    const struct pack *p;
+    int next; /* node of the top team */
+};
+
+static void measure(void *arg, const struct chempi_hier_stop *stop)
+{
+    struct measuring *m = arg;
+    const int count = chempi_hier_top_count(m->h);
+    const int i = m->next;
+    MPI_Count *lens = m->h->counts;
+
+    if (stop->parent >= 0)
+        return;
+    lens[count + i] = stop->at * m->p->len;
+    lens[i] = m->h->size * m->p->len - lens[count + i]; /* if it is the last */
+    if (i > 0)
+        lens[i - 1] = lens[count + i] - lens[count + i - 1];
+    m->next++;
 }
 
 /* The leaders of the top team give each other what they have. */
@@ -241,7 +341,7 @@ static void swap_among_tops(struct chempi_hier_run *r,
                             const struct pack *p)
 {
     const struct chempi_hier *h = r->h;
-    int count = chempi_hier_top(h)->count;
+    const int count = chempi_hier_top_count(h);
     MPI_Count *counts = h->counts;
     struct chempi_coll_call call = {
         .kind = CHEMPI_COLL_ALLGATHERV,
@@ -252,19 +352,10 @@ static void swap_among_tops(struct chempi_hier_run *r,
         .rcounts = {counts, true},
         .rdispls = {counts + count, true},
     };
-    int me = 0;
 
-    for (int i = 0; i < count; i++) {
-        int from = t->place[h->top_ranks[i]];
-        int to = i + 1 < count ? t->place[h->top_ranks[i + 1]] : h->size;
-
-        counts[i] = (to - from) * p->len;
-        counts[count + i] = from * p->len;
-        if (h->top_ranks[i] == h->rank)
-            me = i;
-    }
-    chempi_hier_among(r, h->top_ranks, me, count, chempi_coll_build_allgather,
-                      &call);
+    chempi_hier_walk(h, t, measure, &(struct measuring){.h = h, .p = p});
+    chempi_hier_among(r, chempi_hier_top_rank, h->top, count,
+                      chempi_coll_build_allgather, &call);
 }
 
 static void allgather_packed(struct chempi_hier_run *r,
@@ -279,7 +370,7 @@ static void allgather_packed(struct chempi_hier_run *r,
     struct chempi_coll_call down = {
         .kind = CHEMPI_COLL_BCAST,
         .comm = c->comm,
-        .root = r->h->index[t->leader],
+        .root = t->leader_index,
         .rbuf = p->buf,
         .rcount = whole,
         .rtype = chempi_coll_byte(),
@@ -310,6 +401,21 @@ static void allgather_packed(struct chempi_hier_run *r,
     chempi_hier_in_node(r, down);
 }
 
+static void take_results(void *arg, const struct chempi_hier_stop *stop)
+{
+    const struct sorting *g = arg;
+    const struct chempi_coll_call *c = g->r->c;
+    const int n = chempi_hier_node_size(g->r->h, stop->node);
+
+    for (int i = 0; i < n; i++) {
+        const int rank = chempi_hier_member_at(g->r->h, stop, i);
+
+        chempi_coll_copy(g->r->s, block_at(g->p, stop->at + i), g->p->len,
+                         chempi_coll_byte(), chempi_coll_result_of(c, rank).buf,
+                         c->rcount, c->rtype);
+    }
+}
+
 bool chempi_hier_allgather(struct chempi_hier_run *r)
 {
     const struct chempi_coll_call *c = r->c;
@@ -331,10 +437,7 @@ bool chempi_hier_allgather(struct chempi_hier_run *r)
     }
     p.buf = chempi_coll_bytes(r->s, total);
     allgather_packed(r, t, &p);
-    for (int i = 0; i < r->h->size; i++)
-        chempi_coll_copy(r->s, block_at(&p, i), p.len, chempi_coll_byte(),
-                         chempi_coll_result_of(c, t->order[i]).buf, c->rcount,
-                         c->rtype);
+    chempi_hier_walk(r->h, t, take_results, &(struct sorting){r, &p, false});
     return true;
 }
 
@@ -359,29 +462,30 @@ static MPI_Count pair_bytes(const struct chempi_hier_run *r, int node,
 static char *pack_for(struct chempi_hier_run *r, const struct rows *rows,
                       int node)
 {
-    const int *to = chempi_hier_node_members(r->h, node);
     char *buf = chempi_coll_bytes(r->s, pair_bytes(r, node, rows->len));
     char *at = buf;
 
-    for (int j = 0; j < chempi_hier_node_size(r->h, node); j++)
+    for (int j = 0; j < chempi_hier_node_size(r->h, node); j++) {
+        const int to = chempi_hier_member(r->h, node, j);
+
         for (int i = 0; i < node_size(r); i++) {
-            copy(r->s,
-                 rows->out + ((MPI_Count)i * r->h->size + to[j]) * rows->len,
+            copy(r->s, rows->out + ((MPI_Count)i * r->h->size + to) * rows->len,
                  at, rows->len);
             at += rows->len;
         }
+    }
     return buf;
 }
 
 static void unpack_from(struct chempi_hier_run *r, const struct rows *rows,
                         int node, const char *buf)
 {
-    const int *from = chempi_hier_node_members(r->h, node);
-
     for (int j = 0; j < node_size(r); j++)
         for (int i = 0; i < chempi_hier_node_size(r->h, node); i++) {
+            const int from = chempi_hier_member(r->h, node, i);
+
             copy(r->s, buf,
-                 rows->in + ((MPI_Count)j * r->h->size + from[i]) * rows->len,
+                 rows->in + ((MPI_Count)j * r->h->size + from) * rows->len,
                  rows->len);
             buf += rows->len;
         }
@@ -391,7 +495,7 @@ static void exchange_rows(struct chempi_hier_run *r, const struct rows *rows)
 {
     struct chempi_datatype *byte = chempi_coll_byte();
     const struct chempi_hier *h = r->h;
-    int own = h->node_of[h->rank];
+    const int own = h->node;
     char *buf;
 
     for (int d = 1; d < h->node_count; d++) {
@@ -400,11 +504,10 @@ static void exchange_rows(struct chempi_hier_run *r, const struct rows *rows)
         MPI_Count len = pair_bytes(r, from, rows->len);
 
         buf = chempi_coll_bytes(r->s, len);
-        chempi_coll_recv(r->s, buf, len, byte,
-                         chempi_hier_node_members(h, from)[0]);
+        chempi_coll_recv(r->s, buf, len, byte, chempi_hier_member(h, from, 0));
         chempi_coll_send(r->s, pack_for(r, rows, to),
                          pair_bytes(r, to, rows->len), byte,
-                         chempi_hier_node_members(h, to)[0]);
+                         chempi_hier_member(h, to, 0));
         chempi_coll_fence(r->s);
         unpack_from(r, rows, from, buf);
     }
@@ -415,7 +518,7 @@ bool chempi_hier_alltoall(struct chempi_hier_run *r)
 {
     const struct chempi_coll_call *c = r->c;
     bool is_in_place = c->sbuf == MPI_IN_PLACE;
-    bool is_first = r->h->index[r->h->rank] == 0;
+    bool is_first = r->h->index == 0;
     int n = r->h->size;
     struct rows rows = {.len = c->rcount * c->rtype->size};
     MPI_Count row = rows.len * n;
@@ -465,85 +568,128 @@ static MPI_Count part_count(const struct chempi_coll_call *c, int i)
     return chempi_count_array_get(c->rcounts, (size_t)i);
 }
 
-/* Where the parts begin in the order of the tree, in elements; [size + 1]. */
-static const MPI_Count *sum_parts(struct chempi_hier_run *r,
-                                  const struct chempi_hier_tree *t)
-{
-    int n = r->h->size;
-    MPI_Count *sums = r->h->sums;
+/* A sum over the parts of the ranks from .. to in the order of the tree. */
+struct summing {
+    const struct chempi_hier_run *r;
+    int from;
+    int to;
+    MPI_Count sum;
+};
 
-    sums[0] = 0;
-    for (int i = 0; i < n; i++)
-        sums[i + 1] = sums[i] + part_count(r->c, t->order[i]);
-    return sums;
+static void add_parts(void *arg, const struct chempi_hier_stop *stop)
+{
+    struct summing *u = arg;
+    const int n = chempi_hier_node_size(u->r->h, stop->node);
+
+    for (int i = 0; i < n && stop->at + i < u->to; i++)
+        if (stop->at + i >= u->from)
+            u->sum +=
+                part_count(u->r->c, chempi_hier_member_at(u->r->h, stop, i));
+}
+
+static MPI_Count sum_parts(const struct chempi_hier_run *r,
+                           const struct chempi_hier_tree *t, int from, int to)
+{
+    struct summing u = {.r = r, .from = from, .to = to};
+
+    chempi_hier_walk(r->h, t, add_parts, &u);
+    return u.sum;
+}
+
+/* The root's vector, from the order of ranks to that of the tree. */
+struct vectors {
+    struct chempi_hier_run *r;
+    const void *all;
+    void *buf;
+    MPI_Count at; /* in buf */
+};
+
+static void sort_node(void *arg, const struct chempi_hier_stop *stop)
+{
+    struct vectors *v = arg;
+    struct chempi_datatype *type = v->r->c->rtype;
+    const MPI_Count *sums = v->r->h->sums;
+    const int n = chempi_hier_node_size(v->r->h, stop->node);
+
+    for (int i = 0; i < n; i++) {
+        const int rank = chempi_hier_member_at(v->r->h, stop, i);
+        const MPI_Count len = sums[rank + 1] - sums[rank];
+
+        chempi_coll_copy(v->r->s, chempi_coll_at(v->all, sums[rank], type), len,
+                         type, chempi_coll_at(v->buf, v->at, type), len, type);
+        v->at += len;
+    }
 }
 
 /* The whole vector in the order of the tree: `all`, or a sorted copy. */
 static const void *sort_parts(struct chempi_hier_run *r,
-                              const struct chempi_hier_tree *t,
-                              const MPI_Count *sums, const void *all)
+                              const struct chempi_hier_tree *t, const void *all)
 {
-    struct chempi_datatype *type = r->c->rtype;
-    MPI_Count at = 0;
-    void *sorted;
+    struct vectors v = {.r = r, .all = all};
+    MPI_Count *sums = r->h->sums;
 
-    if (chempi_hier_is_ordered(r->h, t))
+    if (t->is_ordered)
         return all;
-    sorted = chempi_coll_temp(r->s, sums[r->h->size], type);
-    for (int i = 0; i < r->h->size; i++) {
-        MPI_Count n = part_count(r->c, i);
+    sums[0] = 0;
+    for (int i = 0; i < r->h->size; i++)
+        sums[i + 1] = sums[i] + part_count(r->c, i);
+    v.buf = chempi_coll_temp(r->s, sums[r->h->size], r->c->rtype);
+    chempi_hier_walk(r->h, t, sort_node, &v);
+    return v.buf;
+}
 
-        chempi_coll_copy(r->s, chempi_coll_at(all, at, type), n, type,
-                         chempi_coll_at(sorted, sums[t->place[i]], type), n,
-                         type);
-        at += n;
-    }
-    return sorted;
+/* The parts below each leader of the top team. */
+struct shares {
+    const struct chempi_hier_run *r;
+    int next; /* leader */
+};
+
+static void add_share(void *arg, const struct chempi_hier_stop *stop)
+{
+    struct shares *u = arg;
+    const int n = chempi_hier_node_size(u->r->h, stop->node);
+    MPI_Count *counts = u->r->h->counts;
+
+    if (stop->parent < 0)
+        counts[u->next++] = 0;
+    for (int i = 0; i < n; i++)
+        counts[u->next - 1] +=
+            part_count(u->r->c, chempi_hier_member(u->r->h, stop->node, i));
 }
 
 /* Each leader of the top team comes to the parts of the ranks below it. */
 static void reduce_scatter_among_tops(struct chempi_hier_run *r,
                                       const struct chempi_hier_tree *t,
-                                      const MPI_Count *sums, const void *all,
-                                      void *parts)
+                                      const void *all, void *parts)
 {
     const struct chempi_hier *h = r->h;
-    int count = chempi_hier_top(h)->count;
-    MPI_Count *counts = h->counts;
     struct chempi_coll_call call = {
         .kind = CHEMPI_COLL_REDUCE_SCATTER,
         .comm = r->c->comm,
-        .sbuf = sort_parts(r, t, sums, all),
+        .sbuf = sort_parts(r, t, all),
         .rbuf = parts,
         .rtype = r->c->rtype,
         .op = r->c->op,
-        .rcounts = {counts, true},
+        .rcounts = {h->counts, true},
     };
-    int me = 0;
 
-    for (int i = 0; i < count; i++) {
-        int from = t->place[h->top_ranks[i]];
-        int to = i + 1 < count ? t->place[h->top_ranks[i + 1]] : h->size;
-
-        counts[i] = sums[to] - sums[from];
-        if (h->top_ranks[i] == h->rank)
-            me = i;
-    }
-    chempi_hier_among(r, h->top_ranks, me, count,
+    chempi_hier_walk(h, t, add_share, &(struct shares){.r = r});
+    chempi_hier_among(r, chempi_hier_top_rank, h->top, chempi_hier_top_count(h),
                       chempi_coll_build_reduce_scatter, &call);
 }
 
 static void deal_parts_in_node(struct chempi_hier_run *r,
                                const struct chempi_hier_tree *t,
-                               const MPI_Count *sums, const void *buf)
+                               const void *buf)
 {
     const struct chempi_coll_call *c = r->c;
-    int n = node_size(r);
+    const int n = node_size(r);
     MPI_Count *counts = r->h->counts;
+    MPI_Count at = 0;
     struct chempi_coll_call local = {
         .kind = CHEMPI_COLL_SCATTERV,
-        .comm = c->comm,
-        .root = r->h->index[t->leader],
+        .comm = r->c->comm,
+        .root = t->leader_index,
         .sbuf = buf,
         .stype = c->rtype,
         .scounts = {counts, true},
@@ -553,13 +699,30 @@ static void deal_parts_in_node(struct chempi_hier_run *r,
         .rtype = c->rtype,
     };
 
-    for (int i = 0; i < n; i++) {
-        int rank = members(r)[i];
+    for (int k = 0; k < n; k++) {
+        const int i = (t->leader_index + k) % n;
 
-        counts[i] = part_count(c, rank);
-        counts[n + i] = sums[t->place[rank]] - sums[t->at];
+        counts[i] = part_count(c, chempi_hier_local_rank(r->h, i));
+        counts[n + i] = at;
+        at += counts[i];
     }
     chempi_hier_in_node(r, local);
+}
+
+/* To the nodes below, what belongs to them of buf, which begins with this
+ * rank's own. */
+static void send_parts(struct chempi_hier_run *r,
+                       const struct chempi_hier_tree *t, const void *buf)
+{
+    struct chempi_datatype *type = r->c->rtype;
+
+    for (int i = t->child_count - 1; i >= t->local_count; i--) {
+        const MPI_Count before = sum_parts(r, t, t->at, t->begin[i]);
+        const MPI_Count len = sum_parts(r, t, t->begin[i], t->begin[i + 1]);
+
+        chempi_coll_send(r->s, chempi_coll_at(buf, before, type), len, type,
+                         t->children[i]);
+    }
 }
 
 /* `all`, at a leader without a parent: what is below it came to. */
@@ -567,36 +730,32 @@ static void deal_parts(struct chempi_hier_run *r,
                        const struct chempi_hier_tree *t, const void *all)
 {
     struct chempi_datatype *type = r->c->rtype;
-    const MPI_Count *sums = sum_parts(r, t);
     const void *from = NULL;
-    void *room = NULL;
 
     if (t->root == r->h->rank) {
-        from = sort_parts(r, t, sums, all);
+        from = sort_parts(r, t, all);
     } else if (is_leader(r, t)) {
-        room = chempi_coll_temp(r->s, sums[t->end] - sums[t->at], type);
+        const MPI_Count len = sum_parts(r, t, t->at, t->end);
+        void *room = chempi_coll_temp(r->s, len, type);
+
+        if (t->parent < 0) {
+            reduce_scatter_among_tops(r, t, all, room);
+        } else {
+            chempi_coll_recv(r->s, room, len, type, t->parent);
+            chempi_coll_fence(r->s);
+        }
         from = room;
     }
-    if (t->parent < 0 && t->root < 0) {
-        reduce_scatter_among_tops(r, t, sums, all, room);
-    } else if (t->parent >= 0 && is_leader(r, t)) {
-        chempi_coll_recv(r->s, room, sums[t->end] - sums[t->at], type,
-                         t->parent);
-        chempi_coll_fence(r->s);
-    }
-    for (int i = t->child_count - 1; is_leader(r, t) && i >= t->local_count;
-         i--)
-        chempi_coll_send(
-            r->s, chempi_coll_at(from, sums[t->begin[i]] - sums[t->at], type),
-            sums[t->begin[i + 1]] - sums[t->begin[i]], type, t->children[i]);
-    deal_parts_in_node(r, t, sums, from);
+    if (is_leader(r, t))
+        send_parts(r, t, from);
+    deal_parts_in_node(r, t, from);
 }
 
 /* May the nodes of the top team share the work? With many of them, each of the
  * parts costs a message. */
 static bool is_work_shared(const struct chempi_hier_run *r, MPI_Count total)
 {
-    int tops = chempi_hier_top(r->h)->count;
+    const int tops = chempi_hier_top_count(r->h);
 
     return tops <= SHARING_NODES_MAX ||
            total * r->c->rtype->size >= tops * (MPI_Count)SHARE_BYTES_MIN;
@@ -614,7 +773,7 @@ bool chempi_hier_reduce_scatter(struct chempi_hier_run *r)
     t = chempi_hier_tree(
         r->h,
         is_work_shared(r, total) ? CHEMPI_HIER_TOPPED : CHEMPI_HIER_ROOTED, 0);
-    if (!c->op->is_commutative && !chempi_hier_is_ordered(r->h, t))
+    if (!c->op->is_commutative && !t->is_ordered)
         return false;
     if (total == 0)
         return true;

@@ -29,7 +29,7 @@ void chempi_hier_flush(struct chempi_hier_run *r)
     s->widest = 0;
 }
 
-void chempi_hier_among(struct chempi_hier_run *r, const int32_t *ranks,
+void chempi_hier_among(struct chempi_hier_run *r, chempi_coll_map_fn *team,
                        int rank, int size, chempi_coll_build_fn *build,
                        const struct chempi_coll_call *c)
 {
@@ -37,7 +37,8 @@ void chempi_hier_among(struct chempi_hier_run *r, const int32_t *ranks,
     int own_rank = s->rank;
     int own_size = s->size;
 
-    s->map = ranks;
+    s->map = team;
+    s->map_arg = r->h;
     s->rank = rank;
     s->size = size;
     build(s, c);
@@ -51,11 +52,10 @@ static void append_in_node(struct chempi_hier_run *r,
                            const struct chempi_coll_call *local)
 {
     const struct chempi_hier *h = r->h;
-    int node = h->node_of[h->rank];
 
     chempi_coll_fence(r->s);
-    chempi_hier_among(r, chempi_hier_node_members(h, node), h->index[h->rank],
-                      chempi_hier_node_size(h, node), chempi_coll_build_flat,
+    chempi_hier_among(r, chempi_hier_local_rank, h->index,
+                      chempi_hier_node_size(h, h->node), chempi_coll_build_flat,
                       local);
 }
 
@@ -82,15 +82,6 @@ static bool is_leader(const struct chempi_hier_run *r,
                       const struct chempi_hier_tree *t)
 {
     return t->leader == r->h->rank;
-}
-
-bool chempi_hier_is_ordered(const struct chempi_hier *h,
-                            const struct chempi_hier_tree *t)
-{
-    for (int i = 0; i < h->size; i++)
-        if (t->order[i] != i)
-            return false;
-    return true;
 }
 
 /* To the children in other nodes, over the slow networks first. */
@@ -181,7 +172,7 @@ bool chempi_hier_bcast(struct chempi_hier_run *r)
         else
             bcast_whole(r, t);
     }
-    local.root = r->h->index[t->leader];
+    local.root = t->leader_index;
     chempi_hier_in_node(r, local);
     return true;
 }
@@ -215,7 +206,7 @@ static void reduce_in_node(struct chempi_hier_run *r,
         .rcount = p->count,
         .rtype = r->c->rtype,
         .op = r->c->op,
-        .root = r->h->index[t->leader],
+        .root = t->leader_index,
     };
 
     if (is_leader(r, t) && p->in == p->acc)
@@ -353,7 +344,7 @@ bool chempi_hier_reduce(struct chempi_hier_run *r)
     struct chempi_coll_block *kept;
     void *own = NULL;
 
-    if (!c->op->is_commutative && !chempi_hier_is_ordered(r->h, t))
+    if (!c->op->is_commutative && !t->is_ordered)
         return false;
     if (c->rcount == 0)
         return true;
@@ -381,7 +372,6 @@ bool chempi_hier_reduce(struct chempi_hier_run *r)
 
 static void share_among_tops(struct chempi_hier_run *r, const struct piece *p)
 {
-    const struct chempi_hier *h = r->h;
     struct chempi_coll_call call = {
         .kind = CHEMPI_COLL_ALLREDUCE,
         .comm = r->c->comm,
@@ -391,12 +381,10 @@ static void share_among_tops(struct chempi_hier_run *r, const struct piece *p)
         .rtype = r->c->rtype,
         .op = r->c->op,
     };
-    int me = 0;
 
-    while (h->top_ranks[me] != h->rank)
-        me++;
-    chempi_hier_among(r, h->top_ranks, me, chempi_hier_top(h)->count,
-                      chempi_coll_build_allreduce, &call);
+    chempi_hier_among(r, chempi_hier_top_rank, r->h->top,
+                      chempi_hier_top_count(r->h), chempi_coll_build_allreduce,
+                      &call);
 }
 
 static void allreduce_piece(struct chempi_hier_run *r,
@@ -406,7 +394,7 @@ static void allreduce_piece(struct chempi_hier_run *r,
     struct chempi_coll_call down = {
         .kind = CHEMPI_COLL_BCAST,
         .comm = r->c->comm,
-        .root = r->h->index[t->leader],
+        .root = t->leader_index,
         .rbuf = p->acc,
         .rcount = p->count,
         .rtype = r->c->rtype,
@@ -433,7 +421,7 @@ bool chempi_hier_allreduce(struct chempi_hier_run *r)
     struct chempi_coll_block *kept = r->s->blocks;
     MPI_Count slice = slice_count(c);
 
-    if (!c->op->is_commutative && !chempi_hier_is_ordered(r->h, t))
+    if (!c->op->is_commutative && !t->is_ordered)
         return false;
     for (MPI_Count at = 0; at < c->rcount; at += slice) {
         struct piece p = {

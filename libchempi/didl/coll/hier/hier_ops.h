@@ -33,15 +33,11 @@ struct chempi_hier_run {
 void chempi_hier_in_node(struct chempi_hier_run *r,
                          struct chempi_coll_call local);
 
-/* The schedule builder among some ranks, of which this process is number
+/* The schedule builder among a team, of which this process is number
  * `rank`. */
-void chempi_hier_among(struct chempi_hier_run *r, const int32_t *ranks,
+void chempi_hier_among(struct chempi_hier_run *r, chempi_coll_map_fn *team,
                        int rank, int size, chempi_coll_build_fn *build,
                        const struct chempi_coll_call *c);
-
-/* Does the order of the tree's subtrees keep the order of ranks? */
-bool chempi_hier_is_ordered(const struct chempi_hier *h,
-                            const struct chempi_hier_tree *t);
 
 /* At every leader, acc = what it and all ranks below it contribute; leaders
  * hand it on to their parents. */

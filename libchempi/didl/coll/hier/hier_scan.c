@@ -48,19 +48,18 @@ struct piece {
 static struct part part_of(const struct chempi_hier_run *r)
 {
     const struct chempi_hier *h = r->h;
-    int node = h->node_of[h->rank];
-    int first = h->first[node]; /* ranks follow each other */
-    int last = h->first[node + 1] - 1;
+    const int first = h->rank - h->index; /* ranks follow each other */
+    const int last = first + chempi_hier_node_size(h, h->node) - 1;
 
     return (struct part){
-        .node = node,
+        .node = h->node,
         .first = first,
         .last = last,
         .is_ex = r->c->kind == CHEMPI_COLL_EXSCAN,
         .is_in_place = r->c->sbuf == MPI_IN_PLACE,
         .is_first = h->rank == first,
         .is_last = h->rank == last,
-        .has_next = node + 1 < h->node_count,
+        .has_next = h->node + 1 < h->node_count,
     };
 }
 
@@ -212,7 +211,7 @@ static void scan_over_nodes(struct chempi_hier_run *r, const struct part *p,
         .op = r->c->op,
     };
 
-    chempi_hier_among(r, h->last_ranks, p->node, h->node_count,
+    chempi_hier_among(r, chempi_hier_last_rank, p->node, h->node_count,
                       chempi_coll_build_scan, &call);
 }
 
