@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/sparse.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/control/daemon.h"
@@ -257,8 +258,8 @@ static int open_over(struct chempi_dev *const *devices,
     chempi_list_init(&gate->pressed);
     chempi_list_init(&gate->gaps);
     gate->alarm.fd = -1;
-    gate->flows = chempi_sys->calloc(gate->rank_count,
-                                     sizeof(struct chempi_routed_flow *));
+    gate->flows = chempi_sparse_alloc(gate->rank_count,
+                                      sizeof(struct chempi_routed_flow *));
     gate->gateways = chempi_sys->calloc(s->proc_count - gate->rank_count,
                                         sizeof(*gate->gateways));
     if (gate->flows && gate->gateways)
@@ -305,7 +306,8 @@ static void gate_close(struct chempi_dev *dev)
     chempi_routed_sealed_close(gate);
     chempi_hop_close(&gate->hop);
     chempi_route_stats_fini(&gate->tally);
-    free(gate->flows);
+    chempi_sparse_free(gate->flows, gate->rank_count,
+                       sizeof(struct chempi_routed_flow *));
     free(gate->gateways);
     free(gate);
     self.gate = NULL;
