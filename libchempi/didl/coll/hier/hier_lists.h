@@ -6,9 +6,9 @@
  * grows is the number of exceptions, not that of ranks: ranks in blocks or by
  * turns on equal nodes are one piece, whatever their number.
  *
- *   L1  pieces are in the order of their lists, those of a list in the order
- *       of their numbers; a list has one number at least
- *   L2  a piece of several lists is the whole of each
+ * Pieces are in the order of their lists, those of a list in the order of their
+ * numbers; a list has one number at least. A piece of several lists is the whole
+ * of each.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_HIER_HIER_LISTS_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_HIER_HIER_LISTS_H
