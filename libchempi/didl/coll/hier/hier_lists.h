@@ -7,8 +7,8 @@
  * turns on equal nodes are one piece, whatever their number.
  *
  * Pieces are in the order of their lists, those of a list in the order of their
- * numbers; a list has one number at least. A piece of several lists is the whole
- * of each.
+ * numbers; a list has one number at least. A piece of several lists is the
+ * whole of each.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_HIER_HIER_LISTS_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_HIER_HIER_LISTS_H
