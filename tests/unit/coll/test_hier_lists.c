@@ -80,7 +80,7 @@ Test(hier_lists, a_last_list_that_is_shorter_is_a_piece)
 }
 
 /* The second node has room for three, the others for six. */
-Test(hier_lists, turns_that_leave_a_full_list_out_are_two_pieces_at_most)
+Test(hier_lists, turns_that_leave_a_full_list_out_are_two_pieces_of_each)
 {
     int of[NUMBERS];
     int count = 0;
