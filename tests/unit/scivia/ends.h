@@ -177,12 +177,13 @@ static uint64_t gauge(uint32_t i, const char *name)
     return 0;
 }
 
-/* A message of len bytes from 0 to 1, to its end. */
-static void transfer(const unsigned char *from, uint64_t len,
-                     enum scivia_protocol protocol)
+/* A message of len bytes. */
+static struct chempi_tx message(const unsigned char *from, uint64_t len,
+                                enum scivia_protocol protocol)
 {
     static uint32_t serial;
-    struct chempi_tx tx = {
+
+    return (struct chempi_tx){
         .env = {.len = len,
                 .context = 1,
                 .serial = serial++,
@@ -190,6 +191,13 @@ static void transfer(const unsigned char *from, uint64_t len,
         .buf = from,
         .protocol = protocol,
     };
+}
+
+/* The same from 0 to 1, to its end. */
+static void transfer(const unsigned char *from, uint64_t len,
+                     enum scivia_protocol protocol)
+{
+    struct chempi_tx tx = message(from, len, protocol);
     uint32_t received = ends[1].received + 1;
     uint32_t done = ends[0].sent + 1;
     int rc = -EAGAIN;

@@ -394,11 +394,7 @@ Test(scivia, frames_wait_until_there_is_a_share)
 {
     const uint64_t least = 2 * scivia_frame_bytes(SCIVIA_FRAMES_MIN);
     unsigned char *from = payload();
-    struct chempi_tx tx = {
-        .env = {.len = 100, .kind = CHEMPI_KIND_MESSAGE},
-        .buf = from,
-        .protocol = SCIVIA_PROTOCOL_SEND,
-    };
+    struct chempi_tx tx = message(from, 100, SCIVIA_PROTOCOL_SEND);
 
     open_via_ends_with(NULL, 0);
     for (int i = 0; i < 1000; i++) {
@@ -420,11 +416,7 @@ Test(scivia, frames_wait_until_there_is_a_share)
 Test(scivia, who_waits_for_a_share_does_not_sleep_when_there_is_one)
 {
     unsigned char *from = payload();
-    struct chempi_tx tx = {
-        .env = {.len = 100, .kind = CHEMPI_KIND_MESSAGE},
-        .buf = from,
-        .protocol = SCIVIA_PROTOCOL_SEND,
-    };
+    struct chempi_tx tx = message(from, 100, SCIVIA_PROTOCOL_SEND);
 
     open_via_ends_with(NULL, 0);
     cr_assert_eq(chempi_scivia_ops.send(ends[0].ep, &tx), -EAGAIN);
