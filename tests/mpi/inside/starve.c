@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A memory that runs out; see starve.h. */
 #include "tests/mpi/inside/starve.h"
 
 #include <errno.h>

@@ -5,7 +5,8 @@
  * take memory, too, so the counts are atomic, and the functions are put in
  * place before MPI_Init and stay there.
  */
-#pragma once
+#ifndef CHEMPI_TESTS_MPI_INSIDE_STARVE_H
+#define CHEMPI_TESTS_MPI_INSIDE_STARVE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,3 +33,5 @@ void starve_end(void);
 
 /* How many have been refused since this was last asked. */
 int starve_refused(void);
+
+#endif

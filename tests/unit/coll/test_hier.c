@@ -2,7 +2,6 @@
 /* Trees through hierarchies: what their ranks believe of each other, and what
  * a hierarchy takes. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 
 #include "libchempi/didl/coll/hier/hier.h"
 

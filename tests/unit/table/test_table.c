@@ -524,7 +524,6 @@ Test(table, can_be_read_by_several_threads)
     void *bad;
 
     build_gateway_table(&image);
-    /* Class 0 has no list; give node 0 to nobody by asking for 1..3. */
     cr_assert_eq(chempi_table_open(image.data, image.len, &t, NULL), 0);
     for (int i = 0; i < 4; i++)
         cr_assert_eq(pthread_create(&threads[i], NULL, look_up, t), 0);
