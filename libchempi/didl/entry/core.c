@@ -191,9 +191,9 @@ static int open_daemon(struct chempi_err *err)
 {
     int rc = chempi_daemon_open(&listener, err);
 
-    /* The supervisor is to hear of it with the next news. */
+    /* Before this process meets any other, which may then be lost. */
     if (!rc && chempi_event_is_wanted(CHEMPI_EVENT_LOST))
-        chempi_progress_announce();
+        chempi_daemon_care(true);
     return rc;
 }
 
