@@ -161,10 +161,11 @@ def owns():
               f"by blocking ones, {ranks} ranks", "collective",
               ["own", *COLLECTIVE_SIZES], ranks=ranks, limit_s=150,
               point_ms=30, target=1.1) for ranks in (2, 4)],
-        *[own(f"icoll-overlap-{ranks}", "what computing does not hide of "
-              f"non-blocking collectives, {ranks} ranks", "collective",
-              ["overlap", *OVERLAP_SIZES], ranks=ranks, limit_s=150,
-              point_ms=30) for ranks in (2, 4)],
+        *[Group(f"icoll-overlap-{ranks}", "what computing does not hide of "
+                f"non-blocking collectives, {ranks} ranks", "collective",
+                ["overlap", *OVERLAP_SIZES], ranks=ranks, limit_s=150,
+                rounds=5, budget_s=150, point_ms=30, quick=False)
+          for ranks in (2, 4)],
         own("agent-alive", "ping-pong with a progress thread by one without",
             "agent", ["alive", *AGENT_SIZES], point_ms=4, target=1.02),
         own("agent-owed", "the same, with large messages under way", "agent",
