@@ -11,6 +11,7 @@
  *   P4  what a collect found is kept until a dispatch; epoll is level
  *       triggered, so an answer that is dropped comes again
  */
+#define _GNU_SOURCE /* CLOCK_MONOTONIC */
 #include "libchempi/services/pollset.h"
 
 #include <assert.h>
@@ -18,10 +19,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "common/base/array.h"
 #include "common/base/compiler.h"
+#include "common/base/file.h"
 #include "common/base/sys.h"
 
 #define EVENTS_MAX 64 /* answers of one collect */
@@ -144,6 +147,42 @@ void chempi_pollset_remove(struct chempi_pollset *set,
     set->free_slot = index;
     set->item_count--;
     item->slot = 0;
+}
+
+int chempi_pollset_tick(struct chempi_pollset *set,
+                        struct chempi_poll_item *item, chempi_poll_fn *ready,
+                        long every_ns)
+{
+    const struct itimerspec every = {.it_interval.tv_nsec = every_ns,
+                                     .it_value.tv_nsec = every_ns};
+    int rc = 0;
+
+    if (item->fd >= 0)
+        return 0;
+    item->ready = ready;
+    item->fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (item->fd < 0 || timerfd_settime(item->fd, 0, &every, NULL) < 0)
+        rc = -errno;
+    rc = rc ? rc : chempi_pollset_add(set, item, EPOLLIN);
+    if (rc)
+        chempi_pollset_untick(set, item);
+    return rc;
+}
+
+void chempi_pollset_ticked(struct chempi_poll_item *item, uint32_t events)
+{
+    uint64_t ticks;
+
+    (void)events; /* there is only one */
+    (void)chempi_sys->read(item->fd, &ticks, sizeof(ticks));
+}
+
+void chempi_pollset_untick(struct chempi_pollset *set,
+                           struct chempi_poll_item *item)
+{
+    chempi_pollset_remove(set, item);
+    chempi_file_close(item->fd);
+    item->fd = -1;
 }
 
 bool chempi_pollset_is_empty(const struct chempi_pollset *set)

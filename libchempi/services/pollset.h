@@ -37,6 +37,17 @@ void chempi_pollset_remove(struct chempi_pollset *set,
                            struct chempi_poll_item *item);
 bool chempi_pollset_is_empty(const struct chempi_pollset *set);
 
+/* Wake the set every so often, which calls `ready`; chempi_pollset_ticked() is
+ * for those to whom being woken is all that matters, and every other one calls
+ * it first. item->fd is -1 while it does not tick. 0, also if it ticks
+ * already, or -errno: it does not. Under the lane lock. */
+int chempi_pollset_tick(struct chempi_pollset *set,
+                        struct chempi_poll_item *item, chempi_poll_fn *ready,
+                        long every_ns);
+void chempi_pollset_ticked(struct chempi_poll_item *item, uint32_t events);
+void chempi_pollset_untick(struct chempi_pollset *set,
+                           struct chempi_poll_item *item);
+
 /* Wait up to timeout_ms (0: look only; -1: no limit) and remember what is
  * ready. One thread at a time; needs no lock. Returns the number ready, 0 on
  * timeout or signal. */

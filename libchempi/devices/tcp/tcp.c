@@ -14,7 +14,6 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "common/base/sparse.h"
@@ -254,46 +253,9 @@ static bool is_link_drained(struct chempi_tcp_link *link)
     return link->is_acked;
 }
 
-static void timer_ready(struct chempi_poll_item *item, uint32_t events)
-{
-    uint64_t ticks;
-
-    (void)events; /* there is only one */
-    /* That it woke us is all that matters. */
-    (void)chempi_sys->read(item->fd, &ticks, sizeof(ticks));
-}
-
-/* No descriptor tells when the peer has acknowledged: look every so often. */
-static void start_timer(struct chempi_tcp_dev *dev)
-{
-    const struct itimerspec every = {.it_interval.tv_nsec = DRAIN_TICK_NS,
-                                     .it_value.tv_nsec = DRAIN_TICK_NS};
-    int fd;
-
-    if (dev->timer.slot)
-        return;
-    fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    dev->timer = (struct chempi_poll_item){.fd = fd, .ready = timer_ready};
-    if (fd >= 0 && timerfd_settime(fd, 0, &every, NULL) == 0 &&
-        chempi_pollset_add(dev->dev.params.services->pollset, &dev->timer,
-                           EPOLLIN) == 0)
-        return;
-    if (fd >= 0)
-        (void)close(fd); /* without it, has_work keeps the process awake */
-    dev->timer.fd = -1;
-    dev->has_work = true;
-}
-
-static void stop_timer(struct chempi_tcp_dev *dev)
-{
-    chempi_pollset_remove(dev->dev.params.services->pollset, &dev->timer);
-    if (dev->timer.fd >= 0)
-        (void)close(dev->timer.fd); /* only a timer */
-    dev->timer.fd = -1;
-}
-
 static bool tcp_is_drained(struct chempi_dev *d)
 {
+    struct chempi_pollset *set = d->params.services->pollset;
     struct chempi_tcp_dev *dev = dev_of(d);
     bool is_drained = !dev->has_work && dev->rndv.outgoing == 0;
 
@@ -303,10 +265,13 @@ static bool tcp_is_drained(struct chempi_dev *d)
         for (uint32_t i = 0; ep && i < ep->link_count; i++)
             is_drained = is_link_drained(ep->links[i]) && is_drained;
     }
+    /* No descriptor tells when the peer has acknowledged: look every so often;
+     * without the timer, has_work keeps the process awake. */
     if (is_drained)
-        stop_timer(dev);
-    else
-        start_timer(dev);
+        chempi_pollset_untick(set, &dev->timer);
+    else if (chempi_pollset_tick(set, &dev->timer, chempi_pollset_ticked,
+                                 DRAIN_TICK_NS))
+        dev->has_work = true;
     return is_drained;
 }
 
@@ -372,7 +337,7 @@ static void tcp_close(struct chempi_dev *d)
     for (uint32_t p = 0; dev->eps && p < count; p++)
         chempi_tcp_endpoint_destroy(dev->eps[p]);
     chempi_tcp_listen_close(dev);
-    stop_timer(dev);
+    chempi_pollset_untick(d->params.services->pollset, &dev->timer);
     chempi_tcp_proof_forget_keys(dev->keys);
     chempi_tcp_proof_forget_keys(dev->rank_keys);
     chempi_sparse_free(dev->eps, count, sizeof(struct chempi_tcp_ep *));

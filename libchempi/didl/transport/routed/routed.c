@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
@@ -286,21 +284,13 @@ static int gate_open(const struct chempi_dev_params *params,
     return chempi_err_set(err, -ENOTSUP, "gate is opened over other devices");
 }
 
-static void stop_timer(struct chempi_routed *gate)
-{
-    chempi_pollset_remove(gate->dev.params.services->pollset, &gate->timer);
-    if (gate->timer.fd >= 0)
-        (void)close(gate->timer.fd); /* only a timer */
-    gate->timer.fd = -1;
-}
-
 static void gate_close(struct chempi_dev *dev)
 {
     struct chempi_routed *gate = gate_of(dev);
 
     if (!gate)
         return;
-    stop_timer(gate);
+    chempi_pollset_untick(gate->dev.params.services->pollset, &gate->timer);
     for (uint32_t p = 0; gate->flows && p < gate->rank_count; p++)
         chempi_routed_flow_destroy(gate->flows[p]);
     chempi_routed_sealed_close(gate);
@@ -515,33 +505,6 @@ static bool gate_is_ready(struct chempi_dev *dev)
 
 /* ---- the end ------------------------------------------------------------ */
 
-static void timer_ready(struct chempi_poll_item *item, uint32_t events)
-{
-    uint64_t ticks;
-
-    (void)events; /* there is only one */
-    /* That it woke us is all that matters. */
-    (void)chempi_sys->read(item->fd, &ticks, sizeof(ticks));
-}
-
-static void start_timer(struct chempi_routed *gate)
-{
-    const struct itimerspec every = {.it_interval.tv_nsec = DRAIN_TICK_NS,
-                                     .it_value.tv_nsec = DRAIN_TICK_NS};
-    int fd;
-
-    if (gate->timer.fd >= 0)
-        return;
-    fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (fd < 0)
-        return; /* acknowledgements wake us, too */
-    gate->timer = (struct chempi_poll_item){.fd = fd, .ready = timer_ready};
-    if (timerfd_settime(fd, 0, &every, NULL) ||
-        chempi_pollset_add(gate->dev.params.services->pollset, &gate->timer,
-                           EPOLLIN))
-        stop_timer(gate);
-}
-
 /* Has all of this flow left? *is_unacked: and not yet arrived. */
 static bool is_flow_drained(struct chempi_routed_flow *flow, bool *is_unacked)
 {
@@ -588,10 +551,13 @@ static bool gate_is_drained(struct chempi_dev *dev)
         is_drained = now_ns - gate->drain_ns >=
                      chempi_dev_setting(dev, CHEMPI_ROUTED_SET_LINGER) *
                          CHEMPI_NS_PER_MS;
-        start_timer(gate);
+        /* Or acknowledgements wake us alone. */
+        (void)chempi_pollset_tick(gate->dev.params.services->pollset,
+                                  &gate->timer, chempi_pollset_ticked,
+                                  DRAIN_TICK_NS);
     }
     if (is_drained)
-        stop_timer(gate);
+        chempi_pollset_untick(gate->dev.params.services->pollset, &gate->timer);
     return is_drained;
 }
 

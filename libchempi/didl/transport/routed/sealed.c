@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <sodium.h>
@@ -113,44 +111,15 @@ int chempi_routed_sealed_get(struct chempi_routed_flow *flow,
 
 /* ---- gaps ---------------------------------------------------------------- */
 
-static void stop_alarm(struct chempi_routed *gate)
-{
-    chempi_pollset_remove(gate->dev.params.services->pollset, &gate->alarm);
-    if (gate->alarm.fd >= 0)
-        (void)close(gate->alarm.fd); /* only a timer */
-    gate->alarm.fd = -1;
-}
-
 /* That it woke us is all that matters: progress checks. */
 static void rung(struct chempi_poll_item *item, uint32_t events)
 {
     struct chempi_routed *gate =
         CHEMPI_CONTAINER_OF(item, struct chempi_routed, alarm);
-    uint64_t ticks;
 
-    (void)events; /* there is only one */
-    (void)chempi_sys->read(item->fd, &ticks, sizeof(ticks));
+    chempi_pollset_ticked(item, events);
     if (chempi_list_is_empty(&gate->gaps))
-        stop_alarm(gate);
-}
-
-/* A process that sleeps looks for gaps, too. */
-static void start_alarm(struct chempi_routed *gate)
-{
-    const struct itimerspec every = {.it_interval.tv_nsec = ALARM_TICK_NS,
-                                     .it_value.tv_nsec = ALARM_TICK_NS};
-    int fd;
-
-    if (gate->alarm.fd >= 0)
-        return;
-    fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (fd < 0)
-        return; /* the next gap tries again */
-    gate->alarm = (struct chempi_poll_item){.fd = fd, .ready = rung};
-    if (timerfd_settime(fd, 0, &every, NULL) ||
-        chempi_pollset_add(gate->dev.params.services->pollset, &gate->alarm,
-                           EPOLLIN))
-        stop_alarm(gate);
+        chempi_pollset_untick(gate->dev.params.services->pollset, item);
 }
 
 void chempi_routed_sealed_note(struct chempi_routed_flow *flow)
@@ -169,7 +138,9 @@ void chempi_routed_sealed_note(struct chempi_routed_flow *flow)
     flow->gap_ns = chempi_clock_ns();
     chempi_list_remove(&flow->gap);
     chempi_list_append(&gate->gaps, &flow->gap);
-    start_alarm(gate);
+    /* A process that sleeps looks for gaps, too; or the next gap tries. */
+    (void)chempi_pollset_tick(gate->dev.params.services->pollset, &gate->alarm,
+                              rung, ALARM_TICK_NS);
 }
 
 void chempi_routed_sealed_check(struct chempi_routed *gate)
@@ -199,7 +170,7 @@ void chempi_routed_sealed_check(struct chempi_routed *gate)
 
 void chempi_routed_sealed_close(struct chempi_routed *gate)
 {
-    stop_alarm(gate);
+    chempi_pollset_untick(gate->dev.params.services->pollset, &gate->alarm);
     chempi_secret_destroy(gate->seals, seals_len(gate));
     free(gate->opened);
     gate->seals = NULL;
