@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* chempirun --profile and --check; see profile.h. */
-#define _GNU_SOURCE /* readlink */
+#define _GNU_SOURCE /* realpath */
 #include "chempid/launcher/profile.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "common/host/beside.h"
 
 #define VARIABLE "LD_PRELOAD"
 
@@ -21,15 +22,9 @@ static bool find_library(const char *name, char path[PATH_LEN])
                                           CHEMPI_LIBDIR_FROM_BINDIR};
     char self[PATH_LEN / 2];
     char rough[PATH_LEN];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    char *slash;
 
-    if (n <= 0)
+    if (!chempi_beside_folder(self, sizeof(self)))
         return false;
-    self[n] = '\0';
-    slash = strrchr(self, '/');
-    if (slash)
-        *slash = '\0';
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(folders); i++) {
         const bool is_built = i == 0; /* each has a folder there */
 

@@ -15,6 +15,7 @@
 #include "chempid/job/corelist.h"
 #include "chempid/supervisor/cores.h"
 #include "common/base/sys.h"
+#include "common/host/beside.h"
 
 #define TEXT_MAX (256u << 10) /* bytes of the helper's answer */
 #define HELPER "chempi-topology"
@@ -95,28 +96,15 @@ void chempi_bind_fini(struct chempi_bind_map *map)
 
 /* ---- the helper ---------------------------------------------------------- */
 
-/* Beside this program, or where it is installed. */
 _Noreturn static void become_helper(int out)
 {
-    static const char *const places[] = {"/" HELPER,
-                                         "/../libexec/chempi/" HELPER};
-    char self[4096];
-    char path[sizeof(self) + 64];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    char *slash;
+    char name[] = HELPER;
+    char *argv[] = {name, NULL};
 
     /* Standard error may be the daemon's log. */
-    if (dup2(out, 1) < 0 || n <= 0 ||
-        dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), 2) < 0)
-        _exit(127);
-    self[n] = '\0';
-    slash = strrchr(self, '/');
-    if (slash)
-        *slash = '\0';
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(places); i++) {
-        (void)snprintf(path, sizeof(path), "%s%s", self, places[i]);
-        (void)execl(path, HELPER, (char *)NULL);
-    }
+    if (dup2(out, 1) >= 0 &&
+        dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), 2) >= 0)
+        chempi_beside_execute(HELPER, argv, environ);
     _exit(127);
 }
 

@@ -23,37 +23,22 @@
 #include "chempid/process/orphans.h"
 #include "chempid/supervisor/super.h"
 #include "common/base/sys.h"
+#include "common/host/beside.h"
 
 #define PROGRAM "chempi-gateway"
 
-/* Beside this program, or where it is installed. What stands behind its name
- * is for people who look at processes. */
-static void execute(const struct chempi_super *s, char *const *env)
+/* What stands behind its name is for people who look at processes. */
+static void execute(const struct chempi_super *s)
 {
-    static const char *const places[] = {"/" PROGRAM,
-                                         "/../libexec/chempi/" PROGRAM};
     char name[] = PROGRAM;
     char job[] = "--job";
     char node[] = "--node";
     char id[CHEMPI_JOB_ID_MAX];
     char *argv[] = {name, job, id, node, s->spec->node_names[s->node], NULL};
-    char self[4096];
-    char path[sizeof(self) + 64];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    char *slash;
 
-    if (n <= 0)
-        return;
     chempi_dumps_allow();
     memcpy(id, s->spec->id, sizeof(id));
-    self[n] = '\0';
-    slash = strrchr(self, '/');
-    if (slash)
-        *slash = '\0';
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(places); i++) {
-        (void)snprintf(path, sizeof(path), "%s%s", self, places[i]);
-        (void)execve(path, argv, env);
-    }
+    chempi_beside_execute(PROGRAM, argv, environ);
 }
 
 _Noreturn static void become(const struct chempi_super *s, int control,
@@ -71,7 +56,7 @@ _Noreturn static void become(const struct chempi_super *s, int control,
     (void)snprintf(number, sizeof(number), "%d", control);
     (void)setenv(CHEMPI_CONTROL_ENV, number, 1); /* else it says so */
     chempi_ranks_reset_signals();
-    execute(s, environ);
+    execute(s);
     _exit(CHEMPI_EXEC_STATUS);
 }
 

@@ -16,6 +16,7 @@
 
 #include "common/base/compiler.h"
 #include "common/base/sys.h"
+#include "common/host/beside.h"
 #include "mdconfig/description/mem.h"
 
 #define OUTPUT_MAX (4u << 20) /* bytes kept of each stream */
@@ -25,15 +26,10 @@
 int chempi_job_find(const char *name, const char *folder,
                     char path[CHEMPI_JOB_PATH_MAX], struct chempi_err *err)
 {
-    const char *const places[] = {"/", "/../libexec/chempi/", "/../", NULL};
+    const char *const places[] = {"/", CHEMPI_BESIDE_LIBEXEC, "/../", NULL};
     char self[CHEMPI_JOB_PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    char *slash;
 
-    self[n > 0 ? n : 0] = '\0';
-    slash = strrchr(self, '/');
-    if (slash)
-        *slash = '\0';
+    (void)chempi_beside_folder(self, sizeof(self)); /* else none is there */
     for (size_t i = 0; places[i]; i++) {
         int len =
             snprintf(path, CHEMPI_JOB_PATH_MAX, "%s%s%s%s%s", self, places[i],
