@@ -79,10 +79,15 @@ ANY_TIME = re.compile(
     r'\w+_create_errhandler|Errhandler_free|Error_\w+|'
     r'(Add|Remove)_error_\w+|Group_from_session_pset)$')
 
-# didl functions that receive the arguments of a collective as a struct: the
-# blocking, the non-blocking and the persistent form of all of them.
-TAKES_CALL = {'chempi_%s_%s' % (room, form) for room in ('coll', 'neighbor')
+# didl functions that receive the arguments as a struct, and which: all forms
+# of collectives, and one-sided operations.
+TAKES_CALL = {'chempi_%s_%s' % (room, form): 'coll'
+              for room in ('coll', 'neighbor')
               for form in ('perform', 'start', 'prepare')}
+TAKES_CALL.update({'chempi_win_' + what: 'rma'
+                   for what in ('transfer', 'transfer_by_request',
+                                'accumulate', 'accumulate_by_request',
+                                'fetch_and_op', 'compare_and_swap')})
 MEMBERS = {'comm': 'comm', 'root': 'root', 'op': 'op', 'buffer': 'rbuf',
            'count': 'rcount', 'datatype': 'rtype', 'sdispls': 'sdispls',
            'rdispls': 'rdispls'}
@@ -91,6 +96,14 @@ MEMBERS.update({side + what: side[0] + member
                 for what, member in (('buf', 'buf'), ('count', 'count'),
                                      ('counts', 'counts'), ('type', 'type'),
                                      ('types', 'types'))})
+RMA_MEMBERS = {'win': 'win', 'op': 'op', 'target_rank': 'rank',
+               'target_disp': 'disp', 'target_count': 'count',
+               'target_datatype': 'type', 'datatype': 'type',
+               'compare_addr': 'compare'}
+RMA_MEMBERS.update({side + '_' + what: side + '.' + member
+                    for side in ('origin', 'result')
+                    for what, member in (('addr', 'buf'), ('count', 'count'),
+                                         ('datatype', 'type'))})
 
 # Calls of chapter 15 that take the tools' lock themselves, if at all.
 LOCK_THEMSELVES = re.compile(
@@ -558,7 +571,9 @@ class Body:
                 self.line('x_%s = %s;' % (a.name, start))
         values = with_fixed(self.f, [a.value() for a in self.args], True)
         if self.f.binding in TAKES_CALL:
-            values = self.collective()
+            values = [getattr(self, TAKES_CALL[self.f.binding])()] + [
+                a.name for a in self.args if a.name == 'request'
+            ] + with_fixed(self.f, [], True)
         if self.members:
             self.lines.append('call:')
             self.has_members = False
@@ -572,7 +587,17 @@ class Body:
         self.line('goto failed;', 2)
         self.line('}')
 
-    def collective(self):
+    def rma(self):
+        """The arguments of a one-sided operation as struct chempi_rma_call."""
+        call = []
+        for a in self.args:
+            member = RMA_MEMBERS.get(a.name)
+            if member:
+                cast = '(char *)(uintptr_t)' if member.endswith('buf') else ''
+                call.append('.%s = %s' % (member, cast + a.value()))
+        return '&(struct chempi_rma_call){%s}' % ', '.join(call)
+
+    def coll(self):
         """The arguments of a collective as struct chempi_coll_call."""
         name = re.fullmatch(r'I?(neighbor_)?(\w+?)(_init)?', self.stem, re.I)[2]
         call = ['.kind = CHEMPI_COLL_' + name.upper()]
@@ -586,8 +611,7 @@ class Body:
             if a.kind == 'verbatim' and member.endswith('displs'):
                 value = '{%s, true}' % value # addresses in both forms
             call.append('.%s = %s' % (member, value))
-        call = '&(struct chempi_coll_call){%s}' % ', '.join(call)
-        return [call] + [a.name for a in self.args if a.name == 'request']
+        return '&(struct chempi_coll_call){%s}' % ', '.join(call)
 
     def store(self):
         for a in self.args:
@@ -698,7 +722,7 @@ def impl_header(functions):
            '#include <mpi.h>\n'
            '#include <stdbool.h>\n\n'
            '#include "libchempi/didl/base/count_array.h"\n\n']
-    for name in sorted(['object', 'coll_call'] +
+    for name in sorted(['object', 'coll_call', 'rma_call'] +
                        [name for name, _ in OBJECTS.values()]):
         out.append('struct chempi_%s;\n' % name)
     out.append('\n')
@@ -721,8 +745,9 @@ def impl_header(functions):
         if api_table.tells_members(f.stem):
             params.append('int refused')
         if f.binding in TAKES_CALL:
-            params = ['struct chempi_coll_call *call'] + [
-                p for p in params if p.endswith('request')]
+            params = with_fixed(
+                f, ['struct chempi_%s_call *call' % TAKES_CALL[f.binding]] +
+                [p for p in params if p.endswith('request')], False)
         params = ', '.join(params) or 'void'
         out.append(declaration('int', f.binding, params))
     out.append('\n#endif\n')
@@ -745,7 +770,7 @@ def chapter_file(functions):
                        if value.startswith(prefix)} - set(headers))
     if functions[0].chapter[0] == 15:
         headers.append('tool/tool')
-    if any(f.binding in TAKES_CALL for f in functions):
+    if any(TAKES_CALL.get(f.binding) == 'coll' for f in functions):
         headers.append('coll/call')
     out += ['#include "libchempi/didl/%s.h"\n' % name for name in headers]
     out.append('\n')

@@ -65,12 +65,6 @@ static inline int chempi_rma_find(struct chempi_win *win, int rank,
 void chempi_rma_free_peers(struct chempi_win *win);
 /* ---- one operation, checked (ops.c) ---- */
 
-struct chempi_rma_side {
-    char *buf;
-    MPI_Count count;
-    struct chempi_datatype *type;
-};
-
 struct chempi_rma_op {
     struct chempi_win *win;
     struct chempi_rma_peer *peer;

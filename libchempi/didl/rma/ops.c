@@ -21,14 +21,6 @@
 
 enum work { PUT, GET, FOLD, SWAP };
 
-/* Where an operation goes, as the calls name it. */
-struct target {
-    int rank;
-    MPI_Aint disp;
-    MPI_Count count;
-    struct chempi_datatype *type;
-};
-
 /* ---- checks ---- */
 
 static CHEMPI_COLD int beyond(const struct chempi_rma_op *op, int64_t low,
@@ -297,8 +289,7 @@ USER_OPS(raccumulate_ops, "MPI_Raccumulate");
 USER_OPS(rget_accumulate_ops, "MPI_Rget_accumulate");
 
 /* A request that is complete when its first count goes. */
-static struct chempi_request *make_user(const struct chempi_win *win,
-                                        const struct target *to,
+static struct chempi_request *make_user(const struct chempi_rma_call *call,
                                         const struct chempi_request_ops *ops)
 {
     struct user *user = chempi_sys->calloc(1, sizeof(*user));
@@ -308,10 +299,10 @@ static struct chempi_request *make_user(const struct chempi_win *win,
         return NULL;
     }
     chempi_request_init(&user->req, CHEMPI_REQUEST_RMA, ops, NULL, NULL);
-    user->win = win;
-    user->rank = (uint32_t)to->rank;
-    user->disp = to->disp;
-    user->len = (uint64_t)to->count * (uint64_t)to->type->size;
+    user->win = call->win;
+    user->rank = (uint32_t)call->rank;
+    user->disp = call->disp;
+    user->len = (uint64_t)call->count * (uint64_t)call->type->size;
     return &user->req;
 }
 
@@ -472,54 +463,39 @@ static int copy_mapped(const struct chempi_rma_op *op,
     return MPI_SUCCESS;
 }
 
-/* The sides of a call with the standard's names for its arguments. */
-#define SIDE(address, number, datatype)                                        \
-    &(const struct chempi_rma_side)                                            \
-    {                                                                          \
-        .buf = (char *)(uintptr_t)(address), .count = (number),                \
-        .type = (datatype)                                                     \
-    }
-#define ORIGIN SIDE(origin_addr, origin_count, origin_datatype)
-#define RESULT SIDE(result_addr, result_count, result_datatype)
-#define TARGET                                                                 \
-    &(const struct target)                                                     \
-    {                                                                          \
-        .rank = target_rank, .disp = target_disp, .count = target_count,       \
-        .type = target_datatype                                                \
-    }
-
-static inline int find_target(struct chempi_rma_op *op, const struct target *to)
+static inline int find_target(struct chempi_rma_op *op,
+                              const struct chempi_rma_call *call)
 {
-    int rc = chempi_rma_find(op->win, to->rank, "target_rank", &op->peer);
+    int rc = chempi_rma_find(op->win, call->rank, "target_rank", &op->peer);
 
-    op->disp = to->disp;
-    op->count = to->count;
-    op->type = to->type;
+    op->disp = call->disp;
+    op->count = call->count;
+    op->type = call->type;
     return rc ? rc : check_disp(op);
 }
 
 /* put (is_put) or get */
-static int transfer(const struct chempi_rma_side *mine, const struct target *to,
-                    struct chempi_win *win, bool is_put,
+static int transfer(const struct chempi_rma_call *call, bool is_put,
                     struct chempi_request *user)
 {
-    struct chempi_rma_op op = {.win = win, .user = user};
+    const struct chempi_rma_side *mine = &call->origin;
+    struct chempi_rma_op op = {.win = call->win, .user = user};
     int rc;
 
-    if (to->rank == MPI_PROC_NULL)
+    if (call->rank == MPI_PROC_NULL)
         return MPI_SUCCESS;
-    rc = find_target(&op, to);
+    rc = find_target(&op, call);
     if (rc == MPI_SUCCESS)
         rc = check_amount(&op, mine, is_put ? "origin" : "result");
     if (rc == MPI_SUCCESS)
         rc = check_range(&op);
     if (rc == MPI_SUCCESS)
-        rc = is_put ? check_apart(&op, to->count, to->type, "target")
+        rc = is_put ? check_apart(&op, call->count, call->type, "target")
                     : check_apart(&op, mine->count, mine->type, "origin");
     if (CHEMPI_UNLIKELY(rc))
         return rc;
     if (CHEMPI_LIKELY(op.peer->is_mapped && mine->type->is_contiguous &&
-                      to->type->is_contiguous))
+                      call->type->is_contiguous))
         return copy_mapped(&op, mine, is_put);
     if (is_put)
         op.origin = *mine;
@@ -528,96 +504,69 @@ static int transfer(const struct chempi_rma_side *mine, const struct target *to,
     return carry_out(&op, is_put ? PUT : GET, NULL);
 }
 
-int chempi_win_put(const void *origin_addr, MPI_Count origin_count,
-                   struct chempi_datatype *origin_datatype, int target_rank,
-                   MPI_Aint target_disp, MPI_Count target_count,
-                   struct chempi_datatype *target_datatype,
-                   struct chempi_win *win)
+int chempi_win_transfer(struct chempi_rma_call *call, bool is_put)
 {
-    return transfer(ORIGIN, TARGET, win, true, NULL);
+    return transfer(call, is_put, NULL);
 }
 
-int chempi_win_get(void *origin_addr, MPI_Count origin_count,
-                   struct chempi_datatype *origin_datatype, int target_rank,
-                   MPI_Aint target_disp, MPI_Count target_count,
-                   struct chempi_datatype *target_datatype,
-                   struct chempi_win *win)
+/* accumulate, or get_accumulate (is_fetch) */
+static int accumulate(const struct chempi_rma_call *call, bool is_fetch,
+                      struct chempi_request *user)
 {
-    return transfer(ORIGIN, TARGET, win, false, NULL);
-}
-
-/* accumulate, or get_accumulate with a result */
-static int accumulate(const struct chempi_rma_side *mine,
-                      const struct chempi_rma_side *result,
-                      const struct target *to, struct chempi_op *mpi_op,
-                      struct chempi_win *win, struct chempi_request *user)
-{
-    const bool is_no_op = mpi_op->handle == MPI_NO_OP;
+    const bool is_no_op = call->op->handle == MPI_NO_OP;
+    const struct chempi_rma_side *result = is_fetch ? &call->result : NULL;
     struct chempi_rma_op op = {
-        .win = win, .is_fetch = result != NULL, .user = user};
+        .win = call->win, .is_fetch = is_fetch, .user = user};
     int rc;
 
-    if (to->rank == MPI_PROC_NULL)
+    if (call->rank == MPI_PROC_NULL)
         return MPI_SUCCESS;
-    rc = find_target(&op, to);
+    rc = find_target(&op, call);
     if (rc == MPI_SUCCESS && !is_no_op)
-        rc = check_amount(&op, mine, "origin");
+        rc = check_amount(&op, &call->origin, "origin");
     if (rc == MPI_SUCCESS && result)
         rc = check_amount(&op, result, "result");
     if (rc == MPI_SUCCESS)
         rc = check_range(&op);
     if (rc == MPI_SUCCESS)
-        rc = check_apart(&op, to->count, to->type, "target");
+        rc = check_apart(&op, call->count, call->type, "target");
     if (rc == MPI_SUCCESS && result)
         rc = check_apart(&op, result->count, result->type, "result");
     if (CHEMPI_UNLIKELY(rc))
         return rc;
     if (!is_no_op)
-        op.origin = *mine;
+        op.origin = call->origin;
     if (result)
         op.result = *result;
-    rc = check_fold(&op, mpi_op);
+    rc = check_fold(&op, call->op);
     return rc ? rc : carry_out(&op, FOLD, NULL);
 }
 
-int chempi_win_accumulate(const void *origin_addr, MPI_Count origin_count,
-                          struct chempi_datatype *origin_datatype,
-                          int target_rank, MPI_Aint target_disp,
-                          MPI_Count target_count,
-                          struct chempi_datatype *target_datatype,
-                          struct chempi_op *op, struct chempi_win *win)
+int chempi_win_accumulate(struct chempi_rma_call *call, bool is_fetch)
 {
-    return accumulate(ORIGIN, NULL, TARGET, op, win, NULL);
+    return accumulate(call, is_fetch, NULL);
 }
 
-int chempi_win_get_accumulate(const void *origin_addr, MPI_Count origin_count,
-                              struct chempi_datatype *origin_datatype,
-                              void *result_addr, MPI_Count result_count,
-                              struct chempi_datatype *result_datatype,
-                              int target_rank, MPI_Aint target_disp,
-                              MPI_Count target_count,
-                              struct chempi_datatype *target_datatype,
-                              struct chempi_op *op, struct chempi_win *win)
+/* Calls that name one datatype take one element of it on all sides. */
+static void be_single(struct chempi_rma_call *call)
 {
-    return accumulate(ORIGIN, RESULT, TARGET, op, win, NULL);
+    call->count = call->origin.count = call->result.count = 1;
+    call->origin.type = call->result.type = call->type;
 }
 
-int chempi_win_fetch_and_op(const void *origin_addr, void *result_addr,
-                            struct chempi_datatype *datatype, int target_rank,
-                            MPI_Aint target_disp, struct chempi_op *op,
-                            struct chempi_win *win)
+static int refuse_type(const struct chempi_rma_call *call, const char *words)
 {
-    const struct target to = {target_rank, target_disp, 1, datatype};
+    return chempi_error_set(
+        MPI_ERR_TYPE, "%s: at rank %d, displacement %lld: %s only",
+        chempi_rma_name(call->win), call->rank, (long long)call->disp, words);
+}
 
-    if (!datatype->is_predefined)
-        return chempi_error_set(MPI_ERR_TYPE,
-                                "%s: at rank %d, displacement %lld: "
-                                "MPI_Fetch_and_op takes predefined datatypes "
-                                "only",
-                                chempi_rma_name(win), target_rank,
-                                (long long)target_disp);
-    return accumulate(SIDE(origin_addr, 1, datatype),
-                      SIDE(result_addr, 1, datatype), &to, op, win, NULL);
+int chempi_win_fetch_and_op(struct chempi_rma_call *call)
+{
+    if (!call->type->is_predefined)
+        return refuse_type(call, "MPI_Fetch_and_op takes predefined datatypes");
+    be_single(call);
+    return accumulate(call, true, NULL);
 }
 
 /* Integers, logicals and bytes (MPI 5.0, section 12.3.4). */
@@ -629,38 +578,29 @@ static bool is_comparable(uint8_t elem)
            (elem >= CHEMPI_BASIC_TYPE_BOOL && elem <= CHEMPI_BASIC_TYPE_L128);
 }
 
-int chempi_win_compare_and_swap(const void *origin_addr,
-                                const void *compare_addr, void *result_addr,
-                                struct chempi_datatype *datatype,
-                                int target_rank, MPI_Aint target_disp,
-                                struct chempi_win *win)
+int chempi_win_compare_and_swap(struct chempi_rma_call *call)
 {
-    const struct target to = {target_rank, target_disp, 1, datatype};
-    struct chempi_rma_op op = {.win = win,
-                               .origin = *SIDE(origin_addr, 1, datatype),
-                               .result = *SIDE(result_addr, 1, datatype),
-                               .is_fetch = true};
+    struct chempi_rma_op op = {.win = call->win, .is_fetch = true};
     int rc;
 
-    if (target_rank == MPI_PROC_NULL)
+    if (call->rank == MPI_PROC_NULL)
         return MPI_SUCCESS;
-    if (!datatype->is_predefined || !is_comparable(datatype->elem_kind))
-        return chempi_error_set(MPI_ERR_TYPE,
-                                "%s: at rank %d, displacement %lld: "
-                                "MPI_Compare_and_swap takes predefined "
-                                "integers, logicals and bytes only",
-                                chempi_rma_name(win), target_rank,
-                                (long long)target_disp);
-    op.len = (uint64_t)datatype->size;
-    rc = find_target(&op, &to);
+    if (!call->type->is_predefined || !is_comparable(call->type->elem_kind))
+        return refuse_type(call, "MPI_Compare_and_swap takes predefined "
+                                 "integers, logicals and bytes");
+    be_single(call);
+    op.origin = call->origin;
+    op.result = call->result;
+    op.len = (uint64_t)call->type->size;
+    rc = find_target(&op, call);
     if (rc == MPI_SUCCESS)
         rc = check_range(&op);
-    return rc ? rc : carry_out(&op, SWAP, compare_addr);
+    return rc ? rc : carry_out(&op, SWAP, call->compare);
 }
 
 /* ---- with a request ---- */
 
-static int check_passive(const struct chempi_win *win, const char *call)
+static int check_passive(const struct chempi_win *win, const char *name)
 {
     if (win->access == CHEMPI_RMA_LOCKED ||
         win->access == CHEMPI_RMA_LOCKED_ALL)
@@ -668,25 +608,25 @@ static int check_passive(const struct chempi_win *win, const char *call)
     return chempi_error_set(MPI_ERR_RMA_SYNC,
                             "%s is for epochs of MPI_Win_lock and "
                             "MPI_Win_lock_all only; %s is %s",
-                            call, chempi_rma_name(win),
+                            name, chempi_rma_name(win),
                             chempi_rma_access_words(win));
 }
 
-static int begin_user(struct chempi_win *win, const struct target *to,
+static int begin_user(const struct chempi_rma_call *call,
                       const struct chempi_request_ops *ops,
                       struct chempi_request **out)
 {
-    int rc =
-        to->rank == MPI_PROC_NULL ? MPI_SUCCESS : check_passive(win, ops->call);
+    int rc = call->rank == MPI_PROC_NULL ? MPI_SUCCESS
+                                         : check_passive(call->win, ops->call);
 
     if (rc)
         return rc;
     /* The wait for it may find it complete. */
-    chempi_rma_breathe(win);
-    rc = chempi_rma_loss(win, MPI_SUCCESS);
+    chempi_rma_breathe(call->win);
+    rc = chempi_rma_loss(call->win, MPI_SUCCESS);
     if (rc)
         return rc;
-    *out = make_user(win, to, ops);
+    *out = make_user(call, ops);
     return *out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
@@ -706,74 +646,21 @@ static int end_user(struct chempi_request *user, int rc, MPI_Request *request)
     return MPI_SUCCESS;
 }
 
-/* Put or get. */
-static int transfer_by_request(const struct chempi_request_ops *ops,
-                               const struct chempi_rma_side *mine,
-                               const struct target *to, struct chempi_win *win,
-                               MPI_Request *request)
+int chempi_win_transfer_by_request(struct chempi_rma_call *call,
+                                   MPI_Request *request, bool is_put)
 {
     struct chempi_request *user;
-    int rc = begin_user(win, to, ops, &user);
+    int rc = begin_user(call, is_put ? &rput_ops : &rget_ops, &user);
 
-    if (rc)
-        return rc;
-    rc = transfer(mine, to, win, ops == &rput_ops, user);
-    return end_user(user, rc, request);
+    return rc ? rc : end_user(user, transfer(call, is_put, user), request);
 }
 
-int chempi_win_rput(const void *origin_addr, MPI_Count origin_count,
-                    struct chempi_datatype *origin_datatype, int target_rank,
-                    MPI_Aint target_disp, MPI_Count target_count,
-                    struct chempi_datatype *target_datatype,
-                    struct chempi_win *win, MPI_Request *request)
-{
-    return transfer_by_request(&rput_ops, ORIGIN, TARGET, win, request);
-}
-
-int chempi_win_rget(void *origin_addr, MPI_Count origin_count,
-                    struct chempi_datatype *origin_datatype, int target_rank,
-                    MPI_Aint target_disp, MPI_Count target_count,
-                    struct chempi_datatype *target_datatype,
-                    struct chempi_win *win, MPI_Request *request)
-{
-    return transfer_by_request(&rget_ops, ORIGIN, TARGET, win, request);
-}
-
-static int accumulate_by_request(const struct chempi_rma_side *mine,
-                                 const struct chempi_rma_side *result,
-                                 const struct target *to, struct chempi_op *op,
-                                 struct chempi_win *win, MPI_Request *request)
+int chempi_win_accumulate_by_request(struct chempi_rma_call *call,
+                                     MPI_Request *request, bool is_fetch)
 {
     struct chempi_request *user;
     int rc = begin_user(
-        win, to, result ? &rget_accumulate_ops : &raccumulate_ops, &user);
+        call, is_fetch ? &rget_accumulate_ops : &raccumulate_ops, &user);
 
-    if (rc)
-        return rc;
-    rc = accumulate(mine, result, to, op, win, user);
-    return end_user(user, rc, request);
-}
-
-int chempi_win_raccumulate(const void *origin_addr, MPI_Count origin_count,
-                           struct chempi_datatype *origin_datatype,
-                           int target_rank, MPI_Aint target_disp,
-                           MPI_Count target_count,
-                           struct chempi_datatype *target_datatype,
-                           struct chempi_op *op, struct chempi_win *win,
-                           MPI_Request *request)
-{
-    return accumulate_by_request(ORIGIN, NULL, TARGET, op, win, request);
-}
-
-int chempi_win_rget_accumulate(const void *origin_addr, MPI_Count origin_count,
-                               struct chempi_datatype *origin_datatype,
-                               void *result_addr, MPI_Count result_count,
-                               struct chempi_datatype *result_datatype,
-                               int target_rank, MPI_Aint target_disp,
-                               MPI_Count target_count,
-                               struct chempi_datatype *target_datatype,
-                               struct chempi_op *op, struct chempi_win *win,
-                               MPI_Request *request)
-{
-    return accumulate_by_request(ORIGIN, RESULT, TARGET, op, win, request);
+    return rc ? rc : end_user(user, accumulate(call, is_fetch, user), request);
 }

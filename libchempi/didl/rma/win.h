@@ -26,9 +26,31 @@
 #include "libchempi/didl/transport/progress.h"
 
 struct chempi_attrs;
+struct chempi_datatype;
 struct chempi_errhandler;
+struct chempi_op;
 struct chempi_request;
 struct chempi_win;
+
+struct chempi_rma_side {
+    char *buf;
+    MPI_Count count;
+    struct chempi_datatype *type;
+};
+
+/* The arguments of a communication call, filled in by the API (api_impl.h);
+ * what the call does not have is 0. */
+struct chempi_rma_call {
+    struct chempi_win *win;
+    struct chempi_rma_side origin;
+    struct chempi_rma_side result;
+    const void *compare;
+    struct chempi_op *op;
+    int rank; /* the target's */
+    MPI_Aint disp;
+    MPI_Count count;
+    struct chempi_datatype *type;
+};
 
 /* How operations get to a target. */
 enum chempi_rma_reach {
