@@ -54,13 +54,14 @@ TAKES_ANY_OBJECT = {'chempi_errhandler_' + verb
                     for verb in ('attach', 'query', 'call')}
 TAKES_ANY_OBJECT |= {'chempi_buffer_' + verb
                      for verb in ('attach', 'detach', 'flush', 'iflush')}
+TAKES_ANY_OBJECT |= {'chempi_attr_' + verb for verb in ('set', 'get', 'delete')}
 
 # didl functions that receive callbacks of several types.
 TAKES_ANY_FUNCTION = {'chempi_attr_create_keyval', 'chempi_errhandler_create',
                       'chempi_op_create'}
 
 # Where the constants of bindings.tsv that are not MPI's come from.
-FIXED_FROM = {'CHEMPI_ATTR_': 'base/attr', 'CHEMPI_ERRHANDLER_': 'base/error',
+FIXED_FROM = {'CHEMPI_MAGIC_': 'base/object', 'CHEMPI_ERRHANDLER_': 'base/error',
               'CHEMPI_TOOL_': 'tool/tool'}
 BRINGS_HANDLER = re.compile(r'((Intercomm|Comm)_create_from_groups?|'
                             r'Session_init)$')

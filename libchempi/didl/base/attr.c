@@ -28,7 +28,7 @@ struct keyval {
     int number; /* FIRST_KEYVAL + slot */
     int refs;
     bool is_freed;
-    enum chempi_attr_kind kind;
+    uint32_t kind; /* enum chempi_magic, of the objects that it is for */
     void (*copy)(void);
     void (*drop)(void);
     void *extra_state;
@@ -75,7 +75,7 @@ static int no_memory(void)
     return chempi_error_set(MPI_ERR_NO_MEM, "no room for an attribute");
 }
 
-static struct keyval *find_locked(enum chempi_attr_kind kind, int number)
+static struct keyval *find_locked(uint32_t kind, int number)
 {
     struct keyval *keyval;
 
@@ -122,7 +122,7 @@ int chempi_attr_create_keyval(void (*copy)(void), void (*drop)(void),
     if (slot >= 0) {
         *made = (struct keyval){.number = FIRST_KEYVAL + slot,
                                 .refs = 1,
-                                .kind = (enum chempi_attr_kind)kind,
+                                .kind = (uint32_t)kind,
                                 .copy = copy,
                                 .drop = drop,
                                 .extra_state = extra_state};
@@ -142,7 +142,7 @@ int chempi_attr_free_keyval(int *keyval, int kind)
     int rc = MPI_SUCCESS;
 
     (void)pthread_mutex_lock(&table.lock);
-    found = find_locked((enum chempi_attr_kind)kind, *keyval);
+    found = find_locked((uint32_t)kind, *keyval);
     if (found) {
         /* One that lives on by its attributes may be freed again. */
         if (!found->is_freed) {
@@ -173,17 +173,16 @@ static int call_copy(const struct keyval *keyval, void *handle, void *in,
         return MPI_SUCCESS;
     }
     switch (keyval->kind) {
-    case CHEMPI_ATTR_COMM:
+    case CHEMPI_MAGIC_COMM:
         return ((MPI_Comm_copy_attr_function *)keyval->copy)(
             (MPI_Comm)handle, number, extra, in, out, flag);
-    case CHEMPI_ATTR_TYPE:
+    case CHEMPI_MAGIC_DATATYPE:
         return ((MPI_Type_copy_attr_function *)keyval->copy)(
             (MPI_Datatype)handle, number, extra, in, out, flag);
-    case CHEMPI_ATTR_WIN:
+    default:
         return ((MPI_Win_copy_attr_function *)keyval->copy)(
             (MPI_Win)handle, number, extra, in, out, flag);
     }
-    return MPI_SUCCESS;
 }
 
 static int call_drop(const struct keyval *keyval, void *handle, void *value)
@@ -194,17 +193,16 @@ static int call_drop(const struct keyval *keyval, void *handle, void *value)
     if (!keyval->drop)
         return MPI_SUCCESS;
     switch (keyval->kind) {
-    case CHEMPI_ATTR_COMM:
+    case CHEMPI_MAGIC_COMM:
         return ((MPI_Comm_delete_attr_function *)keyval->drop)(
             (MPI_Comm)handle, number, value, extra);
-    case CHEMPI_ATTR_TYPE:
+    case CHEMPI_MAGIC_DATATYPE:
         return ((MPI_Type_delete_attr_function *)keyval->drop)(
             (MPI_Datatype)handle, number, value, extra);
-    case CHEMPI_ATTR_WIN:
+    default:
         return ((MPI_Win_delete_attr_function *)keyval->drop)(
             (MPI_Win)handle, number, value, extra);
     }
-    return MPI_SUCCESS;
 }
 
 static struct attr *find_attr_locked(struct chempi_attrs *attrs, int number)
@@ -217,25 +215,26 @@ static struct attr *find_attr_locked(struct chempi_attrs *attrs, int number)
     return NULL;
 }
 
-/* The list of a place, made when there is none yet. */
-static struct chempi_attrs *need_list_locked(struct chempi_attr_place place)
+/* The list of an object, made when there is none yet. */
+static struct chempi_attrs *
+need_list_locked(const struct chempi_error_subject *it)
 {
-    if (!*place.attrs) {
+    if (!*it->attrs) {
         struct chempi_attrs *attrs = chempi_sys->calloc(1, sizeof(*attrs));
 
         if (!attrs)
             return NULL;
         chempi_list_init(&attrs->list);
-        *place.attrs = attrs;
+        *it->attrs = attrs;
     }
-    return *place.attrs;
+    return *it->attrs;
 }
 
 /* Put a new attribute at the end of the list. */
-static int append_locked(struct chempi_attr_place place, struct keyval *keyval,
-                         void *value)
+static int append_locked(const struct chempi_error_subject *it,
+                         struct keyval *keyval, void *value)
 {
-    struct chempi_attrs *attrs = need_list_locked(place);
+    struct chempi_attrs *attrs = need_list_locked(it);
     struct attr *attr = attrs ? chempi_sys->calloc(1, sizeof(*attr)) : NULL;
 
     if (!attr)
@@ -255,15 +254,15 @@ static void destroy_locked(struct attr *attr)
 
 /* Run the delete callback of an attribute that was taken off its list; put it
  * back at the end when the callback fails. */
-static int discard(struct chempi_attr_place place, struct attr *attr)
+static int discard(const struct chempi_error_subject *it, struct attr *attr)
 {
-    int rc = call_drop(attr->keyval, place.handle, attr->value);
+    int rc = call_drop(attr->keyval, it->handle, attr->value);
 
     (void)pthread_mutex_lock(&table.lock);
     if (rc == MPI_SUCCESS)
         destroy_locked(attr);
     else
-        chempi_list_append(&(*place.attrs)->list, &attr->link);
+        chempi_list_append(&(*it->attrs)->list, &attr->link);
     (void)pthread_mutex_unlock(&table.lock);
     if (rc != MPI_SUCCESS)
         (void)chempi_error_set(rc,
@@ -273,20 +272,21 @@ static int discard(struct chempi_attr_place place, struct attr *attr)
     return rc;
 }
 
-int chempi_attr_set(struct chempi_attr_place place, int keyval, void *value)
+int chempi_attr_set(struct chempi_object *object, int keyval, void *value)
 {
+    const struct chempi_error_subject it = chempi_error_subject_of(object);
     struct keyval *found;
     struct attr *old;
     void *old_value = NULL;
     int rc = MPI_SUCCESS;
 
     (void)pthread_mutex_lock(&table.lock);
-    found = find_locked(place.kind, keyval);
-    old = found ? find_attr_locked(*place.attrs, keyval) : NULL;
+    found = find_locked(object->magic, keyval);
+    old = found ? find_attr_locked(*it.attrs, keyval) : NULL;
     if (!found)
         rc = bad_keyval(keyval);
     else if (!old)
-        rc = append_locked(place, found, value);
+        rc = append_locked(&it, found, value);
     else {
         old_value = old->value;
         found->refs++; /* callbacks may free the keyval */
@@ -295,9 +295,9 @@ int chempi_attr_set(struct chempi_attr_place place, int keyval, void *value)
     if (!old)
         return rc;
 
-    rc = call_drop(found, place.handle, old_value);
+    rc = call_drop(found, it.handle, old_value);
     (void)pthread_mutex_lock(&table.lock);
-    old = find_attr_locked(*place.attrs, keyval);
+    old = find_attr_locked(*it.attrs, keyval);
     if (rc != MPI_SUCCESS)
         (void)chempi_error_set(rc,
                                "a delete callback of the program returned "
@@ -306,42 +306,44 @@ int chempi_attr_set(struct chempi_attr_place place, int keyval, void *value)
     else if (old)
         old->value = value;
     else
-        rc = append_locked(place, found, value);
+        rc = append_locked(&it, found, value);
     release_locked(found);
     (void)pthread_mutex_unlock(&table.lock);
     return rc;
 }
 
-int chempi_attr_delete(struct chempi_attr_place place, int keyval)
+int chempi_attr_delete(struct chempi_object *object, int keyval)
 {
+    const struct chempi_error_subject it = chempi_error_subject_of(object);
     struct attr *attr;
 
     (void)pthread_mutex_lock(&table.lock);
-    attr = find_locked(place.kind, keyval)
-               ? find_attr_locked(*place.attrs, keyval)
+    attr = find_locked(object->magic, keyval)
+               ? find_attr_locked(*it.attrs, keyval)
                : NULL;
     if (attr)
         chempi_list_remove(&attr->link);
     (void)pthread_mutex_unlock(&table.lock);
-    return attr ? discard(place, attr) : bad_keyval(keyval);
+    return attr ? discard(&it, attr) : bad_keyval(keyval);
 }
 
-int chempi_attr_delete_all(struct chempi_attr_place place)
+int chempi_attr_delete_all(struct chempi_object *object)
 {
+    const struct chempi_error_subject it = chempi_error_subject_of(object);
     int rc = MPI_SUCCESS;
 
     while (rc == MPI_SUCCESS) {
         struct chempi_list *last = NULL;
 
         (void)pthread_mutex_lock(&table.lock);
-        if (*place.attrs && !chempi_list_is_empty(&(*place.attrs)->list)) {
-            last = (*place.attrs)->list.prev;
+        if (*it.attrs && !chempi_list_is_empty(&(*it.attrs)->list)) {
+            last = (*it.attrs)->list.prev;
             chempi_list_remove(last);
         }
         (void)pthread_mutex_unlock(&table.lock);
         if (!last)
             break;
-        rc = discard(place, attr_of(last));
+        rc = discard(&it, attr_of(last));
     }
     return rc;
 }
@@ -359,12 +361,13 @@ void chempi_attr_drop_all(struct chempi_attrs **attrs)
 }
 
 /* Copy one attribute; the caller has a reference to the keyval. */
-static int copy_one(struct chempi_attr_place from, struct chempi_attr_place to,
+static int copy_one(const struct chempi_error_subject *from,
+                    const struct chempi_error_subject *to,
                     struct keyval *keyval, void *value)
 {
     void *copy = NULL;
     int flag = 0;
-    int rc = call_copy(keyval, from.handle, value, &copy, &flag);
+    int rc = call_copy(keyval, from->handle, value, &copy, &flag);
 
     if (rc != MPI_SUCCESS)
         return chempi_error_set(rc,
@@ -420,15 +423,16 @@ static int take_snapshot(struct chempi_attrs *attrs, struct snapshot **out,
     return n > 0 && !list ? no_memory() : MPI_SUCCESS;
 }
 
-int chempi_attr_copy_all(struct chempi_attr_place from,
-                         struct chempi_attr_place to)
+int chempi_attr_copy_all(struct chempi_object *from, struct chempi_object *to)
 {
+    const struct chempi_error_subject source = chempi_error_subject_of(from);
+    const struct chempi_error_subject copy = chempi_error_subject_of(to);
     struct snapshot *list;
     size_t count;
-    int rc = take_snapshot(*from.attrs, &list, &count);
+    int rc = take_snapshot(*source.attrs, &list, &count);
 
     for (size_t i = 0; i < count && rc == MPI_SUCCESS; i++)
-        rc = copy_one(from, to, list[i].keyval, list[i].value);
+        rc = copy_one(&source, &copy, list[i].keyval, list[i].value);
     (void)pthread_mutex_lock(&table.lock);
     for (size_t i = 0; i < count; i++)
         release_locked(list[i].keyval);
@@ -469,22 +473,28 @@ static int *predefined_locked(int keyval)
     }
 }
 
-int chempi_attr_get(struct chempi_attr_place place, int keyval, void **value,
-                    int *flag)
+int chempi_attr_get(struct chempi_object *object, int keyval,
+                    void *attribute_val, int *flag)
 {
+    const struct chempi_error_subject it = chempi_error_subject_of(object);
+    void **value = attribute_val;
     struct attr *attr;
     int rc = MPI_SUCCESS;
 
+    if (it.predefined && it.predefined(object, keyval, value)) {
+        *flag = 1;
+        return MPI_SUCCESS;
+    }
     (void)pthread_mutex_lock(&table.lock);
-    if (place.kind == CHEMPI_ATTR_COMM && keyval >= MPI_TAG_UB &&
+    if (object->magic == CHEMPI_MAGIC_COMM && keyval >= MPI_TAG_UB &&
         keyval <= MPI_UNIVERSE_SIZE) {
         int *known = predefined_locked(keyval);
 
         *flag = known != NULL;
         if (known)
             *value = known;
-    } else if (find_locked(place.kind, keyval)) {
-        attr = find_attr_locked(*place.attrs, keyval);
+    } else if (find_locked(object->magic, keyval)) {
+        attr = find_attr_locked(*it.attrs, keyval);
         *flag = attr != NULL;
         if (attr)
             *value = attr->value;

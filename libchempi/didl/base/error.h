@@ -142,15 +142,21 @@ int chempi_error_raise(struct chempi_comm *comm, int code, const char *func);
 #define CHEMPI_ERROR_CALL_TEXT 384 /* bytes */
 int chempi_error_raise_call(int code, const char *func, const char *call);
 
+struct chempi_attrs;
+
 /*
- * What raising must know of an object that has an error handler: where that
- * is named, the user's handle, and a name for the words. Each kind of object
- * says so by a function of its own, from before the library is up.
+ * What raising and attributes must know of an object: where its error handler
+ * and its attributes are named (NULL: it has none), the user's handle, a name
+ * for the words, and what of its attributes the standard gives it: false if
+ * there is none of that key. Each kind of object says so by a function of its
+ * own, from before the library is up.
  */
 struct chempi_error_subject {
     struct chempi_errhandler **errhandler;
+    struct chempi_attrs **attrs;
     void *handle;
     const char *name;
+    bool (*predefined)(struct chempi_object *object, int keyval, void **value);
 };
 
 typedef void chempi_error_subject_fn(struct chempi_object *object,
@@ -158,6 +164,8 @@ typedef void chempi_error_subject_fn(struct chempi_object *object,
 
 void chempi_error_set_subject(enum chempi_magic magic,
                               chempi_error_subject_fn *describe);
+struct chempi_error_subject
+chempi_error_subject_of(struct chempi_object *object);
 
 /* The object of errors that belong to none: MPI_COMM_SELF (or, as a setting
  * may say, MPI_COMM_WORLD), or NULL while the world model is not up. */

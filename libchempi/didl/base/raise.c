@@ -28,7 +28,8 @@ void chempi_error_set_subject(enum chempi_magic magic,
     subjects[magic - CHEMPI_MAGIC_COMM] = describe;
 }
 
-static struct chempi_error_subject subject_of(struct chempi_object *object)
+struct chempi_error_subject
+chempi_error_subject_of(struct chempi_object *object)
 {
     struct chempi_error_subject it = {0};
 
@@ -146,7 +147,7 @@ static int raise_on_handler(struct chempi_errhandler *eh, int code,
 static int raise_on_object(struct chempi_object *object, int code,
                            const char *func)
 {
-    struct chempi_error_subject it = subject_of(object);
+    struct chempi_error_subject it = chempi_error_subject_of(object);
 
     return raise_on(chempi_errhandler_get(it.errhandler), &it.handle, it.name,
                     code, func);
@@ -210,7 +211,8 @@ int chempi_errhandler_attach(struct chempi_object *object,
                                 "the error handler was made for another kind "
                                 "of object than %s",
                                 kinds[index].objects);
-    chempi_errhandler_put(subject_of(object).errhandler, errhandler);
+    chempi_errhandler_put(chempi_error_subject_of(object).errhandler,
+                          errhandler);
     return MPI_SUCCESS;
 }
 
@@ -218,7 +220,9 @@ int chempi_errhandler_query(struct chempi_object *object,
                             MPI_Errhandler *errhandler)
 {
     /* The reference is the user's, to be freed by MPI_Errhandler_free. */
-    *errhandler = chempi_errhandler_get(subject_of(object).errhandler)->handle;
+    *errhandler =
+        chempi_errhandler_get(chempi_error_subject_of(object).errhandler)
+            ->handle;
     return MPI_SUCCESS;
 }
 

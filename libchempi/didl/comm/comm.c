@@ -177,6 +177,7 @@ static void describe(struct chempi_object *object,
 
     *out = (struct chempi_error_subject){
         .errhandler = &comm->errhandler,
+        .attrs = &comm->attrs,
         .handle = comm->handle,
         .name = comm->name[0] != '\0' ? comm->name : "a communicator"};
 }
@@ -211,8 +212,8 @@ int chempi_comm_init(uint32_t rank, uint32_t size)
 void chempi_comm_run_self_deleters(void)
 {
     /* There is nobody left to whom a callback's error could be returned. */
-    (void)chempi_attr_clear_comm(&chempi_comm_self);
-    (void)chempi_attr_clear_comm(&chempi_comm_world);
+    (void)chempi_attr_delete_all(&chempi_comm_self.obj);
+    (void)chempi_attr_delete_all(&chempi_comm_world.obj);
 }
 
 void chempi_comm_show_world(bool is_shown)
@@ -359,7 +360,7 @@ int chempi_comm_free(MPI_Comm *comm)
                                 old ? old->name
                                     : "argument comm names no communicator; "
                                       "it");
-    rc = chempi_attr_clear_comm(old);
+    rc = chempi_attr_delete_all(&old->obj);
     if (rc != MPI_SUCCESS)
         return rc;
     old->is_freed = true;
@@ -400,7 +401,7 @@ void chempi_comm_discard(struct chempi_comm *comm)
 {
     if (!comm)
         return;
-    (void)chempi_attr_clear_comm(comm); /* the first error was reported */
+    (void)chempi_attr_delete_all(&comm->obj); /* the first error was reported */
     chempi_comm_release(comm);
 }
 

@@ -109,7 +109,7 @@ static int make_like(struct chempi_comm *comm, struct chempi_comm **out)
 int chempi_comm_dress(struct chempi_comm *made, struct chempi_comm *comm,
                       const struct chempi_info *hints, MPI_Comm *newcomm)
 {
-    int rc = chempi_attr_copy_comm(comm, made);
+    int rc = chempi_attr_copy_all(&comm->obj, &made->obj);
 
     chempi_comm_inherit(made, comm);
     if (rc == MPI_SUCCESS && comm->topology && comm->copy_topology)

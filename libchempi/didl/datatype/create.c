@@ -217,12 +217,12 @@ int chempi_datatype_dup(struct chempi_datatype *oldtype, MPI_Datatype *newtype)
     else
         rc = MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
-        rc = chempi_attr_copy_type(oldtype, type);
+        rc = chempi_attr_copy_all(&oldtype->obj, &type->obj);
     if (rc == MPI_SUCCESS) {
         *newtype = type->handle;
         return MPI_SUCCESS;
     }
-    (void)chempi_attr_clear_type(type); /* the first error is reported */
+    (void)chempi_attr_delete_all(&type->obj); /* the first error is reported */
     chempi_datatype_release(type);
     *newtype = MPI_DATATYPE_NULL;
     return rc;

@@ -62,6 +62,9 @@ static inline void chempi_datatype_hold(struct chempi_datatype *type)
         chempi_object_hold(&type->obj);
 }
 
+/* Make datatypes known to attributes; before the library is up. */
+void chempi_datatype_prepare(void);
+
 /* Drop one reference; destroys at the last. */
 void chempi_datatype_release(struct chempi_datatype *type);
 

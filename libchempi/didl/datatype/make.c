@@ -415,7 +415,7 @@ int chempi_datatype_free(MPI_Datatype *datatype)
         return chempi_error_set(
             MPI_ERR_TYPE, "%s cannot be freed",
             type->name[0] ? type->name : "what MPI_Type_get_value_index gives");
-    rc = chempi_attr_clear_type(type);
+    rc = chempi_attr_delete_all(&type->obj);
     if (rc != MPI_SUCCESS)
         return rc;
     chempi_datatype_release(type);
@@ -433,4 +433,19 @@ bool chempi_datatype_find_apart(struct chempi_datatype *type, MPI_Count count)
         atomic_store_explicit(&type->apart, known, memory_order_relaxed);
     }
     return count <= 0 || (uint64_t)count < known;
+}
+
+static void describe(struct chempi_object *object,
+                     struct chempi_error_subject *out)
+{
+    struct chempi_datatype *type =
+        CHEMPI_CONTAINER_OF(object, struct chempi_datatype, obj);
+
+    *out = (struct chempi_error_subject){.attrs = &type->attrs,
+                                         .handle = type->handle};
+}
+
+void chempi_datatype_prepare(void)
+{
+    chempi_error_set_subject(CHEMPI_MAGIC_DATATYPE, describe);
 }

@@ -46,6 +46,7 @@
 #include "libchempi/didl/comm/session/session.h"
 #include "libchempi/didl/control/affinity.h"
 #include "libchempi/didl/control/daemon.h"
+#include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/file.h"
 #include "libchempi/didl/pt2pt/buffer.h"
@@ -131,6 +132,7 @@ static int load_settings(struct chempi_err *err)
     chempi_log_set(log_to_stderr, NULL,
                    (enum chempi_log_level)chempi_setting(CHEMPI_SET_LOG));
     chempi_session_load_kinds();
+    chempi_datatype_prepare();
     chempi_session_prepare();
     chempi_win_prepare();
     chempi_fatal_set_tell(tell_end);

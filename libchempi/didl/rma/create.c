@@ -488,7 +488,7 @@ int chempi_win_free(MPI_Win *handle)
         return chempi_error_set(MPI_ERR_WIN, "argument win names no window");
     rc = check_free(win);
     if (rc == MPI_SUCCESS)
-        rc = chempi_attr_delete_all(chempi_rma_attr_place(win));
+        rc = chempi_attr_delete_all(&win->obj);
     if (rc) {
         chempi_error_blame(&win->obj);
         return rc;

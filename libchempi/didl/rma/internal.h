@@ -404,7 +404,6 @@ struct chempi_info;
 /* Values that are not known are ignored. */
 void chempi_rma_take_hints(struct chempi_win *win,
                            const struct chempi_info *info);
-struct chempi_attr_place chempi_rma_attr_place(struct chempi_win *win);
 
 /* ---- epochs (epoch.c, passive.c) ---- */
 

@@ -160,62 +160,34 @@ int chempi_win_get_info(struct chempi_win *win, MPI_Info *info_used)
     return rc;
 }
 
-/* ---- attributes ---- */
+/* ---- attributes and error handlers ---- */
 
-struct chempi_attr_place chempi_rma_attr_place(struct chempi_win *win)
+static bool get_predefined(struct chempi_object *object, int keyval,
+                           void **value)
 {
-    return (struct chempi_attr_place){
-        .kind = CHEMPI_ATTR_WIN, .handle = win->handle, .attrs = &win->attrs};
+    struct chempi_win *win =
+        CHEMPI_CONTAINER_OF(object, struct chempi_win, obj);
+
+    switch (keyval) {
+    case MPI_WIN_BASE:
+        *value = win->base;
+        return true;
+    case MPI_WIN_SIZE:
+        *value = &win->size;
+        return true;
+    case MPI_WIN_DISP_UNIT:
+        *value = &win->unit_shown;
+        return true;
+    case MPI_WIN_CREATE_FLAVOR:
+        *value = &win->flavor;
+        return true;
+    case MPI_WIN_MODEL:
+        *value = &win->model;
+        return true;
+    default:
+        return false;
+    }
 }
-
-static bool is_predefined(int keyval)
-{
-    return keyval >= MPI_WIN_BASE && keyval <= MPI_WIN_MODEL;
-}
-
-static int refuse_predefined(int keyval)
-{
-    return chempi_error_set(MPI_ERR_KEYVAL,
-                            "key value %d is predefined and cannot be changed",
-                            keyval);
-}
-
-int chempi_attr_set_win(struct chempi_win *win, int keyval, void *value)
-{
-    if (is_predefined(keyval))
-        return refuse_predefined(keyval);
-    return chempi_attr_set(chempi_rma_attr_place(win), keyval, value);
-}
-
-int chempi_attr_get_win(struct chempi_win *win, int keyval, void *value,
-                        int *flag)
-{
-    void **out = value;
-
-    if (!is_predefined(keyval))
-        return chempi_attr_get(chempi_rma_attr_place(win), keyval, out, flag);
-    *flag = 1;
-    if (keyval == MPI_WIN_BASE)
-        *out = win->base;
-    else if (keyval == MPI_WIN_SIZE)
-        *out = &win->size;
-    else if (keyval == MPI_WIN_DISP_UNIT)
-        *out = &win->unit_shown;
-    else if (keyval == MPI_WIN_CREATE_FLAVOR)
-        *out = &win->flavor;
-    else
-        *out = &win->model;
-    return MPI_SUCCESS;
-}
-
-int chempi_attr_delete_win(struct chempi_win *win, int keyval)
-{
-    if (is_predefined(keyval))
-        return refuse_predefined(keyval);
-    return chempi_attr_delete(chempi_rma_attr_place(win), keyval);
-}
-
-/* ---- error handlers ---- */
 
 static void describe(struct chempi_object *object,
                      struct chempi_error_subject *out)
@@ -224,6 +196,8 @@ static void describe(struct chempi_object *object,
         CHEMPI_CONTAINER_OF(object, struct chempi_win, obj);
 
     *out = (struct chempi_error_subject){.errhandler = &win->errhandler,
+                                         .attrs = &win->attrs,
+                                         .predefined = get_predefined,
                                          .handle = win->handle,
                                          .name = win->name[0] ? win->name
                                                               : "a window"};
