@@ -23,65 +23,24 @@ static struct {
 
 /* ---- didl's own ---- */
 
-static uint64_t match_posted(void)
-{
-    return chempi_match_stats().posted;
-}
+#define READER(name, value)                                                    \
+    static uint64_t name(void)                                                 \
+    {                                                                          \
+        return value;                                                          \
+    }
 
-static uint64_t match_held(void)
-{
-    return chempi_match_stats().held;
-}
-
-static uint64_t match_held_max(void)
-{
-    return chempi_match_stats().held_max;
-}
-
-static uint64_t match_met_posted(void)
-{
-    return chempi_match_stats().met_posted;
-}
-
-static uint64_t match_met_held(void)
-{
-    return chempi_match_stats().met_held;
-}
-
-static uint64_t progress_sleeps(void)
-{
-    return chempi_progress_stats()->sleeps;
-}
-
-static uint64_t progress_yields(void)
-{
-    return chempi_progress_stats()->yields;
-}
-
-static uint64_t progress_spins_in_vain(void)
-{
-    return chempi_progress_stats()->spins;
-}
-
-static uint64_t progress_spins_now(void)
-{
-    return chempi_progress_spins();
-}
-
-static uint64_t coll_rings(void)
-{
-    return chempi_coll_counted(CHEMPI_COLL_WAY_RINGS);
-}
-
-static uint64_t coll_chain(void)
-{
-    return chempi_coll_counted(CHEMPI_COLL_WAY_CHAIN);
-}
-
-static uint64_t coll_boards(void)
-{
-    return chempi_coll_counted(CHEMPI_COLL_WAY_BOARDS);
-}
+READER(match_posted, chempi_match_stats().posted)
+READER(match_held, chempi_match_stats().held)
+READER(match_held_max, chempi_match_stats().held_max)
+READER(match_met_posted, chempi_match_stats().met_posted)
+READER(match_met_held, chempi_match_stats().met_held)
+READER(progress_sleeps, chempi_progress_stats()->sleeps)
+READER(progress_yields, chempi_progress_stats()->yields)
+READER(progress_spins_in_vain, chempi_progress_stats()->spins)
+READER(progress_spins_now, chempi_progress_spins())
+READER(coll_rings, chempi_coll_counted(CHEMPI_COLL_WAY_RINGS))
+READER(coll_chain, chempi_coll_counted(CHEMPI_COLL_WAY_CHAIN))
+READER(coll_boards, chempi_coll_counted(CHEMPI_COLL_WAY_BOARDS))
 
 struct own {
     const char *module;

@@ -14,18 +14,11 @@ struct cvar_handle {
     struct chempi_tool_cvar cvar;
 };
 
-static struct chempi_list handles;
-
-static struct chempi_list *all_handles(void)
-{
-    if (!handles.next)
-        chempi_list_init(&handles);
-    return &handles;
-}
+static struct chempi_list handles = {&handles, &handles};
 
 static struct cvar_handle *find_handle(MPI_T_cvar_handle handle)
 {
-    CHEMPI_LIST_FOR (pos, all_handles()) {
+    CHEMPI_LIST_FOR (pos, &handles) {
         struct cvar_handle *h =
             CHEMPI_CONTAINER_OF(pos, struct cvar_handle, link);
 
@@ -109,7 +102,7 @@ int chempi_tool_cvar_handle_alloc(int cvar_index, void *obj_handle,
     if (!h)
         return MPI_T_ERR_OUT_OF_HANDLES;
     h->cvar = chempi_tool_cvar_at((uint32_t)cvar_index);
-    chempi_list_append(all_handles(), &h->link);
+    chempi_list_append(&handles, &h->link);
     *handle = (MPI_T_cvar_handle)(void *)h;
     *count = 1;
     return MPI_SUCCESS;
@@ -135,7 +128,7 @@ int chempi_tool_cvar_handle_free(MPI_T_cvar_handle *handle)
 
 void chempi_tool_cvar_fini(void)
 {
-    CHEMPI_LIST_FOR_SAFE (pos, all_handles())
+    CHEMPI_LIST_FOR_SAFE (pos, &handles)
         destroy(CHEMPI_CONTAINER_OF(pos, struct cvar_handle, link));
 }
 

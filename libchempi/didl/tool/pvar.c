@@ -35,18 +35,11 @@ struct handle {
     uint64_t peak;
 };
 
-static struct chempi_list sessions;
-
-static struct chempi_list *all_sessions(void)
-{
-    if (!sessions.next)
-        chempi_list_init(&sessions);
-    return &sessions;
-}
+static struct chempi_list sessions = {&sessions, &sessions};
 
 static struct session *find_session(MPI_T_pvar_session session)
 {
-    CHEMPI_LIST_FOR (pos, all_sessions()) {
+    CHEMPI_LIST_FOR (pos, &sessions) {
         struct session *s = CHEMPI_CONTAINER_OF(pos, struct session, link);
 
         if ((MPI_T_pvar_session)(void *)s == session)
@@ -142,7 +135,7 @@ int chempi_tool_pvar_session_create(MPI_T_pvar_session *session)
     if (!s)
         return MPI_T_ERR_OUT_OF_SESSIONS;
     chempi_list_init(&s->handles);
-    chempi_list_append(all_sessions(), &s->link);
+    chempi_list_append(&sessions, &s->link);
     *session = (MPI_T_pvar_session)(void *)s;
     return MPI_SUCCESS;
 }
@@ -175,7 +168,7 @@ int chempi_tool_pvar_session_free(MPI_T_pvar_session *session)
 
 void chempi_tool_pvar_fini(void)
 {
-    CHEMPI_LIST_FOR_SAFE (pos, all_sessions())
+    CHEMPI_LIST_FOR_SAFE (pos, &sessions)
         destroy_session(CHEMPI_CONTAINER_OF(pos, struct session, link));
 }
 
@@ -233,7 +226,7 @@ int chempi_tool_pvar_handle_free(MPI_T_pvar_session session,
 /* H2: every started handle of the watermark takes over the module's peak. */
 static void share_peak(uint32_t index, uint64_t peak)
 {
-    CHEMPI_LIST_FOR (spos, all_sessions()) {
+    CHEMPI_LIST_FOR (spos, &sessions) {
         struct session *s = CHEMPI_CONTAINER_OF(spos, struct session, link);
 
         CHEMPI_LIST_FOR (hpos, &s->handles) {
