@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "chempid/launcher/verdict.h"
+#include "common/base/file.h"
 #include "common/words/plain.h"
 
 enum { KNOCK_MS = 2000 }; /* for a listener with many others to take */
@@ -21,16 +22,10 @@ enum { KNOCK_MS = 2000 }; /* for a listener with many others to take */
 static void name_parent(char *name, size_t size)
 {
     char path[64];
-    FILE *file;
 
-    name[0] = '\0';
     (void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)getppid());
-    file = fopen(path, "re");
-    if (!file)
-        return;
-    if (fscanf(file, "%31[^\n]", name) != 1 || size < 32)
-        name[0] = '\0';
-    (void)fclose(file);
+    (void)chempi_file_read(path, name, size); /* else it is empty */
+    name[strcspn(name, "\n")] = '\0';
     chempi_plain(name, strlen(name), "");
 }
 

@@ -72,16 +72,9 @@ static bool file_has(const char *dir, const char *name, const char *word)
 {
     char path[2 * CHEMPI_CGROUP_PATH_MAX];
     char text[1024];
-    ssize_t n;
-    int fd;
 
     (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    n = read(fd, text, sizeof(text) - 1);
-    (void)close(fd); /* read only */
-    text[n > 0 ? n : 0] = '\0';
+    (void)chempi_file_read(path, text, sizeof(text)); /* else it is empty */
     return has_word(text, word, " \n");
 }
 

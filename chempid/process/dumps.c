@@ -8,6 +8,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
+
 #define FILTER "/proc/self/coredump_filter"
 
 static char before[32]; /* the filter's text; "": it is untouched */
@@ -27,15 +29,9 @@ static void put_filter(const char *text)
 /* The text is hexadecimal, but not marked as such. */
 static void keep_filter(void)
 {
-    const int fd = open(FILTER, O_RDONLY | O_CLOEXEC);
-    ssize_t n = -1;
-
-    if (fd < 0)
-        return;
     memcpy(before, "0x", 2);
-    n = read(fd, before + 2, sizeof(before) - 3);
-    (void)close(fd); /* read only */
-    before[n > 0 ? n + 2 : 0] = '\0';
+    if (chempi_file_read(FILTER, before + 2, sizeof(before) - 2) <= 0)
+        before[0] = '\0';
 }
 
 /* The filter is the user's to write only while the process may be dumped; and

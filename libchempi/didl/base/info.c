@@ -7,10 +7,9 @@
  * (section 10: calls on one info object are the user's to order, yet a reader
  * beside a reader must be safe); it is one for all objects.
  */
-#define _GNU_SOURCE /* O_CLOEXEC, ssize_t */
+#define _GNU_SOURCE /* ssize_t */
 #include "libchempi/didl/base/info.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/base/array.h"
+#include "common/base/file.h"
 #include "common/base/sys.h"
 #include "common/control/client.h"
 #include "libchempi/api/api_impl.h"
@@ -179,16 +179,12 @@ static bool put_command_line(struct chempi_info *info)
 {
     char line[4 * MPI_MAX_INFO_VAL];
     char args[MPI_MAX_INFO_VAL];
-    int fd = chempi_sys->open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC, 0);
-    ssize_t len = fd < 0 ? -1 : chempi_sys->read(fd, line, sizeof(line) - 1);
-    const char *rest;
+    const ssize_t len =
+        chempi_file_read("/proc/self/cmdline", line, sizeof(line));
+    const char *rest = line + strlen(line) + 1;
 
-    if (fd >= 0)
-        (void)close(fd);
     if (len <= 0)
         return true;
-    line[len] = '\0';
-    rest = line + strlen(line) + 1;
     if (strlen(line) < MPI_MAX_INFO_VAL && !put(info, "command", line))
         return false;
     return (size_t)len == sizeof(line) - 1 ||
