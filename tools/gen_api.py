@@ -62,7 +62,7 @@ TAKES_ANY_FUNCTION = {'chempi_attr_create_keyval', 'chempi_errhandler_create',
 
 # Where the constants of bindings.tsv that are not MPI's come from.
 FIXED_FROM = {'CHEMPI_MAGIC_': 'base/object', 'CHEMPI_ERRHANDLER_': 'base/error',
-              'CHEMPI_TOOL_': 'tool/tool'}
+              'CHEMPI_SEND_': 'transport/request', 'CHEMPI_TOOL_': 'tool/tool'}
 BRINGS_HANDLER = re.compile(r'((Intercomm|Comm)_create_from_groups?|'
                             r'Session_init)$')
 

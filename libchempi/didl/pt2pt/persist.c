@@ -37,36 +37,22 @@ static void make_persistent(struct chempi_request *req, MPI_Request *request)
     *request = chempi_request_handle(req);
 }
 
-static int send_init(const void *buf, MPI_Count count,
-                     struct chempi_datatype *type, int dest, int tag,
-                     struct chempi_comm *comm, enum chempi_send_mode mode,
-                     MPI_Request *request)
+int chempi_pt2pt_send_init(const void *buf, MPI_Count count,
+                           struct chempi_datatype *type, int dest, int tag,
+                           struct chempi_comm *comm, MPI_Request *request,
+                           int mode)
 {
     struct chempi_request *req = alloc_request();
 
     if (!req)
         return chempi_p2p_no_memory();
     chempi_p2p_init_send(req, buf, count, type, dest, tag, comm,
-                         CHEMPI_CONTEXT_PT2PT, mode);
+                         CHEMPI_CONTEXT_PT2PT, (enum chempi_send_mode)mode);
     if (mode == CHEMPI_SEND_BUFFERED)
         chempi_buffer_adopt(req);
     make_persistent(req, request);
     return MPI_SUCCESS;
 }
-
-#define INIT(name, mode)                                                       \
-    int name(const void *buf, MPI_Count count,                                 \
-             struct chempi_datatype *datatype, int dest, int tag,              \
-             struct chempi_comm *comm, MPI_Request *request)                   \
-    {                                                                          \
-        return send_init(buf, count, datatype, dest, tag, comm, mode,          \
-                         request);                                             \
-    }
-
-INIT(chempi_pt2pt_send_init, CHEMPI_SEND_STANDARD)
-INIT(chempi_pt2pt_ssend_init, CHEMPI_SEND_SYNC)
-INIT(chempi_pt2pt_rsend_init, CHEMPI_SEND_READY)
-INIT(chempi_pt2pt_bsend_init, CHEMPI_SEND_BUFFERED)
 
 int chempi_pt2pt_recv_init(void *buf, MPI_Count count,
                            struct chempi_datatype *datatype, int source,
