@@ -19,6 +19,13 @@
 
 #define FRAME_DIGITS 6u
 
+static struct {
+    int fd;
+    size_t len;   /* bytes that wait in `in` */
+    size_t taken; /* of these, bytes of the message handed out last */
+    char in[CHEMPI_PMI_MESSAGE_MAX];
+} line = {.fd = -1};
+
 bool chempi_pmi_line_variable(const char *name, uint32_t *out)
 {
     const char *text = getenv(name);
@@ -26,8 +33,7 @@ bool chempi_pmi_line_variable(const char *name, uint32_t *out)
     return text && chempi_number_parse32(text, 0, INT32_MAX, out);
 }
 
-int chempi_pmi_line_inherit(struct chempi_pmi_line *line,
-                            struct chempi_err *err)
+int chempi_pmi_line_inherit(struct chempi_err *err)
 {
     socklen_t len = sizeof(int);
     uint32_t fd = 0;
@@ -43,8 +49,8 @@ int chempi_pmi_line_inherit(struct chempi_pmi_line *line,
             "the program directly, or use chempirun",
             getenv("PMI_FD") ? getenv("PMI_FD") : "");
     (void)fcntl((int)fd, F_SETFD, FD_CLOEXEC); /* it is open */
-    line->fd = (int)fd;
-    line->len = line->taken = 0;
+    line.fd = (int)fd;
+    line.len = line.taken = 0;
     return 0;
 }
 
@@ -69,8 +75,7 @@ static int dial(const char *host, const char *port)
     return rc ? rc : fd;
 }
 
-int chempi_pmi_line_connect(struct chempi_pmi_line *line,
-                            struct chempi_err *err)
+int chempi_pmi_line_connect(struct chempi_err *err)
 {
     const char *text = getenv("PMI_PORT");
     char host[256];
@@ -89,31 +94,35 @@ int chempi_pmi_line_connect(struct chempi_pmi_line *line,
                               "the launcher at %.64s (from PMI_PORT) cannot be "
                               "reached: %s",
                               text, chempi_err_name(fd));
-    line->fd = fd;
-    line->len = line->taken = 0;
+    line.fd = fd;
+    line.len = line.taken = 0;
     return 0;
 }
 
-void chempi_pmi_line_close(struct chempi_pmi_line *line)
+void chempi_pmi_line_close(void)
 {
-    if (line->fd >= 0)
-        (void)close(line->fd); /* what had to be heard was answered */
-    line->fd = -1;
+    if (line.fd >= 0)
+        (void)close(line.fd); /* what had to be heard was answered */
+    line.fd = -1;
 }
 
-int chempi_pmi_line_look(const struct chempi_pmi_line *line)
+int chempi_pmi_line_fd(void)
+{
+    return line.fd;
+}
+
+int chempi_pmi_line_look(void)
 {
     char byte;
-    const ssize_t n = recv(line->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    const ssize_t n = recv(line.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)) ? 0 : -EPIPE;
 }
 
-int chempi_pmi_line_send(struct chempi_pmi_line *line, const char *text,
-                         size_t len)
+int chempi_pmi_line_send(const char *text, size_t len)
 {
     while (len) {
-        const ssize_t n = send(line->fd, text, len, MSG_NOSIGNAL);
+        const ssize_t n = send(line.fd, text, len, MSG_NOSIGNAL);
 
         if (n < 0 && errno != EINTR)
             return -EPIPE;
@@ -127,8 +136,7 @@ int chempi_pmi_line_send(struct chempi_pmi_line *line, const char *text,
 
 /* Bytes of the whole message at the beginning, with what frames it: 0: it is
  * not there yet. *head: bytes before it. */
-static int measure(const struct chempi_pmi_line *line, bool is_framed,
-                   size_t *head, size_t *body)
+static int measure(bool is_framed, size_t *head, size_t *body)
 {
     char digits[FRAME_DIGITS + 1] = "";
     const char *end;
@@ -137,80 +145,79 @@ static int measure(const struct chempi_pmi_line *line, bool is_framed,
 
     *head = 0;
     if (!is_framed) {
-        end = memchr(line->in, '\n', line->len);
-        *body = end ? (size_t)(end - line->in) : 0;
+        end = memchr(line.in, '\n', line.len);
+        *body = end ? (size_t)(end - line.in) : 0;
         return end ? (int)*body + 1 : 0;
     }
-    if (line->len < FRAME_DIGITS)
+    if (line.len < FRAME_DIGITS)
         return 0;
-    memcpy(digits, line->in, FRAME_DIGITS);
+    memcpy(digits, line.in, FRAME_DIGITS);
     v = strtoul(digits, &rest, 10);
     if (rest == digits || strspn(rest, " ") != strlen(rest) ||
         strspn(digits, " 0123456789") != FRAME_DIGITS)
         return -EBADMSG;
-    if (v + FRAME_DIGITS >= sizeof(line->in))
+    if (v + FRAME_DIGITS >= sizeof(line.in))
         return -EMSGSIZE;
     *head = FRAME_DIGITS;
     *body = v;
-    return line->len >= v + FRAME_DIGITS ? (int)(v + FRAME_DIGITS) : 0;
+    return line.len >= v + FRAME_DIGITS ? (int)(v + FRAME_DIGITS) : 0;
 }
 
 /* One byte stays free, for a zero behind a message that fills all. */
-static int fill(struct chempi_pmi_line *line)
+static int fill(void)
 {
-    const size_t room = sizeof(line->in) - 1 - line->len;
+    const size_t room = sizeof(line.in) - 1 - line.len;
     ssize_t n;
 
     if (room == 0)
         return -EMSGSIZE;
-    n = recv(line->fd, line->in + line->len, room, MSG_DONTWAIT);
+    n = recv(line.fd, line.in + line.len, room, MSG_DONTWAIT);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return 0;
     if (n <= 0)
         return -EPIPE;
-    line->len += (size_t)n;
+    line.len += (size_t)n;
     return 0;
 }
 
 /* What follows the message handed out last moves to the beginning; where its
  * zero was put is the byte before. */
-static void forget(struct chempi_pmi_line *line)
+static void forget(void)
 {
-    line->len -= line->taken;
-    memmove(line->in, line->in + line->taken, line->len);
-    line->taken = 0;
+    line.len -= line.taken;
+    memmove(line.in, line.in + line.taken, line.len);
+    line.taken = 0;
 }
 
 /* Words of the frame that follows may stand where the zero goes: shift the
  * message over its own head, or over its line end. */
-static char *hand_out(struct chempi_pmi_line *line, size_t head, size_t body)
+static char *hand_out(size_t head, size_t body)
 {
     if (head) {
-        memmove(line->in + head - 1, line->in + head, body);
-        line->in[head - 1 + body] = '\0';
-        return line->in + head - 1;
+        memmove(line.in + head - 1, line.in + head, body);
+        line.in[head - 1 + body] = '\0';
+        return line.in + head - 1;
     }
-    line->in[body] = '\0';
-    return line->in;
+    line.in[body] = '\0';
+    return line.in;
 }
 
-int chempi_pmi_line_next(struct chempi_pmi_line *line, bool is_framed,
-                         int timeout_ms, char **message)
+int chempi_pmi_line_next(bool is_framed, int timeout_ms, char **message)
 {
     const uint64_t deadline_ns =
         chempi_clock_ns() + (uint64_t)timeout_ms * CHEMPI_NS_PER_MS;
-    struct pollfd p = {.fd = line->fd, .events = POLLIN};
+    struct pollfd p = {.fd = line.fd, .events = POLLIN};
 
-    forget(line);
+    forget();
     for (;;) {
         size_t head;
         size_t body;
-        int n = measure(line, is_framed, &head, &body);
+        int n = measure(is_framed, &head, &body);
         uint64_t now;
 
         if (n > 0) {
-            *message = hand_out(line, head, body);
-            line->taken = (size_t)n;
+            *message = hand_out(head, body);
+            line.taken = (size_t)n;
             return 1;
         }
         if (n < 0)
@@ -222,7 +229,7 @@ int chempi_pmi_line_next(struct chempi_pmi_line *line, bool is_framed,
                      : 0);
         if (n == 0 || (n < 0 && now >= deadline_ns))
             return 0;
-        n = n > 0 ? fill(line) : 0;
+        n = n > 0 ? fill() : 0;
         if (n < 0)
             return n;
     }

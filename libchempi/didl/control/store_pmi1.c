@@ -18,10 +18,9 @@
 #define LINE_MAX_BYTES (CHEMPI_STORE_VALUE_MAX + 1024)
 
 static struct {
-    struct chempi_pmi_line line;
     char kvs[KVS_MAX];
     bool is_fenced; /* barrier_out has come, unasked for by fenced() */
-} pmi = {.line = {.fd = -1}};
+} pmi;
 
 static int say(const char *fmt, ...) CHEMPI_PRINTF(1, 2);
 
@@ -36,15 +35,14 @@ static int say(const char *fmt, ...)
     va_end(args);
     if (len < 0 || (size_t)len >= sizeof(text))
         return -EMSGSIZE;
-    return chempi_pmi_line_send(&pmi.line, text, (size_t)len);
+    return chempi_pmi_line_send(text, (size_t)len);
 }
 
 /* The answer of this name; the end of a barrier may come before it. */
 static int hear(const char *command, char **message)
 {
     for (;;) {
-        int rc = chempi_pmi_line_next(&pmi.line, false, CHEMPI_STORE_LIMIT_MS,
-                                      message);
+        int rc = chempi_pmi_line_next(false, CHEMPI_STORE_LIMIT_MS, message);
 
         if (rc <= 0)
             return rc ? rc : -ETIMEDOUT;
@@ -59,7 +57,7 @@ static int hear(const char *command, char **message)
 
 static int failed(struct chempi_err *err, int code)
 {
-    chempi_pmi_line_close(&pmi.line);
+    chempi_pmi_line_close();
     return chempi_err_set(err, code,
                           "the launcher does not answer as PMI-1 wants it: %s; "
                           "start the program with chempirun",
@@ -117,8 +115,8 @@ static int ask_about(struct chempi_store_self *self)
 static int open_store(struct chempi_store_self *self, struct chempi_err *err)
 {
     const bool is_inherited = getenv("PMI_FD") != NULL;
-    int rc = is_inherited ? chempi_pmi_line_inherit(&pmi.line, err)
-                          : chempi_pmi_line_connect(&pmi.line, err);
+    int rc = is_inherited ? chempi_pmi_line_inherit(err)
+                          : chempi_pmi_line_connect(err);
 
     if (rc)
         return rc;
@@ -130,11 +128,6 @@ static int open_store(struct chempi_store_self *self, struct chempi_err *err)
         rc = -EINVAL;
     rc = rc ? rc : ask_about(self);
     return rc ? failed(err, rc) : 0;
-}
-
-static void close_store(void)
-{
-    chempi_pmi_line_close(&pmi.line);
 }
 
 static int put(const char *key, const char *value)
@@ -173,23 +166,13 @@ static int fenced(void)
     int rc = 1;
 
     if (!pmi.is_fenced)
-        rc = chempi_pmi_line_next(&pmi.line, false, 0, &message);
+        rc = chempi_pmi_line_next(false, 0, &message);
     if (rc <= 0)
         return rc;
     if (!pmi.is_fenced && !chempi_pmi_line_is(message, ' ', "barrier_out"))
         return -EPROTO;
     pmi.is_fenced = false;
     return 1;
-}
-
-static int look(void)
-{
-    return chempi_pmi_line_look(&pmi.line);
-}
-
-static int fd(void)
-{
-    return pmi.line.fd;
 }
 
 static int end_job(int exit_code, const char *text)
@@ -209,13 +192,13 @@ static int finalize(void)
 const struct chempi_store_ops chempi_store_pmi1 = {
     .name = "PMI-1",
     .open = open_store,
-    .close = close_store,
+    .close = chempi_pmi_line_close,
     .put = put,
     .get = get,
     .fence = fence,
     .fenced = fenced,
-    .look = look,
-    .fd = fd,
+    .look = chempi_pmi_line_look,
+    .fd = chempi_pmi_line_fd,
     .abort = end_job,
     .finalize = finalize,
 };

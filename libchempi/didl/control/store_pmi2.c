@@ -25,10 +25,9 @@
 #define BODY_MAX (CHEMPI_STORE_VALUE_MAX + 1024)
 
 static struct {
-    struct chempi_pmi_line line;
     char job[JOB_MAX];
     enum { NONE, ENTERED, ASKED, PASSED } fence; /* V1 */
-} pmi = {.line = {.fd = -1}};
+} pmi;
 
 static int say(const char *fmt, ...) CHEMPI_PRINTF(1, 2);
 
@@ -46,7 +45,7 @@ static int say(const char *fmt, ...)
         return -EMSGSIZE;
     (void)snprintf(head, sizeof(head), "%6d", len);
     memcpy(text, head, HEAD);
-    return chempi_pmi_line_send(&pmi.line, text, HEAD + (size_t)len);
+    return chempi_pmi_line_send(text, HEAD + (size_t)len);
 }
 
 static int result(const char *message)
@@ -92,8 +91,7 @@ static int follow_fence(const char *message)
 static int hear(const char *command, char **message)
 {
     for (;;) {
-        int rc = chempi_pmi_line_next(&pmi.line, true, CHEMPI_STORE_LIMIT_MS,
-                                      message);
+        int rc = chempi_pmi_line_next(true, CHEMPI_STORE_LIMIT_MS, message);
 
         if (rc <= 0)
             return rc ? rc : -ETIMEDOUT;
@@ -110,11 +108,10 @@ static int agree(void)
 {
     static const char hello[] = "cmd=init pmi_version=2 pmi_subversion=0\n";
     char *message;
-    int rc = chempi_pmi_line_send(&pmi.line, hello, sizeof(hello) - 1);
+    int rc = chempi_pmi_line_send(hello, sizeof(hello) - 1);
 
     if (!rc)
-        rc = chempi_pmi_line_next(&pmi.line, false, CHEMPI_STORE_LIMIT_MS,
-                                  &message);
+        rc = chempi_pmi_line_next(false, CHEMPI_STORE_LIMIT_MS, &message);
     if (rc <= 0)
         return rc ? rc : -ETIMEDOUT;
     return chempi_pmi_line_number(message, ' ', "rc", 1) == 0 &&
@@ -152,7 +149,7 @@ static int ask_about(struct chempi_store_self *self)
 
 static int open_store(struct chempi_store_self *self, struct chempi_err *err)
 {
-    int rc = chempi_pmi_line_inherit(&pmi.line, err);
+    int rc = chempi_pmi_line_inherit(err);
 
     if (rc)
         return rc;
@@ -165,16 +162,11 @@ static int open_store(struct chempi_store_self *self, struct chempi_err *err)
     rc = rc ? rc : ask_about(self);
     if (!rc)
         return 0;
-    chempi_pmi_line_close(&pmi.line);
+    chempi_pmi_line_close();
     return chempi_err_set(err, rc,
                           "the launcher does not answer as PMI-2 wants it: %s; "
                           "CHEMPI_ENTRY=pmi1 speaks PMI-1, or use chempirun",
                           chempi_err_name(rc));
-}
-
-static void close_store(void)
-{
-    chempi_pmi_line_close(&pmi.line);
 }
 
 static int put(const char *key, const char *value)
@@ -212,7 +204,7 @@ static int fenced(void)
     while (rc > 0 && pmi.fence != PASSED) {
         char *message;
 
-        rc = chempi_pmi_line_next(&pmi.line, true, 0, &message);
+        rc = chempi_pmi_line_next(true, 0, &message);
         if (rc > 0)
             rc = follow_fence(message);
         else if (rc == 0)
@@ -223,16 +215,6 @@ static int fenced(void)
     if (rc > 0)
         pmi.fence = NONE;
     return rc;
-}
-
-static int look(void)
-{
-    return chempi_pmi_line_look(&pmi.line);
-}
-
-static int fd(void)
-{
-    return pmi.line.fd;
 }
 
 /* Some read the words up to the first semicolon. */
@@ -259,13 +241,13 @@ static int finalize(void)
 const struct chempi_store_ops chempi_store_pmi2 = {
     .name = "PMI-2",
     .open = open_store,
-    .close = close_store,
+    .close = chempi_pmi_line_close,
     .put = put,
     .get = get,
     .fence = fence,
     .fenced = fenced,
-    .look = look,
-    .fd = fd,
+    .look = chempi_pmi_line_look,
+    .fd = chempi_pmi_line_fd,
     .abort = end_job,
     .finalize = finalize,
 };
