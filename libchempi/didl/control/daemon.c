@@ -43,6 +43,23 @@ static const struct chempi_entry_ops *entry(void)
     return chempi_ctx.entry ? chempi_ctx.entry->ops : NULL;
 }
 
+/* To a supervisor of ours; NULL: there is none, or a thread has found it lost
+ * and forgotten it. */
+static struct chempi_client *any_client(void)
+{
+    const struct chempi_entry *found = chempi_ctx.entry;
+
+    return found ? found->ops->client() : NULL;
+}
+
+/* The same, for what wants one thread at a time. */
+static struct chempi_client *client(void)
+{
+    const struct chempi_entry_ops *ops = entry();
+
+    return ops ? ops->client() : NULL;
+}
+
 int chempi_daemon_open(const struct chempi_daemon_listener *listener,
                        struct chempi_err *err)
 {
@@ -104,8 +121,10 @@ bool chempi_daemon_abort(int exit_code, const char *text)
 
 void chempi_daemon_report(const void *text, size_t len)
 {
-    if (chempi_ctx.entry)
-        (void)chempi_ctx.entry->ops->report(text, len);
+    struct chempi_client *to = any_client();
+
+    if (to)
+        (void)chempi_client_report(to, text, len);
 }
 
 bool chempi_daemon_needs_fence(void)
@@ -137,12 +156,13 @@ static void report_memory(void *arg)
     chempi_memory_state(chempi_ctx.services.memory, &state);
     self.memory = state;
     chempi_memory_told(chempi_ctx.services.memory, &state);
-    (void)entry()->memory(
-        &(struct chempi_client_memory){.held = state.held,
-                                       .used = state.used,
-                                       .wanted = state.wanted,
-                                       .needed = state.needed,
-                                       .degraded = state.degraded});
+    if (client())
+        (void)chempi_client_memory(client(), &(struct chempi_client_memory){
+                                                 .held = state.held,
+                                                 .used = state.used,
+                                                 .wanted = state.wanted,
+                                                 .needed = state.needed,
+                                                 .degraded = state.degraded});
 }
 
 /* Before this process sleeps: small changes are told, too. */
@@ -327,18 +347,18 @@ void chempi_daemon_suspect(uint32_t proc, const char *why)
 
 int chempi_daemon_need_world(void)
 {
-    return entry() ? entry()->need_world() : 0;
+    return client() ? chempi_client_need_world(client()) : 0;
 }
 
 int chempi_daemon_leave_world(void)
 {
-    return entry() ? entry()->leave_world() : 0;
+    return client() ? chempi_client_leave_world(client()) : 0;
 }
 
 void chempi_daemon_cut(uint32_t gateway, const char *why)
 {
-    if (entry()) /* else nobody listens to the end either */
-        (void)entry()->cut(gateway, why);
+    if (client()) /* else nobody listens to the end either */
+        (void)chempi_client_cut(client(), gateway, why);
 }
 
 void chempi_daemon_care(bool cares)
@@ -346,7 +366,8 @@ void chempi_daemon_care(bool cares)
     if (cares == self.cares || !entry())
         return;
     self.cares = cares;
-    (void)entry()->care(cares); /* the next call says what is wrong */
+    if (client()) /* the next call says what is wrong */
+        (void)chempi_client_care(client(), cares);
 }
 
 bool chempi_daemon_was_sought(enum chempi_wait_depth *depth)
@@ -360,8 +381,10 @@ bool chempi_daemon_was_sought(enum chempi_wait_depth *depth)
 
 void chempi_daemon_here(const struct chempi_client_wait *wait)
 {
-    if (chempi_ctx.entry) /* the next poll says what is wrong */
-        (void)chempi_ctx.entry->ops->here(wait);
+    struct chempi_client *to = any_client();
+
+    if (to) /* the next poll says what is wrong */
+        (void)chempi_client_here(to, wait);
 }
 
 int chempi_daemon_put(const char *key, const void *value, size_t len)

@@ -61,14 +61,8 @@ struct chempi_entry_ops {
      * user why. */
     int (*abort)(int exit_code, const char *text);
 
-    /* What only a supervisor of ours can use; see client.h. */
-    int (*need_world)(void);
-    int (*leave_world)(void);
-    int (*care)(bool cares);
-    int (*cut)(uint32_t gateway, const char *why);
-    int (*memory)(const struct chempi_client_memory *memory);
-    int (*report)(const void *text, size_t len);
-    int (*here)(const struct chempi_client_wait *wait);
+    /* For what only a supervisor of ours can use; NULL: there is none. */
+    struct chempi_client *(*client)(void);
 };
 
 struct chempi_store_ops;
@@ -94,15 +88,8 @@ const struct chempi_entry *chempi_entry_find(struct chempi_err *err);
  * launcher and what to do, or NULL. */
 const char *chempi_entry_stranger(void);
 
-int chempi_entry_no_begin(struct chempi_err *err);
-int chempi_entry_no_end(bool is_for_good);
 bool chempi_entry_no_question(void);
-int chempi_entry_no_call(void);
-int chempi_entry_no_care(bool cares);
-int chempi_entry_no_cut(uint32_t gateway, const char *why);
-int chempi_entry_no_memory(const struct chempi_client_memory *memory);
-int chempi_entry_no_report(const void *text, size_t len);
-int chempi_entry_no_here(const struct chempi_client_wait *wait);
+struct chempi_client *chempi_entry_no_client(void);
 
 /* entry_supervisor.c */
 extern const struct chempi_entry_ops chempi_entry_supervisor;

@@ -90,6 +90,18 @@ static bool is_quiet(void)
     return true;
 }
 
+static int begin(struct chempi_err *err)
+{
+    (void)err;
+    return 0;
+}
+
+static int end(bool is_for_good)
+{
+    (void)is_for_good;
+    return 0;
+}
+
 /* Nobody hears of it. */
 static int end_job(int exit_code, const char *text)
 {
@@ -109,14 +121,8 @@ const struct chempi_entry_ops chempi_entry_alone = {
     .fence = fence,
     .progress = progress,
     .is_quiet = is_quiet,
-    .begin = chempi_entry_no_begin,
-    .end = chempi_entry_no_end,
+    .begin = begin,
+    .end = end,
     .abort = end_job,
-    .need_world = chempi_entry_no_call,
-    .leave_world = chempi_entry_no_call,
-    .care = chempi_entry_no_care,
-    .cut = chempi_entry_no_cut,
-    .memory = chempi_entry_no_memory,
-    .report = chempi_entry_no_report,
-    .here = chempi_entry_no_here,
+    .client = chempi_entry_no_client,
 };

@@ -98,39 +98,9 @@ static int end_job(int exit_code, const char *text)
     return chempi_client_abort(client, exit_code, text);
 }
 
-static int need_world(void)
+static struct chempi_client *get_client(void)
 {
-    return chempi_client_need_world(client);
-}
-
-static int leave_world(void)
-{
-    return chempi_client_leave_world(client);
-}
-
-static int care(bool cares)
-{
-    return chempi_client_care(client, cares);
-}
-
-static int cut(uint32_t gateway, const char *why)
-{
-    return chempi_client_cut(client, gateway, why);
-}
-
-static int memory(const struct chempi_client_memory *state)
-{
-    return chempi_client_memory(client, state);
-}
-
-static int report(const void *text, size_t len)
-{
-    return chempi_client_report(client, text, len);
-}
-
-static int here(const struct chempi_client_wait *wait)
-{
-    return chempi_client_here(client, wait);
+    return client;
 }
 
 const struct chempi_entry_ops chempi_entry_supervisor = {
@@ -147,11 +117,5 @@ const struct chempi_entry_ops chempi_entry_supervisor = {
     .begin = begin,
     .end = end,
     .abort = end_job,
-    .need_world = need_world,
-    .leave_world = leave_world,
-    .care = care,
-    .cut = cut,
-    .memory = memory,
-    .report = report,
-    .here = here,
+    .client = get_client,
 };

@@ -751,11 +751,5 @@ const struct chempi_entry_ops chempi_guest_ops = {
     .begin = begin,
     .end = end,
     .abort = end_job,
-    .need_world = chempi_entry_no_call,
-    .leave_world = chempi_entry_no_call,
-    .care = chempi_entry_no_care,
-    .cut = chempi_entry_no_cut,
-    .memory = chempi_entry_no_memory,
-    .report = chempi_entry_no_report,
-    .here = chempi_entry_no_here,
+    .client = chempi_entry_no_client,
 };
