@@ -691,7 +691,8 @@ static int set_up(struct run *r, struct chempi_err *err)
     int rc;
 
     chempi_gateway_failures_init(&r->failures, spec);
-    rc = chempi_branches_init(&r->branches, &r->hub, spec, err); /* U3 */
+    rc = chempi_branches_init(&r->branches, &r->hub, spec, spec->node_count,
+                              err); /* U3 */
     if (rc)
         return rc;
     r->loop = ev_loop_new(EVFLAG_AUTO);
@@ -790,7 +791,8 @@ int chempi_run_far(const struct chempi_options *opt,
         chempi_hub_expect(&r.hub, spec->node_count);
     for (uint32_t i = 0; !rc && i < spec->node_count; i++)
         if (posts[i].via == i)
-            rc = chempi_branches_start_far(&r.branches, posts, i, &err);
+            rc = chempi_branches_start_far(&r.branches, posts, spec->node_count,
+                                           i, &err);
     return finish(&r, &err, rc);
 }
 

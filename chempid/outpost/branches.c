@@ -10,7 +10,8 @@
 #include "common/base/sys.h"
 
 int chempi_branches_init(struct chempi_branches *all, struct chempi_hub *hub,
-                         const struct chempi_spec *spec, struct chempi_err *err)
+                         const struct chempi_spec *spec, uint32_t most,
+                         struct chempi_err *err)
 {
     int rc;
 
@@ -19,7 +20,7 @@ int chempi_branches_init(struct chempi_branches *all, struct chempi_hub *hub,
     rc = chempi_supervisors_init(&all->supervisors, err);
     if (rc)
         return rc;
-    all->items = chempi_sys->calloc(spec->node_count, sizeof(*all->items));
+    all->items = chempi_sys->calloc(most, sizeof(*all->items));
     if (!all->items)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     return 0;
@@ -62,18 +63,26 @@ static int take_branch(struct chempi_branch *b,
                        const struct chempi_frame *frame, struct chempi_err *err)
 {
     const uint32_t child = (uint32_t)(b - b->all->items);
+    const int rc = chempi_hub_take(b->all->hub, child, frame, err);
 
-    return chempi_hub_take(b->all->hub, child, frame, err);
+    if (b->all->changed)
+        b->all->changed(b->all->arg);
+    return rc;
 }
 
+/* A branch may go when the root knows that all ranks are done, and below it
+ * when that has been told. */
 static void lose_branch(struct chempi_branch *b, const char *text)
 {
-    const uint32_t child = (uint32_t)(b - b->all->items);
+    const struct chempi_branches *all = b->all;
+    const uint32_t child = (uint32_t)(b - all->items);
 
-    if (b->all->hub->has_done)
-        chempi_hub_leave(b->all->hub, child);
+    if (all->from ? all->hub->has_ended : all->hub->has_done)
+        chempi_hub_leave(all->hub, child);
     else
-        chempi_hub_lose(b->all->hub, child, text);
+        chempi_hub_lose(all->hub, child, text);
+    if (all->changed)
+        all->changed(all->arg);
 }
 
 /* ---- supervisors of our own ---------------------------------------------- */
@@ -106,8 +115,9 @@ int chempi_branches_start(struct chempi_branches *all, uint32_t node,
     if (rc)
         return rc;
     add(all)->link = &b->supervisor_child.link;
-    (void)chempi_hub_add(all->hub, &node, 1); /* there is room for each node */
-    return 0;
+    return chempi_hub_add(all->hub, &node, 1) < 0
+               ? chempi_err_set(err, -EBADMSG, "a node that is there twice")
+               : 0;
 }
 
 /* ---- supervisors on other hosts ------------------------------------------ */
@@ -122,28 +132,31 @@ static void far_lost(struct chempi_link *link, int code,
                      const struct chempi_err *err)
 {
     struct chempi_branch *b = link->arg;
+    const char *from = b->all->from;
     char text[CHEMPI_TEXT_MAX];
     char fate[96];
 
     chempi_link_close(link);
     (void)chempi_outpost_fate(b->post, fate, sizeof(fate));
     (void)snprintf(text, sizeof(text),
-                   "the connection to host %s is lost: %.700s%s", b->post->host,
+                   "the connection to host %s%s%s%s is lost: %.700s%s",
+                   b->post->host, from ? ", which was called from node " : "",
+                   from ? from : "", from ? "," : "",
                    code == -EPIPE ? "it was closed" : err->text, fate);
     lose_branch(b, text);
 }
 
 int chempi_branches_start_far(struct chempi_branches *all,
-                              struct chempi_outpost *posts, uint32_t at,
-                              struct chempi_err *err)
+                              struct chempi_outpost *posts, uint32_t count,
+                              uint32_t at, struct chempi_err *err)
 {
     struct chempi_branch *b = add(all);
 
     b->post = &posts[at];
     b->stream.on_frame = take_far;
     b->stream.on_lost = far_lost;
-    return chempi_outpost_start(posts, all->spec->node_count, at, all->spec,
-                                all->hub, &b->stream, all->loop, err);
+    return chempi_outpost_start(posts, count, at, all->spec, all->hub,
+                                &b->stream, all->loop, err);
 }
 
 /* ---- a daemon ------------------------------------------------------------ */

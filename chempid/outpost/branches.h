@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What stands below the root of a job's tree: a supervisor of our own for each
- * node, one on another host for each, or the one daemon that has the job.
+ * What stands below the root of a job's tree, or below a knot of it on another
+ * host: a supervisor of our own for each node, one on another host for each, or
+ * the one daemon that has the job.
  *
  *   -   branch i is child i of the hub
  *   -   a branch that was lost is told to the hub once, with its words
@@ -35,19 +36,23 @@ struct chempi_branches {
     struct ev_loop *loop;
     struct chempi_hub *hub;
     const struct chempi_spec *spec;
-    struct chempi_branch *items; /* as many as the job has nodes */
-    uint32_t count;              /* how many of them are there */
+    const char *from; /* this node, where it is no root; or NULL */
+    /* Called after what a branch has said, or its loss; NULL: not. */
+    void (*changed)(void *arg);
+    void *arg;
+    struct chempi_branch *items;
+    uint32_t count; /* how many of them are there */
     struct chempi_supervisors supervisors;
     const char *daemon;            /* node of the daemon that has the job */
     char refusal[CHEMPI_TEXT_MAX]; /* why it will not, or "" */
 };
 
-/* Of none yet. `hub` is told what they say and when they are lost; it and
- * `spec` must outlive this. Call before `loop` exists, for descendants to be
- * ours from the first. 0 or a negative errno value, with words in err; then,
- * too, fini() is called, and needs no loop. */
+/* Of none yet, and of `most` at the most. `hub` is told what they say and when
+ * they are lost; it and `spec` must outlive this. Call before `loop` exists,
+ * for descendants to be ours from the first. 0 or a negative errno value, with
+ * words in err; then, too, fini() is called, and needs no loop. */
 int chempi_branches_init(struct chempi_branches *all, struct chempi_hub *hub,
-                         const struct chempi_spec *spec,
+                         const struct chempi_spec *spec, uint32_t most,
                          struct chempi_err *err);
 
 /* From now on events come by this loop. 0 or a negative errno value. */
@@ -59,11 +64,12 @@ int chempi_branches_watch(struct chempi_branches *all, struct ev_loop *loop,
 int chempi_branches_start(struct chempi_branches *all, uint32_t node,
                           struct chempi_err *err);
 
-/* Give the supervisor posts[at], which answers already, its part of the
- * description; its connection is taken over. 0 or a negative errno value. */
+/* Give the supervisor posts[at] of `count`, which answers already, its part of
+ * the description; its connection is taken over. 0 or a negative errno value.
+ */
 int chempi_branches_start_far(struct chempi_branches *all,
-                              struct chempi_outpost *posts, uint32_t at,
-                              struct chempi_err *err);
+                              struct chempi_outpost *posts, uint32_t count,
+                              uint32_t at, struct chempi_err *err);
 
 /* Give the whole job to the daemon of that node, at the other end of fd, which
  * is taken over on success. 0 or a negative errno value. */

@@ -13,36 +13,23 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "chempid/outpost/branches.h"
 #include "chempid/outpost/outpost_tree.h"
-#include "chempid/supervisor/supervisors.h"
 #include "chempid/tree/members.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
-struct knot;
-
-/* A child of the hub; the first is this node's supervisor. */
-struct limb {
-    struct knot *knot;
-    struct chempi_supervisor_child supervisor_child;
-    struct chempi_link link; /* to an outpost */
-    struct chempi_outpost *post;
-    ev_io complaints; /* of its command */
-};
-
 struct knot {
     struct ev_loop *loop;
     struct chempi_link up;
-    struct chempi_channel ch; /* the same, before the loop runs */
-    struct chempi_supervisors supervisors;
+    struct chempi_channel ch;        /* the same, before the loop runs */
+    struct chempi_branches branches; /* the first is this node's supervisor */
     struct chempi_hub hub;
     struct chempi_spec spec;
     uint32_t node;
     struct chempi_pool pool; /* of what CALL says */
     struct chempi_outpost *posts;
     uint32_t post_count;
-    struct limb *limbs;
-    uint32_t limb_count;
     struct chempi_outpost_way way;
 };
 
@@ -174,22 +161,17 @@ static void go_down(void *arg, uint32_t child, uint16_t type, const void *data,
                     size_t len)
 {
     struct knot *k = arg;
-    struct limb *limb = &k->limbs[child];
 
-    chempi_link_send(limb->post ? &limb->link : &limb->supervisor_child.link,
-                     type, k->spec.job, data, len);
+    chempi_branches_send(&k->branches, child, type, data, len);
 }
 
 static const struct chempi_hub_ops hub_ops = {.up = go_up, .down = go_down};
 
-static uint32_t child_of(const struct limb *limb)
-{
-    return (uint32_t)(limb - limb->knot->limbs);
-}
-
 /* The loop ends when all is told; nobody may be there to hear it. */
-static void leave_if_over(struct knot *k)
+static void leave_if_over(void *arg)
 {
+    const struct knot *k = arg;
+
     if (chempi_hub_is_over(&k->hub) &&
         (!k->up.is_open || !chempi_channel_has_output(&k->up.ch)))
         ev_break(k->loop, EVBREAK_ALL);
@@ -198,60 +180,6 @@ static void leave_if_over(struct knot *k)
 static void written(struct chempi_link *link)
 {
     leave_if_over(link->arg);
-}
-
-static int take_nestling(void *arg, const struct chempi_frame *frame,
-                         struct chempi_err *err)
-{
-    struct limb *limb = arg;
-    int rc;
-
-    if (frame->type == CHEMPI_MSG_RUNS) /* nobody asks for its process here */
-        return 0;
-    rc = chempi_hub_take(&limb->knot->hub, child_of(limb), frame, err);
-    leave_if_over(limb->knot);
-    return rc;
-}
-
-static void lose_limb(struct limb *limb, const char *text)
-{
-    struct knot *k = limb->knot;
-
-    if (k->hub.has_ended)
-        chempi_hub_leave(&k->hub, child_of(limb));
-    else
-        chempi_hub_lose(&k->hub, child_of(limb), text);
-    leave_if_over(k);
-}
-
-static void nestling_ended(void *arg, const char *text)
-{
-    lose_limb(arg, text);
-}
-
-static int take_outpost(struct chempi_link *link,
-                        const struct chempi_frame *frame,
-                        struct chempi_err *err)
-{
-    return take_nestling(link->arg, frame, err);
-}
-
-static void outpost_lost(struct chempi_link *link, int code,
-                         const struct chempi_err *err)
-{
-    struct limb *limb = link->arg;
-    char text[CHEMPI_TEXT_MAX];
-    char fate[96];
-
-    chempi_link_close(link);
-    (void)chempi_outpost_fate(limb->post, fate, sizeof(fate));
-    (void)snprintf(text, sizeof(text),
-                   "the connection to host %s, which was called from node %s, "
-                   "is lost: %.700s%s",
-                   limb->post->host,
-                   limb->knot->spec.node_names[limb->knot->node],
-                   code == -EPIPE ? "it was closed" : err->text, fate);
-    lose_limb(limb, text);
 }
 
 static int take_up(struct chempi_link *link, const struct chempi_frame *frame,
@@ -271,14 +199,14 @@ static void up_lost(struct chempi_link *link, int code,
     (void)code;
     (void)err;
     chempi_link_close(link);
-    for (uint32_t i = 0; i < k->limb_count; i++) {
-        struct limb *limb = &k->limbs[i];
+    for (uint32_t i = 0; i < k->branches.count; i++) {
+        struct chempi_branch *b = &k->branches.items[i];
 
-        if (limb->post) {
-            chempi_link_close(&limb->link);
+        if (b->post) {
+            chempi_link_close(b->link);
             chempi_hub_lose(&k->hub, i, "");
         } else {
-            chempi_supervisors_drop(&limb->supervisor_child);
+            chempi_supervisors_drop(&b->supervisor_child);
         }
     }
     leave_if_over(k);
@@ -299,37 +227,16 @@ static void complain(struct ev_loop *loop, ev_io *w, int events)
 
 /* ---- its beginning and end ----------------------------------------------- */
 
-static int start_here(struct knot *k, struct chempi_err *err)
+static int start_outpost(struct knot *k, uint32_t at, struct chempi_err *err)
 {
-    struct limb *limb = &k->limbs[k->limb_count++];
-    int rc;
+    ev_io *complaints = chempi_pool_alloc(&k->pool, sizeof(*complaints));
 
-    limb->knot = k;
-    limb->supervisor_child.on_frame = take_nestling;
-    limb->supervisor_child.on_end = nestling_ended;
-    limb->supervisor_child.arg = limb;
-    rc = chempi_supervisors_start(&k->supervisors, &limb->supervisor_child,
-                                  k->loop, &k->spec, k->node, err);
-    if (!rc && chempi_hub_add(&k->hub, &k->node, 1) < 0)
-        rc = chempi_err_set(err, -EBADMSG, "a node that is there twice");
-    return rc;
-}
-
-static int start_limb(struct knot *k, uint32_t at, struct chempi_err *err)
-{
-    struct limb *limb = &k->limbs[k->limb_count++];
-    int rc;
-
-    limb->knot = k;
-    limb->post = &k->posts[at];
-    rc = chempi_outpost_start(k->posts, k->post_count, at, &k->spec, &k->hub,
-                              &limb->link, k->loop, err);
-    limb->link.on_frame = take_outpost;
-    limb->link.on_lost = outpost_lost;
-    limb->link.arg = limb;
-    ev_io_init(&limb->complaints, complain, limb->post->err_fd, EV_READ);
-    ev_io_start(k->loop, &limb->complaints);
-    return rc;
+    if (!complaints)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    ev_io_init(complaints, complain, k->posts[at].err_fd, EV_READ);
+    ev_io_start(k->loop, complaints);
+    return chempi_branches_start_far(&k->branches, k->posts, k->post_count, at,
+                                     err);
 }
 
 static int set_up(struct knot *k, struct chempi_err *err)
@@ -341,13 +248,15 @@ static int set_up(struct knot *k, struct chempi_err *err)
         nodes += k->posts[i].via != CHEMPI_OUTPOST_NONE;
         children += k->posts[i].via == i;
     }
-    if (chempi_supervisors_init(&k->supervisors, err))
+    if (chempi_branches_init(&k->branches, &k->hub, &k->spec, children, err))
         return err->code;
+    k->branches.from = k->spec.node_names[k->node];
+    k->branches.changed = leave_if_over;
+    k->branches.arg = k;
     k->loop = ev_loop_new(EVFLAG_AUTO);
-    if (k->loop && chempi_supervisors_watch(&k->supervisors, k->loop, err))
+    if (k->loop && chempi_branches_watch(&k->branches, k->loop, err))
         return err->code;
-    k->limbs = chempi_sys->calloc(children, sizeof(*k->limbs));
-    if (!k->loop || !k->limbs ||
+    if (!k->loop ||
         chempi_hub_init(&k->hub, k->spec.node_count, children, &hub_ops, k))
         return chempi_err_set(err, -ENOMEM, "out of memory");
     chempi_hub_expect(&k->hub, nodes);
@@ -363,10 +272,10 @@ static int run(struct knot *k, struct chempi_err *err)
 {
     int rc = set_up(k, err);
 
-    rc = rc ? rc : start_here(k, err);
+    rc = rc ? rc : chempi_branches_start(&k->branches, k->node, err);
     for (uint32_t i = 0; !rc && i < k->post_count; i++)
         if (k->posts[i].via == i)
-            rc = start_limb(k, i, err);
+            rc = start_outpost(k, i, err);
     if (!rc)
         ev_run(k->loop, 0);
     return rc;
@@ -396,11 +305,12 @@ void chempi_outpost_knot(int fd)
     }
     rc = take_launch(&k, &frame);
     rc = rc ? rc : run(&k, &err);
-    for (uint32_t i = 0; i < k.limb_count; i++)
-        chempi_link_close(&k.limbs[i].link);
+    for (uint32_t i = 0; i < k.branches.count; i++)
+        if (k.branches.items[i].post)
+            chempi_link_close(k.branches.items[i].link);
     chempi_outpost_leave(k.posts, k.post_count);
     if (k.loop)
-        chempi_supervisors_fini(&k.supervisors);
+        chempi_branches_fini(&k.branches);
     if (rc)
         give_up(err.code ? err.text : "a launch that is malformed", rc);
     _exit(0);
