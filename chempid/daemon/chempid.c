@@ -15,6 +15,7 @@
 #include "chempid/helper/say.h"
 #include "chempid/tree/local.h"
 #include "chempid/version.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/number.h"
 #include "common/table/load.h"
@@ -225,13 +226,9 @@ static int fill_in(struct chempi_daemon_options *opt, char *dir, size_t size,
  * error tells of what goes wrong until the daemon serves (say.h). */
 static int leave_streams(void)
 {
-    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int rc = chempi_file_leave_streams();
 
-    if (fd < 0 || dup2(fd, 0) < 0 || dup2(fd, 1) < 0)
-        return fail("cannot leave the standard streams: ", strerror(errno));
-    if (fd > 2)
-        (void)close(fd); /* duplicated */
-    return 0;
+    return rc ? fail("cannot leave the standard streams: ", strerror(-rc)) : 0;
 }
 
 /* No word has come that the child serves: mostly since it has failed and said

@@ -5,10 +5,9 @@
  * process, which serves one launch; what it says goes to the process that has
  * the standard streams of the command (outpost_serve.c).
  */
-#define _GNU_SOURCE /* O_CLOEXEC, geteuid */
+#define _GNU_SOURCE /* geteuid */
 #include <errno.h>
 #include <ev.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,7 +15,7 @@
 #include "chempid/outpost/branches.h"
 #include "chempid/outpost/outpost_tree.h"
 #include "chempid/tree/members.h"
-#include "common/base/sys.h"
+#include "common/base/file.h"
 #include "common/control/msg.h"
 
 struct knot {
@@ -286,10 +285,7 @@ void chempi_outpost_knot(int fd)
     struct knot k = {0};
     struct chempi_err err = {0};
     struct chempi_frame frame;
-    const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int rc = null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0
-                 ? -errno
-                 : 0;
+    int rc = chempi_file_leave_streams();
 
     chempi_channel_init(&k.ch, fd, CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
     rc = rc ? rc : chempi_outpost_await(&k.ch, UINT64_MAX, &frame);

@@ -282,11 +282,8 @@ struct errand {
 _Noreturn static void be_child(const struct errand *errand, int fd,
                                pid_t parent)
 {
-    const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent || null_fd < 0 || dup2(null_fd, 0) < 0 ||
-        dup2(null_fd, 1) < 0)
+    if (getppid() != parent || chempi_file_leave_streams())
         _exit(1);
     if (errand->is_call)
         chempi_outpost_knot(fd);

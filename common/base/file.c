@@ -63,6 +63,17 @@ int chempi_file_read_all(int fd, void *data, size_t len)
     return 0;
 }
 
+int chempi_file_leave_streams(void)
+{
+    const int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (fd < 0 || dup2(fd, 0) < 0 || dup2(fd, 1) < 0)
+        return -errno;
+    if (fd > 2)
+        (void)close(fd); /* duplicated */
+    return 0;
+}
+
 void chempi_file_close(int fd)
 {
     if (fd >= 0)

@@ -24,6 +24,9 @@ uint64_t chempi_file_inode(const char *path);
 #define CHEMPI_FILE_HOST_BYTES 16u
 void chempi_file_host(uint8_t host[CHEMPI_FILE_HOST_BYTES]);
 
+/* Let standard input and output go; both are /dev/null then. 0 or -errno. */
+int chempi_file_leave_streams(void);
+
 /* Close what has no late errors; nothing below 0. */
 void chempi_file_close(int fd);
 
