@@ -158,8 +158,7 @@ struct chempi_link {
     struct chempi_adapter *adapter;
     enum link_role role;
     int fd;
-    int status; /* 0: up; -EINPROGRESS; else down */
-    bool is_told_up;
+    int status;     /* 0: up; -EINPROGRESS; else down */
     bool wants_out; /* EPOLLOUT is asked for */
     uint32_t user;  /* of the other side, when served */
     void *tag;
@@ -253,7 +252,6 @@ struct chempi_via_vi {
     uint32_t bounce_len; /* bytes of the piece under way */
     struct chempi_list active_link; /* in adapter->active */
     bool is_running;
-    uint32_t cq_turn;
     struct vi_share share;
     uint32_t job_seen;
 };
