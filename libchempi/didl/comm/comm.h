@@ -69,9 +69,8 @@ struct chempi_comm {
     uint32_t internal_tag;          /* likewise with every agreement */
     MPI_Comm handle;                /* what the user calls it */
     struct chempi_origin origin;
-    /* Requests of windows of messages, which together count as one of obj.refs:
-     * a locked instruction would wait for all stores before it. Under the lane
-     * lock. */
+    /* Requests that share one of obj.refs (CHEMPI_REQUEST_SHARES): a locked
+     * instruction would wait for all stores before it. Under the lane lock. */
     uint32_t requests;
     struct chempi_list link; /* all communicators of the process */
     /* Of a private one, such as local_comm: whose operations it is for. */

@@ -317,9 +317,7 @@ P2P_OPS(null_recv_ops, "MPI_Irecv", start_null, chempi_request_cancel_nothing,
 
 void chempi_p2p_fini(struct chempi_request *req)
 {
-    if (req->hold == CHEMPI_REQUEST_HOLDS ||
-        (req->hold == CHEMPI_REQUEST_SHARES && --req->comm->requests == 0))
-        chempi_comm_release(req->comm);
+    chempi_request_leave(req);
     if (req->type && !req->type->is_predefined)
         chempi_datatype_release(req->type);
     req->obj.magic = 0;
@@ -384,14 +382,6 @@ void chempi_p2p_init_recv(struct chempi_request *req, void *buf,
     chempi_object_hold(&comm->obj);
 }
 
-/* A request of the pool, under the lane lock until it goes. */
-static inline void share_hold(struct chempi_request *req)
-{
-    req->hold = CHEMPI_REQUEST_SHARES;
-    if (req->comm->requests++ == 0)
-        chempi_object_hold(&req->comm->obj);
-}
-
 /* Of a blocking call: with one thread, nobody frees the communicator until it
  * returns. */
 static inline void trust(struct chempi_request *req)
@@ -406,7 +396,7 @@ static inline void trust(struct chempi_request *req)
 static inline void trust_locked(struct chempi_request *req)
 {
     if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
-        share_hold(req);
+        chempi_request_share(req);
     else
         req->hold = CHEMPI_REQUEST_TRUSTS;
 }
@@ -447,7 +437,7 @@ int chempi_p2p_isend(const void *buf, MPI_Count count,
         rc = chempi_p2p_no_memory();
     } else {
         fill_send(req, buf, count, type, dest, tag, comm, kind, mode);
-        share_hold(req);
+        chempi_request_share(req);
         req->is_posted =
             kind == CHEMPI_CONTEXT_PT2PT && chempi_agent_is_offered();
         rc = chempi_p2p_launch(req, out);
@@ -472,7 +462,7 @@ int chempi_p2p_irecv(void *buf, MPI_Count count, struct chempi_datatype *type,
         rc = chempi_p2p_no_memory();
     } else {
         fill_recv(req, buf, count, type, source, tag, comm, kind);
-        share_hold(req);
+        chempi_request_share(req);
         rc = chempi_p2p_launch(req, out);
         if (rc == MPI_SUCCESS && kind == CHEMPI_CONTEXT_PT2PT)
             chempi_request_owe(req, (uint64_t)(count * type->size));

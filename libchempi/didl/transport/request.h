@@ -58,7 +58,7 @@ struct chempi_request_ops {
     /* Under the lane lock; may do nothing. */
     void (*cancel)(struct chempi_request *req);
     /* Fill in the status of a complete request; may run user code; without
-     * the lock, but of a SEND or RECV that has no error perhaps under it.
+     * the lock, but of one up to COLL that has no error perhaps under it.
      * Returns the operation's MPI error class. */
     int (*finish)(struct chempi_request *req, MPI_Status *status);
     /* Release what the kind owns, and the memory. Under the lane lock. */
@@ -175,6 +175,23 @@ void chempi_request_init(struct chempi_request *req,
                          struct chempi_comm *comm,
                          struct chempi_datatype *type);
 
+/* Hold its communicator together with others: one that is on the list of all,
+ * under the lane lock until it leaves it. */
+static inline void chempi_request_share(struct chempi_request *req)
+{
+    req->hold = CHEMPI_REQUEST_SHARES;
+    if (req->comm->requests++ == 0)
+        chempi_object_hold(&req->comm->obj);
+}
+
+/* It holds its communicator no longer. */
+static inline void chempi_request_leave(struct chempi_request *req)
+{
+    if (req->hold == CHEMPI_REQUEST_HOLDS ||
+        (req->hold == CHEMPI_REQUEST_SHARES && --req->comm->requests == 0))
+        chempi_comm_release(req->comm);
+}
+
 /* A request from the pool for point-to-point; NULL when out of memory. Under
  * the lane lock. */
 struct chempi_request *chempi_request_alloc(void);
@@ -248,11 +265,12 @@ int chempi_request_finish_unlocked(struct chempi_request *req,
                                    MPI_Status *status);
 
 /* Have a complete request finish. Holder of the lock, which is let go meanwhile
- * but for messages without an error: many of these take it once. */
+ * but for messages and collectives without an error: many of these take it
+ * once. */
 static inline int chempi_request_finish_locked(struct chempi_request *req,
                                                MPI_Status *status)
 {
-    if (CHEMPI_LIKELY(req->kind <= CHEMPI_REQUEST_RECV &&
+    if (CHEMPI_LIKELY(req->kind <= CHEMPI_REQUEST_COLL &&
                       req->error == MPI_SUCCESS))
         return req->ops->finish(req, status);
     return chempi_request_finish_unlocked(req, status);
