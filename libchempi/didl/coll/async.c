@@ -52,7 +52,6 @@ struct async {
     bool is_busy;
     bool is_urgent;      /* its messages are for the agents of others, too */
     bool has_held;       /* comm, op and types are held */
-    bool has_run;        /* it was started before */
     uint32_t next;       /* step */
     uint32_t moves;      /* ever; wraps */
     uint32_t own_count;  /* steps that were built */
@@ -317,7 +316,7 @@ static bool is_fenced(const struct async *a)
 {
     const struct chempi_coll_sched *s = &a->sched;
 
-    return a->open > spared(a) &&
+    return a->open > 0 && a->open > spared(a) &&
            (a->next == s->count ||
             (a->next > 0 && s->steps[a->next - 1].has_fence));
 }
@@ -443,7 +442,7 @@ static int poll_running(struct chempi_progress_hook *hook)
 
 static bool is_ready(const struct async *a)
 {
-    const struct chempi_node_later_op *op = node_step(a);
+    struct chempi_node_later_op *op = node_step(a);
     int i = a->finished;
 
     if (op && !is_fenced(a))
@@ -486,6 +485,15 @@ static void release_types(const struct async *a, uint32_t first)
     }
 }
 
+/* Steps, or memory, since it was built. */
+static bool has_appended(const struct async *a)
+{
+    const struct chempi_coll_sched *s = &a->sched;
+
+    return s->count != a->own_count || s->error ||
+           s->inline_used != a->own_inline || s->blocks != a->own_blocks;
+}
+
 /* Only what was built. */
 static CHEMPI_COLD void forget_appended(struct async *a)
 {
@@ -516,15 +524,15 @@ static int start(struct chempi_request *req)
         engine->is_hooked = true;
     }
     chempi_list_append(&engine->running, &a->link);
-    if (a->has_run)
+    if (CHEMPI_UNLIKELY(has_appended(a)))
         forget_appended(a);
-    a->has_run = true;
     for (uint32_t i = 0; i < a->sched.count; i++)
         if (a->sched.steps[i].kind == CHEMPI_COLL_NODE)
             len += chempi_node_later_start(a->sched.steps[i].dst);
     if (len > 0)
         chempi_request_owe(req, len);
-    (void)advance(a);
+    if (!node_step(a) || !chempi_node_later_has_begun(node_step(a)))
+        (void)advance(a);
     chempi_progress_nudge();
     return MPI_SUCCESS;
 }
@@ -589,7 +597,7 @@ static void clean_up(struct async *a)
     if (CHEMPI_UNLIKELY(a->children != a->few))
         free(a->children);
     req->obj.magic = 0;
-    chempi_comm_release(req->comm);
+    chempi_request_leave(req);
 }
 
 static void destroy(struct chempi_request *req)
@@ -746,13 +754,13 @@ static CHEMPI_COLD struct async *take_spare(void)
 static void init(struct async *a, const struct chempi_request_ops *ops,
                  struct chempi_comm *comm, struct chempi_op *op, int tag)
 {
-    chempi_request_init(&a->req, CHEMPI_REQUEST_COLL, ops, comm, NULL);
+    chempi_request_init(&a->req, CHEMPI_REQUEST_COLL, ops, NULL, NULL);
+    a->req.comm = comm; /* held by the caller */
     chempi_list_init(&a->link);
     a->op = op;
     a->is_busy = false;
     a->is_urgent = false;
     a->has_held = false;
-    a->has_run = false;
     a->next = 0;
     a->moves = 0;
     a->own_count = 0;
@@ -828,6 +836,7 @@ static int make_whole(const struct chempi_request_ops *ops,
     if (!a)
         return no_memory();
     init(a, ops, comm, op, tag);
+    chempi_object_hold(&comm->obj);
     a->sched.is_silent = true;
     build(&a->sched, arg);
     settle(a);
@@ -885,7 +894,9 @@ static struct async *take_pooled(void)
 }
 
 /* E5. NULL: it has to do without. The call goes on. */
-static struct async *find_room(void)
+static struct async *find_room(const struct chempi_request_ops *ops,
+                               struct chempi_comm *comm, struct chempi_op *op,
+                               int tag)
 {
     struct async *a;
 
@@ -895,6 +906,10 @@ static struct async *find_room(void)
         a = chempi_sys->malloc(sizeof(*a));
     if (CHEMPI_UNLIKELY(!a))
         a = take_spare();
+    if (CHEMPI_LIKELY(a != NULL)) {
+        init(a, ops, comm, op, tag);
+        chempi_request_share(&a->req);
+    }
     chempi_lane_pause(&chempi_lane_main);
     return a;
 }
@@ -910,6 +925,7 @@ static CHEMPI_COLD int go_without(struct chempi_comm *comm,
     int rc;
 
     init(&a, ops_of(build, arg, false), comm, op, tag);
+    chempi_object_hold(&comm->obj);
     chempi_coll_sched_fail(&a.sched, no_memory());
     build(&a.sched, arg);
     settle(&a);
@@ -932,10 +948,9 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
     if (is_persistent)
         return prepare(comm, op, build, arg, request);
     tag = chempi_coll_next_tag(comm);
-    a = find_room();
+    a = find_room(ops_of(build, arg, false), comm, op, tag);
     if (CHEMPI_UNLIKELY(!a))
         return go_without(comm, op, tag, build, arg);
-    init(a, ops_of(build, arg, false), comm, op, tag);
     if (CHEMPI_UNLIKELY(a == &spare))
         chempi_coll_sched_fail(&a->sched, no_memory());
     build(&a->sched, arg);
@@ -969,7 +984,7 @@ int chempi_coll_start(struct chempi_coll_call *c, MPI_Request *request)
 {
     int rc = chempi_coll_check(c);
 
-    if (CHEMPI_UNLIKELY(rc) || chempi_coll_at_once(c, request))
+    if (CHEMPI_UNLIKELY(rc) || chempi_coll_at_once(c, request, &rc))
         return rc;
     return chempi_coll_async(c->comm, c->op, build_started, c, false, request);
 }

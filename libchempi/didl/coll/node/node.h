@@ -78,7 +78,9 @@ enum {
     CHEMPI_NODE_STREAM_MAX = 256 << 10,  /* .. and of one; */
     CHEMPI_NODE_STREAM_LEAST = 64 << 10, /* of one of at most MANY members */
     CHEMPI_NODE_PIECES = 16,             /* of the pipe */
-    CHEMPI_NODE_PIECE_BYTES = 32 << 10
+    CHEMPI_NODE_PIECE_BYTES = 32 << 10,
+    /* Who has no memory has room for a task of so many bytes. */
+    CHEMPI_NODE_TASK_MAX = 512
 };
 
 /* Where a member's data lies in its own memory, for others to read or write
@@ -92,6 +94,8 @@ struct chempi_node_place {
     _Atomic uint32_t met; /* how often it has come again, non-blocking; for
                              words */
 };
+
+struct chempi_node_parts; /* shm_slot.h */
 
 struct chempi_node_line {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t seq; /* of the operation */
@@ -135,8 +139,12 @@ struct chempi_node_later {
     _Atomic uint32_t finished; /* under the lane lock; anybody looks */
     uint32_t all_finished;     /* by all members, as seen last */
     uint32_t last_task;        /* the last one that is a task (node_task.h) */
-    bool is_early;             /* the last one was begun before its start, .. */
-    int early_rc;              /* .. which came to this error class */
+    bool is_early;             /* the last one was begun before its start: */
+    int early_rc;              /* .. by these parts, to this error class, .. */
+    const struct chempi_node_parts *early_parts;
+    uint64_t early_len; /* .. with so many bytes of a reduction's member; */
+    _Alignas(16) unsigned char early_task[CHEMPI_NODE_TASK_MAX]; /* .. or it is
+                                  at the next step of this task (parts: NULL) */
 };
 
 /* A member's ends of the SPSC rings of scans and reductions (node_scan.c). */

@@ -66,8 +66,6 @@ static const struct chempi_node_parts *const all_parts[] = {
     [CHEMPI_COLL_ALLTOALL] = &chempi_node_parts_alltoall,
     [CHEMPI_COLL_REDUCE_SCATTER] = &chempi_node_parts_reduce_scatter,
     [CHEMPI_COLL_REDUCE_SCATTER_BLOCK] = &chempi_node_parts_reduce_scatter,
-    [CHEMPI_COLL_SCAN] = &chempi_node_parts_scan,
-    [CHEMPI_COLL_EXSCAN] = &chempi_node_parts_scan,
     [CHEMPI_COLL_KIND_COUNT] = NULL,
 };
 
@@ -104,6 +102,8 @@ static bool is_for_slots(const struct chempi_coll_call *c, uint64_t len)
         return c->rcount * c->rtype->size <= CHEMPI_NODE_BULK_BYTES / size;
     case CHEMPI_COLL_ALLTOALLV:
     case CHEMPI_COLL_ALLTOALLW:
+    case CHEMPI_COLL_SCAN:
+    case CHEMPI_COLL_EXSCAN:
         return false;
     default:
         return is_reduction_small(c, len);
@@ -115,6 +115,11 @@ static bool is_reduction(const struct chempi_coll_call *c)
     return c->op != NULL && c->kind != CHEMPI_COLL_BARRIER;
 }
 
+static bool is_scan(const struct chempi_coll_call *c)
+{
+    return c->kind == CHEMPI_COLL_SCAN || c->kind == CHEMPI_COLL_EXSCAN;
+}
+
 /* And scans. */
 static const struct chempi_node_steps *
 steps_of_reduction(const struct chempi_coll_call *c)
@@ -123,8 +128,7 @@ steps_of_reduction(const struct chempi_coll_call *c)
         return NULL;
     if (chempi_coll_node_is_for_chain(c))
         return &chempi_node_steps_chain;
-    return c->kind != CHEMPI_COLL_SCAN && c->kind != CHEMPI_COLL_EXSCAN &&
-                   chempi_coll_node_is_for_workers(c)
+    return !is_scan(c) && chempi_coll_node_is_for_workers(c)
                ? &chempi_node_steps_fold
                : NULL;
 }
@@ -139,6 +143,8 @@ steps_for(const struct chempi_coll_call *c)
         return &chempi_node_steps_gather;
     if (c->kind == CHEMPI_COLL_SCATTERV)
         return &chempi_node_steps_scatter;
+    if (is_scan(c))
+        return steps_of_reduction(c);
     if (c->comm->size <= 2)
         return NULL;
     switch (c->kind) {
@@ -187,7 +193,15 @@ static bool build(struct chempi_coll_sched *s, const struct chempi_coll_call *c,
     /* The first ones, in the schedule itself: they are always there. */
     struct chempi_node_later_op *op = chempi_coll_bytes(s, sizeof(*op));
 
-    if (!find_way(c, st, op)) {
+    if (st && st->later.is_early) {
+        *op = (struct chempi_node_later_op){
+            .call = *c,
+            .parts = st->later.early_parts,
+            .steps = st->later.early_parts ? NULL : steps_for(c),
+            .len = st->later.early_len,
+            .cell = {.st = st},
+        };
+    } else if (!find_way(c, st, op)) {
         s->inline_used = used;
         return false;
     }
@@ -240,6 +254,10 @@ void chempi_node_later_hold_types(const struct chempi_node_later_op *op,
         is_gather || is_scatter ||
         (c->kind >= CHEMPI_COLL_ALLGATHER && c->kind <= CHEMPI_COLL_ALLTOALLV);
 
+    if (CHEMPI_LIKELY(c->kind != CHEMPI_COLL_ALLTOALLW &&
+                      (!c->stype || c->stype->is_predefined) &&
+                      (!c->rtype || c->rtype->is_predefined)))
+        return;
     if (c->kind == CHEMPI_COLL_ALLTOALLW) {
         hold_each(&c->scounts, c->stypes, c->comm->size, is_held);
         hold_each(&c->rcounts, c->rtypes, c->comm->size, is_held);
@@ -462,14 +480,18 @@ static void open_cell(struct chempi_coll_state *st, uint32_t number,
 }
 
 /* Short operations are no blocking task's business. */
-static void take_number(struct chempi_coll_state *st, bool is_task,
-                        struct cell *cell)
+static void take_number(struct chempi_coll_state *st, bool is_task)
 {
-    open_cell(st, ++st->later.started, cell);
+    st->later.started++;
     if (is_task)
-        st->later.last_task = cell->seq;
+        st->later.last_task = st->later.started;
     else if (chempi_coll_node_has_turn(st)) /* numbers wrap: keep it near */
         st->later.last_task = count_own_finished(st);
+}
+
+static struct chempi_node_task *early_task(struct chempi_coll_state *st)
+{
+    return (void *)st->later.early_task;
 }
 
 /* The call has begun it already. */
@@ -481,6 +503,10 @@ static void take_early(struct chempi_node_later_op *op)
     open_cell(st, st->later.started, &op->cell);
     op->has_begun = true;
     op->rc = st->later.early_rc;
+    if (!op->steps)
+        return;
+    memcpy(op->task, early_task(st), op->steps->size);
+    op->task->c = &op->call;
 }
 
 uint64_t chempi_node_later_start(struct chempi_node_later_op *op)
@@ -489,14 +515,20 @@ uint64_t chempi_node_later_start(struct chempi_node_later_op *op)
 
     if (st->later.is_early) {
         take_early(op);
-        return 0;
+    } else {
+        if (CHEMPI_UNLIKELY(op->is_lengthened))
+            op->steps = NULL;
+        op->is_lengthened = false;
+        op->has_begun = false;
+        take_number(st, op->steps || may_be_long(op));
+        open_cell(st, st->later.started, &op->cell);
     }
-    if (CHEMPI_UNLIKELY(op->is_lengthened))
-        op->steps = NULL;
-    op->is_lengthened = false;
-    op->has_begun = false;
-    take_number(st, op->steps || may_be_long(op), &op->cell);
     return op->steps ? len_of(&op->call) : 0;
+}
+
+bool chempi_node_later_has_begun(const struct chempi_node_later_op *op)
+{
+    return op->has_begun;
 }
 
 static bool is_first_left(const struct chempi_node_later_op *op)
@@ -513,25 +545,34 @@ static bool can_begin(const struct chempi_node_later_op *op)
            (!op->steps || is_first_left(op)) && is_cell_free(st, op->cell.seq);
 }
 
-static bool can_go_on(const struct chempi_node_later_op *op)
+/* Once it has begun and is the first that is left. */
+static bool is_due(void *arg)
 {
-    if (!op->has_begun || !is_first_left(op))
-        return false;
+    struct chempi_node_later_op *op = arg;
+
     return op->steps ? chempi_coll_node_task_is_due(op->task)
                      : op->parts->is_ready(&op->cell, &op->call);
 }
 
-bool chempi_node_later_is_ready(const struct chempi_node_later_op *op)
+static bool can_go_on(struct chempi_node_later_op *op)
+{
+    return op->has_begun && is_first_left(op) && is_due(op);
+}
+
+bool chempi_node_later_is_ready(struct chempi_node_later_op *op)
 {
     return can_begin(op) || can_go_on(op) || chempi_loss_is_in(op->call.comm);
 }
 
-static void begin_task(struct chempi_node_later_op *op)
+static void begin_task(struct chempi_node_task *t,
+                       const struct chempi_node_steps *steps,
+                       const struct cell *cell,
+                       const struct chempi_coll_call *c)
 {
-    memset(op->task, 0, op->steps->size);
-    op->task->cell = op->cell;
-    op->task->c = &op->call;
-    task_go_on(op->task, op->steps->first);
+    memset(t, 0, steps->size);
+    t->cell = *cell;
+    t->c = c;
+    task_go_on(t, steps->first);
 }
 
 static void begin(struct chempi_node_later_op *op)
@@ -542,7 +583,7 @@ static void begin(struct chempi_node_later_op *op)
         op->rc = op->parts->begin(&op->cell, &op->call, op->len);
         return;
     }
-    begin_task(op);
+    begin_task(op->task, op->steps, &op->cell, &op->call);
 }
 
 /* L6. Behind the operation there is room for its task in the schedule. */
@@ -552,7 +593,7 @@ static CHEMPI_COLD void make_long(struct chempi_node_later_op *op,
     op->is_lengthened = true;
     op->steps = &chempi_node_steps_bcast;
     op->task = chempi_coll_bytes(s, (MPI_Count)op->steps->size);
-    begin_task(op);
+    begin_task(op->task, op->steps, &op->cell, &op->call);
 }
 
 /* Messages that a step has appended come next, and behind them the task again.
@@ -638,35 +679,71 @@ static bool have_met(const struct chempi_node_parts *parts,
 
 /* To a meeting this member comes before it has anything built: that takes as
  * long as others take to see it. */
+static bool try_parts(const struct chempi_coll_call *c, uint64_t len,
+                      struct cell *cell, int *rc)
+{
+    struct chempi_coll_state *st = cell->st;
+    const struct chempi_node_parts *parts = all_parts[c->kind];
+    const bool meets = parts->is_ready == chempi_coll_shm_slot_is_over;
+
+    if (!meets && !is_there(parts, c, cell))
+        return false;
+    take_number(st, false);
+    st->later.begun = cell->seq;
+    *rc = parts->begin(cell, c, len);
+    if (meets && !have_met(parts, c, cell)) {
+        st->later.is_early = true;
+        st->later.early_parts = parts;
+        st->later.early_len = len;
+        st->later.early_rc = *rc;
+        return false;
+    }
+    *rc = cell_first_error(*rc, parts->end(cell, c, len));
+    return true;
+}
+
+/* A task that is most likely over after a step. */
+static bool try_task(const struct chempi_coll_call *c, struct cell *cell,
+                     int *rc)
+{
+    struct chempi_coll_state *st = cell->st;
+    const struct chempi_node_steps *steps = steps_for(c);
+    struct chempi_node_task *t = early_task(st);
+
+    if (!steps || !steps->is_brief || !steps->is_brief(st, c))
+        return false;
+    take_number(st, true);
+    st->later.begun = cell->seq;
+    begin_task(t, steps, cell, c);
+    t->next(t);
+    if (CHEMPI_UNLIKELY(t->next)) {
+        st->later.is_early = true;
+        st->later.early_parts = NULL;
+        st->later.early_len = 0;
+        st->later.early_rc = MPI_SUCCESS;
+        return false;
+    }
+    *rc = t->rc;
+    return true;
+}
+
 bool chempi_node_later_at_once(const struct chempi_coll_call *c, int *rc)
 {
     struct chempi_coll_state *st = c->comm->coll;
-    const struct chempi_node_parts *parts = all_parts[c->kind];
     struct cell cell;
     uint64_t len = 0;
-    bool meets;
 
-    if (!st || !st->is_on || st->later_cells == 0 || !parts ||
-        st->later.started != count_own_finished(st))
+    if (!st || !st->is_on || st->later_cells == 0 ||
+        st->later.started != count_own_finished(st) ||
+        !is_cell_free(st, st->later.started + 1))
         return false;
     if (is_reduction(c))
         len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
                          c->rtype->extent);
-    if (!is_for_slots(c, len) || !is_cell_free(st, st->later.started + 1))
-        return false;
     open_cell(st, st->later.started + 1, &cell);
-    meets = parts->is_ready == chempi_coll_shm_slot_is_over;
-    if (!meets && !is_there(parts, c, &cell))
+    if (!(is_for_slots(c, len) ? try_parts(c, len, &cell, rc)
+                               : try_task(c, &cell, rc)))
         return false;
-    take_number(st, false, &cell);
-    st->later.begun = cell.seq;
-    *rc = parts->begin(&cell, c, len);
-    if (meets && !have_met(parts, c, &cell)) {
-        st->later.is_early = true;
-        st->later.early_rc = *rc;
-        return false;
-    }
-    *rc = cell_first_error(*rc, parts->end(&cell, c, len));
     say_finished(st, cell.seq);
     return true;
 }
@@ -684,9 +761,6 @@ static bool is_awaited(const struct chempi_node_later_op *op, int member)
     case CHEMPI_COLL_SCATTER:
     case CHEMPI_COLL_SCATTERV:
         return member == op->call.root;
-    case CHEMPI_COLL_SCAN:
-    case CHEMPI_COLL_EXSCAN:
-        return member == cell->st->rank - 1;
     default:
         return !cell_is_there(cell, member);
     }
@@ -713,11 +787,13 @@ static bool is_meeting(const struct chempi_node_later_op *op)
 
 bool chempi_node_later_tarry(struct chempi_node_later_op *op)
 {
-    if (chempi_node_later_is_ready(op))
-        return true;
-    return is_first_left(op) &&
+    chempi_progress_done_fn *done = op->has_begun ? is_due : is_ready;
+
+    if (!is_first_left(op))
+        return chempi_node_later_is_ready(op);
+    return done(op) ||
            chempi_coll_shm_slot_tarry(
-               op->cell.st, is_meeting(op) ? misses : NULL, op, is_ready, op);
+               op->cell.st, is_meeting(op) ? misses : NULL, op, done, op);
 }
 
 int chempi_node_later_put(const struct chempi_node_later_op *op,

@@ -60,6 +60,9 @@ void chempi_node_later_hold_types(const struct chempi_node_later_op *op,
  * many bytes of others' this process delays while it computes; 0: few. */
 uint64_t chempi_node_later_start(struct chempi_node_later_op *op);
 
+/* Just started: had its call begun it, and looked whether it can go on? */
+bool chempi_node_later_has_begun(const struct chempi_node_later_op *op);
+
 /* Say whom it waits for, count so far; returns how many then. */
 int chempi_node_later_put(const struct chempi_node_later_op *op,
                           struct chempi_wait_report *w, int count);
@@ -77,7 +80,7 @@ chempi_node_later_advance(struct chempi_node_later_op *op,
                           struct chempi_coll_sched *s, int *rc);
 
 /* Would that do anything? */
-bool chempi_node_later_is_ready(const struct chempi_node_later_op *op);
+bool chempi_node_later_is_ready(struct chempi_node_later_op *op);
 
 /* Wait for that as a blocking call does, for a moment, if nothing else comes
  * first. While the lane does not lock. */

@@ -214,67 +214,6 @@ static int reduce_scatter_end(const struct cell *cell,
 const struct chempi_node_parts chempi_node_parts_reduce_scatter = {
     reduce_scatter_begin, chempi_coll_shm_slot_is_over, reduce_scatter_end};
 
-/* ---- scans, from each member to the next ---- */
-
-/* What the members up to this one come to, in its line or slot. */
-static int pass_on(const struct cell *cell, const struct chempi_coll_call *c,
-                   uint64_t len, int rc)
-{
-    const struct chempi_coll_state *st = cell->st;
-    const void *sum = cell_data(cell, st->rank, len);
-
-    if (CHEMPI_UNLIKELY(rc) && cell_mine(cell)->len != CELL_NO_ROOM)
-        cell_mine(cell)->len = CELL_VOID;
-    if (!rc && len > 0 && c->kind == CHEMPI_COLL_SCAN)
-        cell_take(c->rbuf, sum, c->rcount, c->rtype);
-    if (st->rank + 1 < st->size)
-        cell_hand_in(cell, st->rank + 1);
-    return rc;
-}
-
-static int scan_begin(const struct cell *cell, const struct chempi_coll_call *c,
-                      uint64_t len)
-{
-    int rc = put(cell, cell->st->rank, input(c), len);
-
-    return cell->st->rank == 0 ? pass_on(cell, c, len, rc) : rc;
-}
-
-static bool is_scan_ready(const struct cell *cell,
-                          const struct chempi_coll_call *c)
-{
-    (void)c;
-    return cell->st->rank == 0 || cell_is_there(cell, cell->st->rank - 1);
-}
-
-static int scan_end(const struct cell *cell, const struct chempi_coll_call *c,
-                    uint64_t len)
-{
-    const int last = cell->st->rank - 1;
-    const void *before;
-
-    if (last < 0)
-        return MPI_SUCCESS;
-    if (cell_mine(cell)->len == CELL_NO_ROOM ||
-        cell_line(cell, last)->len != len)
-        return pass_on(cell, c, len,
-                       chempi_coll_shm_slot_mismatch(
-                           cell, cell_mine(cell)->len == CELL_NO_ROOM
-                                     ? cell->st->rank
-                                     : last));
-    before = cell_data(cell, last, len);
-    if (len > 0)
-        chempi_op_apply(c->op, before,
-                        (void *)(uintptr_t)cell_data(cell, cell->st->rank, len),
-                        c->rcount, c->rtype);
-    if (len > 0 && c->kind == CHEMPI_COLL_EXSCAN)
-        cell_take(c->rbuf, before, c->rcount, c->rtype);
-    return pass_on(cell, c, len, MPI_SUCCESS);
-}
-
-const struct chempi_node_parts chempi_node_parts_scan = {
-    scan_begin, is_scan_ready, scan_end};
-
 /* ---- which ---- */
 
 static bool go_by_chain(struct chempi_coll_state *st,

@@ -370,25 +370,43 @@ static CHEMPI_COLD void give_up(struct chempi_node_chain *p)
     chempi_spsc_ring_spoil(&p->in);
 }
 
+static inline bool is_scan(const struct chempi_coll_call *c)
+{
+    return c->kind != CHEMPI_COLL_REDUCE;
+}
+
+/* Who combines the last piece of all. */
+static inline int last_member(const struct chempi_coll_state *st,
+                              const struct chempi_coll_call *c)
+{
+    return is_scan(c) ? st->size - 1 : c->root;
+}
+
+static inline bool is_first(const struct chempi_coll_state *st,
+                            const struct chempi_coll_call *c)
+{
+    const int next = last_member(st, c) + 1;
+
+    return st->rank == (next < st->size ? next : 0);
+}
+
 /* It begins; the rings are there. */
 static void set_up(struct job *j, struct chempi_coll_state *st,
                    const struct chempi_coll_call *c, bool is_later)
 {
     struct chempi_node_chain *p = &st->chain;
     const uint64_t len = (uint64_t)(c->rcount * c->rtype->extent);
-    bool is_scan = c->kind != CHEMPI_COLL_REDUCE;
-    int last = is_scan ? st->size - 1 : c->root;
 
     p->out.is_urgent = p->in.is_urgent = is_later;
-    j->out = st->rank != last ? &p->out : NULL;
+    j->out = st->rank != last_member(st, c) ? &p->out : NULL;
     j->in = &p->in;
     j->c = c;
     j->input = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf;
     j->len = len;
     j->mark = mark_of(c, len);
     j->is_ex = c->kind == CHEMPI_COLL_EXSCAN;
-    j->is_scan = is_scan;
-    j->is_first = st->rank == (last + 1 < st->size ? last + 1 : 0);
+    j->is_scan = is_scan(c);
+    j->is_first = is_first(st, c);
     if (CHEMPI_UNLIKELY(p->is_broken)) {
         j->rc = chempi_error_set(MPI_ERR_INTERN,
                                  "an earlier call on this communicator has "
@@ -541,6 +559,7 @@ static void chain_on(struct chempi_node_task *t)
 {
     struct job *j = of_task(t);
 
+    j->c = t->c;
     switch (go_on(j)) {
     case OVER:
         task_note(t, end(t->cell.st, j));
@@ -598,5 +617,18 @@ static void chain_first(struct chempi_node_task *t)
     }
 }
 
-const struct chempi_node_steps chempi_node_steps_chain =
-    CHEMPI_NODE_STEPS(union chain_task, chain_first);
+/* Who is first, or has the first piece. */
+static bool is_brief(struct chempi_coll_state *st,
+                     const struct chempi_coll_call *c)
+{
+    struct chempi_node_chain *p = &st->chain;
+
+    return p->is_made && !p->is_off &&
+           (is_first(st, c) || ring_has_more(&p->in));
+}
+
+const struct chempi_node_steps chempi_node_steps_chain = {
+    .size = sizeof(union chain_task),
+    .first = chain_first,
+    .is_brief = is_brief,
+};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tasks: what a member does in one operation of the node's memory whose data
- * does not fit slots, in steps. A step does what can be done without waiting,
- * and says what the next one waits for. A blocking call waits for that on its
- * own thread; for a non-blocking one whoever makes progress looks for it
- * (node_later.h).
+ * Tasks: what a member does in a scan, or in another operation of the node's
+ * memory whose data does not fit slots, in steps. A step does what can be done
+ * without waiting, and says what the next one waits for. A blocking call waits
+ * for that on its own thread; for a non-blocking one whoever makes progress
+ * looks for it (node_later.h).
  *
  *   -   a member has one task at a time under way on a communicator, so boards,
  *       pipe and rings (node.h) belong to that: all members start the same ones
@@ -51,14 +51,16 @@ struct chempi_node_task {
 };
 
 /* An operation: bytes of the struct that begins with its task, all of which but
- * cell, c and messages is zero; and its first step. */
+ * cell, c and messages is zero; its first step; and whether that is likely to
+ * be the last one here, appends no messages, and leaves a struct that may be
+ * moved (NULL: no). */
 struct chempi_node_steps {
     size_t size;
     chempi_node_step_fn *first;
+    bool (*is_brief)(struct chempi_coll_state *st,
+                     const struct chempi_coll_call *c);
 };
 
-/* Who has no memory has room for so many bytes (node_later.c). */
-enum { CHEMPI_NODE_TASK_MAX = 512 };
 #define CHEMPI_NODE_STEPS(type, first_step)                                    \
     {                                                                          \
         .size = sizeof(type) *                                                 \

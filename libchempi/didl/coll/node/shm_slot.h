@@ -351,7 +351,6 @@ extern const struct chempi_node_parts chempi_node_parts_alltoall;
 extern const struct chempi_node_parts chempi_node_parts_reduce;
 extern const struct chempi_node_parts chempi_node_parts_allreduce;
 extern const struct chempi_node_parts chempi_node_parts_reduce_scatter;
-extern const struct chempi_node_parts chempi_node_parts_scan;
 
 /* Elements that every member of a reduction brings. */
 MPI_Count chempi_coll_node_whole_count(const struct chempi_coll_call *c,
