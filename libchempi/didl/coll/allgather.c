@@ -26,7 +26,7 @@ static void build_bruck(struct chempi_coll_sched *s,
                         const struct chempi_coll_call *c, MPI_Count total)
 {
     struct chempi_datatype *byte = chempi_coll_byte();
-    struct chempi_coll_place own = chempi_coll_result_of(c, s->rank);
+    struct chempi_coll_place own = chempi_coll_received(c, s->rank);
     char *packed = chempi_coll_bytes(s, total);
     MPI_Count at = 0;
 
@@ -46,7 +46,7 @@ static void build_bruck(struct chempi_coll_sched *s,
     at = bytes_of(s, c, s->rank, 1);
     for (int i = 1; i < s->size; i++) {
         int rank = (s->rank + i) % s->size;
-        struct chempi_coll_place p = chempi_coll_result_of(c, rank);
+        struct chempi_coll_place p = chempi_coll_received(c, rank);
         MPI_Count len = p.count * c->rtype->size;
 
         chempi_coll_copy(s, chempi_coll_plus(packed, at), len, byte, p.buf,
@@ -59,7 +59,7 @@ static void build_bruck(struct chempi_coll_sched *s,
 static void keep_own(struct chempi_coll_sched *s,
                      const struct chempi_coll_call *c)
 {
-    struct chempi_coll_place own = chempi_coll_result_of(c, s->rank);
+    struct chempi_coll_place own = chempi_coll_received(c, s->rank);
 
     if (c->sbuf != MPI_IN_PLACE)
         chempi_coll_copy(s, c->sbuf, c->scount, c->stype, own.buf, own.count,
@@ -78,9 +78,9 @@ static void build_ring(struct chempi_coll_sched *s,
         keep_own(s, c);
     for (int i = 0; i < s->size - 1; i++) {
         struct chempi_coll_place out =
-            chempi_coll_result_of(c, (s->rank + s->size - i) % s->size);
+            chempi_coll_received(c, (s->rank + s->size - i) % s->size);
         struct chempi_coll_place in =
-            chempi_coll_result_of(c, (left + s->size - i) % s->size);
+            chempi_coll_received(c, (left + s->size - i) % s->size);
 
         chempi_coll_recv(s, in.buf, in.count, c->rtype, left);
         if (i == 0 && c->sbuf != MPI_IN_PLACE)

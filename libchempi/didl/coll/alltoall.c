@@ -11,61 +11,13 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/sched.h"
 
-/* One side's block for or from rank i. */
-struct place {
-    void *buf;
-    MPI_Count count;
-    struct chempi_datatype *type;
-};
-
-static struct place recv_place(const struct chempi_coll_call *c, int i)
-{
-    size_t u = (size_t)i;
-
-    if (c->kind == CHEMPI_COLL_ALLTOALL)
-        return (struct place){chempi_coll_at(c->rbuf, i * c->rcount, c->rtype),
-                              c->rcount, c->rtype};
-    if (c->kind == CHEMPI_COLL_ALLTOALLV)
-        return (struct place){
-            chempi_coll_at(c->rbuf, chempi_count_array_get(c->rdispls, u),
-                           c->rtype),
-            chempi_count_array_get(c->rcounts, u), c->rtype};
-    return (struct place){
-        chempi_coll_plus(c->rbuf, chempi_count_array_get(c->rdispls, u)),
-        chempi_count_array_get(c->rcounts, u),
-        chempi_datatype_lookup(c->rtypes[i])};
-}
-
-static struct place send_place(const struct chempi_coll_call *c, int i)
-{
-    size_t u = (size_t)i;
-
-    if (c->kind == CHEMPI_COLL_ALLTOALL)
-        return (struct place){chempi_coll_at(c->sbuf, i * c->scount, c->stype),
-                              c->scount, c->stype};
-    if (c->kind == CHEMPI_COLL_ALLTOALLV)
-        return (struct place){
-            chempi_coll_at(c->sbuf, chempi_count_array_get(c->sdispls, u),
-                           c->stype),
-            chempi_count_array_get(c->scounts, u), c->stype};
-    return (struct place){
-        chempi_coll_plus(c->sbuf, chempi_count_array_get(c->sdispls, u)),
-        chempi_count_array_get(c->scounts, u),
-        chempi_datatype_lookup(c->stypes[i])};
-}
-
-static MPI_Count place_bytes(const struct place *p)
-{
-    return p->count > 0 ? p->count * p->type->size : 0;
-}
-
 static void copy_own(struct chempi_coll_sched *s,
                      const struct chempi_coll_call *c)
 {
-    struct place from = send_place(c, s->rank);
-    struct place to = recv_place(c, s->rank);
+    struct chempi_coll_place from = chempi_coll_sent(c, s->rank);
+    struct chempi_coll_place to = chempi_coll_received(c, s->rank);
 
-    if (place_bytes(&from) > 0)
+    if (chempi_coll_place_bytes(&from) > 0)
         chempi_coll_copy(s, from.buf, from.count, from.type, to.buf, to.count,
                          to.type);
 }
@@ -80,12 +32,12 @@ static void build_direct(struct chempi_coll_sched *s,
     for (int i = is_inter ? 0 : 1; i < peers; i++) {
         int source = (me + peers - i) % peers;
         int dest = (me + i) % peers;
-        struct place in = recv_place(c, source);
-        struct place out = send_place(c, dest);
+        struct chempi_coll_place in = chempi_coll_received(c, source);
+        struct chempi_coll_place out = chempi_coll_sent(c, dest);
 
-        if (place_bytes(&in) > 0)
+        if (chempi_coll_place_bytes(&in) > 0)
             chempi_coll_recv(s, in.buf, in.count, in.type, source);
-        if (place_bytes(&out) > 0)
+        if (chempi_coll_place_bytes(&out) > 0)
             chempi_coll_send(s, out.buf, out.count, out.type, dest);
         chempi_coll_throttle(s);
     }
@@ -105,15 +57,15 @@ static void build_in_place(struct chempi_coll_sched *s,
     void *packed;
 
     for (int i = 0; i < s->size; i++) {
-        struct place p = recv_place(c, i);
+        struct chempi_coll_place p = chempi_coll_received(c, i);
 
-        if (i != s->rank && place_bytes(&p) > most)
-            most = place_bytes(&p);
+        if (i != s->rank && chempi_coll_place_bytes(&p) > most)
+            most = chempi_coll_place_bytes(&p);
     }
     packed = chempi_coll_bytes(s, most);
     for (int i = 0; i < s->size; i++) {
-        struct place p = recv_place(c, i);
-        MPI_Count len = place_bytes(&p);
+        struct chempi_coll_place p = chempi_coll_received(c, i);
+        MPI_Count len = chempi_coll_place_bytes(&p);
 
         if (i == s->rank || len == 0)
             continue;
@@ -171,8 +123,8 @@ static void build_bruck(struct chempi_coll_sched *s,
 
     for (int i = 0; i < s->size; i++) {
         int rank = (s->rank + i) % s->size;
-        struct place p =
-            is_in_place ? recv_place(c, rank) : send_place(c, rank);
+        struct chempi_coll_place p = is_in_place ? chempi_coll_received(c, rank)
+                                                 : chempi_coll_sent(c, rank);
 
         chempi_coll_copy(s, p.buf, p.count, p.type,
                          chempi_coll_plus(b.blocks, i * len), len, byte);
@@ -181,7 +133,7 @@ static void build_bruck(struct chempi_coll_sched *s,
         bruck_round(s, &b, distance);
     for (int i = 0; i < s->size; i++) {
         int rank = (s->rank + s->size - i) % s->size;
-        struct place p = recv_place(c, rank);
+        struct chempi_coll_place p = chempi_coll_received(c, rank);
 
         chempi_coll_copy(s, chempi_coll_plus(b.blocks, i * len), len, byte,
                          p.buf, p.count, p.type);

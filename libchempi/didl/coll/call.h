@@ -7,6 +7,7 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_CALL_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_CALL_H
 
+#include <assert.h>
 #include <mpi.h>
 #include <stdbool.h>
 
@@ -73,19 +74,97 @@ static inline void *chempi_coll_plus(const void *buf, MPI_Count bytes)
 struct chempi_coll_place {
     void *buf; /* of its first element */
     MPI_Count count;
+    struct chempi_datatype *type;
 };
 
-/* Where rank i's block of an allgather(v) lies. */
-static inline struct chempi_coll_place
-chempi_coll_result_of(const struct chempi_coll_call *c, int i)
+static inline MPI_Count
+chempi_coll_place_bytes(const struct chempi_coll_place *p)
 {
-    bool is_v = c->kind == CHEMPI_COLL_ALLGATHERV;
-    MPI_Count at =
-        is_v ? chempi_count_array_get(c->rdispls, (size_t)i) : i * c->rcount;
+    return p->count > 0 ? p->count * p->type->size : 0;
+}
 
+/* Block i of a buffer: one of many of the same count, one of its own count, or
+ * one of its own datatype, too. */
+static inline struct chempi_coll_place
+chempi_coll_block_of_many(const void *buf, MPI_Count count,
+                          struct chempi_datatype *type, int i)
+{
+    return (struct chempi_coll_place){chempi_coll_at(buf, i * count, type),
+                                      count, type};
+}
+
+static inline struct chempi_coll_place
+chempi_coll_block_of_count(const void *buf, struct chempi_count_array counts,
+                           struct chempi_count_array displs,
+                           struct chempi_datatype *type, int i)
+{
     return (struct chempi_coll_place){
-        chempi_coll_at(c->rbuf, at, c->rtype),
-        is_v ? chempi_count_array_get(c->rcounts, (size_t)i) : c->rcount};
+        chempi_coll_at(buf, chempi_count_array_get(displs, (size_t)i), type),
+        chempi_count_array_get(counts, (size_t)i), type};
+}
+
+static inline struct chempi_coll_place
+chempi_coll_block_of_type(const void *buf, struct chempi_count_array counts,
+                          struct chempi_count_array displs,
+                          const MPI_Datatype *types, int i)
+{
+    const MPI_Count count = chempi_count_array_get(counts, (size_t)i);
+
+    /* The type of nothing may be any, or one that is freed by now. */
+    return (struct chempi_coll_place){
+        chempi_coll_plus(buf, chempi_count_array_get(displs, (size_t)i)), count,
+        chempi_datatype_lookup(count > 0 ? types[i] : MPI_BYTE)};
+}
+
+/* Does each block have its own count? Such forms of an operation stand behind
+ * the regular one. */
+static inline bool chempi_coll_has_counts(const struct chempi_coll_call *c)
+{
+    static_assert(CHEMPI_COLL_GATHERV % 2 && CHEMPI_COLL_SCATTERV % 2 &&
+                      CHEMPI_COLL_ALLGATHERV % 2 && CHEMPI_COLL_ALLTOALLV % 2,
+                  "blocks of many counts have odd kinds, others even ones");
+    return (unsigned)c->kind % 2;
+}
+
+/* What goes from this process to process i, of a scatter or an exchange. */
+static inline struct chempi_coll_place
+chempi_coll_sent(const struct chempi_coll_call *c, int i)
+{
+    if (chempi_coll_has_counts(c))
+        return chempi_coll_block_of_count(c->sbuf, c->scounts, c->sdispls,
+                                          c->stype, i);
+    if (c->kind == CHEMPI_COLL_ALLTOALLW)
+        return chempi_coll_block_of_type(c->sbuf, c->scounts, c->sdispls,
+                                         c->stypes, i);
+    return chempi_coll_block_of_many(c->sbuf, c->scount, c->stype, i);
+}
+
+/* What it sends in a gather: the same to all. */
+static inline struct chempi_coll_place
+chempi_coll_sent_to_all(const struct chempi_coll_call *c)
+{
+    return (struct chempi_coll_place){(void *)(uintptr_t)c->sbuf, c->scount,
+                                      c->stype};
+}
+
+/* Where goes what comes from process i, of a gather or an exchange. */
+static inline struct chempi_coll_place
+chempi_coll_received(const struct chempi_coll_call *c, int i)
+{
+    if (chempi_coll_has_counts(c))
+        return chempi_coll_block_of_count(c->rbuf, c->rcounts, c->rdispls,
+                                          c->rtype, i);
+    if (c->kind == CHEMPI_COLL_ALLTOALLW)
+        return chempi_coll_block_of_type(c->rbuf, c->rcounts, c->rdispls,
+                                         c->rtypes, i);
+    return chempi_coll_block_of_many(c->rbuf, c->rcount, c->rtype, i);
+}
+
+/* Where goes what comes from the root of a scatter. */
+static inline struct chempi_coll_place
+chempi_coll_received_from_root(const struct chempi_coll_call *c)
+{
+    return (struct chempi_coll_place){c->rbuf, c->rcount, c->rtype};
 }
 
 /* count elements of total cut into `parts` nearly equal parts: where part i

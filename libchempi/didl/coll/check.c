@@ -61,84 +61,28 @@ static int check_in_place(const struct chempi_coll_call *c)
     return MPI_SUCCESS;
 }
 
-/* Elements of a buffer that this process itself sends or receives. */
-struct own {
-    const void *buf;
-    MPI_Count count;
-    const struct chempi_datatype *type;
-};
-
-static struct own own_send(const struct chempi_coll_call *c)
+static bool is_gather(enum chempi_coll_kind kind)
 {
-    struct own own = {c->sbuf, c->scount, c->stype};
-    size_t me = (size_t)c->comm->rank;
-
-    switch (c->kind) {
-    case CHEMPI_COLL_SCATTER:
-        own.buf = chempi_coll_at(c->sbuf, (MPI_Count)me * c->scount, c->stype);
-        break;
-    case CHEMPI_COLL_SCATTERV:
-    case CHEMPI_COLL_ALLTOALLV:
-        own.count = chempi_count_array_get(c->scounts, me);
-        own.buf = chempi_coll_at(
-            c->sbuf, chempi_count_array_get(c->sdispls, me), c->stype);
-        break;
-    case CHEMPI_COLL_ALLTOALLW:
-        own.count = chempi_count_array_get(c->scounts, me);
-        own.buf =
-            chempi_coll_plus(c->sbuf, chempi_count_array_get(c->sdispls, me));
-        own.type = chempi_datatype_lookup(c->stypes[me]);
-        break;
-    default:
-        break;
-    }
-    return own;
-}
-
-static struct own own_recv(const struct chempi_coll_call *c)
-{
-    struct own own = {c->rbuf, c->rcount, c->rtype};
-    size_t me = (size_t)c->comm->rank;
-
-    switch (c->kind) {
-    case CHEMPI_COLL_GATHER:
-    case CHEMPI_COLL_ALLGATHER:
-        own.buf = chempi_coll_at(c->rbuf, (MPI_Count)me * c->rcount, c->rtype);
-        break;
-    case CHEMPI_COLL_GATHERV:
-    case CHEMPI_COLL_ALLGATHERV:
-    case CHEMPI_COLL_ALLTOALLV:
-        own.count = chempi_count_array_get(c->rcounts, me);
-        own.buf = chempi_coll_at(
-            c->rbuf, chempi_count_array_get(c->rdispls, me), c->rtype);
-        break;
-    case CHEMPI_COLL_ALLTOALLW:
-        own.count = chempi_count_array_get(c->rcounts, me);
-        own.buf =
-            chempi_coll_plus(c->rbuf, chempi_count_array_get(c->rdispls, me));
-        own.type = chempi_datatype_lookup(c->rtypes[me]);
-        break;
-    default:
-        break;
-    }
-    return own;
-}
-
-static bool is_something(const struct own *own)
-{
-    return own->count > 0 && own->type->size > 0;
+    return kind == CHEMPI_COLL_GATHER || kind == CHEMPI_COLL_GATHERV ||
+           kind == CHEMPI_COLL_ALLGATHER || kind == CHEMPI_COLL_ALLGATHERV;
 }
 
 static int check_own(const struct chempi_coll_call *c)
 {
-    struct own from = own_send(c);
-    struct own to = own_recv(c);
+    const int me = (int)c->comm->rank;
+    const struct chempi_coll_place from = is_gather(c->kind)
+                                              ? chempi_coll_sent_to_all(c)
+                                              : chempi_coll_sent(c, me);
+    const struct chempi_coll_place to = is_scatter(c->kind)
+                                            ? chempi_coll_received_from_root(c)
+                                            : chempi_coll_received(c, me);
 
     if (!from.type || !to.type ||
         CHEMPI_LIKELY((uintptr_t)from.buf + (uintptr_t)from.type->true_lb !=
                       (uintptr_t)to.buf + (uintptr_t)to.type->true_lb))
         return MPI_SUCCESS;
-    if (!is_something(&from) || !is_something(&to))
+    if (chempi_coll_place_bytes(&from) == 0 ||
+        chempi_coll_place_bytes(&to) == 0)
         return MPI_SUCCESS;
     return bad_buffer("the same memory is to be sent and received into; use "
                       "MPI_IN_PLACE");
@@ -156,12 +100,6 @@ static int check_reduction(const struct chempi_coll_call *c)
         return MPI_SUCCESS;
     return bad_buffer("the send and the receive buffer are the same; use "
                       "MPI_IN_PLACE");
-}
-
-static bool is_gather(enum chempi_coll_kind kind)
-{
-    return kind == CHEMPI_COLL_GATHER || kind == CHEMPI_COLL_GATHERV ||
-           kind == CHEMPI_COLL_ALLGATHER || kind == CHEMPI_COLL_ALLGATHERV;
 }
 
 /* What this process sends to itself must not start where it receives it;

@@ -9,38 +9,6 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/sched.h"
 
-/* Where the root keeps rank i's block. */
-struct place {
-    void *buf;
-    MPI_Count count;
-};
-
-static struct place recv_place(const struct chempi_coll_call *c, int i)
-{
-    if (c->kind == CHEMPI_COLL_GATHERV)
-        return (struct place){
-            chempi_coll_at(c->rbuf,
-                           chempi_count_array_get(c->rdispls, (size_t)i),
-                           c->rtype),
-            chempi_count_array_get(c->rcounts, (size_t)i),
-        };
-    return (struct place){chempi_coll_at(c->rbuf, i * c->rcount, c->rtype),
-                          c->rcount};
-}
-
-static struct place send_place(const struct chempi_coll_call *c, int i)
-{
-    if (c->kind == CHEMPI_COLL_SCATTERV)
-        return (struct place){
-            chempi_coll_at(c->sbuf,
-                           chempi_count_array_get(c->sdispls, (size_t)i),
-                           c->stype),
-            chempi_count_array_get(c->scounts, (size_t)i),
-        };
-    return (struct place){chempi_coll_at(c->sbuf, i * c->scount, c->stype),
-                          c->scount};
-}
-
 /* ---- the tree, on packed bytes ---- */
 
 /* Relative ranks [me, end) are this process's subtree; mask is its height. */
@@ -90,7 +58,8 @@ static void gather_tree(struct chempi_coll_sched *s,
         return;
     }
     for (int i = c->sbuf == MPI_IN_PLACE; i < s->size; i++) {
-        struct place p = recv_place(c, (i + c->root) % s->size);
+        struct chempi_coll_place p =
+            chempi_coll_received(c, (i + c->root) % s->size);
 
         chempi_coll_copy(s, chempi_coll_plus(packed, block * i), block, byte,
                          p.buf, p.count, c->rtype);
@@ -109,7 +78,8 @@ static void scatter_tree(struct chempi_coll_sched *s,
         chempi_coll_fence(s);
     } else {
         for (int i = c->rbuf == MPI_IN_PLACE; i < s->size; i++) {
-            struct place p = send_place(c, (i + c->root) % s->size);
+            struct chempi_coll_place p =
+                chempi_coll_sent(c, (i + c->root) % s->size);
 
             chempi_coll_copy(s, p.buf, p.count, c->stype,
                              chempi_coll_plus(packed, block * i), block, byte);
@@ -152,7 +122,7 @@ static void gather_direct(struct chempi_coll_sched *s,
                           const struct chempi_coll_call *c)
 {
     struct sides sides = sides_of(s, c);
-    struct place own;
+    struct chempi_coll_place own;
 
     if (!sides.is_root) {
         if (c->scount * c->stype->size > 0)
@@ -160,7 +130,7 @@ static void gather_direct(struct chempi_coll_sched *s,
         return;
     }
     for (int i = 0; i < sides.peers; i++) {
-        struct place p = recv_place(c, i);
+        struct chempi_coll_place p = chempi_coll_received(c, i);
 
         if (i == sides.self)
             continue;
@@ -172,7 +142,7 @@ static void gather_direct(struct chempi_coll_sched *s,
     if (sides.self < 0)
         return;
     chempi_coll_fence(s); /* who waits for us should not wait for a copy */
-    own = recv_place(c, s->rank);
+    own = chempi_coll_received(c, s->rank);
     if (c->sbuf != MPI_IN_PLACE)
         chempi_coll_copy(s, c->sbuf, c->scount, c->stype, own.buf, own.count,
                          c->rtype);
@@ -199,7 +169,7 @@ static void scatter_direct(struct chempi_coll_sched *s,
                            const struct chempi_coll_call *c)
 {
     struct sides sides = sides_of(s, c);
-    struct place own;
+    struct chempi_coll_place own;
 
     if (!sides.is_root) {
         if (c->rcount * c->rtype->size > 0)
@@ -207,7 +177,7 @@ static void scatter_direct(struct chempi_coll_sched *s,
         return;
     }
     for (int i = 0; i < sides.peers; i++) {
-        struct place p = send_place(c, i);
+        struct chempi_coll_place p = chempi_coll_sent(c, i);
 
         if (i == sides.self || p.count * c->stype->size == 0)
             continue;
@@ -216,7 +186,7 @@ static void scatter_direct(struct chempi_coll_sched *s,
     }
     if (sides.self < 0)
         return;
-    own = send_place(c, s->rank);
+    own = chempi_coll_sent(c, s->rank);
     if (c->rbuf != MPI_IN_PLACE)
         chempi_coll_copy(s, own.buf, own.count, c->stype, c->rbuf, c->rcount,
                          c->rtype);

@@ -125,15 +125,10 @@ static void build_allgather(struct chempi_coll_sched *s,
                             const struct chempi_coll_call *c)
 {
     for (int i = 0; i < remote_size(c); i++) {
-        bool is_v = c->kind == CHEMPI_COLL_ALLGATHERV;
-        size_t u = (size_t)i;
-        MPI_Count count =
-            is_v ? chempi_count_array_get(c->rcounts, u) : c->rcount;
-        MPI_Count at = is_v ? chempi_count_array_get(c->rdispls, u) : i * count;
+        const struct chempi_coll_place in = chempi_coll_received(c, i);
 
-        if (count * c->rtype->size > 0)
-            chempi_coll_recv(s, chempi_coll_at(c->rbuf, at, c->rtype), count,
-                             c->rtype, i);
+        if (chempi_coll_place_bytes(&in) > 0)
+            chempi_coll_recv(s, in.buf, in.count, in.type, i);
         if (c->scount * c->stype->size > 0)
             chempi_coll_send(s, c->sbuf, c->scount, c->stype, i);
         chempi_coll_throttle(s);

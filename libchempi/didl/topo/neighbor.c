@@ -77,62 +77,12 @@ static void find_neighbors(const struct chempi_comm *comm,
     }
 }
 
-/* One neighbour's block on one side. */
-struct block {
-    void *buf;
-    MPI_Count count;
-    struct chempi_datatype *type;
-};
-
-static MPI_Count bytes_of(const struct block *b)
+/* To all neighbours the same, or each its own. */
+static struct chempi_coll_place sent(const struct chempi_coll_call *c, int i)
 {
-    return b->count > 0 ? b->count * b->type->size : 0;
-}
-
-static struct block recv_block(const struct chempi_coll_call *c, int i)
-{
-    size_t u = (size_t)i;
-
-    switch (c->kind) {
-    case CHEMPI_COLL_ALLGATHER:
-    case CHEMPI_COLL_ALLTOALL:
-        return (struct block){chempi_coll_at(c->rbuf, i * c->rcount, c->rtype),
-                              c->rcount, c->rtype};
-    case CHEMPI_COLL_ALLTOALLW:
-        return (struct block){
-            chempi_coll_plus(c->rbuf, chempi_count_array_get(c->rdispls, u)),
-            chempi_count_array_get(c->rcounts, u),
-            chempi_datatype_lookup(c->rtypes[i])};
-    default:
-        return (struct block){
-            chempi_coll_at(c->rbuf, chempi_count_array_get(c->rdispls, u),
-                           c->rtype),
-            chempi_count_array_get(c->rcounts, u), c->rtype};
-    }
-}
-
-static struct block send_block(const struct chempi_coll_call *c, int i)
-{
-    size_t u = (size_t)i;
-
-    switch (c->kind) {
-    case CHEMPI_COLL_ALLTOALL:
-        return (struct block){chempi_coll_at(c->sbuf, i * c->scount, c->stype),
-                              c->scount, c->stype};
-    case CHEMPI_COLL_ALLTOALLV:
-        return (struct block){
-            chempi_coll_at(c->sbuf, chempi_count_array_get(c->sdispls, u),
-                           c->stype),
-            chempi_count_array_get(c->scounts, u), c->stype};
-    case CHEMPI_COLL_ALLTOALLW:
-        return (struct block){
-            chempi_coll_plus(c->sbuf, chempi_count_array_get(c->sdispls, u)),
-            chempi_count_array_get(c->scounts, u),
-            chempi_datatype_lookup(c->stypes[i])};
-    default: /* the same to all */
-        return (struct block){chempi_coll_at(c->sbuf, 0, c->stype), c->scount,
-                              c->stype};
-    }
+    return c->kind == CHEMPI_COLL_ALLGATHER || c->kind == CHEMPI_COLL_ALLGATHERV
+               ? chempi_coll_sent_to_all(c)
+               : chempi_coll_sent(c, i);
 }
 
 /* ---- checks ---- */
@@ -192,18 +142,18 @@ static int hood_init(struct hood *hood, const struct chempi_coll_call *c)
 /* Edges from this process to itself are copies: the next send to itself that
  * belongs to a receive from itself; *at walks along. */
 static void copy_own(struct chempi_coll_sched *s, const struct hood *hood,
-                     const struct block *to, int *at)
+                     const struct chempi_coll_place *to, int *at)
 {
     int me = hood->call->comm->rank;
 
     while (*at < hood->out.count) {
         int i = (*at)++;
-        struct block from;
+        struct chempi_coll_place from;
 
         if (rank_of(&hood->out, i) != me)
             continue;
-        from = send_block(hood->call, i);
-        if (bytes_of(&from) > 0)
+        from = sent(hood->call, i);
+        if (chempi_coll_place_bytes(&from) > 0)
             chempi_coll_copy(s, from.buf, from.count, from.type, to->buf,
                              to->count, to->type);
         return;
@@ -219,24 +169,24 @@ static void build(struct chempi_coll_sched *s, const void *arg)
     for (int i = 0; i < hood->in.count; i++) {
         int at = nth(&hood->in, i);
         int rank = rank_of(&hood->in, at);
-        struct block b;
+        struct chempi_coll_place b;
 
         if (rank == MPI_PROC_NULL)
             continue;
-        b = recv_block(hood->call, at);
+        b = chempi_coll_received(hood->call, at);
         if (rank == me)
             copy_own(s, hood, &b, &own);
-        else if (bytes_of(&b) > 0)
+        else if (chempi_coll_place_bytes(&b) > 0)
             chempi_coll_recv(s, b.buf, b.count, b.type, rank);
     }
     for (int i = 0; i < hood->out.count; i++) {
         int rank = rank_of(&hood->out, i);
-        struct block b;
+        struct chempi_coll_place b;
 
         if (rank == MPI_PROC_NULL || rank == me)
             continue;
-        b = send_block(hood->call, i);
-        if (bytes_of(&b) > 0)
+        b = sent(hood->call, i);
+        if (chempi_coll_place_bytes(&b) > 0)
             chempi_coll_send(s, b.buf, b.count, b.type, rank);
     }
 }

@@ -136,13 +136,6 @@ static bool is_worth_packing(MPI_Count len)
     return len > 0 && len <= chempi_setting_signed(CHEMPI_SET_COLL_GATHER_TREE);
 }
 
-/* Element 0 of rank i's block at the root. */
-static void *block_of(const void *buf, int i, MPI_Count count,
-                      const struct chempi_datatype *type)
-{
-    return chempi_coll_at(buf, i * count, type);
-}
-
 /* The root's blocks in the order of ranks, and packed in that of the tree. */
 struct sorting {
     struct chempi_hier_run *r;
@@ -156,13 +149,13 @@ static void take_blocks(void *arg, const struct chempi_hier_stop *stop)
     const struct chempi_coll_call *c = g->r->c;
     const int n = chempi_hier_node_size(g->r->h, stop->node);
 
-    for (int i = stop->at == 0 && g->is_in_place; i < n; i++)
+    for (int i = stop->at == 0 && g->is_in_place; i < n; i++) {
+        const struct chempi_coll_place to =
+            chempi_coll_received(c, chempi_hier_member_at(g->r->h, stop, i));
+
         chempi_coll_copy(g->r->s, block_at(g->p, stop->at + i), g->p->len,
-                         chempi_coll_byte(),
-                         block_of(c->rbuf,
-                                  chempi_hier_member_at(g->r->h, stop, i),
-                                  c->rcount, c->rtype),
-                         c->rcount, c->rtype);
+                         chempi_coll_byte(), to.buf, to.count, to.type);
+    }
 }
 
 static void give_blocks(void *arg, const struct chempi_hier_stop *stop)
@@ -171,13 +164,14 @@ static void give_blocks(void *arg, const struct chempi_hier_stop *stop)
     const struct chempi_coll_call *c = g->r->c;
     const int n = chempi_hier_node_size(g->r->h, stop->node);
 
-    for (int i = 0; i < n; i++)
-        chempi_coll_copy(g->r->s,
-                         block_of(c->sbuf,
-                                  chempi_hier_member_at(g->r->h, stop, i),
-                                  c->scount, c->stype),
-                         c->scount, c->stype, block_at(g->p, stop->at + i),
-                         g->p->len, chempi_coll_byte());
+    for (int i = 0; i < n; i++) {
+        const struct chempi_coll_place from =
+            chempi_coll_sent(c, chempi_hier_member_at(g->r->h, stop, i));
+
+        chempi_coll_copy(g->r->s, from.buf, from.count, from.type,
+                         block_at(g->p, stop->at + i), g->p->len,
+                         chempi_coll_byte());
+    }
 }
 
 bool chempi_hier_gather(struct chempi_hier_run *r)
@@ -198,7 +192,7 @@ bool chempi_hier_gather(struct chempi_hier_run *r)
     if (is_leader(r, t))
         p.buf = chempi_coll_bytes(r->s, (t->end - t->at) * p.len);
     if (is_in_place) {
-        local.sbuf = block_of(c->rbuf, c->root, c->rcount, c->rtype);
+        local.sbuf = chempi_coll_received(c, c->root).buf;
         local.scount = c->rcount;
         local.stype = c->rtype;
     }
@@ -284,8 +278,8 @@ static void hand_round(void *arg, const struct chempi_hier_stop *stop)
 
         if (stop->at + i == g->at || (stop->at + i > g->at) != g->is_tail)
             continue;
-        out = chempi_coll_result_of(c, g->out);
-        in = chempi_coll_result_of(c, rank);
+        out = chempi_coll_received(c, g->out);
+        in = chempi_coll_received(c, rank);
         chempi_coll_recv(s, in.buf, in.count, c->rtype, g->after);
         chempi_coll_send(s, out.buf, out.count, c->rtype, g->before);
         chempi_coll_fence(s);
@@ -299,7 +293,7 @@ static void build_ring(struct chempi_hier_run *r,
                        const struct chempi_hier_tree *t)
 {
     const struct chempi_coll_call *c = r->c;
-    struct chempi_coll_place own = chempi_coll_result_of(c, r->h->rank);
+    struct chempi_coll_place own = chempi_coll_received(c, r->h->rank);
     struct ring ring = {
         .r = r, .at = t->at, .out = r->h->rank, .is_tail = true};
 
@@ -364,7 +358,7 @@ static void allgather_packed(struct chempi_hier_run *r,
 {
     const struct chempi_coll_call *c = r->c;
     MPI_Count whole = r->h->size * p->len;
-    struct chempi_coll_place own = chempi_coll_result_of(c, r->h->rank);
+    struct chempi_coll_place own = chempi_coll_received(c, r->h->rank);
     struct chempi_coll_call local = {
         .sbuf = c->sbuf, .scount = c->scount, .stype = c->stype};
     struct chempi_coll_call down = {
@@ -411,7 +405,7 @@ static void take_results(void *arg, const struct chempi_hier_stop *stop)
         const int rank = chempi_hier_member_at(g->r->h, stop, i);
 
         chempi_coll_copy(g->r->s, block_at(g->p, stop->at + i), g->p->len,
-                         chempi_coll_byte(), chempi_coll_result_of(c, rank).buf,
+                         chempi_coll_byte(), chempi_coll_received(c, rank).buf,
                          c->rcount, c->rtype);
     }
 }

@@ -20,24 +20,18 @@
 #include "libchempi/didl/coll/node/shm_slot.h"
 #include "libchempi/didl/coll/sched.h"
 
-/* One side's block for or from a member. */
-struct block {
-    void *buf;
-    MPI_Count count;
-    struct chempi_datatype *type;
-};
-
-static uint64_t block_len(const struct block *b)
+static uint64_t block_len(const struct chempi_coll_place *b)
 {
-    return b->count > 0 ? (uint64_t)(b->count * b->type->size) : 0;
+    return (uint64_t)chempi_coll_place_bytes(b);
 }
 
-static uint64_t block_address(const struct block *b)
+static uint64_t block_address(const struct chempi_coll_place *b)
 {
     return (uint64_t)(uintptr_t)chempi_coll_plus(b->buf, b->type->true_lb);
 }
 
-static int copy_block(const struct block *from, const struct block *to)
+static int copy_block(const struct chempi_coll_place *from,
+                      const struct chempi_coll_place *to)
 {
     if (block_len(from) == 0)
         return MPI_SUCCESS;
@@ -54,7 +48,8 @@ struct remote {
 
 /* The next piece of len bytes in all; false: it is over. */
 static bool copy_piece(struct chempi_node_task *t, struct remote *r, int i,
-                       uint64_t from, uint64_t len, const struct block *to)
+                       uint64_t from, uint64_t len,
+                       const struct chempi_coll_place *to)
 {
     const struct chempi_datatype *type = to->type;
     uint64_t n = len - r->done;
@@ -95,8 +90,8 @@ static uint64_t chunk_len(uint64_t len, uint64_t at, uint64_t most)
     return left < most ? left : most;
 }
 
-static void put_chunk(const struct block *from, uint64_t at, uint64_t most,
-                      unsigned char *chunk)
+static void put_chunk(const struct chempi_coll_place *from, uint64_t at,
+                      uint64_t most, unsigned char *chunk)
 {
     uint64_t len = chunk_len(block_len(from), at, most);
 
@@ -107,7 +102,8 @@ static void put_chunk(const struct block *from, uint64_t at, uint64_t most,
 
 /* len: of the whole block, as its sender says. */
 static int get_chunk(const struct chempi_coll_state *st, int i, uint64_t at,
-                     uint64_t len, const struct block *to, bool is_long)
+                     uint64_t len, const struct chempi_coll_place *to,
+                     bool is_long)
 {
     uint64_t n = chunk_len(len, at, st->stream_len);
 
@@ -121,8 +117,10 @@ static int get_chunk(const struct chempi_coll_state *st, int i, uint64_t at,
 
 /* The next piece of what a member keeps for itself, of which *done bytes are
  * there; true: that was not the last one. */
-static bool copy_own(struct chempi_node_task *t, const struct block *from,
-                     const struct block *to, bool is_long, uint64_t *done)
+static bool copy_own(struct chempi_node_task *t,
+                     const struct chempi_coll_place *from,
+                     const struct chempi_coll_place *to, bool is_long,
+                     uint64_t *done)
 {
     const uint64_t left = block_len(from) - *done;
     const uint64_t n =
@@ -149,26 +147,12 @@ static bool copy_own(struct chempi_node_task *t, const struct block *from,
 
 /* ---- allgather ---- */
 
-static struct block gather_place(const struct chempi_coll_call *c, int i)
-{
-    bool is_v = c->kind == CHEMPI_COLL_ALLGATHERV;
-    MPI_Count at =
-        is_v ? chempi_count_array_get(c->rdispls, (size_t)i) : i * c->rcount;
-
-    return (struct block){
-        .buf = chempi_coll_at(c->rbuf, at, c->rtype),
-        .count =
-            is_v ? chempi_count_array_get(c->rcounts, (size_t)i) : c->rcount,
-        .type = c->rtype,
-    };
-}
-
 bool chempi_coll_node_is_small(const struct chempi_coll_call *c, int size)
 {
     int count = c->kind == CHEMPI_COLL_ALLGATHERV ? size : 1;
 
     for (int i = 0; i < count; i++) {
-        struct block b = gather_place(c, i);
+        struct chempi_coll_place b = chempi_coll_received(c, i);
 
         if (block_len(&b) > CHEMPI_NODE_BULK_BYTES)
             return false;
@@ -176,20 +160,18 @@ bool chempi_coll_node_is_small(const struct chempi_coll_call *c, int size)
     return true;
 }
 
-static struct block own_block(const struct cell *cell,
-                              const struct chempi_coll_call *c)
+static struct chempi_coll_place own_block(const struct cell *cell,
+                                          const struct chempi_coll_call *c)
 {
     if (c->sbuf == MPI_IN_PLACE)
-        return gather_place(c, cell->st->rank);
-    return (struct block){.buf = (void *)(uintptr_t)c->sbuf,
-                          .count = c->scount,
-                          .type = c->stype};
+        return chempi_coll_received(c, cell->st->rank);
+    return chempi_coll_sent_to_all(c);
 }
 
 static int allgather_begin(const struct cell *cell,
                            const struct chempi_coll_call *c, uint64_t unused)
 {
-    struct block own = own_block(cell, c);
+    struct chempi_coll_place own = own_block(cell, c);
     uint64_t len = block_len(&own);
     int rc = MPI_SUCCESS;
 
@@ -211,7 +193,7 @@ static int allgather_end(const struct cell *cell,
 
     (void)unused;
     for (int i = 0; i < st->size; i++) {
-        struct block to = gather_place(c, i);
+        struct chempi_coll_place to = chempi_coll_received(c, i);
         uint64_t len = cell_line(cell, i)->len;
 
         if (i == st->rank && c->sbuf == MPI_IN_PLACE)
@@ -241,7 +223,7 @@ struct shown {
 /* One member's part in an allgather of blocks that do not fit slots. */
 struct gathering {
     struct chempi_node_task task; /* first */
-    struct block own;
+    struct chempi_coll_place own;
     struct shown shown;
     uint64_t kept; /* bytes of its own block that it has copied */
     uint64_t at;   /* bytes of each block, in chunks, that are done */
@@ -264,7 +246,7 @@ static void allgather_messages(const struct gathering *g)
     struct chempi_coll_state *st = cell->st;
 
     for (int i = 0; i < st->size; i++) {
-        struct block to = gather_place(g->task.c, i);
+        struct chempi_coll_place to = chempi_coll_received(g->task.c, i);
 
         if (i == st->rank)
             continue;
@@ -278,7 +260,7 @@ static void allgather_messages(const struct gathering *g)
 
 /* How this member shows its block. */
 static enum mark allgather_mark(struct chempi_coll_state *st,
-                                const struct block *own)
+                                const struct chempi_coll_place *own)
 {
     if (chempi_coll_stream_is_there(st))
         return BLOCK_STREAM;
@@ -336,7 +318,7 @@ static void allgather_copy(struct chempi_node_task *t)
     for (; g->others + 1 < st->size; g->others++, g->remote.done = 0) {
         int i = (st->rank + g->others + 1) % st->size;
         const struct chempi_node_line *line = cell_line(&t->cell, i);
-        struct block to = gather_place(t->c, i);
+        struct chempi_coll_place to = chempi_coll_received(t->c, i);
 
         if (line->mark == BLOCK_DIRECT &&
             copy_piece(t, &g->remote, i, line->place.in, line->len, &to)) {
@@ -359,7 +341,7 @@ static void allgather_round(struct chempi_node_task *t)
     for (int k = 1; k < st->size; k++) {
         int i = (st->rank + k) % st->size;
         const struct chempi_node_line *line = cell_line(&t->cell, i);
-        struct block to = gather_place(t->c, i);
+        struct chempi_coll_place to = chempi_coll_received(t->c, i);
 
         if (line->mark == BLOCK_STREAM)
             task_note(t, get_chunk(st, i, g->at, line->len, &to, g->is_long));
@@ -383,7 +365,7 @@ static void allgather_round(struct chempi_node_task *t)
 static void allgather_keep(struct chempi_node_task *t)
 {
     struct gathering *g = of_task(t);
-    struct block to = gather_place(t->c, t->cell.st->rank);
+    struct chempi_coll_place to = chempi_coll_received(t->c, t->cell.st->rank);
 
     if (t->c->sbuf != MPI_IN_PLACE &&
         copy_own(t, &g->own, &to, g->is_long, &g->kept))
@@ -495,41 +477,6 @@ enum {
     COPIES_MAX = 64  /* members; with more, a message carries many blocks */
 };
 
-/* Block i of a buffer of an exchange; what the kind has none of is not used. */
-static inline struct block block_of(const struct chempi_coll_call *c, int i,
-                                    const void *buf, struct block whole,
-                                    struct chempi_count_array counts,
-                                    struct chempi_count_array displs,
-                                    const MPI_Datatype *types)
-{
-    MPI_Count at;
-
-    if (c->kind == CHEMPI_COLL_ALLTOALL)
-        return (struct block){chempi_coll_at(buf, i * whole.count, whole.type),
-                              whole.count, whole.type};
-    at = chempi_count_array_get(displs, (size_t)i);
-    whole.count = chempi_count_array_get(counts, (size_t)i);
-    if (c->kind == CHEMPI_COLL_ALLTOALLV)
-        return (struct block){chempi_coll_at(buf, at, whole.type), whole.count,
-                              whole.type};
-    /* The type of nothing may be any, or one that is freed by now. */
-    return (struct block){chempi_coll_plus(buf, at), whole.count,
-                          whole.count > 0 ? chempi_datatype_lookup(types[i])
-                                          : chempi_coll_byte()};
-}
-
-static struct block recv_block(const struct chempi_coll_call *c, int i)
-{
-    return block_of(c, i, c->rbuf, (struct block){NULL, c->rcount, c->rtype},
-                    c->rcounts, c->rdispls, c->rtypes);
-}
-
-static struct block send_block(const struct chempi_coll_call *c, int i)
-{
-    return block_of(c, i, c->sbuf, (struct block){NULL, c->scount, c->stype},
-                    c->scounts, c->sdispls, c->stypes);
-}
-
 static unsigned char *board_of(const struct chempi_coll_state *st, int m)
 {
     size_t i = (size_t)m * CHEMPI_NODE_BOARDS + st->rows % CHEMPI_NODE_BOARDS;
@@ -564,7 +511,7 @@ static struct row begin_row(const struct cell *cell,
     uint64_t len = (uint64_t)st->size * sizeof(struct entry);
 
     for (int i = 0; i < st->size; i++) {
-        struct block from = send_block(c, i);
+        struct chempi_coll_place from = chempi_coll_sent(c, i);
 
         if (i != st->rank && block_len(&from) <= HERE_MAX)
             len += block_len(&from);
@@ -630,15 +577,15 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
     uint64_t taken = 0; /* of rings, by those */
 
     for (int i = 0; row.start && i < st->size; i++) {
-        struct block from = send_block(c, i);
+        struct chempi_coll_place from = chempi_coll_sent(c, i);
         uint64_t len = block_len(&from);
         struct entry entry = {.at = used, .what = len << 2 | BLOCK_BY_MESSAGE};
 
         if (i == st->rank || len == 0) {
             entry.what = 0;
         } else if (len <= HERE_MAX && len <= row.room - used) {
-            struct block to = {row.start + used, (MPI_Count)len,
-                               chempi_coll_byte()};
+            struct chempi_coll_place to = {row.start + used, (MPI_Count)len,
+                                           chempi_coll_byte()};
 
             entry.what = len << 2 | BLOCK_HERE;
             (void)copy_block(&from, &to);
@@ -687,7 +634,7 @@ static struct entry entry_of(const struct cell *cell, int from, int to)
 /* A block of len bytes that its sender puts into its ring, also if it is not
  * what this member expects. */
 static int take_from_ring(const struct exchange *x, int i, uint64_t len,
-                          const struct block *to)
+                          const struct chempi_coll_place *to)
 {
     bool is_right = len == block_len(to);
     struct chempi_ring_block block = {.buf = to->buf,
@@ -708,7 +655,7 @@ static bool take_entry(struct exchange *x, int i)
 {
     struct chempi_node_task *t = &x->task;
     struct row row = row_of(&t->cell, i);
-    struct block to = recv_block(t->c, i);
+    struct chempi_coll_place to = chempi_coll_received(t->c, i);
     struct entry entry;
     enum mark mark;
     uint64_t len;
@@ -738,7 +685,7 @@ static bool take_entry(struct exchange *x, int i)
 static void recv_rest(struct exchange *x, int i)
 {
     const struct cell *cell = &x->task.cell;
-    struct block to = recv_block(x->task.c, i);
+    struct chempi_coll_place to = chempi_coll_received(x->task.c, i);
     struct entry entry;
     enum mark mark;
 
@@ -760,7 +707,7 @@ static void recv_rest(struct exchange *x, int i)
 static void send_rest(struct exchange *x, int i)
 {
     const struct cell *cell = &x->task.cell;
-    struct block from = send_block(x->task.c, i);
+    struct chempi_coll_place from = chempi_coll_sent(x->task.c, i);
     enum mark mark = entry_of(cell, cell->st->rank, i).what & 3;
     struct chempi_ring_block block = {.buf = from.buf,
                                       .count = from.count,
@@ -858,8 +805,8 @@ static void take_blocks(struct chempi_node_task *t)
 static void alltoall_keep(struct chempi_node_task *t)
 {
     struct exchange *x = exchange_of(t);
-    struct block from = send_block(t->c, t->cell.st->rank);
-    struct block to = recv_block(t->c, t->cell.st->rank);
+    struct chempi_coll_place from = chempi_coll_sent(t->c, t->cell.st->rank);
+    struct chempi_coll_place to = chempi_coll_received(t->c, t->cell.st->rank);
 
     if (copy_own(t, &from, &to, x->is_long, &x->kept))
         task_go_on(t, alltoall_keep);
@@ -889,7 +836,7 @@ static void alltoall_first(struct chempi_node_task *t)
 {
     struct exchange *x = exchange_of(t);
     struct chempi_coll_state *st = t->cell.st;
-    struct block own = recv_block(t->c, st->rank);
+    struct chempi_coll_place own = chempi_coll_received(t->c, st->rank);
     /* An exchange reads as much as it writes. */
     uint64_t all =
         2 * block_len(&own) * (uint64_t)st->size * (uint64_t)st->size;

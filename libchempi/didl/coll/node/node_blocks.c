@@ -12,8 +12,6 @@
  *   -   each side looks at what the other says of a block, and waits for
  *       nothing that the other does not know of
  */
-#include <string.h>
-
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/node/node_task.h"
 #include "libchempi/didl/coll/node/root_copies.h"
@@ -40,15 +38,9 @@ static struct blocks *of_task(struct chempi_node_task *t)
     return CHEMPI_CONTAINER_OF(t, struct blocks, task);
 }
 
-struct block {
-    void *buf;
-    MPI_Count count;
-    struct chempi_datatype *type;
-};
-
-static uint64_t block_len(const struct block *b)
+static uint64_t block_len(const struct chempi_coll_place *b)
 {
-    return (uint64_t)(b->count * b->type->size);
+    return (uint64_t)chempi_coll_place_bytes(b);
 }
 
 static bool is_gather(const struct chempi_coll_call *c)
@@ -57,45 +49,17 @@ static bool is_gather(const struct chempi_coll_call *c)
 }
 
 /* Where the root keeps member i's block. */
-static struct block gather_place(const struct chempi_coll_call *c, int i)
+static struct chempi_coll_place place_of(const struct chempi_coll_call *c,
+                                         int i)
 {
-    bool is_v = c->kind == CHEMPI_COLL_GATHERV;
-    MPI_Count at =
-        is_v ? chempi_count_array_get(c->rdispls, (size_t)i) : i * c->rcount;
-
-    return (struct block){
-        .buf = chempi_coll_at(c->rbuf, at, c->rtype),
-        .count =
-            is_v ? chempi_count_array_get(c->rcounts, (size_t)i) : c->rcount,
-        .type = c->rtype,
-    };
-}
-
-static struct block scatter_place(const struct chempi_coll_call *c, int i)
-{
-    bool is_v = c->kind == CHEMPI_COLL_SCATTERV;
-    MPI_Count at =
-        is_v ? chempi_count_array_get(c->sdispls, (size_t)i) : i * c->scount;
-
-    return (struct block){
-        .buf = chempi_coll_at(c->sbuf, at, c->stype),
-        .count =
-            is_v ? chempi_count_array_get(c->scounts, (size_t)i) : c->scount,
-        .type = c->stype,
-    };
-}
-
-static struct block place_of(const struct chempi_coll_call *c, int i)
-{
-    return is_gather(c) ? gather_place(c, i) : scatter_place(c, i);
+    return is_gather(c) ? chempi_coll_received(c, i) : chempi_coll_sent(c, i);
 }
 
 /* What a member sends or receives. */
-static struct block own_block(const struct chempi_coll_call *c)
+static struct chempi_coll_place own_block(const struct chempi_coll_call *c)
 {
-    return is_gather(c)
-               ? (struct block){(void *)(uintptr_t)c->sbuf, c->scount, c->stype}
-               : (struct block){c->rbuf, c->rcount, c->rtype};
+    return is_gather(c) ? chempi_coll_sent_to_all(c)
+                        : chempi_coll_received_from_root(c);
 }
 
 uint64_t chempi_coll_node_longest_block(const struct chempi_coll_call *c)
@@ -105,12 +69,12 @@ uint64_t chempi_coll_node_longest_block(const struct chempi_coll_call *c)
     uint64_t most = 0;
 
     if (c->comm->rank != c->root) {
-        const struct block own = own_block(c);
+        const struct chempi_coll_place own = own_block(c);
 
         return block_len(&own);
     }
     for (int i = 0; i < (is_v ? (int)c->comm->size : 1); i++) {
-        const struct block b = place_of(c, i);
+        const struct chempi_coll_place b = place_of(c, i);
 
         if (block_len(&b) > most)
             most = block_len(&b);
@@ -136,10 +100,11 @@ static bool is_in_place(const struct chempi_coll_call *c)
     return (is_gather(c) ? c->sbuf : c->rbuf) == MPI_IN_PLACE;
 }
 
-static void find_own(const struct chempi_coll_call *c, struct block *from,
-                     struct block *to)
+static void find_own(const struct chempi_coll_call *c,
+                     struct chempi_coll_place *from,
+                     struct chempi_coll_place *to)
 {
-    const struct block place = place_of(c, c->root);
+    const struct chempi_coll_place place = place_of(c, c->root);
 
     *from = is_gather(c) ? own_block(c) : place;
     *to = is_gather(c) ? place : own_block(c);
@@ -147,8 +112,8 @@ static void find_own(const struct chempi_coll_call *c, struct block *from,
 
 static int copy_own(const struct chempi_coll_call *c)
 {
-    struct block from;
-    struct block to;
+    struct chempi_coll_place from;
+    struct chempi_coll_place to;
     uint64_t len;
 
     if (is_in_place(c))
@@ -170,8 +135,8 @@ static int copy_own(const struct chempi_coll_call *c)
 static void keep_own(struct chempi_node_task *t)
 {
     struct blocks *b = of_task(t);
-    struct block from;
-    struct block to;
+    struct chempi_coll_place from;
+    struct chempi_coll_place to;
     uint64_t n = 0;
 
     b->is_kept = true;
@@ -252,7 +217,7 @@ static void exchange_messages(struct chempi_node_task *t)
     struct chempi_coll_state *st = t->cell.st;
 
     for (int i = 0; i < st->size; i++) {
-        struct block b;
+        struct chempi_coll_place b;
 
         if (i == st->rank || !is_by_message(&t->cell, i))
             continue;
@@ -274,7 +239,7 @@ static void exchange_messages(struct chempi_node_task *t)
 /* A member's block by a message, which is all that is left to do. */
 static void end_by_message(struct chempi_node_task *t)
 {
-    const struct block own = own_block(t->c);
+    const struct chempi_coll_place own = own_block(t->c);
 
     if (is_gather(t->c))
         chempi_coll_send(t->messages, own.buf, own.count, own.type, t->c->root);
@@ -284,7 +249,8 @@ static void end_by_message(struct chempi_node_task *t)
 }
 
 /* The next n bytes of a member's block to or from the root's memory. */
-static int copy_piece(struct blocks *b, const struct block *own, uint64_t n)
+static int copy_piece(struct blocks *b, const struct chempi_coll_place *own,
+                      uint64_t n)
 {
     const struct chempi_coll_call *c = b->task.c;
     const uint32_t root = b->task.cell.st->local_ranks[c->root];
@@ -306,7 +272,7 @@ static int copy_piece(struct blocks *b, const struct block *own, uint64_t n)
 static void copy_block(struct chempi_node_task *t)
 {
     struct blocks *b = of_task(t);
-    const struct block own = own_block(t->c);
+    const struct chempi_coll_place own = own_block(t->c);
     uint64_t n = block_len(&own) - b->done;
 
     if (n > CHEMPI_COLL_CMA_PIECE_MAX)
@@ -360,7 +326,7 @@ static void offer(const struct cell *cell, const struct chempi_coll_call *c)
 
     chempi_coll_root_copies_expect(cell);
     for (int i = 0; i < st->size; i++) {
-        const struct block b = gather_place(c, i);
+        const struct chempi_coll_place b = chempi_coll_received(c, i);
         const uint64_t at = chempi_coll_root_copies_address(b.buf, b.type);
         const uint64_t len = block_len(&b);
 
@@ -379,7 +345,7 @@ static inline bool take_plain(const struct cell *cell,
                               const struct chempi_coll_call *c, int i)
 {
     const struct chempi_node_line *line = cell_line(cell, i);
-    const struct block place = gather_place(c, i);
+    const struct chempi_coll_place place = chempi_coll_received(c, i);
     const uint64_t len = block_len(&place);
 
     if (line->mark != BLOCK_HERE || line->len != len ||
@@ -394,7 +360,7 @@ static inline bool take_plain(const struct cell *cell,
 static int get_block(const struct cell *cell, const struct chempi_coll_call *c,
                      int i)
 {
-    const struct block place = gather_place(c, i);
+    const struct chempi_coll_place place = chempi_coll_received(c, i);
     const uint64_t len = cell_line(cell, i)->len;
 
     if (take_plain(cell, c, i))
@@ -471,7 +437,7 @@ static void gather_told(struct chempi_node_task *t)
 static void gather_hand_in(struct chempi_node_task *t)
 {
     const struct cell *cell = &t->cell;
-    const struct block own = own_block(t->c);
+    const struct chempi_coll_place own = own_block(t->c);
     struct chempi_node_line *line = cell_mine(cell);
     bool is_direct = is_for_copy(cell->st, block_len(&own)) &&
                      chempi_coll_root_copies_are_on(cell->st);
@@ -640,7 +606,7 @@ static enum chempi_root_mark deal_block(const struct cell *cell,
 {
     struct chempi_node_line *line = cell_line(cell, i);
     enum chempi_root_mark mark = BLOCK_HERE;
-    const struct block b = scatter_place(c, i);
+    const struct chempi_coll_place b = chempi_coll_sent(c, i);
     const uint64_t len = block_len(&b);
 
     line->len = len;
@@ -739,7 +705,7 @@ static void scatter_told(struct chempi_node_task *t)
 {
     const struct cell *cell = &t->cell;
     const struct chempi_node_line *line = cell_mine(cell);
-    const struct block own = own_block(t->c);
+    const struct chempi_coll_place own = own_block(t->c);
     const bool is_row = is_row_there(cell);
 
     if (!is_row && line->mark == BLOCK_BY_MESSAGE) {
