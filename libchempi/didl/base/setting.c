@@ -118,15 +118,11 @@ static const struct chempi_words levels_of_coll = {
       "From how much on the results of a collective operation within a node, " \
       "those of all processes together, are written past the caches, in "      \
       "bytes.")                                                                \
-    X(COLL_NODE_RINGS, "coll", "node_rings_min", 256 << 20, 0,                 \
-      UINT64_C(1) << 40, NULL, ALL, true, false,                               \
-      "From how much on the blocks of an all-to-all exchange within a node, "  \
-      "read and written, those of all processes together, go through rings "   \
-      "in shared memory, in bytes.")                                           \
     X(COLL_NODE_RINGS_CACHED, "coll", "node_rings_cached_max", 32 << 20, 0,    \
       UINT64_C(1) << 40, NULL, ALL, true, false,                               \
-      "Up to how much of all processes' rings together smaller exchanges go "  \
-      "through them, too, in bytes.")                                          \
+      "Up to how much of all processes' rings in shared memory together the "  \
+      "blocks of an all-to-all exchange within a node may take up to go "      \
+      "through them, in bytes.")                                               \
     X(COLL_NODE_SHARE, "coll", "node_share", 16 << 10, 64, 1 << 30, NULL, ALL, \
       true, false,                                                             \
       "For how much of the data of a reduction within a node one more "        \

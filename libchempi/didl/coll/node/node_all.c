@@ -5,8 +5,8 @@
  * chunk of each in a round, and all meet once a round. Otherwise everyone says
  * where its data lies, all meet, copy what they need from each other's memory,
  * and meet again before anybody leaves. Data that others cannot copy goes by
- * messages. The large blocks of an exchange that is larger than the caches go
- * through rings if all members can use them.
+ * messages. The large blocks of an exchange go through rings if all members can
+ * use them.
  */
 #include <string.h>
 
@@ -537,8 +537,7 @@ static uint32_t rings_mark(struct chempi_coll_state *st, uint64_t len,
 
     if (!chempi_coll_streams_are_on(st))
         return 0;
-    if (all < chempi_setting(CHEMPI_SET_COLL_NODE_RINGS) &&
-        taken * size > chempi_setting(CHEMPI_SET_COLL_NODE_RINGS_CACHED))
+    if (taken * size > chempi_setting(CHEMPI_SET_COLL_NODE_RINGS_CACHED))
         return 0;
     if (!chempi_coll_pairwise_rings_open(st, len > 0))
         return 0;
