@@ -29,22 +29,6 @@ struct question {
     uint32_t range_count;
 };
 
-/* "100", "64KiB", "64K", "4 MiB" as one word. */
-static int parse_size(const char *text, uint64_t *out)
-{
-    const size_t digits = strspn(text, "0123456789");
-    const bool has_unit = text[digits] && strchr("KMGTkmgt", text[digits]);
-    const char *rest = text + digits + has_unit;
-    char plain[32];
-
-    if ((strcmp(rest, "") != 0 && strcmp(rest, "B") != 0 &&
-         (!has_unit || strcmp(rest, "iB") != 0)) ||
-        digits + 2 > sizeof(plain))
-        return -EINVAL;
-    (void)snprintf(plain, sizeof(plain), "%.*s", (int)(rest - text), text);
-    return chempi_size_parse(plain, UINT64_MAX, out);
-}
-
 /* Do messages of this job still go over the gateway? */
 static bool is_usable(void *arg, const char *gateway)
 {
@@ -445,7 +429,7 @@ int chempi_route_show(FILE *file, bool is_json,
     size_t len = 0;
     int rc;
 
-    if (parse_size(size, &q.len))
+    if (chempi_size_parse(size, UINT64_MAX, &q.len))
         return chempi_err_set(err, -EINVAL,
                               "%s is no size; expected 100, 64KiB, 4M", size);
     rc = load(list, count, from, &data, &len, err);

@@ -21,7 +21,7 @@ int chempi_size_parse(const char *text, uint64_t max, uint64_t *out)
     number = strtoull(text, &end, 10);
     if (*end) {
         unit = strchr(units, toupper((unsigned char)*end));
-        if (!unit || end[1])
+        if (!unit || (end[1] && strcmp(end + 1, "iB") != 0))
             return -EINVAL;
         shift = 10 * (unsigned)(unit - units + 1);
     }

@@ -22,14 +22,17 @@ Test(size, numbers_and_units_are_read)
     cr_assert_eq(parsed("3k"), 3 << 10);
     cr_assert_eq(parsed("2M"), 2 << 20);
     cr_assert_eq(parsed("1G"), 1 << 30);
+    cr_assert_eq(parsed("64KiB"), 64 << 10);
+    cr_assert_eq(parsed("1TiB"), UINT64_C(1) << 40);
     cr_assert_eq(parsed("5T"), UINT64_C(5) << 40);
     cr_assert_eq(parsed("18446744073709551615"), UINT64_MAX);
 }
 
 Test(size, what_is_no_number_is_refused)
 {
-    static const char *const texts[] = {"",   " 1",  "-1",  "+1",   "1 ", "K",
-                                        "1Q", "1KB", "1.5", "0x10", "1K "};
+    static const char *const texts[] = {
+        "",    " 1",   "-1",  "+1",  "1 ",  "K",  "1Q",   "1KB",
+        "1.5", "0x10", "1K ", "1Ki", "1iB", "1B", "1Kib", "1KiBs"};
     uint64_t n = 42;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
