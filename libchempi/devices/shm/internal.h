@@ -58,9 +58,10 @@ struct shm_xfer {
     uint64_t spent;      /* on copying, ns, if is_timed */
     uint64_t peer_spent; /* in: the sender's, as it says */
     bool is_timed;
-    bool is_refused; /* in: say so in GO */
-    bool is_shared;  /* HELP was sent or came */
-    bool is_claimed; /* in, shared: there is nothing left to claim */
+    bool peer_would_copy; /* in: choice.c, M3 */
+    bool is_refused;      /* in: say so in GO */
+    bool is_shared;       /* HELP was sent or came */
+    bool is_claimed;      /* in, shared: there is nothing left to claim */
 };
 
 /* What copying from a peer has cost this process of late (choice.c), ns per
@@ -278,6 +279,10 @@ bool chempi_shm_choice_is_fixed(const struct chempi_table *table);
 /* Which of the two for a message that may take either. What it announces is
  * set in xfer. */
 bool chempi_shm_choice_is_copy(struct shm_xfer *xfer);
+/* Are single copies cheaper for messages of this size from a peer while as many
+ * go there? */
+bool chempi_shm_choice_would_copy(struct shm_ep *ep, uint64_t len,
+                                  bool is_in_pieces);
 /* Around each piece that is copied. */
 uint64_t chempi_shm_choice_start(const struct shm_xfer *xfer);
 void chempi_shm_choice_stop(struct shm_xfer *xfer, uint64_t start);

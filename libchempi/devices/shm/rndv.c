@@ -103,6 +103,8 @@ static void offer(struct shm_xfer *xfer, uint32_t protocol, struct shm_ask *ask)
     if (ask->addr == 0)
         return;
     ask->form = (uint16_t)form_len;
+    ask->would_copy = chempi_shm_choice_would_copy(
+        shm_ep_of(xfer), xfer->base.len, form_len > 0);
     if (is_chosen && (is_fixed || !tx->iter))
         ask->protocol = SHM_PROTOCOL_SINGLE_COPY;
     if (xfer->base.len >= chempi_dev_setting(dev, SHM_SET_SHARE_MIN))
@@ -249,6 +251,7 @@ static void asked(struct chempi_xfer *base, const void *p)
     xfer->form_len = ask->form;
     xfer->share = ask->help;
     xfer->offered = ask->addr;
+    xfer->peer_would_copy = ask->would_copy != 0;
     if (ask->addr && (ask->protocol == SHM_PROTOCOL_SINGLE_COPY ||
                       (chempi_shm_copy_is_possible(ep) &&
                        chempi_shm_choice_is_copy(xfer)))) {

@@ -54,7 +54,8 @@ struct shm_ask {
     uint64_t addr; /* payload in the sender; 0: not offered */
     uint16_t help; /* slot to share the copying; SHM_HELP_SLOTS: none */
     uint16_t form; /* words at addr that say where payload is; 0: at addr */
-    uint32_t protocol;
+    uint16_t protocol;
+    uint16_t would_copy; /* 1: single copies are cheaper to the sender (M3) */
 };
 
 struct shm_go {

@@ -20,6 +20,10 @@ struct costs {
 
 #define ALONE SHM_HELP_SLOTS
 
+/* Of the messages that follow, in the process of one test. */
+static uint64_t message_len = LEN;
+static bool peer_would_copy;
+
 static struct shm_dev dev = {.data_size = 2 * LEN};
 static struct chempi_wake wake;
 static struct shm_ep ep = {
@@ -28,14 +32,16 @@ static struct shm_ep ep = {
 /* One message; how it went. */
 static bool is_copied(const struct costs *costs)
 {
-    struct shm_xfer xfer = {.base = {.peer = &ep.rndv, .len = LEN, .want = LEN},
-                            .share = costs->share_slot,
-                            .form_len = costs->form_len};
+    struct shm_xfer xfer = {
+        .base = {.peer = &ep.rndv, .len = message_len, .want = message_len},
+        .share = costs->share_slot,
+        .form_len = costs->form_len,
+        .peer_would_copy = peer_would_copy};
     bool is_copy = chempi_shm_choice_is_copy(&xfer);
 
     xfer.spent = is_copy ? costs->copy : costs->out;
     xfer.peer_spent = costs->in;
-    chempi_shm_choice_learn(&xfer, is_copy ? LEN : 0);
+    chempi_shm_choice_learn(&xfer, is_copy ? message_len : 0);
     return is_copy;
 }
 
@@ -102,6 +108,39 @@ Test(shm_choice, a_core_that_sends_as_well_has_both_halves_to_do)
     cr_assert_leq(copied_of(256, &costs), 3);
 }
 
+Test(shm_choice, a_core_that_sends_long_ones_as_well_waits_for_the_ring_besides)
+{
+    const struct costs near = {900, 800, 2500, ALONE, 0};
+    const struct costs nearer = {900, 800, 2600, ALONE, 0};
+
+    (void)copied_of(16, &near);
+    dev.rndv.outgoing = 1;
+    cr_assert_leq(copied_of(256, &near), 3);
+    message_len = 4 * LEN;
+    (void)copied_of(16, &near);
+    cr_assert_geq(copied_of(256, &near), 256 - 3);
+    (void)copied_of(1024, &nearer);
+    cr_assert_leq(copied_of(256, &nearer), 3);
+}
+
+Test(shm_choice, both_take_single_copies_where_one_of_them_would)
+{
+    const struct costs near = {2000, 500, 2700, ALONE, 0};
+    const struct costs apart = {8000, 2000, 3200, ALONE, 0};
+
+    peer_would_copy = true;
+    (void)copied_of(16, &near);
+    cr_assert_not(chempi_shm_choice_would_copy(&ep, LEN, false));
+    cr_assert_leq(copied_of(256, &near), 3);
+    dev.rndv.outgoing = 1;
+    cr_assert_geq(copied_of(256, &near), 256 - 3);
+    peer_would_copy = false;
+    cr_assert_leq(copied_of(256, &near), 3);
+    (void)copied_of(1024, &apart);
+    cr_assert(chempi_shm_choice_would_copy(&ep, LEN, false));
+    cr_assert_geq(copied_of(256, &apart), 256 - 3);
+}
+
 Test(shm_choice, a_copy_that_is_shared_takes_half_the_time)
 {
     const struct costs alone = {2000, 1500, 2700, ALONE, 0};
@@ -138,7 +177,7 @@ Test(shm_choice, what_was_cut_short_or_makes_no_sense_teaches_nothing)
     for (int i = 0; i < 1000; i++)
         chempi_shm_choice_learn(&xfer, 0);
     cr_assert_eq(copied_of(100, &near), 100); /* until it is measured again */
-    (void)copied_of(512, &near);
+    (void)copied_of(1024, &near);
     cr_assert_leq(copied_of(256, &near), 3);
 }
 
