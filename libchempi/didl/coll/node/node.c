@@ -144,8 +144,9 @@ static size_t boards_len(int size)
     return (size_t)size * CHEMPI_NODE_BOARDS * CHEMPI_NODE_BOARD_BYTES;
 }
 
-/* Whole pages; 0: so many members have none. */
-static size_t stream_len(int size)
+/* Whole pages; 0: so many members have none. What many chunks go through in
+ * turn stays in the caches. */
+static size_t stream_chunk(int size)
 {
     size_t len = CHEMPI_NODE_STREAM_BYTES / (size_t)size;
 
@@ -153,6 +154,12 @@ static size_t stream_len(int size)
         len = CHEMPI_NODE_STREAM_LEAST;
     return (len < CHEMPI_NODE_STREAM_MAX ? len : CHEMPI_NODE_STREAM_MAX) &
            ~(size_t)(PAGE - 1);
+}
+
+static size_t stream_len(int size)
+{
+    return size <= CHEMPI_NODE_MANY ? CHEMPI_NODE_STREAM_MAX
+                                    : stream_chunk(size);
 }
 
 /* Both stream boards of all members. */
@@ -487,7 +494,7 @@ void chempi_coll_node_release(struct chempi_coll_state *st)
         return;
     if ((st->is_on || st->lacks == CHEMPI_NODE_LACKS_ADDRESSES) &&
         node.control) {
-        if (st->is_stream_reserved || st->chain.is_made ||
+        if (st->stream_reserved > 0 || st->chain.is_made ||
             chempi_coll_pairwise_rings_are_made(st))
             atomic_store(&node.control->is_large[st->area], 1);
         leave(st->comm, st->area);
@@ -573,6 +580,7 @@ static void set_places(struct chempi_coll_state *st, unsigned char *start)
     st->pieces = st->chain_memory + (size_t)st->size * CHEMPI_SPSC_RING_STRIDE;
     st->streams = st->pieces + CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES;
     st->stream_len = stream_len(st->size);
+    st->stream_chunk = stream_chunk(st->size);
     st->ring_memory = st->streams + streams_len(st->size);
 }
 

@@ -26,9 +26,10 @@
  *       those that may use it; thus all have read it when it comes up again
  *   -   scans and some reductions use no cell but SPSC rings from each member
  * to the next (spsc_ring.h), in which the first members run ahead of the last
- *   A9  a member has two stream boards, for chunks of large blocks, which all
- *       use in turn: one for each round ever, and between a round and the one
- *       after the next all meet; thus all have read a board when it comes up
+ *   A9  a member has two stream boards, for chunks of large blocks and whole
+ *       vectors, which all use in turn: one for each round ever, and between
+ *       a round and the one after the next all meet; thus all have read a
+ *       board when it comes up
  *   -   a pipe of PIECES is for broadcasts: piece number p of all that were
  *       ever sent goes to place p mod PIECES, once all others have counted
  *       themselves there as readers of the piece before it. The root says how
@@ -74,9 +75,9 @@ enum {
     CHEMPI_NODE_BULK_BYTES = 16384, /* the rest likewise */
     CHEMPI_NODE_BOARDS = 2,         /* of a member, used in turn */
     CHEMPI_NODE_BOARD_BYTES = 64 << 10,
-    CHEMPI_NODE_STREAM_BYTES = 1 << 20,  /* one stream board of every member */
-    CHEMPI_NODE_STREAM_MAX = 256 << 10,  /* .. and of one; */
-    CHEMPI_NODE_STREAM_LEAST = 64 << 10, /* of one of at most MANY members */
+    CHEMPI_NODE_STREAM_MAX = 256 << 10,  /* a stream board */
+    CHEMPI_NODE_STREAM_BYTES = 1 << 20,  /* a chunk of every member */
+    CHEMPI_NODE_STREAM_LEAST = 64 << 10, /* .. and of one of at most MANY */
     CHEMPI_NODE_PIECES = 16,             /* of the pipe */
     CHEMPI_NODE_PIECE_BYTES = 32 << 10,
     /* Who has no memory has room for a task of so many bytes. */
@@ -89,10 +90,11 @@ struct chempi_node_place {
     uint64_t in;
     uint64_t out;
     uint64_t seal; /* of an offer */
-    uint64_t spare[2];
-    uint32_t reply;       /* 0, or in which phase a copy of its own failed */
-    _Atomic uint32_t met; /* how often it has come again, non-blocking; for
-                             words */
+    uint32_t spare[3];
+    _Atomic uint32_t steps; /* done around a ring (reduce_ring.h) */
+    uint32_t reply;         /* 0, or in which phase a copy of its own failed */
+    _Atomic uint32_t met;   /* how often it has come again, non-blocking; for
+                               words */
 };
 
 struct chempi_node_parts; /* shm_slot.h */
@@ -203,9 +205,10 @@ struct chempi_coll_state {
     bool is_pipe_reserved;                /* by this process */
     unsigned char *streams;               /* [2][size][stream_len] */
     uint64_t stream_len;                  /* bytes of one board */
+    uint64_t stream_chunk;                /* .. and of one of many chunks */
     uint32_t streamed;                    /* rounds, ever; wraps */
-    bool is_stream_reserved;              /* this member's boards */
-    unsigned char *chain_memory;          /* [size][CHEMPI_SPSC_RING_STRIDE] */
+    uint64_t stream_reserved;    /* bytes of each of this member's boards */
+    unsigned char *chain_memory; /* [size][CHEMPI_SPSC_RING_STRIDE] */
     struct chempi_node_chain chain;
     unsigned char
         *ring_memory; /* [size][CHEMPI_RINGS_STRIDE] (pairwise_rings.h) */

@@ -105,7 +105,7 @@ static int get_chunk(const struct chempi_coll_state *st, int i, uint64_t at,
                      uint64_t len, const struct chempi_coll_place *to,
                      bool is_long)
 {
-    uint64_t n = chunk_len(len, at, st->stream_len);
+    uint64_t n = chunk_len(len, at, st->stream_chunk);
 
     if (CHEMPI_UNLIKELY(len != block_len(to)))
         return chempi_coll_shm_slot_wrong_amount(i, len, block_len(to));
@@ -262,7 +262,7 @@ static void allgather_messages(const struct gathering *g)
 static enum mark allgather_mark(struct chempi_coll_state *st,
                                 const struct chempi_coll_place *own)
 {
-    if (chempi_coll_stream_is_there(st))
+    if (chempi_coll_stream_is_there(st, st->stream_chunk))
         return BLOCK_STREAM;
     /* Of two members both copy in a message. */
     return own->type->is_contiguous && !st->is_refused && st->size > 2 &&
@@ -347,8 +347,8 @@ static void allgather_round(struct chempi_node_task *t)
             task_note(t, get_chunk(st, i, g->at, line->len, &to, g->is_long));
     }
     st->streamed++;
-    t->copied += st->stream_len * (uint64_t)st->size;
-    g->at += st->stream_len;
+    t->copied += st->stream_chunk * (uint64_t)st->size;
+    g->at += st->stream_chunk;
     if (g->at >= g->shown.longest) {
         if (g->shown.is_all_there)
             task_end(t);
@@ -357,7 +357,7 @@ static void allgather_round(struct chempi_node_task *t)
         return;
     }
     if (cell_mine(&t->cell)->mark == BLOCK_STREAM)
-        put_chunk(&g->own, g->at, st->stream_len,
+        put_chunk(&g->own, g->at, st->stream_chunk,
                   chempi_coll_stream_of(st, st->rank));
     chempi_coll_node_task_meet_again(t, allgather_round);
 }
@@ -417,7 +417,7 @@ static void allgather_first(struct chempi_node_task *t)
     line->place.in = block_address(&g->own);
     line->place.reply = 0;
     if (line->mark == BLOCK_STREAM)
-        put_chunk(&g->own, 0, st->stream_len,
+        put_chunk(&g->own, 0, st->stream_chunk,
                   chempi_coll_stream_of(st, st->rank));
     chempi_coll_node_task_meet(t, allgather_met);
 }

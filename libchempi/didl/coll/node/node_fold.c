@@ -27,6 +27,8 @@
  *   F7  two members exchange messages, at which both copy, if both have memory
  *       for that, which they say at the first meeting; a reduce in place does
  *       without
+ *   F8  longer ones of an allreduce or reduce-scatter go around a ring
+ *       (reduce_ring.h), if all have boards
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,6 +40,7 @@
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/cma_copy.h"
 #include "libchempi/didl/coll/node/node_task.h"
+#include "libchempi/didl/coll/node/reduce_ring.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 
 enum {
@@ -86,6 +89,8 @@ struct job {
     /* F6: where member 0's input is, then the others', stream_len apart; NULL:
      * they are copied from where they lie. */
     const unsigned char *boards;
+    bool is_ring; /* F8 */
+    struct chempi_reduce_ring ring;
 };
 
 /* What differs between the operations. */
@@ -343,7 +348,7 @@ static CHEMPI_COLD int no_scratch(void)
                             "fewer ranks on this node");
 }
 
-/* A vector that fits a board: this member's input goes there if it can. */
+/* A vector that fits a board. */
 static bool is_for_board(const struct job *j)
 {
     const struct chempi_coll_state *st = j->cell->st;
@@ -351,32 +356,22 @@ static bool is_for_board(const struct job *j)
     return chempi_coll_streams_are_on(st) && j->len <= st->stream_len;
 }
 
-static uint32_t put_on_board(const struct job *j)
+/* This member's input, or the beginning of the ring, goes to its board if it
+ * can. */
+static uint32_t put_on_board(struct job *j)
 {
     struct chempi_coll_state *st = j->cell->st;
 
-    if (!is_for_board(j) || j->code || j->c->is_void ||
-        !chempi_coll_stream_is_there(st))
+    if (j->code || j->c->is_void)
+        return 0;
+    if (j->c->kind != CHEMPI_COLL_REDUCE && !is_for_board(j))
+        return chempi_reduce_ring_begin(&j->ring, j->cell, j->c, j->in)
+                   ? ON_BOARD
+                   : 0;
+    if (!is_for_board(j) || !chempi_coll_stream_is_there(st, j->len))
         return 0;
     memcpy(chempi_coll_stream_of(st, st->rank), j->in, j->len);
     return ON_BOARD;
-}
-
-/* All have met, and bring the same amount. */
-static void begin_round(struct job *j)
-{
-    struct chempi_coll_state *st = j->cell->st;
-    uint32_t all = ON_BOARD;
-
-    if (!is_for_board(j))
-        return;
-    for (int i = 0; i < st->size; i++)
-        all &= cell_line(j->cell, i)->mark;
-    if (all) {
-        j->boards = chempi_coll_stream_of(st, 0);
-        chempi_coll_count(CHEMPI_COLL_WAY_BOARDS);
-    }
-    st->streamed++;
 }
 
 static void end(struct chempi_node_task *t)
@@ -401,6 +396,56 @@ static void fold_rest(struct chempi_node_task *t)
         }
     }
     j->kind->folded(t);
+}
+
+static bool is_step_due(struct chempi_node_task *t)
+{
+    return chempi_reduce_ring_is_due(&of_task(t)->ring);
+}
+
+/* F8. Steps up to the end of the round. */
+static void go_around(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+    const uint64_t before = t->copied;
+
+    while (!chempi_reduce_ring_is_round_over(&j->ring)) {
+        if (!chempi_reduce_ring_is_due(&j->ring)) {
+            t->is_due = is_step_due;
+            task_await(t, chempi_reduce_ring_member_before(&j->ring), NULL, 0,
+                       go_around);
+            return;
+        }
+        t->copied += chempi_reduce_ring_step(&j->ring);
+        if (t->copied - before >= STEP_BYTES) {
+            task_go_on(t, go_around);
+            return;
+        }
+    }
+    j->kind->folded(t);
+}
+
+/* All have met, and bring the same amount. */
+static void begin(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+    struct chempi_coll_state *st = j->cell->st;
+    uint32_t all = ON_BOARD;
+
+    for (int i = 0; i < st->size; i++)
+        all &= cell_line(j->cell, i)->mark;
+    if (all)
+        chempi_coll_count(CHEMPI_COLL_WAY_BOARDS);
+    j->is_ring = all && !is_for_board(j);
+    if (j->is_ring) {
+        go_around(t);
+        return;
+    }
+    if (all)
+        j->boards = chempi_coll_stream_of(st, 0);
+    if (is_for_board(j))
+        st->streamed++;
+    fold_rest(t);
 }
 
 /* F7; true: both have said so, and what they have prepared comes next. */
@@ -432,8 +477,7 @@ static void have_shown(struct chempi_node_task *t)
     } else if (exchange(j)) {
         task_go_on(t, end);
     } else {
-        begin_round(j);
-        fold_rest(t);
+        begin(t);
     }
 }
 
@@ -652,11 +696,44 @@ static void take_boards(struct chempi_node_task *t)
     end(t);
 }
 
+static void take_slice(struct job *j, void *result, int part)
+{
+    const struct chempi_reduce_ring_slice slice =
+        chempi_reduce_ring_slice(&j->ring, part);
+
+    if (slice.count > 0)
+        cell_take((unsigned char *)result + bytes(j, slice.first), slice.data,
+                  slice.count, j->c->rtype);
+    j->task.copied += bytes(j, slice.count);
+}
+
+/* F8; true: there is one. */
+static bool begin_next_round(struct job *j)
+{
+    if (!chempi_reduce_ring_next_round(&j->ring))
+        return false;
+    task_go_on(&j->task, go_around);
+    return true;
+}
+
+/* F8. All have done the round. */
+static void take_round(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+
+    for (int i = 0; i < t->cell.st->size; i++)
+        take_slice(j, j->c->rbuf, i);
+    if (!begin_next_round(j))
+        end(t);
+}
+
 static void allreduce_folded(struct chempi_node_task *t)
 {
     struct job *j = of_task(t);
 
-    if (j->boards)
+    if (j->is_ring)
+        chempi_coll_node_task_meet_again(t, take_round);
+    else if (j->boards)
         chempi_coll_node_task_meet_again(t, take_boards);
     else
         end_phase(j, 2, allreduce_is_there);
@@ -688,7 +765,8 @@ static void end_scatter(struct chempi_node_task *t)
     struct job *j = of_task(t);
     struct range own = part_of(j, j->cell->st->rank);
 
-    t->is_void = !j->boards && chempi_coll_shm_slot_is_refused(j->cell, 2);
+    t->is_void = !j->boards && !j->is_ring &&
+                 chempi_coll_shm_slot_is_refused(j->cell, 2);
     if (!t->is_void && !t->rc && j->is_in_place)
         move(j, &(struct move){j->c->rbuf, j->extra, own.count, false, end});
     else
@@ -699,7 +777,11 @@ static void scatter_folded(struct chempi_node_task *t)
 {
     struct job *j = of_task(t);
 
-    if (j->boards)
+    if (j->is_ring)
+        take_slice(j, j->out, t->cell.st->rank);
+    if (j->is_ring && begin_next_round(j))
+        return;
+    if (j->boards || j->is_ring)
         end_scatter(t);
     else
         end_phase(j, 2, end_scatter);

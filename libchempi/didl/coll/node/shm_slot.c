@@ -480,20 +480,32 @@ bool chempi_coll_streams_are_on(const struct chempi_coll_state *st)
            chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
 }
 
-bool chempi_coll_stream_is_there(struct chempi_coll_state *st)
+/* Whole chunks of both, of which a board may have a last one that is short. */
+static CHEMPI_COLD bool reserve_streams(struct chempi_coll_state *st,
+                                        uint64_t len)
 {
     struct chempi_region *region = chempi_ctx.services.region;
-    size_t len = (size_t)st->stream_len;
-    unsigned char *first = st->streams + (size_t)st->rank * len;
-    unsigned char *second = first + (size_t)st->size * len;
+    const size_t board = (size_t)st->stream_len;
+    const uint64_t rounded =
+        (len + st->stream_chunk - 1) / st->stream_chunk * st->stream_chunk;
+    const uint64_t goal = rounded < board ? rounded : board;
+    const size_t more = (size_t)(goal - st->stream_reserved);
+    unsigned char *first =
+        st->streams + (size_t)st->rank * board + st->stream_reserved;
+    unsigned char *second = first + (size_t)st->size * board;
 
-    if (!chempi_coll_streams_are_on(st))
+    if (chempi_region_reserve(region, first, more, NULL) < 0 ||
+        chempi_region_reserve(region, second, more, NULL) < 0)
         return false;
-    if (CHEMPI_UNLIKELY(!st->is_stream_reserved))
-        st->is_stream_reserved =
-            chempi_region_reserve(region, first, len, NULL) == 0 &&
-            chempi_region_reserve(region, second, len, NULL) == 0;
-    return st->is_stream_reserved;
+    st->stream_reserved = goal;
+    return true;
+}
+
+bool chempi_coll_stream_is_there(struct chempi_coll_state *st, uint64_t len)
+{
+    return chempi_coll_streams_are_on(st) &&
+           (CHEMPI_LIKELY(len <= st->stream_reserved) ||
+            reserve_streams(st, len));
 }
 
 /* ---- users' data in and out ---- */

@@ -246,8 +246,8 @@ int chempi_coll_shm_slot_barrier(struct chempi_coll_state *st);
 /* The same answer everywhere. */
 bool chempi_coll_streams_are_on(const struct chempi_coll_state *st);
 
-/* Has this member its boards? */
-bool chempi_coll_stream_is_there(struct chempi_coll_state *st);
+/* Has this member so many bytes of its boards? */
+bool chempi_coll_stream_is_there(struct chempi_coll_state *st, uint64_t len);
 
 /* Member m's board in this round. */
 static inline unsigned char *
