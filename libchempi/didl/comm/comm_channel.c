@@ -31,11 +31,6 @@ struct chempi_comm_channel chempi_comm_channel(struct chempi_comm *comm)
         .inter = comm->is_inter ? comm : NULL};
 }
 
-int chempi_comm_step_rank(const struct chempi_comm_channel *ch, int member)
-{
-    return ch->ranks ? ch->ranks[member] : member;
-}
-
 /* One step over the given communicator; blocks. Any part may be missing. */
 static int exchange(const struct chempi_comm_channel *ch,
                     struct chempi_comm *comm, int to, const void *out,
@@ -59,72 +54,7 @@ static int swap(const struct chempi_comm_channel *ch, int to, const void *out,
                     chempi_comm_step_rank(ch, from), in, in_len);
 }
 
-/* ---- plans ---- */
-
-static struct chempi_comm_step send_to(int member)
-{
-    return (struct chempi_comm_step){.to = member, .from = -1};
-}
-
-static struct chempi_comm_step receive_from(int member, bool is_max)
-{
-    return (struct chempi_comm_step){
-        .to = -1, .from = member, .is_max = is_max};
-}
-
-/* Recursive doubling; the odd ones beyond a power of two hand their values to
- * a partner and get the result from it. */
-static int plan_local_max(const struct chempi_comm_channel *ch,
-                          struct chempi_comm_step *steps)
-{
-    int power = 1;
-    int n = 0;
-
-    while (power <= ch->size / 2)
-        power *= 2;
-    if (ch->me >= power) {
-        steps[n++] = send_to(ch->me - power);
-        steps[n++] = receive_from(ch->me - power, false);
-        return n;
-    }
-    if (ch->me + power < ch->size)
-        steps[n++] = receive_from(ch->me + power, true);
-    for (int mask = 1; mask < power; mask <<= 1)
-        steps[n++] = (struct chempi_comm_step){
-            .to = ch->me ^ mask, .from = ch->me ^ mask, .is_max = true};
-    if (ch->me + power < ch->size)
-        steps[n++] = send_to(ch->me + power);
-    return n;
-}
-
-int chempi_comm_plan_bcast(const struct chempi_comm_channel *ch,
-                           struct chempi_comm_step *steps)
-{
-    int mask = 1;
-    int n = 0;
-
-    while (mask < ch->size && !(ch->me & mask))
-        mask <<= 1;
-    if (ch->me != 0)
-        steps[n++] = receive_from(ch->me & ~mask, false);
-    for (mask >>= 1; mask > 0; mask >>= 1)
-        if (ch->me + mask < ch->size)
-            steps[n++] = send_to(ch->me + mask);
-    return n;
-}
-
-int chempi_comm_plan_max(const struct chempi_comm_channel *ch,
-                         struct chempi_comm_step *steps)
-{
-    int n = plan_local_max(ch, steps);
-
-    if (!ch->inter)
-        return n;
-    if (ch->me == 0)
-        steps[n++] =
-            (struct chempi_comm_step){.is_inter = true, .is_max = true};
-    return n + chempi_comm_plan_bcast(ch, steps + n);
-}
+/* ---- values ---- */
 
 void chempi_comm_step_take(const struct chempi_comm_step *step, int64_t *vals,
                            const int64_t *other, int n)
@@ -134,32 +64,48 @@ void chempi_comm_step_take(const struct chempi_comm_step *step, int64_t *vals,
             vals[i] = other[i];
 }
 
+/* The messages of one step. */
+static int take_step(const struct chempi_comm_channel *ch,
+                     const struct chempi_comm_step *step, const void *out,
+                     void *in, size_t len)
+{
+    if (step->is_inter)
+        return exchange(ch, ch->inter, 0, out, len, 0, in, len);
+    return exchange(
+        ch, ch->comm,
+        step->to < 0 ? MPI_PROC_NULL : chempi_comm_step_rank(ch, step->to), out,
+        len,
+        step->from < 0 ? MPI_PROC_NULL : chempi_comm_step_rank(ch, step->from),
+        in, len);
+}
+
+/* A member that fails, since it has lost another one, takes all its steps
+ * nevertheless: others wait for them, and learn of it by one more value. */
 int chempi_comm_max(const struct chempi_comm_channel *ch, int64_t *vals, int n)
 {
     struct chempi_comm_step steps[CHEMPI_COMM_STEPS_MAX];
-    int64_t other[CHEMPI_COMM_VALS_MAX];
-    size_t len = (size_t)n * sizeof(*vals);
-    int count = chempi_comm_plan_max(ch, steps);
-    int rc = MPI_SUCCESS;
+    int64_t mine[CHEMPI_COMM_VALS_MAX + 1]; /* and the error class */
+    int64_t other[CHEMPI_COMM_VALS_MAX + 1];
+    const size_t len = (size_t)n * sizeof(*vals);
+    const int count = chempi_comm_plan_max(ch, steps);
+    int error = MPI_SUCCESS;
 
-    for (int i = 0; i < count && rc == MPI_SUCCESS; i++) {
+    memcpy(mine, vals, len);
+    mine[n] = MPI_SUCCESS;
+    for (int i = 0; i < count; i++) {
         const struct chempi_comm_step *step = &steps[i];
+        const int rc = take_step(ch, step, mine, other, len + sizeof(*mine));
 
-        if (step->is_inter)
-            rc = exchange(ch, ch->inter, 0, vals, len, 0, other, len);
-        else
-            rc =
-                exchange(ch, ch->comm,
-                         step->to < 0 ? MPI_PROC_NULL
-                                      : chempi_comm_step_rank(ch, step->to),
-                         vals, len,
-                         step->from < 0 ? MPI_PROC_NULL
-                                        : chempi_comm_step_rank(ch, step->from),
-                         other, len);
-        if (rc == MPI_SUCCESS && (step->is_inter || step->from >= 0))
-            chempi_comm_step_take(step, vals, other, n);
+        if (rc != MPI_SUCCESS)
+            mine[n] = error = rc;
+        else if (step->is_inter || step->from >= 0)
+            chempi_comm_step_take(step, mine, other, n + 1);
     }
-    return rc;
+    memcpy(vals, mine, len);
+    if (error == MPI_SUCCESS && mine[n] != MPI_SUCCESS)
+        error = chempi_error_set((int)mine[n], "another member failed in an "
+                                               "agreement of all");
+    return error;
 }
 
 int chempi_comm_bcast(const struct chempi_comm_channel *ch, void *buf,
@@ -170,14 +116,7 @@ int chempi_comm_bcast(const struct chempi_comm_channel *ch, void *buf,
     int rc = MPI_SUCCESS;
 
     for (int i = 0; i < count && rc == MPI_SUCCESS; i++)
-        rc = exchange(ch, ch->comm,
-                      steps[i].to < 0 ? MPI_PROC_NULL
-                                      : chempi_comm_step_rank(ch, steps[i].to),
-                      buf, len,
-                      steps[i].from < 0
-                          ? MPI_PROC_NULL
-                          : chempi_comm_step_rank(ch, steps[i].from),
-                      buf, len);
+        rc = take_step(ch, &steps[i], buf, buf, len);
     return rc;
 }
 

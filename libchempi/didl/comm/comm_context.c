@@ -85,8 +85,12 @@ void chempi_comm_agreement_open(struct chempi_comm_agreement *ag,
     chempi_list_init(&ag->link);
 }
 
-/* Values of a vote: the largest proposal; minus the smallest one; somebody
- * says "not now"; somebody has no id left (or no memory). */
+/* What a member may have in the place of a proposal: it says "not now", or has
+ * no id left (or no memory). */
+enum { HAS_ID, NOT_NOW, EXHAUSTED };
+
+/* Values of a vote: the largest proposal; minus the smallest one; the worst of
+ * what there is in place of others. */
 void chempi_comm_agreement_cast(struct chempi_comm_agreement *ag, int64_t *vals)
 {
     bool is_exhausted = false;
@@ -105,8 +109,7 @@ void chempi_comm_agreement_cast(struct chempi_comm_agreement *ag, int64_t *vals)
     (void)pthread_mutex_unlock(&all.lock);
     vals[0] = ag->id;
     vals[1] = ag->id ? -(int64_t)ag->id : -(int64_t)CHEMPI_CONTEXT_ID_END;
-    vals[2] = ag->id == 0;
-    vals[3] = is_exhausted;
+    vals[2] = is_exhausted ? EXHAUSTED : ag->id == 0 ? NOT_NOW : HAS_ID;
 }
 
 /* No agreement in this round: from where does the next one propose? */
@@ -115,10 +118,10 @@ static int next_round(struct chempi_comm_agreement *ag, const int64_t *vals,
 {
     bool is_high = !ag->is_first_round && !ag->is_in_gaps;
 
-    if (vals[3] && is_high) {
+    if (vals[2] == EXHAUSTED && is_high) {
         ag->is_in_gaps = true;
         ag->from = CHEMPI_CONTEXT_ID_FIRST;
-    } else if (vals[3]) {
+    } else if (vals[2] == EXHAUSTED) {
         *is_over = true;
         return chempi_error_set(MPI_ERR_OTHER,
                                 "no context id is left: too "
@@ -132,7 +135,8 @@ static int next_round(struct chempi_comm_agreement *ag, const int64_t *vals,
 int chempi_comm_agreement_settle(struct chempi_comm_agreement *ag,
                                  const int64_t *vals, int rc, bool *is_over)
 {
-    bool is_agreed = rc == MPI_SUCCESS && !vals[2] && vals[0] == -vals[1];
+    bool is_agreed =
+        rc == MPI_SUCCESS && vals[2] == HAS_ID && vals[0] == -vals[1];
 
     (void)pthread_mutex_lock(&all.lock);
     if (!is_agreed && ag->id != 0)

@@ -67,9 +67,9 @@ struct chempi_comm_step {
     bool is_max;
 };
 
-#define CHEMPI_COMM_STEPS_MAX 80 /* for 2^31 members */
+#define CHEMPI_COMM_STEPS_MAX 80 /* of CHEMPI_JOB_RANKS_MAX members */
 
-/* The plan of one member; returns the number of steps. */
+/* The plan of one member (comm_plan.c); returns the number of steps. */
 int chempi_comm_plan_max(const struct chempi_comm_channel *ch,
                          struct chempi_comm_step *steps);
 int chempi_comm_plan_bcast(const struct chempi_comm_channel *ch,
@@ -122,9 +122,10 @@ int chempi_comm_agree_context(const struct chempi_comm_channel *ch,
 /*
  * The same in pieces, for an agreement that goes on in the background: open,
  * then rounds of cast, a maximum over all members, and settle, until settle
- * says that it is over; then close.
+ * says that it is over; then close. With an error class the values fill the
+ * first line of a message in shared memory.
  */
-#define CHEMPI_COMM_VOTE_VALS 4
+#define CHEMPI_COMM_VOTE_VALS 3
 struct chempi_comm_agreement {
     struct chempi_list link; /* waiting, from the second round on */
     uint64_t key; /* with tag: the same at all members, on both sides */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups (MPI 5.0, section 7.3). A group never changes after it is made, so
- * reading one needs no lock. Set operations go through a small hash from
- * process to rank and cost O(n), whatever the size of the world.
+ * Groups (MPI 5.0, section 7.3). A group's members never change after it is
+ * made, so reading one needs no lock. Set operations go through a small hash
+ * from process to rank and cost O(n), whatever the size of the world.
  */
 #include "libchempi/didl/comm/group.h"
 
@@ -113,6 +113,7 @@ void chempi_group_release(struct chempi_group *group)
         return;
     group->obj.magic = 0;
     free((void *)(uintptr_t)group->procs);
+    free(atomic_load_explicit(&group->plan, memory_order_acquire));
     free(group);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups: ordered sets of processes (MPI 5.0, chapter 7). Immutable. */
+/* Groups: ordered sets of processes (MPI 5.0, chapter 7). Immutable, but for
+ * what is remembered of them. */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_GROUP_H
 #define CHEMPI_LIBCHEMPI_DIDL_GROUP_H
 
@@ -14,6 +15,8 @@ struct chempi_origin {
                        used without a session */
 };
 
+struct chempi_comm_plan; /* comm_plan.c */
+
 struct chempi_group {
     struct chempi_object obj;
     uint32_t size;
@@ -21,6 +24,9 @@ struct chempi_group {
     const uint32_t *procs; /* [size] process index = world rank; NULL: the
                               identity */
     struct chempi_origin origin;
+    /* Of this process in agreements of all members; malloc'ed, NULL: not
+     * needed yet. Set once. */
+    _Atomic(struct chempi_comm_plan *) plan;
 };
 
 extern struct chempi_group chempi_group_empty;

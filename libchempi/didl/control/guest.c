@@ -317,13 +317,16 @@ static uint32_t find_node(const char *name, uint32_t hint)
     return guest.job.node_count;
 }
 
-static int add_node(const char *name, uint32_t rank)
+static int add_node(const char *name, uint32_t rank, struct chempi_err *err)
 {
     const uint32_t node = guest.job.node_count;
 
+    if (node == CHEMPI_JOB_NODES_MAX)
+        return chempi_err_set(err, -EPROTO, "too many nodes (limit: %u)",
+                              CHEMPI_JOB_NODES_MAX);
     guest.node_names[node] = strdup(name);
     if (!guest.node_names[node])
-        return -ENOMEM;
+        return chempi_err_set(err, -ENOMEM, "out of memory");
     guest.first_of_node[node] = rank;
     guest.job.node_count++;
     return 0;
@@ -351,9 +354,9 @@ static int place_ranks(const struct who *all, struct chempi_err *err)
     for (uint32_t i = 0; !rc && i < size; i++) {
         node = find_node(all[i].node, node);
         if (node == guest.job.node_count)
-            rc = add_node(all[i].node, i);
+            rc = add_node(all[i].node, i, err);
         if (rc)
-            return chempi_err_set(err, rc, "out of memory");
+            return rc;
         guest.node_of_rank[i] = node;
         rc = check_host(all, i, guest.first_of_node[node], err);
     }

@@ -3,10 +3,14 @@
  * Communicators with differing members, many of them alive: what the agreement
  * on a context costs must not grow with their number. It is counted in matched
  * messages, so the ranks are on nodes of their own.
+ *
+ * usage: context_agreement [dups MESSAGES]
+ *
+ * dups: all ranks together need so many messages for a duplicate.
  */
 #include "check.h"
 
-enum { ALIVE = 400, COSTS_MAX = 64 };
+enum { ALIVE = 400, COSTS_MAX = 64, DUPS = 50 };
 
 static MPI_Comm alive[ALIVE];
 
@@ -76,18 +80,11 @@ static void drop(int i)
         MPI_Comm_free(&alive[i]);
 }
 
-int main(int argc, char **argv)
+static void count_alive(void)
 {
-    unsigned long long before;
+    const unsigned long long before = matches();
     unsigned long long cost;
-    int level;
 
-    check_start(&argc, &argv);
-    MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
-    start_counting();
-    for (int i = 0; i < ALIVE; i++)
-        alive[i] = make(i);
-    before = matches();
     for (int i = 0; i < check_size(); i++) {
         MPI_Comm comm = make(i);
 
@@ -97,6 +94,13 @@ int main(int argc, char **argv)
     cost = (matches() - before) / (unsigned)check_size();
     CHECK(cost > 0, "nothing was counted");
     CHECK(cost <= COSTS_MAX, "a communicator cost %llu messages", cost);
+}
+
+static void keep_many(void)
+{
+    for (int i = 0; i < ALIVE; i++)
+        alive[i] = make(i);
+    count_alive();
     for (int i = 0; i < ALIVE; i++)
         use(i);
     for (int i = 0; i < ALIVE; i += 3)
@@ -107,6 +111,37 @@ int main(int argc, char **argv)
         use(i);
     for (int i = 0; i < ALIVE; i++)
         drop(i);
+}
+
+static void count_dups(long expected)
+{
+    const unsigned long long before = matches();
+    unsigned long long cost;
+
+    for (int i = 0; i < DUPS; i++) {
+        MPI_Comm comm;
+
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        MPI_Comm_free(&comm);
+    }
+    cost = matches() - before;
+    MPI_Allreduce(MPI_IN_PLACE, &cost, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM,
+                  MPI_COMM_WORLD);
+    CHECK(cost == DUPS * (unsigned long long)expected,
+          "%d duplicates cost %llu messages", DUPS, cost);
+}
+
+int main(int argc, char **argv)
+{
+    int level;
+
+    check_start(&argc, &argv);
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
+    start_counting();
+    if (argc > 2)
+        count_dups(check_arg(argc, argv, 2, 0));
+    else
+        keep_many();
     MPI_T_pvar_session_free(&session);
     MPI_T_finalize();
     return check_finish();

@@ -11,6 +11,7 @@
  * operations for it), fence, post, start (instead of the call that others wait
  * for), loop WHAT (while others go round and round and never wait), barrier,
  * receive, announced (while it sends what is large; these without any window),
+ * group (before the others make communicators with it),
  * file FOLDER (while all have a file open), probe (when it has sent what the
  * others have not looked at)
  */
@@ -296,6 +297,27 @@ static void barrier(void)
         "MPI_Allreduce");
 }
 
+/* Whoever speaks for the others in the agreement, they learn of it. */
+static void group(void)
+{
+    int range[1][3] = {{size - 1, 0, -1}};
+    MPI_Group groups[2];
+    MPI_Comm comm;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == victim)
+        die();
+    await_death();
+    MPI_Comm_group(MPI_COMM_WORLD, &groups[0]);
+    MPI_Group_range_incl(groups[0], 1, range, &groups[1]);
+    for (int i = 0; i < 6; i++)
+        (void)is_lost(
+            MPI_Comm_create_group(MPI_COMM_WORLD, groups[i % 2], 7, &comm),
+            "MPI_Comm_create_group");
+    for (int i = 0; i < 2; i++)
+        MPI_Group_free(&groups[i]);
+}
+
 static void receive(void)
 {
     MPI_Request reqs[2];
@@ -453,6 +475,8 @@ static void run(const char *how, const char *what)
         file(what);
     else if (strcmp(how, "probe") == 0)
         probe();
+    else if (strcmp(how, "group") == 0)
+        group();
     else if (strcmp(how, "loop") == 0)
         loop(what);
     else
