@@ -22,21 +22,18 @@ static bool number_nodes(struct chempi_hier *h,
 
     for (uint32_t i = 0; i < plan->node_limit; i++)
         by_node[i] = -1;
+    h->is_in_blocks = true;
     for (int r = 0; r < h->size; r++) {
         int *number = &by_node[plan->node_of(plan->arg, r)];
 
         if (*number < 0)
             *number = nodes++;
+        h->is_in_blocks = h->is_in_blocks && *number >= last;
+        last = *number;
     }
-    chempi_lists_begin(&b, nodes);
-    h->is_in_blocks = true;
-    for (int r = 0; r < h->size; r++) {
-        const int node = by_node[plan->node_of(plan->arg, r)];
-
-        chempi_lists_put(&b, node, r);
-        h->is_in_blocks = h->is_in_blocks && node >= last;
-        last = node;
-    }
+    chempi_lists_begin(&b, h->is_in_blocks ? 1 : nodes);
+    for (int r = 0; r < h->size; r++)
+        chempi_lists_put(&b, by_node[plan->node_of(plan->arg, r)], r);
     h->node_count = nodes;
     h->node = by_node[plan->node_of(plan->arg, h->rank)];
     if (!chempi_lists_end(&b, &h->members))

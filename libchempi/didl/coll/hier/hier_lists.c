@@ -140,11 +140,57 @@ void chempi_lists_begin(struct chempi_lists_builder *b, int slot_count)
     b->has_failed = !b->slots;
 }
 
+/* A list that is one piece goes on where those before it are the same but for
+ * a shift. */
+static bool joins(struct chempi_lists *l, const struct chempi_lists_piece *next)
+{
+    struct chempi_lists_piece *last;
+
+    if (l->piece_count == 0)
+        return false;
+    last = &l->pieces[l->piece_count - 1];
+    if (last->index > 0 || last->list + last->lists != next->list ||
+        last->count != next->count || last->step != next->step)
+        return false;
+    if (last->lists == 1)
+        last->list_step = next->first - last->first;
+    if (next->first != last->first + last->lists * last->list_step)
+        return false;
+    last->lists++;
+    return true;
+}
+
+/* A list that does not go on: so many pieces of it have been closed, another
+ * one may stand in its slot. */
+static void finish(struct chempi_lists_builder *b, int list,
+                   const struct chempi_lists_piece *closed, int count)
+{
+    const struct chempi_lists_open *o = &b->slots[list % b->slot_count];
+    const bool is_open = o->count && o->list == list;
+    const struct chempi_lists_piece only = count > 0 ? closed[0] : piece_of(o);
+
+    if (count + is_open == 1 && joins(&b->made, &only))
+        return;
+    for (int i = 0; i < count && !b->has_failed; i++)
+        add(b, &b->made, closed[i]);
+    if (is_open && !b->has_failed)
+        add(b, &b->made, piece_of(o));
+}
+
+static void finish_last(struct chempi_lists_builder *b)
+{
+    finish(b, b->count - 1, b->closed.pieces, b->closed.piece_count);
+    b->closed.piece_count = 0;
+    b->slots[0].count = 0;
+}
+
 void chempi_lists_put(struct chempi_lists_builder *b, int list, int number)
 {
     struct chempi_lists_open *o;
     const bool is_new = list == b->count;
 
+    if (is_new && list > 0 && b->slot_count == 1 && !b->has_failed)
+        finish_last(b);
     if (b->has_failed)
         return;
     o = &b->slots[list % b->slot_count];
@@ -174,65 +220,37 @@ static int compare_pieces(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* A list that is one piece goes on where those before it are the same but for
- * a shift. */
-static bool joins(struct chempi_lists *l, const struct chempi_lists_piece *next)
-{
-    struct chempi_lists_piece *last;
-
-    if (l->piece_count == 0)
-        return false;
-    last = &l->pieces[l->piece_count - 1];
-    if (last->index > 0 || last->list + last->lists != next->list ||
-        last->count != next->count || last->step != next->step)
-        return false;
-    if (last->lists == 1)
-        last->list_step = next->first - last->first;
-    if (next->first != last->first + last->lists * last->list_step)
-        return false;
-    last->lists++;
-    return true;
-}
-
-/* The pieces of the lists that have not been closed stand in the slots. */
-static void merge(struct chempi_lists_builder *b, struct chempi_lists *out)
+/* Every list has a slot. */
+static void finish_all(struct chempi_lists_builder *b)
 {
     const struct chempi_lists_piece *closed = b->closed.pieces;
+    const int count = b->closed.piece_count;
     int next = 0;
 
-    if (b->closed.piece_count > 1)
-        qsort(b->closed.pieces, (size_t)b->closed.piece_count, sizeof(*closed),
-              compare_pieces);
+    if (count > 1)
+        qsort(b->closed.pieces, (size_t)count, sizeof(*closed), compare_pieces);
     for (int list = 0; list < b->count && !b->has_failed; list++) {
-        const struct chempi_lists_open *o = &b->slots[list % b->slot_count];
-        const bool is_open = o->count && o->list == list;
         const int begin = next;
-        struct chempi_lists_piece only;
 
-        while (next < b->closed.piece_count && closed[next].list == list)
+        while (next < count && closed[next].list == list)
             next++;
-        only = next > begin ? closed[begin] : piece_of(o);
-        if (next - begin + is_open == 1 && joins(out, &only))
-            continue;
-        for (int i = begin; i < next; i++)
-            add(b, out, closed[i]);
-        if (is_open)
-            add(b, out, piece_of(o));
+        finish(b, list, count ? closed + begin : NULL, next - begin);
     }
 }
 
 bool chempi_lists_end(struct chempi_lists_builder *b, struct chempi_lists *out)
 {
-    struct chempi_lists made = {.count = b->count};
-
-    if (!b->has_failed)
-        merge(b, &made);
+    if (!b->has_failed && b->slot_count > 1)
+        finish_all(b);
+    else if (!b->has_failed && b->count > 0)
+        finish_last(b);
     free(b->slots);
     chempi_lists_fini(&b->closed);
     if (b->has_failed) {
-        chempi_lists_fini(&made);
+        chempi_lists_fini(&b->made);
         return false;
     }
-    *out = made;
+    b->made.count = b->count;
+    *out = b->made;
     return true;
 }

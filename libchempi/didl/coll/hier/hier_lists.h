@@ -51,12 +51,14 @@ struct chempi_lists_builder {
     int count; /* lists */
     int slot_count;
     struct chempi_lists_open *slots; /* of lists that may go on */
-    struct chempi_lists closed;      /* pieces that do not, in any order */
+    struct chempi_lists closed;      /* pieces that do not, in any order, of
+                                        lists that may go on */
+    struct chempi_lists made;        /* of lists that do not */
     bool has_failed;                 /* there was no memory */
 };
 
-/* Numbers come list by list when slot_count is 1; in any order when there is a
- * slot for each list. */
+/* Numbers come list by list when slot_count is 1, which takes memory for the
+ * pieces only; in any order when there is a slot for each list. */
 void chempi_lists_begin(struct chempi_lists_builder *b, int slot_count);
 
 /* The next number of a list; lists begin in their order. */
