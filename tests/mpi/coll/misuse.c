@@ -277,7 +277,8 @@ static void reduce_other_amounts(void)
 }
 
 /* The first reduce of a communicator, above a slot; as much as three and more
- * members take along their SPSC rings (1 MiB of all), and more than that. */
+ * members take along their SPSC rings (1 MiB of all, or more than a board), and
+ * what is between. */
 static void reduce_other_way(char *from, char *to, const size_t *lens,
                              int other, int root)
 {
@@ -330,17 +331,23 @@ static void exchange_rows(int *from, int *to)
     free(displs);
 }
 
+/* Three and four members have no other way. */
 static void reduce_other_ways(void)
 {
+    const size_t board = 256 << 10;
     size_t border = (1u << 20) / (size_t)check_size();
-    size_t lens[][2] = {{border, border + 1},
-                        {border + 1, border},
-                        {2 * border, border / 2},
-                        {border / 2, 2 * border}};
-    char *from = check_alloc(2 * border);
-    char *to = check_alloc(2 * border);
+    size_t lens[][2] = {{border, border + 1},    {border + 1, border},
+                        {board, border / 2 + 1}, {border / 2 + 1, board},
+                        {board, board + 1},      {2 * board, board},
+                        {board, 2 * board}};
+    char *from;
+    char *to;
 
-    memset(from, 1, 2 * border);
+    if (check_size() > 2 && border >= board)
+        return;
+    from = check_alloc(2 * board + 1);
+    to = check_alloc(2 * board + 1);
+    memset(from, 1, 2 * board + 1);
     for (size_t k = 0; k < sizeof(lens) / sizeof(lens[0]); k++)
         for (int other = 0; other < check_size(); other++)
             reduce_other_way(from, to, lens[k], other, (int)k % check_size());

@@ -17,10 +17,11 @@
  *   X2  a member that has found an SPSC ring damaged reads no more of them,
  * makes the one before it useless, so that nobody waits for room there, and
  *       tells those after it with VOID, in every scan of this communicator
- *   X3  while there are no SPSC rings, members of a reduction that bring more
- * than goes through SPSC rings (node_fold.c, F3) are at the meeting of those
- * who make theirs, with another length in their line: all get MPI_ERR_COUNT,
- *       nobody has SPSC rings, and the next operation begins anew
+ *   X3  while there are no SPSC rings, members of a reduction that bring what
+ *       does not go through them (node_fold.c, F3) are at the meeting of those
+ *       who make theirs, with another length in their line: all get
+ *       MPI_ERR_COUNT, nobody has SPSC rings, and the next operation begins
+ *       anew
  *   X4  who begins a non-blocking one tells the member before it how far it has
  *       read: that one may compute, and wait for room
  */
@@ -475,15 +476,16 @@ static inline bool is_unsuited(const struct chempi_coll_call *c)
            c->rcount * type->extent > MESSAGE_ABOVE;
 }
 
-/* A reduction goes so as long as all of it fits a cache: what does not is
- * better read once by the few that combine it. Of two members one copies from
- * the other. */
-static bool is_short_enough(const struct chempi_coll_call *c)
+/* A reduction does so as long as all of it fits a cache, and when it fits no
+ * board (A9): what does is sooner there in two meetings than one member after
+ * the other. Of two members one copies from the other. */
+static bool is_right_length(const struct chempi_coll_call *c)
 {
     const uint64_t len = (uint64_t)(c->rcount * c->rtype->extent);
 
     return c->comm->size > 2 &&
-           len <= CHEMPI_NODE_STREAM_BYTES / (uint64_t)c->comm->size &&
+           (len <= CHEMPI_NODE_STREAM_BYTES / (uint64_t)c->comm->size ||
+            len > CHEMPI_NODE_STREAM_MAX) &&
            chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
 }
 
@@ -494,7 +496,7 @@ bool chempi_coll_node_is_for_chain(const struct chempi_coll_call *c)
     case CHEMPI_COLL_EXSCAN:
         return !is_unsuited(c);
     case CHEMPI_COLL_REDUCE:
-        return is_short_enough(c) && !is_unsuited(c);
+        return is_right_length(c) && !is_unsuited(c);
     default:
         return false;
     }
