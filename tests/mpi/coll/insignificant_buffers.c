@@ -2,7 +2,8 @@
 /*
  * Buffers that are not significant at a process may have any value, also that
  * of MPI_IN_PLACE (MPI 5.0, sections 6.5 to 6.9). All rooted operations with
- * two buffers, blocking and not, within a group and between two.
+ * two buffers, blocking and not, within a group and between two. And types of
+ * such buffers may go while the operation is under way.
  */
 #include "check.h"
 
@@ -106,6 +107,29 @@ static void between_two(bool is_blocking)
     MPI_Comm_free(&local);
 }
 
+/* The root comes when all others have started, and freed the type. */
+static void free_type_meanwhile(void)
+{
+    int *all = check_alloc((size_t)check_size() * sizeof(int));
+    int part = -1;
+    MPI_Datatype type;
+    MPI_Request request = MPI_REQUEST_NULL;
+
+    for (int i = 0; i < check_size(); i++)
+        all[i] = 90 + i;
+    MPI_Type_contiguous(1, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    for (int i = 1; check_rank() == 0 && i < check_size(); i++)
+        MPI_Recv(NULL, 0, MPI_INT, i, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Iscatter(all, 1, type, &part, 1, MPI_INT, 0, MPI_COMM_WORLD, &request);
+    MPI_Type_free(&type);
+    if (check_rank() != 0)
+        MPI_Send(NULL, 0, MPI_INT, 0, 0, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(part == 90 + check_rank(), "scattered %d", part);
+    free(all);
+}
+
 int main(int argc, char **argv)
 {
     check_start(&argc, &argv);
@@ -116,5 +140,6 @@ int main(int argc, char **argv)
                       check_rank() == root, i == 0);
         between_two(i == 0);
     }
+    free_type_meanwhile();
     return check_finish();
 }

@@ -22,7 +22,8 @@ struct chempi_node_later_op {
     uint64_t len; /* of reductions, bytes of each member */
     struct cell cell;
     bool has_begun;
-    int rc; /* of its beginning */
+    bool has_types; /* some are not predefined */
+    int rc;         /* of its beginning */
 };
 /* Who has no memory takes part with these. */
 static_assert(sizeof(struct chempi_node_later_op) + CHEMPI_NODE_TASK_MAX + 15 <=
@@ -186,6 +187,18 @@ static bool find_way(const struct chempi_coll_call *c,
     return op->parts || op->steps;
 }
 
+static bool is_predefined(const struct chempi_datatype *type)
+{
+    return !type || type->is_predefined;
+}
+
+/* Of its arguments; one that is not significant may be gone later. */
+static bool has_types(const struct chempi_coll_call *c)
+{
+    return c->kind == CHEMPI_COLL_ALLTOALLW || !is_predefined(c->stype) ||
+           !is_predefined(c->rtype);
+}
+
 static bool build(struct chempi_coll_sched *s, const struct chempi_coll_call *c,
                   struct chempi_coll_state *st)
 {
@@ -205,6 +218,7 @@ static bool build(struct chempi_coll_sched *s, const struct chempi_coll_call *c,
         s->inline_used = used;
         return false;
     }
+    op->has_types = has_types(c);
     if (op->steps)
         op->task = chempi_coll_bytes(s, (MPI_Count)op->steps->size);
     s->op = c->op;
@@ -241,11 +255,9 @@ static void hold_each(const struct chempi_count_array *counts,
             hold_type(chempi_datatype_lookup(types[i]), is_held);
 }
 
-/* Those that this process's buffers have. */
-void chempi_node_later_hold_types(const struct chempi_node_later_op *op,
-                                  bool is_held)
+static CHEMPI_NOINLINE void hold_types(const struct chempi_coll_call *c,
+                                       bool is_held)
 {
-    const struct chempi_coll_call *c = &op->call;
     bool is_gather =
         c->kind == CHEMPI_COLL_GATHER || c->kind == CHEMPI_COLL_GATHERV;
     bool is_scatter =
@@ -254,10 +266,6 @@ void chempi_node_later_hold_types(const struct chempi_node_later_op *op,
         is_gather || is_scatter ||
         (c->kind >= CHEMPI_COLL_ALLGATHER && c->kind <= CHEMPI_COLL_ALLTOALLV);
 
-    if (CHEMPI_LIKELY(c->kind != CHEMPI_COLL_ALLTOALLW &&
-                      (!c->stype || c->stype->is_predefined) &&
-                      (!c->rtype || c->rtype->is_predefined)))
-        return;
     if (c->kind == CHEMPI_COLL_ALLTOALLW) {
         hold_each(&c->scounts, c->stypes, c->comm->size, is_held);
         hold_each(&c->rcounts, c->rtypes, c->comm->size, is_held);
@@ -268,6 +276,14 @@ void chempi_node_later_hold_types(const struct chempi_node_later_op *op,
     if (c->kind != CHEMPI_COLL_BARRIER && c->rbuf != MPI_IN_PLACE &&
         (!is_gather || is_root(c)))
         hold_type(c->rtype, is_held);
+}
+
+/* Those that this process's buffers have. */
+void chempi_node_later_hold_types(const struct chempi_node_later_op *op,
+                                  bool is_held)
+{
+    if (CHEMPI_UNLIKELY(op->has_types))
+        hold_types(&op->call, is_held);
 }
 
 /* ---- persistent operations ---- */
