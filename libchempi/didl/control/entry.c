@@ -166,13 +166,3 @@ const struct chempi_entry *chempi_entry_find(struct chempi_err *err)
                          chempi_entry_stranger());
     return NULL;
 }
-
-bool chempi_entry_no_question(void)
-{
-    return false;
-}
-
-struct chempi_client *chempi_entry_no_client(void)
-{
-    return NULL;
-}

@@ -88,6 +88,7 @@ const struct chempi_entry *chempi_entry_find(struct chempi_err *err);
  * launcher and what to do, or NULL. */
 const char *chempi_entry_stranger(void);
 
+/* entry_stubs.c */
 bool chempi_entry_no_question(void);
 struct chempi_client *chempi_entry_no_client(void);
 
