@@ -110,15 +110,10 @@ static bool is_copy_cheaper(const struct shm_xfer *xfer,
     return copy < (price->in > price->out ? price->in : price->out);
 }
 
-/* On a crowded node who fills the ring and who empties it take turns on a core,
- * once for each time that it is full; nobody has measured those. */
-static bool would_take_turns(const struct shm_xfer *xfer)
+static bool is_crowded(const struct shm_ep *ep)
 {
-    const struct shm_ep *ep = shm_ep_of(xfer);
-
-    return xfer->base.len > shm_dev_of(ep)->data_size &&
-           atomic_load_explicit(&ep->wake->order, memory_order_relaxed) ==
-               CHEMPI_WAKE_ORDER_FENCE;
+    return atomic_load_explicit(&ep->wake->order, memory_order_relaxed) ==
+           CHEMPI_WAKE_ORDER_FENCE;
 }
 
 static bool is_in_library(const struct chempi_wake *wake)
@@ -145,7 +140,12 @@ bool chempi_shm_choice_is_copy(struct shm_xfer *xfer)
     uint32_t turn;
     bool is_probe;
 
-    if (xfer->form_len == 0 && (would_take_turns(xfer) || is_left_alone(xfer)))
+    /* Where ranks share cores, who has filled the ring need not come again for
+     * what fits it; else the two sides would take turns on a core, once for
+     * each time that it is full. Prices tell of neither. */
+    if (xfer->form_len == 0 && is_crowded(shm_ep_of(xfer)))
+        return xfer->base.len > shm_dev_of(shm_ep_of(xfer))->data_size;
+    if (xfer->form_len == 0 && is_left_alone(xfer))
         return true;
     turn = price->turns++;
     if (turn < PROBE_FIRST) {

@@ -181,12 +181,13 @@ Test(shm_choice, what_was_cut_short_or_makes_no_sense_teaches_nothing)
     cr_assert_leq(copied_of(256, &near), 3);
 }
 
-Test(shm_choice, on_a_crowded_node_what_does_not_fit_the_ring_is_read)
+Test(shm_choice, on_a_crowded_node_what_fits_the_ring_takes_it_all_else_is_read)
 {
     const struct costs near = {2000, 500, 2700, ALONE, 0};
+    const struct costs apart = {8000, 2000, 3200, ALONE, 0};
 
     atomic_store(&wake.order, CHEMPI_WAKE_ORDER_FENCE);
-    cr_assert_lt(copied_of(1024, &near), 512);
+    cr_assert_eq(copied_of(1024, &apart), 0);
     dev.data_size = LEN / 2;
     cr_assert_eq(copied_of(1024, &near), 1024);
     atomic_store(&wake.order, CHEMPI_WAKE_ORDER_BARRIER);
