@@ -67,16 +67,16 @@ void chempi_comm_step_take(const struct chempi_comm_step *step, int64_t *vals,
 /* The messages of one step. */
 static int take_step(const struct chempi_comm_channel *ch,
                      const struct chempi_comm_step *step, const void *out,
-                     void *in, size_t len)
+                     size_t out_len, void *in, size_t in_len)
 {
     if (step->is_inter)
-        return exchange(ch, ch->inter, 0, out, len, 0, in, len);
+        return exchange(ch, ch->inter, 0, out, out_len, 0, in, in_len);
     return exchange(
         ch, ch->comm,
         step->to < 0 ? MPI_PROC_NULL : chempi_comm_step_rank(ch, step->to), out,
-        len,
+        out_len,
         step->from < 0 ? MPI_PROC_NULL : chempi_comm_step_rank(ch, step->from),
-        in, len);
+        in, in_len);
 }
 
 /* A member that fails, since it has lost another one, takes all its steps
@@ -87,6 +87,7 @@ int chempi_comm_max(const struct chempi_comm_channel *ch, int64_t *vals, int n)
     int64_t mine[CHEMPI_COMM_VALS_MAX + 1]; /* and the error class */
     int64_t other[CHEMPI_COMM_VALS_MAX + 1];
     const size_t len = (size_t)n * sizeof(*vals);
+    const size_t wire_len = len + sizeof(*mine);
     const int count = chempi_comm_plan_max(ch, steps);
     int error = MPI_SUCCESS;
 
@@ -94,7 +95,7 @@ int chempi_comm_max(const struct chempi_comm_channel *ch, int64_t *vals, int n)
     mine[n] = MPI_SUCCESS;
     for (int i = 0; i < count; i++) {
         const struct chempi_comm_step *step = &steps[i];
-        const int rc = take_step(ch, step, mine, other, len + sizeof(*mine));
+        const int rc = take_step(ch, step, mine, wire_len, other, wire_len);
 
         if (rc != MPI_SUCCESS)
             mine[n] = error = rc;
@@ -116,7 +117,7 @@ int chempi_comm_bcast(const struct chempi_comm_channel *ch, void *buf,
     int rc = MPI_SUCCESS;
 
     for (int i = 0; i < count && rc == MPI_SUCCESS; i++)
-        rc = take_step(ch, &steps[i], buf, buf, len);
+        rc = take_step(ch, &steps[i], buf, len, buf, len);
     return rc;
 }
 
@@ -139,12 +140,103 @@ static int gather_rotated(const struct chempi_comm_channel *ch, char *blocks,
     return MPI_SUCCESS;
 }
 
-int chempi_comm_allgather(const struct chempi_comm_channel *ch,
-                          const void *mine, size_t len, void *all)
+static int gather_in_turn(const struct chempi_comm_channel *ch,
+                          const void *mine, size_t len, char *blocks, char *all)
 {
     size_t total = (size_t)ch->size * len;
     size_t before = (size_t)ch->me * len;
-    char *blocks = chempi_sys->malloc(total ? total : 1);
+    int rc;
+
+    memcpy(blocks, mine, len);
+    rc = gather_rotated(ch, blocks, len);
+    if (rc == MPI_SUCCESS) {
+        memcpy(all + before, blocks, total - before);
+        memcpy(all, blocks + (total - before), before);
+    }
+    return rc;
+}
+
+/* Blocks that a member has, each behind the number of whose it is. */
+struct bundle {
+    uint32_t count;
+    char blocks[];
+};
+
+static size_t bundle_len(uint32_t count, size_t len)
+{
+    return sizeof(struct bundle) + count * (sizeof(uint32_t) + len);
+}
+
+static void add_block(struct bundle *b, size_t len, uint32_t member,
+                      const void *block)
+{
+    char *at = (char *)b + bundle_len(b->count++, len);
+
+    memcpy(at, &member, sizeof(member));
+    memcpy(at + sizeof(member), block, len);
+}
+
+/* False: they are not those of all members. */
+static bool unbundle(const struct bundle *b, uint32_t size, size_t len,
+                     char *all)
+{
+    const char *at = b->blocks;
+
+    if (b->count != size)
+        return false;
+    for (uint32_t i = 0; i < size; i++) {
+        uint32_t member;
+
+        memcpy(&member, at, sizeof(member));
+        if (member >= size)
+            return false;
+        memcpy(all + member * len, at + sizeof(member), len);
+        at += sizeof(member) + len;
+    }
+    return true;
+}
+
+static int gather_by_plan(const struct chempi_comm_channel *ch,
+                          const struct chempi_comm_step *steps, int count,
+                          size_t len, struct bundle *have, struct bundle *other,
+                          char *all)
+{
+    const uint32_t size = (uint32_t)ch->size;
+
+    for (int i = 0; i < count; i++) {
+        const struct chempi_comm_step *step = &steps[i];
+        const uint32_t before = step->is_max ? have->count : 0;
+        const int rc = take_step(ch, step, have, bundle_len(have->count, len),
+                                 other, bundle_len(size, len));
+
+        if (rc != MPI_SUCCESS)
+            return rc;
+        if (step->from < 0)
+            continue;
+        if (other->count > size - before)
+            return chempi_error_set(MPI_ERR_INTERN,
+                                    "member %d has more than all members",
+                                    step->from);
+        memcpy((char *)have + bundle_len(before, len), other->blocks,
+               bundle_len(other->count, len) - sizeof(*other));
+        have->count = before + other->count;
+    }
+    return unbundle(have, size, len, all)
+               ? MPI_SUCCESS
+               : chempi_error_set(MPI_ERR_INTERN, "what all members have was "
+                                                  "not collected");
+}
+
+int chempi_comm_allgather(const struct chempi_comm_channel *ch,
+                          const void *mine, size_t len, void *all)
+{
+    struct chempi_comm_step steps[CHEMPI_COMM_STEPS_MAX];
+    const int count = chempi_comm_plan_gather(ch, steps);
+    /* Of a bundle; the next one is aligned. */
+    const size_t room =
+        count ? (bundle_len((uint32_t)ch->size, len) + 7) / 8 * 8 : 0;
+    const size_t total = count ? 2 * room : (size_t)ch->size * len;
+    char *blocks = chempi_sys->calloc(1, total ? total : 1);
     int rc;
 
     if (!blocks)
@@ -152,11 +244,14 @@ int chempi_comm_allgather(const struct chempi_comm_channel *ch,
                                 "no room to collect %zu bytes "
                                 "from the members",
                                 total);
-    memcpy(blocks, mine, len);
-    rc = gather_rotated(ch, blocks, len);
-    if (rc == MPI_SUCCESS) {
-        memcpy((char *)all + before, blocks, total - before);
-        memcpy(all, blocks + (total - before), before);
+    if (count) {
+        struct bundle *have = (struct bundle *)(void *)blocks;
+
+        add_block(have, len, (uint32_t)ch->me, mine);
+        rc = gather_by_plan(ch, steps, count, len, have,
+                            (struct bundle *)(void *)(blocks + room), all);
+    } else {
+        rc = gather_in_turn(ch, mine, len, blocks, all);
     }
     free(blocks);
     return rc;

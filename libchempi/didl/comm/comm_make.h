@@ -74,6 +74,10 @@ int chempi_comm_plan_max(const struct chempi_comm_channel *ch,
                          struct chempi_comm_step *steps);
 int chempi_comm_plan_bcast(const struct chempi_comm_channel *ch,
                            struct chempi_comm_step *steps);
+/* Of the local side, where what comes in is added (is_max). 0: no node has
+ * several members, or one has all; who speaks for others gains nothing. */
+int chempi_comm_plan_gather(const struct chempi_comm_channel *ch,
+                            struct chempi_comm_step *steps);
 int chempi_comm_step_rank(const struct chempi_comm_channel *ch, int member);
 /* What came in, by the rule of the step. */
 void chempi_comm_step_take(const struct chempi_comm_step *step, int64_t *vals,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who sends to whom in an agreement and in a broadcast. Pure data: nothing
- * here communicates.
+ * Who sends to whom in an agreement, in a broadcast and where all collect what
+ * all have. Pure data: nothing here communicates.
  *
  * On one node an agreement is a recursive doubling. Over several nodes values
  * go up a tree in each node to the first of its members, these agree by a
@@ -29,6 +29,7 @@ _Static_assert(CHEMPI_JOB_RANKS_MAX <= 1u << DOUBLINGS_MAX &&
 
 struct chempi_comm_plan {
     int count;
+    bool is_over_nodes; /* one of which has several members, at least */
     struct chempi_comm_step steps[];
 };
 
@@ -206,8 +207,8 @@ static void name_all(const struct chempi_comm_channel *ch,
 }
 
 /* Without memory: a member that had none would leave the others waiting. */
-static int plan_over_nodes(const struct chempi_comm_channel *ch,
-                           struct chempi_comm_step *steps)
+static int plan_by_nodes(const struct chempi_comm_channel *ch,
+                         struct chempi_comm_step *steps, bool *is_over_nodes)
 {
     const struct place p = find_place(ch);
     struct chempi_comm_step by_number[CHEMPI_COMM_STEPS_MAX];
@@ -216,7 +217,8 @@ static int plan_over_nodes(const struct chempi_comm_channel *ch,
     struct part down = up;
     int n;
 
-    if (p.nodes == 1)
+    *is_over_nodes = p.nodes > 1 && p.nodes < ch->size;
+    if (!*is_over_nodes)
         return plan_across(ch->size, ch->me, steps);
     n = up.count = plan_up(p.size, p.index, steps);
     across.steps += n;
@@ -238,7 +240,7 @@ static int plan_over_nodes(const struct chempi_comm_channel *ch,
 /* Looking at all members takes long in a large group, and its plan is always
  * the same: the group has it from the first time on. */
 static int plan_of_group(const struct chempi_comm_channel *ch,
-                         struct chempi_comm_step *steps)
+                         struct chempi_comm_step *steps, bool *is_over_nodes)
 {
     struct chempi_group *group = ch->comm->local;
     struct chempi_comm_plan *plan =
@@ -249,14 +251,16 @@ static int plan_of_group(const struct chempi_comm_channel *ch,
 
     if (plan) {
         memcpy(steps, plan->steps, (size_t)plan->count * sizeof(*steps));
+        *is_over_nodes = plan->is_over_nodes;
         return plan->count;
     }
-    n = plan_over_nodes(ch, steps);
+    n = plan_by_nodes(ch, steps, is_over_nodes);
     len = (size_t)n * sizeof(*steps);
     plan = chempi_sys->malloc(sizeof(*plan) + len);
     if (!plan)
         return n;
     plan->count = n;
+    plan->is_over_nodes = *is_over_nodes;
     memcpy(plan->steps, steps, len);
     if (!atomic_compare_exchange_strong_explicit(&group->plan, &none, plan,
                                                  memory_order_release,
@@ -266,11 +270,13 @@ static int plan_of_group(const struct chempi_comm_channel *ch,
 }
 
 static int plan_side(const struct chempi_comm_channel *ch,
-                     struct chempi_comm_step *steps)
+                     struct chempi_comm_step *steps, bool *is_over_nodes)
 {
+    *is_over_nodes = false;
     if (chempi_ctx.services.node_count == 1)
         return plan_across(ch->size, ch->me, steps);
-    return ch->ranks ? plan_over_nodes(ch, steps) : plan_of_group(ch, steps);
+    return ch->ranks ? plan_by_nodes(ch, steps, is_over_nodes)
+                     : plan_of_group(ch, steps, is_over_nodes);
 }
 
 /* ---- for all ---- */
@@ -289,7 +295,8 @@ int chempi_comm_plan_bcast(const struct chempi_comm_channel *ch,
 int chempi_comm_plan_max(const struct chempi_comm_channel *ch,
                          struct chempi_comm_step *steps)
 {
-    int n = plan_side(ch, steps);
+    bool is_over_nodes;
+    int n = plan_side(ch, steps, &is_over_nodes);
 
     if (!ch->inter)
         return n;
@@ -297,4 +304,13 @@ int chempi_comm_plan_max(const struct chempi_comm_channel *ch,
         steps[n++] =
             (struct chempi_comm_step){.is_inter = true, .is_max = true};
     return n + chempi_comm_plan_bcast(ch, steps + n);
+}
+
+int chempi_comm_plan_gather(const struct chempi_comm_channel *ch,
+                            struct chempi_comm_step *steps)
+{
+    bool is_over_nodes;
+    const int n = plan_side(ch, steps, &is_over_nodes);
+
+    return is_over_nodes ? n : 0;
 }

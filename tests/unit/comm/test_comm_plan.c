@@ -31,6 +31,9 @@ struct member {
     int64_t value;
     int64_t out; /* as the step began */
     int64_t in;
+    int have; /* members of which it knows */
+    int have_out;
+    int have_in;
 };
 
 static struct member members[MEMBERS_MAX];
@@ -90,6 +93,7 @@ static bool pass(int from)
     m->has_sent = true;
     other->has_got = true;
     other->in = m->out;
+    other->have_in = m->have_out;
     return true;
 }
 
@@ -102,7 +106,10 @@ static bool end_step(struct member *m)
         return false;
     if (step->from >= 0 && (!step->is_max || m->in > m->value))
         m->value = m->in;
+    if (step->from >= 0)
+        m->have = step->is_max ? m->have + m->have_in : m->have_in;
     m->out = m->value;
+    m->have_out = m->have;
     m->has_sent = m->has_got = false;
     m->at++;
     return true;
@@ -114,6 +121,7 @@ static void check_all_agree(int size)
     bool has_moved = true;
 
     for (int i = 0; i < size; i++) {
+        members[i].have_out = members[i].have = 1;
         members[i].out = members[i].value = 1 + number(1000);
         if (members[i].value > most)
             most = members[i].value;
@@ -129,6 +137,7 @@ static void check_all_agree(int size)
         cr_assert_eq(members[i].at, members[i].count, "%d of %d hangs", i,
                      size);
         cr_assert_eq(members[i].value, most, "%d of %d", i, size);
+        cr_assert_eq(members[i].have, size, "%d of %d", i, size);
     }
 }
 
@@ -225,6 +234,29 @@ Test(comm_plan, a_node_of_one_member_has_no_steps_of_its_own)
     follow(8, NULL);
     for (int i = 0; i < 8; i++)
         cr_assert_eq(members[i].count, 3);
+}
+
+static int gather_steps(int size)
+{
+    const struct chempi_comm_channel ch = {.comm = &comm, .size = size};
+    struct chempi_comm_step steps[CHEMPI_COMM_STEPS_MAX];
+    const int count = chempi_comm_plan_gather(&ch, steps);
+
+    cr_assert_eq(chempi_comm_plan_gather(&ch, steps), count); /* kept */
+    forget();
+    return count;
+}
+
+Test(comm_plan, nobody_collects_for_others_on_one_node_or_alone_on_each)
+{
+    place(8, 9);
+    memset(node_of, 0, sizeof(node_of));
+    cr_assert_eq(gather_steps(8), 0);
+    node_of[5] = 8;
+    cr_assert_gt(gather_steps(8), 0);
+    for (int i = 0; i < 8; i++)
+        node_of[i] = (uint32_t)i;
+    cr_assert_eq(gather_steps(8), 0);
 }
 
 /* Of member me, three times: made, with or without memory, and once more. */
