@@ -149,8 +149,16 @@ static void note(struct async *a, int rc)
         a->error = rc;
 }
 
-/* Those of steps from number `first` on. */
-static void hold_types(const struct async *a, uint32_t first)
+static void hold_type(struct chempi_datatype *type, bool is_held)
+{
+    if (is_held)
+        chempi_datatype_hold(type);
+    else if (!type->is_predefined)
+        chempi_datatype_release(type);
+}
+
+/* Hold the types of steps from number `first` on, or let go of them. */
+static void hold_types(const struct async *a, uint32_t first, bool is_held)
 {
     const struct chempi_coll_sched *s = &a->sched;
 
@@ -158,12 +166,12 @@ static void hold_types(const struct async *a, uint32_t first)
         const struct chempi_coll_step *step = &s->steps[i];
 
         if (step->kind == CHEMPI_COLL_NODE) {
-            chempi_node_later_hold_types(step->dst, true);
+            chempi_node_later_hold_types(step->dst, is_held);
             continue;
         }
-        chempi_datatype_hold(step->type);
+        hold_type(step->type, is_held);
         if (step->dst_type)
-            chempi_datatype_hold(step->dst_type);
+            hold_type(step->dst_type, is_held);
     }
 }
 
@@ -360,7 +368,7 @@ static CHEMPI_COLD void take_in(struct async *a, uint32_t first)
     a->sched.done = first;
     if (CHEMPI_UNLIKELY(!make_room(a)))
         chempi_coll_sched_fail(&a->sched, no_memory());
-    hold_types(a, first);
+    hold_types(a, first, true);
 }
 
 /* The step in the node's memory; false: not over. */
@@ -465,26 +473,6 @@ static bool is_any_ready(struct chempi_progress_hook *hook)
 
 /* ---- requests ---- */
 
-static void release_types(const struct async *a, uint32_t first)
-{
-    const struct chempi_coll_sched *s = &a->sched;
-
-    for (uint32_t i = first; i < s->count; i++) {
-        const struct chempi_coll_step *step = &s->steps[i];
-        struct chempi_datatype *types[2];
-
-        if (step->kind == CHEMPI_COLL_NODE) {
-            chempi_node_later_hold_types(step->dst, false);
-            continue;
-        }
-        types[0] = step->type;
-        types[1] = step->dst_type;
-        for (int k = 0; k < 2; k++)
-            if (types[k] && !types[k]->is_predefined)
-                chempi_datatype_release(types[k]);
-    }
-}
-
 /* Steps, or memory, since it was built. */
 static bool has_appended(const struct async *a)
 {
@@ -499,7 +487,7 @@ static CHEMPI_COLD void forget_appended(struct async *a)
 {
     struct chempi_coll_sched *s = &a->sched;
 
-    release_types(a, a->own_count);
+    hold_types(a, a->own_count, false);
     s->count = a->own_count;
     s->error = MPI_SUCCESS;
     s->open = 0;
@@ -541,7 +529,7 @@ static void hold_all(struct async *a)
 {
     if (a->op && !a->op->is_predefined)
         chempi_object_hold(&a->op->obj);
-    hold_types(a, 0);
+    hold_types(a, 0, true);
     a->has_held = true;
 }
 
@@ -549,7 +537,7 @@ static void release_all(struct async *a)
 {
     if (a->op)
         chempi_op_release(a->op);
-    release_types(a, 0);
+    hold_types(a, 0, false);
 }
 
 /* The buffers of a persistent operation's messages are those of persistent
