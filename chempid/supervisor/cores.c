@@ -225,21 +225,25 @@ static int lay_out(const struct chempi_bind_map *held, uint32_t count,
     return 0;
 }
 
-/* Hold free cores, `want` if there are so many: in `held`, as places. */
-static int hold_free(const struct chempi_bind_map *cores, uint32_t want,
-                     struct chempi_bind_map *held)
+/* Hold free cores, `want` if there are so many: in `held`, as places. Nodes of
+ * a job begin at different ones: those in network namespaces of their own do
+ * not see each other's names (K2). */
+static int hold_free(const struct chempi_bind_map *cores, uint32_t first,
+                     uint32_t want, struct chempi_bind_map *held)
 {
     held->holds = chempi_sys->calloc(want, sizeof(*held->holds));
     held->places = chempi_sys->calloc(want, sizeof(*held->places));
     if (!held->holds || !held->places)
         return -ENOMEM;
     for (uint32_t i = 0; i < cores->count && held->count < want; i++) {
-        const int fd = hold_core(cores->places[i].socket);
+        const struct chempi_bind_place *core =
+            &cores->places[(first + i) % cores->count];
+        const int fd = hold_core(core->socket);
 
         if (fd < 0)
             continue;
         held->holds[held->hold_count++] = fd;
-        held->places[held->count++] = cores->places[i];
+        held->places[held->count++] = *core;
     }
     return 0;
 }
@@ -291,7 +295,8 @@ static void choose_among(const struct chempi_spec *spec, uint32_t node,
     if (!spec->slots)
         rc = hold_share(cores, before, count, total, &held);
     if (rc == -EADDRINUSE)
-        rc = hold_free(cores, wanted(spec, count, cores, total), &held);
+        rc = hold_free(cores, share_start(cores, before, total),
+                       wanted(spec, count, cores, total), &held);
     if (!rc && held.count >= count && !lay_out(&held, count, map)) { /* K1 */
         map->holds = held.holds;
         map->hold_count = held.hold_count;

@@ -214,8 +214,8 @@ static uint32_t places[CHEMPI_CPUS_MAX + 1];
 static uint32_t hosts[2];
 static uint32_t slots;
 
-static uint32_t choose(uint32_t ranks, uint32_t gateways,
-                       struct chempi_bind_map *map)
+static uint32_t choose_on(uint32_t node, uint32_t ranks, uint32_t gateways,
+                          struct chempi_bind_map *map)
 {
     struct chempi_spec spec = {.size = ranks,
                                .gateway_count = gateways,
@@ -224,8 +224,14 @@ static uint32_t choose(uint32_t ranks, uint32_t gateways,
                                .slots = slots,
                                .host_of_node = hosts};
 
-    chempi_cores_choose(&spec, 0, map);
+    chempi_cores_choose(&spec, node, map);
     return map->count;
+}
+
+static uint32_t choose(uint32_t ranks, uint32_t gateways,
+                       struct chempi_bind_map *map)
+{
+    return choose_on(0, ranks, gateways, map);
 }
 
 static struct chempi_sys rigged;
@@ -353,4 +359,30 @@ Test(cores, nodes_of_one_host_divide_its_cores)
     chempi_bind_fini(&map);
     hosts[1] = 1; /* another host: one rank here, and all is its own */
     cr_assert_eq(choose(2, 0, &map), 0);
+}
+
+/* Each call in a network namespace of its own. */
+static int bind_always(int fd, const struct sockaddr *addr, socklen_t len)
+{
+    (void)fd;
+    (void)addr;
+    (void)len;
+    return 0;
+}
+
+Test(cores, nodes_that_cannot_see_names_divide_the_cores_of_a_host)
+{
+    struct chempi_bind_map first;
+    struct chempi_bind_map second;
+
+    slots = be_alone();
+    rigged.bind = bind_always;
+    places[1] = 1;
+    cr_assert_eq(choose_on(0, 2, 0, &first), 1);
+    cr_assert_eq(choose_on(1, 2, 0, &second), 1);
+    cr_assert_neq(memcmp(&first.places[0].cpus, &second.places[0].cpus,
+                         sizeof(first.places[0].cpus)),
+                  0);
+    chempi_bind_fini(&first);
+    chempi_bind_fini(&second);
 }
