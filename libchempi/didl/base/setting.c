@@ -80,8 +80,8 @@ static const struct chempi_words levels_of_coll = {
       true, false, "With how many processes at least it is, a count.")         \
     X(COLL_GATHER_TREE, "coll", "gather_tree_max", 4 << 10, 0, 1 << 30, NULL,  \
       ALL, true, false,                                                        \
-      "Up to which size of a block gather and scatter go by a tree, in "       \
-      "bytes.")                                                                \
+      "Up to which size of a block gather and scatter go by a tree, and "      \
+      "gatherv and scatterv by a member of each node, in bytes.")              \
     X(COLL_GATHER_RANKS, "coll", "gather_tree_ranks", 6, 1, 1 << 30, NULL,     \
       ALL, true, false, "With how many processes at least they do, a count.")  \
     X(COLL_HIERARCHY, "coll", "hierarchy", 2, 0, 2, &levels_of_coll, ALL,      \

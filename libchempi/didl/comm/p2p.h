@@ -46,4 +46,12 @@ void chempi_p2p_pass(bool is_send, int peer, int tag, struct chempi_comm *comm,
  * Returns the first error class. */
 int chempi_p2p_wait_all(struct chempi_request **reqs, int n);
 
+/* The words for MPI_ERR_TRUNCATE inside a collective operation, of whatever way
+ * the data has come: the rank (-1: more than one) gives len bytes. */
+CHEMPI_COLD int chempi_p2p_note_too_much(int rank, uint64_t len, uint64_t room);
+
+/* The same for MPI_ERR_COUNT: fewer bytes than room. */
+CHEMPI_COLD int chempi_p2p_note_too_little(int rank, uint64_t len,
+                                           uint64_t room);
+
 #endif

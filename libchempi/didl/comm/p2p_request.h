@@ -55,14 +55,6 @@ void chempi_p2p_register(void);
 /* MPI_Cancel of a send. Under the lock. */
 void chempi_p2p_cancel_send(struct chempi_request *req);
 
-/* The words for MPI_ERR_TRUNCATE inside a collective operation, of whatever way
- * the data has come: the rank (-1: more than one) gives len bytes. */
-CHEMPI_COLD int chempi_p2p_note_too_much(int rank, uint64_t len, uint64_t room);
-
-/* The same for MPI_ERR_COUNT: fewer bytes than room. */
-CHEMPI_COLD int chempi_p2p_note_too_little(int rank, uint64_t len,
-                                           uint64_t room);
-
 /* Start a fresh request from the pool, or give it back. Under the lock. */
 int chempi_p2p_launch(struct chempi_request *req, struct chempi_request **out);
 

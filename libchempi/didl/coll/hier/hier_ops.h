@@ -56,6 +56,8 @@ chempi_hier_phases_fn chempi_hier_allreduce;
 chempi_hier_phases_fn chempi_hier_barrier;
 chempi_hier_phases_fn chempi_hier_gather;
 chempi_hier_phases_fn chempi_hier_scatter;
+chempi_hier_phases_fn chempi_hier_gatherv;
+chempi_hier_phases_fn chempi_hier_scatterv;
 chempi_hier_phases_fn chempi_hier_allgather; /* and allgatherv */
 chempi_hier_phases_fn chempi_hier_alltoall;
 chempi_hier_phases_fn chempi_hier_reduce_scatter; /* and _block */
