@@ -21,7 +21,9 @@
  *       naps before it sleeps. One that works gets no turn while it has had
  *       more of the core than those that yield to each other beside it, until
  *       they sleep; then it has to wake each of them, and has had more again.
- *       Who naps leaves it the core, and costs nobody a system call
+ *       Who naps leaves it the core, and costs nobody a system call. Not on a
+ *       single node: there they do little between two waits, and an exchange
+ *       of 8 ranks on 2 cores took 14 us in place of 9 with naps
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/transport/progress.h"
@@ -389,7 +391,8 @@ static void nap(void)
 
 static bool is_time_to_nap(const struct idling *state)
 {
-    return !progress.is_roomy && chempi_setting(CHEMPI_SET_PROGRESS_NAP) > 0 &&
+    return !progress.is_roomy && chempi_ctx.services.node_count > 1 &&
+           chempi_setting(CHEMPI_SET_PROGRESS_NAP) > 0 &&
            state->yields > chempi_setting(CHEMPI_SET_PROGRESS_NAP_AFTER);
 }
 
