@@ -61,7 +61,9 @@ int chempi_coll_do(const struct chempi_coll_call *c)
 {
     int rc = do_it(c);
 
-    if (CHEMPI_UNLIKELY(rc == MPI_ERR_COUNT || rc == MPI_ERR_TRUNCATE) &&
+    /* INTERN: who has heard spoils its SPSC rings (node_scan.c, X2). */
+    if (CHEMPI_UNLIKELY(rc == MPI_ERR_COUNT || rc == MPI_ERR_TRUNCATE ||
+                        rc == MPI_ERR_INTERN) &&
         chempi_ctx.job->survives)
         return await_news(c->comm, rc);
     return rc;

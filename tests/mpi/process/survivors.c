@@ -10,10 +10,10 @@
  * want), waiter (while it waits for that lock), target (while others have
  * operations for it), fence, post, start (instead of the call that others wait
  * for), loop WHAT (while others go round and round and never wait), barrier,
- * receive, announced (while it sends what is large; these without any window),
- * group (before the others make communicators with it),
- * file FOLDER (while all have a file open), probe (when it has sent what the
- * others have not looked at)
+ * chain (which ends at it), receive, announced (while it sends what is large;
+ * these without any window), group (before the others make communicators with
+ * it), file FOLDER (while all have a file open), probe (when it has sent what
+ * the others have not looked at)
  */
 #include "check.h"
 
@@ -24,6 +24,7 @@
 
 #define COUNT 100000 /* more than any device sends without being asked */
 #define WAIT_US 20000
+#define LONG (512 << 10) /* more than rings between ranks hold */
 #define MESSAGES 100     /* of which each look takes one */
 #define MUCH (256 << 20) /* bytes: no network is done with it at once */
 
@@ -297,6 +298,36 @@ static void barrier(void)
         "MPI_Allreduce");
 }
 
+/* Each waits for the one after it to take a piece of a long reduction; who
+ * hears of the loss first does so no longer. */
+static void chain(void)
+{
+    double *in = check_alloc(LONG * sizeof(*in));
+    double *out = check_alloc(LONG * sizeof(*out));
+    double one = 1;
+
+    for (int i = 0; i < LONG; i++)
+        in[i] = 1;
+    CHECK_OR_DIE(
+        !MPI_Reduce(in, out, LONG, MPI_DOUBLE, MPI_SUM, victim, MPI_COMM_WORLD),
+        "MPI_Reduce with all");
+    if (rank == victim) {
+        die_soon();
+        MPI_Recv(mine, 1, MPI_DOUBLE, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    (void)is_lost(
+        MPI_Reduce(in, NULL, LONG, MPI_DOUBLE, MPI_SUM, victim, MPI_COMM_WORLD),
+        "MPI_Reduce");
+    (void)is_lost(
+        MPI_Reduce(in, out, LONG, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD),
+        "MPI_Reduce");
+    (void)is_lost(
+        MPI_Allreduce(&one, out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD),
+        "MPI_Allreduce");
+    free(in);
+    free(out);
+}
+
 /* Whoever speaks for the others in the agreement, they learn of it. */
 static void group(void)
 {
@@ -471,6 +502,8 @@ static void run(const char *how, const char *what)
         announced();
     else if (strcmp(how, "barrier") == 0)
         barrier();
+    else if (strcmp(how, "chain") == 0)
+        chain();
     else if (strcmp(how, "file") == 0)
         file(what);
     else if (strcmp(how, "probe") == 0)

@@ -503,7 +503,9 @@ static CHEMPI_COLD bool reserve_streams(struct chempi_coll_state *st,
 
 bool chempi_coll_stream_is_there(struct chempi_coll_state *st, uint64_t len)
 {
-    return chempi_coll_streams_are_on(st) &&
+    /* K5 (node_task.h): an operation may have ended here by a loss while others
+     * are still at its boards, and this member's would be those again. */
+    return chempi_coll_streams_are_on(st) && !chempi_loss_is_in(st->comm) &&
            (CHEMPI_LIKELY(len <= st->stream_reserved) ||
             reserve_streams(st, len));
 }
