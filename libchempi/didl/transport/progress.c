@@ -23,7 +23,8 @@
  *       they sleep; then it has to wake each of them, and has had more again.
  *       Who naps leaves it the core, and costs nobody a system call. Not on a
  *       single node: there they do little between two waits, and an exchange
- *       of 8 ranks on 2 cores took 14 us in place of 9 with naps
+ *       of 8 ranks on 2 cores took 14 us in place of 9 with naps; nor while
+ *       other threads wait, which this one looks after
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/transport/progress.h"
@@ -383,15 +384,18 @@ static void nap(void)
 
     chempi_lane_pause(&chempi_lane_main);
     slack_ns = prctl(PR_GET_TIMERSLACK);
-    (void)prctl(PR_SET_TIMERSLACK, NAP_SLACK_NS);
+    if (slack_ns > 0) /* else it is not known, or more than an int holds */
+        (void)prctl(PR_SET_TIMERSLACK, NAP_SLACK_NS);
     (void)nanosleep(&while_ns, NULL); /* a signal may end it */
-    (void)prctl(PR_SET_TIMERSLACK, (unsigned long)slack_ns);
+    if (slack_ns > 0)
+        (void)prctl(PR_SET_TIMERSLACK, (unsigned long)slack_ns);
     chempi_lane_lock(&chempi_lane_main);
 }
 
 static bool is_time_to_nap(const struct idling *state)
 {
     return !progress.is_roomy && chempi_ctx.services.node_count > 1 &&
+           chempi_list_is_empty(&progress.waiters) &&
            chempi_setting(CHEMPI_SET_PROGRESS_NAP) > 0 &&
            state->yields > chempi_setting(CHEMPI_SET_PROGRESS_NAP_AFTER);
 }
@@ -410,10 +414,14 @@ static void yield_core(struct idling *state)
         state->polls = 0;
     } else {
         progress.stats.yields++;
-        if (is_time_to_nap(state))
+        if (is_time_to_nap(state)) {
             nap();
-        else
+            /* Much may have come: the next poll asks the kernel, too. */
+            progress.fd_turn =
+                (uint32_t)chempi_setting(CHEMPI_SET_PROGRESS_FDS_IDLE);
+        } else {
             yield(state);
+        }
     }
     if (state->yields % chempi_setting(CHEMPI_SET_PROGRESS_DAEMON_EVERY) == 0) {
         chempi_daemon_poll();
