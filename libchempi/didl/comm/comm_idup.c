@@ -206,6 +206,17 @@ static void complete(struct idup *d, int rc)
     chempi_request_progress(&d->req, rc); /* d may be gone now */
 }
 
+/* A round is cut short: nobody is to wait for its turn. */
+static void leave_round(struct idup *d, int rc)
+{
+    bool is_over;
+
+    if (d->phase != AGREE_MINE && d->phase != AGREE_SIDE)
+        return;
+    (void)chempi_comm_agreement_settle(&d->agreement, d->vals, rc, &is_over);
+    chempi_comm_agreement_close(&d->agreement);
+}
+
 static int poll_one(struct chempi_progress_hook *hook)
 {
     struct idup *d = CHEMPI_CONTAINER_OF(hook, struct idup, hook);
@@ -218,10 +229,14 @@ static int poll_one(struct chempi_progress_hook *hook)
         if (is_under_way && !end_step(d, &rc))
             return events;
         events++;
-        if (rc == MPI_SUCCESS && d->step == d->step_count)
-            rc = end_round(d);
-        else if (rc == MPI_SUCCESS && !is_under_way)
+        if (rc == MPI_SUCCESS && d->step == d->step_count) {
+            rc = end_round(d); /* if it fails, that is closed */
+            continue;
+        }
+        if (rc == MPI_SUCCESS && !is_under_way)
             rc = begin_step(d);
+        if (rc != MPI_SUCCESS)
+            leave_round(d, rc);
     }
     complete(d, rc);
     return events + 1;

@@ -347,11 +347,13 @@ static bool make_room(struct chempi_hier *h)
     const int own = chempi_hier_node_size(h, h->node);
     const size_t n = h->rank == 0 || is_top ? (size_t)h->size + 1 : 0;
     const size_t most = 2 * (size_t)(top > own ? top : own);
+    const size_t records = h->index == 0 ? (size_t)own * CHEMPI_HIER_RECORD : 0;
 
-    h->counts = chempi_sys->malloc((n + most) * sizeof(*h->counts));
+    h->counts = chempi_sys->malloc((n + most) * sizeof(*h->counts) + records);
     if (!h->counts)
         return false;
     h->sums = n ? h->counts + most : NULL;
+    h->records = records ? h->counts + most + n : NULL;
     for (int i = 0; i < CHEMPI_HIER_KIND_COUNT; i++)
         if (!make_tree(h, &h->trees[i]))
             return false;

@@ -61,6 +61,8 @@ enum chempi_hier_kind {
     CHEMPI_HIER_KIND_COUNT
 };
 
+enum { CHEMPI_HIER_RECORD = 48 }; /* bytes; hier_vblocks.c */
+
 struct chempi_hier {
     int size;
     int rank;
@@ -78,6 +80,8 @@ struct chempi_hier {
                         of the top team, else NULL */
     int64_t *counts; /* of the top team if this rank's node is in it, or of
                         this rank's node; twice */
+    void *records;   /* CHEMPI_HIER_RECORD bytes for each member of this rank's
+                        node, at the first one, else NULL */
     struct chempi_hier_tree trees[CHEMPI_HIER_KIND_COUNT];
 };
 

@@ -27,7 +27,8 @@ struct record {
     uint64_t len; /* bytes of the block */
     unsigned char data[TINY_MAX];
 };
-static_assert(sizeof(struct record) == 48, "a record has no holes");
+static_assert(sizeof(struct record) == CHEMPI_HIER_RECORD,
+              "a record has no holes, and room in the hierarchy");
 
 enum length { TINY, SHORT, LONG };
 
@@ -44,8 +45,7 @@ struct part {
     int root_node;
     int root_index; /* among the members of its node */
     bool is_leader; /* of another node */
-    /* Of another node: at the leader those of all members, else this one's.
-     * NULL: no memory, and the schedule has failed. */
+    /* Of another node: at the leader those of all members, else this one's. */
     struct record *records;
 };
 
@@ -115,11 +115,10 @@ static struct part part_of(struct chempi_hier_run *r)
     p.is_leader = h->index == 0;
     if (p.is_leader)
         len = records_len(&p, h->node);
-    p.records = chempi_coll_bytes(r->s, (MPI_Count)len);
-    if (r->s->error)
-        p.records = NULL;
-    else
-        memset(p.records, 0, (size_t)len);
+    /* One fits the schedule itself: neither can be missing. */
+    p.records =
+        p.is_leader ? h->records : chempi_coll_bytes(r->s, (MPI_Count)len);
+    memset(p.records, 0, (size_t)len);
     return p;
 }
 
@@ -366,7 +365,7 @@ static void send_pack(const struct part *p)
     struct chempi_coll_sched *s = p->r->s;
     const int n = node_size(p, h->node);
     const uint64_t before = records_len(p, h->node);
-    const uint64_t shorts = p->records ? sum_shorts(p->records, n) : 0;
+    const uint64_t shorts = sum_shorts(p->records, n);
     struct block pack = packed(p->records, before + shorts);
     char *at;
 
@@ -397,8 +396,7 @@ static void gather_elsewhere(const struct part *p)
 
     if (class == LONG)
         send_block(p, &p->own, p->r->c->root);
-    if (p->records)
-        fill_record(p, p->records, &p->own); /* a leader is the first */
+    fill_record(p, p->records, &p->own); /* a leader is the first */
     move_records(p);
     if (p->is_leader)
         send_pack(p);
@@ -529,21 +527,22 @@ static void take_record(const struct part *p)
         copy_block(p, &b, &p->own);
 }
 
-/* A leader; if no records have come, nothing else will. */
+/* A leader; if no records have come, only its own block still does if it is
+ * long, or an empty message in its place. */
 static void scatter_by_leader(const struct part *p)
 {
     struct chempi_coll_sched *s = p->r->s;
     const struct block all = packed(p->records, records_len(p, p->r->h->node));
+    bool is_blind;
 
     recv_block(p, &all, p->r->c->root);
     chempi_hier_flush(p->r);
-    if (s->failed && p->records)
+    is_blind = s->failed != MPI_SUCCESS;
+    if (is_blind)
         memset(p->records, 0, (size_t)len_of(&all));
     move_records(p);
-    if (!p->records)
-        return;
     pass_shorts(p);
-    if (class_of(p->records->len) == LONG)
+    if (class_of(is_blind ? len_of(&p->own) : p->records->len) == LONG)
         recv_block(p, &p->own, p->r->c->root);
     chempi_hier_flush(p->r); /* what it notes would empty messages */
     take_record(p);
@@ -558,9 +557,9 @@ static void scatter_elsewhere(const struct part *p)
     if (class_of(len_of(&p->own)) == LONG)
         recv_block(p, &p->own, p->r->c->root);
     move_records(p);
-    if (p->records && class_of(p->records->len) == SHORT)
+    if (class_of(p->records->len) == SHORT)
         recv_block(p, &p->own, chempi_hier_local_rank(p->r->h, 0));
-    else if (p->records)
+    else
         take_record(p);
 }
 
