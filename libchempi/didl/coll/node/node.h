@@ -90,8 +90,9 @@ struct chempi_node_place {
     uint64_t in;
     uint64_t out;
     uint64_t seal; /* of an offer */
-    uint32_t spare[3];
-    _Atomic uint32_t steps; /* done around a ring (reduce_ring.h) */
+    uint32_t spare[2];
+    uint32_t rounds;        /* around a ring (reduce_ring.h), all in all, */
+    _Atomic uint32_t steps; /* and steps that are done */
     uint32_t reply;         /* 0, or in which phase a copy of its own failed */
     _Atomic uint32_t met;   /* how often it has come again, non-blocking; for
                                words */

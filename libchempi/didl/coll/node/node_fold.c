@@ -437,6 +437,12 @@ static void begin(struct chempi_node_task *t)
     if (all)
         chempi_coll_count(CHEMPI_COLL_WAY_BOARDS);
     j->is_ring = all && !is_for_board(j);
+    if (CHEMPI_UNLIKELY(j->is_ring &&
+                        !chempi_reduce_ring_is_agreed(&j->ring))) {
+        task_note(t, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
+        end(t);
+        return;
+    }
     if (j->is_ring) {
         go_around(t);
         return;

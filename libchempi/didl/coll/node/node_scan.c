@@ -629,6 +629,9 @@ static bool is_brief(struct chempi_coll_state *st,
            (is_first(st, c) || ring_has_more(&p->in));
 }
 
+static_assert(sizeof(union chain_task) == CHEMPI_NODE_TASK_MAX,
+              "it fits early_task, and a schedule without memory");
+
 const struct chempi_node_steps chempi_node_steps_chain = {
     .size = sizeof(union chain_task),
     .first = chain_first,

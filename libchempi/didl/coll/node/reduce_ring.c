@@ -83,7 +83,8 @@ static void say(struct chempi_reduce_ring *g)
     /* Orders the slice before; partner: chempi_reduce_ring_is_due(). */
     atomic_store_explicit(&cell_mine(g->cell)->place.steps,
                           before + (uint32_t)g->step, memory_order_release);
-    if (g->step < st->size)
+    /* Before the first meeting nobody waits for the first one. */
+    if (g->step < st->size && (g->round > 0 || g->step > 1))
         cell_rouse(g->cell, (st->rank + 1) % st->size);
 }
 
@@ -131,7 +132,18 @@ bool chempi_reduce_ring_begin(struct chempi_reduce_ring *g,
         !chempi_coll_stream_is_there(st, st->stream_chunk))
         return false;
     plan_rounds(g);
+    cell_mine(cell)->place.rounds = (uint32_t)g->rounds;
     (void)chempi_reduce_ring_step(g);
+    return true;
+}
+
+bool chempi_reduce_ring_is_agreed(const struct chempi_reduce_ring *g)
+{
+    const uint32_t rounds = cell_line(g->cell, 0)->place.rounds;
+
+    for (int i = 1; i < g->cell->st->size; i++)
+        if (cell_line(g->cell, i)->place.rounds != rounds)
+            return false;
     return true;
 }
 

@@ -51,6 +51,10 @@ bool chempi_reduce_ring_begin(struct chempi_reduce_ring *g,
                               const struct cell *cell,
                               const struct chempi_coll_call *c, const void *in);
 
+/* When all have met: do all go as many rounds? Else they bring the same amount,
+ * and mean other parts of it: then nobody goes on, and all get this answer. */
+bool chempi_reduce_ring_is_agreed(const struct chempi_reduce_ring *g);
+
 /* Can the next step be done? Then do it; returns the bytes of its slice. */
 bool chempi_reduce_ring_is_due(const struct chempi_reduce_ring *g);
 uint64_t chempi_reduce_ring_step(struct chempi_reduce_ring *g);
