@@ -276,6 +276,35 @@ static void reduce_other_amounts(void)
     free(to);
 }
 
+/* Rank 0 means other parts of the same amount, which go in another number of
+ * rounds. */
+static void reduce_other_parts(void)
+{
+    const int part = 64 << 10;
+    const int all = part * check_size();
+    int *ones = check_alloc(sizeof(int) * (size_t)all);
+    int *to = check_alloc(sizeof(int) * (size_t)all);
+    int *counts = check_alloc(sizeof(int) * (size_t)check_size());
+
+    for (int i = 0; i < all; i++)
+        ones[i] = 1;
+    for (int i = 0; i < check_size(); i++)
+        counts[i] = check_rank() == 0 ? part : i == 0 ? all : 0;
+    for (int k = 0; k < 2; k++) {
+        expect(MPI_Reduce_scatter(ones, to, counts, MPI_INT, MPI_SUM,
+                                  MPI_COMM_WORLD),
+               MPI_ERR_COUNT, "reduce_scatter of other parts");
+        sum(ones, to);
+        expect(MPI_Allreduce(ones, to, all, MPI_INT, MPI_SUM, MPI_COMM_WORLD),
+               MPI_SUCCESS, "allreduce around a ring");
+        CHECK(to[0] == check_size() && to[all - 1] == check_size(),
+              "%d sums are %d to %d", all, to[0], to[all - 1]);
+    }
+    free(ones);
+    free(to);
+    free(counts);
+}
+
 /* The first reduce of a communicator, above a slot; as much as three and more
  * members take along their SPSC rings (1 MiB of all, or more than a board), and
  * what is between. */
@@ -380,6 +409,9 @@ static void less_than_all_expect(void)
     free(to);
     reduce_other_amounts();
     reduce_other_ways();
+    /* Two members, and workers, do not say what they take for parts. */
+    if (check_size() > 2 && !getenv("CHEMPI_COLL_NODE_STREAM"))
+        reduce_other_parts();
 }
 
 /* Three chars for whole ints. */
