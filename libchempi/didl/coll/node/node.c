@@ -311,6 +311,13 @@ static void note_left(int area)
     atomic_fetch_and(word_of(area, rank), ~(UINT64_C(1) << rank % 64));
 }
 
+/* From here on after all that those in this process did who had the area before
+ * (partner: note_left()). */
+static void follow(int area)
+{
+    (void)is_used_by(area, chempi_ctx.services.local_rank);
+}
+
 /* ---- whose it is (B1) ---- */
 
 static uint64_t next_use(void)
@@ -414,6 +421,7 @@ static int claim(const struct chempi_comm *comm, uint32_t number, int first,
         area = take_free(first, end);
     if (area == end)
         return -1;
+    follow(area);
     start = map(area, size, NULL);
     if (!start || chempi_region_reserve(chempi_ctx.services.region, start,
                                         head_len(size), NULL) < 0) {
@@ -658,9 +666,7 @@ static int enter(struct chempi_comm *comm, struct chempi_coll_state *st)
 
     if (st->area < 0)
         return MPI_SUCCESS;
-    /* After the last looks of who had the area before, in this process, too:
-     * each left it by such an operation (partner: leave()). */
-    (void)atomic_load(&node.control->owners[st->area]);
+    follow(st->area);
     start = map(st->area, st->size, &err);
     st->lacks = start ? CHEMPI_NODE_LACKS_NOTHING : CHEMPI_NODE_LACKS_ADDRESSES;
     if (!start)
