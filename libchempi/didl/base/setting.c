@@ -166,7 +166,7 @@ static const struct chempi_words levels_of_coll = {
       false, false,                                                            \
       "Where processes outnumber cores: how often a wait gives its core away " \
       "before it naps, a count.")                                              \
-    X(PROGRESS_NAP, "progress", "nap_ns", 40000, 0, 1000000, NULL, LOCAL,    \
+    X(PROGRESS_NAP, "progress", "nap_ns", 40000, 0, 1000000, NULL, LOCAL,      \
       false, false,                                                            \
       "For how long it then leaves its core to others, in nanoseconds; 0: it " \
       "does not nap.")                                                         \

@@ -34,9 +34,9 @@ bool chempi_node_later_build(struct chempi_coll_sched *s,
                              const struct chempi_coll_call *c);
 
 /* Do a call at once if this member need not wait for anything, of those whose
- * data fits slots, and scans: begin and end it. *rc is what it came to. False: it has to
- * be built and started; others may see already that this member has come. Under
- * the lane lock. */
+ * data fits slots, and scans: begin and end it. *rc is what it came to. False:
+ * it has to be built and started; others may see already that this member has
+ * come. Under the lane lock. */
 bool chempi_node_later_at_once(const struct chempi_coll_call *c, int *rc);
 
 /* The same as the first of a persistent one, after all members have prepared
