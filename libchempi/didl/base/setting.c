@@ -162,14 +162,6 @@ static const struct chempi_words levels_of_coll = {
     X(PROGRESS_YIELD_ALONE, "progress", "yield_alone_ns", 1000000, 0,          \
       60000000000, NULL, LOCAL, false, false,                                  \
       "The same when nobody wanted the core, in nanoseconds.")                 \
-    X(PROGRESS_NAP_AFTER, "progress", "nap_after", 8, 0, 1 << 30, NULL, LOCAL, \
-      false, false,                                                            \
-      "Where processes outnumber cores: how often a wait gives its core away " \
-      "before it naps, a count.")                                              \
-    X(PROGRESS_NAP, "progress", "nap_ns", 40000, 0, 1000000, NULL, LOCAL,      \
-      false, false,                                                            \
-      "For how long it then leaves its core to others, in nanoseconds; 0: it " \
-      "does not nap.")                                                         \
     X(PROGRESS_FDS_IDLE, "progress", "fds_every_idle", 8, 1, 1 << 20, NULL,    \
       LOCAL, false, false,                                                     \
       "Every how many polls in vain the kernel is asked for ready "            \

@@ -17,14 +17,6 @@
  *       keep it for a time slice: it spins on, then sleeps, and tries later
  *       whether they are still there. From those that give it back again and
  *       again it parts: there is a core for either
- *   P6  where processes outnumber cores, a wait that has yielded some times
- *       naps before it sleeps. One that works gets no turn while it has had
- *       more of the core than those that yield to each other beside it, until
- *       they sleep; then it has to wake each of them, and has had more again.
- *       Who naps leaves it the core, and costs nobody a system call. Not on a
- *       single node: there they do little between two waits, and an exchange
- *       of 8 ranks on 2 cores took 14 us in place of 9 with naps; nor while
- *       other threads wait, which this one looks after
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/transport/progress.h"
@@ -32,8 +24,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
-#include <time.h>
 
 #include "common/base/clock.h"
 #include "common/base/sys.h"
@@ -54,8 +44,6 @@ enum { LOITERERS_MAX = 8 };
 
 /* Polls of a program that does not wait, for one look for the daemon's news. */
 enum { NEWS_EVERY = 64 };
-
-#define NAP_SLACK_NS 1000UL
 
 struct waiter {
     struct chempi_list link;
@@ -363,43 +351,6 @@ static void judge_yield(struct idling *state, uint64_t before_ns,
     }
 }
 
-/* Give the core away once, and be back as soon as it is free. */
-static void yield(struct idling *state)
-{
-    const uint64_t before_ns = chempi_clock_ns();
-
-    chempi_lane_pause(&chempi_lane_main);
-    (void)sched_yield();
-    chempi_lane_lock(&chempi_lane_main);
-    judge_yield(state, before_ns, chempi_clock_ns());
-}
-
-/* Leave the core for a while (P6), and not for the 50 us more that the system
- * allows itself: those who wait for this process would nap, too. */
-static void nap(void)
-{
-    const struct timespec while_ns = {
-        .tv_nsec = (long)chempi_setting(CHEMPI_SET_PROGRESS_NAP)};
-    int slack_ns;
-
-    chempi_lane_pause(&chempi_lane_main);
-    slack_ns = prctl(PR_GET_TIMERSLACK);
-    if (slack_ns > 0) /* else it is not known, or more than an int holds */
-        (void)prctl(PR_SET_TIMERSLACK, NAP_SLACK_NS);
-    (void)nanosleep(&while_ns, NULL); /* a signal may end it */
-    if (slack_ns > 0)
-        (void)prctl(PR_SET_TIMERSLACK, (unsigned long)slack_ns);
-    chempi_lane_lock(&chempi_lane_main);
-}
-
-static bool is_time_to_nap(const struct idling *state)
-{
-    return !progress.is_roomy && chempi_ctx.services.node_count > 1 &&
-           chempi_list_is_empty(&progress.waiters) &&
-           chempi_setting(CHEMPI_SET_PROGRESS_NAP) > 0 &&
-           state->yields > chempi_setting(CHEMPI_SET_PROGRESS_NAP_AFTER);
-}
-
 /* Give the core away once, unless it is this process's own or wanted by a
  * stranger. */
 static void yield_core(struct idling *state)
@@ -414,14 +365,10 @@ static void yield_core(struct idling *state)
         state->polls = 0;
     } else {
         progress.stats.yields++;
-        if (is_time_to_nap(state)) {
-            nap();
-            /* Much may have come: the next poll asks the kernel, too. */
-            progress.fd_turn =
-                (uint32_t)chempi_setting(CHEMPI_SET_PROGRESS_FDS_IDLE);
-        } else {
-            yield(state);
-        }
+        chempi_lane_pause(&chempi_lane_main);
+        (void)sched_yield();
+        chempi_lane_lock(&chempi_lane_main);
+        judge_yield(state, before_ns, chempi_clock_ns());
     }
     if (state->yields % chempi_setting(CHEMPI_SET_PROGRESS_DAEMON_EVERY) == 0) {
         chempi_daemon_poll();
