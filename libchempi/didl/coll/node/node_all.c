@@ -385,7 +385,7 @@ static void allgather_met(struct chempi_node_task *t)
     g->shown = allgather_shown(&t->cell);
     if (CHEMPI_UNLIKELY(g->shown.is_mixed)) {
         /* Those have met once and left. */
-        task_note(t, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
+        task_note(t, chempi_coll_shm_slot_different_amounts());
         task_end(t);
         return;
     }
@@ -819,7 +819,7 @@ static void alltoall_met(struct chempi_node_task *t)
     struct exchange *x = exchange_of(t);
 
     if (CHEMPI_UNLIKELY(is_mixed(&t->cell))) {
-        task_note(t, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
+        task_note(t, chempi_coll_shm_slot_different_amounts());
         task_end(t);
         return;
     }
@@ -909,7 +909,7 @@ static int alltoall_end(const struct cell *cell,
     (void)unused; /* the line of a row says 0 */
     if (CHEMPI_UNLIKELY(rc || len == 0) && is_mixed(cell)) {
         cell->st->rows++; /* as whoever has made a row */
-        rc = cell_first_error(rc, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
+        rc = cell_first_error(rc, chempi_coll_shm_slot_different_amounts());
     }
     return rc ? rc : alltoall_take(cell, c);
 }

@@ -439,7 +439,7 @@ static void begin(struct chempi_node_task *t)
     j->is_ring = all && !is_for_board(j);
     if (CHEMPI_UNLIKELY(j->is_ring &&
                         !chempi_reduce_ring_is_agreed(&j->ring))) {
-        task_note(t, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
+        task_note(t, chempi_coll_shm_slot_different_amounts());
         end(t);
         return;
     }

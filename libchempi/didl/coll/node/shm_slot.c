@@ -512,7 +512,7 @@ bool chempi_coll_stream_is_there(struct chempi_coll_state *st, uint64_t len)
 
 /* ---- users' data in and out ---- */
 
-static CHEMPI_COLD int different_amounts(void)
+CHEMPI_COLD int chempi_coll_shm_slot_different_amounts(void)
 {
     return chempi_error_set(MPI_ERR_COUNT,
                             "the ranks take part with different amounts of "
@@ -541,7 +541,7 @@ CHEMPI_COLD int chempi_coll_shm_slot_wrong_amount(int member, uint64_t len,
 {
     if (len > room)
         return chempi_p2p_note_too_much(member, len, room);
-    return different_amounts();
+    return chempi_coll_shm_slot_different_amounts();
 }
 
 int chempi_coll_shm_slot_get(int member, const void *slot, uint64_t len,
@@ -568,7 +568,7 @@ int chempi_coll_shm_slot_mismatch(const struct cell *cell, int member)
                                 "raise the memory limit of the job's control "
                                 "group (or of the machine), or start fewer "
                                 "ranks on this node");
-    return different_amounts();
+    return chempi_coll_shm_slot_different_amounts();
 }
 
 int chempi_coll_shm_slot_check(const struct cell *cell, uint64_t len)

@@ -274,11 +274,14 @@ int chempi_coll_shm_slot_put(const struct cell *cell, int m, const void *buf,
                              MPI_Count count, struct chempi_datatype *type,
                              uint64_t len);
 
-/* What it means that len bytes have come from a member (-1: from more than one)
- * where `room` were expected. */
+/* The class of error when members take part with different amounts. */
+int chempi_coll_shm_slot_different_amounts(void);
+
+/* What it means that len bytes have come from a member where `room` were
+ * expected. */
 int chempi_coll_shm_slot_wrong_amount(int member, uint64_t len, uint64_t room);
 
-/* len: what the sender, a member (or -1), says; at most BULK_BYTES. */
+/* len: what the sender, a member, says; at most BULK_BYTES. */
 int chempi_coll_shm_slot_get(int member, const void *slot, uint64_t len,
                              void *buf, MPI_Count count,
                              struct chempi_datatype *type);
