@@ -8,21 +8,23 @@
  * takes longer than all else. */
 enum { PART_LEAST = 8 << 10 };
 
-/* A part in elements, the first one of which is set. */
-static MPI_Count find_part(const struct chempi_reduce_ring *g, int part,
-                           MPI_Count *first)
+/* Elements before a part; part `size`: all. */
+static MPI_Count count_before(const struct chempi_reduce_ring *g, int part)
 {
-    const struct chempi_coll_call *c = g->c;
-    const int size = g->cell->st->size;
+    MPI_Count count = 0;
 
-    if (c->kind == CHEMPI_COLL_ALLREDUCE) {
-        *first = chempi_coll_cut(g->count, size, part);
-        return chempi_coll_cut(g->count, size, part + 1) - *first;
-    }
-    *first = 0;
+    if (g->c->kind == CHEMPI_COLL_ALLREDUCE)
+        return chempi_coll_cut(g->count, g->cell->st->size, part);
     for (int i = 0; i < part; i++)
-        *first += chempi_coll_part_count(c, i);
-    return chempi_coll_part_count(c, part);
+        count += chempi_coll_part_count(g->c, i);
+    return count;
+}
+
+static MPI_Count part_count(const struct chempi_reduce_ring *g, int part)
+{
+    if (g->c->kind == CHEMPI_COLL_ALLREDUCE)
+        return count_before(g, part + 1) - count_before(g, part);
+    return chempi_coll_part_count(g->c, part);
 }
 
 static uint64_t bytes(const struct chempi_reduce_ring *g, MPI_Count count)
@@ -36,10 +38,9 @@ static void plan_rounds(struct chempi_reduce_ring *g)
     const struct chempi_coll_state *st = g->cell->st;
     const MPI_Count room = (MPI_Count)st->stream_chunk / g->c->rtype->extent;
     MPI_Count longest = 0;
-    MPI_Count first;
 
     for (int i = 0; i < st->size; i++) {
-        MPI_Count count = find_part(g, i, &first);
+        const MPI_Count count = part_count(g, i);
 
         longest = count > longest ? count : longest;
     }
@@ -61,13 +62,12 @@ chempi_reduce_ring_slice(const struct chempi_reduce_ring *g, int part)
 {
     const struct chempi_coll_state *st = g->cell->st;
     const MPI_Count before = g->round * g->most;
-    MPI_Count first;
-    MPI_Count left = find_part(g, part, &first) - before;
+    MPI_Count left = part_count(g, part) - before;
 
     if (left < 0)
         left = 0;
     return (struct chempi_reduce_ring_slice){
-        .first = first + before,
+        .first = count_before(g, part) + before,
         .count = left < g->most ? left : g->most,
         .data = chempi_coll_stream_of(st, (part + 1) % st->size), /* G1 */
     };
