@@ -14,7 +14,6 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/base/sparse.h"
 #include "common/base/sys.h"

@@ -6,10 +6,8 @@
 #include "libchempi/didl/transport/routed/routed.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/base/sparse.h"
