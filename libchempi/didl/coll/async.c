@@ -149,14 +149,6 @@ static void note(struct async *a, int rc)
         a->error = rc;
 }
 
-static void hold_type(struct chempi_datatype *type, bool is_held)
-{
-    if (is_held)
-        chempi_datatype_hold(type);
-    else if (!type->is_predefined)
-        chempi_datatype_release(type);
-}
-
 /* Hold the types of steps from number `first` on, or let go of them. */
 static void hold_types(const struct async *a, uint32_t first, bool is_held)
 {
@@ -169,9 +161,9 @@ static void hold_types(const struct async *a, uint32_t first, bool is_held)
             chempi_node_later_hold_types(step->dst, is_held);
             continue;
         }
-        hold_type(step->type, is_held);
+        chempi_coll_hold_type(step->type, is_held);
         if (step->dst_type)
-            hold_type(step->dst_type, is_held);
+            chempi_coll_hold_type(step->dst_type, is_held);
     }
 }
 

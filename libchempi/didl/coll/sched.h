@@ -160,6 +160,16 @@ static inline struct chempi_datatype *chempi_coll_byte(void)
     return &chempi_datatype_predefined[(uintptr_t)MPI_BYTE & 0xff];
 }
 
+/* Hold a type while an operation is under way, or let go of it. */
+static inline void chempi_coll_hold_type(struct chempi_datatype *type,
+                                         bool is_held)
+{
+    if (is_held)
+        chempi_datatype_hold(type);
+    else if (!type->is_predefined)
+        chempi_datatype_release(type);
+}
+
 #define CHEMPI_COLL_TAG_MASK 0x1fffffffu
 /* Keeps long-lived persistent operations apart from the others. */
 #define CHEMPI_COLL_TAG_PERSISTENT 0x20000000

@@ -236,23 +236,13 @@ bool chempi_node_later_build(struct chempi_coll_sched *s,
 
 /* ---- types ---- */
 
-static void hold_type(struct chempi_datatype *type, bool is_held)
-{
-    if (type->is_predefined)
-        return;
-    if (is_held)
-        chempi_datatype_hold(type);
-    else
-        chempi_datatype_release(type);
-}
-
 /* Where nothing is counted there may be no type. */
 static void hold_each(const struct chempi_count_array *counts,
                       const MPI_Datatype *types, uint32_t size, bool is_held)
 {
     for (uint32_t i = 0; i < size; i++)
         if (chempi_count_array_get(*counts, i) > 0)
-            hold_type(chempi_datatype_lookup(types[i]), is_held);
+            chempi_coll_hold_type(chempi_datatype_lookup(types[i]), is_held);
 }
 
 static CHEMPI_NOINLINE void hold_types(const struct chempi_coll_call *c,
@@ -272,10 +262,10 @@ static CHEMPI_NOINLINE void hold_types(const struct chempi_coll_call *c,
         return;
     }
     if (has_two && c->sbuf != MPI_IN_PLACE && (!is_scatter || is_root(c)))
-        hold_type(c->stype, is_held);
+        chempi_coll_hold_type(c->stype, is_held);
     if (c->kind != CHEMPI_COLL_BARRIER && c->rbuf != MPI_IN_PLACE &&
         (!is_gather || is_root(c)))
-        hold_type(c->rtype, is_held);
+        chempi_coll_hold_type(c->rtype, is_held);
 }
 
 /* Those that this process's buffers have. */
