@@ -163,7 +163,7 @@ steps_for(const struct chempi_coll_call *c)
     case CHEMPI_COLL_ALLTOALLW:
         return c->sbuf == MPI_IN_PLACE ? NULL : &chempi_node_steps_alltoall;
     default:
-        return is_reduction(c) ? steps_of_reduction(c) : NULL;
+        return steps_of_reduction(c);
     }
 }
 
