@@ -61,6 +61,18 @@ int check_size(void)
     return check.size;
 }
 
+bool check_is_one_node(void)
+{
+    MPI_Comm node;
+    int size;
+
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL,
+                        &node);
+    MPI_Comm_size(node, &size);
+    MPI_Comm_free(&node);
+    return size == check.size;
+}
+
 void check_that(bool good, const char *file, int line, const char *format, ...)
 {
     if (good)

@@ -34,6 +34,9 @@ void check_need(int ranks);
 int check_rank(void);
 int check_size(void);
 
+/* Are all ranks on one node? Called by all. */
+bool check_is_one_node(void);
+
 /* Count a failure when `good` is false; thread-safe; prints the first ten. */
 #define CHECK(good, ...) check_that((good), __FILE__, __LINE__, __VA_ARGS__)
 void check_that(bool good, const char *file, int line, const char *format, ...)

@@ -153,18 +153,6 @@ static void too_much(int count)
     free(data);
 }
 
-static bool is_one_node(void)
-{
-    MPI_Comm node;
-    int size;
-
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL,
-                        &node);
-    MPI_Comm_size(node, &size);
-    MPI_Comm_free(&node);
-    return size == check_size();
-}
-
 /* The same with an array of lengths, in which rank 1 alone is given less. */
 static void less_by_counts(int *from, int *to, int n, int less)
 {
@@ -394,7 +382,7 @@ static void less_than_all_expect(void)
     int *from;
     int *to;
 
-    if (!is_one_node())
+    if (!check_is_one_node())
         return;
     from = check_alloc(len);
     to = check_alloc(len);
@@ -567,12 +555,12 @@ int main(int argc, char **argv)
     different_amounts();
     less_than_all_expect();
     too_much(N);
-    if (is_one_node())
+    if (check_is_one_node())
         too_much(LONG);
     cut_element();
-    if (is_one_node() && check_size() > 2)
+    if (check_is_one_node() && check_size() > 2)
         short_in_the_background();
-    if (is_one_node())
+    if (check_is_one_node())
         uneven_alltoall();
     in_the_background(false);
     in_the_background(true);

@@ -405,18 +405,6 @@ static void go_on_nodes(void)
         MPI_Comm_free(&comms[i]);
 }
 
-static bool are_all_here(void)
-{
-    MPI_Comm here;
-    int size;
-
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL,
-                        &here);
-    MPI_Comm_size(here, &size);
-    MPI_Comm_free(&here);
-    return size == check_size();
-}
-
 int main(int argc, char **argv)
 {
     double in[COUNT];
@@ -425,7 +413,7 @@ int main(int argc, char **argv)
     check_start(&argc, &argv);
     CHECK_OR_DIE(check_size() <= 16, "at most 16 ranks");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    if (!are_all_here()) {
+    if (!check_is_one_node()) {
         go_on_nodes();
         return check_finish();
     }

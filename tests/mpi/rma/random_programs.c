@@ -891,18 +891,6 @@ static void run_program(unsigned long long seed, int number)
         free_window(&p.windows[i]);
 }
 
-static bool see_one_node(void)
-{
-    MPI_Comm node;
-    int size;
-
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL,
-                        &node);
-    MPI_Comm_size(node, &size);
-    MPI_Comm_free(&node);
-    return size == check_size();
-}
-
 int main(int argc, char *argv[])
 {
     const char *other_seed = getenv("WINRANDOM_SEED");
@@ -918,7 +906,7 @@ int main(int argc, char *argv[])
     check_start(&argc, &argv);
     if (check_size() > RANKS_MAX)
         check_skip("too many ranks");
-    is_one_node = see_one_node();
+    is_one_node = check_is_one_node();
     make_types();
     for (int i = 0; i < programs; i++)
         run_program(seed, first + i);
