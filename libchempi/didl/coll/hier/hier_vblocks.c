@@ -32,16 +32,10 @@ static_assert(sizeof(struct record) == CHEMPI_HIER_RECORD,
 
 enum length { TINY, SHORT, LONG };
 
-struct block {
-    void *buf;
-    MPI_Count count;
-    struct chempi_datatype *type;
-};
-
 /* This process's part in it. */
 struct part {
     struct chempi_hier_run *r;
-    struct block own;
+    struct chempi_coll_place own;
     int root_node;
     int root_index; /* among the members of its node */
     bool is_leader; /* of another node */
@@ -49,9 +43,9 @@ struct part {
     struct record *records;
 };
 
-static uint64_t len_of(const struct block *b)
+static uint64_t len_of(const struct chempi_coll_place *b)
 {
-    return (uint64_t)(b->count * b->type->size);
+    return (uint64_t)chempi_coll_place_bytes(b);
 }
 
 static enum length class_of(uint64_t len)
@@ -67,26 +61,17 @@ static bool is_gather(const struct chempi_coll_call *c)
 }
 
 /* Where the root keeps a rank's block. */
-static struct block place_of(const struct chempi_coll_call *c, int rank)
+static struct chempi_coll_place place_of(const struct chempi_coll_call *c,
+                                         int rank)
 {
-    const bool is_in = is_gather(c);
-    const struct chempi_count_array *counts = is_in ? &c->rcounts : &c->scounts;
-    const struct chempi_count_array *displs = is_in ? &c->rdispls : &c->sdispls;
-    struct chempi_datatype *type = is_in ? c->rtype : c->stype;
-    const MPI_Count at = chempi_count_array_get(*displs, (size_t)rank);
-
-    return (struct block){
-        .buf = chempi_coll_at(is_in ? c->rbuf : c->sbuf, at, type),
-        .count = chempi_count_array_get(*counts, (size_t)rank),
-        .type = type,
-    };
+    return is_gather(c) ? chempi_coll_received(c, rank)
+                        : chempi_coll_sent(c, rank);
 }
 
-static struct block own_block(const struct chempi_coll_call *c)
+static struct chempi_coll_place own_block(const struct chempi_coll_call *c)
 {
-    return is_gather(c)
-               ? (struct block){(void *)(uintptr_t)c->sbuf, c->scount, c->stype}
-               : (struct block){c->rbuf, c->rcount, c->rtype};
+    return is_gather(c) ? chempi_coll_sent_to_all(c)
+                        : chempi_coll_received_from_root(c);
 }
 
 static int node_size(const struct part *p, int node)
@@ -124,26 +109,29 @@ static struct part part_of(struct chempi_hier_run *r)
 
 /* ---- messages and copies ---- */
 
-static void send_block(const struct part *p, const struct block *b, int rank)
+static void send_block(const struct part *p, const struct chempi_coll_place *b,
+                       int rank)
 {
     chempi_coll_send(p->r->s, b->buf, b->count, b->type, rank);
     chempi_coll_throttle(p->r->s);
 }
 
-static void recv_block(const struct part *p, const struct block *b, int rank)
+static void recv_block(const struct part *p, const struct chempi_coll_place *b,
+                       int rank)
 {
     chempi_coll_recv(p->r->s, b->buf, b->count, b->type, rank);
     chempi_coll_throttle(p->r->s);
 }
 
-static struct block packed(const void *buf, uint64_t len)
+static struct chempi_coll_place packed(const void *buf, uint64_t len)
 {
-    return (struct block){(void *)(uintptr_t)buf, (MPI_Count)len,
-                          chempi_coll_byte()};
+    return (struct chempi_coll_place){(void *)(uintptr_t)buf, (MPI_Count)len,
+                                      chempi_coll_byte()};
 }
 
-static void copy_block(const struct part *p, const struct block *from,
-                       const struct block *to)
+static void copy_block(const struct part *p,
+                       const struct chempi_coll_place *from,
+                       const struct chempi_coll_place *to)
 {
     chempi_coll_copy(p->r->s, from->buf, from->count, from->type, to->buf,
                      to->count, to->type);
@@ -167,9 +155,9 @@ static void note_amount(const struct part *p, int rank, uint64_t len,
 
 /* The block's length, and the block itself if it is tiny. */
 static void fill_record(const struct part *p, struct record *record,
-                        const struct block *b)
+                        const struct chempi_coll_place *b)
 {
-    const struct block in = packed(record->data, len_of(b));
+    const struct chempi_coll_place in = packed(record->data, len_of(b));
 
     record->len = len_of(b);
     if (class_of(record->len) == TINY)
@@ -244,7 +232,7 @@ static uint64_t pack_len(const struct part *p, int node)
     uint64_t len = records_len(p, node);
 
     for (int i = 0; i < node_size(p, node); i++) {
-        const struct block b =
+        const struct chempi_coll_place b =
             place_of(p->r->c, chempi_hier_member(p->r->h, node, i));
 
         if (class_of(len_of(&b)) == SHORT)
@@ -279,7 +267,7 @@ static void receive_long(const struct part *p)
     for (int node = 0; node < h->node_count; node++)
         for (int i = 0; node != p->root_node && i < node_size(p, node); i++) {
             const int rank = chempi_hier_member(h, node, i);
-            const struct block place = place_of(p->r->c, rank);
+            const struct chempi_coll_place place = place_of(p->r->c, rank);
 
             if (class_of(len_of(&place)) == LONG)
                 recv_block(p, &place, rank);
@@ -291,7 +279,7 @@ static void receive_packs(const struct part *p, char *at)
     const struct chempi_hier *h = p->r->h;
 
     for (int node = 0; node < h->node_count; node++) {
-        struct block b;
+        struct chempi_coll_place b;
 
         if (node == p->root_node)
             continue;
@@ -311,7 +299,7 @@ static bool are_right(const struct part *p, int node,
 
     for (int i = 0; i < node_size(p, node); i++) {
         const int rank = chempi_hier_member(p->r->h, node, i);
-        const struct block place = place_of(p->r->c, rank);
+        const struct chempi_coll_place place = place_of(p->r->c, rank);
 
         if (records[i].len == len_of(&place))
             continue;
@@ -330,9 +318,9 @@ static void take_pack(const struct part *p, int node, const char *pack)
         return;
     for (int i = 0; i < node_size(p, node); i++) {
         const enum length class = class_of(records[i].len);
-        const struct block place =
+        const struct chempi_coll_place place =
             place_of(p->r->c, chempi_hier_member(p->r->h, node, i));
-        const struct block b = packed(
+        const struct chempi_coll_place b = packed(
             class == TINY ? (const void *)records[i].data : at, records[i].len);
 
         if (class != LONG)
@@ -366,7 +354,7 @@ static void send_pack(const struct part *p)
     const int n = node_size(p, h->node);
     const uint64_t before = records_len(p, h->node);
     const uint64_t shorts = sum_shorts(p->records, n);
-    struct block pack = packed(p->records, before + shorts);
+    struct chempi_coll_place pack = packed(p->records, before + shorts);
     char *at;
 
     if (shorts > 0) {
@@ -375,7 +363,7 @@ static void send_pack(const struct part *p)
             memcpy(at, p->records, (size_t)before);
         at += before;
         for (int i = 0; i < n; i++) {
-            const struct block b = packed(at, p->records[i].len);
+            const struct chempi_coll_place b = packed(at, p->records[i].len);
 
             if (class_of(p->records[i].len) != SHORT)
                 continue;
@@ -424,9 +412,9 @@ static void fill_pack(const struct part *p, int node, char *pack)
 
     memset(records, 0, (size_t)records_len(p, node));
     for (int i = 0; i < node_size(p, node); i++) {
-        const struct block place =
+        const struct chempi_coll_place place =
             place_of(p->r->c, chempi_hier_member(p->r->h, node, i));
-        const struct block b = packed(at, len_of(&place));
+        const struct chempi_coll_place b = packed(at, len_of(&place));
 
         fill_record(p, &records[i], &place);
         if (class_of(len_of(&place)) != SHORT)
@@ -444,7 +432,7 @@ static void send_packs(const struct part *p, char *at, bool is_short)
 
     for (int node = 0; node < h->node_count; node++) {
         const uint64_t before = records_len(p, node);
-        struct block b = packed(at, before);
+        struct chempi_coll_place b = packed(at, before);
         uint64_t len;
 
         if (node == p->root_node)
@@ -471,7 +459,7 @@ static void send_long(const struct part *p, bool is_to_leaders)
 
         for (int i = first; node != p->root_node && i < end; i++) {
             const int rank = chempi_hier_member(h, node, i);
-            const struct block place = place_of(p->r->c, rank);
+            const struct chempi_coll_place place = place_of(p->r->c, rank);
 
             if (class_of(len_of(&place)) == LONG)
                 send_block(p, &place, rank);
@@ -496,7 +484,7 @@ static void pass_shorts(const struct part *p)
 {
     const struct chempi_hier *h = p->r->h;
     const int n = node_size(p, h->node);
-    struct block all = packed(NULL, sum_shorts(p->records, n));
+    struct chempi_coll_place all = packed(NULL, sum_shorts(p->records, n));
     char *at;
 
     if (all.count == 0)
@@ -505,7 +493,7 @@ static void pass_shorts(const struct part *p)
     recv_block(p, &all, p->r->c->root);
     chempi_coll_fence(p->r->s);
     for (int i = 0; i < n; i++) {
-        const struct block b = packed(at, p->records[i].len);
+        const struct chempi_coll_place b = packed(at, p->records[i].len);
 
         if (class_of(p->records[i].len) != SHORT)
             continue;
@@ -520,7 +508,8 @@ static void pass_shorts(const struct part *p)
 /* What the record says, and the block if it is there. */
 static void take_record(const struct part *p)
 {
-    const struct block b = packed(p->records->data, p->records->len);
+    const struct chempi_coll_place b =
+        packed(p->records->data, p->records->len);
 
     note_amount(p, p->r->c->root, p->records->len, len_of(&p->own));
     if (class_of(len_of(&b)) == TINY && len_of(&b) == len_of(&p->own))
@@ -532,7 +521,8 @@ static void take_record(const struct part *p)
 static void scatter_by_leader(const struct part *p)
 {
     struct chempi_coll_sched *s = p->r->s;
-    const struct block all = packed(p->records, records_len(p, p->r->h->node));
+    const struct chempi_coll_place all =
+        packed(p->records, records_len(p, p->r->h->node));
     bool is_blind;
 
     recv_block(p, &all, p->r->c->root);
