@@ -47,23 +47,6 @@ static int exchange(const struct chempi_comm_channel *ch,
                                   comm, ch->kind, MPI_STATUS_IGNORE);
 }
 
-static int swap(const struct chempi_comm_channel *ch, int to, const void *out,
-                size_t out_len, int from, void *in, size_t in_len)
-{
-    return exchange(ch, ch->comm, chempi_comm_step_rank(ch, to), out, out_len,
-                    chempi_comm_step_rank(ch, from), in, in_len);
-}
-
-/* ---- values ---- */
-
-void chempi_comm_step_take(const struct chempi_comm_step *step, int64_t *vals,
-                           const int64_t *other, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (!step->is_max || other[i] > vals[i])
-            vals[i] = other[i];
-}
-
 /* The messages of one step. */
 static int take_step(const struct chempi_comm_channel *ch,
                      const struct chempi_comm_step *step, const void *out,
@@ -77,6 +60,16 @@ static int take_step(const struct chempi_comm_channel *ch,
         out_len,
         step->from < 0 ? MPI_PROC_NULL : chempi_comm_step_rank(ch, step->from),
         in, in_len);
+}
+
+/* ---- values ---- */
+
+void chempi_comm_step_take(const struct chempi_comm_step *step, int64_t *vals,
+                           const int64_t *other, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!step->is_max || other[i] > vals[i])
+            vals[i] = other[i];
 }
 
 /* A member that fails, since it has lost another one, takes all its steps
@@ -129,10 +122,11 @@ static int gather_rotated(const struct chempi_comm_channel *ch, char *blocks,
 {
     for (int have = 1; have < ch->size; have *= 2) {
         int n = have < ch->size - have ? have : ch->size - have;
-        int to = (ch->me - have + ch->size) % ch->size;
-        int from = (ch->me + have) % ch->size;
-        int rc = swap(ch, to, blocks, (size_t)n * len, from,
-                      blocks + (size_t)have * len, (size_t)n * len);
+        const struct chempi_comm_step step = {
+            .to = (ch->me - have + ch->size) % ch->size,
+            .from = (ch->me + have) % ch->size};
+        int rc = take_step(ch, &step, blocks, (size_t)n * len,
+                           blocks + (size_t)have * len, (size_t)n * len);
 
         if (rc != MPI_SUCCESS)
             return rc;
