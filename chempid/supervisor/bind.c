@@ -104,7 +104,7 @@ _Noreturn static void become_helper(int out)
     /* Standard error may be the daemon's log. */
     if (dup2(out, 1) >= 0 &&
         dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), 2) >= 0)
-        chempi_beside_execute(HELPER, argv, environ);
+        chempi_beside_execute(HELPER, argv);
     _exit(127);
 }
 

@@ -38,7 +38,7 @@ static void execute(const struct chempi_super *s)
 
     chempi_dumps_allow();
     memcpy(id, s->spec->id, sizeof(id));
-    chempi_beside_execute(PROGRAM, argv, environ);
+    chempi_beside_execute(PROGRAM, argv);
 }
 
 _Noreturn static void become(const struct chempi_super *s, int control,

@@ -21,8 +21,7 @@ bool chempi_beside_folder(char *folder, size_t size)
     return slash != NULL;
 }
 
-void chempi_beside_execute(const char *name, char *const *argv,
-                           char *const *env)
+void chempi_beside_execute(const char *name, char *const *argv)
 {
     static const char *const places[] = {"/", CHEMPI_BESIDE_LIBEXEC};
     char folder[4096];
@@ -33,6 +32,6 @@ void chempi_beside_execute(const char *name, char *const *argv,
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(places); i++) {
         (void)snprintf(path, sizeof(path), "%s%s%.40s", folder, places[i],
                        name);
-        (void)execve(path, argv, env);
+        (void)execv(path, argv);
     }
 }

@@ -14,7 +14,6 @@ bool chempi_beside_folder(char *folder, size_t size);
 
 /* Become a program that lies beside this one, or where it is installed.
  * Returns only when there is none that can be executed. */
-void chempi_beside_execute(const char *name, char *const *argv,
-                           char *const *env);
+void chempi_beside_execute(const char *name, char *const *argv);
 
 #endif
