@@ -4,7 +4,6 @@
 #include "chempid/supervisor/cores.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
 #include "common/base/sys.h"
 
 /* ---- what there is ------------------------------------------------------- */
@@ -22,18 +22,10 @@ static bool read_file(const char *dir, const char *name, char *text,
                       size_t size)
 {
     char path[256];
-    ssize_t n;
-    int fd;
 
-    if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
-        return false;
-    fd = chempi_sys->open(path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    n = read(fd, text, size - 1);
-    (void)close(fd); /* read only */
-    text[n > 0 ? n : 0] = '\0';
-    return n > 0;
+    return snprintf(path, sizeof(path), "%s/%s", dir, name) <
+               (int)sizeof(path) &&
+           chempi_file_read(path, text, size) > 0;
 }
 
 static bool has_siblings(const char *dir)
