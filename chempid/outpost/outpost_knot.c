@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <ev.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "chempid/outpost/branches.h"

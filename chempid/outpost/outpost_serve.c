@@ -2,7 +2,6 @@
 /* The other end of an outpost; see outpost.h. */
 #define _GNU_SOURCE /* SOCK_CLOEXEC */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
