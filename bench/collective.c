@@ -316,8 +316,8 @@ static void measure_own(const struct bench *bench, const struct operation *op,
         MPI_Request_free(&f[PERSISTENT].request);
 }
 
-/* What is left of an operation when something is computed beside it: noise
- * below a twentieth. */
+/* What is left of an operation when something is computed beside it; less than
+ * a twentieth cannot be told from nothing. */
 static void measure_overlap(const struct bench *bench,
                             const struct operation *op,
                             const struct buffers *buffers)
@@ -330,6 +330,7 @@ static void measure_overlap(const struct bench *bench,
         [BOTH] = {.op = op, .buffers = buffers, .kind = OVERLAPPING},
     };
     double once = seconds_of_one(bench, &f[ALONE]);
+    double left;
 
     f[COMPUTED].work = 1000;
     f[BOTH].work = (long)(once / seconds_of_one(bench, &f[COMPUTED]) * 1000);
@@ -338,8 +339,7 @@ static void measure_overlap(const struct bench *bench,
     time_in_turn(bench, f, KINDS, 2 * once, took);
     for (int i = 0; i < OWN_BATCHES; i++)
         took[BOTH][i] = (took[BOTH][i] - took[COMPUTED][i]) / took[ALONE][i];
-    double left = bench_median(took[BOTH], OWN_BATCHES);
-
+    left = bench_median(took[BOTH], OWN_BATCHES);
     f[BOTH].kind = STARTED;
     point(bench, &f[BOTH], left > 0.05 ? left : 0.05, "left");
 }
