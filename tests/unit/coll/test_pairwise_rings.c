@@ -15,7 +15,7 @@
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/node/pairwise_rings.h"
+#include "libchempi/didl/coll/node/ring/pairwise_rings.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 
 enum { MEMBERS = 4, ROUNDS = 7, MOST = 400000 };

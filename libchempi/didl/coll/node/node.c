@@ -46,7 +46,7 @@
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/hier/hier_ops.h"
 #include "libchempi/didl/coll/node/cma_copy.h"
-#include "libchempi/didl/coll/node/pairwise_rings.h"
+#include "libchempi/didl/coll/node/ring/pairwise_rings.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/transport/conn.h"

@@ -16,7 +16,7 @@
 #include "libchempi/didl/coll/node/cma_copy.h"
 #include "libchempi/didl/coll/node/node_task.h"
 #include "libchempi/didl/coll/node/nt_copy.h"
-#include "libchempi/didl/coll/node/pairwise_rings.h"
+#include "libchempi/didl/coll/node/ring/pairwise_rings.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 #include "libchempi/didl/coll/sched.h"
 

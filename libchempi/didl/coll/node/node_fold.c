@@ -40,7 +40,7 @@
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/cma_copy.h"
 #include "libchempi/didl/coll/node/node_task.h"
-#include "libchempi/didl/coll/node/reduce_ring.h"
+#include "libchempi/didl/coll/node/ring/reduce_ring.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 
 enum {

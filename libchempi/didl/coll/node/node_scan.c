@@ -31,7 +31,7 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/node_task.h"
-#include "libchempi/didl/coll/node/spsc_ring.h"
+#include "libchempi/didl/coll/node/ring/spsc_ring.h"
 
 enum {
     MOST_EXTENT = CHEMPI_SPSC_RING_LEAST / 4 - CHEMPI_SPSC_RING_GRAIN,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What takes longer in an SPSC ring: growing, checking; see
  * spsc_ring.h. */
-#include "libchempi/didl/coll/node/spsc_ring.h"
+#include "libchempi/didl/coll/node/ring/spsc_ring.h"
 
 #include "common/base/invariant.h"
 #include "libchempi/didl/base/ctx.h"

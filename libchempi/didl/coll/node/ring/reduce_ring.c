@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reductions around a ring; see reduce_ring.h. */
-#include "libchempi/didl/coll/node/reduce_ring.h"
+#include "libchempi/didl/coll/node/ring/reduce_ring.h"
 
 #include "libchempi/didl/coll/coll.h"
 

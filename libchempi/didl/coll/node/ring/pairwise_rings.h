@@ -28,8 +28,8 @@
  *   R6  who finds a ring damaged damages all others of its own, uses rings no
  *       more, and reports an error; thus whoever waits for it does so, too
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_PAIRWISE_RINGS_H
-#define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_PAIRWISE_RINGS_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_RING_PAIRWISE_RINGS_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_RING_PAIRWISE_RINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>

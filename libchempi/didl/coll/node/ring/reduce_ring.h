@@ -20,8 +20,8 @@
  * Operands are in the order of ranks from the one after the part's owner on;
  * so the operation must be commutative.
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_REDUCE_RING_H
-#define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_REDUCE_RING_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_RING_REDUCE_RING_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_RING_REDUCE_RING_H
 
 #include "libchempi/didl/coll/node/shm_slot.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rings between the members of a node; see pairwise_rings.h. */
-#include "libchempi/didl/coll/node/pairwise_rings.h"
+#include "libchempi/didl/coll/node/ring/pairwise_rings.h"
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"

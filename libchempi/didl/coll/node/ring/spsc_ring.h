@@ -25,8 +25,8 @@
  *   -   headers and tail are data of another process: each is read once
  *       and then checked, and no place beyond RING_BYTES follows from any
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_SPSC_RING_H
-#define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_SPSC_RING_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_RING_SPSC_RING_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_RING_SPSC_RING_H
 
 #include <assert.h>
 #include <stdatomic.h>
