@@ -65,6 +65,10 @@ def run_cases(cases, wanted=()):
     exit status. What needs root is skipped without, and a test in which all is
     skipped counts as skipped."""
     failed = skipped = done = 0
+    unknown = set(wanted) - {fn.__name__ for fn in cases} - \
+        {"--root", "--users", "--but"}
+    if unknown:
+        sys.exit(f"no such case: {' '.join(sorted(unknown))}")
     if "--but" in wanted:
         wanted = {fn.__name__ for fn in cases} - set(wanted)
     for fn in cases:
