@@ -8,19 +8,28 @@
  *
  * "all" are the blocking forms, "iall" the non-blocking ones, each started and
  * waited for. "own" is what these and the persistent forms take by what the
- * blocking one takes, of runs that follow one another; "overlap" how much
- * longer a computation takes between start and wait than alone, by what these
- * two take without it, which is about as long. The size of a barrier is
- * ignored.
+ * blocking one takes, of runs that follow one another. "overlap" is how much
+ * longer a computation takes between start and wait than alone: in us for one
+ * of a length that has nothing to do with the MPI, and in per cent, as the OSU
+ * programs have it, the part that is hidden of what start and wait take alone,
+ * by a computation that is as long as they. The size of a barrier is ignored.
  */
 #include "bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define BATCHES 9
 #define OWN_BATCHES 21
+#define IN_TURN_MAX 5 /* forms that take turns */
+/* How long is computed beside an operation: as long as the bytes of all ranks
+ * would take at this speed, and a little more. */
+#define COMPUTE_BYTES_PER_S 5e9
+#define COMPUTE_LEAST_S 20e-6
+/* The part of a computation that cannot be told from nothing. */
+#define COMPUTE_NOISE 0.01
 #define CALLS_MAX 65536 /* to learn what one takes */
 
 struct buffers {
@@ -269,25 +278,46 @@ static void measure(const struct bench *bench, const struct operation *op,
     point(bench, &f, time_of(&f, repeats) * 1e6, "us");
 }
 
+static double now_s(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 /*
  * Forms in turn, so that those which are compared have run side by side, and
- * each of them is the first as often as the others. At rank 0 seconds per call:
- * what the slowest rank took.
+ * each of them is the first as often as the others. At rank 0 seconds per call,
+ * from when the first rank began a batch until the last had finished it, by the
+ * clock of the host: ranks that share a core may compute a whole batch each
+ * before the next one begins.
  */
 static void time_in_turn(const struct bench *bench, struct form *f, int kinds,
                          double once, double took[][OWN_BATCHES])
 {
-    static double mine[KINDS][OWN_BATCHES];
+    static double from[IN_TURN_MAX][OWN_BATCHES];
+    static double to[IN_TURN_MAX][OWN_BATCHES];
+    double begun[IN_TURN_MAX * OWN_BATCHES];
     int batch = bench_repeats(bench, once * OWN_BATCHES, 1);
 
     for (int i = 0; i < OWN_BATCHES * kinds; i++) {
         int k = (i + i / kinds) % kinds;
 
         MPI_Barrier(MPI_COMM_WORLD);
-        mine[k][i / kinds] = run_many(&f[k], batch) / batch;
+        from[k][i / kinds] = now_s();
+        (void)run_many(&f[k], batch);
+        to[k][i / kinds] = now_s();
     }
-    MPI_Reduce(mine, took, KINDS * OWN_BATCHES, MPI_DOUBLE, MPI_MAX, 0,
+    MPI_Reduce(from, begun, kinds * OWN_BATCHES, MPI_DOUBLE, MPI_MIN, 0,
                MPI_COMM_WORLD);
+    MPI_Reduce(to, took, kinds * OWN_BATCHES, MPI_DOUBLE, MPI_MAX, 0,
+               MPI_COMM_WORLD);
+    for (int i = 0; bench->rank == 0 && i < kinds * OWN_BATCHES; i++) {
+        double *one = &took[i / OWN_BATCHES][i % OWN_BATCHES];
+
+        *one = (*one - begun[i]) / batch;
+    }
 }
 
 /* The median of the ratios. */
@@ -316,32 +346,68 @@ static void measure_own(const struct bench *bench, const struct operation *op,
         MPI_Request_free(&f[PERSISTENT].request);
 }
 
-/* What is left of an operation when something is computed beside it; less than
- * a twentieth cannot be told from nothing. */
+/* Of the processor, so that it does not matter who else has it. */
+static double step_s(void)
+{
+    const long steps = 1000000;
+    struct timespec from;
+    struct timespec to;
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+    compute(steps);
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+    return ((double)(to.tv_sec - from.tv_sec) +
+            (double)(to.tv_nsec - from.tv_nsec) * 1e-9) /
+           (double)steps;
+}
+
+/* The same on all ranks: as many steps as take so long. */
+static long steps_of(double seconds)
+{
+    long steps = (long)(seconds / step_s());
+
+    MPI_Bcast(&steps, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+    return steps;
+}
+
+/* The median of what a computation takes longer with an operation beside it
+ * than alone; took has what is lost of it. */
+static double beyond(const double both[], const double computed[],
+                     double took[OWN_BATCHES])
+{
+    for (int i = 0; i < OWN_BATCHES; i++)
+        took[i] = both[i] - computed[i];
+    return bench_median(took, OWN_BATCHES);
+}
+
 static void measure_overlap(const struct bench *bench,
                             const struct operation *op,
                             const struct buffers *buffers)
 {
-    enum { ALONE, COMPUTED, BOTH };
-    static double took[KINDS][OWN_BATCHES];
-    struct form f[KINDS] = {
-        [ALONE] = {.op = op, .buffers = buffers, .kind = STARTED},
-        [COMPUTED] = {.op = op, .buffers = buffers, .kind = COMPUTING},
-        [BOTH] = {.op = op, .buffers = buffers, .kind = OVERLAPPING},
-    };
+    enum { ALONE, SHORT, SHORT_BOTH, SAME, SAME_BOTH, IN_TURN };
+    static double took[IN_TURN_MAX][OWN_BATCHES];
+    double lost[OWN_BATCHES];
+    double same_s = COMPUTE_LEAST_S +
+                    (double)buffers->len * buffers->size / COMPUTE_BYTES_PER_S;
+    struct form f[IN_TURN] = {
+        [ALONE] = {.op = op, .buffers = buffers, .kind = STARTED}};
     double once = seconds_of_one(bench, &f[ALONE]);
-    double left;
+    const long steps[] = {steps_of(once), steps_of(same_s)};
 
-    f[COMPUTED].work = 1000;
-    f[BOTH].work = (long)(once / seconds_of_one(bench, &f[COMPUTED]) * 1000);
-    MPI_Bcast(&f[BOTH].work, 1, MPI_LONG, 0, MPI_COMM_WORLD);
-    f[COMPUTED].work = f[BOTH].work;
-    time_in_turn(bench, f, KINDS, 2 * once, took);
-    for (int i = 0; i < OWN_BATCHES; i++)
-        took[BOTH][i] = (took[BOTH][i] - took[COMPUTED][i]) / took[ALONE][i];
-    left = bench_median(took[BOTH], OWN_BATCHES);
-    f[BOTH].kind = STARTED;
-    point(bench, &f[BOTH], left > 0.05 ? left : 0.05, "left");
+    for (int k = SHORT; k < IN_TURN; k++) {
+        f[k] = f[ALONE];
+        f[k].kind = k == SHORT || k == SAME ? COMPUTING : OVERLAPPING;
+        f[k].work = steps[k >= SAME];
+    }
+    time_in_turn(bench, f, IN_TURN, once + same_s, took);
+    double left = beyond(took[SHORT_BOTH], took[SHORT], lost) /
+                  bench_median(took[ALONE], OWN_BATCHES);
+    double more = beyond(took[SAME_BOTH], took[SAME], lost);
+    double least = COMPUTE_NOISE * bench_median(took[SAME], OWN_BATCHES);
+
+    point(bench, &f[ALONE], (more > least ? more : least) * 1e6, "us");
+    left = left < 0 ? 0 : left > 1 ? 1 : left;
+    point(bench, &f[ALONE], 100 * (1 - left), "%");
 }
 
 /* Room for the largest of the sizes, used by all points. Zeros: what a sum

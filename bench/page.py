@@ -62,7 +62,7 @@ def merge(lines, fresh, is_whole=True):
     place of what lines has of them; groups that are measured no more go. In
     the plan's order."""
     measured = {line["group"] for line in fresh} if is_whole else set()
-    kept = {(line["group"], line["point"], line["x"]): line
+    kept = {(line["group"], line["point"], line["x"], line["unit"]): line
             for line in [*(line for line in lines
                            if line["group"] not in measured), *fresh]}
     order = {group.name: number
@@ -83,6 +83,22 @@ def values_of(line):
     """What each MPI, or each of our ways, reached."""
     return {who: float(value) for who, value in
             (word.split("=") for word in line["values"].split())}
+
+
+def rows_of(lines):
+    """What was recorded, as if it had just been measured."""
+    groups = {group.name: group for group in plan.groups()}
+    rows = []
+    for line in lines:
+        values = values_of(line)
+        ratio = float(line["ratio"])
+        group = groups[line["group"]]
+        rows.append(stats.Row(
+            group, line["point"], int(line["x"]), line["unit"], values,
+            int(line["rounds"]), stats.better_of(values, line["unit"])
+            if ratio else "", ratio, float(line["low"]), float(line["high"]),
+            target_of(group, line)))
+    return rows
 
 
 def number(value):
@@ -106,9 +122,9 @@ def ratio_text(group, line):
     return f"**{ratio:.2f}**" if is_over(group, line) else f"{ratio:.2f}"
 
 
-def table(head, rows):
-    """Markdown; the first column is words, the others are figures."""
-    rule = ["---"] + ["---:"] * (len(head) - 1)
+def table(head, rows, words=1):
+    """Markdown; the first columns are words, the others are figures."""
+    rule = ["---"] * words + ["---:"] * (len(head) - words)
     return ["| " + " | ".join(cells) + " |"
             for cells in (head, rule, *rows)] + [""]
 
@@ -125,16 +141,33 @@ def by_size(group, lines):
     return table(["point", "unit", *who, "ratio", "quartiles"], rows)
 
 
+def cell(group, line, who):
+    """One point of a table by names; who: names of the MPIs."""
+    values = values_of(line)
+    if line["unit"] == stats.PERCENT:
+        return " / ".join(number(values[name]) if name in values else "-"
+                          for name in who)
+    if line["unit"] == stats.RATIO:
+        return ratio_text(group, line)
+    return f"{ratio_text(group, line)}; {number(values['chempi'])}"
+
+
 def by_name(group, lines):
     sizes = sorted({int(line["x"]) for line in lines})
+    who = list(dict.fromkeys(name for line in lines
+                             for name in values_of(line)))
+    units = {line["unit"] for line in lines}
     cells = {}
     for line in lines:
         cells.setdefault((line["point"], line["unit"]), {})[
-            int(line["x"])] = f"{ratio_text(group, line)}; " + \
-            number(values_of(line)["chempi"])
-    rows = [[f"{name}, {unit}", *(found.get(size, "") for size in sizes)]
+            int(line["x"])] = cell(group, line, who)
+    rows = [[name if unit == stats.RATIO else f"{name}, {unit}",
+             *(found.get(size, "") for size in sizes)]
             for (name, unit), found in cells.items()]
-    return ["Ratio; ours.", ""] + table(
+    words = ["Ratio." if units == {stats.RATIO} else "Ratio; ours."]
+    if stats.PERCENT in units:
+        words.append(f"In {stats.PERCENT}: {' / '.join(who)}.")
+    return [" ".join(words), ""] + table(
         ["", *(stats.size_text(size) for size in sizes)], rows)
 
 
@@ -147,7 +180,7 @@ def group_lines(group, lines):
 
 def group_row(group, lines):
     ratios = [float(line["ratio"]) for line in lines if float(line["ratio"])]
-    return [f"`{group.name}`", str(len(ratios) or len(lines)),
+    return [f"`{group.name}`", group.title, str(len(ratios) or len(lines)),
             f"{stats.geometric_mean(ratios):.2f}" if ratios else "-",
             f"{max(ratios):.2f}" if ratios else "-",
             str(sum(is_over(group, line) for line in lines)),
@@ -185,10 +218,10 @@ def page_of(lines):
          f"{float(line['low']):.2f}..{float(line['high']):.2f}",
          target_text(groups[line["group"]], line)] for line in worst])
     text += ["## The groups", ""]
-    text += table(["group", "points", "geometric mean", "worst", "over target",
-                   "rounds", "ranks bound", "other programs"],
+    text += table(["group", "what", "points", "geometric mean", "worst",
+                   "over target", "rounds", "ranks bound", "other programs"],
                   [group_row(groups[name], part)
-                   for name, part in parts.items()])
+                   for name, part in parts.items()], words=2)
     text += ran_with(parts)
     text += ["## Every point", ""]
     for name, part in parts.items():
@@ -198,12 +231,8 @@ def page_of(lines):
 
 def better(line):
     values = values_of(line)
-    values.pop("chempi")
-    if not values:
-        return "own"
-    pick = max if line["unit"] in stats.BIGGER_IS_BETTER else min
-    name = pick(values, key=values.get)
-    return f"{number(values[name])} ({name})"
+    name = stats.better_of(values, line["unit"])
+    return f"{number(values[name])} ({name})" if name else "own"
 
 
 def target_text(group, line):

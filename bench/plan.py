@@ -140,8 +140,8 @@ def crowd(ranks, forms="all"):
     """Collectives with more ranks than cores."""
     blocking = forms == "all"
     return Group(f"coll-{ranks}" if blocking else f"icoll-{ranks}",
-                 f"{ranks} ranks on all cores" +
-                 ("" if blocking else ", non-blocking"), "collective",
+                 ("" if blocking else "non-blocking ") + "collectives, "
+                 f"shared memory, {ranks} ranks on all cores", "collective",
                  [forms, *sizes_for(ranks)], ranks=ranks, target=1.0,
                  small_target=0.6, rounds=5, budget_s=30 + 5 * ranks,
                  limit_s=180, point_ms=10 if ranks < 16 else 40,
@@ -161,10 +161,10 @@ def owns():
               f"by blocking ones, {ranks} ranks", "collective",
               ["own", *COLLECTIVE_SIZES], ranks=ranks, limit_s=150,
               point_ms=30, target=1.1) for ranks in (2, 4)],
-        *[Group(f"icoll-overlap-{ranks}", "what computing does not hide of "
-                f"non-blocking collectives, {ranks} ranks", "collective",
-                ["overlap", *OVERLAP_SIZES], ranks=ranks, limit_s=150,
-                rounds=5, budget_s=150, point_ms=30, quick=False)
+        *[Group(f"icoll-overlap-{ranks}", "time beyond the computing between "
+                f"start and wait of non-blocking collectives, {ranks} ranks",
+                "collective", ["overlap", *OVERLAP_SIZES], ranks=ranks,
+                limit_s=150, rounds=5, budget_s=150, point_ms=10, quick=False)
           for ranks in (2, 4)],
         own("agent-alive", "ping-pong with a progress thread by one without",
             "agent", ["alive", *AGENT_SIZES], point_ms=4, target=1.02),

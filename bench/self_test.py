@@ -11,6 +11,7 @@ sys.path.insert(0, str(HERE))
 import page  # noqa: E402
 import plan  # noqa: E402
 import stats  # noqa: E402
+import svg  # noqa: E402
 
 results = []
 
@@ -79,6 +80,40 @@ def test_ratio(folder):
           "| alive 8 | ratio | 1.04 | **1.04** |" in record(folder, rows))
 
 
+def test_percent(folder):
+    group = next(group for group in plan.groups()
+                 if group.name == "icoll-overlap-2")
+    points = [{("ibcast", size, "us"): 10.0 * size,
+               ("ibcast", size, stats.PERCENT): 40.0}
+              for size in (8, 16)]
+    mine = {**points[0], **points[1]}
+    theirs = {key: 2 * value for key, value in mine.items()}
+    rows = stats.rows_of(group, [{"chempi": mine, "mpich": theirs}])
+    check("per cent of one's own stand beside what is compared",
+          [row.ratio for row in rows] == [0.5, 0.0, 0.5, 0.0])
+    (folder / "page.md").write_text(page.MARK, encoding="utf-8")
+    rows += [stats.dataclasses.replace(row, name=f"{row.name}{n}")
+             for n in range(page.FEW_NAMES) for row in rows]
+    text = record(folder, rows)
+    check("the page has both",
+          "| ibcast, us | 0.50; 80 | 0.50; 160 |" in text and
+          "| ibcast, % | 40 / 80 | 40 / 80 |" in text and
+          "In %: chempi / mpich." in text)
+    again = page.rows_of(page.read(folder / "results.tsv"))
+    check("what is recorded can be read again",
+          sorted(again, key=str) == sorted(rows, key=str))
+
+
+def test_plot():
+    rows = page.rows_of(page.read(page.RESULTS))
+    text = svg.draw(rows, ["chempi", "mpich", "openmpi"])
+    compared = [row for row in rows if row.ratio]
+    check("the plot has a bar for each point that is compared",
+          text.count("<title>") == len(compared))
+    check("the plot names each of their groups",
+          all(f">{row.group.name}: " in text for row in compared))
+
+
 def test_thinned():
     group = next(group for group in plan.groups() if group.name == "files-all")
     thin = plan.thinned(group, "2d,thin,hand", "1M,4M")
@@ -102,7 +137,10 @@ def main():
         test_record(pathlib.Path(folder))
     with tempfile.TemporaryDirectory(prefix="chempi-bench-") as folder:
         test_ratio(pathlib.Path(folder))
+    with tempfile.TemporaryDirectory(prefix="chempi-bench-") as folder:
+        test_percent(pathlib.Path(folder))
     test_thinned()
+    test_plot()
     test_page()
     print(f"1..{len(results)}")
     return 0 if all(results) else 1

@@ -8,6 +8,8 @@ import plan
 
 BIGGER_IS_BETTER = {"GB/s", "M/s"}
 RATIO = "ratio"  # unit of what a program has compared by itself
+PERCENT = "%"    # of what each MPI finds by a measure of its own: for
+                 # information, beside what is compared
 
 
 @dataclasses.dataclass
@@ -47,6 +49,13 @@ def slowness(ours, theirs, unit):
     return theirs / ours if unit in BIGGER_IS_BETTER else ours / theirs
 
 
+def better_of(values, unit):
+    """Whose value is the better one of others than ours; empty: nobody's."""
+    others = [who for who in values if who != "chempi"]
+    pick = max if unit in BIGGER_IS_BETTER else min
+    return pick(others, key=lambda who: values[who]) if others else ""
+
+
 def quartiles(values):
     if len(values) < 2:
         return values[0], values[0]
@@ -67,11 +76,11 @@ def row_of(group, key, samples):
         row.ratio = values["chempi"]
         row.low, row.high = quartiles(list(samples["chempi"].values()))
         return row
-    others = [who for who in values if who != "chempi"]
-    if "chempi" not in values or not others or not group.peers:
+    peer = better_of(values, unit)
+    if "chempi" not in values or not peer or not group.peers or \
+            unit == PERCENT:
         return row
-    pick = max if unit in BIGGER_IS_BETTER else min
-    row.peer = pick(others, key=lambda who: values[who])
+    row.peer = peer
     mine, theirs = samples["chempi"], samples[row.peer]
     ratios = [slowness(mine[k], theirs[k], unit)
               for k in mine if k in theirs and mine[k] > 0 and theirs[k] > 0]
