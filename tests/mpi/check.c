@@ -61,16 +61,29 @@ int check_size(void)
     return check.size;
 }
 
-bool check_is_one_node(void)
+int *check_nodes(void)
 {
+    int *nodes = check_alloc(sizeof(int) * (size_t)check.size);
     MPI_Comm node;
-    int size;
+    int mine = check.rank;
 
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL,
                         &node);
-    MPI_Comm_size(node, &size);
+    MPI_Bcast(&mine, 1, MPI_INT, 0, node);
     MPI_Comm_free(&node);
-    return size == check.size;
+    MPI_Allgather(&mine, 1, MPI_INT, nodes, 1, MPI_INT, MPI_COMM_WORLD);
+    return nodes;
+}
+
+bool check_is_one_node(void)
+{
+    int *nodes = check_nodes();
+    bool is_one = true;
+
+    for (int i = 0; i < check.size; i++)
+        is_one = is_one && nodes[i] == 0;
+    free(nodes);
+    return is_one;
 }
 
 void check_that(bool good, const char *file, int line, const char *format, ...)

@@ -34,6 +34,9 @@ void check_need(int ranks);
 int check_rank(void);
 int check_size(void);
 
+/* The node of each rank, as the lowest rank on it: [check_size()], malloc'ed.
+ * Called by all. */
+int *check_nodes(void);
 /* Are all ranks on one node? Called by all. */
 bool check_is_one_node(void);
 

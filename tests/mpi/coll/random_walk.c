@@ -405,18 +405,6 @@ static void one_step(uint64_t step)
         complete_some(walk_draw(step, 84, check_rank(), 0));
 }
 
-static void find_nodes(void)
-{
-    MPI_Comm near;
-    int first = check_rank();
-
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL,
-                        &near);
-    MPI_Bcast(&first, 1, MPI_INT, 0, near);
-    MPI_Allgather(&first, 1, MPI_INT, walk.node, 1, MPI_INT, MPI_COMM_WORLD);
-    MPI_Comm_free(&near);
-}
-
 int main(int argc, char **argv)
 {
     long steps;
@@ -431,7 +419,7 @@ int main(int argc, char **argv)
     MPI_Type_commit(&pair_type);
     MPI_Type_contiguous(4, MPI_UNSIGNED, &square_type);
     MPI_Type_commit(&square_type);
-    find_nodes();
+    walk.node = check_nodes();
     for (int i = 0; i < SLOTS; i++)
         walk_slot_open(&walk.slot[i], (uint64_t)(1000000 + i),
                        i < 2
@@ -445,5 +433,6 @@ int main(int argc, char **argv)
         walk_slot_close(&walk.slot[i]);
     MPI_Type_free(&pair_type);
     MPI_Type_free(&square_type);
+    free(walk.node);
     return check_finish();
 }

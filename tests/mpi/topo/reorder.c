@@ -12,21 +12,6 @@
 
 static long allowed;
 
-/* The node of every rank of the world: the least rank that is on it. */
-static int *find_nodes(void)
-{
-    int *nodes = check_alloc(sizeof(int) * (size_t)check_size());
-    MPI_Comm node;
-    int mine = check_rank();
-
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL,
-                        &node);
-    MPI_Bcast(&mine, 1, MPI_INT, 0, node);
-    MPI_Comm_free(&node);
-    MPI_Allgather(&mine, 1, MPI_INT, nodes, 1, MPI_INT, MPI_COMM_WORLD);
-    return nodes;
-}
-
 /* The neighbours that this process receives from. */
 static int sources_of(MPI_Comm comm, int *sources)
 {
@@ -204,7 +189,7 @@ int main(int argc, char **argv)
 
     check_start(&argc, &argv);
     allowed = check_arg(argc, argv, 1, 60);
-    nodes = find_nodes();
+    nodes = check_nodes();
     grids(nodes);
     graphs(nodes);
     dist_graphs(nodes);

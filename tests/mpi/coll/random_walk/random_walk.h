@@ -168,7 +168,7 @@ struct walk {
     uint64_t seed;
     uint64_t step;
     long most; /* bytes */
-    int node[RANKS_MAX];
+    int *node; /* of each rank */
     struct slot slot[SLOTS];
     struct act *pending[PENDING_MAX];
     int pendings;
