@@ -17,7 +17,6 @@
 #include "common/base/array.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 
 #define FIRST_KEYVAL 1024     /* above the ABI's predefined ones */
@@ -47,9 +46,6 @@ static struct {
     int room;
     int first_free; /* no free slot below */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* Values of the predefined attributes; users get their addresses. */
-static int predefined_values[MPI_UNIVERSE_SIZE - MPI_TAG_UB + 1];
 
 static struct attr *attr_of(struct chempi_list *link)
 {
@@ -441,66 +437,30 @@ int chempi_attr_copy_all(struct chempi_object *from, struct chempi_object *to)
     return rc;
 }
 
-/* The address of a predefined attribute's value, or NULL when it is not set.
- * Under the lock: LASTUSEDCODE changes. */
-static int *predefined_locked(int keyval)
+/* An attribute that the program set. */
+static int get_own_locked(const struct chempi_error_subject *it, uint32_t kind,
+                          int keyval, void **value, int *flag)
 {
-    const struct chempi_job *job = chempi_ctx.job;
-    int *value = &predefined_values[keyval - MPI_TAG_UB];
+    const struct attr *attr;
 
-    switch (keyval) {
-    case MPI_TAG_UB:
-        *value = INT32_MAX;
-        return value;
-    case MPI_IO:
-        *value = MPI_ANY_SOURCE;
-        return value;
-    case MPI_HOST:
-        *value = MPI_PROC_NULL;
-        return value;
-    case MPI_WTIME_IS_GLOBAL:
-        *value = 0;
-        return value;
-    case MPI_APPNUM:
-        *value = job ? (int)job->app_num : 0;
-        return value;
-    case MPI_LASTUSEDCODE:
-        *value = chempi_error_last_used();
-        return value;
-    default:
-        *value = job ? (int)job->universe_size : 0;
-        return *value > 0 ? value : NULL;
-    }
+    if (!find_locked(kind, keyval))
+        return bad_keyval(keyval);
+    attr = find_attr_locked(*it->attrs, keyval);
+    *flag = attr != NULL;
+    if (attr)
+        *value = attr->value;
+    return MPI_SUCCESS;
 }
 
 int chempi_attr_get(struct chempi_object *object, int keyval,
                     void *attribute_val, int *flag)
 {
     const struct chempi_error_subject it = chempi_error_subject_of(object);
-    void **value = attribute_val;
-    struct attr *attr;
     int rc = MPI_SUCCESS;
 
-    if (it.predefined && it.predefined(object, keyval, value)) {
-        *flag = 1;
-        return MPI_SUCCESS;
-    }
     (void)pthread_mutex_lock(&table.lock);
-    if (object->magic == CHEMPI_MAGIC_COMM && keyval >= MPI_TAG_UB &&
-        keyval <= MPI_UNIVERSE_SIZE) {
-        int *known = predefined_locked(keyval);
-
-        *flag = known != NULL;
-        if (known)
-            *value = known;
-    } else if (find_locked(object->magic, keyval)) {
-        attr = find_attr_locked(*it.attrs, keyval);
-        *flag = attr != NULL;
-        if (attr)
-            *value = attr->value;
-    } else {
-        rc = bad_keyval(keyval);
-    }
+    if (!it.predefined || !it.predefined(object, keyval, attribute_val, flag))
+        rc = get_own_locked(&it, object->magic, keyval, attribute_val, flag);
     (void)pthread_mutex_unlock(&table.lock);
     return rc;
 }

@@ -144,19 +144,25 @@ int chempi_error_raise_call(int code, const char *func, const char *call);
 
 struct chempi_attrs;
 
+/* The attribute that the standard gives an object under this key, as
+ * MPI_Comm_get_attr() returns it; *flag = 0 where it is not set. False: the key
+ * is none of these. Not called by two threads at a time. */
+typedef bool chempi_attr_predefined_fn(struct chempi_object *object, int keyval,
+                                       void **value, int *flag);
+
 /*
  * What raising and attributes must know of an object: where its error handler
  * and its attributes are named (NULL: it has none), the user's handle, a name
- * for the words, and what of its attributes the standard gives it: false if
- * there is none of that key. Each kind of object says so by a function of its
- * own, from before the library is up.
+ * for the words, and what of its attributes the standard gives it (NULL: none).
+ * Each kind of object says so by a function of its own, from before the library
+ * is up.
  */
 struct chempi_error_subject {
     struct chempi_errhandler **errhandler;
     struct chempi_attrs **attrs;
     void *handle;
     const char *name;
-    bool (*predefined)(struct chempi_object *object, int keyval, void **value);
+    chempi_attr_predefined_fn *predefined;
 };
 
 typedef void chempi_error_subject_fn(struct chempi_object *object,

@@ -20,6 +20,7 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/attr.h"
+#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/base/setting.h"
@@ -169,6 +170,47 @@ static int init_one(struct chempi_comm *comm, MPI_Comm handle, const char *name,
     return MPI_SUCCESS;
 }
 
+/* Users get the addresses of values. */
+static bool get_predefined(struct chempi_object *object, int keyval,
+                           void **value, int *flag)
+{
+    static int values[MPI_UNIVERSE_SIZE - MPI_TAG_UB + 1];
+    const struct chempi_job *job = chempi_ctx.job;
+    int now = 0;
+
+    (void)object;
+    switch (keyval) {
+    case MPI_TAG_UB:
+        now = INT32_MAX;
+        break;
+    case MPI_IO:
+        now = MPI_ANY_SOURCE;
+        break;
+    case MPI_HOST:
+        now = MPI_PROC_NULL;
+        break;
+    case MPI_WTIME_IS_GLOBAL:
+        break;
+    case MPI_APPNUM:
+        now = job ? (int)job->app_num : 0;
+        break;
+    case MPI_LASTUSEDCODE:
+        now = chempi_error_last_used();
+        break;
+    case MPI_UNIVERSE_SIZE:
+        now = job ? (int)job->universe_size : 0;
+        break;
+    default:
+        return false;
+    }
+    *flag = keyval != MPI_UNIVERSE_SIZE || now > 0; /* not set: not known */
+    if (*flag) {
+        values[keyval - MPI_TAG_UB] = now;
+        *value = &values[keyval - MPI_TAG_UB];
+    }
+    return true;
+}
+
 static void describe(struct chempi_object *object,
                      struct chempi_error_subject *out)
 {
@@ -178,6 +220,7 @@ static void describe(struct chempi_object *object,
     *out = (struct chempi_error_subject){
         .errhandler = &comm->errhandler,
         .attrs = &comm->attrs,
+        .predefined = get_predefined,
         .handle = comm->handle,
         .name = comm->name[0] != '\0' ? comm->name : "a communicator"};
 }

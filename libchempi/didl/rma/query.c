@@ -163,7 +163,7 @@ int chempi_win_get_info(struct chempi_win *win, MPI_Info *info_used)
 /* ---- attributes and error handlers ---- */
 
 static bool get_predefined(struct chempi_object *object, int keyval,
-                           void **value)
+                           void **value, int *flag)
 {
     struct chempi_win *win =
         CHEMPI_CONTAINER_OF(object, struct chempi_win, obj);
@@ -171,22 +171,24 @@ static bool get_predefined(struct chempi_object *object, int keyval,
     switch (keyval) {
     case MPI_WIN_BASE:
         *value = win->base;
-        return true;
+        break;
     case MPI_WIN_SIZE:
         *value = &win->size;
-        return true;
+        break;
     case MPI_WIN_DISP_UNIT:
         *value = &win->unit_shown;
-        return true;
+        break;
     case MPI_WIN_CREATE_FLAVOR:
         *value = &win->flavor;
-        return true;
+        break;
     case MPI_WIN_MODEL:
         *value = &win->model;
-        return true;
+        break;
     default:
         return false;
     }
+    *flag = 1;
+    return true;
 }
 
 static void describe(struct chempi_object *object,
