@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/call_site.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
-#include "libchempi/didl/base/place.h"
 
 static _Thread_local struct chempi_object *culprit; /* whom to blame */
 
@@ -53,12 +53,12 @@ static CHEMPI_NORETURN void die(const char *object, int code, const char *func,
     const char *name = chempi_error_name(code);
     const char *words = chempi_error_detail(code, &func);
     const char *args = call_words ? strchr(call_words, '(') : NULL;
-    char place[CHEMPI_PLACE_TEXT];
+    char place[CHEMPI_CALL_SITE_TEXT];
     int len = 0;
 
     if (!name && chempi_error_string(code, added, &len) == MPI_SUCCESS && len)
         name = added;
-    (void)chempi_place_find(&func, place);
+    (void)chempi_call_site_find(&func, place);
     (void)snprintf(
         text, sizeof(text), "%s%s%s: %s%s%s (%s%s%s error handler is %s)%s%s%s",
         func, *place ? " at " : "", place,

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libchempi/didl/base/call_site.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
-#include "libchempi/didl/base/place.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/signature.h"
@@ -22,7 +22,7 @@
 #include "libchempi/didl/transport/origin.h"
 #include "libchempi/didl/transport/progress.h"
 
-enum { AMOUNT_TEXT = 64, ORIGIN_TEXT = CHEMPI_PLACE_TEXT + 32 }; /* bytes */
+enum { AMOUNT_TEXT = 64, ORIGIN_TEXT = CHEMPI_CALL_SITE_TEXT + 32 }; /* bytes */
 
 /* ---- requests ---- */
 
@@ -37,7 +37,7 @@ static CHEMPI_COLD void tell_checker(struct chempi_request *req)
     if (req->context % CHEMPI_CONTEXT_STEP != CHEMPI_CONTEXT_PT2PT)
         return;
     req->u.tx.env.flags |= chempi_signature_bits(req->type, req->count);
-    req->site = chempi_place_site();
+    req->site = chempi_call_site_number();
 }
 
 static int start_send(struct chempi_request *req)
@@ -197,7 +197,7 @@ static void put_amount(char *out, size_t len, uint8_t kind, MPI_Count bytes)
 /* "; it was sent by MPI_Send at ring.c:12", or why that is not known. */
 static void put_origin(char *out, size_t len, const struct chempi_request *req)
 {
-    char text[CHEMPI_PLACE_TEXT];
+    char text[CHEMPI_CALL_SITE_TEXT];
 
     out[0] = '\0';
     if (req->sent_bits && req->source >= 0 &&

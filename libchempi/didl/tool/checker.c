@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "libchempi/didl/base/place.h"
+#include "libchempi/didl/base/call_site.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/datatype/signature.h"
@@ -54,7 +54,7 @@ static const char *kind_name(uint64_t kind)
                                      : CHEMPI_BASIC_TYPE_NONE);
 }
 
-static_assert(CHEMPI_CHECKER_TEXT == CHEMPI_PLACE_TEXT, "both are one");
+static_assert(CHEMPI_CHECKER_TEXT == CHEMPI_CALL_SITE_TEXT, "both are one");
 
 static bool origin_of(MPI_Message message, char text[CHEMPI_CHECKER_TEXT])
 {
@@ -86,7 +86,7 @@ static const struct chempi_checker_door door = {
     .piece = piece,
     .kind_name = kind_name,
     .watch_signatures = chempi_signature_watch,
-    .set_place = chempi_place_set,
+    .set_place = chempi_call_site_set,
     .origin = origin_of,
     .listen = take_notices,
     .hide = hide,

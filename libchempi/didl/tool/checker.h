@@ -39,7 +39,7 @@ struct chempi_checker_door {
     /* From now on sends tell of their types, and receives compare. */
     void (*watch_signatures)(void);
     /* Who knows where in the source this thread's call is, and whether the
-     * program goes on (place.h). */
+     * program goes on (call_site.h). */
     void (*set_place)(bool (*find)(const char **call, char *place, size_t len),
                       uint64_t (*moves)(void), uint16_t (*site)(void),
                       void (*words)(uint16_t site, char *text, size_t len));

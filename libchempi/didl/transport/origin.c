@@ -26,12 +26,12 @@ struct question {
     const struct chempi_peer *peer;
     uint32_t serial;
     bool is_answered;
-    char text[CHEMPI_PLACE_TEXT]; /* "": the sender does not know it */
+    char text[CHEMPI_CALL_SITE_TEXT]; /* "": the sender does not know it */
 };
 
 struct answer {
     struct chempi_sysmsg msg;
-    char text[CHEMPI_PLACE_TEXT];
+    char text[CHEMPI_CALL_SITE_TEXT];
 };
 
 /* Under the lane lock. */
@@ -58,7 +58,7 @@ static void on_ask(struct chempi_sysmsg_in *in)
     if (!a)
         return; /* the receiver does not wait for long */
     if (site)
-        chempi_place_words(site, a->text);
+        chempi_call_site_words(site, a->text);
     a->msg = (struct chempi_sysmsg){
         .peer = in->peer,
         .tag = CHEMPI_SYSMSG_ORIGIN_ANSWER,
@@ -84,7 +84,7 @@ static void on_answer(struct chempi_sysmsg_in *in)
         struct question *q = CHEMPI_CONTAINER_OF(pos, struct question, link);
 
         if (q->peer != in->peer || q->serial != *serial ||
-            in->body_len >= CHEMPI_PLACE_TEXT)
+            in->body_len >= CHEMPI_CALL_SITE_TEXT)
             continue;
         if (in->body_len)
             memcpy(q->text, in->body, (size_t)in->body_len);
@@ -160,27 +160,27 @@ static enum fate await_answer(struct question *q)
 }
 
 bool chempi_origin_ask(struct chempi_peer *peer, uint32_t serial,
-                       char text[CHEMPI_PLACE_TEXT])
+                       char text[CHEMPI_CALL_SITE_TEXT])
 {
     struct question q = {.peer = peer, .serial = serial};
     enum fate fate;
 
     text[0] = '\0';
-    if (!chempi_place_is_known())
+    if (!chempi_call_site_is_known())
         return false;
     fate = send_question(&q, peer);
     if (fate == FATE_OPEN)
         fate = await_answer(&q);
     if (fate == FATE_OPEN)
-        (void)snprintf(text, CHEMPI_PLACE_TEXT,
+        (void)snprintf(text, CHEMPI_CALL_SITE_TEXT,
                        "its sender computes and does not say where it was "
                        "sent");
     else if (fate == FATE_LOST)
-        (void)snprintf(text, CHEMPI_PLACE_TEXT,
+        (void)snprintf(text, CHEMPI_CALL_SITE_TEXT,
                        "its sender is lost and cannot say where it was sent");
     else if (fate == FATE_ANSWERED && *q.text)
-        (void)snprintf(text, CHEMPI_PLACE_TEXT, "it was sent by %.*s",
-                       CHEMPI_PLACE_TEXT - 20, q.text);
+        (void)snprintf(text, CHEMPI_CALL_SITE_TEXT, "it was sent by %.*s",
+                       CHEMPI_CALL_SITE_TEXT - 20, q.text);
     return *text != '\0';
 }
 

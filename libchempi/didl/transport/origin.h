@@ -3,7 +3,7 @@
  * Where in its sender's source a message was sent, for what a checker says of
  * it at the receiver (doc/checking.md). The sender keeps the places of its
  * last messages (sent_sites.h), and tells them when it is asked. Nobody is
- * asked unless a checker is there (place.h).
+ * asked unless a checker is there (call_site.h).
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ORIGIN_H
 #define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ORIGIN_H
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "libchempi/didl/base/place.h"
+#include "libchempi/didl/base/call_site.h"
 
 struct chempi_peer;
 
@@ -22,7 +22,7 @@ struct chempi_peer;
  * the sender has forgotten it or nobody notes places. Makes progress; without
  * the lane lock. */
 bool chempi_origin_ask(struct chempi_peer *peer, uint32_t serial,
-                       char text[CHEMPI_PLACE_TEXT]);
+                       char text[CHEMPI_CALL_SITE_TEXT]);
 
 /* At start. */
 void chempi_origin_register(void);

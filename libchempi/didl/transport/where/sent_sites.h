@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* site: as of chempi_place_site(). Without memory nothing is kept. */
+/* site: as of chempi_call_site_number(). Without memory nothing is kept. */
 void chempi_sent_sites_note(uint32_t proc, uint32_t serial, uint16_t site);
 /* 0: not known, or too many messages ago. */
 uint16_t chempi_sent_sites_find(uint32_t proc, uint32_t serial);

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unwind.h>
 
+#include "libchempi/didl/base/call_site.h"
 #include "libchempi/didl/base/crash/stack.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/place.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/transport/conn.h"
@@ -297,7 +297,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
  */
 static uint64_t moves_of(const struct chempi_wait_report *w, size_t start)
 {
-    uint64_t hash = chempi_place_moves();
+    uint64_t hash = chempi_call_site_moves();
 
     if (hash == 0 || w->is_moving || chempi_request_is_any_filling())
         return 0;
@@ -313,10 +313,10 @@ static uint64_t moves_of(const struct chempi_wait_report *w, size_t start)
 static void put_call(struct chempi_wait_report *w, const struct walk *walk,
                      enum chempi_wait_depth depth)
 {
-    char place[CHEMPI_PLACE_TEXT] = "";
+    char place[CHEMPI_CALL_SITE_TEXT] = "";
 
-    if (!(depth == CHEMPI_WAIT_CALL ? chempi_place_call(&w->call)
-                                    : chempi_place_find(&w->call, place)))
+    if (!(depth == CHEMPI_WAIT_CALL ? chempi_call_site_function(&w->call)
+                                    : chempi_call_site_find(&w->call, place)))
         w->call = walk->call;
     chempi_wait_report_put(w, "%s%s%s", w->call, *place ? " at " : "", place);
 }
