@@ -10,7 +10,7 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/topo/place.h"
+#include "libchempi/didl/topo/reorder.h"
 #include "libchempi/didl/topo/topology.h"
 
 enum { CART_SPLIT_MAX = 16 }; /* dimensions that are cut into boxes */
@@ -145,7 +145,7 @@ static int *list_box(const struct chempi_cart *cart, const int *from,
 }
 
 /* No hint is no harm. */
-static void give_hint(struct chempi_place_graph *g,
+static void give_hint(struct chempi_reorder_graph *g,
                       const struct chempi_cart *cart)
 {
     int origin[CART_SPLIT_MAX] = {0};
@@ -158,7 +158,7 @@ static void give_hint(struct chempi_place_graph *g,
 }
 
 /* The edges of a whole grid, each direction of a pair by itself. */
-static int add_edges(struct chempi_place_graph *g, const void *arg)
+static int add_edges(struct chempi_reorder_graph *g, const void *arg)
 {
     const struct chempi_cart *cart = arg;
 
@@ -170,7 +170,7 @@ static int add_edges(struct chempi_place_graph *g, const void *arg)
                 int to = shifted_from(cart, v, cart->coords, d, disp);
                 int rc = to == MPI_PROC_NULL || to == v
                              ? MPI_SUCCESS
-                             : chempi_place_add(g, v, to, 1);
+                             : chempi_reorder_add(g, v, to, 1);
 
                 if (rc)
                     return rc;
@@ -196,7 +196,8 @@ int chempi_topology_cart_create(struct chempi_comm *comm_old, int ndims,
     if (!t)
         return MPI_ERR_NO_MEM;
     if (reorder)
-        rc = chempi_place_order(comm_old, count, add_edges, &t->u.cart, &order);
+        rc = chempi_reorder_ranks(comm_old, count, add_edges, &t->u.cart,
+                                  &order);
     if (!rc)
         rc = chempi_topology_make_comm(comm_old, order, count, &made);
     free(order);
@@ -223,7 +224,7 @@ int chempi_topology_cart_map(struct chempi_comm *comm, int ndims,
     t = make_cart(ndims, dims, periods);
     if (!t)
         return MPI_ERR_NO_MEM;
-    rc = chempi_place_map(comm, count, add_edges, &t->u.cart, newrank);
+    rc = chempi_reorder_map(comm, count, add_edges, &t->u.cart, newrank);
     chempi_topology_release(t);
     return rc;
 }

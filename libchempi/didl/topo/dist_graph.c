@@ -17,7 +17,7 @@
 #include "libchempi/didl/coll/call.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/p2p.h"
-#include "libchempi/didl/topo/place.h"
+#include "libchempi/didl/topo/reorder.h"
 #include "libchempi/didl/topo/topology.h"
 
 static struct chempi_datatype *int_type(void)
@@ -130,7 +130,7 @@ struct gathered {
     int size;
 };
 
-static int add_edges(struct chempi_place_graph *g, const void *arg)
+static int add_edges(struct chempi_reorder_graph *g, const void *arg)
 {
     const struct gathered *all = arg;
     const int *pair = all->pairs;
@@ -138,7 +138,7 @@ static int add_edges(struct chempi_place_graph *g, const void *arg)
     for (int v = 0; v < all->size; v++)
         for (int i = 0; i < all->counts[v] / 2; i++, pair += 2) {
             int rc = pair[0] == v ? MPI_SUCCESS
-                                  : chempi_place_add(g, v, pair[0], pair[1]);
+                                  : chempi_reorder_add(g, v, pair[0], pair[1]);
 
             if (rc)
                 return rc;
@@ -226,7 +226,8 @@ static int find_order(struct chempi_comm *comm,
     int rc = gather(comm, dist, &all);
 
     if (!rc)
-        rc = chempi_place_order(comm, (int)comm->size, add_edges, &all, order);
+        rc =
+            chempi_reorder_ranks(comm, (int)comm->size, add_edges, &all, order);
     free(all.counts);
     free(all.pairs);
     return rc;
@@ -274,7 +275,7 @@ static int finish(struct chempi_comm *comm, struct chempi_topology *t,
     int *order = NULL;
     int rc = MPI_SUCCESS;
 
-    if (reorder && chempi_place_is_useful(comm))
+    if (reorder && chempi_reorder_is_useful(comm))
         rc = find_order(comm, &t->u.dist, &order);
     if (!rc && order)
         rc = move_edges(comm, order, &t);

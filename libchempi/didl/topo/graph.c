@@ -6,7 +6,7 @@
 
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/topo/place.h"
+#include "libchempi/didl/topo/reorder.h"
 #include "libchempi/didl/topo/topology.h"
 
 static int check(const struct chempi_comm *comm, int nnodes, const int *indx,
@@ -64,7 +64,7 @@ static struct chempi_topology *make_graph(int nnodes, const int *indx,
     return t;
 }
 
-static int add_edges(struct chempi_place_graph *g, const void *arg)
+static int add_edges(struct chempi_reorder_graph *g, const void *arg)
 {
     const struct chempi_graph *graph = arg;
     int e = 0;
@@ -73,7 +73,7 @@ static int add_edges(struct chempi_place_graph *g, const void *arg)
         for (; e < graph->index[v]; e++) {
             int rc = graph->edges[e] == v
                          ? MPI_SUCCESS
-                         : chempi_place_add(g, v, graph->edges[e], 1);
+                         : chempi_reorder_add(g, v, graph->edges[e], 1);
 
             if (rc)
                 return rc;
@@ -97,8 +97,8 @@ int chempi_topology_graph_create(struct chempi_comm *comm_old, int nnodes,
     if (!t)
         return MPI_ERR_NO_MEM;
     if (reorder)
-        rc = chempi_place_order(comm_old, nnodes, add_edges, &t->u.graph,
-                                &order);
+        rc = chempi_reorder_ranks(comm_old, nnodes, add_edges, &t->u.graph,
+                                  &order);
     if (!rc)
         rc = chempi_topology_make_comm(comm_old, order, nnodes, &made);
     free(order);
@@ -122,7 +122,7 @@ int chempi_topology_graph_map(struct chempi_comm *comm, int nnodes,
     t = make_graph(nnodes, indx, edges);
     if (!t)
         return MPI_ERR_NO_MEM;
-    rc = chempi_place_map(comm, nnodes, add_edges, &t->u.graph, newrank);
+    rc = chempi_reorder_map(comm, nnodes, add_edges, &t->u.graph, newrank);
     chempi_topology_release(t);
     return rc;
 }

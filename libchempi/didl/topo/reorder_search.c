@@ -9,7 +9,7 @@
  *       node of v
  *   P3  a swap is made only if it lowers the cost, so the search ends
  */
-#include "libchempi/didl/topo/place_search.h"
+#include "libchempi/didl/topo/reorder_search.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -28,8 +28,8 @@ struct arc {
 };
 
 struct search {
-    const struct chempi_place_graph *g;
-    const struct chempi_place_nodes *nodes;
+    const struct chempi_reorder_graph *g;
+    const struct chempi_reorder_nodes *nodes;
     int n;             /* places, and vertices with those that have no edges */
     size_t *arc_first; /* [n + 1] */
     struct arc *arcs;  /* every edge at both its ends */
@@ -44,7 +44,7 @@ struct search {
     uint64_t work;
 };
 
-static uint64_t distance(const struct chempi_place_nodes *nodes, int a, int b)
+static uint64_t distance(const struct chempi_reorder_nodes *nodes, int a, int b)
 {
     size_t row = (size_t)nodes->class_count + 1;
     size_t x = (size_t)nodes->class_of[a];
@@ -55,14 +55,14 @@ static uint64_t distance(const struct chempi_place_nodes *nodes, int a, int b)
     return nodes->costs[x * row + y] + nodes->costs[y * row + x];
 }
 
-uint64_t chempi_place_cost(const struct chempi_place_graph *g,
-                           const struct chempi_place_nodes *nodes,
-                           const int *order)
+uint64_t chempi_reorder_cost(const struct chempi_reorder_graph *g,
+                             const struct chempi_reorder_nodes *nodes,
+                             const int *order)
 {
     uint64_t sum = 0;
 
     for (size_t i = 0; i < g->edge_count; i++) {
-        const struct chempi_place_edge *e = &g->edges[i];
+        const struct chempi_reorder_edge *e = &g->edges[i];
         int a = order ? order[e->from] : e->from;
         int b = order ? order[e->to] : e->to;
 
@@ -87,7 +87,7 @@ static void search_fini(struct search *s)
 
 static void fill_arcs(struct search *s)
 {
-    const struct chempi_place_graph *g = s->g;
+    const struct chempi_reorder_graph *g = s->g;
     size_t *next = s->arc_first + 1; /* moves on to what it should be */
 
     for (size_t i = 0; i < g->edge_count; i++) {
@@ -97,7 +97,7 @@ static void fill_arcs(struct search *s)
     for (int v = 0; v <= s->n; v++)
         s->arc_first[v + 1] += s->arc_first[v];
     for (size_t i = 0; i < g->edge_count; i++) {
-        const struct chempi_place_edge *e = &g->edges[i];
+        const struct chempi_reorder_edge *e = &g->edges[i];
 
         s->arcs[next[e->from]++] = (struct arc){e->to, e->weight};
         s->arcs[next[e->to]++] = (struct arc){e->from, e->weight};
@@ -107,7 +107,7 @@ static void fill_arcs(struct search *s)
 /* Begin with the node of place 0; go on with the nearest one to the last. */
 static void order_nodes(struct search *s)
 {
-    const struct chempi_place_nodes *nodes = s->nodes;
+    const struct chempi_reorder_nodes *nodes = s->nodes;
 
     for (int i = 0; i < nodes->node_count; i++)
         s->node_order[i] = i;
@@ -129,8 +129,8 @@ static void order_nodes(struct search *s)
     }
 }
 
-static int search_init(struct search *s, const struct chempi_place_graph *g,
-                       const struct chempi_place_nodes *nodes)
+static int search_init(struct search *s, const struct chempi_reorder_graph *g,
+                       const struct chempi_reorder_nodes *nodes)
 {
     size_t n = (size_t)nodes->place_count;
     size_t nodes_n = (size_t)nodes->node_count;
@@ -189,7 +189,7 @@ static uint64_t cost_of_layout(struct search *s)
     uint64_t sum = 0;
 
     for (size_t i = 0; i < s->g->edge_count; i++) {
-        const struct chempi_place_edge *e = &s->g->edges[i];
+        const struct chempi_reorder_edge *e = &s->g->edges[i];
 
         sum += (uint64_t)e->weight *
                distance(s->nodes, s->node[e->from], s->node[e->to]);
@@ -434,11 +434,11 @@ static void assign(struct search *s, int *order)
     }
 }
 
-int chempi_place_search(const struct chempi_place_graph *g,
-                        const struct chempi_place_nodes *nodes, int *order)
+int chempi_reorder_search(const struct chempi_reorder_graph *g,
+                          const struct chempi_reorder_nodes *nodes, int *order)
 {
     struct search s;
-    uint64_t present = chempi_place_cost(g, nodes, NULL);
+    uint64_t present = chempi_reorder_cost(g, nodes, NULL);
     int rc = search_init(&s, g, nodes);
 
     if (rc)

@@ -7,7 +7,7 @@
  * class (those of a class have equal attachments), the first process of each
  * class fills in its row, and rank 0 puts the rows together and decides.
  */
-#include "libchempi/didl/topo/place.h"
+#include "libchempi/didl/topo/reorder.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 #include "libchempi/didl/comm/place.h"
 #include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/datatype/op.h"
-#include "libchempi/didl/topo/place_search.h"
+#include "libchempi/didl/topo/reorder_search.h"
 
 enum {
     MESSAGE_BYTES = 8192, /* the cost is that of messages of this size */
@@ -40,15 +40,16 @@ static int no_memory(void)
 
 /* ---- the graph ---- */
 
-int chempi_place_add(struct chempi_place_graph *g, int from, int to, int weight)
+int chempi_reorder_add(struct chempi_reorder_graph *g, int from, int to,
+                       int weight)
 {
     if (!CHEMPI_ARRAY_FIT(g->edges, g->edge_room, g->edge_count + 1))
         return no_memory();
-    g->edges[g->edge_count++] = (struct chempi_place_edge){from, to, weight};
+    g->edges[g->edge_count++] = (struct chempi_reorder_edge){from, to, weight};
     return MPI_SUCCESS;
 }
 
-static void graph_fini(struct chempi_place_graph *g)
+static void graph_fini(struct chempi_reorder_graph *g)
 {
     free(g->edges);
     free(g->hint);
@@ -57,7 +58,7 @@ static void graph_fini(struct chempi_place_graph *g)
 /* ---- nodes and classes of a communicator ---- */
 
 struct places {
-    struct chempi_place_nodes nodes;
+    struct chempi_reorder_nodes nodes;
     int *numbers;     /* node_of, class_of, then: */
     int *job_node;    /* [node_count]: index among the nodes of the job */
     int *class_first; /* [class_count]: the first node of a class */
@@ -208,7 +209,7 @@ static int share_costs(struct places *p, struct chempi_comm *comm)
 
 /* ---- the search ---- */
 
-bool chempi_place_is_useful(const struct chempi_comm *comm)
+bool chempi_reorder_is_useful(const struct chempi_comm *comm)
 {
     const uint32_t *node_of = chempi_ctx.services.node_of_proc;
     uint32_t first = node_of[chempi_group_proc(comm->local, 0)];
@@ -223,15 +224,16 @@ bool chempi_place_is_useful(const struct chempi_comm *comm)
 
 /* 1: order is better than the present one; 0; or -1 with an MPI error class
  * in *rc. */
-static int look(const struct places *p, int count, chempi_place_edges_fn *edges,
-                const void *arg, int *order, int *rc)
+static int look(const struct places *p, int count,
+                chempi_reorder_edges_fn *edges, const void *arg, int *order,
+                int *rc)
 {
-    struct chempi_place_graph g = {.count = count};
+    struct chempi_reorder_graph g = {.count = count};
     int found = 0;
 
     *rc = edges(&g, arg);
     if (!*rc) {
-        found = chempi_place_search(&g, &p->nodes, order);
+        found = chempi_reorder_search(&g, &p->nodes, order);
         if (found < 0)
             *rc = no_memory();
     }
@@ -241,7 +243,7 @@ static int look(const struct places *p, int count, chempi_place_edges_fn *edges,
 
 /* Rank 0 looks, all learn what it has found. */
 static int decide(struct chempi_comm *comm, const struct places *p, int count,
-                  chempi_place_edges_fn *edges, const void *arg, int *order,
+                  chempi_reorder_edges_fn *edges, const void *arg, int *order,
                   int *found)
 {
     struct chempi_coll_call call = {.kind = CHEMPI_COLL_BCAST,
@@ -265,9 +267,9 @@ static int decide(struct chempi_comm *comm, const struct places *p, int count,
     return *found < 0 ? no_memory() : MPI_SUCCESS;
 }
 
-int chempi_place_order(struct chempi_comm *comm, int count,
-                       chempi_place_edges_fn *edges, const void *arg,
-                       int **order)
+int chempi_reorder_ranks(struct chempi_comm *comm, int count,
+                         chempi_reorder_edges_fn *edges, const void *arg,
+                         int **order)
 {
     struct places p;
     int *found_order = NULL;
@@ -275,7 +277,7 @@ int chempi_place_order(struct chempi_comm *comm, int count,
     int rc;
 
     *order = NULL;
-    if (!chempi_place_is_useful(comm))
+    if (!chempi_reorder_is_useful(comm))
         return MPI_SUCCESS;
     rc = places_init(&p, comm);
     if (rc)
@@ -308,9 +310,9 @@ static void guess_costs(struct places *p)
     }
 }
 
-int chempi_place_map(struct chempi_comm *comm, int count,
-                     chempi_place_edges_fn *edges, const void *arg,
-                     int *newrank)
+int chempi_reorder_map(struct chempi_comm *comm, int count,
+                       chempi_reorder_edges_fn *edges, const void *arg,
+                       int *newrank)
 {
     struct places p;
     int *order;
@@ -318,7 +320,7 @@ int chempi_place_map(struct chempi_comm *comm, int count,
     int rc = MPI_SUCCESS;
 
     *newrank = comm->rank < count ? comm->rank : MPI_UNDEFINED;
-    if (!chempi_place_is_useful(comm))
+    if (!chempi_reorder_is_useful(comm))
         return rc;
     rc = places_init(&p, comm);
     if (rc)

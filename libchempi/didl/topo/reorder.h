@@ -4,8 +4,8 @@
  * that heavy edges cross cheap networks: what MPI's "reorder" asks for.
  * doc/topologies.md describes the cost and the search.
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_TOPO_PLACE_H
-#define CHEMPI_LIBCHEMPI_DIDL_TOPO_PLACE_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_TOPO_REORDER_H
+#define CHEMPI_LIBCHEMPI_DIDL_TOPO_REORDER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,28 +13,28 @@
 
 struct chempi_comm;
 
-struct chempi_place_edge {
+struct chempi_reorder_edge {
     int from;
     int to;
     int weight;
 };
 
-struct chempi_place_graph {
+struct chempi_reorder_graph {
     int count; /* vertices */
     size_t edge_count;
     size_t edge_room;
-    struct chempi_place_edge *edges;
+    struct chempi_reorder_edge *edges;
     int *hint; /* [count], malloc'ed: the vertices in an order in which near
                   ones are close together; or NULL */
 };
 
 /* Add an edge; from != to. MPI error class. */
-int chempi_place_add(struct chempi_place_graph *g, int from, int to,
-                     int weight);
+int chempi_reorder_add(struct chempi_reorder_graph *g, int from, int to,
+                       int weight);
 
 /* Adds the edges of the whole topology. MPI error class. */
-typedef int chempi_place_edges_fn(struct chempi_place_graph *g,
-                                  const void *arg);
+typedef int chempi_reorder_edges_fn(struct chempi_reorder_graph *g,
+                                    const void *arg);
 
 /*
  * Which process of comm takes which of `count` vertices: (*order)[v] is a rank
@@ -43,18 +43,18 @@ typedef int chempi_place_edges_fn(struct chempi_place_graph *g,
  * rank 0 only. Collective; all processes get the same answer. MPI error
  * class.
  */
-int chempi_place_order(struct chempi_comm *comm, int count,
-                       chempi_place_edges_fn *edges, const void *arg,
-                       int **order);
+int chempi_reorder_ranks(struct chempi_comm *comm, int count,
+                         chempi_reorder_edges_fn *edges, const void *arg,
+                         int **order);
 
 /* Could any order be better? The same answer at all processes, at once. */
-bool chempi_place_is_useful(const struct chempi_comm *comm);
+bool chempi_reorder_is_useful(const struct chempi_comm *comm);
 
 /* The new rank of this process, or MPI_UNDEFINED, by what is known without
  * communication: which processes share a node or a class of nodes. MPI error
  * class. */
-int chempi_place_map(struct chempi_comm *comm, int count,
-                     chempi_place_edges_fn *edges, const void *arg,
-                     int *newrank);
+int chempi_reorder_map(struct chempi_comm *comm, int count,
+                       chempi_reorder_edges_fn *edges, const void *arg,
+                       int *newrank);
 
 #endif

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libchempi/didl/topo/place_search.h"
+#include "libchempi/didl/topo/reorder_search.h"
 #include "tests/unit/services/rig.h"
 
 enum { PLACES = 24, NODES = 6, EDGES = 60, CLASSES = 3 };
@@ -13,9 +13,9 @@ struct machine {
     int node_of[PLACES];
     int class_of[NODES];
     uint64_t costs[CLASSES * (CLASSES + 1)];
-    struct chempi_place_nodes nodes;
-    struct chempi_place_edge edges[EDGES];
-    struct chempi_place_graph graph;
+    struct chempi_reorder_nodes nodes;
+    struct chempi_reorder_edge edges[EDGES];
+    struct chempi_reorder_graph graph;
 };
 
 static uint64_t state;
@@ -28,13 +28,13 @@ static int number(int below)
 
 static void tie(struct machine *m, int places, int nodes, int classes)
 {
-    m->nodes = (struct chempi_place_nodes){.place_count = places,
-                                           .node_count = nodes,
-                                           .node_of = m->node_of,
-                                           .class_count = classes,
-                                           .class_of = m->class_of,
-                                           .costs = m->costs};
-    m->graph = (struct chempi_place_graph){
+    m->nodes = (struct chempi_reorder_nodes){.place_count = places,
+                                             .node_count = nodes,
+                                             .node_of = m->node_of,
+                                             .class_count = classes,
+                                             .class_of = m->class_of,
+                                             .costs = m->costs};
+    m->graph = (struct chempi_reorder_graph){
         .count = places, .edge_room = EDGES, .edges = m->edges};
 }
 
@@ -42,7 +42,7 @@ static void add(struct machine *m, int from, int to, int weight)
 {
     cr_assert_lt(m->graph.edge_count, EDGES);
     m->edges[m->graph.edge_count++] =
-        (struct chempi_place_edge){from, to, weight};
+        (struct chempi_reorder_edge){from, to, weight};
 }
 
 /* Every node has a place, the rest is chance. */
@@ -77,7 +77,7 @@ static void expect_permutation(const struct machine *m, const int *order)
     }
 }
 
-Test(place, a_found_order_is_a_permutation_that_costs_less)
+Test(reorder, a_found_order_is_a_permutation_that_costs_less)
 {
     int found = 0;
 
@@ -88,13 +88,13 @@ Test(place, a_found_order_is_a_permutation_that_costs_less)
         int rc;
 
         make_random(&m);
-        rc = chempi_place_search(&m.graph, &m.nodes, order);
+        rc = chempi_reorder_search(&m.graph, &m.nodes, order);
         cr_assert(rc == 0 || rc == 1);
         if (rc == 1) {
             found++;
             expect_permutation(&m, order);
-            cr_assert_lt(chempi_place_cost(&m.graph, &m.nodes, order),
-                         chempi_place_cost(&m.graph, &m.nodes, NULL));
+            cr_assert_lt(chempi_reorder_cost(&m.graph, &m.nodes, order),
+                         chempi_reorder_cost(&m.graph, &m.nodes, NULL));
         }
         state = seed + 1;
     }
@@ -103,7 +103,7 @@ Test(place, a_found_order_is_a_permutation_that_costs_less)
 
 /* A ring of four nodes with two places each, of which 0 and 2, and 1 and 3,
  * share a fast network: two edges must be slow, two may be fast. */
-Test(place, heavy_neighbours_get_nodes_of_one_fast_network)
+Test(reorder, heavy_neighbours_get_nodes_of_one_fast_network)
 {
     struct machine m = {.class_of = {0, 1, 0, 1},
                         .costs = {10, 100, 1, 100, 10, 1}};
@@ -114,15 +114,15 @@ Test(place, heavy_neighbours_get_nodes_of_one_fast_network)
         m.node_of[p] = p / 2;
         add(&m, p, (p + 1) % 8, 1);
     }
-    cr_assert_eq(chempi_place_cost(&m.graph, &m.nodes, NULL),
+    cr_assert_eq(chempi_reorder_cost(&m.graph, &m.nodes, NULL),
                  2 * (4 * 100 + 4 * 1));
-    cr_assert_eq(chempi_place_search(&m.graph, &m.nodes, order), 1);
+    cr_assert_eq(chempi_reorder_search(&m.graph, &m.nodes, order), 1);
     expect_permutation(&m, order);
-    cr_assert_eq(chempi_place_cost(&m.graph, &m.nodes, order),
+    cr_assert_eq(chempi_reorder_cost(&m.graph, &m.nodes, order),
                  2 * (2 * 100 + 2 * 10 + 4 * 1));
 }
 
-Test(place, who_can_stay_stays)
+Test(reorder, who_can_stay_stays)
 {
     struct machine m = {.costs = {100, 1}};
     int order[PLACES];
@@ -134,7 +134,7 @@ Test(place, who_can_stay_stays)
     add(&m, 0, 1, 5);
     add(&m, 2, 5, 5);
     add(&m, 3, 4, 5);
-    cr_assert_eq(chempi_place_search(&m.graph, &m.nodes, order), 1);
+    cr_assert_eq(chempi_reorder_search(&m.graph, &m.nodes, order), 1);
     cr_assert(order[0] == 0 && order[1] == 1);
     cr_assert_eq(m.node_of[order[2]], m.node_of[order[5]]);
     cr_assert_eq(m.node_of[order[3]], m.node_of[order[4]]);
@@ -143,7 +143,7 @@ Test(place, who_can_stay_stays)
                  2);
 }
 
-Test(place, a_good_order_is_left_alone)
+Test(reorder, a_good_order_is_left_alone)
 {
     struct machine m = {.costs = {100, 1}};
     int order[PLACES];
@@ -153,10 +153,10 @@ Test(place, a_good_order_is_left_alone)
         m.node_of[p] = p / 4;
     for (int p = 0; p < 7; p++)
         add(&m, p, p + 1, 1);
-    cr_assert_eq(chempi_place_search(&m.graph, &m.nodes, order), 0);
+    cr_assert_eq(chempi_reorder_search(&m.graph, &m.nodes, order), 0);
 }
 
-Test(place, without_memory_says_so)
+Test(reorder, without_memory_says_so)
 {
     for (unsigned nth = 1;; nth++) {
         struct machine m;
@@ -167,7 +167,7 @@ Test(place, without_memory_says_so)
         make_random(&m);
         rig_reset();
         rig_fail(RIG_MALLOC, nth, ENOMEM, 0);
-        rc = chempi_place_search(&m.graph, &m.nodes, order);
+        rc = chempi_reorder_search(&m.graph, &m.nodes, order);
         if (rig_calls(RIG_MALLOC) < nth) {
             cr_assert_gt(nth, 5);
             break;
