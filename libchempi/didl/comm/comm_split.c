@@ -18,7 +18,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/comm/comm_make.h"
-#include "libchempi/didl/comm/place.h"
+#include "libchempi/didl/comm/locality.h"
 #include "libchempi/didl/comm/session/session.h"
 
 #define RESOURCE_KEY "mpi_hw_resource_type"
@@ -44,25 +44,25 @@ static int color_of_instance(int32_t instance)
 
 static int color_of_network(const char *name)
 {
-    uint32_t network = chempi_place_find_network(name);
+    uint32_t network = chempi_locality_find_network(name);
 
-    if (network == CHEMPI_PLACE_NONE ||
-        !chempi_place_is_attached(chempi_ctx.services.node, network))
+    if (network == CHEMPI_LOCALITY_NONE ||
+        !chempi_locality_is_attached(chempi_ctx.services.node, network))
         return MPI_UNDEFINED;
     return (int)network;
 }
 
 static int color_of_fastest(void)
 {
-    uint32_t network = chempi_place_fastest_network();
+    uint32_t network = chempi_locality_fastest_network();
 
-    return network == CHEMPI_PLACE_NONE ? MPI_UNDEFINED : (int)network;
+    return network == CHEMPI_LOCALITY_NONE ? MPI_UNDEFINED : (int)network;
 }
 
 /* The resource of a kind that holds this process. */
 static int color_of_resource(const char *type)
 {
-    struct chempi_place_level levels[CHEMPI_PLACE_LEVELS];
+    struct chempi_locality_level levels[CHEMPI_LOCALITY_LEVELS];
     size_t prefix = strlen(HWLOC_PREFIX);
 
     if (strcasecmp(type, SHARED_MEMORY) == 0)
@@ -71,8 +71,8 @@ static int color_of_resource(const char *type)
         return color_of_network(type + strlen(NETWORK_PREFIX));
     if (strncasecmp(type, HWLOC_PREFIX, prefix) == 0)
         type += prefix;
-    chempi_place_hardware(levels);
-    for (int i = 0; i < CHEMPI_PLACE_LEVELS; i++)
+    chempi_locality_hardware(levels);
+    for (int i = 0; i < CHEMPI_LOCALITY_LEVELS; i++)
         if (strcasecmp(type, levels[i].name) == 0)
             return color_of_instance(levels[i].instance);
     return MPI_UNDEFINED;
@@ -114,7 +114,7 @@ static int color_of_guide(const struct chempi_info *info, int *color)
 /* ---- unguided ---- */
 
 /* The colours of a process at all levels: its node, then the hardware. */
-enum { UNGUIDED_LEVELS = 1 + CHEMPI_PLACE_LEVELS };
+enum { UNGUIDED_LEVELS = 1 + CHEMPI_LOCALITY_LEVELS };
 
 struct colors {
     int32_t at[UNGUIDED_LEVELS];
@@ -143,7 +143,7 @@ static int tell_level(struct chempi_info *info, const char *name)
 static int color_unguided(struct chempi_comm *comm, struct chempi_info *info,
                           int *color)
 {
-    struct chempi_place_level levels[CHEMPI_PLACE_LEVELS];
+    struct chempi_locality_level levels[CHEMPI_LOCALITY_LEVELS];
     struct chempi_comm_channel channel;
     struct colors mine;
     struct colors *all;
@@ -154,9 +154,9 @@ static int color_unguided(struct chempi_comm *comm, struct chempi_info *info,
     if (!all)
         return chempi_error_set(MPI_ERR_NO_MEM, "no room for the colours of "
                                                 "all processes");
-    chempi_place_hardware(levels);
+    chempi_locality_hardware(levels);
     mine.at[0] = (int32_t)chempi_ctx.services.node;
-    for (int i = 0; i < CHEMPI_PLACE_LEVELS; i++)
+    for (int i = 0; i < CHEMPI_LOCALITY_LEVELS; i++)
         mine.at[1 + i] = color_of_instance(levels[i].instance);
     channel = chempi_comm_channel(comm);
     rc = chempi_comm_allgather(&channel, &mine, sizeof(mine), all);
@@ -255,18 +255,18 @@ static int put_resource(struct chempi_info *info, const char *prefix,
 
 static int put_resources(struct chempi_info *info)
 {
-    struct chempi_place_level levels[CHEMPI_PLACE_LEVELS];
+    struct chempi_locality_level levels[CHEMPI_LOCALITY_LEVELS];
     int rc = put_resource(info, "", SHARED_MEMORY, true);
 
-    chempi_place_hardware(levels);
-    for (int i = 0; i < CHEMPI_PLACE_LEVELS && !rc; i++)
+    chempi_locality_hardware(levels);
+    for (int i = 0; i < CHEMPI_LOCALITY_LEVELS && !rc; i++)
         if (levels[i].count > 0)
             rc = put_resource(info, HWLOC_PREFIX, levels[i].name,
-                              levels[i].instance != CHEMPI_PLACE_ALL);
-    for (uint32_t i = 0; i < chempi_place_network_count() && !rc; i++)
-        rc = put_resource(info, NETWORK_PREFIX,
-                          chempi_place_network_name(chempi_place_network_at(i)),
-                          true);
+                              levels[i].instance != CHEMPI_LOCALITY_ALL);
+    for (uint32_t i = 0; i < chempi_locality_network_count() && !rc; i++)
+        rc = put_resource(
+            info, NETWORK_PREFIX,
+            chempi_locality_network_name(chempi_locality_network_at(i)), true);
     return rc;
 }
 

@@ -41,8 +41,8 @@
 #include "libchempi/didl/coll/async.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/comm/locality.h"
 #include "libchempi/didl/comm/p2p_request.h"
-#include "libchempi/didl/comm/place.h"
 #include "libchempi/didl/comm/session/session.h"
 #include "libchempi/didl/control/affinity.h"
 #include "libchempi/didl/control/daemon.h"
@@ -141,7 +141,7 @@ static int load_settings(struct chempi_err *err)
 
 static void close_services(void)
 {
-    chempi_place_forget_hardware();
+    chempi_locality_forget_hardware();
     chempi_host_close(&core.host, &chempi_ctx.services);
 }
 

@@ -9,7 +9,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/comm/place.h"
+#include "libchempi/didl/comm/locality.h"
 #include "libchempi/didl/io/agree.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/services/layout_order.h"
@@ -99,7 +99,7 @@ static int64_t cost_of_ways(const struct chempi_file *file)
         uint32_t node = node_of(comm, r);
         int64_t cost = node == chempi_ctx.services.node
                            ? 0
-                           : chempi_place_cost_ns(node, COST_BYTES);
+                           : chempi_locality_cost_ns(node, COST_BYTES);
 
         if (cost > COST_MAX)
             cost = COST_MAX;

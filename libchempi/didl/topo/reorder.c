@@ -21,7 +21,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/call.h"
 #include "libchempi/didl/comm/comm.h"
-#include "libchempi/didl/comm/place.h"
+#include "libchempi/didl/comm/locality.h"
 #include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/datatype/op.h"
 #include "libchempi/didl/topo/reorder_search.h"
@@ -159,9 +159,9 @@ static int places_init(struct places *p, const struct chempi_comm *comm)
 
 static uint64_t cost_ns(uint32_t job_node, uint64_t otherwise)
 {
-    int64_t cost = chempi_place_cost_ns(job_node, MESSAGE_BYTES);
+    int64_t cost = chempi_locality_cost_ns(job_node, MESSAGE_BYTES);
 
-    return cost == CHEMPI_PLACE_COST_UNKNOWN ? otherwise : (uint64_t)cost;
+    return cost == CHEMPI_LOCALITY_COST_UNKNOWN ? otherwise : (uint64_t)cost;
 }
 
 /* Another node of a class in the communicator than `node`, or -1. */

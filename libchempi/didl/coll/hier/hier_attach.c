@@ -18,7 +18,7 @@
 #include "libchempi/didl/coll/hier/hier_ops.h"
 #include "libchempi/didl/coll/node/node.h"
 #include "libchempi/didl/comm/comm_make.h"
-#include "libchempi/didl/comm/place.h"
+#include "libchempi/didl/comm/locality.h"
 
 /* Values of the setting. */
 enum { HIERARCHY_NONE, HIERARCHY_NODES, HIERARCHY_NETWORKS };
@@ -34,9 +34,9 @@ static bool attachment(const void *arg, uint32_t node, uint32_t i, int *network)
     uint32_t found;
 
     (void)arg;
-    if (!chempi_place_attachment(node, i, &found))
+    if (!chempi_locality_attachment(node, i, &found))
         return false;
-    *network = found == CHEMPI_PLACE_NONE ? -1 : (int)found;
+    *network = found == CHEMPI_LOCALITY_NONE ? -1 : (int)found;
     return true;
 }
 
@@ -54,11 +54,11 @@ static uint64_t digest_of(const struct chempi_hier_plan *plan)
 
     digest = mix(digest, (uint64_t)plan->network_count);
     for (int i = 0; i < plan->network_count; i++) {
-        const char *name = chempi_place_network_name((uint32_t)i);
+        const char *name = chempi_locality_network_name((uint32_t)i);
 
         for (size_t k = 0; name[k]; k++)
             digest = mix(digest, (unsigned char)name[k]);
-        digest = mix(digest, chempi_place_is_joined((uint32_t)i));
+        digest = mix(digest, chempi_locality_is_joined((uint32_t)i));
     }
     for (int r = 0; r < plan->size; r++) {
         const uint32_t node = node_of(plan->arg, r);
@@ -107,8 +107,8 @@ static int agree_costs(const struct chempi_comm_channel *ch, int count,
 {
     int64_t vals[CHEMPI_COMM_VALS_MAX];
 
-    chempi_place_network_costs_ns(chempi_setting(CHEMPI_SET_COLL_HIER_BYTES),
-                                  (uint32_t)count, costs);
+    chempi_locality_network_costs_ns(chempi_setting(CHEMPI_SET_COLL_HIER_BYTES),
+                                     (uint32_t)count, costs);
     for (int at = 0; at < count; at += CHEMPI_COMM_VALS_MAX) {
         int n = count - at < CHEMPI_COMM_VALS_MAX ? count - at
                                                   : CHEMPI_COMM_VALS_MAX;
@@ -120,7 +120,7 @@ static int agree_costs(const struct chempi_comm_channel *ch, int count,
         if (rc)
             return rc;
         for (int i = 0; i < n; i++)
-            costs[at + i] = vals[i] == -CHEMPI_PLACE_COST_UNKNOWN
+            costs[at + i] = vals[i] == -CHEMPI_LOCALITY_COST_UNKNOWN
                                 ? UINT64_MAX
                                 : (uint64_t)-vals[i];
     }
@@ -199,7 +199,7 @@ static int make(struct chempi_comm *comm, struct chempi_coll_state *st,
 int chempi_hier_attach(struct chempi_comm *comm, struct chempi_coll_state *st,
                        chempi_hier_prepare_fn *prepare)
 {
-    uint32_t networks = chempi_place_total();
+    uint32_t networks = chempi_locality_network_total();
     uint64_t *costs = chempi_sys->calloc((size_t)networks + 1, sizeof(*costs));
     struct chempi_hier_plan plan = {
         .size = (int)comm->size,

@@ -12,7 +12,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/comm/place.h"
+#include "libchempi/didl/comm/locality.h"
 #include "libchempi/didl/comm/session/session.h"
 
 #define NODE_PREFIX "chempi://node/"
@@ -30,7 +30,7 @@ struct pset {
 
 uint32_t chempi_session_pset_count(void)
 {
-    return FIXED_SETS + chempi_place_network_count();
+    return FIXED_SETS + chempi_locality_network_count();
 }
 
 int chempi_session_pset_name(uint32_t n, char *out, size_t room)
@@ -45,9 +45,9 @@ int chempi_session_pset_name(uint32_t n, char *out, size_t room)
     case 2:
         return snprintf(out, room, NODE_PREFIX "%s", s->node_names[s->node]);
     default:
-        return snprintf(
-            out, room, NETWORK_PREFIX "%s",
-            chempi_place_network_name(chempi_place_network_at(n - FIXED_SETS)));
+        return snprintf(out, room, NETWORK_PREFIX "%s",
+                        chempi_locality_network_name(
+                            chempi_locality_network_at(n - FIXED_SETS)));
     }
 }
 
@@ -67,8 +67,8 @@ static bool find_node(const char *name, struct pset *set)
 static bool find_network(const char *name, struct pset *set)
 {
     set->kind = PSET_NETWORK;
-    set->which = chempi_place_find_network(name);
-    return set->which != CHEMPI_PLACE_NONE;
+    set->which = chempi_locality_find_network(name);
+    return set->which != CHEMPI_LOCALITY_NONE;
 }
 
 static bool find(const char *name, struct pset *set)
@@ -91,8 +91,9 @@ static bool find(const char *name, struct pset *set)
 /* Does the set hold the processes of this node? */
 static bool has_node(const struct pset *set, uint32_t node)
 {
-    return set->kind == PSET_NODE ? set->which == node
-                                  : chempi_place_is_attached(node, set->which);
+    return set->kind == PSET_NODE
+               ? set->which == node
+               : chempi_locality_is_attached(node, set->which);
 }
 
 static int no_memory(void)

@@ -12,12 +12,12 @@
 
 #include "common/base/compiler.h"
 #include "common/base/log.h"
-#include "libchempi/didl/comm/place.h"
+#include "libchempi/didl/comm/locality.h"
 
 static const struct {
     const char *name;
     hwloc_obj_type_t type;
-} kinds[CHEMPI_PLACE_LEVELS] = {
+} kinds[CHEMPI_LOCALITY_LEVELS] = {
     {"Package", HWLOC_OBJ_PACKAGE},   {"Die", HWLOC_OBJ_DIE},
     {"NUMANode", HWLOC_OBJ_NUMANODE}, {"L3Cache", HWLOC_OBJ_L3CACHE},
     {"L2Cache", HWLOC_OBJ_L2CACHE},   {"L1Cache", HWLOC_OBJ_L1CACHE},
@@ -72,7 +72,7 @@ static bool find_all(void *lib, struct calls *c)
 
 static void look_at(const struct calls *c, hwloc_topology_t topology,
                     hwloc_const_bitmap_t bound, int kind,
-                    struct chempi_place_level *level)
+                    struct chempi_locality_level *level)
 {
     int depth = c->depth(topology, kinds[kind].type);
 
@@ -108,23 +108,23 @@ static void load_locked(void)
     machine.topology = NULL;
 }
 
-static void look_locked(struct chempi_place_level *levels)
+static void look_locked(struct chempi_locality_level *levels)
 {
     const struct calls *c = &machine.calls;
     hwloc_bitmap_t bound = c->bitmap();
 
     if (bound &&
         c->binding(machine.topology, bound, HWLOC_CPUBIND_PROCESS) == 0)
-        for (int kind = 0; kind < CHEMPI_PLACE_LEVELS; kind++)
+        for (int kind = 0; kind < CHEMPI_LOCALITY_LEVELS; kind++)
             look_at(c, machine.topology, bound, kind, &levels[kind]);
     c->bitmap_free(bound);
 }
 
-void chempi_place_hardware(struct chempi_place_level *levels)
+void chempi_locality_hardware(struct chempi_locality_level *levels)
 {
-    for (int kind = 0; kind < CHEMPI_PLACE_LEVELS; kind++)
-        levels[kind] = (struct chempi_place_level){
-            .name = kinds[kind].name, .instance = CHEMPI_PLACE_ALL};
+    for (int kind = 0; kind < CHEMPI_LOCALITY_LEVELS; kind++)
+        levels[kind] = (struct chempi_locality_level){
+            .name = kinds[kind].name, .instance = CHEMPI_LOCALITY_ALL};
     (void)pthread_mutex_lock(&machine.lock);
     if (!machine.is_asked)
         load_locked();
@@ -133,7 +133,7 @@ void chempi_place_hardware(struct chempi_place_level *levels)
     (void)pthread_mutex_unlock(&machine.lock);
 }
 
-void chempi_place_forget_hardware(void)
+void chempi_locality_forget_hardware(void)
 {
     (void)pthread_mutex_lock(&machine.lock);
     if (machine.topology)

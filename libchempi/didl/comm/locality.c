@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Networks of nodes; see place.h. Read from the table whenever asked. */
-#include "libchempi/didl/comm/place.h"
+/* Networks of nodes; see locality.h. Read from the table whenever asked. */
+#include "libchempi/didl/comm/locality.h"
 
 #include <string.h>
 
@@ -29,37 +29,37 @@ static bool joins_nodes(uint32_t network)
     return !type || !type->inside_node;
 }
 
-uint32_t chempi_place_total(void)
+uint32_t chempi_locality_network_total(void)
 {
     return table() ? chempi_table_network_count(table()) : 0;
 }
 
-bool chempi_place_is_joined(uint32_t network)
+bool chempi_locality_is_joined(uint32_t network)
 {
     return joins_nodes(network);
 }
 
-uint32_t chempi_place_find_network(const char *name)
+uint32_t chempi_locality_find_network(const char *name)
 {
     uint32_t count = table() ? chempi_table_network_count(table()) : 0;
 
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(chempi_table_network(table(), i)->name, name) == 0)
-            return joins_nodes(i) ? i : CHEMPI_PLACE_NONE;
-    return CHEMPI_PLACE_NONE;
+            return joins_nodes(i) ? i : CHEMPI_LOCALITY_NONE;
+    return CHEMPI_LOCALITY_NONE;
 }
 
-const char *chempi_place_network_name(uint32_t network)
+const char *chempi_locality_network_name(uint32_t network)
 {
     return chempi_table_network(table(), network)->name;
 }
 
-bool chempi_place_is_attached(uint32_t node, uint32_t network)
+bool chempi_locality_is_attached(uint32_t node, uint32_t network)
 {
     return chempi_table_is_attached(table(), table_node(node), network);
 }
 
-bool chempi_place_attachment(uint32_t node, uint32_t i, uint32_t *network)
+bool chempi_locality_attachment(uint32_t node, uint32_t i, uint32_t *network)
 {
     const uint32_t at = table_node(node);
     struct chempi_table_attachment a;
@@ -68,7 +68,7 @@ bool chempi_place_attachment(uint32_t node, uint32_t i, uint32_t *network)
         i >= chempi_table_attachment_count(table(), at))
         return false;
     chempi_table_attachment(table(), at, i, &a);
-    *network = joins_nodes(a.network) ? a.network : CHEMPI_PLACE_NONE;
+    *network = joins_nodes(a.network) ? a.network : CHEMPI_LOCALITY_NONE;
     return true;
 }
 
@@ -81,13 +81,13 @@ static uint32_t walk(uint32_t n, uint32_t *count)
     *count = 0;
     for (uint32_t i = 0; i < networks; i++)
         if (joins_nodes(i) &&
-            chempi_place_is_attached(chempi_ctx.services.node, i) &&
+            chempi_locality_is_attached(chempi_ctx.services.node, i) &&
             (*count)++ == n)
             return i;
-    return CHEMPI_PLACE_NONE;
+    return CHEMPI_LOCALITY_NONE;
 }
 
-uint32_t chempi_place_network_count(void)
+uint32_t chempi_locality_network_count(void)
 {
     uint32_t count;
 
@@ -95,17 +95,17 @@ uint32_t chempi_place_network_count(void)
     return count;
 }
 
-uint32_t chempi_place_network_at(uint32_t n)
+uint32_t chempi_locality_network_at(uint32_t n)
 {
     uint32_t count;
 
     return walk(n, &count);
 }
 
-uint32_t chempi_place_fastest_network(void)
+uint32_t chempi_locality_fastest_network(void)
 {
     uint32_t self = table_node(chempi_ctx.services.node);
-    uint32_t best = CHEMPI_PLACE_NONE;
+    uint32_t best = CHEMPI_LOCALITY_NONE;
     double best_us = 0;
 
     for (uint32_t n = 0;
@@ -119,7 +119,7 @@ uint32_t chempi_place_fastest_network(void)
             continue;
         range += count - 1;
         if (range->stage_count == 1 &&
-            (best == CHEMPI_PLACE_NONE || range->cost_us < best_us)) {
+            (best == CHEMPI_LOCALITY_NONE || range->cost_us < best_us)) {
             best = range->network;
             best_us = range->cost_us;
         }
@@ -165,7 +165,7 @@ static int64_t cost_in(const struct chempi_table_range *ranges,
     return us < 1e9 ? (int64_t)(us * 1000) : INT64_C(1000000000000);
 }
 
-int64_t chempi_place_cost_ns(uint32_t node, uint64_t len)
+int64_t chempi_locality_cost_ns(uint32_t node, uint64_t len)
 {
     const struct chempi_table_range *ranges;
     const struct chempi_table_range *range;
@@ -173,19 +173,19 @@ int64_t chempi_place_cost_ns(uint32_t node, uint64_t len)
     uint32_t count;
 
     if (at == CHEMPI_TABLE_NONE)
-        return CHEMPI_PLACE_COST_UNKNOWN;
+        return CHEMPI_LOCALITY_COST_UNKNOWN;
     ranges = chempi_table_ranges(table(), at, &count);
     range = range_for(ranges, count, len);
-    return range ? cost_in(ranges, range, len) : CHEMPI_PLACE_COST_UNKNOWN;
+    return range ? cost_in(ranges, range, len) : CHEMPI_LOCALITY_COST_UNKNOWN;
 }
 
-void chempi_place_network_costs_ns(uint64_t len, uint32_t count,
-                                   uint64_t *costs)
+void chempi_locality_network_costs_ns(uint64_t len, uint32_t count,
+                                      uint64_t *costs)
 {
     const uint32_t self = table_node(chempi_ctx.services.node);
 
     for (uint32_t i = 0; i < count; i++)
-        costs[i] = CHEMPI_PLACE_COST_UNKNOWN;
+        costs[i] = CHEMPI_LOCALITY_COST_UNKNOWN;
     for (uint32_t n = 0;
          self != CHEMPI_TABLE_NONE && n < chempi_table_node_count(table());
          n++) {
