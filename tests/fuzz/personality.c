@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Personality files and words of mischief of the emulated SCI/VIA adapter. */
+/* Personality files and words of faults of the emulated SCI/VIA adapter. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "libchempi/devices/scivia/adapter/mischief.h"
+#include "libchempi/devices/scivia/adapter/faults.h"
 #include "libchempi/devices/scivia/adapter/personality.h"
 #include "tests/fuzz/target.h"
 
@@ -20,21 +20,21 @@ static const char *const seeds[] = {
      "lost-interrupt=1000"),
 };
 
-static void read_mischief(const uint8_t *data, size_t size)
+static void read_faults(const uint8_t *data, size_t size)
 {
-    struct chempi_mischief mischief;
+    struct chempi_faults faults;
     char *text = malloc(size + 1);
 
     if (!text)
         return;
     memcpy(text, data, size);
     text[size] = '\0';
-    if (chempi_mischief_parse(text, &mischief, NULL) == 0 &&
-        (mischief.reorder > CHEMPI_MISCHIEF_MAX ||
-         mischief.lost_packet > CHEMPI_MISCHIEF_MAX ||
-         mischief.lost_response > CHEMPI_MISCHIEF_MAX ||
-         mischief.late > CHEMPI_MISCHIEF_MAX ||
-         mischief.lost_interrupt > CHEMPI_MISCHIEF_MAX))
+    if (chempi_faults_parse(text, &faults, NULL) == 0 &&
+        (faults.reorder > CHEMPI_FAULTS_RATE_MAX ||
+         faults.lost_packet > CHEMPI_FAULTS_RATE_MAX ||
+         faults.lost_response > CHEMPI_FAULTS_RATE_MAX ||
+         faults.late > CHEMPI_FAULTS_RATE_MAX ||
+         faults.lost_interrupt > CHEMPI_FAULTS_RATE_MAX))
         abort();
     free(text);
 }
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else if (err.code >= 0 || err.text[0] == '\0') {
         abort();
     }
-    read_mischief(data, size);
+    read_faults(data, size);
     return 0;
 }
 

@@ -138,7 +138,7 @@ static int open_adapter(struct scivia_dev *dev, struct chempi_err *err)
 {
     const struct chempi_services *services = dev->base.params.services;
     const char *personality = getenv("CHEMPI_SCIVIA_PERSONALITY");
-    const char *mischief = getenv("CHEMPI_SCIVIA_MISCHIEF");
+    const char *faults = getenv("CHEMPI_SCIVIA_FAULTS");
     struct chempi_personality model;
     struct chempi_adapter_params params = {
         .user = services->proc,
@@ -156,8 +156,8 @@ static int open_adapter(struct scivia_dev *dev, struct chempi_err *err)
         rc = chempi_personality_load(personality, &model, err);
         params.personality = &model;
     }
-    if (rc == 0 && mischief)
-        rc = chempi_mischief_parse(mischief, &params.mischief, err);
+    if (rc == 0 && faults)
+        rc = chempi_faults_parse(faults, &params.faults, err);
     if (rc == 0)
         rc = chempi_adapter_open(&params, &dev->adapter, err);
     if (rc < 0)

@@ -28,7 +28,7 @@ static const char *const others[] = {
     "CHEMPI_LOCAL_RANK",
     "CHEMPI_LOCAL_SIZE",
     "CHEMPI_MAXPROCS",
-    "CHEMPI_IO_MISCHIEF",
+    "CHEMPI_IO_FAULTS",
     "CHEMPI_MEMORY_ALLOC_KINDS",
     "CHEMPI_NODE",
     "CHEMPI_PROFILE",
@@ -40,7 +40,7 @@ static const char *const others[] = {
     "CHEMPI_SIZE",
     "CHEMPI_SOFT",
     "CHEMPI_SOURCE_ROOT",
-    "CHEMPI_SCIVIA_MISCHIEF",
+    "CHEMPI_SCIVIA_FAULTS",
     "CHEMPI_WDIR",
     "CHEMPI_WHERE_LIMIT",
 };

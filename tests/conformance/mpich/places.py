@@ -29,7 +29,7 @@ NETWORKS = {
 }
 NODES_MAX = 64
 # The same as in tests/mpi: everything that an adapter can do wrong.
-MISCHIEF = ("seed=5,reorder=200,lost-packet=10,lost-response=10,late=200,"
+FAULTS = ("seed=5,reorder=200,lost-packet=10,lost-response=10,late=200,"
             "lost-interrupt=10,broken-vi=2,broken-link=1")
 
 
@@ -61,8 +61,8 @@ class Place:
         if not 2 <= self.virtual <= NODES_MAX:
             raise PlaceError(f"{name}: 2 to {NODES_MAX} nodes")
         if match[2]:
-            self.env = {"CHEMPI_SCIVIA_MISCHIEF":
-                        os.environ.get("CHEMPI_SCIVIA_MISCHIEF", MISCHIEF)}
+            self.env = {"CHEMPI_SCIVIA_FAULTS":
+                        os.environ.get("CHEMPI_SCIVIA_FAULTS", FAULTS)}
 
     def prepare(self, build_dir, work):
         """Make what the launcher needs; `work` is there."""

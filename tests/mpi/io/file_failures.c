@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files that fail, by CHEMPI_IO_MISCHIEF: the call returns the class and says
+ * Files that fail, by CHEMPI_IO_FAULTS: the call returns the class and says
  * file, offset and errno; in a collective every rank gets it and none hangs;
  * and what was closed has been synced before.
  *

@@ -446,10 +446,10 @@ Test(scivia, who_mends_a_connection_does_not_sleep_first)
     cr_assert(ep->is_tx_open);
     ep->is_tell_owed = true;
     chempi_scivia_endpoint_mark(ep);
-    dev->adapter->mischief.broken_vi = CHEMPI_MISCHIEF_MAX;
+    dev->adapter->faults.broken_vi = CHEMPI_FAULTS_RATE_MAX;
     cr_expect(chempi_scivia_ops.progress(ends[1].dev) > 0 ||
               chempi_scivia_ops.is_ready(ends[1].dev));
-    dev->adapter->mischief.broken_vi = 0;
+    dev->adapter->faults.broken_vi = 0;
     cr_assert_not(chempi_list_is_empty(&dev->opening));
     for (int i = 0; i < 100; i++)
         transfer(from, 100, SCIVIA_PROTOCOL_SEND);
@@ -722,11 +722,11 @@ Test(scivia, a_peer_that_takes_more_than_was_sent_is_given_up)
     free(from);
 }
 
-static void open_wicked_ends(const char *mischief)
+static void open_wicked_ends(const char *faults)
 {
-    cr_assert_eq(setenv("CHEMPI_SCIVIA_MISCHIEF", mischief, 1), 0);
+    cr_assert_eq(setenv("CHEMPI_SCIVIA_FAULTS", faults, 1), 0);
     open_ends(NULL);
-    cr_assert_eq(unsetenv("CHEMPI_SCIVIA_MISCHIEF"), 0);
+    cr_assert_eq(unsetenv("CHEMPI_SCIVIA_FAULTS"), 0);
 }
 
 /* However often it breaks: as long as lines go through, it is replaced. */

@@ -192,11 +192,11 @@ Test(sci, an_importer_may_go_and_another_come)
 static void open_wicked(struct duo *duo, const char *words)
 {
     duo_init(duo);
-    cr_assert_eq(chempi_mischief_parse(words, &duo->params.mischief, NULL), 0);
+    cr_assert_eq(chempi_faults_parse(words, &duo->params.faults, NULL), 0);
     duo_open(duo);
 }
 
-Test(mischief, packets_overtake_each_other_until_a_barrier)
+Test(faults, packets_overtake_each_other_until_a_barrier)
 {
     struct chempi_sci_segment *segment;
     struct chempi_sci_remote *remote;
@@ -224,7 +224,7 @@ Test(mischief, packets_overtake_each_other_until_a_barrier)
     duo_close(&duo);
 }
 
-Test(mischief, lost_packets_raise_the_error_counter_and_a_second_try_helps)
+Test(faults, lost_packets_raise_the_error_counter_and_a_second_try_helps)
 {
     static unsigned char bytes[5000];
     struct chempi_sci_segment *segment;
@@ -259,7 +259,7 @@ Test(mischief, lost_packets_raise_the_error_counter_and_a_second_try_helps)
     duo_close(&duo);
 }
 
-Test(mischief, after_a_lost_response_the_data_is_there_and_an_error_told)
+Test(faults, after_a_lost_response_the_data_is_there_and_an_error_told)
 {
     struct chempi_sci_segment *segment;
     struct chempi_sci_remote *remote;
@@ -280,7 +280,7 @@ Test(mischief, after_a_lost_response_the_data_is_there_and_an_error_told)
     duo_close(&duo);
 }
 
-Test(mischief, an_adapter_that_loses_everything_is_given_up)
+Test(faults, an_adapter_that_loses_everything_is_given_up)
 {
     struct chempi_sci_segment *segment;
     struct chempi_sci_remote *remote;

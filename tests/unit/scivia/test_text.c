@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Personality files, words of mischief, and the packets of a store. */
+/* Personality files, words of faults, and the packets of a store. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <glob.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libchempi/devices/scivia/adapter/mischief.h"
+#include "libchempi/devices/scivia/adapter/faults.h"
 #include "libchempi/devices/scivia/adapter/personality.h"
 #include "libchempi/devices/scivia/adapter/timing_model.h"
 
@@ -186,15 +186,15 @@ Test(personality, the_ones_that_come_along_can_be_read)
     cr_expect_eq(chempi_personality_load("/nonexistent", NULL, NULL), -ENOENT);
 }
 
-Test(mischief, rates_are_read_by_name)
+Test(faults, rates_are_read_by_name)
 {
-    struct chempi_mischief m = {0};
+    struct chempi_faults m = {0};
     struct chempi_err err = {.text = ""};
 
-    cr_assert_eq(chempi_mischief_parse("seed=99,reorder=200,lost-packet=3,"
-                                       "lost-response=4,late=5,"
-                                       "lost-interrupt=1000",
-                                       &m, &err),
+    cr_assert_eq(chempi_faults_parse("seed=99,reorder=200,lost-packet=3,"
+                                     "lost-response=4,late=5,"
+                                     "lost-interrupt=1000",
+                                     &m, &err),
                  0);
     cr_expect_eq(m.seed, 99);
     cr_expect_eq(m.reorder, 200);
@@ -202,11 +202,11 @@ Test(mischief, rates_are_read_by_name)
     cr_expect_eq(m.lost_response, 4);
     cr_expect_eq(m.late, 5);
     cr_expect_eq(m.lost_interrupt, 1000);
-    cr_expect_eq(chempi_mischief_parse("", &m, &err), 0);
+    cr_expect_eq(chempi_faults_parse("", &m, &err), 0);
     cr_expect_eq(m.reorder, 0);
 }
 
-Test(mischief, wrong_words_are_refused)
+Test(faults, wrong_words_are_refused)
 {
     static const char *const wrong[] = {"reorder",
                                         "reorder=",
@@ -219,35 +219,35 @@ Test(mischief, wrong_words_are_refused)
                                         "seed=99999999999999999999999"};
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        struct chempi_mischief m = {.seed = 42};
+        struct chempi_faults m = {.seed = 42};
         struct chempi_err err = {.text = ""};
 
-        cr_expect_eq(chempi_mischief_parse(wrong[i], &m, &err), -EINVAL, "%s",
+        cr_expect_eq(chempi_faults_parse(wrong[i], &m, &err), -EINVAL, "%s",
                      wrong[i]);
         cr_expect_eq(m.seed, 42);
         cr_expect_neq(err.text[0], '\0');
     }
 }
 
-Test(mischief, one_seed_gives_one_sequence)
+Test(faults, one_seed_gives_one_sequence)
 {
-    const struct chempi_mischief m = {.seed = 5, .late = 300};
+    enum { RATE = 300 };
     struct chempi_dice a;
     struct chempi_dice b;
     struct chempi_dice c;
     unsigned struck = 0;
     unsigned differs = 0;
 
-    chempi_mischief_start(&a, &m, 1);
-    chempi_mischief_start(&b, &m, 1);
-    chempi_mischief_start(&c, &m, 2);
+    chempi_dice_start(&a, 5, 1);
+    chempi_dice_start(&b, 5, 1);
+    chempi_dice_start(&c, 5, 2);
     for (int i = 0; i < 10000; i++) {
-        bool is_a = chempi_mischief_strikes(&a, m.late);
+        bool is_a = chempi_dice_strikes(&a, RATE);
 
-        cr_assert_eq(is_a, chempi_mischief_strikes(&b, m.late));
+        cr_assert_eq(is_a, chempi_dice_strikes(&b, RATE));
         struck += is_a;
-        differs += is_a != chempi_mischief_strikes(&c, m.late);
-        cr_assert(!chempi_mischief_strikes(&a, 0));
+        differs += is_a != chempi_dice_strikes(&c, RATE);
+        cr_assert(!chempi_dice_strikes(&a, 0));
     }
     cr_expect(struck > 2700 && struck < 3300);
     cr_expect_gt(differs, 1000);

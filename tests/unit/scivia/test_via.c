@@ -658,8 +658,7 @@ Test(completion, descriptors_complete_late_but_in_order)
 
     duo_init(&b.duo);
     cr_assert_eq(
-        chempi_mischief_parse("seed=1,late=500", &b.duo.params.mischief, NULL),
-        0);
+        chempi_faults_parse("seed=1,late=500", &b.duo.params.faults, NULL), 0);
     set_up(&b, CHEMPI_VIA_RELIABLE_DELIVERY);
     for (unsigned i = 0; i < 50; i++) {
         recv[i] =
@@ -980,7 +979,7 @@ Test(via, connections_may_break_while_others_run, .timeout = 20)
     struct bench b;
 
     duo_init(&b.duo);
-    b.duo.params.mischief.late = CHEMPI_MISCHIEF_MAX;
+    b.duo.params.faults.late = CHEMPI_FAULTS_RATE_MAX;
     set_up(&b, CHEMPI_VIA_RELIABLE_RECEPTION);
     duo_connect(&b.duo, CHEMPI_VIA_RELIABLE_RECEPTION, &second);
     send[0] = send[1] = duo_descriptor(CHEMPI_VIA_SEND, from, 0, 0);
@@ -988,7 +987,7 @@ Test(via, connections_may_break_while_others_run, .timeout = 20)
     cr_assert_eq(chempi_via_post_send(second.a, &send[1]), 0);
     send[0].delay = 0;
     send[1].delay = ADAPTER_LATE_MAX;
-    b.duo.a.adapter->mischief.broken_vi = CHEMPI_MISCHIEF_MAX;
+    b.duo.a.adapter->faults.broken_vi = CHEMPI_FAULTS_RATE_MAX;
     mute(true);
     (void)chempi_adapter_service(b.duo.a.adapter);
     mute(false);

@@ -101,25 +101,18 @@ static int take_params(struct chempi_adapter *adapter,
                        const struct chempi_adapter_params *params,
                        struct chempi_err *err)
 {
-    const struct chempi_mischief *m = &params->mischief;
+    const struct chempi_faults *f = &params->faults;
+    int rc = chempi_faults_check(f, err);
 
-    if (m->reorder > CHEMPI_MISCHIEF_MAX ||
-        m->lost_packet > CHEMPI_MISCHIEF_MAX ||
-        m->lost_response > CHEMPI_MISCHIEF_MAX ||
-        m->late > CHEMPI_MISCHIEF_MAX ||
-        m->lost_interrupt > CHEMPI_MISCHIEF_MAX ||
-        m->broken_vi > CHEMPI_MISCHIEF_MAX ||
-        m->broken_link > CHEMPI_MISCHIEF_MAX)
-        return chempi_err_set(err, -EINVAL,
-                              "a rate of mischief is above %u thousandths",
-                              CHEMPI_MISCHIEF_MAX);
+    if (rc)
+        return rc;
     adapter->user = params->user;
     adapter->arg = params->arg;
     if (params->events)
         adapter->events = *params->events;
-    adapter->mischief = *m;
-    adapter->is_wicked = m->reorder || m->lost_packet || m->lost_response;
-    chempi_mischief_start(&adapter->dice, m, params->user + UINT64_C(1));
+    adapter->faults = *f;
+    adapter->is_wicked = f->reorder || f->lost_packet || f->lost_response;
+    chempi_dice_start(&adapter->dice, f->seed, params->user + UINT64_C(1));
     adapter->has_sci = adapter->has_via = true;
     if (params->personality) {
         adapter->personality = *params->personality;
@@ -220,7 +213,7 @@ void chempi_adapter_attributes(const struct chempi_adapter *adapter,
         .segment_max = CHEMPI_VIA_SEGMENT_MAX,
         .descriptor_max = CHEMPI_VIA_DEPTH,
         .interrupt_max = adapter->has_sci ? CHEMPI_SCI_INTERRUPT_MAX : 0,
-        .loses_interrupts = adapter->mischief.lost_interrupt > 0,
+        .loses_interrupts = adapter->faults.lost_interrupt > 0,
     };
     (void)snprintf(out->name, sizeof(out->name), "%s",
                    adapter->has_personality ? adapter->personality.name

@@ -4,7 +4,7 @@
  * half in SISCI's terms, via.h its descriptor half in VIPL's. Processes of one
  * host, each with an adapter of its own, stand for the nodes of a cluster.
  * What a card and its driver would enforce, the adapter enforces; what they
- * may do wrong, it does on request (mischief.h); how long they take, it
+ * may do wrong, it does on request (faults.h); how long they take, it
  * imposes (personality.h). chempi-adapter(3) is the manual.
  *
  * Model. An adapter reaches another by the other's address, which gives a
@@ -36,8 +36,8 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
+#include "libchempi/devices/scivia/adapter/faults.h"
 #include "libchempi/devices/scivia/adapter/lmm.h"
-#include "libchempi/devices/scivia/adapter/mischief.h"
 #include "libchempi/devices/scivia/adapter/personality.h"
 
 #define CHEMPI_ADAPTER_ADDRESS_BYTES 56
@@ -71,7 +71,7 @@ struct chempi_adapter_params {
     const struct chempi_personality *personality; /* copied; NULL: both
                                                      halves, free clock */
     bool without_sci; /* a card with the VIA half only, whatever else */
-    struct chempi_mischief mischief;
+    struct chempi_faults faults;
     uint64_t lock_budget_bytes; /* memory that may be registered */
     const struct chempi_adapter_events *events; /* NULL: none */
     void *arg;
@@ -107,7 +107,7 @@ struct chempi_adapter_counters {
 };
 
 /*
- * Open an adapter. 0; -EINVAL (a rate of mischief beyond a thousand);
+ * Open an adapter. 0; -EINVAL (a rate of faults above its limit);
  * -ENOMEM, -EMFILE, -ENOSPC and what else the kernel says, with words in *err.
  */
 int chempi_adapter_open(const struct chempi_adapter_params *params,

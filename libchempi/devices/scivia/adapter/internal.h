@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "common/base/compiler.h"
+#include "common/base/fault.h"
 #include "common/base/list.h"
 #include "libchempi/devices/scivia/adapter/adapter.h"
 #include "libchempi/devices/scivia/adapter/sci.h"
@@ -290,7 +291,7 @@ struct chempi_adapter {
     bool has_personality;
     bool has_sci;
     bool has_via;
-    struct chempi_mischief mischief;
+    struct chempi_faults faults;
     bool is_wicked; /* some rate is not 0 */
     struct chempi_dice dice;
     struct chempi_timing_model pace;

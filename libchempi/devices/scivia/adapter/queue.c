@@ -316,11 +316,11 @@ static bool run_head(struct chempi_via_vi *vi, struct chempi_via_descriptor *d)
     if (vi->moved == 0)
         chempi_timing_model_descriptor(
             &vi->adapter->pace, d->op == CHEMPI_VIA_RDMA_READ, total_of(d));
-    is_broken = vi->moved == 0 && !vi->share.is_open &&
-                chempi_mischief_strikes(&vi->adapter->dice,
-                                        vi->adapter->mischief.broken_vi);
+    is_broken =
+        vi->moved == 0 && !vi->share.is_open &&
+        chempi_dice_strikes(&vi->adapter->dice, vi->adapter->faults.broken_vi);
     rc = check_local(vi, d);
-    if (is_broken && chempi_mischief_roll(&vi->adapter->dice) % 2)
+    if (is_broken && chempi_dice_roll(&vi->adapter->dice) % 2)
         rc = -ECONNRESET; /* before anything has moved */
     if (rc == 0)
         rc = d->op == CHEMPI_VIA_SEND ? execute_send(vi, d)
@@ -415,11 +415,11 @@ int chempi_via_post_send(struct chempi_via_vi *vi,
     d->status = -EINPROGRESS;
     d->length = 0;
     d->delay = 0;
-    if (chempi_mischief_strikes(&adapter->dice, adapter->mischief.late))
-        d->delay = 1 + chempi_mischief_roll(&adapter->dice) % ADAPTER_LATE_MAX;
+    if (chempi_dice_strikes(&adapter->dice, adapter->faults.late))
+        d->delay = 1 + chempi_dice_roll(&adapter->dice) % ADAPTER_LATE_MAX;
     chempi_list_append(&vi->sends, &d->link);
     if (vi->at &&
-        chempi_mischief_strikes(&adapter->dice, adapter->mischief.broken_link))
+        chempi_dice_strikes(&adapter->dice, adapter->faults.broken_link))
         chempi_link_fail(vi->at, -ECONNRESET);
     (void)chempi_queue_run(vi);
     chempi_timing_model_posted(&adapter->pace,

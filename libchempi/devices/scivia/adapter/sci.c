@@ -372,7 +372,7 @@ static void deliver_held(struct chempi_sci_remote *remote, uint32_t which)
 
 static void deliver_any(struct chempi_sci_remote *remote)
 {
-    deliver_held(remote, chempi_mischief_roll(&remote->at->adapter->dice) %
+    deliver_held(remote, chempi_dice_roll(&remote->at->adapter->dice) %
                              remote->held_count);
 }
 
@@ -390,21 +390,21 @@ static void send_packet(struct chempi_sci_remote *remote, uint64_t offset,
                         const unsigned char *src, uint32_t len)
 {
     struct chempi_adapter *adapter = remote->at->adapter;
-    const struct chempi_mischief *m = &adapter->mischief;
+    const struct chempi_faults *m = &adapter->faults;
     struct held_packet *held;
 
-    if (chempi_mischief_strikes(&adapter->dice, m->lost_packet)) {
+    if (chempi_dice_strikes(&adapter->dice, m->lost_packet)) {
         adapter->counters.packets_lost++;
         remote->has_error = true;
         return;
     }
-    if (chempi_mischief_strikes(&adapter->dice, m->lost_response)) {
+    if (chempi_dice_strikes(&adapter->dice, m->lost_response)) {
         adapter->counters.packets_lost++;
         remote->has_error = true;
     }
-    if (!chempi_mischief_strikes(&adapter->dice, m->reorder)) {
+    if (!chempi_dice_strikes(&adapter->dice, m->reorder)) {
         deliver(remote->memory + offset, src, len);
-        if (remote->held_count && chempi_mischief_roll(&adapter->dice) % 4 == 0)
+        if (remote->held_count && chempi_dice_roll(&adapter->dice) % 4 == 0)
             deliver_any(remote);
         return;
     }
@@ -634,13 +634,11 @@ int chempi_sci_interrupt_trigger(struct chempi_link *link, uint32_t number)
     if (CHEMPI_UNLIKELY(!(link->page->interrupts_made & 1u << number)))
         return ADAPTER_FAIL(adapter, -ENOENT,
                             "interrupt %" PRIu32 " was not made there", number);
-    if (chempi_mischief_strikes(&adapter->dice,
-                                adapter->mischief.broken_link)) {
+    if (chempi_dice_strikes(&adapter->dice, adapter->faults.broken_link)) {
         chempi_link_fail(link, -ECONNRESET);
         return ADAPTER_FAIL(adapter, -ENOTCONN, "the link broke");
     }
-    if (chempi_mischief_strikes(&adapter->dice,
-                                adapter->mischief.lost_interrupt))
+    if (chempi_dice_strikes(&adapter->dice, adapter->faults.lost_interrupt))
         return 0;
     (void)atomic_fetch_add_explicit(&link->page->interrupts[number], 1,
                                     memory_order_release);

@@ -99,8 +99,7 @@ static int perform(struct chempi_sci_dma *dma, const struct transfer *t)
     if (t->remote->status < 0)
         return -ENOTCONN;
     chempi_timing_model_dma(&adapter->pace, t->len);
-    if (chempi_mischief_strikes(&adapter->dice,
-                                adapter->mischief.lost_packet)) {
+    if (chempi_dice_strikes(&adapter->dice, adapter->faults.lost_packet)) {
         adapter->counters.packets_lost++;
         return -EIO;
     }
@@ -109,8 +108,7 @@ static int perform(struct chempi_sci_dma *dma, const struct transfer *t)
     else
         memcpy(t->local, there, t->len);
     adapter->counters.bytes_moved += t->len;
-    if (chempi_mischief_strikes(&adapter->dice,
-                                adapter->mischief.lost_response)) {
+    if (chempi_dice_strikes(&adapter->dice, adapter->faults.lost_response)) {
         adapter->counters.packets_lost++;
         return -EIO;
     }
@@ -135,9 +133,8 @@ int chempi_sci_dma_start(struct chempi_sci_dma *dma)
     atomic_thread_fence(memory_order_seq_cst); /* as a store barrier */
     dma->is_started = true;
     dma->delay = 0;
-    if (chempi_mischief_strikes(&adapter->dice, adapter->mischief.late))
-        dma->delay =
-            1 + chempi_mischief_roll(&adapter->dice) % ADAPTER_LATE_MAX;
+    if (chempi_dice_strikes(&adapter->dice, adapter->faults.late))
+        dma->delay = 1 + chempi_dice_roll(&adapter->dice) % ADAPTER_LATE_MAX;
     return 0;
 }
 

@@ -16,9 +16,9 @@
 
 const struct chempi_io_access *chempi_io_access_choose(void)
 {
-    const char *mischief = getenv("CHEMPI_IO_MISCHIEF");
+    const char *faults = getenv("CHEMPI_IO_FAULTS");
 
-    return mischief && *mischief ? &chempi_io_failing : &chempi_io_posix;
+    return faults && *faults ? &chempi_io_failing : &chempi_io_posix;
 }
 
 /* How many of the runs, at most TRANSFER_MAX bytes: the last one may be cut,

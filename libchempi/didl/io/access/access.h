@@ -92,7 +92,7 @@ extern const struct chempi_io_access chempi_io_posix;
 extern const struct chempi_io_access chempi_io_failing;
 
 /* The layer for files opened from now on: chempi_io_failing if the environment
- * has CHEMPI_IO_MISCHIEF, else chempi_io_posix. */
+ * has CHEMPI_IO_FAULTS, else chempi_io_posix. */
 const struct chempi_io_access *chempi_io_access_choose(void);
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The access layer's member for tests: posix, but what CHEMPI_IO_MISCHIEF says
+ * The access layer's member for tests: posix, but what CHEMPI_IO_FAULTS says
  * goes wrong. The environment variable holds "name=number" separated by
  * commas; a word that is none of these makes opening fail:
  *
@@ -35,11 +35,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/fault.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/io/access/access.h"
 
-struct mischief {
+struct faults {
     uint64_t seed;
     uint64_t short_rate;
     uint64_t interrupt_rate;
@@ -58,26 +59,24 @@ struct mischief {
     uint64_t pretends;
 };
 
-static const struct {
-    const char *name;
-    size_t offset;
-} items[] = {
-    {"seed", offsetof(struct mischief, seed)},
-    {"short", offsetof(struct mischief, short_rate)},
-    {"interrupt", offsetof(struct mischief, interrupt_rate)},
-    {"no-space-at", offsetof(struct mischief, no_space_at)},
-    {"quota-at", offsetof(struct mischief, quota_at)},
-    {"bad-write-at", offsetof(struct mischief, bad_write_at)},
-    {"bad-read-at", offsetof(struct mischief, bad_read_at)},
-    {"end-at", offsetof(struct mischief, end_at)},
-    {"bad-rank", offsetof(struct mischief, bad_rank)},
-    {"bad-sync", offsetof(struct mischief, bad_syncs)},
-    {"born-apart", offsetof(struct mischief, born_apart)},
-    {"stale", offsetof(struct mischief, is_stale)},
-    {"no-locks", offsetof(struct mischief, no_locks)},
-    {"busy-locks", offsetof(struct mischief, busy_rate)},
-    {"drop-unsynced", offsetof(struct mischief, drop_unsynced)},
-    {"pretend", offsetof(struct mischief, pretends)},
+static const struct chempi_fault_word words[] = {
+    {"seed", offsetof(struct faults, seed), UINT64_MAX},
+    {"short", offsetof(struct faults, short_rate), CHEMPI_FAULT_RATE_MAX},
+    {"interrupt", offsetof(struct faults, interrupt_rate),
+     CHEMPI_FAULT_RATE_MAX},
+    {"no-space-at", offsetof(struct faults, no_space_at), UINT64_MAX},
+    {"quota-at", offsetof(struct faults, quota_at), UINT64_MAX},
+    {"bad-write-at", offsetof(struct faults, bad_write_at), UINT64_MAX},
+    {"bad-read-at", offsetof(struct faults, bad_read_at), UINT64_MAX},
+    {"end-at", offsetof(struct faults, end_at), UINT64_MAX},
+    {"bad-rank", offsetof(struct faults, bad_rank), UINT64_MAX},
+    {"bad-sync", offsetof(struct faults, bad_syncs), UINT64_MAX},
+    {"born-apart", offsetof(struct faults, born_apart), UINT64_MAX},
+    {"stale", offsetof(struct faults, is_stale), UINT64_MAX},
+    {"no-locks", offsetof(struct faults, no_locks), UINT64_MAX},
+    {"busy-locks", offsetof(struct faults, busy_rate), CHEMPI_FAULT_RATE_MAX},
+    {"drop-unsynced", offsetof(struct faults, drop_unsynced), UINT64_MAX},
+    {"pretend", offsetof(struct faults, pretends), UINT64_MAX},
 };
 
 /* Old contents of a range that was overwritten. */
@@ -92,8 +91,8 @@ struct own {
     struct own *next; /* all open files */
     struct chempi_io_fd *fd;
     pthread_mutex_t lock; /* guards dice, log and seen */
-    struct mischief m;
-    uint64_t dice;
+    struct faults faults;
+    struct chempi_dice dice;
     int64_t size;     /* at the last sync */
     int64_t seen;     /* of the file, as far as this process knows */
     char *unnamed;    /* path, while its folder does not have it on the disk */
@@ -103,41 +102,16 @@ struct own {
 static struct own *open_files;
 static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool take_item(const char *text, size_t len, struct mischief *m)
+static int parse(const char *text, struct faults *f)
 {
-    const char *equals = memchr(text, '=', len);
-    char *end;
-
-    for (size_t i = 0; equals && i < CHEMPI_ARRAY_LEN(items); i++) {
-        size_t name_len = (size_t)(equals - text);
-
-        if (strlen(items[i].name) != name_len ||
-            memcmp(text, items[i].name, name_len) != 0)
-            continue;
-        *(uint64_t *)(void *)((char *)m + items[i].offset) =
-            strtoull(equals + 1, &end, 10);
-        return end == text + len && end != equals + 1;
-    }
-    return false;
-}
-
-static bool parse(const char *text, struct mischief *m)
-{
-    *m = (struct mischief){.seed = 1,
-                           .no_space_at = UINT64_MAX,
-                           .quota_at = UINT64_MAX,
-                           .bad_write_at = UINT64_MAX,
-                           .bad_read_at = UINT64_MAX,
-                           .end_at = UINT64_MAX,
-                           .bad_rank = UINT64_MAX};
-    while (*text) {
-        size_t len = strcspn(text, ",");
-
-        if (!take_item(text, len, m))
-            return false;
-        text += len + (text[len] == ',');
-    }
-    return true;
+    *f = (struct faults){.seed = 1,
+                         .no_space_at = UINT64_MAX,
+                         .quota_at = UINT64_MAX,
+                         .bad_write_at = UINT64_MAX,
+                         .bad_read_at = UINT64_MAX,
+                         .end_at = UINT64_MAX,
+                         .bad_rank = UINT64_MAX};
+    return chempi_fault_parse(text, words, CHEMPI_ARRAY_LEN(words), f, NULL);
 }
 
 static struct own *own_of(struct chempi_io_fd *fd)
@@ -151,31 +125,31 @@ static int failing_open(struct chempi_io_fd *fd, const char *path, int flags,
 {
     struct own *own = chempi_sys->calloc(1, sizeof(*own));
     struct chempi_io_stat st = {0};
-    const char *text = getenv("CHEMPI_IO_MISCHIEF");
+    const char *text = getenv("CHEMPI_IO_FAULTS");
     int rc;
 
     if (!own)
         return -ENOMEM;
-    rc = parse(text ? text : "", &own->m)
-             ? chempi_io_posix.open(fd, path, flags, mode)
-             : -EINVAL;
+    rc = parse(text ? text : "", &own->faults);
+    if (rc == 0)
+        rc = chempi_io_posix.open(fd, path, flags, mode);
     if (rc) {
         free(own);
         return rc;
     }
-    if (own->m.bad_rank != UINT64_MAX &&
-        own->m.bad_rank != chempi_ctx.services.proc) {
-        own->m.no_space_at = own->m.quota_at = UINT64_MAX;
-        own->m.bad_write_at = own->m.bad_read_at = UINT64_MAX;
-        own->m.bad_syncs = 0;
+    if (own->faults.bad_rank != UINT64_MAX &&
+        own->faults.bad_rank != chempi_ctx.services.proc) {
+        own->faults.no_space_at = own->faults.quota_at = UINT64_MAX;
+        own->faults.bad_write_at = own->faults.bad_read_at = UINT64_MAX;
+        own->faults.bad_syncs = 0;
     }
     (void)pthread_mutex_init(&own->lock, NULL);
-    own->dice = own->m.seed * UINT64_C(0x9e3779b97f4a7c15) +
-                chempi_ctx.services.proc + 1;
+    chempi_dice_start(&own->dice, own->faults.seed,
+                      chempi_ctx.services.proc + UINT64_C(1));
     (void)chempi_io_posix.stat(fd, &st);
     own->size = st.size;
     own->seen = st.size;
-    if (own->m.drop_unsynced && flags & O_CREAT && st.size == 0)
+    if (own->faults.drop_unsynced && flags & O_CREAT && st.size == 0)
         own->unnamed = strdup(path);
     own->fd = fd;
     fd->own = own;
@@ -199,7 +173,7 @@ static void forget(struct own *own)
 /* What was there before comes back, the latest change first. */
 static void lose_power(struct own *own)
 {
-    if (own->log && own->m.drop_unsynced) {
+    if (own->log && own->faults.drop_unsynced) {
         for (struct undo *u = own->log; u; u = u->next) {
             struct iovec run = {u->data, u->len};
 
@@ -265,9 +239,9 @@ static int failing_stat(struct chempi_io_fd *fd, struct chempi_io_stat *out)
     struct own *own = own_of(fd);
     int rc = chempi_io_posix.stat(fd, out);
 
-    if (own->m.is_stale)
+    if (own->faults.is_stale)
         out->size = seen_of(own);
-    if (own->m.born_apart)
+    if (own->faults.born_apart)
         out->born_ns = 1 + chempi_ctx.services.proc;
     return rc;
 }
@@ -276,7 +250,7 @@ static int failing_truncate(struct chempi_io_fd *fd, int64_t size)
 {
     struct own *own = own_of(fd);
 
-    if (size >= 0 && (uint64_t)size > own->m.no_space_at)
+    if (size >= 0 && (uint64_t)size > own->faults.no_space_at)
         return -ENOSPC;
     see(own, size, true);
     return chempi_io_posix.truncate(fd, size);
@@ -290,28 +264,17 @@ static int failing_reserve(struct chempi_io_fd *fd, int64_t offset, int64_t len)
     return -EOPNOTSUPP;
 }
 
-/* xorshift64*; holder of own->lock. */
-static bool roll(struct own *own, uint64_t rate)
-{
-    uint64_t x = own->dice;
-
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    own->dice = x;
-    return (x * UINT64_C(0x2545f4914f6cdd1d)) >> 32 < rate * 4294967;
-}
-
 /* Interrupted, or how many bytes of the first run are transferred. */
 static int shorten(struct own *own, struct iovec *run)
 {
     int rc = 0;
 
     (void)pthread_mutex_lock(&own->lock);
-    if (roll(own, own->m.interrupt_rate))
+    if (chempi_dice_strikes(&own->dice, own->faults.interrupt_rate))
         rc = -EINTR;
-    else if (run->iov_len > 1 && roll(own, own->m.short_rate))
-        run->iov_len = 1 + own->dice % (run->iov_len - 1);
+    else if (run->iov_len > 1 &&
+             chempi_dice_strikes(&own->dice, own->faults.short_rate))
+        run->iov_len = 1 + chempi_dice_roll(&own->dice) % (run->iov_len - 1);
     (void)pthread_mutex_unlock(&own->lock);
     return rc;
 }
@@ -362,15 +325,15 @@ static ssize_t failing_readv(struct chempi_io_fd *fd, const struct iovec *runs,
     struct iovec run = runs[0];
     int rc;
 
-    if (own->m.pretends)
+    if (own->faults.pretends)
         return pretend(own, runs, count, offset, false);
     rc = shorten(own, &run); /* less than was asked for */
     if (rc)
         return rc;
-    if (covers(&run, offset, own->m.bad_read_at))
+    if (covers(&run, offset, own->faults.bad_read_at))
         return -EIO;
-    if (cut(&run, offset, own->m.end_at, -ENODATA) ||
-        (own->m.is_stale &&
+    if (cut(&run, offset, own->faults.end_at, -ENODATA) ||
+        (own->faults.is_stale &&
          cut(&run, offset, (uint64_t)seen_of(own), -ENODATA)))
         return 0;
     return chempi_io_posix.readv(fd, &run, 1, offset);
@@ -403,16 +366,16 @@ static ssize_t failing_writev(struct chempi_io_fd *fd, const struct iovec *runs,
     struct iovec run = runs[0];
     int rc;
 
-    if (own->m.pretends)
+    if (own->faults.pretends)
         return pretend(own, runs, count, offset, true);
     rc = shorten(own, &run);
     if (!rc)
-        rc = cut(&run, offset, own->m.no_space_at, -ENOSPC);
+        rc = cut(&run, offset, own->faults.no_space_at, -ENOSPC);
     if (!rc)
-        rc = cut(&run, offset, own->m.quota_at, -EDQUOT);
-    if (!rc && covers(&run, offset, own->m.bad_write_at))
+        rc = cut(&run, offset, own->faults.quota_at, -EDQUOT);
+    if (!rc && covers(&run, offset, own->faults.bad_write_at))
         rc = -EIO;
-    if (!rc && own->m.drop_unsynced)
+    if (!rc && own->faults.drop_unsynced)
         rc = keep(own, &run, offset);
     if (!rc)
         see(own, offset + (int64_t)run.iov_len, false);
@@ -424,8 +387,8 @@ static int failing_sync(struct chempi_io_fd *fd)
     struct own *own = own_of(fd);
     struct chempi_io_stat st = {0};
 
-    if (own->m.bad_syncs > 0) {
-        own->m.bad_syncs--;
+    if (own->faults.bad_syncs > 0) {
+        own->faults.bad_syncs--;
         return -EIO;
     }
     (void)pthread_mutex_lock(&own->lock);
@@ -461,10 +424,11 @@ static int failing_lock(struct chempi_io_fd *fd, enum chempi_io_lock how,
     struct own *own = own_of(fd);
     bool is_busy;
 
-    if (own->m.no_locks)
+    if (own->faults.no_locks)
         return -ENOLCK;
     (void)pthread_mutex_lock(&own->lock);
-    is_busy = how != CHEMPI_IO_UNLOCK && roll(own, own->m.busy_rate);
+    is_busy = how != CHEMPI_IO_UNLOCK &&
+              chempi_dice_strikes(&own->dice, own->faults.busy_rate);
     (void)pthread_mutex_unlock(&own->lock);
     return is_busy ? -EAGAIN : chempi_io_posix.lock(fd, how, offset, len);
 }
