@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "libchempi/services/segment.h"
+#include "libchempi/services/layout/segment.h"
 
 /* Read the byte at `remote` of process pid and compare with `expected`.
  * 0: works; -EPERM, -ESRCH, -ENOSYS ...: do not use it; -EBADMSG: pid names

@@ -17,7 +17,7 @@
 
 #include "common/base/sys.h"
 #include "libchempi/devices/shm/internal.h"
-#include "libchempi/services/layout_order.h"
+#include "libchempi/services/layout/layout_order.h"
 
 /*
  * The kernel looks up the pages of each run. 1 MiB in runs of 4 KiB took 102 us

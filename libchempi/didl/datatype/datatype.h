@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "libchempi/didl/base/object.h"
-#include "libchempi/services/segment.h"
+#include "libchempi/services/layout/segment.h"
 
 struct chempi_attrs;
 struct chempi_datatype_recipe; /* envelope and contents, datatype module */

@@ -13,7 +13,7 @@
 #include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/recipe.h"
-#include "libchempi/services/layout_apart.h"
+#include "libchempi/services/layout/layout_apart.h"
 
 /* a - b in 63 bits, noting overflow. */
 static MPI_Count difference(MPI_Count a, MPI_Count b, bool *is_overflown)

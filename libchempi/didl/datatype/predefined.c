@@ -8,7 +8,7 @@
 #include <wchar.h>
 
 #include "libchempi/didl/datatype/basic_type.h"
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 
 /* A pair with a hole has the layout of its C struct. */
 static const int64_t short_int_offsets[] = {

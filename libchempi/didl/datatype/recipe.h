@@ -17,7 +17,7 @@
 
 #include "libchempi/didl/base/count_array.h"
 #include "libchempi/didl/datatype/datatype.h"
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 
 struct chempi_datatype_recipe {
     int combiner;   /* MPI_COMBINER_* */

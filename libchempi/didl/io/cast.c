@@ -12,7 +12,7 @@
 #include "libchempi/didl/comm/locality.h"
 #include "libchempi/didl/io/agree.h"
 #include "libchempi/didl/io/collective.h"
-#include "libchempi/services/layout_order.h"
+#include "libchempi/services/layout/layout_order.h"
 
 /* Where cb_nodes does not say: file systems rarely have more to gain from one
  * node. */

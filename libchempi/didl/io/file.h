@@ -27,7 +27,7 @@
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/io/access/access.h"
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 
 struct chempi_errhandler;
 struct chempi_info;

@@ -11,7 +11,7 @@
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/datarep.h"
 #include "libchempi/didl/io/file.h"
-#include "libchempi/services/layout_order.h"
+#include "libchempi/services/layout/layout_order.h"
 
 /* What the standard asks of types in a view (section 14.1.1). */
 static int check_type(const struct chempi_file *file,

@@ -14,7 +14,7 @@
 #include "libchempi/didl/datatype/recipe.h"
 #include "libchempi/didl/io/datarep.h"
 #include "libchempi/didl/io/file.h"
-#include "libchempi/services/layout_order.h"
+#include "libchempi/services/layout/layout_order.h"
 
 /* Offsets stay below this, so that sums of two do not overflow. */
 #define OFFSET_END (INT64_C(1) << 61)

@@ -22,7 +22,7 @@
 #include "libchempi/didl/comm/p2p_request.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/conn.h"
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 
 enum { FIRST_ROOM = 1024 /* bytes */ };
 

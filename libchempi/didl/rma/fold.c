@@ -22,7 +22,7 @@
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/rma/internal.h"
-#include "libchempi/services/segment.h"
+#include "libchempi/services/layout/segment.h"
 
 enum {
     ELEMENT_MAX = 64, /* bytes; a pair of long double and index has 32 */

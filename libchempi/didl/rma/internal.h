@@ -13,7 +13,7 @@
 #include "libchempi/didl/rma/win.h"
 #include "libchempi/didl/transport/request.h"
 
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 
 /* The window's own contexts: requests to a target and its answers are apart,
  * so that neither waits behind the other. */

@@ -24,7 +24,7 @@
 #include "libchempi/didl/rma/count.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/request.h"
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 
 /* ---- answers ---- */
 

@@ -17,7 +17,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/rma/internal.h"
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 
 enum {
     TOLD_MAX = 32,               /* layouts that one peer keeps of another */

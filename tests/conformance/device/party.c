@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 
 #define GUARD 64u /* bytes behind a receive that must stay as they are */
 #define GUARD_BYTE 0xA5

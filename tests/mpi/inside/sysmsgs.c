@@ -15,7 +15,7 @@
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 #include "tests/mpi/check.h"
 
 enum {

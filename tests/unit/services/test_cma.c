@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "libchempi/services/cma.h"
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 #include "tests/unit/services/rig.h"
 
 #define LEN 100000u

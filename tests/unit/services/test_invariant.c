@@ -7,7 +7,7 @@
 
 #include "common/base/invariant.h"
 #include "libchempi/services/handle_table.h"
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 
 TestSuite(invariant);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Overlaps of layouts, against lists of bytes. */
-#include "libchempi/services/layout_apart.h"
+#include "libchempi/services/layout/layout_apart.h"
 
 #include <criterion/criterion.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/uio.h>
 
-#include "libchempi/services/segment.h"
+#include "libchempi/services/layout/segment.h"
 
 enum { SPAN = 4096, ELEMENTS = 24 };
 

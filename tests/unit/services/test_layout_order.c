@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From displacements to positions, and layouts as words, against lists of
  * bytes. */
-#include "libchempi/services/layout_order.h"
+#include "libchempi/services/layout/layout_order.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <sys/uio.h>
 
-#include "libchempi/services/segment.h"
+#include "libchempi/services/layout/segment.h"
 
 typedef const struct chempi_layout_node node_t;
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libchempi/services/layout.h"
-#include "libchempi/services/segment.h"
+#include "libchempi/services/layout/layout.h"
+#include "libchempi/services/layout/segment.h"
 
 #define ARENA 65536 /* bytes of user memory; displacement 0 is its middle */
 #define MIDDLE (ARENA / 2)

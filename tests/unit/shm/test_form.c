@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "libchempi/devices/shm/shm.h"
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 #include "tests/unit/services/rig.h"
 #include "tests/unit/shm/ends.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "libchempi/devices/tcp/tcp.h"
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 #include "libchempi/services/pollset.h"
 
 #define ROUNDS_MAX 200000 /* a wait that takes longer has failed */

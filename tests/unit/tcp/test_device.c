@@ -12,7 +12,7 @@
 #include "libchempi/devices/tcp/internal.h"
 #include "libchempi/devices/tcp/tcp.h"
 #include "libchempi/devices/tcp/wire.h"
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 #include "tests/unit/tcp/ends.h"
 
 static struct ends ends;

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "libchempi/didl/datatype/datatype.h"
-#include "libchempi/services/segment.h"
+#include "libchempi/services/layout/segment.h"
 
 /* Bytes of the node's region that it needs for so many ranks. */
 size_t chempi_coll_cma_copy_len(uint32_t local_size);

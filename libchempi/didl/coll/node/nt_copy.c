@@ -6,7 +6,7 @@
 
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/call.h"
-#include "libchempi/services/segment.h"
+#include "libchempi/services/layout/segment.h"
 
 enum { LINE = 64, PAGE = 4096, LANES = 4, GROUP = LANES * PAGE };
 

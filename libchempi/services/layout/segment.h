@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-/* Compiled layout of one element; opaque to devices (services/layout.h). */
+/* Compiled layout of one element; opaque to devices (layout.h). */
 struct chempi_layout;
 struct chempi_layout_node;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Layouts from displacement to position, and as words; see the header. */
-#include "libchempi/services/layout_order.h"
+#include "libchempi/services/layout/layout_order.h"
 
 #include <stdlib.h>
 #include <string.h>

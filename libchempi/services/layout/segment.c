@@ -7,7 +7,7 @@
  * Each copying function exists once, for both directions; `dir` is a constant
  * wherever it is inlined.
  */
-#include "libchempi/services/segment.h"
+#include "libchempi/services/layout/segment.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 
 #include "common/base/compiler.h"
 #include "common/base/copy.h"
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 
 /* Elements of small irregular shape are copied column by column, so that each
  * loop has one block length; a batch stays in the first-level cache. */

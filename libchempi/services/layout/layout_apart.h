@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 
 /*
  * How many consecutive elements do not overlap: 0 if one does so by itself,

@@ -3,7 +3,7 @@
  * Building layouts in normal form (see layout.h). Everything here runs when a
  * datatype is committed; walking is segment.c's.
  */
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

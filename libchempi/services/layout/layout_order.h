@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "libchempi/services/layout.h"
+#include "libchempi/services/layout/layout.h"
 
 /* Displacement of the first packed byte; the layout is not empty. */
 int64_t chempi_layout_first(const struct chempi_layout_node *node);

@@ -4,14 +4,14 @@
  * pieces meet only if they meet modulo the extent, and then in elements that
  * are as far apart as their quotients.
  */
-#include "libchempi/services/layout_apart.h"
+#include "libchempi/services/layout/layout_apart.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "common/base/sys.h"
-#include "libchempi/services/layout_order.h"
-#include "libchempi/services/segment.h"
+#include "libchempi/services/layout/layout_order.h"
+#include "libchempi/services/layout/segment.h"
 
 enum {
     PIECES_MAX = 1 << 18,
