@@ -37,9 +37,9 @@
 #include "common/table/table.h"
 #include "libchempi/services/cma.h"
 #include "libchempi/services/layout/segment.h"
-#include "libchempi/services/memory.h"
 #include "libchempi/services/pollset.h"
 #include "libchempi/services/region.h"
+#include "libchempi/services/registration/memory.h"
 #include "libchempi/services/setting.h"
 
 #define CHEMPI_DEV_ABI 1

@@ -16,7 +16,7 @@
 #include "common/base/clock.h"
 #include "libchempi/devices/scivia/adapter/lmm.h"
 #include "libchempi/devices/scivia/adapter/via.h"
-#include "libchempi/services/regcache.h"
+#include "libchempi/services/registration/regcache.h"
 
 #define KIB ((size_t)1024)
 #define MIB (KIB * KIB)

@@ -17,7 +17,7 @@
 #include "libchempi/devices/scivia/adapter/sci.h"
 #include "libchempi/devices/scivia/adapter/via.h"
 #include "libchempi/devices/scivia/wire.h"
-#include "libchempi/services/regcache.h"
+#include "libchempi/services/registration/regcache.h"
 #include "libchempi/services/rndv.h"
 
 #define SCIVIA_PAGE 4096u

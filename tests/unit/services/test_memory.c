@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libchempi/services/memory_hooks.h"
-#include "libchempi/services/regcache.h"
+#include "libchempi/services/registration/memory_hooks.h"
+#include "libchempi/services/registration/regcache.h"
 
 #define PAGE 4096u
 #define REGIONS 64u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The registration cache; see regcache.h. */
-#include "libchempi/services/regcache.h"
+#include "libchempi/services/registration/regcache.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What devices must know of memory that they register; see memory.h. */
 #define _GNU_SOURCE /* munlock */
-#include "libchempi/services/memory.h"
+#include "libchempi/services/registration/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "common/base/sys.h"
 #include "common/host/maps.h"
-#include "libchempi/services/memory_hooks.h"
+#include "libchempi/services/registration/memory_hooks.h"
 
 #define PAGE ((uintptr_t)4096)
 #define MOVES_MAX 32u

@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 #include "common/base/list.h"
-#include "libchempi/services/memory.h"
+#include "libchempi/services/registration/memory.h"
 
 #define CHEMPI_REGCACHE_HINTS 64u
 #define CHEMPI_REGCACHE_GHOSTS 256u

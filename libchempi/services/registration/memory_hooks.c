@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reports of lost pages, by userfaultfd; see memory_hooks.h. */
 #define _GNU_SOURCE /* syscall */
-#include "libchempi/services/memory_hooks.h"
+#include "libchempi/services/registration/memory_hooks.h"
 
 #include <errno.h>
 #include <fcntl.h>
