@@ -476,11 +476,11 @@ HEAD = '''\
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bodies of Fortran procedures, part %d. Generated; do not edit. */
 #include "fortran/lib/binding.h"
-#include "fortran/lib/choice.h"
-#include "fortran/lib/keep.h"
+#include "fortran/lib/buffer/choice.h"
+#include "fortran/lib/buffer/keep.h"
 #include "fortran/lib/text.h"
 #include "fortran/lib/topology.h"
-#include "fortran/lib/within.h"
+#include "fortran/lib/buffer/within.h"
 
 #define MPI_FORTRAN_NO_REQUEST chempi_out_request(MPI_REQUEST_NULL)
 

@@ -3,7 +3,7 @@
 """Write the pools of trampolines: trampolines.py OUTPUT
 
 The ABI's operations and error handlers carry no state of their own, so each
-Fortran procedure needs a C function that knows it. See lib/callback.h.
+Fortran procedure needs a C function that knows it. See lib/callback/callback.h.
 """
 import sys
 
@@ -29,7 +29,7 @@ KINDS = [
 def main(output):
     text = ['/* SPDX-License-Identifier: BSD-3-Clause */\n'
             '/* Pools of trampolines. Generated; do not edit. */\n'
-            '#include "fortran/lib/callback.h"\n\n'
+            '#include "fortran/lib/callback/callback.h"\n\n'
             '_Static_assert(CHEMPI_CALLBACK_POOL == %d, '
             '"the size of the pools");\n' % POOL]
     for kind, ctype, params, names in KINDS:

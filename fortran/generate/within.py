@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How much a call uses of buffers that may be copied, or must be contiguous
-(lib/within.h)."""
+(lib/buffer/within.h)."""
 import re
 
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bodies, by hand, of procedures that take procedures or attributes. Compiled
  * twice, see binding.h. */
-#include "fortran/lib/attribute.h"
 #include "fortran/lib/binding.h"
-#include "fortran/lib/callback.h"
-#include "fortran/lib/procedures.h"
+#include "fortran/lib/callback/attribute.h"
+#include "fortran/lib/callback/callback.h"
+#include "fortran/lib/callback/procedures.h"
 #include "fortran/lib/text.h"
 
 #define NOBODY(name) ((struct chempi_caller){name, CHEMPI_BLAME_NOBODY, NULL})

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "fortran/lib/binding.h"
+#include "fortran/lib/buffer/keep.h"
 #include "fortran/lib/error.h"
-#include "fortran/lib/keep.h"
 #include "fortran/lib/startup.h"
 #include "fortran/lib/text.h"
 #include "fortran/lib/topology.h"

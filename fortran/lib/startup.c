@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "fortran/lib/binding.h"
-#include "fortran/lib/choice.h"
+#include "fortran/lib/buffer/choice.h"
 #include "fortran/lib/error.h"
 
 static const char *misfit; /* a sentence, or NULL */

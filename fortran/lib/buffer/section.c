@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Array sections with gaps. */
-#include "fortran/lib/section.h"
+#include "fortran/lib/buffer/section.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,15 +10,15 @@
  *       frees them through an attribute of MPI_COMM_SELF; processes that use
  *       sessions only have no cache
  */
-#include "fortran/lib/choice.h"
+#include "fortran/lib/buffer/choice.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fortran/lib/keep.h"
-#include "fortran/lib/within.h"
+#include "fortran/lib/buffer/keep.h"
+#include "fortran/lib/buffer/within.h"
 
 #define CACHE_SIZE 16
 

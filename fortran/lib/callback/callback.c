@@ -6,7 +6,7 @@
  *       call trampoline i; so reading it needs no lock
  *   P2  `lock` guards the search and `used`
  */
-#include "fortran/lib/callback.h"
+#include "fortran/lib/callback/callback.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -13,8 +13,8 @@
 #include <ISO_Fortran_binding.h>
 
 #include "fortran/lib/binding.h"
+#include "fortran/lib/buffer/section.h"
 #include "fortran/lib/error.h"
-#include "fortran/lib/section.h"
 
 /* How long C uses the buffer. */
 enum chempi_span {

@@ -7,7 +7,7 @@
  *       a new request of that handle shows that C completed the old one
  *   K3  chempi_keep_count is the number of items
  */
-#include "fortran/lib/keep.h"
+#include "fortran/lib/buffer/keep.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #ifndef CHEMPI_FORTRAN_WITHIN_H
 #define CHEMPI_FORTRAN_WITHIN_H
 
-#include "fortran/lib/choice.h"
+#include "fortran/lib/buffer/choice.h"
 
 /* The counts and displacements of an operation with one for each of n
  * processes. displs NULL: one after the other. */

@@ -11,7 +11,7 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-#include "fortran/lib/callback.h"
+#include "fortran/lib/callback/callback.h"
 
 /* What Fortran gave with a key value; interned, never freed. */
 struct chempi_keyval;

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "fortran/lib/callback.h"
+#include "fortran/lib/callback/callback.h"
 
 /* Is it one of MPI_X_NULL_COPY_FN, MPI_X_DUP_FN, MPI_X_NULL_DELETE_FN? */
 bool chempi_procedures_is_predefined(chempi_procedure *procedure);

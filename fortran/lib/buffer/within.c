@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* See within.h. */
-#include "fortran/lib/within.h"
+#include "fortran/lib/buffer/within.h"
 
 /* Bytes that are used, from the array's first on. */
 struct reach {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The predefined procedures, and how they are recognized: by their address,
  * which the dynamic linker makes the same everywhere. */
-#include "fortran/lib/procedures.h"
+#include "fortran/lib/callback/procedures.h"
 
 #include "fortran/lib/binding.h"
 

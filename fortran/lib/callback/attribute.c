@@ -6,13 +6,13 @@
  *       by_address, and refs counts the attributes that point at it
  *   A2  `lock` guards cells and key values; no callback runs under it
  */
-#include "fortran/lib/attribute.h"
+#include "fortran/lib/callback/attribute.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "fortran/lib/binding.h"
-#include "fortran/lib/procedures.h"
+#include "fortran/lib/callback/procedures.h"
 
 #define BUCKETS 256u
 
