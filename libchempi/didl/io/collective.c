@@ -10,6 +10,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/io/count.h"
+#include "libchempi/didl/io/shared.h"
 
 static int check_split(const struct chempi_file *file)
 {

@@ -24,7 +24,7 @@ enum chempi_io_told {
 };
 
 struct chempi_io_exchange; /* two_phase.c */
-struct chempi_io_learning; /* cast.c */
+struct chempi_io_learning; /* aggregators.c */
 
 /* A collective access under way. */
 struct chempi_io_coll {
@@ -76,18 +76,6 @@ static inline int chempi_io_next_tag(struct chempi_file *file)
 {
     return file->tags++ & 0x3fffffff;
 }
-
-/* What a file of several members knows of them: made with its communicator;
- * aggregators are chosen when it is there, and anew when the hint cb_nodes has
- * changed (collective); views are forgotten when one or another hint has
- * changed. */
-int chempi_io_cast_make(struct chempi_file *file);
-int chempi_io_cast_choose(struct chempi_file *file);
-void chempi_io_cast_forget(struct chempi_file *file);
-/* A view was set (collective): short ones travel now where an exchange may
- * pay. MPI error class of a communication that failed. */
-int chempi_io_cast_meet(struct chempi_file *file);
-void chempi_io_cast_drop(struct chempi_file *file);
 
 /* A stage: access of an operation, by exchange where that pays. The operation
  * keeps this member's error; then comes after_access. */

@@ -8,7 +8,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/comm_make.h"
-#include "libchempi/didl/io/cast.h"
+#include "libchempi/didl/io/exchange/aggregators.h"
 
 struct chempi_file chempi_file_null = {
     .obj = {.magic = CHEMPI_MAGIC_FILE, .refs = 1},
@@ -35,7 +35,7 @@ void chempi_file_release(struct chempi_file *file)
     file->obj.magic = 0;
     chempi_io_view_release(file->view);
     chempi_io_view_release(file->plain);
-    chempi_io_cast_drop(file);
+    chempi_io_aggregators_drop(file);
     if (file->errhandler)
         chempi_errhandler_release(file->errhandler);
     if (file->comm)

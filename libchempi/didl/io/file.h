@@ -25,47 +25,14 @@
 #include "common/base/list.h"
 #include "libchempi/didl/base/object.h"
 #include "libchempi/didl/comm/comm.h"
-#include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/io/access/access.h"
-#include "libchempi/services/layout/layout.h"
+#include "libchempi/didl/io/hints.h"
+#include "libchempi/didl/io/view/view.h"
 
 struct chempi_errhandler;
-struct chempi_info;
-struct chempi_io_cast;    /* cast.h: what is known about the others */
-struct chempi_io_datarep; /* datarep.h */
+struct chempi_io_aggregators; /* aggregators.h: what is known about the others
+                               */
 struct chempi_request;
-
-enum chempi_io_choice { CHEMPI_IO_AUTO, CHEMPI_IO_ENABLE, CHEMPI_IO_DISABLE };
-
-/* What the hints come to; hints.c has the keys. Sizes are bytes. */
-struct chempi_io_hints {
-    uint64_t cb_buffer; /* of an aggregator, per round */
-    uint64_t ind_read;  /* of a window of sieving */
-    uint64_t ind_write;
-    uint64_t stripe;  /* file domains are multiples of it; at least a page */
-    uint64_t nodes;   /* aggregators; 0: by the nodes */
-    uint64_t perm;    /* of a file that is made, less the umask */
-    uint8_t cb_read;  /* enum chempi_io_choice */
-    uint8_t cb_write; /* likewise */
-    uint8_t ds_read;  /* likewise */
-    uint8_t ds_write; /* likewise; ENABLE: read, change and write back */
-};
-
-struct chempi_io_view {
-    _Atomic int32_t refs;
-    MPI_Offset disp;
-    struct chempi_datatype *etype; /* ours; or predefined */
-    struct chempi_datatype *filetype;
-    struct chempi_io_datarep *rep; /* NULL: native and internal */
-    char rep_name[MPI_MAX_DATAREP_STRING + 1];
-    uint64_t esize; /* bytes of an etype in the file; may be 0 */
-    struct chempi_layout tile;
-    int64_t first;      /* displacement of the tile's first byte */
-    uint64_t tiles;     /* as many as file offsets can have */
-    bool is_contiguous; /* position p lies at disp + first + p */
-    bool is_ordered;    /* offsets grow with positions */
-    uint64_t run;       /* bytes of a run, on average */
-};
 
 struct chempi_file {
     struct chempi_object obj;
@@ -104,11 +71,11 @@ struct chempi_file {
     uint32_t views;      /* collective set_view calls so far */
     bool has_short_runs; /* at some member, so that an exchange may pay; alike
                             at all of them */
-    struct chempi_io_cast *cast; /* what two-phase access knows; NULL: there
-                                    is one member */
-    struct chempi_list link;     /* all open files of the process */
-    uint64_t shared_at;          /* shared pointer, etypes; at member 0 only */
-    uint32_t shared_views;       /* `views` when it was moved last */
+    struct chempi_io_aggregators *aggregators; /* what two-phase access knows;
+                                    NULL: there is one member */
+    struct chempi_list link; /* all open files of the process */
+    uint64_t shared_at;      /* shared pointer, etypes; at member 0 only */
+    uint32_t shared_views;   /* `views` when it was moved last */
 };
 
 static inline uint64_t chempi_io_least(uint64_t a, uint64_t b)
@@ -165,68 +132,5 @@ int chempi_io_fail_path(const char *path, int neg_errno, const char *what,
  * and the offset of an access, in elementary types (-1: none). Returns rc. */
 int chempi_io_name_file(const struct chempi_file *file, int rc, int64_t offset);
 int chempi_io_name_path(const char *path, int rc, int64_t offset);
-
-/* ---- view.c ---- */
-
-/* Predefined types, or held with it. MPI error class with words. */
-int chempi_io_view_make(MPI_Offset disp, struct chempi_datatype *etype,
-                        struct chempi_datatype *filetype, const char *rep_name,
-                        struct chempi_io_datarep *rep,
-                        struct chempi_io_view **out);
-struct chempi_io_view *chempi_io_view_default(void);
-void chempi_io_view_release(struct chempi_io_view *view);
-static inline struct chempi_io_view *
-chempi_io_view_hold(struct chempi_io_view *view)
-{
-    (void)atomic_fetch_add_explicit(&view->refs, 1, memory_order_relaxed);
-    return view;
-}
-
-/* What follows from disp and tile, which are there. MPI error class. */
-int chempi_io_view_settle(struct chempi_io_view *view);
-
-/* The file offset of packed byte `position` of the view. */
-int64_t chempi_io_view_offset(const struct chempi_io_view *view,
-                              uint64_t position);
-/* Packed bytes at offsets below `offset`; of an ordered view. */
-uint64_t chempi_io_view_below(const struct chempi_io_view *view,
-                              int64_t offset);
-/* An iterator over the view whose base is memory that holds the file from
- * offset `from` on; at `position`. */
-void chempi_io_view_iter(const struct chempi_io_view *view,
-                         struct chempi_segment *iter, const void *base,
-                         int64_t from, uint64_t position);
-
-/* ---- hints.c ---- */
-
-/* Take what is known from info (may be NULL); the rest stays. MPI class. */
-int chempi_io_hints_take(struct chempi_io_hints *hints,
-                         const struct chempi_info *info);
-/* Collective: those of member 0 are everybody's. */
-int chempi_io_hints_share(struct chempi_comm *comm,
-                          struct chempi_io_hints *hints);
-/* Collective: they hold from now on. */
-int chempi_io_hints_put(struct chempi_file *file,
-                        const struct chempi_io_hints *hints);
-void chempi_io_hints_default(struct chempi_io_hints *hints);
-bool chempi_io_hints_are_alike(const struct chempi_io_hints *a,
-                               const struct chempi_io_hints *b);
-/* Could they have come from chempi_io_hints_take()? */
-bool chempi_io_hints_are_sane(const struct chempi_io_hints *hints);
-
-/* ---- shared.c ---- */
-
-void chempi_io_shared_init(void);
-
-/* Before anybody can ask, and after nobody will. Collective. */
-int chempi_io_shared_open(struct chempi_file *file);
-void chempi_io_shared_close(struct chempi_file *file);
-
-/* Add `count` etypes to the shared pointer; *before is where it was. Waits for
- * member 0 to make progress. */
-int chempi_io_shared_add(struct chempi_file *file, uint64_t count,
-                         uint64_t *before);
-/* At member 0 only. */
-void chempi_io_shared_set(struct chempi_file *file, uint64_t at);
 
 #endif

@@ -4,6 +4,8 @@
  * ROMIO that mean something here; others are ignored. MPI_File_get_info tells
  * what is used. A value that makes no sense is ignored, too, as hints are.
  */
+#include "libchempi/didl/io/hints.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -15,7 +17,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
-#include "libchempi/didl/io/cast.h"
+#include "libchempi/didl/io/exchange/aggregators.h"
 
 static const char *const choice_names[] = {
     [CHEMPI_IO_AUTO] = "automatic",
@@ -208,7 +210,7 @@ int chempi_io_get_info(struct chempi_file *fh, MPI_Info *info_used)
 
     if (rc)
         return rc;
-    hints.nodes = fh->cast ? (uint64_t)fh->cast->count : 1;
+    hints.nodes = fh->aggregators ? (uint64_t)fh->aggregators->count : 1;
     if (fh->fd.ops->stat(&fh->fd, &st) == 0)
         hints.perm = st.mode & 0777;
     rc = put_all(chempi_info_lookup(made), &hints);

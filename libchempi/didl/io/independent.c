@@ -17,7 +17,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/io/count.h"
-#include "libchempi/didl/io/memory.h"
+#include "libchempi/didl/io/exchange/memory.h"
 #include "libchempi/didl/io/op.h"
 
 /* Up to so many bytes of hole per run it is quicker to read the hole along than

@@ -13,6 +13,7 @@
 #include "libchempi/didl/io/agree.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/file.h"
+#include "libchempi/didl/io/shared.h"
 
 #define ZEROS_BYTES (UINT64_C(1) << 20)
 

@@ -11,7 +11,8 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/io/count.h"
-#include "libchempi/didl/io/datarep.h"
+#include "libchempi/didl/io/shared.h"
+#include "libchempi/didl/io/view/datarep.h"
 
 static int check_mode(const struct chempi_io_call *c)
 {

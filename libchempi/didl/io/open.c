@@ -25,8 +25,10 @@
 #include "libchempi/didl/io/agree.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/count.h"
+#include "libchempi/didl/io/exchange/aggregators.h"
+#include "libchempi/didl/io/exchange/memory.h"
 #include "libchempi/didl/io/file.h"
-#include "libchempi/didl/io/memory.h"
+#include "libchempi/didl/io/shared.h"
 #include "libchempi/didl/io/task/worker.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/progress.h"
@@ -103,10 +105,10 @@ int chempi_io_hints_put(struct chempi_file *file,
     int rc = MPI_SUCCESS;
 
     file->hints = *hints;
-    if (file->cast && has_changed)
-        rc = chempi_io_cast_choose(file);
-    else if (file->cast)
-        chempi_io_cast_forget(file);
+    if (file->aggregators && has_changed)
+        rc = chempi_io_aggregators_choose(file);
+    else if (file->aggregators)
+        chempi_io_aggregators_forget(file);
     return rc || was_rewriting ? rc : agree_locks(file);
 }
 
@@ -136,7 +138,7 @@ static int make_company(struct chempi_file *file, struct chempi_comm *comm)
 {
     int rc = make_comm(comm, &file->comm);
 
-    return rc || comm->size == 1 ? rc : chempi_io_cast_make(file);
+    return rc || comm->size == 1 ? rc : chempi_io_aggregators_make(file);
 }
 
 /* ---- opening ---- */
@@ -293,8 +295,8 @@ int chempi_io_open(struct chempi_comm *comm, const char *filename, int amode,
         rc = chempi_io_agree_on(comm, filename, make_company(file, comm));
     if (!rc)
         rc = chempi_io_hints_share(file->comm, &file->hints);
-    if (!rc && file->cast)
-        rc = chempi_io_cast_choose(file);
+    if (!rc && file->aggregators)
+        rc = chempi_io_aggregators_choose(file);
     if (!rc)
         rc = chempi_io_shared_open(file);
     if (!rc)

@@ -12,6 +12,8 @@
  *   H4  a view puts the pointer to 0, without a word: who asks tells how many
  *       views the file has had, and the first question of a view finds 0
  */
+#include "libchempi/didl/io/shared.h"
+
 #include <string.h>
 
 #include "libchempi/didl/base/error.h"

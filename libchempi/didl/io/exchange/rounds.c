@@ -11,8 +11,8 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/io/count.h"
+#include "libchempi/didl/io/exchange/memory.h"
 #include "libchempi/didl/io/exchange/window.h"
-#include "libchempi/didl/io/memory.h"
 
 /* Smaller domains are not worth a message. */
 #define DOMAIN_MIN (16u << 10)
@@ -46,11 +46,11 @@ static void plan_own(struct chempi_io_exchange *x, struct chempi_io_slot *s,
     int64_t from;
     int64_t to;
 
-    for (int a = 0; a < x->cast->count; a++) {
+    for (int a = 0; a < x->agg->count; a++) {
         struct chempi_io_share share;
         char *data;
 
-        if (a == x->cast->mine || !chempi_io_window_of(x, a, round, &from, &to))
+        if (a == x->agg->mine || !chempi_io_window_of(x, a, round, &from, &to))
             continue;
         share =
             chempi_io_window_share(op->view, op->position, op->bytes, from, to);
@@ -62,7 +62,7 @@ static void plan_own(struct chempi_io_exchange *x, struct chempi_io_slot *s,
             chempi_io_op_pack(op, share.position - op->position, data,
                               share.len);
         used += share.len;
-        chempi_io_window_plan(s, data, share.len, x->cast->ranks[a],
+        chempi_io_window_plan(s, data, share.len, x->agg->ranks[a],
                               op->is_write);
     }
 }
@@ -76,10 +76,10 @@ static void unpack_own(struct chempi_io_exchange *x, struct chempi_io_slot *s,
     int64_t from;
     int64_t to;
 
-    for (int a = 0; !op->mem && a < x->cast->count; a++) {
+    for (int a = 0; !op->mem && a < x->agg->count; a++) {
         struct chempi_io_share share;
 
-        if (a == x->cast->mine || !chempi_io_window_of(x, a, round, &from, &to))
+        if (a == x->agg->mine || !chempi_io_window_of(x, a, round, &from, &to))
             continue;
         share =
             chempi_io_window_share(op->view, op->position, op->bytes, from, to);
@@ -108,7 +108,7 @@ static void prepare_round(struct chempi_io_task *t)
     s->planned = 0;
     need_packed(x, s, sum);
     plan_own(x, s, x->begun);
-    if (x->cast->mine < 0)
+    if (x->agg->mine < 0)
         return;
     if (x->op->is_write) {
         chempi_io_window_expect(x, s);
@@ -129,7 +129,7 @@ static void finish_round(struct chempi_io_task *t)
         return;
     if (!x->op->is_write) {
         unpack_own(x, s, x->ended);
-    } else if (x->cast->mine >= 0) {
+    } else if (x->agg->mine >= 0) {
         chempi_io_window_write(x, s);
     }
 }
@@ -219,29 +219,29 @@ static bool get_lists(struct chempi_io_slot *s,
                       const struct chempi_io_exchange *x)
 {
     uint32_t size = x->file->comm->size;
-    size_t most_messages = size + (size_t)x->cast->count;
+    size_t most_messages = size + (size_t)x->agg->count;
 
     s->plan = chempi_sys->calloc(most_messages, sizeof(*s->plan));
     s->messages.reqs =
         chempi_sys->calloc(most_messages, sizeof(struct chempi_request *));
-    if (x->cast->mine >= 0)
+    if (x->agg->mine >= 0)
         s->shares = chempi_sys->calloc(size, sizeof(*s->shares));
-    return s->plan && s->messages.reqs && (x->cast->mine < 0 || s->shares);
+    return s->plan && s->messages.reqs && (x->agg->mine < 0 || s->shares);
 }
 
 /* span: bytes from the first to the end of all data, which windows that hints
  * make larger do not fill. */
 static bool get_slots(struct chempi_io_exchange *x, uint64_t span)
 {
-    bool is_agg = x->cast->mine >= 0;
+    bool is_agg = x->agg->mine >= 0;
     uint64_t window =
         is_agg ? round_line(chempi_io_least((uint64_t)x->window, span)) : 0;
     uint64_t mask = x->op->is_write ? window : 0;
-    uint64_t own = x->op->mem
-                       ? 0
-                       : round_line(chempi_io_least(
-                             (uint64_t)x->window * (uint64_t)x->cast->count,
-                             x->op->bytes));
+    uint64_t own =
+        x->op->mem
+            ? 0
+            : round_line(chempi_io_least(
+                  (uint64_t)x->window * (uint64_t)x->agg->count, x->op->bytes));
     int count = slots_of(x);
     char *at;
 
@@ -298,7 +298,7 @@ static void cut_domains(struct chempi_io_exchange *x, int64_t from, int64_t to)
     if (x->start < x->base)
         x->start = x->base;
     x->end = to;
-    x->domain = (to - x->base + x->cast->count - 1) / x->cast->count;
+    x->domain = (to - x->base + x->agg->count - 1) / x->agg->count;
     x->domain =
         round_up(x->domain > least_domain ? x->domain : least_domain, stripe);
     x->window = buffer / unit * unit;
@@ -335,12 +335,12 @@ void chempi_io_rounds_begin(struct chempi_io_task *t)
     struct chempi_io_coll *coll = chempi_io_coll_of(t);
 
     if (t->rc == MPI_SUCCESS) {
-        coll->op.file->cast->is_known = true;
+        coll->op.file->aggregators->is_known = true;
         choose_step(t);
         return;
     }
     chempi_io_op_note(&coll->op, t->rc);
-    chempi_io_cast_forget(coll->op.file);
+    chempi_io_aggregators_forget(coll->op.file);
     drop_exchange(coll);
     t->next = chempi_io_coll_of(t)->after_access;
 }
@@ -355,12 +355,12 @@ int chempi_io_rounds_make(struct chempi_io_coll *coll, int tag)
     coll->exchange = x;
     x->op = op;
     x->file = op->file;
-    x->cast = op->file->cast;
+    x->agg = op->file->aggregators;
     x->tag = tag;
     x->asked = op->bytes;
     op->bytes = coll->bytes;
     cut_domains(x, coll->from, coll->to);
-    chempi_io_count(CHEMPI_IO_COUNT_AGGREGATIONS, x->cast->mine >= 0);
+    chempi_io_count(CHEMPI_IO_COUNT_AGGREGATIONS, x->agg->mine >= 0);
     if (get_slots(x, (uint64_t)(coll->to - coll->from)))
         return MPI_SUCCESS;
     return chempi_error_set(MPI_ERR_NO_MEM,

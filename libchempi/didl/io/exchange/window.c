@@ -20,7 +20,7 @@
 
 static const int64_t *told_by(const struct chempi_io_exchange *x, uint32_t rank)
 {
-    return chempi_io_told_by(x->cast, rank);
+    return chempi_io_told_by(x->agg, rank);
 }
 
 /* ---- shares ---- */
@@ -79,14 +79,14 @@ uint64_t chempi_io_window_find(struct chempi_io_exchange *x,
 
     s->from = INT64_MAX;
     s->to = 0;
-    if (x->cast->mine < 0 ||
-        !chempi_io_window_of(x, x->cast->mine, round, &from, &to)) {
+    if (x->agg->mine < 0 ||
+        !chempi_io_window_of(x, x->agg->mine, round, &from, &to)) {
         if (s->shares)
             memset(s->shares, 0, x->file->comm->size * sizeof(*s->shares));
         return 0;
     }
     for (uint32_t r = 0; r < x->file->comm->size; r++) {
-        const struct chempi_io_view *view = &x->cast->views[r];
+        const struct chempi_io_view *view = &x->agg->views[r];
         const int64_t *told = told_by(x, r);
         struct chempi_io_share *share = &s->shares[r];
         int64_t at;
@@ -121,7 +121,7 @@ void chempi_io_window_expect(struct chempi_io_exchange *x,
 
         if (share->len == 0 || (int)r == x->file->comm->rank)
             continue;
-        if (is_one_run(&x->cast->views[r], share, &at)) {
+        if (is_one_run(&x->agg->views[r], share, &at)) {
             chempi_io_window_plan(s, s->window + (at - s->from), share->len,
                                   (int)r, false);
             continue;
@@ -137,7 +137,7 @@ static void scatter(const struct chempi_io_exchange *x,
 {
     struct chempi_segment iter;
 
-    chempi_io_view_iter(&x->cast->views[rank], &iter, window, s->from,
+    chempi_io_view_iter(&x->agg->views[rank], &iter, window, s->from,
                         s->shares[rank].position);
     (void)chempi_segment_unpack(&iter, data, s->shares[rank].len);
 }
@@ -158,7 +158,7 @@ static void scatter_own(struct chempi_io_exchange *x, struct chempi_io_slot *s)
         scatter(x, s, me, s->window, op->mem + start);
         return;
     }
-    chempi_io_view_iter(&x->cast->views[me], &iter, s->window, s->from,
+    chempi_io_view_iter(&x->agg->views[me], &iter, s->window, s->from,
                         share->position);
     while (done < share->len) {
         uint64_t n = chempi_io_least(sizeof(stage), share->len - done);
@@ -179,7 +179,7 @@ static void assemble(struct chempi_io_exchange *x, struct chempi_io_slot *s)
         int64_t at;
 
         if (share->len == 0 || (int)r == x->file->comm->rank ||
-            is_one_run(&x->cast->views[r], share, &at))
+            is_one_run(&x->agg->views[r], share, &at))
             continue;
         scatter(x, s, r, s->window, s->packed + used);
         used += share->len;
@@ -195,7 +195,7 @@ static void mark(const struct chempi_io_exchange *x,
     char ones[4096];
 
     memset(ones, 0xff, chempi_io_least(left, sizeof(ones)));
-    chempi_io_view_iter(&x->cast->views[rank], &iter, x->mask, s->from,
+    chempi_io_view_iter(&x->agg->views[rank], &iter, x->mask, s->from,
                         s->shares[rank].position);
     while (left > 0)
         left -= chempi_segment_unpack(&iter, ones,
@@ -251,7 +251,7 @@ static int open_streams(const struct chempi_io_exchange *x,
         streams[count].left = s->shares[r].len;
         streams[count].count = 0;
         streams[count].next = 0;
-        chempi_io_view_iter(&x->cast->views[r], &streams[count++].iter, NULL,
+        chempi_io_view_iter(&x->agg->views[r], &streams[count++].iter, NULL,
                             s->from, s->shares[r].position);
     }
     return count;
@@ -408,12 +408,12 @@ static void plan_sends(struct chempi_io_exchange *x, struct chempi_io_slot *s)
 
         if (share->len == 0 || (int)r == x->file->comm->rank)
             continue;
-        if (is_one_run(&x->cast->views[r], share, &at)) {
+        if (is_one_run(&x->agg->views[r], share, &at)) {
             chempi_io_window_plan(s, s->window + (at - s->from), share->len,
                                   (int)r, true);
             continue;
         }
-        chempi_io_view_iter(&x->cast->views[r], &iter, s->window, s->from,
+        chempi_io_view_iter(&x->agg->views[r], &iter, s->window, s->from,
                             share->position);
         (void)chempi_segment_pack(&iter, s->packed + used, share->len);
         chempi_io_window_plan(s, s->packed + used, share->len, (int)r, true);
@@ -433,7 +433,7 @@ static void gather_own(struct chempi_io_exchange *x, struct chempi_io_slot *s)
 
     if (share->len == 0)
         return;
-    chempi_io_view_iter(&x->cast->views[me], &iter, s->window, s->from,
+    chempi_io_view_iter(&x->agg->views[me], &iter, s->window, s->from,
                         share->position);
     if (op->mem)
         done = chempi_segment_pack(&iter, op->mem + start, share->len);

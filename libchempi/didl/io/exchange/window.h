@@ -24,8 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "libchempi/didl/io/cast.h"
 #include "libchempi/didl/io/collective.h"
+#include "libchempi/didl/io/exchange/aggregators.h"
 
 /* A range of somebody's packed data. */
 struct chempi_io_share {
@@ -58,7 +58,7 @@ struct chempi_io_slot {
 struct chempi_io_exchange {
     struct chempi_io_op *op;
     struct chempi_file *file;
-    struct chempi_io_cast *cast;
+    struct chempi_io_aggregators *agg;
     int64_t base;   /* offset of the first domain */
     int64_t start;  /* of its first window */
     int64_t end;    /* of all data */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data representations; see datarep.h. */
-#include "libchempi/didl/io/datarep.h"
+#include "libchempi/didl/io/view/datarep.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who the aggregators are, and what they know; see cast.h. */
-#include "libchempi/didl/io/cast.h"
+/* Who the aggregators are, and what they know; see aggregators.h. */
+#include "libchempi/didl/io/exchange/aggregators.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static uint64_t node_count(const struct chempi_file *file)
     uint64_t count = 0;
 
     for (uint32_t r = 0; r < file->comm->size; r++)
-        count += file->cast->places[r] == 0;
+        count += file->aggregators->places[r] == 0;
     return count;
 }
 
@@ -78,7 +78,7 @@ static void mark(const struct chempi_file *file, uint64_t wanted,
         uint64_t before = count;
 
         for (uint32_t r = 0; r < size && count < wanted; r++) {
-            if (file->cast->places[r] != level)
+            if (file->aggregators->places[r] != level)
                 continue;
             is_marked[r] = true;
             count++;
@@ -113,7 +113,7 @@ static int mark_cheapest(struct chempi_file *file, uint64_t wanted,
                          bool *is_marked)
 {
     const struct chempi_comm *comm = file->comm;
-    int64_t *costs = file->cast->told;
+    int64_t *costs = file->aggregators->told;
     int64_t mine = cost_of_ways(file);
     struct chempi_coll_call c = {.kind = CHEMPI_COLL_ALLGATHER,
                                  .comm = file->comm,
@@ -133,7 +133,7 @@ static int mark_cheapest(struct chempi_file *file, uint64_t wanted,
         uint32_t best = comm->size;
 
         for (uint32_t r = 0; r < comm->size; r++)
-            if (!is_marked[r] && file->cast->places[r] == 0 &&
+            if (!is_marked[r] && file->aggregators->places[r] == 0 &&
                 (best == comm->size || costs[r] < costs[best]))
                 best = r;
         is_marked[best] = true;
@@ -153,73 +153,73 @@ static int choose_members(struct chempi_file *file, bool *is_marked)
     return MPI_SUCCESS;
 }
 
-int chempi_io_cast_choose(struct chempi_file *file)
+int chempi_io_aggregators_choose(struct chempi_file *file)
 {
-    struct chempi_io_cast *cast = file->cast;
+    struct chempi_io_aggregators *agg = file->aggregators;
     uint32_t size = file->comm->size;
     int rc;
 
-    chempi_io_cast_forget(file);
-    memset(cast->is_aggregator, 0, size * sizeof(bool));
-    rc = choose_members(file, cast->is_aggregator);
-    cast->count = 0;
-    cast->mine = -1;
+    chempi_io_aggregators_forget(file);
+    memset(agg->is_aggregator, 0, size * sizeof(bool));
+    rc = choose_members(file, agg->is_aggregator);
+    agg->count = 0;
+    agg->mine = -1;
     for (uint32_t r = 0; r < size; r++) {
-        if (!cast->is_aggregator[r])
+        if (!agg->is_aggregator[r])
             continue;
         if ((int)r == file->comm->rank)
-            cast->mine = cast->count;
-        cast->ranks[cast->count++] = (int)r;
+            agg->mine = agg->count;
+        agg->ranks[agg->count++] = (int)r;
     }
     return rc;
 }
 
 /* ---- what is kept ---- */
 
-int chempi_io_cast_make(struct chempi_file *file)
+int chempi_io_aggregators_make(struct chempi_file *file)
 {
     uint32_t size = file->comm->size;
-    struct chempi_io_cast *cast = chempi_sys->calloc(1, sizeof(*cast));
+    struct chempi_io_aggregators *agg = chempi_sys->calloc(1, sizeof(*agg));
 
-    file->cast = cast;
-    if (!cast)
+    file->aggregators = agg;
+    if (!agg)
         return no_memory();
-    cast->ranks = chempi_sys->malloc(size * sizeof(*cast->ranks));
-    cast->is_aggregator = chempi_sys->malloc(size * sizeof(bool));
-    cast->places = chempi_sys->malloc(size * sizeof(*cast->places));
-    cast->told = chempi_sys->calloc((size_t)size * CHEMPI_IO_TOLD_MAX,
-                                    sizeof(*cast->told));
-    if (!cast->ranks || !cast->is_aggregator || !cast->places || !cast->told)
+    agg->ranks = chempi_sys->malloc(size * sizeof(*agg->ranks));
+    agg->is_aggregator = chempi_sys->malloc(size * sizeof(bool));
+    agg->places = chempi_sys->malloc(size * sizeof(*agg->places));
+    agg->told = chempi_sys->calloc((size_t)size * CHEMPI_IO_TOLD_MAX,
+                                   sizeof(*agg->told));
+    if (!agg->ranks || !agg->is_aggregator || !agg->places || !agg->told)
         return no_memory();
-    return find_places(file->comm, cast->places);
+    return find_places(file->comm, agg->places);
 }
 
-void chempi_io_cast_forget(struct chempi_file *file)
+void chempi_io_aggregators_forget(struct chempi_file *file)
 {
-    struct chempi_io_cast *cast = file->cast;
+    struct chempi_io_aggregators *agg = file->aggregators;
 
-    for (uint32_t r = 0; cast->views && r < file->comm->size; r++) {
-        chempi_layout_release(cast->views[r].tile.root);
-        cast->views[r].tile.root = NULL;
+    for (uint32_t r = 0; agg->views && r < file->comm->size; r++) {
+        chempi_layout_release(agg->views[r].tile.root);
+        agg->views[r].tile.root = NULL;
     }
-    cast->is_known = false;
-    cast->is_blind = false;
+    agg->is_known = false;
+    agg->is_blind = false;
 }
 
-void chempi_io_cast_drop(struct chempi_file *file)
+void chempi_io_aggregators_drop(struct chempi_file *file)
 {
-    struct chempi_io_cast *cast = file->cast;
+    struct chempi_io_aggregators *agg = file->aggregators;
 
-    if (!cast)
+    if (!agg)
         return;
-    chempi_io_cast_forget(file);
-    free(cast->views);
-    free(cast->ranks);
-    free(cast->is_aggregator);
-    free(cast->places);
-    free(cast->told);
-    free(cast);
-    file->cast = NULL;
+    chempi_io_aggregators_forget(file);
+    free(agg->views);
+    free(agg->ranks);
+    free(agg->is_aggregator);
+    free(agg->places);
+    free(agg->told);
+    free(agg);
+    file->aggregators = NULL;
 }
 
 /* ---- views on their way ---- */
@@ -260,32 +260,32 @@ static void tell_view(const struct chempi_file *file,
         encode(view, (uint64_t *)mine + CHEMPI_IO_TOLD_FIRST, count);
 }
 
-void chempi_io_cast_tell(struct chempi_io_coll *coll)
+void chempi_io_aggregators_tell(struct chempi_io_coll *coll)
 {
-    struct chempi_io_cast *cast = coll->op.file->cast;
+    struct chempi_io_aggregators *agg = coll->op.file->aggregators;
 
-    coll->mine[CHEMPI_IO_TOLD_BLIND] = cast->is_blind;
-    cast->stride = CHEMPI_IO_TOLD_WORDS;
-    if (cast->is_known)
+    coll->mine[CHEMPI_IO_TOLD_BLIND] = agg->is_blind;
+    agg->stride = CHEMPI_IO_TOLD_WORDS;
+    if (agg->is_known)
         return;
-    cast->stride = CHEMPI_IO_TOLD_MAX;
+    agg->stride = CHEMPI_IO_TOLD_MAX;
     tell_view(coll->op.file, coll->op.view, coll->mine);
 }
 
 /* Words of the view of member r. */
-static uint64_t words_of(const struct chempi_io_cast *cast, uint32_t r)
+static uint64_t words_of(const struct chempi_io_aggregators *agg, uint32_t r)
 {
-    return (uint64_t)chempi_io_told_by(cast, r)[CHEMPI_IO_TOLD_VIEW];
+    return (uint64_t)chempi_io_told_by(agg, r)[CHEMPI_IO_TOLD_VIEW];
 }
 
-bool chempi_io_cast_can_travel(const struct chempi_file *file)
+bool chempi_io_aggregators_can_travel(const struct chempi_file *file)
 {
-    const struct chempi_io_cast *cast = file->cast;
+    const struct chempi_io_aggregators *agg = file->aggregators;
     uint64_t max = words_max(file);
     uint64_t total = 0;
 
-    for (uint32_t r = 0; !cast->is_known && r < file->comm->size; r++) {
-        uint64_t count = words_of(cast, r);
+    for (uint32_t r = 0; !agg->is_known && r < file->comm->size; r++) {
+        uint64_t count = words_of(agg, r);
 
         if (count < WORD_HEAD || count > max || total > max)
             return false;
@@ -371,16 +371,16 @@ static void end_learning(struct chempi_io_task *t)
 /* words: of all members, one behind the other, or NULL: they came inline. */
 static int unpack_all(const struct chempi_file *file, const uint64_t *words)
 {
-    struct chempi_io_cast *cast = file->cast;
+    struct chempi_io_aggregators *agg = file->aggregators;
     int rc = MPI_SUCCESS;
 
     for (uint32_t r = 0; !rc && r < file->comm->size; r++) {
-        const int64_t *told = chempi_io_told_by(cast, r);
-        uint64_t count = words_of(cast, r);
+        const int64_t *told = chempi_io_told_by(agg, r);
+        uint64_t count = words_of(agg, r);
 
         rc = unpack_view(words ? words
                                : (const uint64_t *)told + CHEMPI_IO_TOLD_FIRST,
-                         count, &cast->views[r]);
+                         count, &agg->views[r]);
         words = words ? words + count : NULL;
     }
     return rc;
@@ -396,12 +396,12 @@ static void unpack_views(struct chempi_io_task *t)
 static void take_views(struct chempi_io_task *t)
 {
     struct chempi_io_coll *coll = chempi_io_coll_of(t);
-    struct chempi_io_cast *cast = coll->op.file->cast;
+    struct chempi_io_aggregators *agg = coll->op.file->aggregators;
 
     /* Of what could not be posted, too. */
     coll->learned = first(learning_of(t)->rc, t->rc);
     t->next = end_learning;
-    if (!coll->learned && cast->mine >= 0)
+    if (!coll->learned && agg->mine >= 0)
         chempi_io_task_work(t, unpack_views);
 }
 
@@ -411,7 +411,7 @@ static void exchange_views(struct chempi_io_task *t)
     struct chempi_io_coll *coll = chempi_io_coll_of(t);
     struct chempi_io_learning *l = learning_of(t);
     struct chempi_file *file = file_of(t);
-    struct chempi_io_cast *cast = file->cast;
+    struct chempi_io_aggregators *agg = file->aggregators;
     int tag = chempi_io_next_tag(file);
     uint64_t mine = (uint64_t)coll->mine[CHEMPI_IO_TOLD_VIEW];
     uint64_t at = 0;
@@ -423,16 +423,16 @@ static void exchange_views(struct chempi_io_task *t)
         t->next = chempi_io_coll_of(t)->after_access;
         return;
     }
-    for (uint32_t r = 0; cast->mine >= 0 && r < file->comm->size; r++) {
-        uint64_t count = words_of(cast, r);
+    for (uint32_t r = 0; agg->mine >= 0 && r < file->comm->size; r++) {
+        uint64_t count = words_of(agg, r);
 
         rc = first(rc, chempi_io_task_post(t, &l->messages, l->words + at,
                                            count * 8, (int)r, tag, false));
         at += count;
     }
-    for (int a = 0; a < cast->count; a++)
+    for (int a = 0; a < agg->count; a++)
         rc = first(rc, chempi_io_task_post(t, &l->messages, l->mine, mine * 8,
-                                           cast->ranks[a], tag, true));
+                                           agg->ranks[a], tag, true));
     l->rc = rc;
     t->next = take_views;
     chempi_io_task_await(t, &l->messages);
@@ -443,19 +443,18 @@ static int prepare_long(struct chempi_io_coll *coll,
                         struct chempi_io_learning *l)
 {
     const struct chempi_file *file = coll->op.file;
-    struct chempi_io_cast *cast = file->cast;
+    struct chempi_io_aggregators *agg = file->aggregators;
     uint64_t mine = (uint64_t)coll->mine[CHEMPI_IO_TOLD_VIEW];
     uint64_t total = 0;
 
     for (uint32_t r = 0; r < file->comm->size; r++)
-        total += words_of(cast, r);
-    l->messages.reqs =
-        chempi_sys->calloc((size_t)cast->count + file->comm->size,
-                           sizeof(struct chempi_request *));
+        total += words_of(agg, r);
+    l->messages.reqs = chempi_sys->calloc((size_t)agg->count + file->comm->size,
+                                          sizeof(struct chempi_request *));
     l->mine = chempi_sys->malloc(mine * sizeof(*l->mine));
-    if (cast->mine >= 0)
+    if (agg->mine >= 0)
         l->words = chempi_sys->malloc(total * sizeof(*l->words));
-    if (!l->messages.reqs || !l->mine || (cast->mine >= 0 && !l->words))
+    if (!l->messages.reqs || !l->mine || (agg->mine >= 0 && !l->words))
         return no_memory();
     encode(coll->op.view, l->mine, mine);
     return MPI_SUCCESS;
@@ -464,7 +463,7 @@ static int prepare_long(struct chempi_io_coll *coll,
 static bool is_any_long(const struct chempi_file *file)
 {
     for (uint32_t r = 0; r < file->comm->size; r++)
-        if (words_of(file->cast, r) > CHEMPI_IO_TOLD_INLINE)
+        if (words_of(file->aggregators, r) > CHEMPI_IO_TOLD_INLINE)
             return true;
     return false;
 }
@@ -472,12 +471,11 @@ static bool is_any_long(const struct chempi_file *file)
 /* At aggregators. */
 static bool has_room(const struct chempi_file *file)
 {
-    struct chempi_io_cast *cast = file->cast;
+    struct chempi_io_aggregators *agg = file->aggregators;
 
-    if (cast->mine >= 0 && !cast->views)
-        cast->views =
-            chempi_sys->calloc(file->comm->size, sizeof(*cast->views));
-    return cast->mine < 0 || cast->views;
+    if (agg->mine >= 0 && !agg->views)
+        agg->views = chempi_sys->calloc(file->comm->size, sizeof(*agg->views));
+    return agg->mine < 0 || agg->views;
 }
 
 static int begin_learning(struct chempi_io_coll *coll)
@@ -489,15 +487,15 @@ static int begin_learning(struct chempi_io_coll *coll)
                                 : MPI_SUCCESS;
 }
 
-void chempi_io_cast_learn(struct chempi_io_coll *coll,
-                          chempi_io_stage_fn *after)
+void chempi_io_aggregators_learn(struct chempi_io_coll *coll,
+                                 chempi_io_stage_fn *after)
 {
     struct chempi_io_task *t = &coll->task;
     const struct chempi_file *file = coll->op.file;
 
     coll->after_learning = after;
     coll->learned = MPI_SUCCESS;
-    coll->has_learned = !file->cast->is_known;
+    coll->has_learned = !file->aggregators->is_known;
     coll->has_long_views = coll->has_learned && is_any_long(file);
     if (!coll->has_learned) {
         end_learning(t);
@@ -509,15 +507,15 @@ void chempi_io_cast_learn(struct chempi_io_coll *coll,
         return;
     }
     t->next = end_learning;
-    if (!coll->learned && file->cast->mine >= 0)
+    if (!coll->learned && file->aggregators->mine >= 0)
         chempi_io_task_work(t, unpack_views);
 }
 
 /* ---- when views are set ---- */
 
-int chempi_io_cast_meet(struct chempi_file *file)
+int chempi_io_aggregators_meet(struct chempi_file *file)
 {
-    struct chempi_io_cast *cast = file->cast;
+    struct chempi_io_aggregators *agg = file->aggregators;
     int64_t mine[CHEMPI_IO_TOLD_MAX] = {0};
     struct chempi_io_task t;
 
@@ -527,14 +525,14 @@ int chempi_io_cast_meet(struct chempi_file *file)
          file->hints.cb_write == CHEMPI_IO_DISABLE))
         return MPI_SUCCESS;
     tell_view(file, file->view, mine);
-    cast->stride = CHEMPI_IO_TOLD_MAX;
+    agg->stride = CHEMPI_IO_TOLD_MAX;
     chempi_io_task_init(&t, file->comm, NULL);
-    chempi_io_task_gather(&t, mine, cast->stride, cast->told);
-    if (t.rc || !chempi_io_cast_can_travel(file) || is_any_long(file))
+    chempi_io_task_gather(&t, mine, agg->stride, agg->told);
+    if (t.rc || !chempi_io_aggregators_can_travel(file) || is_any_long(file))
         return t.rc;
-    cast->is_known = true;
-    cast->is_blind =
-        !has_room(file) || (cast->mine >= 0 && unpack_all(file, NULL));
+    agg->is_known = true;
+    agg->is_blind =
+        !has_room(file) || (agg->mine >= 0 && unpack_all(file, NULL));
     chempi_error_forget();
     return MPI_SUCCESS;
 }

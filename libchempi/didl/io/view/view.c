@@ -4,6 +4,8 @@
  * as the layout that the datatype engine walks. The base of the iterator is
  * where in memory, or at which offset, byte `from` of the file lies.
  */
+#include "libchempi/didl/io/view/view.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +14,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/recipe.h"
-#include "libchempi/didl/io/datarep.h"
-#include "libchempi/didl/io/file.h"
+#include "libchempi/didl/io/view/datarep.h"
 #include "libchempi/services/layout/layout_order.h"
 
 /* Offsets stay below this, so that sums of two do not overflow. */

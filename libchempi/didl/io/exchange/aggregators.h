@@ -6,13 +6,13 @@
  * before an access; long ones are fetched when an exchange pays. What has
  * changed, or did not come, travels before the next access.
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_IO_CAST_H
-#define CHEMPI_LIBCHEMPI_DIDL_IO_CAST_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_IO_EXCHANGE_AGGREGATORS_H
+#define CHEMPI_LIBCHEMPI_DIDL_IO_EXCHANGE_AGGREGATORS_H
 
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/file.h"
 
-struct chempi_io_cast {
+struct chempi_io_aggregators {
     bool is_known;       /* aggregators have the views of all members, but who
                             tells that it is blind */
     bool is_blind;       /* this member has not got them */
@@ -27,23 +27,35 @@ struct chempi_io_cast {
 };
 
 static inline const int64_t *
-chempi_io_told_by(const struct chempi_io_cast *cast, uint32_t rank)
+chempi_io_told_by(const struct chempi_io_aggregators *agg, uint32_t rank)
 {
-    return cast->told + (size_t)rank * (size_t)cast->stride;
+    return agg->told + (size_t)rank * (size_t)agg->stride;
 }
 
-/* This member's view, with what it tells; after that cast->stride words are
+/* What a file of several members knows of them: made with its communicator;
+ * aggregators are chosen when it is there, and anew when the hint cb_nodes has
+ * changed (collective); views are forgotten when one or another hint has
+ * changed. */
+int chempi_io_aggregators_make(struct chempi_file *file);
+int chempi_io_aggregators_choose(struct chempi_file *file);
+void chempi_io_aggregators_forget(struct chempi_file *file);
+/* A view was set (collective): short ones travel now where an exchange may
+ * pay. MPI error class of a communication that failed. */
+int chempi_io_aggregators_meet(struct chempi_file *file);
+void chempi_io_aggregators_drop(struct chempi_file *file);
+
+/* This member's view, with what it tells; after that agg->stride words are
  * what all members tell. */
-void chempi_io_cast_tell(struct chempi_io_coll *coll);
+void chempi_io_aggregators_tell(struct chempi_io_coll *coll);
 
 /* From what all have told: are all views ordered and small enough to travel?
  * The same answer for all. */
-bool chempi_io_cast_can_travel(const struct chempi_file *file);
+bool chempi_io_aggregators_can_travel(const struct chempi_file *file);
 
 /* A stage: aggregators learn the views, unless they know them. `after` runs
  * with this member's error in rc; is_known is set by whoever knows that all
  * have succeeded. */
-void chempi_io_cast_learn(struct chempi_io_coll *coll,
-                          chempi_io_stage_fn *after);
+void chempi_io_aggregators_learn(struct chempi_io_coll *coll,
+                                 chempi_io_stage_fn *after);
 
 #endif

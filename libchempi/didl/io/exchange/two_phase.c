@@ -5,9 +5,9 @@
  * part of it alone?
  */
 #include "common/base/clock.h"
-#include "libchempi/didl/io/cast.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/count.h"
+#include "libchempi/didl/io/exchange/aggregators.h"
 #include "libchempi/didl/io/exchange/rounds.h"
 
 /* Runs from here on are accessed by their owner, and so are shorter ones that
@@ -44,7 +44,7 @@ static void measure(struct chempi_io_task *t)
     coll->bytes = is_ordered ? op->bytes : 0;
     if (is_ordered && !op->is_write)
         clip(coll);
-    chempi_io_cast_tell(coll);
+    chempi_io_aggregators_tell(coll);
     words[CHEMPI_IO_TOLD_POSITION] = (int64_t)op->position;
     words[CHEMPI_IO_TOLD_BYTES] = (int64_t)coll->bytes;
     words[CHEMPI_IO_TOLD_FROM] = 0;
@@ -69,7 +69,7 @@ static enum chempi_io_choice choice_of(const struct chempi_io_op *op)
 static bool is_anybody_blind(const struct chempi_file *file)
 {
     for (uint32_t r = 0; r < file->comm->size; r++)
-        if (chempi_io_told_by(file->cast, r)[CHEMPI_IO_TOLD_BLIND])
+        if (chempi_io_told_by(file->aggregators, r)[CHEMPI_IO_TOLD_BLIND])
             return true;
     return false;
 }
@@ -85,7 +85,7 @@ static bool does_pay(struct chempi_io_coll *coll)
     coll->from = INT64_MAX;
     coll->to = 0;
     for (uint32_t r = 0; r < op->file->comm->size; r++) {
-        const int64_t *t = chempi_io_told_by(op->file->cast, r);
+        const int64_t *t = chempi_io_told_by(op->file->aggregators, r);
 
         if (t[CHEMPI_IO_TOLD_BYTES] == 0)
             continue;
@@ -159,12 +159,13 @@ static void decide(struct chempi_io_task *t)
         return;
     }
     if (is_anybody_blind(coll->op.file)) {
-        chempi_io_cast_forget(coll->op.file); /* they come the next time */
+        chempi_io_aggregators_forget(
+            coll->op.file); /* they come the next time */
         go_alone(t);
         return;
     }
-    if (does_pay(coll) && chempi_io_cast_can_travel(coll->op.file))
-        chempi_io_cast_learn(coll, have_learned);
+    if (does_pay(coll) && chempi_io_aggregators_can_travel(coll->op.file))
+        chempi_io_aggregators_learn(coll, have_learned);
     else
         go_alone(t);
 }
@@ -172,11 +173,11 @@ static void decide(struct chempi_io_task *t)
 static void tell(struct chempi_io_task *t)
 {
     struct chempi_io_coll *coll = chempi_io_coll_of(t);
-    const struct chempi_io_cast *cast = coll->op.file->cast;
+    const struct chempi_io_aggregators *agg = coll->op.file->aggregators;
 
     coll->began_ns = chempi_clock_ns();
     t->next = decide;
-    chempi_io_task_gather(t, coll->mine, cast->stride, cast->told);
+    chempi_io_task_gather(t, coll->mine, agg->stride, agg->told);
 }
 
 /* Where all know beforehand that there is nothing to exchange, nobody waits for

@@ -7,10 +7,11 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/recipe.h"
 #include "libchempi/didl/io/agree.h"
-#include "libchempi/didl/io/cast.h"
 #include "libchempi/didl/io/collective.h"
-#include "libchempi/didl/io/datarep.h"
+#include "libchempi/didl/io/exchange/aggregators.h"
 #include "libchempi/didl/io/file.h"
+#include "libchempi/didl/io/shared.h"
+#include "libchempi/didl/io/view/datarep.h"
 #include "libchempi/services/layout/layout_order.h"
 
 /* What the standard asks of types in a view (section 14.1.1). */
@@ -187,10 +188,10 @@ int chempi_io_set_view(struct chempi_file *fh, MPI_Offset disp,
     fh->has_short_runs = runs == SAYS_SHORT_RUNS;
     if (says == SAYS_NEW_HINTS)
         rc = chempi_io_hints_put(fh, &hints);
-    if (rc || !fh->cast)
+    if (rc || !fh->aggregators)
         return rc;
-    chempi_io_cast_forget(fh);
-    return chempi_io_cast_meet(fh);
+    chempi_io_aggregators_forget(fh);
+    return chempi_io_aggregators_meet(fh);
 }
 
 static int give_type(struct chempi_datatype *type, MPI_Datatype *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A block of memory that is kept; see memory.h. */
-#include "libchempi/didl/io/memory.h"
+#include "libchempi/didl/io/exchange/memory.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
