@@ -142,7 +142,9 @@ static void scatter(const struct chempi_io_exchange *x,
     (void)chempi_segment_unpack(&iter, data, s->shares[rank].len);
 }
 
-static void scatter_own(struct chempi_io_exchange *x, struct chempi_io_slot *s)
+/* This member's own share, between its buffer and the window. */
+static void move_own(struct chempi_io_exchange *x, struct chempi_io_slot *s,
+                     bool is_write)
 {
     struct chempi_io_op *op = x->op;
     uint32_t me = (uint32_t)x->file->comm->rank;
@@ -154,17 +156,22 @@ static void scatter_own(struct chempi_io_exchange *x, struct chempi_io_slot *s)
 
     if (share->len == 0)
         return;
-    if (op->mem) {
-        scatter(x, s, me, s->window, op->mem + start);
-        return;
-    }
     chempi_io_view_iter(&x->agg->views[me], &iter, s->window, s->from,
                         share->position);
+    if (op->mem)
+        done = is_write
+                   ? chempi_segment_unpack(&iter, op->mem + start, share->len)
+                   : chempi_segment_pack(&iter, op->mem + start, share->len);
     while (done < share->len) {
         uint64_t n = chempi_io_least(sizeof(stage), share->len - done);
 
-        chempi_io_op_pack(op, start + done, stage, n);
-        (void)chempi_segment_unpack(&iter, stage, n);
+        if (is_write) {
+            chempi_io_op_pack(op, start + done, stage, n);
+            (void)chempi_segment_unpack(&iter, stage, n);
+        } else {
+            (void)chempi_segment_pack(&iter, stage, n);
+            chempi_io_op_unpack(op, start + done, stage, n);
+        }
         done += n;
     }
 }
@@ -184,7 +191,7 @@ static void assemble(struct chempi_io_exchange *x, struct chempi_io_slot *s)
         scatter(x, s, r, s->window, s->packed + used);
         used += share->len;
     }
-    scatter_own(x, s);
+    move_own(x, s, true);
 }
 
 static void mark(const struct chempi_io_exchange *x,
@@ -421,35 +428,10 @@ static void plan_sends(struct chempi_io_exchange *x, struct chempi_io_slot *s)
     }
 }
 
-static void gather_own(struct chempi_io_exchange *x, struct chempi_io_slot *s)
-{
-    struct chempi_io_op *op = x->op;
-    uint32_t me = (uint32_t)x->file->comm->rank;
-    const struct chempi_io_share *share = &s->shares[me];
-    uint64_t start = share->position - op->position;
-    uint64_t done = 0;
-    struct chempi_segment iter;
-    char stage[16384];
-
-    if (share->len == 0)
-        return;
-    chempi_io_view_iter(&x->agg->views[me], &iter, s->window, s->from,
-                        share->position);
-    if (op->mem)
-        done = chempi_segment_pack(&iter, op->mem + start, share->len);
-    while (done < share->len) {
-        uint64_t n = chempi_io_least(sizeof(stage), share->len - done);
-
-        (void)chempi_segment_pack(&iter, stage, n);
-        chempi_io_op_unpack(op, start + done, stage, n);
-        done += n;
-    }
-}
-
 void chempi_io_window_read(struct chempi_io_exchange *x,
                            struct chempi_io_slot *s)
 {
     read_whole(x, s);
     plan_sends(x, s);
-    gather_own(x, s);
+    move_own(x, s, false);
 }
