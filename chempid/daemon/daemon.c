@@ -400,8 +400,7 @@ static int make_directory(struct chempi_daemon *d, struct chempi_err *err)
     if (stat(d->opt->dir, &st) < 0)
         return chempi_err_set(err, -errno, "%s: %s", d->opt->dir,
                               chempi_err_name(errno));
-    if (!S_ISDIR(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
-        (st.st_mode & (S_IWGRP | S_IWOTH)))
+    if (!S_ISDIR(st.st_mode) || !chempi_file_is_safe(&st))
         return chempi_err_set(err, -EPERM,
                               "%s: not a directory of ours that others cannot "
                               "write (chmod go-w)",

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
 #include "common/words/linefile.h"
 #include "common/words/size.h"
 
@@ -65,8 +66,7 @@ static int check_file(FILE *file, const char *path, struct chempi_err *err)
     if (fstat(fileno(file), &st) < 0)
         return chempi_err_set(err, -errno, "%s: %s", path,
                               chempi_err_name(errno));
-    if (!S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
-        (st.st_mode & (S_IWGRP | S_IWOTH)))
+    if (!S_ISREG(st.st_mode) || !chempi_file_is_safe(&st))
         return chempi_err_set(err, -EPERM,
                               "%s: not a file of ours that others cannot "
                               "write (chmod go-w)",

@@ -14,6 +14,7 @@
 
 #include "chempid/tree/members.h"
 #include "common/base/array.h"
+#include "common/base/file.h"
 #include "common/words/linefile.h"
 
 #define KEY CHEMPI_NOISE_KEY_BYTES
@@ -84,8 +85,7 @@ int chempi_trust_read(struct chempi_trust *trust, int fd, const char *path,
                             chempi_err_name(errno));
     else if (!S_ISREG(st.st_mode))
         rc = chempi_err_set(err, -EINVAL, "%s: not a regular file", path);
-    else if ((st.st_uid != geteuid() && st.st_uid != 0) ||
-             (st.st_mode & (S_IWGRP | S_IWOTH)))
+    else if (!chempi_file_is_safe(&st))
         rc = chempi_err_set(err, -EPERM,
                             "%s: others can change this file; run 'chown %ld "
                             "%s' and 'chmod go-w %s'",

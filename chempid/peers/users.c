@@ -10,12 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
+
 /* Does a folder keep all others out, whatever is below it? */
 static bool is_closed(const char *path)
 {
     struct stat st;
 
-    return stat(path, &st) == 0 && (st.st_uid == geteuid() || st.st_uid == 0) &&
+    return stat(path, &st) == 0 && chempi_file_is_ours(&st) &&
            (st.st_mode & (S_IXGRP | S_IXOTH)) == 0;
 }
 

@@ -16,6 +16,7 @@
 #include "chempid/tree/addr.h"
 #include "chempid/tree/members.h"
 #include "common/base/clock.h"
+#include "common/base/file.h"
 #include "common/control/msg.h"
 
 int chempi_local_dir(char *dir, size_t size)
@@ -85,11 +86,6 @@ static int check_server(int fd, const char *path, struct chempi_err *err)
                           path);
 }
 
-static bool is_ours(const struct stat *st)
-{
-    return st->st_uid == 0 || st->st_uid == geteuid();
-}
-
 /* Whoever has made it, the link to it or what is in it, in a place that is
  * everybody's, could keep us there. What passes stays: nobody else may replace
  * it. */
@@ -101,9 +97,9 @@ static int check_dir(const char *dir, struct chempi_err *err)
     if (lstat(dir, &link) < 0 || stat(dir, &st) < 0)
         return chempi_err_set(err, -ENOENT, "no daemon has a socket in %s",
                               dir);
-    if (!is_ours(&link) || !is_ours(&st))
+    if (!chempi_file_is_ours(&link) || !chempi_file_is_ours(&st))
         return chempi_err_set(err, -EPERM, "%s belongs to another user", dir);
-    if (st.st_mode & (S_IWGRP | S_IWOTH)) /* no daemon would serve there */
+    if (!chempi_file_is_safe(&st)) /* no daemon would serve there */
         return chempi_err_set(err, -EPERM, "%s can be written by others", dir);
     return 0;
 }

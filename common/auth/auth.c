@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
 #include "common/base/sys.h"
 
 #define HELLO_MAGIC "CHEMPIa1" /* name and version of this exchange */
@@ -202,7 +203,7 @@ static int check_key_file(int fd, const char *path, struct chempi_err *err)
                               chempi_err_name(errno));
     if (!S_ISREG(st.st_mode))
         return chempi_err_set(err, -EINVAL, "%s: not a regular file", path);
-    if (st.st_uid != geteuid() && st.st_uid != 0)
+    if (!chempi_file_is_ours(&st))
         return chempi_err_set(err, -EPERM,
                               "%s: this key belongs to user %ld, who can "
                               "change it; run 'chown %ld %s'",

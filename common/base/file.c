@@ -80,6 +80,16 @@ void chempi_file_close(int fd)
         (void)close(fd); /* nothing was written that could be lost */
 }
 
+bool chempi_file_is_ours(const struct stat *st)
+{
+    return st->st_uid == 0 || st->st_uid == geteuid();
+}
+
+bool chempi_file_is_safe(const struct stat *st)
+{
+    return chempi_file_is_ours(st) && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
 uint64_t chempi_file_inode(const char *path)
 {
     struct stat st;

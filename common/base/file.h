@@ -3,9 +3,12 @@
 #ifndef CHEMPI_COMMON_BASE_FILE_H
 #define CHEMPI_COMMON_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+struct stat;
 
 /* The first size - 1 bytes of a file, with a zero behind them. Returns how
  * many, or -errno; then the text is empty. size is at least 1. */
@@ -15,6 +18,10 @@ ssize_t chempi_file_read(const char *path, char *text, size_t size);
  * when the other end has less. */
 int chempi_file_write_all(int fd, const void *data, size_t len);
 int chempi_file_read_all(int fd, void *data, size_t len);
+
+/* Is it root's or this user's? The second: and may nobody else write it? */
+bool chempi_file_is_ours(const struct stat *st);
+bool chempi_file_is_safe(const struct stat *st);
 
 /* The number of a file, as of a namespace; 0: it cannot be had. */
 uint64_t chempi_file_inode(const char *path);
