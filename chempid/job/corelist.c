@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "chempid/job/pattern.h"
+#include "common/base/number.h"
 
 /* "N:" */
 static void take_socket(const char **at, uint32_t *socket)
@@ -13,7 +13,7 @@ static void take_socket(const char **at, uint32_t *socket)
     const char *ahead = *at;
     uint32_t number;
 
-    if (!chempi_pattern_number(&ahead, CHEMPI_CORELIST_NUMBER_MAX, &number) ||
+    if (!chempi_number_scan32(&ahead, CHEMPI_CORELIST_NUMBER_MAX, &number) ||
         *ahead != ':')
         return;
     *socket = number;
@@ -29,14 +29,8 @@ static bool take_cores(const char **at, uint32_t *first, uint32_t *last)
         *last = UINT32_MAX;
         return true;
     }
-    if (!chempi_pattern_number(at, CHEMPI_CORELIST_NUMBER_MAX, first))
-        return false;
-    *last = *first;
-    if (**at != '-')
-        return true;
-    ++*at;
-    return chempi_pattern_number(at, CHEMPI_CORELIST_NUMBER_MAX, last) &&
-           *last >= *first;
+    return chempi_number_scan_range(at, CHEMPI_CORELIST_NUMBER_MAX, first,
+                                    last);
 }
 
 int chempi_corelist_each(const char *text, chempi_corelist_fn *take, void *arg,

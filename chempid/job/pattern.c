@@ -70,25 +70,11 @@ bool chempi_pattern_has_rank(const char *text)
 
 /* ---- ranks --------------------------------------------------------------- */
 
-bool chempi_pattern_number(const char **at, uint32_t max, uint32_t *out)
-{
-    uint64_t v;
-
-    if (!chempi_number_scan(at, max, &v))
-        return false;
-    *out = (uint32_t)v;
-    return true;
-}
-
 /* "4" or "4-7", up to a comma or the end. */
 static bool take_range(const char **at, uint32_t *low, uint32_t *high)
 {
-    if (!chempi_pattern_number(at, INT32_MAX, low))
-        return false;
-    *high = *low;
-    if (**at == '-' && (++*at, !chempi_pattern_number(at, INT32_MAX, high)))
-        return false;
-    return *low <= *high && (**at == ',' || **at == '\0');
+    return chempi_number_scan_range(at, INT32_MAX, low, high) &&
+           (**at == ',' || **at == '\0');
 }
 
 static bool is_all(const char *list)

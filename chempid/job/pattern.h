@@ -23,10 +23,6 @@ bool chempi_pattern_expand(const char *text, const struct chempi_pattern *what,
 /* Does each rank get a name of its own? */
 bool chempi_pattern_has_rank(const char *text);
 
-/* The digits at *at, which goes behind them; false: there are none, or more
- * than max. */
-bool chempi_pattern_number(const char **at, uint32_t max, uint32_t *out);
-
 /* Lists of ranks: numbers and ranges with commas between them, "0,4-7"; "all".
  * Is it one? And is the rank in it, which is one? */
 bool chempi_pattern_is_ranks(const char *list);

@@ -22,6 +22,36 @@ bool chempi_number_scan(const char **at, uint64_t max, uint64_t *out)
     return true;
 }
 
+bool chempi_number_scan32(const char **at, uint32_t max, uint32_t *out)
+{
+    uint64_t value;
+
+    if (!chempi_number_scan(at, max, &value))
+        return false;
+    *out = (uint32_t)value;
+    return true;
+}
+
+bool chempi_number_scan_range(const char **at, uint32_t max, uint32_t *first,
+                              uint32_t *last)
+{
+    const char *ahead = *at;
+    uint32_t low;
+    uint32_t high;
+
+    if (!chempi_number_scan32(&ahead, max, &low))
+        return false;
+    high = low;
+    if (*ahead == '-' && (++ahead, !chempi_number_scan32(&ahead, max, &high)))
+        return false;
+    if (high < low)
+        return false;
+    *at = ahead;
+    *first = low;
+    *last = high;
+    return true;
+}
+
 bool chempi_number_parse(const char *text, uint64_t min, uint64_t max,
                          uint64_t *out)
 {

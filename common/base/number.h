@@ -9,6 +9,10 @@
 /* The number at *at, not above max; *at is then behind it. False: there is
  * none, or it is above; nothing is changed. */
 bool chempi_number_scan(const char **at, uint64_t max, uint64_t *out);
+bool chempi_number_scan32(const char **at, uint32_t max, uint32_t *out);
+/* The same for "4" or "4-7", the second not below the first. */
+bool chempi_number_scan_range(const char **at, uint32_t max, uint32_t *first,
+                              uint32_t *last);
 
 /* The number that the whole text is, from min to max. False: it is none; *out
  * is left as it was. */

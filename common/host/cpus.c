@@ -21,16 +21,6 @@ uint32_t chempi_cpus_count(const struct chempi_cpus *cpus)
 
 /* ---- lists --------------------------------------------------------------- */
 
-static int parse_number(const char **at, uint32_t *out)
-{
-    uint64_t value;
-
-    if (!chempi_number_scan(at, CHEMPI_CPUS_MAX - 1, &value))
-        return -EINVAL;
-    *out = (uint32_t)value;
-    return 0;
-}
-
 int chempi_cpus_scan(const char **text, struct chempi_cpus *cpus)
 {
     struct chempi_cpus found = {{0}};
@@ -38,14 +28,8 @@ int chempi_cpus_scan(const char **text, struct chempi_cpus *cpus)
     uint32_t last;
 
     for (;; ++*text) {
-        if (parse_number(text, &first))
+        if (!chempi_number_scan_range(text, CHEMPI_CPUS_MAX - 1, &first, &last))
             return -EINVAL;
-        last = first;
-        if (**text == '-') {
-            ++*text;
-            if (parse_number(text, &last) || last < first)
-                return -EINVAL;
-        }
         while (first <= last)
             chempi_cpus_add(&found, first++);
         if (**text != ',')

@@ -49,6 +49,25 @@ Test(number, scanning_stops_behind_the_digits_or_stays)
     cr_assert_str_eq(at, "13");
 }
 
+Test(number, a_range_is_read_whole_or_not_at_all)
+{
+    const char *at = "4-7,9";
+    const char *wrong[] = {"7-4", "4-", "-4", "4-13", ""};
+    uint32_t first = 0;
+    uint32_t last = 0;
+
+    cr_assert(chempi_number_scan_range(&at, 12, &first, &last));
+    cr_assert(first == 4 && last == 7);
+    cr_assert_str_eq(at++, ",9");
+    cr_assert(chempi_number_scan_range(&at, 12, &first, &last));
+    cr_assert(first == 9 && last == 9);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        at = wrong[i];
+        cr_assert_not(chempi_number_scan_range(&at, 12, &first, &last));
+        cr_assert_eq(at, wrong[i]);
+    }
+}
+
 Test(number, this_host_is_always_the_same)
 {
     static const uint8_t unknown[CHEMPI_FILE_HOST_BYTES];

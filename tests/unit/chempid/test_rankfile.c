@@ -86,7 +86,7 @@ Test(rankfile, what_is_wrong_is_told_with_its_line)
            "number K of the job");
     refuse("rank 0=a slot=1-0\n",
            ":1: rank 0: slot=1-0: expected cores such as 2, 0-3,8 or *, or of "
-           "a socket, such as 1:0-2, and found ''");
+           "a socket, such as 1:0-2, and found '1-0'");
 }
 
 static int ignore(void *arg, uint32_t socket, uint32_t first, uint32_t last)
