@@ -19,8 +19,8 @@
 #include "libchempi/didl/transport/agent.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/origin.h"
 #include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/where/send_site.h"
 
 enum { AMOUNT_TEXT = 64, ORIGIN_TEXT = CHEMPI_CALL_SITE_TEXT + 32 }; /* bytes */
 
@@ -201,9 +201,9 @@ static void put_origin(char *out, size_t len, const struct chempi_request *req)
 
     out[0] = '\0';
     if (req->sent_bits && req->source >= 0 &&
-        chempi_origin_ask(chempi_conn_peer(chempi_comm_proc(
-                              req->comm, (uint32_t)req->source)),
-                          req->serial, text))
+        chempi_send_site_ask(chempi_conn_peer(chempi_comm_proc(
+                                 req->comm, (uint32_t)req->source)),
+                             req->serial, text))
         (void)snprintf(out, len, "; %s", text);
 }
 

@@ -60,11 +60,11 @@
 #include "libchempi/didl/transport/event.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/match.h"
-#include "libchempi/didl/transport/origin.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/didl/transport/routed/routed.h"
 #include "libchempi/didl/transport/sysmsg.h"
+#include "libchempi/didl/transport/where/send_site.h"
 
 #define NS_PER_S 1000000000L
 #define LOCK_LIMIT_NS 500000000L
@@ -254,7 +254,7 @@ static int open_conn(void)
     int rc;
 
     chempi_sysmsg_init();
-    chempi_origin_register();
+    chempi_send_site_register();
     chempi_p2p_register();
     rc = chempi_conn_open(&params);
     if (rc == MPI_SUCCESS) {

@@ -13,7 +13,7 @@
 #include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/match.h"
-#include "libchempi/didl/transport/origin.h"
+#include "libchempi/didl/transport/where/send_site.h"
 
 static bool signature(MPI_Datatype handle, MPI_Count count,
                       struct chempi_checker_signature *out)
@@ -62,7 +62,7 @@ static bool origin_of(MPI_Message message, char text[CHEMPI_CHECKER_TEXT])
 
     return chempi_handle_is_address(message) &&
            held->obj.magic == CHEMPI_MAGIC_MESSAGE &&
-           chempi_origin_ask(held->peer, held->env.serial, text);
+           chempi_send_site_ask(held->peer, held->env.serial, text);
 }
 
 static void take_notices(void)

@@ -44,7 +44,7 @@ struct chempi_checker_door {
                       uint64_t (*moves)(void), uint16_t (*site)(void),
                       void (*words)(uint16_t site, char *text, size_t len));
     /* "it was sent by MPI_Send at ring.c:12", as its sender says, or why it
-     * does not say so; false: it does not know (origin.h). */
+     * does not say so; false: it does not know (send_site.h). */
     bool (*origin)(MPI_Message message, char text[CHEMPI_CHECKER_TEXT]);
     /* Take the supervisor's notices, such as the question where this process
      * waits: of whoever tests now and then, and sleeps in between. */

@@ -5,8 +5,8 @@
  * last messages (sent_sites.h), and tells them when it is asked. Nobody is
  * asked unless a checker is there (call_site.h).
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ORIGIN_H
-#define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ORIGIN_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_WHERE_SEND_SITE_H
+#define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_WHERE_SEND_SITE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,10 +21,10 @@ struct chempi_peer;
  * twice; one that is lost is not waited for. False: there is nothing to say, as
  * the sender has forgotten it or nobody notes places. Makes progress; without
  * the lane lock. */
-bool chempi_origin_ask(struct chempi_peer *peer, uint32_t serial,
-                       char text[CHEMPI_CALL_SITE_TEXT]);
+bool chempi_send_site_ask(struct chempi_peer *peer, uint32_t serial,
+                          char text[CHEMPI_CALL_SITE_TEXT]);
 
 /* At start. */
-void chempi_origin_register(void);
+void chempi_send_site_register(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Places of messages; see origin.h. */
+/* Places of messages; see send_site.h. */
 #define _GNU_SOURCE /* nanosleep */
-#include "libchempi/didl/transport/origin.h"
+#include "libchempi/didl/transport/where/send_site.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,8 +159,8 @@ static enum fate await_answer(struct question *q)
     return end_question(q);
 }
 
-bool chempi_origin_ask(struct chempi_peer *peer, uint32_t serial,
-                       char text[CHEMPI_CALL_SITE_TEXT])
+bool chempi_send_site_ask(struct chempi_peer *peer, uint32_t serial,
+                          char text[CHEMPI_CALL_SITE_TEXT])
 {
     struct question q = {.peer = peer, .serial = serial};
     enum fate fate;
@@ -184,7 +184,7 @@ bool chempi_origin_ask(struct chempi_peer *peer, uint32_t serial,
     return *text != '\0';
 }
 
-void chempi_origin_register(void)
+void chempi_send_site_register(void)
 {
     static const struct chempi_sysmsg_handler ask = {4, 4, on_ask, NULL};
     static const struct chempi_sysmsg_handler answer = {4, 4, on_answer, NULL};
