@@ -81,7 +81,7 @@ struct chempi_rma_op {
     struct chempi_request *user; /* of the request-based forms, or NULL */
 };
 
-/* ---- memory that the target has mapped here (cma_copy.c) ---- */
+/* ---- memory that the target has mapped here (direct.c) ---- */
 
 /* The address of displacement `disp` at a target that is_mapped. */
 char *chempi_rma_address(const struct chempi_rma_peer *peer, MPI_Aint disp);
