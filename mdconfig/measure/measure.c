@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "common/base/compiler.h"
+#include "mdconfig/measure/subprocess.h"
 #include "mdconfig/routes/compile.h"
-#include "mdconfig/routes/job.h"
 
 #define PATH_LEN_MAX 4096
 #define WORD_MAX 64
@@ -239,20 +239,20 @@ static const char *last_words(char *text)
 static int run_probe(const struct chempi_measure *m,
                      const struct chempi_desc_protocol *protocol,
                      const uint32_t nodes[2], double for_s, const char *dir,
-                     struct chempi_job *job, struct chempi_err *err)
+                     struct chempi_subprocess *job, struct chempi_err *err)
 {
     const bool is_one = nodes[0] == nodes[1];
-    char chempirun[CHEMPI_JOB_PATH_MAX];
-    char probe[CHEMPI_JOB_PATH_MAX];
+    char chempirun[CHEMPI_SUBPROCESS_PATH_MAX];
+    char probe[CHEMPI_SUBPROCESS_PATH_MAX];
     char least[24];
     char most[24];
     char seconds[24];
     char names[2 * WORD_MAX + 2];
-    int rc = chempi_job_find("chempirun", "chempid", chempirun, err);
+    int rc = chempi_subprocess_find("chempirun", "chempid", chempirun, err);
 
     if (!rc)
-        rc = chempi_job_find("chempi-probe", "programs/chempi-probe", probe,
-                             err);
+        rc = chempi_subprocess_find("chempi-probe", "programs/chempi-probe",
+                                    probe, err);
     if (rc)
         return rc;
     (void)snprintf(least, sizeof(least), "%" PRIu64, protocol->min_len);
@@ -282,7 +282,7 @@ static int run_probe(const struct chempi_measure *m,
                                     seconds,
                                     NULL};
 
-        rc = chempi_job_run((char *const *)(uintptr_t)argv, job, err);
+        rc = chempi_subprocess_run((char *const *)(uintptr_t)argv, job, err);
     }
     if (rc)
         return rc;
@@ -291,11 +291,11 @@ static int run_probe(const struct chempi_measure *m,
     else if (job->status)
         rc = chempi_err_set(err, -EIO, "%s", last_words(job->err));
     if (rc)
-        chempi_job_fini(job);
+        chempi_subprocess_fini(job);
     return rc;
 }
 
-static int judge(const struct chempi_job *job,
+static int judge(const struct chempi_subprocess *job,
                  const struct chempi_desc_network *network,
                  const struct chempi_desc_protocol *protocol,
                  struct chempi_fit *out, struct chempi_err *err)
@@ -330,7 +330,7 @@ static int run_until_steady(const struct chempi_measure *m, uint32_t network,
     const struct chempi_desc_network *net = &m->desc->networks[network];
     const struct chempi_desc_protocol *p = &net->protocols[protocol];
     double for_s = m->seconds;
-    struct chempi_job job;
+    struct chempi_subprocess job;
     int rc;
 
     for (unsigned i = 0; i < ATTEMPTS; i++, for_s *= 2) {
@@ -338,7 +338,7 @@ static int run_until_steady(const struct chempi_measure *m, uint32_t network,
         if (rc)
             return rc;
         rc = judge(&job, net, p, out, err);
-        chempi_job_fini(&job);
+        chempi_subprocess_fini(&job);
         if (rc || chempi_fit_is_steady(out))
             return rc;
     }
@@ -402,16 +402,17 @@ int chempi_measure_alive(const struct chempi_measure *measure, bool **out,
 {
     const struct chempi_desc *desc = measure->desc;
     bool *alive = chempi_mem_get(desc->node_count, sizeof(*alive));
-    char path[CHEMPI_JOB_PATH_MAX];
-    struct chempi_job job = {.status = 0};
+    char path[CHEMPI_SUBPROCESS_PATH_MAX];
+    struct chempi_subprocess job = {.status = 0};
     int rc = 0;
 
     if (!measure->is_virtual) {
         const char *const argv[] = {path, "nodes", NULL};
 
-        rc = chempi_job_find("chempictl", "chempid", path, err);
+        rc = chempi_subprocess_find("chempictl", "chempid", path, err);
         if (!rc)
-            rc = chempi_job_run((char *const *)(uintptr_t)argv, &job, err);
+            rc = chempi_subprocess_run((char *const *)(uintptr_t)argv, &job,
+                                       err);
         if (!rc && job.status)
             rc = chempi_err_set(err, -ENOTCONN,
                                 "calibrate needs the daemons of the nodes to "
@@ -428,7 +429,7 @@ int chempi_measure_alive(const struct chempi_measure *measure, bool **out,
         if (node != CHEMPI_NAMES_NONE)
             alive[node] = true;
     }
-    chempi_job_fini(&job);
+    chempi_subprocess_fini(&job);
     if (rc) {
         free(alive);
         return rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Programs that are started; see job.h. */
+/* Programs that are started; see subprocess.h. */
 #define _GNU_SOURCE /* memfd_create, pidfd_open's number */
-#include "mdconfig/routes/job.h"
+#include "mdconfig/measure/subprocess.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -19,23 +19,22 @@
 #include "common/host/beside.h"
 #include "mdconfig/description/mem.h"
 
-#define OUTPUT_MAX (4u << 20) /* bytes kept of each stream */
-
 /* ---- finding ------------------------------------------------------------ */
 
-int chempi_job_find(const char *name, const char *folder,
-                    char path[CHEMPI_JOB_PATH_MAX], struct chempi_err *err)
+int chempi_subprocess_find(const char *name, const char *folder,
+                           char path[CHEMPI_SUBPROCESS_PATH_MAX],
+                           struct chempi_err *err)
 {
     const char *const places[] = {"/", CHEMPI_BESIDE_LIBEXEC, "/../", NULL};
-    char self[CHEMPI_JOB_PATH_MAX];
+    char self[CHEMPI_SUBPROCESS_PATH_MAX];
 
     (void)chempi_beside_folder(self, sizeof(self)); /* else none is there */
     for (size_t i = 0; places[i]; i++) {
         int len =
-            snprintf(path, CHEMPI_JOB_PATH_MAX, "%s%s%s%s%s", self, places[i],
-                     i == 2 ? folder : "", i == 2 ? "/" : "", name);
+            snprintf(path, CHEMPI_SUBPROCESS_PATH_MAX, "%s%s%s%s%s", self,
+                     places[i], i == 2 ? folder : "", i == 2 ? "/" : "", name);
 
-        if (len > 0 && (size_t)len < CHEMPI_JOB_PATH_MAX &&
+        if (len > 0 && (size_t)len < CHEMPI_SUBPROCESS_PATH_MAX &&
             access(path, X_OK) == 0)
             return 0;
     }
@@ -50,12 +49,13 @@ int chempi_job_find(const char *name, const char *folder,
 /* What a stream has left in a memory file, as text. */
 static char *read_back(int fd)
 {
-    char *text = chempi_mem_get(OUTPUT_MAX + 1, 1);
+    char *text = chempi_mem_get(CHEMPI_SUBPROCESS_OUTPUT_MAX + 1, 1);
     size_t len = 0;
     ssize_t n;
 
-    while (len < OUTPUT_MAX &&
-           (n = pread(fd, text + len, OUTPUT_MAX - len, (off_t)len)) > 0)
+    while (len < CHEMPI_SUBPROCESS_OUTPUT_MAX &&
+           (n = pread(fd, text + len, CHEMPI_SUBPROCESS_OUTPUT_MAX - len,
+                      (off_t)len)) > 0)
         len += (size_t)n;
     return text; /* zeroed behind */
 }
@@ -84,7 +84,7 @@ CHEMPI_NORETURN static void become(char *const argv[], const int fds[2],
 }
 
 /* Wait for the child; pass on what is meant for us. */
-static void wait_for(pid_t pid, int signals, struct chempi_job *job)
+static void wait_for(pid_t pid, int signals, struct chempi_subprocess *child)
 {
     int status = 0;
 
@@ -94,14 +94,15 @@ static void wait_for(pid_t pid, int signals, struct chempi_job *job)
         if (read(signals, &info, sizeof(info)) != (ssize_t)sizeof(info) ||
             info.ssi_signo == SIGCHLD)
             continue;
-        job->interrupted = (int)info.ssi_signo;
-        (void)kill(pid, job->interrupted); /* it may have ended */
+        child->interrupted = (int)info.ssi_signo;
+        (void)kill(pid, child->interrupted); /* it may have ended */
     }
-    job->status =
+    child->status =
         WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static int run(char *const argv[], const int fds[2], struct chempi_job *job)
+static int run(char *const argv[], const int fds[2],
+               struct chempi_subprocess *child)
 {
     sigset_t set;
     sigset_t before;
@@ -121,17 +122,17 @@ static int run(char *const argv[], const int fds[2], struct chempi_job *job)
         if (pid < 0)
             rc = -errno;
         else
-            wait_for(pid, signals, job);
+            wait_for(pid, signals, child);
         (void)close(signals);
     }
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     return rc;
 }
 
-int chempi_job_run(char *const argv[], struct chempi_job *job,
-                   struct chempi_err *err)
+int chempi_subprocess_run(char *const argv[], struct chempi_subprocess *child,
+                          struct chempi_err *err)
 {
-    struct chempi_job made = {.status = 0};
+    struct chempi_subprocess made = {.status = 0};
     int fds[2] = {chempi_sys->memfd_create("out", MFD_CLOEXEC),
                   chempi_sys->memfd_create("err", MFD_CLOEXEC)};
     int rc = fds[0] < 0 || fds[1] < 0 ? -errno : run(argv, fds, &made);
@@ -139,7 +140,7 @@ int chempi_job_run(char *const argv[], struct chempi_job *job,
     if (!rc) {
         made.out = read_back(fds[0]);
         made.err = read_back(fds[1]);
-        *job = made;
+        *child = made;
     }
     for (int i = 0; i < 2; i++) {
         if (fds[i] >= 0)
@@ -150,9 +151,9 @@ int chempi_job_run(char *const argv[], struct chempi_job *job,
               : 0;
 }
 
-void chempi_job_fini(struct chempi_job *job)
+void chempi_subprocess_fini(struct chempi_subprocess *child)
 {
-    free(job->out);
-    free(job->err);
-    *job = (struct chempi_job){.out = NULL};
+    free(child->out);
+    free(child->err);
+    *child = (struct chempi_subprocess){.out = NULL};
 }
