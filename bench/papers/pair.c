@@ -53,7 +53,8 @@ void pair_relax(uint32_t *looks)
         (void)sched_yield(); /* the other one may need this processor */
 }
 
-static void down(void *arg, struct chempi_link *link, bool is_clean, int status)
+static void down(void *arg, struct chempi_adapter_link *link, bool is_clean,
+                 int status)
 {
     (void)link;
     (void)status;
@@ -140,10 +141,10 @@ void pair_open(struct pair *pair, const struct chempi_personality *personality)
         pair_die(pair, err.text);
     chempi_adapter_address(pair->adapter, pair->board->addresses[pair->rank]);
     pair_barrier(pair);
-    pair_check(pair, chempi_link_open(
+    pair_check(pair, chempi_adapter_link_open(
                          pair->adapter, pair->board->addresses[!pair->rank],
                          CHEMPI_ADAPTER_ADDRESS_BYTES, NULL, &pair->link));
-    while (chempi_link_state(pair->link) == -EINPROGRESS)
+    while (chempi_adapter_link_state(pair->link) == -EINPROGRESS)
         serve(pair);
     pair_barrier(pair);
 }

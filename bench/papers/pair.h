@@ -33,7 +33,7 @@ struct pair {
     int rank; /* 0 or 1 */
     struct board *board;
     struct chempi_adapter *adapter;
-    struct chempi_link *link;
+    struct chempi_adapter_link *link;
     /* the SCI half, once pair_segment() was called */
     struct chempi_sci_segment *segment;
     struct chempi_sci_remote *remote;

@@ -121,7 +121,7 @@ static void hold(struct chempi_nest *nest, pid_t pid, uid_t uid)
         return;
     memmove(nest->held + at + 1, nest->held + at,
             (nest->held_count++ - at) * sizeof(*nest->held));
-    nest->held[at] = (struct chempi_held){pid, uid};
+    nest->held[at] = (struct chempi_nest_held){pid, uid};
 }
 
 static void release(struct chempi_nest *nest, pid_t pid)

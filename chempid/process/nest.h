@@ -29,7 +29,7 @@
 #include "common/base/err.h"
 #include "common/base/list.h"
 
-struct chempi_held {
+struct chempi_nest_held {
     pid_t pid;
     uid_t uid;
 };
@@ -39,7 +39,7 @@ struct chempi_nest { /* one per process */
     pid_t *elders; /* children that are not ours to kill */
     size_t elder_count;
     size_t elder_room;
-    struct chempi_held *held; /* strays that nobody waits for, by pid */
+    struct chempi_nest_held *held; /* strays that nobody waits for, by pid */
     size_t held_count;
     size_t held_room;
     struct chempi_cgroups *groups; /* the caller's, or NULL */

@@ -8,7 +8,7 @@
 #include "mdconfig/description/interval.h"
 #include "mdconfig/description/reader.h"
 
-static int read_cluster(struct chempi_reader *r, chempi_yaml_value value,
+static int read_cluster(struct chempi_desc_reader *r, chempi_yaml_value value,
                         void *target)
 {
     const char *text = "";
@@ -25,7 +25,7 @@ static int read_cluster(struct chempi_reader *r, chempi_yaml_value value,
 
 /* ---- forwarding --------------------------------------------------------- */
 
-static int read_ways(struct chempi_reader *r, chempi_yaml_value value,
+static int read_ways(struct chempi_desc_reader *r, chempi_yaml_value value,
                      void *target)
 {
     static const char *const words[] = {"fastest", "needed", "direct"};
@@ -41,14 +41,14 @@ static int read_ways(struct chempi_reader *r, chempi_yaml_value value,
     return rc;
 }
 
-static int read_forward_cost(struct chempi_reader *r, chempi_yaml_value value,
-                             void *target)
+static int read_forward_cost(struct chempi_desc_reader *r,
+                             chempi_yaml_value value, void *target)
 {
     (void)target;
     return chempi_reader_time(r, value, false, &r->desc->forward_us, NULL);
 }
 
-static int read_chunk(struct chempi_reader *r, chempi_yaml_value value,
+static int read_chunk(struct chempi_desc_reader *r, chempi_yaml_value value,
                       void *target)
 {
     uint64_t chunk;
@@ -64,8 +64,8 @@ static int read_chunk(struct chempi_reader *r, chempi_yaml_value value,
     return 0;
 }
 
-static int read_forwarding(struct chempi_reader *r, chempi_yaml_value value,
-                           void *target)
+static int read_forwarding(struct chempi_desc_reader *r,
+                           chempi_yaml_value value, void *target)
 {
     static const struct chempi_reader_field fields[] = {
         {"ways", read_ways, false},
@@ -79,7 +79,7 @@ static int read_forwarding(struct chempi_reader *r, chempi_yaml_value value,
 
 /* ---- nodes -------------------------------------------------------------- */
 
-static int read_slots(struct chempi_reader *r, chempi_yaml_value value,
+static int read_slots(struct chempi_desc_reader *r, chempi_yaml_value value,
                       void *target)
 {
     struct chempi_desc_node *node = target;
@@ -99,7 +99,7 @@ static int read_slots(struct chempi_reader *r, chempi_yaml_value value,
     return 0;
 }
 
-static int read_gateway(struct chempi_reader *r, chempi_yaml_value value,
+static int read_gateway(struct chempi_desc_reader *r, chempi_yaml_value value,
                         void *target)
 {
     static const char *const words[] = {"true", "false", "yes", "no"};
@@ -113,7 +113,7 @@ static int read_gateway(struct chempi_reader *r, chempi_yaml_value value,
     return rc;
 }
 
-static int read_forward(struct chempi_reader *r, chempi_yaml_value value,
+static int read_forward(struct chempi_desc_reader *r, chempi_yaml_value value,
                         void *target)
 {
     struct chempi_desc_node *node = target;
@@ -125,7 +125,7 @@ static int read_forward(struct chempi_reader *r, chempi_yaml_value value,
     return chempi_reader_time(r, value, false, &node->forward_us, NULL);
 }
 
-static int add_nodes(struct chempi_reader *r, chempi_yaml_value at,
+static int add_nodes(struct chempi_desc_reader *r, chempi_yaml_value at,
                      const struct chempi_unfold *pattern,
                      const struct chempi_desc_node *model)
 {
@@ -164,7 +164,7 @@ static int add_nodes(struct chempi_reader *r, chempi_yaml_value at,
 }
 
 /* One pattern of nodes with its properties (0: none). */
-static int read_node(struct chempi_reader *r, chempi_yaml_value key,
+static int read_node(struct chempi_desc_reader *r, chempi_yaml_value key,
                      chempi_yaml_value value)
 {
     static const struct chempi_reader_field fields[] = {
@@ -185,7 +185,7 @@ static int read_node(struct chempi_reader *r, chempi_yaml_value key,
     return rc;
 }
 
-static int read_node_list(struct chempi_reader *r, chempi_yaml_value value)
+static int read_node_list(struct chempi_desc_reader *r, chempi_yaml_value value)
 {
     size_t count = chempi_yaml_count(r->yaml, value);
     int rc = 0;
@@ -195,7 +195,8 @@ static int read_node_list(struct chempi_reader *r, chempi_yaml_value value)
     return rc;
 }
 
-static int read_node_mapping(struct chempi_reader *r, chempi_yaml_value value)
+static int read_node_mapping(struct chempi_desc_reader *r,
+                             chempi_yaml_value value)
 {
     struct chempi_yaml_pair *pairs;
     size_t count;
@@ -207,7 +208,7 @@ static int read_node_mapping(struct chempi_reader *r, chempi_yaml_value value)
     return rc;
 }
 
-static int read_nodes(struct chempi_reader *r, chempi_yaml_value value,
+static int read_nodes(struct chempi_desc_reader *r, chempi_yaml_value value,
                       void *target)
 {
     int rc;
@@ -234,7 +235,7 @@ static int read_nodes(struct chempi_reader *r, chempi_yaml_value value,
 
 /* ---- the whole ---------------------------------------------------------- */
 
-static int read_top(struct chempi_reader *r)
+static int read_top(struct chempi_desc_reader *r)
 {
     static const struct chempi_reader_field fields[] = {
         {"cluster", read_cluster, false},
@@ -269,7 +270,7 @@ static int read_desc(const struct chempi_yaml *yaml, const char *name,
     struct chempi_desc made = {.cluster = "",
                                .forward_us = CHEMPI_DESC_FORWARD_US,
                                .chunk = CHEMPI_DESC_CHUNK};
-    struct chempi_reader r = {.yaml = yaml, .desc = &made, .err = err};
+    struct chempi_desc_reader r = {.yaml = yaml, .desc = &made, .err = err};
     int rc;
 
     made.file = chempi_arena_text(&made.arena, name);

@@ -9,7 +9,7 @@
 #include "common/control/client.h"
 #include "mdconfig/description/text.h"
 
-static int unknown_key(struct chempi_reader *r,
+static int unknown_key(struct chempi_desc_reader *r,
                        const struct chempi_yaml_pair *pair, const char *what,
                        const struct chempi_reader_field *fields, size_t count)
 {
@@ -47,7 +47,7 @@ static bool is_field(const struct chempi_reader_field *fields, size_t count,
     return false;
 }
 
-int chempi_reader_fields(struct chempi_reader *r, chempi_yaml_value value,
+int chempi_reader_fields(struct chempi_desc_reader *r, chempi_yaml_value value,
                          const char *what,
                          const struct chempi_reader_field *fields, size_t count,
                          void *target)
@@ -81,7 +81,7 @@ int chempi_reader_fields(struct chempi_reader *r, chempi_yaml_value value,
 
 /* ---- scalars ------------------------------------------------------------ */
 
-int chempi_reader_text(struct chempi_reader *r, chempi_yaml_value value,
+int chempi_reader_text(struct chempi_desc_reader *r, chempi_yaml_value value,
                        const char *what, const char **out)
 {
     if (chempi_yaml_kind_of(r->yaml, value) != CHEMPI_YAML_SCALAR)
@@ -101,8 +101,9 @@ static bool is_name(const char *name)
            name[0] != '-' && strspn(name, letters) == len;
 }
 
-int chempi_reader_check_name(struct chempi_reader *r, chempi_yaml_value value,
-                             const char *what, const char *name)
+int chempi_reader_check_name(struct chempi_desc_reader *r,
+                             chempi_yaml_value value, const char *what,
+                             const char *name)
 {
     if (strcmp(name, "all") == 0)
         return chempi_yaml_fail(r->yaml, value, r->err,
@@ -118,7 +119,7 @@ int chempi_reader_check_name(struct chempi_reader *r, chempi_yaml_value value,
                             what, CHEMPI_NODE_NAME_MAX - 1, name);
 }
 
-int chempi_reader_pattern(struct chempi_reader *r, chempi_yaml_value value,
+int chempi_reader_pattern(struct chempi_desc_reader *r, chempi_yaml_value value,
                           const char *what, struct chempi_unfold *out)
 {
     const char *text = "";
@@ -137,7 +138,7 @@ int chempi_reader_pattern(struct chempi_reader *r, chempi_yaml_value value,
     return 0;
 }
 
-int chempi_reader_size(struct chempi_reader *r, chempi_yaml_value value,
+int chempi_reader_size(struct chempi_desc_reader *r, chempi_yaml_value value,
                        uint64_t *out)
 {
     const char *text = "";
@@ -161,7 +162,7 @@ int chempi_reader_size(struct chempi_reader *r, chempi_yaml_value value,
 #define FIGURE_MAX 64 /* bytes of a figure without its spread */
 
 /* The text of a figure, and its spread unless NULL. */
-static int read_figure(struct chempi_reader *r, chempi_yaml_value value,
+static int read_figure(struct chempi_desc_reader *r, chempi_yaml_value value,
                        const char *what, char text[FIGURE_MAX], double *spread)
 {
     const char *whole = "";
@@ -182,7 +183,7 @@ static int read_figure(struct chempi_reader *r, chempi_yaml_value value,
     return 0;
 }
 
-int chempi_reader_time(struct chempi_reader *r, chempi_yaml_value value,
+int chempi_reader_time(struct chempi_desc_reader *r, chempi_yaml_value value,
                        bool positive, double *out, double *spread)
 {
     char text[FIGURE_MAX] = "";
@@ -209,8 +210,9 @@ int chempi_reader_time(struct chempi_reader *r, chempi_yaml_value value,
     return 0;
 }
 
-int chempi_reader_bandwidth(struct chempi_reader *r, chempi_yaml_value value,
-                            double *out, double *spread)
+int chempi_reader_bandwidth(struct chempi_desc_reader *r,
+                            chempi_yaml_value value, double *out,
+                            double *spread)
 {
     char text[FIGURE_MAX] = "";
     double bw;
@@ -235,7 +237,7 @@ int chempi_reader_bandwidth(struct chempi_reader *r, chempi_yaml_value value,
     return 0;
 }
 
-int chempi_reader_choice(struct chempi_reader *r, chempi_yaml_value value,
+int chempi_reader_choice(struct chempi_desc_reader *r, chempi_yaml_value value,
                          const char *what, const char *const *words,
                          size_t count, size_t *out)
 {

@@ -41,7 +41,7 @@ static const char *name_at(enum kind kind, size_t i)
     return t ? t->name : NULL;
 }
 
-static const char *list_known(struct chempi_reader *r, enum kind kind,
+static const char *list_known(struct chempi_desc_reader *r, enum kind kind,
                               const char *near_to, const char **near)
 {
     const char *words[32];
@@ -58,7 +58,7 @@ static const char *list_known(struct chempi_reader *r, enum kind kind,
     return chempi_arena_text(&r->scratch, text);
 }
 
-static int unknown_word(struct chempi_reader *r, chempi_yaml_value value,
+static int unknown_word(struct chempi_desc_reader *r, chempi_yaml_value value,
                         enum kind kind, const char *what, const char *text)
 {
     const char *near;
@@ -70,7 +70,7 @@ static int unknown_word(struct chempi_reader *r, chempi_yaml_value value,
                             near ? near : "", near ? "'?" : "");
 }
 
-static int read_type(struct chempi_reader *r, chempi_yaml_value value,
+static int read_type(struct chempi_desc_reader *r, chempi_yaml_value value,
                      void *target)
 {
     struct making *m = target;
@@ -89,7 +89,7 @@ static int read_type(struct chempi_reader *r, chempi_yaml_value value,
     return 0;
 }
 
-static int read_device(struct chempi_reader *r, chempi_yaml_value value,
+static int read_device(struct chempi_desc_reader *r, chempi_yaml_value value,
                        void *target)
 {
     struct making *m = target;
@@ -110,7 +110,7 @@ static int read_device(struct chempi_reader *r, chempi_yaml_value value,
     return 0;
 }
 
-static int read_card(struct chempi_reader *r, chempi_yaml_value value,
+static int read_card(struct chempi_desc_reader *r, chempi_yaml_value value,
                      void *target)
 {
     struct making *m = target;
@@ -153,7 +153,7 @@ struct figures {
     bool has_bandwidth;
 };
 
-static int read_latency(struct chempi_reader *r, chempi_yaml_value value,
+static int read_latency(struct chempi_desc_reader *r, chempi_yaml_value value,
                         void *target)
 {
     struct figures *f = target;
@@ -163,7 +163,7 @@ static int read_latency(struct chempi_reader *r, chempi_yaml_value value,
                               &f->protocol.latency_spread);
 }
 
-static int read_bandwidth(struct chempi_reader *r, chempi_yaml_value value,
+static int read_bandwidth(struct chempi_desc_reader *r, chempi_yaml_value value,
                           void *target)
 {
     struct figures *f = target;
@@ -173,7 +173,7 @@ static int read_bandwidth(struct chempi_reader *r, chempi_yaml_value value,
                                    &f->protocol.bw_spread);
 }
 
-static int read_cost(struct chempi_reader *r, chempi_yaml_value value,
+static int read_cost(struct chempi_desc_reader *r, chempi_yaml_value value,
                      void *target)
 {
     struct figures *f = target;
@@ -182,7 +182,7 @@ static int read_cost(struct chempi_reader *r, chempi_yaml_value value,
                               &f->protocol.cost_spread);
 }
 
-static int read_min(struct chempi_reader *r, chempi_yaml_value value,
+static int read_min(struct chempi_desc_reader *r, chempi_yaml_value value,
                     void *target)
 {
     struct figures *f = target;
@@ -190,7 +190,7 @@ static int read_min(struct chempi_reader *r, chempi_yaml_value value,
     return chempi_reader_size(r, value, &f->protocol.min_len);
 }
 
-static int read_max(struct chempi_reader *r, chempi_yaml_value value,
+static int read_max(struct chempi_desc_reader *r, chempi_yaml_value value,
                     void *target)
 {
     struct figures *f = target;
@@ -216,8 +216,9 @@ static void copy_default(const struct chempi_network_types_protocol *known,
     };
 }
 
-static int unknown_protocol(struct chempi_reader *r, chempi_yaml_value value,
-                            const struct making *m, const char *name)
+static int unknown_protocol(struct chempi_desc_reader *r,
+                            chempi_yaml_value value, const struct making *m,
+                            const char *name)
 {
     const struct chempi_network_types_device *device = serving(m);
     const char *words[CHEMPI_DESC_PROTOCOLS_MAX];
@@ -242,7 +243,7 @@ static int unknown_protocol(struct chempi_reader *r, chempi_yaml_value value,
         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-static int read_protocol(struct chempi_reader *r,
+static int read_protocol(struct chempi_desc_reader *r,
                          const struct chempi_yaml_pair *pair,
                          const struct making *m,
                          struct chempi_desc_protocol *out)
@@ -278,7 +279,7 @@ static int read_protocol(struct chempi_reader *r,
 }
 
 /* Every size needs a protocol (invariant D3). */
-static int check_sizes(struct chempi_reader *r, chempi_yaml_value value,
+static int check_sizes(struct chempi_desc_reader *r, chempi_yaml_value value,
                        const struct chempi_desc_network *net)
 {
     struct chempi_line lines[CHEMPI_DESC_PROTOCOLS_MAX];
@@ -307,7 +308,7 @@ static int check_sizes(struct chempi_reader *r, chempi_yaml_value value,
     return rc;
 }
 
-static int read_protocols(struct chempi_reader *r, chempi_yaml_value value,
+static int read_protocols(struct chempi_desc_reader *r, chempi_yaml_value value,
                           void *target)
 {
     struct making *m = target;
@@ -358,7 +359,7 @@ struct attaching {
     bool can_receive;
 };
 
-static int unknown_node(struct chempi_reader *r, chempi_yaml_value at,
+static int unknown_node(struct chempi_desc_reader *r, chempi_yaml_value at,
                         const char *name)
 {
     const struct chempi_desc *d = r->desc;
@@ -376,8 +377,8 @@ static int unknown_node(struct chempi_reader *r, chempi_yaml_value at,
                             near ? near : "", near ? "'?" : "");
 }
 
-static int attach(struct chempi_reader *r, chempi_yaml_value at, uint32_t node,
-                  const struct chempi_desc_attachment *a)
+static int attach(struct chempi_desc_reader *r, chempi_yaml_value at,
+                  uint32_t node, const struct chempi_desc_attachment *a)
 {
     struct chempi_desc *d = r->desc;
     struct chempi_desc_node *n = &d->nodes[node];
@@ -422,7 +423,7 @@ static bool is_ip_address(const char *text)
            (!text[len] && inet_pton(AF_INET, plain, bytes) == 1);
 }
 
-static int put_address(struct chempi_reader *r, chempi_yaml_value at,
+static int put_address(struct chempi_desc_reader *r, chempi_yaml_value at,
                        const struct attaching *w, uint32_t i, const char **out)
 {
     char text[CHEMPI_UNFOLD_NAME_MAX];
@@ -442,7 +443,7 @@ static int put_address(struct chempi_reader *r, chempi_yaml_value at,
     return 0;
 }
 
-static int attach_one(struct chempi_reader *r, chempi_yaml_value at,
+static int attach_one(struct chempi_desc_reader *r, chempi_yaml_value at,
                       const struct attaching *w, uint32_t i, uint32_t node)
 {
     const struct making *m = w->making;
@@ -469,7 +470,7 @@ static int attach_one(struct chempi_reader *r, chempi_yaml_value at,
     return attach(r, at, node, &a);
 }
 
-static int check_counts(struct chempi_reader *r, chempi_yaml_value at,
+static int check_counts(struct chempi_desc_reader *r, chempi_yaml_value at,
                         const struct attaching *w)
 {
     uint32_t nodes = w->nodes.count;
@@ -493,7 +494,7 @@ static int check_counts(struct chempi_reader *r, chempi_yaml_value at,
     return 0;
 }
 
-static int attach_pattern(struct chempi_reader *r, chempi_yaml_value at,
+static int attach_pattern(struct chempi_desc_reader *r, chempi_yaml_value at,
                           const struct attaching *w)
 {
     char name[CHEMPI_UNFOLD_NAME_MAX];
@@ -510,7 +511,7 @@ static int attach_pattern(struct chempi_reader *r, chempi_yaml_value at,
 }
 
 /* Every node to each of the networks. */
-static int attach_all(struct chempi_reader *r, chempi_yaml_value at,
+static int attach_all(struct chempi_desc_reader *r, chempi_yaml_value at,
                       const struct making *m)
 {
     int rc = 0;
@@ -525,7 +526,7 @@ static int attach_all(struct chempi_reader *r, chempi_yaml_value at,
     return rc;
 }
 
-static int read_address(struct chempi_reader *r, chempi_yaml_value value,
+static int read_address(struct chempi_desc_reader *r, chempi_yaml_value value,
                         void *target)
 {
     struct attaching *w = target;
@@ -534,7 +535,7 @@ static int read_address(struct chempi_reader *r, chempi_yaml_value value,
     return chempi_reader_pattern(r, value, "an address", &w->address);
 }
 
-static int read_interface(struct chempi_reader *r, chempi_yaml_value value,
+static int read_interface(struct chempi_desc_reader *r, chempi_yaml_value value,
                           void *target)
 {
     struct attaching *w = target;
@@ -543,7 +544,7 @@ static int read_interface(struct chempi_reader *r, chempi_yaml_value value,
     return chempi_reader_pattern(r, value, "an interface", &w->interface);
 }
 
-static int read_direction(struct chempi_reader *r, chempi_yaml_value value,
+static int read_direction(struct chempi_desc_reader *r, chempi_yaml_value value,
                           void *target)
 {
     static const char *const words[] = {"both", "send", "receive"};
@@ -558,7 +559,7 @@ static int read_direction(struct chempi_reader *r, chempi_yaml_value value,
 }
 
 /* A pattern of nodes, with its address or its properties (0: none). */
-static int read_attachment(struct chempi_reader *r, struct making *m,
+static int read_attachment(struct chempi_desc_reader *r, struct making *m,
                            chempi_yaml_value key, chempi_yaml_value value)
 {
     static const struct chempi_reader_field fields[] = {
@@ -587,7 +588,7 @@ static int read_attachment(struct chempi_reader *r, struct making *m,
     return rc ? rc : attach_pattern(r, key, &w);
 }
 
-static int read_attach(struct chempi_reader *r, chempi_yaml_value value,
+static int read_attach(struct chempi_desc_reader *r, chempi_yaml_value value,
                        void *target)
 {
     struct chempi_yaml_pair *pairs;
@@ -614,7 +615,7 @@ static int read_attach(struct chempi_reader *r, chempi_yaml_value value,
 
 /* ---- networks ----------------------------------------------------------- */
 
-static int add_networks(struct chempi_reader *r, struct making *m)
+static int add_networks(struct chempi_desc_reader *r, struct making *m)
 {
     struct chempi_desc *d = r->desc;
     struct chempi_unfold pattern;
@@ -654,8 +655,8 @@ static int add_networks(struct chempi_reader *r, struct making *m)
     return 0;
 }
 
-static int read_network_head(struct chempi_reader *r, chempi_yaml_value value,
-                             void *target)
+static int read_network_head(struct chempi_desc_reader *r,
+                             chempi_yaml_value value, void *target)
 {
     /* Attachments come after the networks are made; see read_network. */
     (void)r;
@@ -664,7 +665,7 @@ static int read_network_head(struct chempi_reader *r, chempi_yaml_value value,
     return 0;
 }
 
-static int read_network(struct chempi_reader *r,
+static int read_network(struct chempi_desc_reader *r,
                         const struct chempi_yaml_pair *pair)
 {
     static const struct chempi_reader_field fields[] = {
@@ -705,8 +706,8 @@ static int read_network(struct chempi_reader *r,
     return rc;
 }
 
-int chempi_reader_networks(struct chempi_reader *r, chempi_yaml_value value,
-                           void *target)
+int chempi_reader_networks(struct chempi_desc_reader *r,
+                           chempi_yaml_value value, void *target)
 {
     struct chempi_yaml_pair *pairs;
     size_t count;
@@ -722,7 +723,7 @@ int chempi_reader_networks(struct chempi_reader *r, chempi_yaml_value value,
     return rc;
 }
 
-int chempi_reader_imply_smp(struct chempi_reader *r)
+int chempi_reader_imply_smp(struct chempi_desc_reader *r)
 {
     struct chempi_desc *d = r->desc;
     const struct chempi_network_types_type *smp =

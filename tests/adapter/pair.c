@@ -122,7 +122,8 @@ static int target(int fd)
     return 0;
 }
 
-static void store(struct chempi_adapter *adapter, struct chempi_link *link)
+static void store(struct chempi_adapter *adapter,
+                  struct chempi_adapter_link *link)
 {
     struct chempi_sci_remote *remote;
     int rc;
@@ -144,7 +145,8 @@ static void store(struct chempi_adapter *adapter, struct chempi_link *link)
 }
 
 static void write_remotely(struct chempi_adapter *adapter,
-                           struct chempi_link *link, const struct offer *offer)
+                           struct chempi_adapter_link *link,
+                           const struct offer *offer)
 {
     struct chempi_via_attributes attributes = {
         .reliability = CHEMPI_VIA_RELIABLE_RECEPTION};
@@ -182,14 +184,14 @@ static void write_remotely(struct chempi_adapter *adapter,
 static int source(int fd)
 {
     struct chempi_adapter *adapter = open_adapter(0);
-    struct chempi_link *link;
+    struct chempi_adapter_link *link;
     struct offer offer;
 
     get(fd, &offer, sizeof(offer));
-    if (chempi_link_open(adapter, offer.address, sizeof(offer.address), NULL,
-                         &link) < 0)
+    if (chempi_adapter_link_open(adapter, offer.address, sizeof(offer.address),
+                                 NULL, &link) < 0)
         die(adapter, "link");
-    while (chempi_link_state(link) == -EINPROGRESS)
+    while (chempi_adapter_link_state(link) == -EINPROGRESS)
         serve(adapter);
     store(adapter, link);
     write_remotely(adapter, link, &offer);

@@ -31,8 +31,8 @@ int chempi_scivia_connect_open(struct scivia_ep *ep)
     chempi_scivia_endpoint_mend(ep);
     if (!ep->has_card || ep->at)
         return -EAGAIN;
-    rc = chempi_link_open(dev->adapter, ep->address, sizeof(ep->address), ep,
-                          &ep->at);
+    rc = chempi_adapter_link_open(dev->adapter, ep->address,
+                                  sizeof(ep->address), ep, &ep->at);
     if (rc == 0 || rc == -EAGAIN)
         return -EAGAIN;
     dev->base.err = *chempi_adapter_words(dev->adapter);

@@ -146,7 +146,7 @@ struct scivia_ep {
     const struct scivia_told *told;  /* by the peer; NULL: not prepared */
     struct chempi_sci_remote *out;   /* the peer's pair for us */
     struct chempi_sci_remote *bell;  /* the peer's inbox */
-    struct chempi_link *at;
+    struct chempi_adapter_link *at;
     struct chempi_sci_segment *segment;
     struct scivia_pair *in;       /* its memory: what the peer writes */
     struct scivia_framed *framed; /* instead of the above, or NULL */

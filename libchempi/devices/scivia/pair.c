@@ -130,7 +130,7 @@ static bool advance(struct scivia_ep *ep)
             chempi_scivia_endpoint_break(ep, rc, "it cannot be reached");
         return ep->at != NULL || ep->is_broken || ep->is_gone;
     }
-    if (chempi_link_state(ep->at) != 0)
+    if (chempi_adapter_link_state(ep->at) != 0)
         return false; /* or its end will be told */
     ep->was_reached = true;
     mend_vis(ep);
@@ -164,7 +164,7 @@ static bool can_advance(const struct scivia_ep *ep)
         return true;
     if (!ep->at) /* what waits for memory is waked when there is some */
         return ep->has_card && !ep->awaits_memory;
-    return chempi_link_state(ep->at) == 0 &&
+    return chempi_adapter_link_state(ep->at) == 0 &&
            (ep->is_vi_broken || ep->is_frame_broken ||
             (ep->is_tx_open && has_payload(ep)));
 }
@@ -332,9 +332,10 @@ static void reached(void *arg, uint32_t user, const void *address)
         (void)chempi_scivia_connect_open(ep); /* tried again by advance() */
 }
 
-static void down(void *arg, struct chempi_link *link, bool is_clean, int status)
+static void down(void *arg, struct chempi_adapter_link *link, bool is_clean,
+                 int status)
 {
-    struct scivia_ep *ep = chempi_link_tag(link);
+    struct scivia_ep *ep = chempi_adapter_link_tag(link);
 
     (void)arg;
     (void)status;
@@ -343,7 +344,7 @@ static void down(void *arg, struct chempi_link *link, bool is_clean, int status)
         return;
     }
     unlink_peer(ep);
-    chempi_link_close(link);
+    chempi_adapter_link_close(link);
     if (is_hopeless(ep))
         chempi_scivia_endpoint_end(ep, false);
 }

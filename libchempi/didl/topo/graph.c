@@ -48,7 +48,7 @@ static struct chempi_topology *make_graph(int nnodes, const int *indx,
     int edge_count = nnodes > 0 ? indx[nnodes - 1] : 0;
     struct chempi_topology *t =
         chempi_topology_create(MPI_GRAPH, (size_t)nnodes + (size_t)edge_count);
-    struct chempi_graph *graph;
+    struct chempi_graph_topology *graph;
 
     if (!t)
         return NULL;
@@ -66,7 +66,7 @@ static struct chempi_topology *make_graph(int nnodes, const int *indx,
 
 static int add_edges(struct chempi_reorder_graph *g, const void *arg)
 {
-    const struct chempi_graph *graph = arg;
+    const struct chempi_graph_topology *graph = arg;
     int e = 0;
 
     for (int v = 0; v < graph->node_count; v++)
@@ -158,7 +158,7 @@ int chempi_topology_graph_get(struct chempi_comm *comm, int maxindex,
                               int maxedges, int indx[], int edges[])
 {
     int rc = chempi_topology_need(comm, MPI_GRAPH);
-    const struct chempi_graph *graph;
+    const struct chempi_graph_topology *graph;
 
     if (rc)
         return rc;
@@ -173,7 +173,7 @@ static int find_node(struct chempi_comm *comm, int rank, const int **edges,
                      int *count)
 {
     int rc = chempi_topology_need(comm, MPI_GRAPH);
-    const struct chempi_graph *graph;
+    const struct chempi_graph_topology *graph;
     int first;
 
     if (rc)

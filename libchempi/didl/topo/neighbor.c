@@ -50,7 +50,7 @@ static void find_neighbors(const struct chempi_comm *comm,
                            struct neighbors *destinations)
 {
     const struct chempi_topology *t = comm->topology;
-    const struct chempi_graph *graph = &t->u.graph;
+    const struct chempi_graph_topology *graph = &t->u.graph;
     int first;
 
     *sources = (struct neighbors){0};

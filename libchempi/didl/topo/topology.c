@@ -69,7 +69,8 @@ static const char *check_cart(const struct chempi_cart *cart, int size)
     return product == size ? NULL : "topology T2: a grid of another size";
 }
 
-static const char *check_graph(const struct chempi_graph *graph, int size)
+static const char *check_graph(const struct chempi_graph_topology *graph,
+                               int size)
 {
     int last = 0;
 

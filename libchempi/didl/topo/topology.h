@@ -29,7 +29,7 @@ struct chempi_cart {
     int *coords;  /* [ndims], of this process */
 };
 
-struct chempi_graph {
+struct chempi_graph_topology {
     int node_count;
     int edge_count;
     int *index; /* [node_count]: edges of nodes 0..i in all */
@@ -51,7 +51,7 @@ struct chempi_topology {
     int kind; /* MPI_CART, MPI_GRAPH or MPI_DIST_GRAPH */
     union {
         struct chempi_cart cart;
-        struct chempi_graph graph;
+        struct chempi_graph_topology graph;
         struct chempi_dist_graph dist;
     } u;
     int ints[]; /* what the pointers above point to */

@@ -13,19 +13,20 @@ static void reached(void *arg, uint32_t user, const void *address)
     side->reached++;
 }
 
-static void up(void *arg, struct chempi_link *link)
+static void up(void *arg, struct chempi_adapter_link *link)
 {
     struct side *side = arg;
 
-    cr_assert_eq(chempi_link_state(link), 0);
+    cr_assert_eq(chempi_adapter_link_state(link), 0);
     side->up++;
 }
 
-static void down(void *arg, struct chempi_link *link, bool is_clean, int status)
+static void down(void *arg, struct chempi_adapter_link *link, bool is_clean,
+                 int status)
 {
     struct side *side = arg;
 
-    cr_assert_eq(chempi_link_state(link), status);
+    cr_assert_eq(chempi_adapter_link_state(link), status);
     side->down++;
     side->was_clean = is_clean;
     side->down_status = status;
@@ -81,11 +82,11 @@ static void reach(struct side *from, struct side *to)
     unsigned char address[CHEMPI_ADAPTER_ADDRESS_BYTES];
 
     chempi_adapter_address(to->adapter, address);
-    cr_assert_eq(chempi_link_open(from->adapter, address, sizeof(address), to,
-                                  &from->link),
+    cr_assert_eq(chempi_adapter_link_open(from->adapter, address,
+                                          sizeof(address), to, &from->link),
                  0);
-    cr_assert_eq(chempi_link_tag(from->link), to);
-    cr_assert_eq(chempi_link_state(from->link), -EINPROGRESS);
+    cr_assert_eq(chempi_adapter_link_tag(from->link), to);
+    cr_assert_eq(chempi_adapter_link_state(from->link), -EINPROGRESS);
 }
 
 void duo_open(struct duo *duo)
@@ -95,8 +96,8 @@ void duo_open(struct duo *duo)
     reach(&duo->a, &duo->b);
     reach(&duo->b, &duo->a);
     duo_pump(duo);
-    cr_assert_eq(chempi_link_state(duo->a.link), 0);
-    cr_assert_eq(chempi_link_state(duo->b.link), 0);
+    cr_assert_eq(chempi_adapter_link_state(duo->a.link), 0);
+    cr_assert_eq(chempi_adapter_link_state(duo->b.link), 0);
     cr_assert_eq(duo->a.reached, 1);
     cr_assert_eq(duo->a.up, 1);
 }

@@ -10,7 +10,7 @@
 
 struct side {
     struct chempi_adapter *adapter;
-    struct chempi_link *link; /* to the other one */
+    struct chempi_adapter_link *link; /* to the other one */
     unsigned reached;
     unsigned up;
     unsigned down;

@@ -76,7 +76,7 @@ static void serve_once(struct side *side)
 Test(process, the_owners_death_invalidates_what_it_exported, .timeout = 60)
 {
     struct chempi_sci_remote *remote = NULL;
-    struct chempi_link *link;
+    struct chempi_adapter_link *link;
     struct duo duo;
     int number = 4711;
     int status;
@@ -91,8 +91,9 @@ Test(process, the_owners_death_invalidates_what_it_exported, .timeout = 60)
     }
     wait_for_step(0);
     duo_open_side(&duo, &duo.a, 1);
-    cr_assert_eq(chempi_link_open(duo.a.adapter, board->addresses[1],
-                                  CHEMPI_ADAPTER_ADDRESS_BYTES, NULL, &link),
+    cr_assert_eq(chempi_adapter_link_open(duo.a.adapter, board->addresses[1],
+                                          CHEMPI_ADAPTER_ADDRESS_BYTES, NULL,
+                                          &link),
                  0);
     while (duo.a.up == 0)
         serve_once(&duo.a);
@@ -114,8 +115,9 @@ Test(process, the_owners_death_invalidates_what_it_exported, .timeout = 60)
                  -ENOTCONN);
     cr_expect_eq(chempi_sci_interrupt_trigger(link, 0), -ENOTCONN);
     /* Nothing is left under its name. */
-    cr_expect_eq(chempi_link_open(duo.a.adapter, board->addresses[1],
-                                  CHEMPI_ADAPTER_ADDRESS_BYTES, NULL, &link),
+    cr_expect_eq(chempi_adapter_link_open(duo.a.adapter, board->addresses[1],
+                                          CHEMPI_ADAPTER_ADDRESS_BYTES, NULL,
+                                          &link),
                  -ECONNREFUSED);
     chempi_adapter_close(duo.a.adapter);
 }
@@ -163,7 +165,7 @@ Test(process, a_message_crosses_and_then_the_connection_dies, .timeout = 60)
         .reliability = CHEMPI_VIA_RELIABLE_DELIVERY};
     struct chempi_via_descriptor d;
     struct chempi_via_vi *vi;
-    struct chempi_link *link;
+    struct chempi_adapter_link *link;
     struct duo duo;
     uint32_t handle;
     int status;
@@ -178,8 +180,9 @@ Test(process, a_message_crosses_and_then_the_connection_dies, .timeout = 60)
     }
     wait_for_step(0);
     duo_open_side(&duo, &duo.a, 1);
-    cr_assert_eq(chempi_link_open(duo.a.adapter, board->addresses[1],
-                                  CHEMPI_ADAPTER_ADDRESS_BYTES, NULL, &link),
+    cr_assert_eq(chempi_adapter_link_open(duo.a.adapter, board->addresses[1],
+                                          CHEMPI_ADAPTER_ADDRESS_BYTES, NULL,
+                                          &link),
                  0);
     while (duo.a.up == 0)
         serve_once(&duo.a);
@@ -219,12 +222,12 @@ static long switches(void)
 /* The child triggers when told. */
 static void trigger_later(struct duo *duo)
 {
-    struct chempi_link *link;
+    struct chempi_adapter_link *link;
 
     (void)alarm(30);
     duo_open_side(duo, &duo->b, 2);
-    if (chempi_link_open(duo->b.adapter, board->addresses[0],
-                         CHEMPI_ADAPTER_ADDRESS_BYTES, NULL, &link))
+    if (chempi_adapter_link_open(duo->b.adapter, board->addresses[0],
+                                 CHEMPI_ADAPTER_ADDRESS_BYTES, NULL, &link))
         _exit(1);
     while (duo->b.up == 0)
         serve_once(&duo->b);

@@ -145,7 +145,7 @@ Test(sci, removing_a_segment_invalidates_it_for_its_importers)
     cr_expect_eq(chempi_sci_state(remote), -ENOTCONN);
     cr_expect_eq(chempi_sci_copy(remote, 0, "x", 1), -ENOTCONN);
     cr_expect_eq(chempi_sci_sequence_check(remote), -ENOTCONN);
-    cr_expect_eq(chempi_link_state(duo.a.link), 0);
+    cr_expect_eq(chempi_adapter_link_state(duo.a.link), 0);
     duo_close(&duo);
 }
 
@@ -467,35 +467,36 @@ Test(timing_model, a_personality_takes_its_time)
 Test(link, an_address_is_checked)
 {
     unsigned char address[CHEMPI_ADAPTER_ADDRESS_BYTES];
-    struct chempi_link *link;
+    struct chempi_adapter_link *link;
     struct duo duo;
 
     duo_init(&duo);
     duo_open(&duo);
     chempi_adapter_address(duo.b.adapter, address);
-    cr_expect_eq(chempi_link_open(duo.a.adapter, address, 10, NULL, &link),
-                 -EINVAL);
-    address[0] ^= 1;
     cr_expect_eq(
-        chempi_link_open(duo.a.adapter, address, sizeof(address), NULL, &link),
+        chempi_adapter_link_open(duo.a.adapter, address, 10, NULL, &link),
         -EINVAL);
     address[0] ^= 1;
+    cr_expect_eq(chempi_adapter_link_open(duo.a.adapter, address,
+                                          sizeof(address), NULL, &link),
+                 -EINVAL);
+    address[0] ^= 1;
     address[8] ^= 1; /* the host */
-    cr_expect_eq(
-        chempi_link_open(duo.a.adapter, address, sizeof(address), NULL, &link),
-        -EHOSTUNREACH);
+    cr_expect_eq(chempi_adapter_link_open(duo.a.adapter, address,
+                                          sizeof(address), NULL, &link),
+                 -EHOSTUNREACH);
     address[8] ^= 1;
     address[24] ^= 1; /* the name */
-    cr_expect_eq(
-        chempi_link_open(duo.a.adapter, address, sizeof(address), NULL, &link),
-        -ECONNREFUSED);
+    cr_expect_eq(chempi_adapter_link_open(duo.a.adapter, address,
+                                          sizeof(address), NULL, &link),
+                 -ECONNREFUSED);
     address[24] ^= 1;
     address[40] ^= 1; /* the cookie */
-    cr_expect_eq(
-        chempi_link_open(duo.a.adapter, address, sizeof(address), NULL, &link),
-        0);
+    cr_expect_eq(chempi_adapter_link_open(duo.a.adapter, address,
+                                          sizeof(address), NULL, &link),
+                 0);
     duo_pump(&duo);
-    cr_expect_eq(chempi_link_state(link), -ECONNRESET);
+    cr_expect_eq(chempi_adapter_link_state(link), -ECONNRESET);
     cr_expect_eq(duo.a.down, 1);
     cr_expect_eq(duo.b.left, 0); /* it never was there */
     duo_close(&duo);
@@ -517,7 +518,7 @@ Test(link, who_comes_when_descriptors_are_short_sees_an_end)
 {
     static struct chempi_sys sys;
     unsigned char address[CHEMPI_ADAPTER_ADDRESS_BYTES];
-    struct chempi_link *link;
+    struct chempi_adapter_link *link;
     struct duo duo;
 
     duo_init(&duo);
@@ -526,11 +527,11 @@ Test(link, who_comes_when_descriptors_are_short_sees_an_end)
     sys.accept4 = no_descriptors;
     chempi_sys = &sys;
     chempi_adapter_address(duo.b.adapter, address);
-    cr_expect_eq(
-        chempi_link_open(duo.a.adapter, address, sizeof(address), NULL, &link),
-        0);
+    cr_expect_eq(chempi_adapter_link_open(duo.a.adapter, address,
+                                          sizeof(address), NULL, &link),
+                 0);
     duo_pump(&duo); /* ends: the listener does not stay readable */
-    cr_expect_eq(chempi_link_state(link), -ECONNRESET);
+    cr_expect_eq(chempi_adapter_link_state(link), -ECONNRESET);
     chempi_sys = &chempi_sys_libc;
     duo_close(&duo);
 }

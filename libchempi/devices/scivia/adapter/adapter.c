@@ -91,7 +91,7 @@ static int open_fds(struct chempi_adapter *adapter, struct chempi_err *err)
     if (rc < 0)
         return chempi_err_set(err, rc, "cannot open an adapter: %s",
                               chempi_err_name(rc));
-    rc = chempi_link_listen(adapter, err);
+    rc = chempi_adapter_link_listen(adapter, err);
     if (rc == 0)
         rc = watch(adapter, adapter->listen_fd, &adapter->listen_source);
     return rc;
@@ -171,11 +171,13 @@ void chempi_adapter_close(struct chempi_adapter *adapter)
     chempi_via_fini(adapter);
     chempi_sci_fini(adapter);
     while (!chempi_list_is_empty(&adapter->downs))
-        chempi_link_destroy(CHEMPI_CONTAINER_OF(
-            chempi_list_first(&adapter->downs), struct chempi_link, link));
+        chempi_adapter_link_destroy(
+            CHEMPI_CONTAINER_OF(chempi_list_first(&adapter->downs),
+                                struct chempi_adapter_link, link));
     while (!chempi_list_is_empty(&adapter->links))
-        chempi_link_destroy(CHEMPI_CONTAINER_OF(
-            chempi_list_first(&adapter->links), struct chempi_link, link));
+        chempi_adapter_link_destroy(
+            CHEMPI_CONTAINER_OF(chempi_list_first(&adapter->links),
+                                struct chempi_adapter_link, link));
     chempi_file_close(adapter->listen_fd);
     chempi_file_close(adapter->event_fd);
     chempi_file_close(adapter->epoll_fd);
@@ -254,7 +256,7 @@ static int serve_event(struct chempi_adapter *adapter, uint32_t events,
 
     switch (source->kind) {
     case SOURCE_LISTEN:
-        chempi_link_accept(adapter);
+        chempi_adapter_link_accept(adapter);
         return 1;
     case SOURCE_EVENT:
         adapter->is_armed = false;
@@ -264,8 +266,9 @@ static int serve_event(struct chempi_adapter *adapter, uint32_t events,
                                                  memory_order_relaxed));
         return 1;
     case SOURCE_LINK:
-        return chempi_link_ready(
-            CHEMPI_CONTAINER_OF(source, struct chempi_link, source), events);
+        return chempi_adapter_link_ready(
+            CHEMPI_CONTAINER_OF(source, struct chempi_adapter_link, source),
+            events);
     }
     return 0;
 }
@@ -286,7 +289,7 @@ int chempi_adapter_service(struct chempi_adapter *adapter)
         events += serve_event(adapter, event.events, event.data.ptr);
     }
     events += chempi_queue_run_active(adapter, false);
-    events += chempi_link_report(adapter);
+    events += chempi_adapter_link_report(adapter);
     adapter->is_serving = false;
     return events;
 }

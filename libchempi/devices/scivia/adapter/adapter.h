@@ -43,7 +43,7 @@
 #define CHEMPI_ADAPTER_ADDRESS_BYTES 56
 
 struct chempi_adapter;
-struct chempi_link;
+struct chempi_adapter_link;
 struct chempi_via_vi;
 
 /* Upcalls, only from chempi_adapter_service() and the _wait functions; each
@@ -53,11 +53,11 @@ struct chempi_adapter_events {
      * (CHEMPI_ADAPTER_ADDRESS_BYTES); `user` is its params->user. */
     void (*reached)(void *arg, uint32_t user, const void *address);
     /* A link that this side asked for can be used. */
-    void (*up)(void *arg, struct chempi_link *link);
+    void (*up)(void *arg, struct chempi_adapter_link *link);
     /* It cannot any more: is_clean when the other side closed its adapter,
      * otherwise status says why (-ECONNRESET: the process ended;
      * -ECONNREFUSED: it never was; -EPROTO: it broke the rules). */
-    void (*down)(void *arg, struct chempi_link *link, bool is_clean,
+    void (*down)(void *arg, struct chempi_adapter_link *link, bool is_clean,
                  int status);
     /* The adapter that had reached this one as `user` is gone, likewise. */
     void (*left)(void *arg, uint32_t user, bool is_clean);
@@ -170,14 +170,15 @@ void chempi_adapter_disarm(struct chempi_adapter *adapter);
  * -EHOSTUNREACH (of another host); -EAGAIN (its queue is full: try again);
  * -ECONNREFUSED (nobody there); -ENOMEM, -EMFILE. `tag` is for the caller.
  */
-int chempi_link_open(struct chempi_adapter *adapter, const void *address,
-                     size_t len, void *tag, struct chempi_link **out);
-void *chempi_link_tag(const struct chempi_link *link);
+int chempi_adapter_link_open(struct chempi_adapter *adapter,
+                             const void *address, size_t len, void *tag,
+                             struct chempi_adapter_link **out);
+void *chempi_adapter_link_tag(const struct chempi_adapter_link *link);
 /* 0: up; -EINPROGRESS; what events->down was told. */
-int chempi_link_state(const struct chempi_link *link);
+int chempi_adapter_link_state(const struct chempi_adapter_link *link);
 /* Free a link of which events->down has told; otherwise it stays until the
  * adapter is closed. Nothing made from it may be used any more: remotes are
  * disconnected before, VIs may stay. */
-void chempi_link_close(struct chempi_link *link);
+void chempi_adapter_link_close(struct chempi_adapter_link *link);
 
 #endif

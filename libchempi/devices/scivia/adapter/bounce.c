@@ -20,7 +20,7 @@
 enum { BOUNCE_INTO = 1, BOUNCE_OUT_OF = 2, BOUNCE_RECEIVE = 3 };
 
 /* Copy between the descriptor's segments, from `skip` on, and the area. */
-static void copy_local(struct chempi_link *link,
+static void copy_local(struct chempi_adapter_link *link,
                        const struct chempi_via_descriptor *d, uint64_t skip,
                        uint64_t len, bool is_write)
 {
@@ -69,7 +69,7 @@ static struct vi_piece piece_at(const struct vi_piece *remote, uint32_t count,
 }
 
 /* Make the area if need be; *fd is to be sent along, or -1. */
-static int open_area(struct chempi_link *link, int *fd)
+static int open_area(struct chempi_adapter_link *link, int *fd)
 {
     void *memory;
     int rc;
@@ -92,7 +92,7 @@ int chempi_bounce_start(struct chempi_via_vi *vi,
                         const struct vi_piece *remote, uint32_t remote_count,
                         uint64_t len)
 {
-    struct chempi_link *link = vi->at;
+    struct chempi_adapter_link *link = vi->at;
     bool is_read = d->op == CHEMPI_VIA_RDMA_READ;
     struct word word = {.type = WORD_BOUNCE, .token = vi->peer_token};
     struct vi_piece piece;
@@ -123,13 +123,13 @@ int chempi_bounce_start(struct chempi_via_vi *vi,
     word.reserved = fd >= 0;
     link->bouncing = vi;
     vi->is_bouncing = true;
-    if (chempi_link_say(link, &word, fd, -1) < 0)
+    if (chempi_adapter_link_say(link, &word, fd, -1) < 0)
         return -ECONNRESET;
     return -EINPROGRESS;
 }
 
-static int serve(struct chempi_link *link, const struct chempi_via_vi *vi,
-                 const struct word *word)
+static int serve(struct chempi_adapter_link *link,
+                 const struct chempi_via_vi *vi, const struct word *word)
 {
     struct chempi_adapter *adapter = link->adapter;
     uint32_t enables = word->id == BOUNCE_INTO     ? CHEMPI_VIA_ENABLE_WRITE
@@ -151,7 +151,7 @@ static int serve(struct chempi_link *link, const struct chempi_via_vi *vi,
     return 0;
 }
 
-void chempi_bounce_asked(struct chempi_link *link,
+void chempi_bounce_asked(struct chempi_adapter_link *link,
                          const struct chempi_via_vi *vi,
                          const struct word *word, int fd)
 {
@@ -166,10 +166,10 @@ void chempi_bounce_asked(struct chempi_link *link,
                                         &len, &memory) == 0)
         link->peer_bounce = memory;
     answer.status = serve(link, vi, word);
-    (void)chempi_link_say(link, &answer, -1, -1); /* else it is down */
+    (void)chempi_adapter_link_say(link, &answer, -1, -1); /* else it is down */
 }
 
-struct chempi_via_vi *chempi_bounce_answered(struct chempi_link *link,
+struct chempi_via_vi *chempi_bounce_answered(struct chempi_adapter_link *link,
                                              const struct word *word)
 {
     struct chempi_via_vi *vi = link->bouncing;

@@ -153,7 +153,7 @@ struct source {
 
 enum link_role { LINK_DIALLED, LINK_GUEST, LINK_SERVED };
 
-struct chempi_link {
+struct chempi_adapter_link {
     struct source source; /* first */
     struct chempi_list link;
     struct chempi_adapter *adapter;
@@ -194,7 +194,7 @@ struct chempi_sci_segment {
 /* A remote somewhere that is connected to a segment of ours. */
 struct segment_user {
     struct chempi_list link;
-    struct chempi_link *at;
+    struct chempi_adapter_link *at;
     uint32_t token;
 };
 
@@ -206,7 +206,7 @@ struct held_packet {
 
 struct chempi_sci_remote {
     struct chempi_list link;
-    struct chempi_link *at;
+    struct chempi_adapter_link *at;
     uint32_t token;
     int status;
     unsigned char *memory;
@@ -235,7 +235,7 @@ struct chempi_via_vi {
     int status;
     uint32_t token;
     uint32_t peer_token;
-    struct chempi_link *at;
+    struct chempi_adapter_link *at;
     uint64_t discriminator;
     bool is_waiting_peer; /* peer to peer, the other side asks */
     int page_fd;          /* until connected, then -1 */
@@ -266,9 +266,9 @@ struct chempi_via_cq {
 
 struct chempi_via_request {
     struct chempi_list link;
-    struct chempi_link *at; /* NULL: it has gone down; whoever looks at the
-                               request may be about to answer it */
-    uint32_t user;          /* of the adapter that asks */
+    struct chempi_adapter_link *at; /* NULL: it has gone down; whoever looks at
+                               the request may be about to answer it */
+    uint32_t user;                  /* of the adapter that asks */
     struct word word;
     int fd;
 };
@@ -277,9 +277,10 @@ struct chempi_via_request {
 struct link_events {
     /* A word from an adapter that is known; fd (-1: none) is taken over.
      * False: there is no such word, and fd stays the caller's. */
-    bool (*hear)(struct chempi_link *link, const struct word *word, int fd);
+    bool (*hear)(struct chempi_adapter_link *link, const struct word *word,
+                 int fd);
     /* The link has just gone down. */
-    void (*down)(struct chempi_link *link);
+    void (*down)(struct chempi_adapter_link *link);
 };
 
 struct chempi_adapter {
@@ -342,43 +343,47 @@ int chempi_adapter_map_foreign(struct chempi_adapter *adapter, int fd,
                                size_t least, size_t *len, void **memory);
 uint32_t chempi_adapter_token(struct chempi_adapter *adapter);
 /* Wake the other side if it is armed; after the data is published. */
-void chempi_adapter_notify(struct chempi_link *link);
+void chempi_adapter_notify(struct chempi_adapter_link *link);
 
 /* --- link.c --- */
 
-int chempi_link_listen(struct chempi_adapter *adapter, struct chempi_err *err);
-void chempi_link_accept(struct chempi_adapter *adapter);
+int chempi_adapter_link_listen(struct chempi_adapter *adapter,
+                               struct chempi_err *err);
+void chempi_adapter_link_accept(struct chempi_adapter *adapter);
 /* Read what has come. Returns events. */
-int chempi_link_ready(struct chempi_link *link, uint32_t events);
+int chempi_adapter_link_ready(struct chempi_adapter_link *link,
+                              uint32_t events);
 /* Send a word, with descriptors, -1: none. Queues. 0 or -errno (link down). */
-int chempi_link_say(struct chempi_link *link, const struct word *word, int fd0,
-                    int fd1);
-void chempi_link_fail(struct chempi_link *link, int status);
+int chempi_adapter_link_say(struct chempi_adapter_link *link,
+                            const struct word *word, int fd0, int fd1);
+void chempi_adapter_link_fail(struct chempi_adapter_link *link, int status);
 /* Report links that have gone down. Returns events. */
-int chempi_link_report(struct chempi_adapter *adapter);
-void chempi_link_destroy(struct chempi_link *link);
+int chempi_adapter_link_report(struct chempi_adapter *adapter);
+void chempi_adapter_link_destroy(struct chempi_adapter_link *link);
 
 extern const struct link_events chempi_words_events; /* words.c */
 
 /* --- words handled elsewhere; fd (-1: none) is theirs --- */
 
-void chempi_sci_asked(struct chempi_link *link, const struct word *word);
-void chempi_sci_answered(struct chempi_link *link, const struct word *word,
-                         int fd);
-void chempi_sci_left(struct chempi_link *link, const struct word *word);
-void chempi_sci_gone(struct chempi_link *link, const struct word *word);
-void chempi_sci_link_down(struct chempi_link *link);
+void chempi_sci_asked(struct chempi_adapter_link *link,
+                      const struct word *word);
+void chempi_sci_answered(struct chempi_adapter_link *link,
+                         const struct word *word, int fd);
+void chempi_sci_left(struct chempi_adapter_link *link, const struct word *word);
+void chempi_sci_gone(struct chempi_adapter_link *link, const struct word *word);
+void chempi_sci_link_down(struct chempi_adapter_link *link);
 void chempi_sci_fini(struct chempi_adapter *adapter);
 
-void chempi_via_requested(struct chempi_link *link, const struct word *word,
-                          int fd);
-void chempi_via_answered(struct chempi_link *link, const struct word *word,
-                         int fd);
-void chempi_via_broken(struct chempi_link *link, const struct word *word);
-void chempi_via_link_down(struct chempi_link *link);
+void chempi_via_requested(struct chempi_adapter_link *link,
+                          const struct word *word, int fd);
+void chempi_via_answered(struct chempi_adapter_link *link,
+                         const struct word *word, int fd);
+void chempi_via_broken(struct chempi_adapter_link *link,
+                       const struct word *word);
+void chempi_via_link_down(struct chempi_adapter_link *link);
 void chempi_via_fini(struct chempi_adapter *adapter);
 struct chempi_via_vi *chempi_via_find(struct chempi_adapter *adapter,
-                                      const struct chempi_link *link,
+                                      const struct chempi_adapter_link *link,
                                       uint32_t token);
 /* Put a VI in the error state, at both ends. */
 void chempi_via_break(struct chempi_via_vi *vi, int status, const char *text);
@@ -410,11 +415,11 @@ int chempi_bounce_start(struct chempi_via_vi *vi,
                         const struct vi_piece *remote, uint32_t remote_count,
                         uint64_t len);
 /* vi: whom the word means, NULL: nobody. fd (-1: none) is taken over. */
-void chempi_bounce_asked(struct chempi_link *link,
+void chempi_bounce_asked(struct chempi_adapter_link *link,
                          const struct chempi_via_vi *vi,
                          const struct word *word, int fd);
 /* The VI whose queue is to be run, or NULL. */
-struct chempi_via_vi *chempi_bounce_answered(struct chempi_link *link,
+struct chempi_via_vi *chempi_bounce_answered(struct chempi_adapter_link *link,
                                              const struct word *word);
 
 #endif

@@ -63,7 +63,8 @@ static int open_reserve(void)
     return chempi_sys->open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
 }
 
-int chempi_link_listen(struct chempi_adapter *adapter, struct chempi_err *err)
+int chempi_adapter_link_listen(struct chempi_adapter *adapter,
+                               struct chempi_err *err)
 {
     struct address address = {.magic = ADAPTER_MAGIC,
                               .version = ADAPTER_VERSION};
@@ -94,11 +95,11 @@ int chempi_link_listen(struct chempi_adapter *adapter, struct chempi_err *err)
 
 /* --- making and ending --- */
 
-static struct chempi_link *create(struct chempi_adapter *adapter, int fd,
-                                  enum link_role role)
+static struct chempi_adapter_link *create(struct chempi_adapter *adapter,
+                                          int fd, enum link_role role)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    struct chempi_link *link = chempi_sys->calloc(1, sizeof(*link));
+    struct chempi_adapter_link *link = chempi_sys->calloc(1, sizeof(*link));
 
     if (!link) {
         (void)ADAPTER_FAIL(adapter, -ENOMEM, "out of memory");
@@ -125,7 +126,7 @@ static struct chempi_link *create(struct chempi_adapter *adapter, int fd,
     return link;
 }
 
-static void drop_out(struct chempi_link *link)
+static void drop_out(struct chempi_adapter_link *link)
 {
     while (!chempi_list_is_empty(&link->out)) {
         struct word_out *out = CHEMPI_CONTAINER_OF(
@@ -141,12 +142,13 @@ static void drop_out(struct chempi_link *link)
     link->out_count = 0;
 }
 
-void chempi_link_destroy(struct chempi_link *link)
+void chempi_adapter_link_destroy(struct chempi_adapter_link *link)
 {
     static const struct word bye = {.type = WORD_BYE};
 
     if (link->status == 0)
-        (void)chempi_link_say(link, &bye, -1, -1); /* it sees the end anyway */
+        (void)chempi_adapter_link_say(link, &bye, -1,
+                                      -1); /* it sees the end anyway */
     chempi_list_remove(&link->link);
     drop_out(link);
     if (link->fd >= 0)
@@ -164,7 +166,7 @@ void chempi_link_destroy(struct chempi_link *link)
     free(link);
 }
 
-void chempi_link_fail(struct chempi_link *link, int status)
+void chempi_adapter_link_fail(struct chempi_adapter_link *link, int status)
 {
     struct chempi_adapter *adapter = link->adapter;
 
@@ -180,13 +182,13 @@ void chempi_link_fail(struct chempi_link *link, int status)
     adapter->link_events->down(link);
 }
 
-int chempi_link_report(struct chempi_adapter *adapter)
+int chempi_adapter_link_report(struct chempi_adapter *adapter)
 {
     int events = 0;
 
     CHEMPI_LIST_FOR_SAFE (node, &adapter->downs) {
-        struct chempi_link *link =
-            CHEMPI_CONTAINER_OF(node, struct chempi_link, link);
+        struct chempi_adapter_link *link =
+            CHEMPI_CONTAINER_OF(node, struct chempi_adapter_link, link);
         bool is_clean = link->status == -ESHUTDOWN;
 
         chempi_list_remove(&link->link);
@@ -201,16 +203,17 @@ int chempi_link_report(struct chempi_adapter *adapter)
         }
         if (link->role == LINK_SERVED && adapter->events.left)
             adapter->events.left(adapter->arg, link->user, is_clean);
-        chempi_link_destroy(link);
+        chempi_adapter_link_destroy(link);
     }
     return events;
 }
 
-int chempi_link_open(struct chempi_adapter *adapter, const void *bytes,
-                     size_t len, void *tag, struct chempi_link **out)
+int chempi_adapter_link_open(struct chempi_adapter *adapter, const void *bytes,
+                             size_t len, void *tag,
+                             struct chempi_adapter_link **out)
 {
     struct word hello = {.type = WORD_HELLO, .arg = adapter->user};
-    struct chempi_link *link;
+    struct chempi_adapter_link *link;
     struct sockaddr_un name;
     struct address address;
     struct address own;
@@ -254,29 +257,30 @@ int chempi_link_open(struct chempi_adapter *adapter, const void *bytes,
     /* The cookie proves that we were given the address. */
     memcpy(&hello.a, address.cookie, sizeof(hello.a));
     memcpy(&hello.b, address.cookie + sizeof(hello.a), sizeof(hello.b));
-    (void)chempi_link_say(link, &hello, adapter->page_fd, adapter->event_fd);
+    (void)chempi_adapter_link_say(link, &hello, adapter->page_fd,
+                                  adapter->event_fd);
     *out = link;
     return 0;
 }
 
-void chempi_link_close(struct chempi_link *link)
+void chempi_adapter_link_close(struct chempi_adapter_link *link)
 {
     assert(link->role == LINK_DIALLED && link->fd < 0);
-    chempi_link_destroy(link);
+    chempi_adapter_link_destroy(link);
 }
 
-void *chempi_link_tag(const struct chempi_link *link)
+void *chempi_adapter_link_tag(const struct chempi_adapter_link *link)
 {
     return link->tag;
 }
 
-int chempi_link_state(const struct chempi_link *link)
+int chempi_adapter_link_state(const struct chempi_adapter_link *link)
 {
     return link->status;
 }
 
 /* The kernel's word on who is at the other end. */
-static int find_peer(struct chempi_link *link)
+static int find_peer(struct chempi_adapter_link *link)
 {
     struct ucred cred;
     socklen_t len = sizeof(cred);
@@ -303,9 +307,9 @@ static void refuse(struct chempi_adapter *adapter)
     adapter->reserve_fd = open_reserve();
 }
 
-void chempi_link_accept(struct chempi_adapter *adapter)
+void chempi_adapter_link_accept(struct chempi_adapter *adapter)
 {
-    struct chempi_link *link;
+    struct chempi_adapter_link *link;
     int fd = chempi_sys->accept4(adapter->listen_fd, NULL, NULL,
                                  SOCK_NONBLOCK | SOCK_CLOEXEC);
 
@@ -319,7 +323,7 @@ void chempi_link_accept(struct chempi_adapter *adapter)
     if (!link)
         (void)close(fd); /* it will see the end */
     else if (find_peer(link) < 0)
-        chempi_link_fail(link, -EPERM);
+        chempi_adapter_link_fail(link, -EPERM);
 }
 
 /* --- sending --- */
@@ -358,17 +362,17 @@ static bool is_closed(int rc)
     return rc == -EPIPE || rc == -ECONNRESET;
 }
 
-static void set_events(struct chempi_link *link, uint32_t events)
+static void set_events(struct chempi_adapter_link *link, uint32_t events)
 {
     struct epoll_event event = {.events = events,
                                 .data = {.ptr = &link->source}};
 
     if (chempi_sys->epoll_ctl(link->adapter->epoll_fd, EPOLL_CTL_MOD, link->fd,
                               &event) != 0)
-        chempi_link_fail(link, -errno);
+        chempi_adapter_link_fail(link, -errno);
 }
 
-static int queue_word(struct chempi_link *link, const struct word *word,
+static int queue_word(struct chempi_adapter_link *link, const struct word *word,
                       const int *fds)
 {
     struct word_out *out;
@@ -390,8 +394,8 @@ static int queue_word(struct chempi_link *link, const struct word *word,
     return 0;
 }
 
-int chempi_link_say(struct chempi_link *link, const struct word *word, int fd0,
-                    int fd1)
+int chempi_adapter_link_say(struct chempi_adapter_link *link,
+                            const struct word *word, int fd0, int fd1)
 {
     const int fds[ADAPTER_FDS_MAX] = {fd0, fd1};
     int rc = -EAGAIN;
@@ -404,11 +408,11 @@ int chempi_link_say(struct chempi_link *link, const struct word *word, int fd0,
         rc = queue_word(link, word, fds);
     /* Of an end that is closed, the last words are still to be read. */
     if (rc < 0 && !is_closed(rc))
-        chempi_link_fail(link, rc);
+        chempi_adapter_link_fail(link, rc);
     return rc < 0 ? -ENOTCONN : 0;
 }
 
-static void flush_out(struct chempi_link *link)
+static void flush_out(struct chempi_adapter_link *link)
 {
     while (!chempi_list_is_empty(&link->out)) {
         struct word_out *out = CHEMPI_CONTAINER_OF(
@@ -422,7 +426,7 @@ static void flush_out(struct chempi_link *link)
             break;
         }
         if (rc < 0) {
-            chempi_link_fail(link, rc);
+            chempi_adapter_link_fail(link, rc);
             return;
         }
         for (unsigned i = 0; i < ADAPTER_FDS_MAX; i++) {
@@ -440,7 +444,7 @@ static void flush_out(struct chempi_link *link)
 /* --- receiving --- */
 
 /* Take over the other side's page and event. Closes the descriptors. */
-static int greet(struct chempi_link *link, int page_fd, int event_fd)
+static int greet(struct chempi_adapter_link *link, int page_fd, int event_fd)
 {
     struct chempi_adapter *adapter = link->adapter;
     void *memory = NULL;
@@ -472,8 +476,8 @@ static int greet(struct chempi_link *link, int page_fd, int event_fd)
     return 0;
 }
 
-static void hear_hello(struct chempi_link *link, const struct word *word,
-                       const int *fds)
+static void hear_hello(struct chempi_adapter_link *link,
+                       const struct word *word, const int *fds)
 {
     struct chempi_adapter *adapter = link->adapter;
     const struct word welcome = {.type = WORD_WELCOME};
@@ -485,7 +489,7 @@ static void hear_hello(struct chempi_link *link, const struct word *word,
         memcmp(own.cookie + sizeof(word->a), &word->b, sizeof(word->b)) != 0) {
         for (unsigned i = 0; i < ADAPTER_FDS_MAX; i++)
             (void)close(fds[i]); /* a stranger's */
-        chempi_link_fail(link, -EPERM);
+        chempi_adapter_link_fail(link, -EPERM);
         return;
     }
     adapter->guest_count--;
@@ -496,22 +500,22 @@ static void hear_hello(struct chempi_link *link, const struct word *word,
     if (rc < 0) {
         link->role = LINK_GUEST; /* nobody was told */
         adapter->guest_count++;
-        chempi_link_fail(link, rc);
+        chempi_adapter_link_fail(link, rc);
         return;
     }
-    if (chempi_link_say(link, &welcome, adapter->page_fd, adapter->event_fd) ==
-            0 &&
+    if (chempi_adapter_link_say(link, &welcome, adapter->page_fd,
+                                adapter->event_fd) == 0 &&
         adapter->events.reached)
         adapter->events.reached(adapter->arg, link->user, link->address);
 }
 
-static void hear_welcome(struct chempi_link *link, const int *fds)
+static void hear_welcome(struct chempi_adapter_link *link, const int *fds)
 {
     struct chempi_adapter *adapter = link->adapter;
     int rc = greet(link, fds[0], fds[1]);
 
     if (rc < 0)
-        chempi_link_fail(link, rc);
+        chempi_adapter_link_fail(link, rc);
     else if (adapter->events.up)
         adapter->events.up(adapter->arg, link);
 }
@@ -535,7 +539,7 @@ static size_t fds_of(uint32_t type, const struct word *word)
     }
 }
 
-static void hear(struct chempi_link *link, const struct word *word,
+static void hear(struct chempi_adapter_link *link, const struct word *word,
                  const int *fds, size_t fd_count)
 {
     bool is_good = fd_count == fds_of(word->type, word);
@@ -554,7 +558,7 @@ static void hear(struct chempi_link *link, const struct word *word,
         return;
     for (size_t i = 0; i < fd_count; i++)
         (void)close(fds[i]); /* not wanted */
-    chempi_link_fail(link, -EPROTO);
+    chempi_adapter_link_fail(link, -EPROTO);
 }
 
 static size_t take_fds(struct msghdr *msg, int fds[ADAPTER_FDS_MAX])
@@ -572,7 +576,7 @@ static size_t take_fds(struct msghdr *msg, int fds[ADAPTER_FDS_MAX])
 }
 
 /* 1: a word was handled; 0: there is none. */
-static int read_word(struct chempi_link *link)
+static int read_word(struct chempi_adapter_link *link)
 {
     union {
         struct cmsghdr head;
@@ -595,7 +599,7 @@ static int read_word(struct chempi_link *link)
         /* Said once when the other side had not read all; its own last words
          * follow, and then its end. */
         if (errno != ECONNRESET)
-            chempi_link_fail(link, -errno);
+            chempi_adapter_link_fail(link, -errno);
         return 1;
     }
     fd_count = take_fds(&msg, fds);
@@ -606,11 +610,11 @@ static int read_word(struct chempi_link *link)
     }
     for (size_t i = 0; i < fd_count; i++)
         (void)close(fds[i]); /* not wanted */
-    chempi_link_fail(link, n == 0 ? -ECONNRESET : -EPROTO);
+    chempi_adapter_link_fail(link, n == 0 ? -ECONNRESET : -EPROTO);
     return 1;
 }
 
-int chempi_link_ready(struct chempi_link *link, uint32_t events)
+int chempi_adapter_link_ready(struct chempi_adapter_link *link, uint32_t events)
 {
     int count = 0;
 

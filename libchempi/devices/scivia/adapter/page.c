@@ -85,7 +85,7 @@ void chempi_adapter_disarm(struct chempi_adapter *adapter)
     atomic_store_explicit(&adapter->page->armed, 0, memory_order_relaxed);
 }
 
-void chempi_adapter_notify(struct chempi_link *link)
+void chempi_adapter_notify(struct chempi_adapter_link *link)
 {
     struct chempi_adapter *adapter = link->adapter;
     const uint64_t one = 1;

@@ -72,7 +72,7 @@ static int check_local(struct chempi_via_vi *vi,
 static int check_remote(struct chempi_via_vi *vi, const struct vi_piece *pieces,
                         uint32_t count, uint32_t enables)
 {
-    const struct chempi_link *link = vi->at;
+    const struct chempi_adapter_link *link = vi->at;
 
     for (uint32_t i = 0; i < count; i++) {
         if (pieces[i].len > 0 &&
@@ -111,7 +111,7 @@ static size_t slice(const struct iovec *from, size_t count, uint64_t skip,
 }
 
 /* Move len bytes between the descriptor's segments and the remote pieces. */
-static int attach(struct chempi_link *link, bool is_write,
+static int attach(struct chempi_adapter_link *link, bool is_write,
                   const struct iovec *local, size_t local_count,
                   const struct iovec *remote, size_t remote_count, uint64_t len)
 {
@@ -388,7 +388,8 @@ void chempi_via_break(struct chempi_via_vi *vi, int status, const char *text)
                                   .token = vi->peer_token,
                                   .status = -ECONNRESET};
 
-        (void)chempi_link_say(vi->at, &word, -1, -1); /* else it is down */
+        (void)chempi_adapter_link_say(vi->at, &word, -1,
+                                      -1); /* else it is down */
     }
     if (vi->at && vi->at->bouncing == vi)
         vi->at->bouncing = NULL;
@@ -420,7 +421,7 @@ int chempi_via_post_send(struct chempi_via_vi *vi,
     chempi_list_append(&vi->sends, &d->link);
     if (vi->at &&
         chempi_dice_strikes(&adapter->dice, adapter->faults.broken_link))
-        chempi_link_fail(vi->at, -ECONNRESET);
+        chempi_adapter_link_fail(vi->at, -ECONNRESET);
     (void)chempi_queue_run(vi);
     chempi_timing_model_posted(&adapter->pace,
                                chempi_timing_model_begin(&adapter->pace));

@@ -125,10 +125,10 @@ void chempi_sci_segment_remove(struct chempi_sci_segment *segment)
         struct segment_user *user = CHEMPI_CONTAINER_OF(
             chempi_list_first(&segment->users), struct segment_user, link);
         const struct word gone = {.type = WORD_SEG_GONE, .token = user->token};
-        struct chempi_link *at = user->at;
+        struct chempi_adapter_link *at = user->at;
 
         drop_user(user);
-        (void)chempi_link_say(at, &gone, -1, -1); /* else it is down */
+        (void)chempi_adapter_link_say(at, &gone, -1, -1); /* else it is down */
     }
     (void)chempi_sys->munmap(segment->memory, (size_t)segment->len);
     (void)close(segment->fd); /* who maps it keeps the memory */
@@ -145,7 +145,7 @@ uint64_t chempi_sci_segment_len(const struct chempi_sci_segment *segment)
     return segment->len;
 }
 
-void chempi_sci_asked(struct chempi_link *link, const struct word *word)
+void chempi_sci_asked(struct chempi_adapter_link *link, const struct word *word)
 {
     struct chempi_sci_segment *segment = find_segment(link->adapter, word->id);
     struct word answer = {.type = WORD_SEG_ANSWER, .token = word->token};
@@ -168,11 +168,11 @@ void chempi_sci_asked(struct chempi_link *link, const struct word *word)
         answer.a = segment->len;
         fd = segment->fd;
     }
-    (void)chempi_link_say(link, &answer, fd, -1); /* else it is down */
+    (void)chempi_adapter_link_say(link, &answer, fd, -1); /* else it is down */
 }
 
 /* A remote that was connected has gone. */
-void chempi_sci_left(struct chempi_link *link, const struct word *word)
+void chempi_sci_left(struct chempi_adapter_link *link, const struct word *word)
 {
     CHEMPI_LIST_FOR (node, &link->adapter->segments) {
         struct chempi_sci_segment *segment =
@@ -190,8 +190,8 @@ void chempi_sci_left(struct chempi_link *link, const struct word *word)
 
 /* --- importing --- */
 
-int chempi_sci_connect(struct chempi_link *link, uint32_t id, uint32_t tag,
-                       struct chempi_sci_remote **out)
+int chempi_sci_connect(struct chempi_adapter_link *link, uint32_t id,
+                       uint32_t tag, struct chempi_sci_remote **out)
 {
     struct chempi_adapter *adapter = link->adapter;
     struct word ask = {.type = WORD_SEG_CONNECT, .id = id, .arg = tag};
@@ -209,7 +209,7 @@ int chempi_sci_connect(struct chempi_link *link, uint32_t id, uint32_t tag,
     remote->status = -EINPROGRESS;
     remote->token = ask.token = chempi_adapter_token(adapter);
     chempi_list_append(&adapter->remotes, &remote->link);
-    rc = chempi_link_say(link, &ask, -1, -1);
+    rc = chempi_adapter_link_say(link, &ask, -1, -1);
     if (rc < 0) {
         chempi_sci_disconnect(remote);
         return ADAPTER_FAIL(adapter, rc, "the link has gone down");
@@ -218,7 +218,7 @@ int chempi_sci_connect(struct chempi_link *link, uint32_t id, uint32_t tag,
     return 0;
 }
 
-static struct chempi_sci_remote *find_remote(struct chempi_link *link,
+static struct chempi_sci_remote *find_remote(struct chempi_adapter_link *link,
                                              uint32_t token)
 {
     CHEMPI_LIST_FOR (node, &link->adapter->remotes) {
@@ -231,8 +231,8 @@ static struct chempi_sci_remote *find_remote(struct chempi_link *link,
     return NULL;
 }
 
-void chempi_sci_answered(struct chempi_link *link, const struct word *word,
-                         int fd)
+void chempi_sci_answered(struct chempi_adapter_link *link,
+                         const struct word *word, int fd)
 {
     struct chempi_sci_remote *remote = find_remote(link, word->token);
     void *memory;
@@ -257,7 +257,7 @@ void chempi_sci_answered(struct chempi_link *link, const struct word *word,
     remote->len = len;
 }
 
-void chempi_sci_gone(struct chempi_link *link, const struct word *word)
+void chempi_sci_gone(struct chempi_adapter_link *link, const struct word *word)
 {
     struct chempi_sci_remote *remote = find_remote(link, word->token);
 
@@ -265,7 +265,7 @@ void chempi_sci_gone(struct chempi_link *link, const struct word *word)
         remote->status = -ENOTCONN;
 }
 
-void chempi_sci_link_down(struct chempi_link *link)
+void chempi_sci_link_down(struct chempi_adapter_link *link)
 {
     CHEMPI_LIST_FOR (node, &link->adapter->remotes) {
         struct chempi_sci_remote *remote =
@@ -306,7 +306,8 @@ void chempi_sci_disconnect(struct chempi_sci_remote *remote)
         return;
     leave.token = remote->token;
     if (remote->status == 0)
-        (void)chempi_link_say(remote->at, &leave, -1, -1); /* else down */
+        (void)chempi_adapter_link_say(remote->at, &leave, -1,
+                                      -1); /* else down */
     chempi_list_remove(&remote->link);
     if (remote->memory)
         (void)chempi_sys->munmap(remote->memory, (size_t)remote->len);
@@ -623,7 +624,8 @@ uint32_t chempi_sci_interrupt_take(struct chempi_adapter *adapter,
     return fresh;
 }
 
-int chempi_sci_interrupt_trigger(struct chempi_link *link, uint32_t number)
+int chempi_sci_interrupt_trigger(struct chempi_adapter_link *link,
+                                 uint32_t number)
 {
     struct chempi_adapter *adapter = link->adapter;
 
@@ -635,7 +637,7 @@ int chempi_sci_interrupt_trigger(struct chempi_link *link, uint32_t number)
         return ADAPTER_FAIL(adapter, -ENOENT,
                             "interrupt %" PRIu32 " was not made there", number);
     if (chempi_dice_strikes(&adapter->dice, adapter->faults.broken_link)) {
-        chempi_link_fail(link, -ECONNRESET);
+        chempi_adapter_link_fail(link, -ECONNRESET);
         return ADAPTER_FAIL(adapter, -ENOTCONN, "the link broke");
     }
     if (chempi_dice_strikes(&adapter->dice, adapter->faults.lost_interrupt))

@@ -55,8 +55,8 @@ uint64_t chempi_sci_segment_len(const struct chempi_sci_segment *segment);
 /* --- importing --- */
 
 /* Begin to connect. -ENOTCONN: the link is not up; -ENOMEM. */
-int chempi_sci_connect(struct chempi_link *link, uint32_t id, uint32_t tag,
-                       struct chempi_sci_remote **out);
+int chempi_sci_connect(struct chempi_adapter_link *link, uint32_t id,
+                       uint32_t tag, struct chempi_sci_remote **out);
 /*
  * 0: connected and mapped; -EINPROGRESS; -ENOENT (not exported there); -EACCES
  * (another tag); -ENOMEM; -ENOTCONN (owner or segment are gone).
@@ -138,6 +138,7 @@ int chempi_sci_interrupt_wait(struct chempi_adapter *adapter, uint32_t number,
                               int timeout_ms);
 /* Trigger that of the other side. It may get lost. Includes a full fence
  * before. -EINVAL, -ENOENT (not made there), -ENOTCONN. */
-int chempi_sci_interrupt_trigger(struct chempi_link *link, uint32_t number);
+int chempi_sci_interrupt_trigger(struct chempi_adapter_link *link,
+                                 uint32_t number);
 
 #endif

@@ -210,7 +210,7 @@ static bool copy_job(const struct vi_job *job, uint32_t number,
 static bool is_allowed(struct chempi_via_vi *vi, const struct vi_job *job)
 {
     struct chempi_adapter *adapter = vi->adapter;
-    const struct chempi_link *link = vi->at;
+    const struct chempi_adapter_link *link = vi->at;
 
     if (job->len >= ADAPTER_SHARE_MIN &&
         job->len <= vi->attributes.transfer_max &&

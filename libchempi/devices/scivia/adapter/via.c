@@ -191,7 +191,7 @@ void *chempi_via_vi_user(const struct chempi_via_vi *vi)
 }
 
 struct chempi_via_vi *chempi_via_find(struct chempi_adapter *adapter,
-                                      const struct chempi_link *link,
+                                      const struct chempi_adapter_link *link,
                                       uint32_t token)
 {
     CHEMPI_LIST_FOR (node, &adapter->vis) {
@@ -234,7 +234,8 @@ static int may_connect(struct chempi_via_vi *vi)
 }
 
 int chempi_via_connect_request(struct chempi_via_vi *vi,
-                               struct chempi_link *link, uint64_t discriminator)
+                               struct chempi_adapter_link *link,
+                               uint64_t discriminator)
 {
     const struct word word = {
         .type = WORD_VI_REQUEST,
@@ -252,7 +253,7 @@ int chempi_via_connect_request(struct chempi_via_vi *vi,
     vi->at = link;
     vi->discriminator = discriminator;
     vi->state = CHEMPI_VIA_CONNECTING;
-    rc = chempi_link_say(link, &word, vi->page_fd, -1);
+    rc = chempi_adapter_link_say(link, &word, vi->page_fd, -1);
     return rc < 0 ? ADAPTER_FAIL(vi->adapter, rc, "the link has gone down") : 0;
 }
 
@@ -264,17 +265,17 @@ static void drop_request(struct chempi_via_request *request)
     free(request);
 }
 
-static void answer(struct chempi_link *link, uint32_t token, uint32_t own,
-                   int status, int fd)
+static void answer(struct chempi_adapter_link *link, uint32_t token,
+                   uint32_t own, int status, int fd)
 {
     const struct word word = {
         .type = WORD_VI_ANSWER, .token = token, .id = own, .status = status};
 
-    (void)chempi_link_say(link, &word, status == 0 ? fd : -1, -1);
+    (void)chempi_adapter_link_say(link, &word, status == 0 ? fd : -1, -1);
 }
 
-void chempi_via_requested(struct chempi_link *link, const struct word *word,
-                          int fd)
+void chempi_via_requested(struct chempi_adapter_link *link,
+                          const struct word *word, int fd)
 {
     struct chempi_adapter *adapter = link->adapter;
     struct chempi_via_request *request;
@@ -367,8 +368,8 @@ void chempi_via_connect_reject(struct chempi_via_request *request)
     drop_request(request);
 }
 
-void chempi_via_answered(struct chempi_link *link, const struct word *word,
-                         int fd)
+void chempi_via_answered(struct chempi_adapter_link *link,
+                         const struct word *word, int fd)
 {
     struct chempi_via_vi *vi =
         chempi_via_find(link->adapter, link, word->token);
@@ -390,7 +391,8 @@ void chempi_via_answered(struct chempi_link *link, const struct word *word,
         vi->state = CHEMPI_VIA_CONNECTED;
 }
 
-int chempi_via_connect_peer(struct chempi_via_vi *vi, struct chempi_link *link,
+int chempi_via_connect_peer(struct chempi_via_vi *vi,
+                            struct chempi_adapter_link *link,
                             uint64_t discriminator)
 {
     struct chempi_adapter *adapter = vi->adapter;
@@ -426,7 +428,8 @@ void chempi_via_disconnect(struct chempi_via_vi *vi)
         chempi_via_break(vi, -ENOTCONN, "disconnected");
 }
 
-void chempi_via_broken(struct chempi_link *link, const struct word *word)
+void chempi_via_broken(struct chempi_adapter_link *link,
+                       const struct word *word)
 {
     struct chempi_via_vi *vi =
         chempi_via_find(link->adapter, link, word->token);
@@ -437,7 +440,7 @@ void chempi_via_broken(struct chempi_link *link, const struct word *word)
                          "connection");
 }
 
-void chempi_via_link_down(struct chempi_link *link)
+void chempi_via_link_down(struct chempi_adapter_link *link)
 {
     struct chempi_adapter *adapter = link->adapter;
 

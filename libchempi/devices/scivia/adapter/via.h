@@ -96,7 +96,7 @@ void *chempi_via_vi_user(const struct chempi_via_vi *vi);
 /* Client: ask over a link for a VI that serves `discriminator`. Receive
  * descriptors may be posted before. -EISCONN; -ENOTCONN; -ENOMEM. */
 int chempi_via_connect_request(struct chempi_via_vi *vi,
-                               struct chempi_link *link,
+                               struct chempi_adapter_link *link,
                                uint64_t discriminator);
 /* Server: the oldest request, or NULL. */
 struct chempi_via_request *
@@ -116,7 +116,8 @@ void chempi_via_connect_reject(struct chempi_via_request *request);
  * link; who of the two acts as the client follows from the addresses.
  * As connect_request.
  */
-int chempi_via_connect_peer(struct chempi_via_vi *vi, struct chempi_link *link,
+int chempi_via_connect_peer(struct chempi_via_vi *vi,
+                            struct chempi_adapter_link *link,
                             uint64_t discriminator);
 
 void chempi_via_disconnect(struct chempi_via_vi *vi);

@@ -5,7 +5,8 @@
 #include "libchempi/devices/scivia/adapter/internal.h"
 
 /* Words between adapters that know each other. False: not one of them. */
-static bool hear(struct chempi_link *link, const struct word *word, int fd)
+static bool hear(struct chempi_adapter_link *link, const struct word *word,
+                 int fd)
 {
     struct chempi_via_vi *vi;
 
@@ -41,14 +42,14 @@ static bool hear(struct chempi_link *link, const struct word *word, int fd)
             (void)chempi_queue_run(vi);
         return true;
     case WORD_BYE:
-        chempi_link_fail(link, -ESHUTDOWN);
+        chempi_adapter_link_fail(link, -ESHUTDOWN);
         return true;
     default:
         return false;
     }
 }
 
-static void down(struct chempi_link *link)
+static void down(struct chempi_adapter_link *link)
 {
     chempi_sci_link_down(link);
     chempi_via_link_down(link);
