@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the programs in wrong.c and windows.c share. */
-#ifndef WRONG_H
-#define WRONG_H
+/* What the programs in mistakes.c and windows.c share. */
+#ifndef MISTAKES_H
+#define MISTAKES_H
 
 #include <mpi.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Promises on windows: programs as those in wrong.c. */
-#include "wrong.h"
+/* Promises on windows: programs as those in mistakes.c. */
+#include "mistakes.h"
 
 #include <pthread.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
  * Programs that use MPI wrongly, one a function. The file `sentences` says what
  * each must be told; places there name marks here, which stand before lines.
  */
-#include "wrong.h"
+#include "mistakes.h"
 
 #include <pthread.h>
 #include <signal.h>

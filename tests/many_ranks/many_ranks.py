@@ -48,7 +48,7 @@ def values(output):
     found = {}
     for line in output.splitlines():
         words = line.split()
-        if len(words) == 2 and words[0] != "crowd":
+        if len(words) == 2:
             try:
                 found[words[0]] = float(words[1])
             except ValueError:
@@ -57,7 +57,7 @@ def values(output):
 
 
 def launch(args, ranks, words, options=(), limit_s=LIMIT_S, virtual=None):
-    command = [args.chempirun, "-n", str(ranks), *options, args.crowd, *words]
+    command = [args.chempirun, "-n", str(ranks), *options, args.program, *words]
     if virtual:
         command = ["sh", "-c", f"ulimit -v {virtual >> 10} && exec \"$@\"",
                    "sh", *command]
@@ -138,8 +138,8 @@ def births(args):
     at_most({"kept": max(kept)}, "kept", DESCRIPTORS_LOW)
 
 
-def crowd(args):
-    """A crowd as large as asked for."""
+def as_many(args):
+    """As many ranks as asked for."""
     found = launch(args, args.ranks, ["neighbors", "20", "3", "8"],
                    limit_s=args.limit)
     for name in sorted(found):
@@ -160,19 +160,19 @@ def available_kib():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("chempirun")
-    parser.add_argument("crowd")
+    parser.add_argument("program")
     parser.add_argument("--ranks", type=int, default=RANKS)
     parser.add_argument("--limit", type=float, default=LIMIT_S,
                         help="seconds of one job")
     parser.add_argument("--memory", type=int, default=0,
-                        help="MiB that a large crowd may use")
+                        help="MiB that a large job may use")
     args = parser.parse_args()
     args.before = available_kib()
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if files < 4 * args.ranks + 100:
         print(f"skipped: at most {files} open files")
         return 77
-    cases = [crowd] if args.ranks > 1024 else [collectives, addresses,
+    cases = [as_many] if args.ranks > 1024 else [collectives, addresses,
                                                system_calls, births]
     status = 0
     for case in cases:

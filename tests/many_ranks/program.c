@@ -4,7 +4,7 @@
  * and used memory, descriptors; times for people only. Rank 0 prints the sums
  * and maxima over all ranks, a word and a number in a line.
  *
- *   crowd barrier CALLS | allreduce CALLS | neighbors RANKS ROUNDS BYTES
+ *   program barrier CALLS | allreduce CALLS | neighbors RANKS ROUNDS BYTES
  */
 #define _GNU_SOURCE
 #include <dirent.h>
