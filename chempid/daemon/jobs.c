@@ -159,7 +159,7 @@ void chempi_job_destroy(struct job *j)
     chempi_spec_fini(&j->spec); /* which its user has paid */
     if (j->user) {
         j->user->purse.used -= j->paid;
-        chempi_user_shares_leave(&j->daemon->conns.crowd, j->user,
+        chempi_user_shares_leave(&j->daemon->conns.shares, j->user,
                                  CHEMPI_USER_SHARES_JOBS);
     }
     free(j->limbs);

@@ -286,7 +286,7 @@ static int parse_spec(struct job *j, const struct chempi_conn *from,
     if (from->kind == CHEMPI_CONN_LOCAL && uid != from->uid)
         return chempi_err_set(err, -EPERM,
                               "a launch in the name of another user or group");
-    j->user = chempi_user_shares_enter(&j->daemon->conns.crowd, uid,
+    j->user = chempi_user_shares_enter(&j->daemon->conns.shares, uid,
                                        CHEMPI_USER_SHARES_JOBS, err);
     if (!j->user)
         return err->code;

@@ -50,7 +50,7 @@ static void destroy(struct order *o)
     chempi_list_remove(&o->entry);
     o->daemon->orders.count--;
     o->from->orders--;
-    chempi_user_shares_leave(&o->daemon->conns.crowd, o->user,
+    chempi_user_shares_leave(&o->daemon->conns.shares, o->user,
                              CHEMPI_USER_SHARES_ORDERS);
     free(o);
 }
@@ -99,7 +99,7 @@ static struct order *add(struct chempi_daemon *d, struct chempi_conn *from,
         (void)chempi_err_set(err, -ENOMEM, "out of memory");
         return NULL;
     }
-    o->user = chempi_user_shares_enter(&d->conns.crowd, uid,
+    o->user = chempi_user_shares_enter(&d->conns.shares, uid,
                                        CHEMPI_USER_SHARES_ORDERS, err);
     if (!o->user) {
         free(o);

@@ -68,7 +68,7 @@ static void destroy(struct query *q)
     chempi_wire_clear(&q->answer);
     chempi_pool_fini(&q->pool);
     q->user->purse.used -= q->paid;
-    chempi_user_shares_leave(&q->daemon->conns.crowd, q->user,
+    chempi_user_shares_leave(&q->daemon->conns.shares, q->user,
                              CHEMPI_USER_SHARES_QUESTIONS);
     free(q);
 }
@@ -372,7 +372,7 @@ static struct query *begin(struct chempi_daemon *d, struct chempi_conn *from,
         (void)chempi_err_set(err, -ENOMEM, "out of memory");
         return NULL;
     }
-    user = chempi_user_shares_enter(&d->conns.crowd, user_of(from, frame),
+    user = chempi_user_shares_enter(&d->conns.shares, user_of(from, frame),
                                     CHEMPI_USER_SHARES_QUESTIONS, err);
     if (!user) {
         free(q);

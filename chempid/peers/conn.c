@@ -44,7 +44,7 @@ void chempi_conns_init(struct chempi_conns *conns, struct ev_loop *loop,
                                    .serves_users = serves_users};
     chempi_list_init(&conns->all);
     chempi_list_init(&conns->strangers);
-    chempi_user_shares_init(&conns->crowd, descriptors,
+    chempi_user_shares_init(&conns->shares, descriptors,
                             serves_users ? 0 : geteuid());
 }
 
@@ -67,7 +67,7 @@ static void destroy(struct chempi_conn *c)
     chempi_handshake_fini(&c->shake);
     chempi_list_remove(&c->entry);
     if (c->user)
-        chempi_user_shares_leave(&conns->crowd, c->user,
+        chempi_user_shares_leave(&conns->shares, c->user,
                                  CHEMPI_USER_SHARES_CONNS);
     free(c);
 }
@@ -76,7 +76,7 @@ void chempi_conns_fini(struct chempi_conns *conns)
 {
     CHEMPI_LIST_FOR_SAFE (e, &conns->all)
         destroy(CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry));
-    chempi_user_shares_fini(&conns->crowd);
+    chempi_user_shares_fini(&conns->shares);
 }
 
 /* N3 */
@@ -494,7 +494,7 @@ int chempi_conns_admit_job(const struct chempi_conn *conn,
     if (!u)
         return 0;
     share =
-        chempi_user_shares_share(&conn->conns->crowd, CHEMPI_USER_SHARES_CONNS,
+        chempi_user_shares_share(&conn->conns->shares, CHEMPI_USER_SHARES_CONNS,
                                  u->uid, u->counts[CHEMPI_USER_SHARES_CONNS]);
     if (u->counts[CHEMPI_USER_SHARES_CONNS] + CHEMPI_CONN_LAUNCH_SPARE <=
             share ||
@@ -534,7 +534,7 @@ static void accept_local(struct chempi_conn *c)
         return;
     }
     stand(c);
-    c->user = chempi_user_shares_enter(&c->conns->crowd, c->uid,
+    c->user = chempi_user_shares_enter(&c->conns->shares, c->uid,
                                        CHEMPI_USER_SHARES_CONNS, &err);
     if (!c->user) {
         refuse_crowd(c, err.text);

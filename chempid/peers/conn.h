@@ -65,7 +65,7 @@ struct chempi_conns {
     struct chempi_list all;
     struct chempi_list strangers; /* in the order of arrival */
     uint32_t unproven;            /* they, and those about to be none */
-    struct chempi_user_shares crowd;
+    struct chempi_user_shares shares;
     struct chempi_conn_net known[CHEMPI_CONN_KNOWN_MAX]; /* a ring */
     uint32_t known_count;
     ev_tstamp complained;                 /* of a user's many clients */

@@ -22,34 +22,34 @@ static uint32_t pool_of(uint64_t descriptors, uint32_t max)
     return descriptors < max ? (uint32_t)descriptors : max;
 }
 
-void chempi_user_shares_init(struct chempi_user_shares *crowd,
+void chempi_user_shares_init(struct chempi_user_shares *shares,
                              uint64_t descriptors, uid_t owner)
 {
     const uint64_t free = descriptors > CHEMPI_FDS_RESERVED
                               ? descriptors - CHEMPI_FDS_RESERVED
                               : 0;
 
-    *crowd = (struct chempi_user_shares){.owner = owner};
-    crowd->pools[CHEMPI_USER_SHARES_CONNS] =
+    *shares = (struct chempi_user_shares){.owner = owner};
+    shares->pools[CHEMPI_USER_SHARES_CONNS] =
         pool_of(free / 2, CHEMPI_CONN_LOCAL_ALL);
-    crowd->pools[CHEMPI_USER_SHARES_JOBS] =
+    shares->pools[CHEMPI_USER_SHARES_JOBS] =
         pool_of(free / 4, CHEMPI_DAEMON_JOBS_MAX);
-    crowd->pools[CHEMPI_USER_SHARES_QUESTIONS] = CHEMPI_DAEMON_QUERIES_MAX;
-    crowd->pools[CHEMPI_USER_SHARES_ORDERS] = CHEMPI_ORDERS_MAX;
-    chempi_list_init(&crowd->users);
+    shares->pools[CHEMPI_USER_SHARES_QUESTIONS] = CHEMPI_DAEMON_QUERIES_MAX;
+    shares->pools[CHEMPI_USER_SHARES_ORDERS] = CHEMPI_ORDERS_MAX;
+    chempi_list_init(&shares->users);
 }
 
-void chempi_user_shares_fini(struct chempi_user_shares *crowd)
+void chempi_user_shares_fini(struct chempi_user_shares *shares)
 {
-    CHEMPI_LIST_FOR_SAFE (e, &crowd->users)
+    CHEMPI_LIST_FOR_SAFE (e, &shares->users)
         free(CHEMPI_CONTAINER_OF(e, struct chempi_user, entry));
-    chempi_list_init(&crowd->users);
+    chempi_list_init(&shares->users);
 }
 
-static struct chempi_user *find(const struct chempi_user_shares *crowd,
+static struct chempi_user *find(const struct chempi_user_shares *shares,
                                 uid_t uid)
 {
-    CHEMPI_LIST_FOR (e, &crowd->users) {
+    CHEMPI_LIST_FOR (e, &shares->users) {
         struct chempi_user *u =
             CHEMPI_CONTAINER_OF(e, struct chempi_user, entry);
 
@@ -59,10 +59,10 @@ static struct chempi_user *find(const struct chempi_user_shares *crowd,
     return NULL;
 }
 
-static struct chempi_user *find_or_add(struct chempi_user_shares *crowd,
+static struct chempi_user *find_or_add(struct chempi_user_shares *shares,
                                        uid_t uid)
 {
-    struct chempi_user *u = find(crowd, uid);
+    struct chempi_user *u = find(shares, uid);
 
     if (u)
         return u;
@@ -71,20 +71,20 @@ static struct chempi_user *find_or_add(struct chempi_user_shares *crowd,
         return NULL;
     u->uid = uid;
     u->purse.max = CHEMPI_USER_MEMORY_MAX;
-    chempi_list_append(&crowd->users, &u->entry);
+    chempi_list_append(&shares->users, &u->entry);
     return u;
 }
 
 /* W2 */
-uint32_t chempi_user_shares_share(const struct chempi_user_shares *crowd,
+uint32_t chempi_user_shares_share(const struct chempi_user_shares *shares,
                                   enum chempi_user_shares_kind kind, uid_t uid,
                                   uint32_t own)
 {
-    const uint32_t others = crowd->counts[kind] - own;
-    const uint32_t pool = crowd->pools[kind];
+    const uint32_t others = shares->counts[kind] - own;
+    const uint32_t pool = shares->pools[kind];
     const uint32_t share = others < pool ? (pool - others) / 2 : 0;
 
-    if (uid == 0 || uid == crowd->owner || share > most[kind])
+    if (uid == 0 || uid == shares->owner || share > most[kind])
         return most[kind];
     return share;
 }
@@ -99,21 +99,21 @@ static void forget_if_idle(struct chempi_user *u)
     free(u);
 }
 
-struct chempi_user *chempi_user_shares_enter(struct chempi_user_shares *crowd,
+struct chempi_user *chempi_user_shares_enter(struct chempi_user_shares *shares,
                                              uid_t uid,
                                              enum chempi_user_shares_kind kind,
                                              struct chempi_err *err)
 {
     static const char *const names[] = {"jobs and questions", "jobs",
                                         "questions", "orders"};
-    struct chempi_user *u = find_or_add(crowd, uid);
+    struct chempi_user *u = find_or_add(shares, uid);
     uint32_t limit;
 
     if (!u) {
         (void)chempi_err_set(err, -ENOMEM, "out of memory");
         return NULL;
     }
-    limit = chempi_user_shares_share(crowd, kind, uid, u->counts[kind]);
+    limit = chempi_user_shares_share(shares, kind, uid, u->counts[kind]);
     if (u->counts[kind] >= limit) {
         (void)chempi_err_set(err, -EDQUOT,
                              "user %ld has too many %s under way with this "
@@ -124,15 +124,15 @@ struct chempi_user *chempi_user_shares_enter(struct chempi_user_shares *crowd,
         return NULL;
     }
     u->counts[kind]++;
-    crowd->counts[kind]++;
+    shares->counts[kind]++;
     return u;
 }
 
-void chempi_user_shares_leave(struct chempi_user_shares *crowd,
+void chempi_user_shares_leave(struct chempi_user_shares *shares,
                               struct chempi_user *user,
                               enum chempi_user_shares_kind kind)
 {
     user->counts[kind]--;
-    crowd->counts[kind]--;
+    shares->counts[kind]--;
     forget_if_idle(user);
 }

@@ -41,24 +41,24 @@ struct chempi_user_shares {
 
 /* For a process that may have so many descriptors, and its owner: root's if it
  * serves all users, whoever it has become. */
-void chempi_user_shares_init(struct chempi_user_shares *crowd,
+void chempi_user_shares_init(struct chempi_user_shares *shares,
                              uint64_t descriptors, uid_t owner);
 /* Forget all users. */
-void chempi_user_shares_fini(struct chempi_user_shares *crowd);
+void chempi_user_shares_fini(struct chempi_user_shares *shares);
 
 /* One more of this kind for the user, to be ended by leave(). NULL with words:
  * -EDQUOT, the user has too many already, -ENOMEM. What is root's or the
  * daemon owner's is not subject to W2. */
-struct chempi_user *chempi_user_shares_enter(struct chempi_user_shares *crowd,
+struct chempi_user *chempi_user_shares_enter(struct chempi_user_shares *shares,
                                              uid_t uid,
                                              enum chempi_user_shares_kind kind,
                                              struct chempi_err *err);
-void chempi_user_shares_leave(struct chempi_user_shares *crowd,
+void chempi_user_shares_leave(struct chempi_user_shares *shares,
                               struct chempi_user *user,
                               enum chempi_user_shares_kind kind);
 
 /* How many of this kind the user may have now, who has `own` of them. */
-uint32_t chempi_user_shares_share(const struct chempi_user_shares *crowd,
+uint32_t chempi_user_shares_share(const struct chempi_user_shares *shares,
                                   enum chempi_user_shares_kind kind, uid_t uid,
                                   uint32_t own);
 

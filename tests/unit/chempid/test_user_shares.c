@@ -8,38 +8,38 @@
 
 #define OWNER 4711
 
-static struct chempi_user_shares crowd;
+static struct chempi_user_shares shares;
 
 /* A daemon that serves all users is not its owner's any more. */
 Test(user_shares, who_a_daemon_has_become_is_a_user_like_others)
 {
-    chempi_user_shares_init(&crowd, CHEMPI_FDS_RESERVED + 200, 0);
+    chempi_user_shares_init(&shares, CHEMPI_FDS_RESERVED + 200, 0);
     cr_assert_lt(
-        chempi_user_shares_share(&crowd, CHEMPI_USER_SHARES_CONNS, OWNER, 0),
+        chempi_user_shares_share(&shares, CHEMPI_USER_SHARES_CONNS, OWNER, 0),
         CHEMPI_CONN_LOCAL_MAX);
     cr_assert_eq(
-        chempi_user_shares_share(&crowd, CHEMPI_USER_SHARES_CONNS, OWNER, 0),
-        chempi_user_shares_share(&crowd, CHEMPI_USER_SHARES_CONNS, OWNER + 1,
+        chempi_user_shares_share(&shares, CHEMPI_USER_SHARES_CONNS, OWNER, 0),
+        chempi_user_shares_share(&shares, CHEMPI_USER_SHARES_CONNS, OWNER + 1,
                                  0));
     cr_assert_eq(
-        chempi_user_shares_share(&crowd, CHEMPI_USER_SHARES_CONNS, 0, 0),
+        chempi_user_shares_share(&shares, CHEMPI_USER_SHARES_CONNS, 0, 0),
         CHEMPI_CONN_LOCAL_MAX);
-    chempi_user_shares_fini(&crowd);
+    chempi_user_shares_fini(&shares);
 }
 
 Test(user_shares, the_owner_of_a_daemon_takes_what_there_is)
 {
-    chempi_user_shares_init(&crowd, CHEMPI_FDS_RESERVED + 200, OWNER);
+    chempi_user_shares_init(&shares, CHEMPI_FDS_RESERVED + 200, OWNER);
     cr_assert_eq(
-        chempi_user_shares_share(&crowd, CHEMPI_USER_SHARES_CONNS, OWNER, 0),
+        chempi_user_shares_share(&shares, CHEMPI_USER_SHARES_CONNS, OWNER, 0),
         CHEMPI_CONN_LOCAL_MAX);
-    cr_assert_lt(chempi_user_shares_share(&crowd, CHEMPI_USER_SHARES_CONNS,
+    cr_assert_lt(chempi_user_shares_share(&shares, CHEMPI_USER_SHARES_CONNS,
                                           OWNER + 1, 0),
                  CHEMPI_CONN_LOCAL_MAX);
     cr_assert_eq(
-        chempi_user_shares_share(&crowd, CHEMPI_USER_SHARES_CONNS, 0, 0),
+        chempi_user_shares_share(&shares, CHEMPI_USER_SHARES_CONNS, 0, 0),
         CHEMPI_CONN_LOCAL_MAX);
-    chempi_user_shares_fini(&crowd);
+    chempi_user_shares_fini(&shares);
 }
 
 /* W1, and however much there is for all. */
@@ -50,20 +50,20 @@ Test(user_shares, a_user_has_so_much_and_is_forgotten_without)
         uint32_t taken = 0;
         struct chempi_err err;
 
-        chempi_user_shares_init(&crowd, CHEMPI_FDS_MAX, 0);
+        chempi_user_shares_init(&shares, CHEMPI_FDS_MAX, 0);
         while (taken <= CHEMPI_USER_JOBS_MAX &&
                (users[taken] = chempi_user_shares_enter(
-                    &crowd, OWNER, (enum chempi_user_shares_kind)kind, &err)))
+                    &shares, OWNER, (enum chempi_user_shares_kind)kind, &err)))
             taken++;
         cr_expect_leq(taken, CHEMPI_USER_JOBS_MAX, "kind %d", kind);
-        crowd.pools[kind] = taken;
+        shares.pools[kind] = taken;
         cr_expect_null(chempi_user_shares_enter(
-            &crowd, OWNER + 1, (enum chempi_user_shares_kind)kind, &err));
+            &shares, OWNER + 1, (enum chempi_user_shares_kind)kind, &err));
         while (taken)
-            chempi_user_shares_leave(&crowd, users[--taken],
+            chempi_user_shares_leave(&shares, users[--taken],
                                      (enum chempi_user_shares_kind)kind);
-        cr_expect(chempi_list_is_empty(&crowd.users));
-        chempi_user_shares_fini(&crowd);
+        cr_expect(chempi_list_is_empty(&shares.users));
+        chempi_user_shares_fini(&shares);
     }
 }
 
@@ -75,22 +75,23 @@ Test(user_shares, users_leave_as_much_as_they_take)
         uint32_t taken = 0;
         struct chempi_err err;
 
-        chempi_user_shares_init(&crowd, CHEMPI_FDS_RESERVED + 200, 0);
-        crowd.pools[kind] = 200;
+        chempi_user_shares_init(&shares, CHEMPI_FDS_RESERVED + 200, 0);
+        shares.pools[kind] = 200;
         for (uid_t uid = 1; uid <= 5; uid++) {
             const uint32_t before = taken;
 
-            while ((users[taken] = chempi_user_shares_enter(
-                        &crowd, uid, (enum chempi_user_shares_kind)kind, &err)))
+            while (
+                (users[taken] = chempi_user_shares_enter(
+                     &shares, uid, (enum chempi_user_shares_kind)kind, &err)))
                 taken++;
             cr_expect_eq(err.code, -EDQUOT);
             cr_expect_gt(taken, before, "kind %d, user %u", kind, uid);
         }
         cr_expect_lt(taken, 200);
         while (taken)
-            chempi_user_shares_leave(&crowd, users[--taken],
+            chempi_user_shares_leave(&shares, users[--taken],
                                      (enum chempi_user_shares_kind)kind);
-        cr_expect(chempi_list_is_empty(&crowd.users));
-        chempi_user_shares_fini(&crowd);
+        cr_expect(chempi_list_is_empty(&shares.users));
+        chempi_user_shares_fini(&shares);
     }
 }
