@@ -35,14 +35,14 @@ static size_t put_fixed(uint8_t *dst, const struct chempi_hop_frame *f)
     switch (f->kind) {
     case CHEMPI_HOP_EAGER:
         return put_env(dst, &f->env);
-    case CHEMPI_HOP_ANNOUNCE:
+    case CHEMPI_HOP_RTS:
         n = put_env(dst, &f->env);
         return n + put_u64(dst + n, f->sender);
     case CHEMPI_HOP_PART:
         n = put_env(dst, &f->env);
         n += put_u64(dst + n, f->sender);
         return n + put_u64(dst + n, f->number);
-    case CHEMPI_HOP_CLEAR:
+    case CHEMPI_HOP_CTS:
         n = put_u64(dst, f->sender);
         n += put_u64(dst + n, f->receiver);
         return n + put_u64(dst + n, f->number);
@@ -169,8 +169,8 @@ static struct chempi_envelope get_env(const uint8_t **at)
 /* Bytes of the fixed part of each kind. */
 static const uint8_t fixed_len[] = {
     [CHEMPI_HOP_EAGER] = sizeof(struct chempi_envelope),
-    [CHEMPI_HOP_ANNOUNCE] = sizeof(struct chempi_envelope) + 8,
-    [CHEMPI_HOP_CLEAR] = 24,
+    [CHEMPI_HOP_RTS] = sizeof(struct chempi_envelope) + 8,
+    [CHEMPI_HOP_CTS] = 24,
     [CHEMPI_HOP_DROP] = 8,
     [CHEMPI_HOP_DATA] = 16,
     [CHEMPI_HOP_ACK] = 0,
@@ -184,7 +184,7 @@ static void get_fixed(const uint8_t *at, struct chempi_hop_frame *out)
     case CHEMPI_HOP_EAGER:
         out->env = get_env(&at);
         break;
-    case CHEMPI_HOP_ANNOUNCE:
+    case CHEMPI_HOP_RTS:
         out->env = get_env(&at);
         out->sender = get_u64(&at);
         break;
@@ -193,7 +193,7 @@ static void get_fixed(const uint8_t *at, struct chempi_hop_frame *out)
         out->sender = get_u64(&at);
         out->number = get_u64(&at);
         break;
-    case CHEMPI_HOP_CLEAR:
+    case CHEMPI_HOP_CTS:
         out->sender = get_u64(&at);
         out->receiver = get_u64(&at);
         out->number = get_u64(&at);
@@ -214,18 +214,18 @@ static void get_fixed(const uint8_t *at, struct chempi_hop_frame *out)
 static const char *check(const struct chempi_hop_frame *f)
 {
     const bool is_part = f->kind == CHEMPI_HOP_PART;
-    const bool has_env = f->kind == CHEMPI_HOP_EAGER ||
-                         f->kind == CHEMPI_HOP_ANNOUNCE || is_part;
+    const bool has_env =
+        f->kind == CHEMPI_HOP_EAGER || f->kind == CHEMPI_HOP_RTS || is_part;
 
     if (has_env &&
         (f->env.kind < CHEMPI_KIND_MESSAGE || f->env.kind > CHEMPI_KIND_SYSTEM))
         return "an envelope of unknown kind";
     if (f->kind == CHEMPI_HOP_EAGER && f->env.len != f->len)
         return "an eager message with a wrong length";
-    if (f->kind == CHEMPI_HOP_ANNOUNCE &&
+    if (f->kind == CHEMPI_HOP_RTS &&
         (f->env.len == 0 || f->env.len > CHEMPI_HOP_LEN_MAX))
         return "an impossible announcement";
-    if (f->kind == CHEMPI_HOP_CLEAR && f->number == 0)
+    if (f->kind == CHEMPI_HOP_CTS && f->number == 0)
         return "an impossible clearance";
     if (f->kind == CHEMPI_HOP_DATA && f->len == 0)
         return "a piece of nothing";

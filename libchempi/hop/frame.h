@@ -11,8 +11,8 @@
  *   EAGER     envelope; the whole payload
  *   PART      envelope, the sender's number of the message, an offset; a piece
  *             of a payload that would fit into EAGER
- *   ANNOUNCE  envelope, the sender's token; the payload stays there until
- *   CLEAR     the receiver names its own token and how many bytes it takes, or
+ *   RTS       envelope, the sender's token; the payload stays there until
+ *   CTS       the receiver names its own token and how many bytes it takes, or
  *   DROP      says that it takes none
  *   DATA      the receiver's token and an offset; a piece of the payload
  *   ACK       nothing: the header says it
@@ -38,8 +38,8 @@
 
 enum chempi_hop_kind {
     CHEMPI_HOP_EAGER = 1,
-    CHEMPI_HOP_ANNOUNCE = 2,
-    CHEMPI_HOP_CLEAR = 3,
+    CHEMPI_HOP_RTS = 2,
+    CHEMPI_HOP_CTS = 3,
     CHEMPI_HOP_DROP = 4,
     CHEMPI_HOP_DATA = 5,
     CHEMPI_HOP_ACK = 6,
@@ -97,7 +97,7 @@ struct chempi_hop_frame {
     struct chempi_envelope env;
     uint64_t sender;     /* token; PART: number of the message */
     uint64_t receiver;   /* token */
-    uint64_t number;     /* CLEAR: bytes wanted; DATA, PART: offset */
+    uint64_t number;     /* CTS: bytes wanted; DATA, PART: offset */
     const uint8_t *data; /* payload, in the bytes that were read */
     uint32_t len;        /* of it, bytes */
 };

@@ -175,10 +175,10 @@ int chempi_rndv_flush(struct chempi_rndv_peer *peer)
         struct chempi_xfer *xfer = CHEMPI_CONTAINER_OF(
             chempi_list_first(&peer->control), struct chempi_xfer, link);
 
-        if (peer->rndv->ops->answer(xfer) < 0)
+        if (peer->rndv->ops->send_owed(xfer) < 0)
             break;
         chempi_list_remove(&xfer->link);
-        if (xfer->owed == CHEMPI_RNDV_GO)
+        if (xfer->owed == CHEMPI_RNDV_CTS)
             xfer->state = CHEMPI_RNDV_WAITING;
         else if (xfer->owed == CHEMPI_RNDV_DONE && xfer->until < xfer->want)
             xfer->state = CHEMPI_RNDV_BETWEEN;
@@ -206,7 +206,7 @@ int chempi_rndv_send(struct chempi_rndv_peer *peer, struct chempi_tx *tx,
     xfer->protocol = protocol;
     rndv->outgoing++;
     tx->ep = peer->ep;
-    rc = rndv->ops->ask(xfer);
+    rc = rndv->ops->send_rts(xfer);
     if (rc < 0) {
         chempi_rndv_forget(xfer);
         return rc;
@@ -214,16 +214,16 @@ int chempi_rndv_send(struct chempi_rndv_peer *peer, struct chempi_tx *tx,
     return CHEMPI_PENDING;
 }
 
-struct chempi_xfer *chempi_rndv_find_asked(const struct chempi_rndv_peer *peer,
-                                           uint64_t id)
+struct chempi_xfer *
+chempi_rndv_find_for_cts(const struct chempi_rndv_peer *peer, uint64_t id)
 {
     struct chempi_xfer *xfer = chempi_rndv_find(peer, id, CHEMPI_RNDV_ASKED);
 
     return xfer ? xfer : chempi_rndv_find(peer, id, CHEMPI_RNDV_BETWEEN);
 }
 
-const char *chempi_rndv_go(struct chempi_xfer *xfer, uint64_t peer_id,
-                           uint64_t want, uint64_t from, uint64_t until)
+const char *chempi_rndv_cts(struct chempi_xfer *xfer, uint64_t peer_id,
+                            uint64_t want, uint64_t from, uint64_t until)
 {
     if (!xfer || want == 0 || want > xfer->len)
         return nothing_asked;
@@ -261,7 +261,7 @@ static void go_on(struct chempi_xfer *xfer)
     if (ops->start)
         ops->start(xfer);
     else
-        chempi_rndv_owe(xfer, CHEMPI_RNDV_GO);
+        chempi_rndv_owe(xfer, CHEMPI_RNDV_CTS);
 }
 
 /* A receive is named. False: nothing is wanted of the payload. */
@@ -282,9 +282,9 @@ static bool start(struct chempi_xfer *xfer, struct chempi_rx *rx)
     return true;
 }
 
-const char *chempi_rndv_asked(struct chempi_rndv_peer *peer,
-                              const struct chempi_envelope *env,
-                              uint64_t peer_id, const void *ask)
+const char *chempi_rndv_rts(struct chempi_rndv_peer *peer,
+                            const struct chempi_envelope *env, uint64_t peer_id,
+                            const void *rts)
 {
     const struct chempi_dev_params *params = &peer->rndv->dev->params;
     const struct chempi_rndv_ops *ops = peer->rndv->ops;
@@ -300,8 +300,8 @@ const char *chempi_rndv_asked(struct chempi_rndv_peer *peer,
     xfer->peer_id = peer_id;
     xfer->protocol = ops->protocol;
     xfer->took = ops->protocol;
-    if (ops->asked)
-        ops->asked(xfer, ask);
+    if (ops->take_rts)
+        ops->take_rts(xfer, rts);
     arrival.token[0] = xfer->id;
     arrival.token[1] = (uintptr_t)peer; /* stays in this process */
     arrival.protocol = xfer->protocol;

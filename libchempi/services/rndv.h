@@ -4,19 +4,19 @@
  * has named a place. The states, the ids and who owes which answer are here;
  * how words travel and how payload moves are the device's.
  *
- * The sender asks. The receiver answers GO: payload may come, all that is
- * wanted or a window of it; or FIN: it has fetched the payload itself, or wants
- * none. A sender that writes where the receiver cannot see it come says DONE
- * when a window is written.
+ * The sender says RTS (ready to send). The receiver answers CTS (clear to
+ * send): payload may come, all that is wanted or a window of it; or FIN: it has
+ * fetched the payload itself, or wants none. A sender that writes where the
+ * receiver cannot see it come says DONE when a window is written.
  *
- *   outgoing: ASKED -> PUMPING -> sent            (GO; the device has moved it)
+ *   outgoing: ASKED -> PUMPING -> sent            (CTS; the device moves it)
  *             ASKED -> PUMPING -> ENDING -> sent  (DONE must go first)
  *             ENDING -> BETWEEN -> PUMPING        (there are more windows)
  *             ASKED -> sent                       (FIN)
- *   incoming: LEFT -> CONTROL(GO) -> WAITING -> delivered
- *             WAITING -> CONTROL(GO) -> WAITING   (DONE: the next window)
+ *   incoming: LEFT -> CONTROL(CTS) -> WAITING -> delivered
+ *             WAITING -> CONTROL(CTS) -> WAITING  (DONE: the next window)
  *             LEFT -> FETCHING -> delivered, CONTROL(FIN)
- *             FETCHING -> CONTROL(GO)             (it cannot: let it come)
+ *             FETCHING -> CONTROL(CTS)            (it cannot: let it come)
  *             LEFT -> CONTROL(FIN) -> gone        (nothing is wanted)
  *
  *   X1  an id that comes back is looked up and checked against the peer, the
@@ -37,17 +37,17 @@
 #include "libchempi/services/handle_table.h"
 
 enum chempi_rndv_state {
-    CHEMPI_RNDV_ASKED,    /* out: the receiver has the word */
+    CHEMPI_RNDV_ASKED,    /* out: the receiver has the RTS */
     CHEMPI_RNDV_PUMPING,  /* out: until `until`; in peer->pumping, or moving */
     CHEMPI_RNDV_ENDING,   /* out: in peer->control, owes DONE */
     CHEMPI_RNDV_BETWEEN,  /* out: the next window will be named */
     CHEMPI_RNDV_LEFT,     /* in: waits for accept() or drop() */
     CHEMPI_RNDV_FETCHING, /* in: the device gets the payload */
     CHEMPI_RNDV_WAITING,  /* in: payload will come */
-    CHEMPI_RNDV_CONTROL   /* in: in peer->control, owes GO or FIN */
+    CHEMPI_RNDV_CONTROL   /* in: in peer->control, owes CTS or FIN */
 };
 
-enum chempi_rndv_word { CHEMPI_RNDV_GO, CHEMPI_RNDV_DONE, CHEMPI_RNDV_FIN };
+enum chempi_rndv_word { CHEMPI_RNDV_CTS, CHEMPI_RNDV_DONE, CHEMPI_RNDV_FIN };
 
 /* One transfer; a device's own begins with it. */
 struct chempi_xfer {
@@ -57,36 +57,35 @@ struct chempi_xfer {
     uint64_t peer_id;
     enum chempi_rndv_state state;
     enum chempi_rndv_word owed;
-    uint32_t protocol;    /* as asked */
+    uint32_t protocol;    /* as the RTS says */
     uint32_t took;        /* in: the one that is counted when it is delivered */
     struct chempi_tx *tx; /* out */
     struct chempi_rx *rx; /* in */
     uint64_t len;         /* payload of the message, bytes */
     uint64_t want;        /* of which the receiver takes */
-    uint64_t until;       /* and has said GO for */
+    uint64_t until;       /* of these, cleared by CTS */
     uint64_t done;        /* out: handed on; in: in place */
 };
 
 /* What a device supplies. */
 struct chempi_rndv_ops {
     size_t xfer_size;  /* bytes of its own transfers, which are zero at first */
-    uint32_t protocol; /* of what comes, unless asked() says another */
+    uint32_t protocol; /* of what comes, unless take_rts() says another */
     /* 0, or why nothing goes there any more: -errno, with words in the device's
      * err. */
     int (*status)(struct chempi_ep *ep);
     /* Announce it. Negative: it cannot be. */
-    int (*ask)(struct chempi_xfer *xfer);
+    int (*send_rts)(struct chempi_xfer *xfer);
     /* Send the word that is owed. Negative: there is no room yet, or the device
      * sees to what follows. */
-    int (*answer)(struct chempi_xfer *xfer);
+    int (*send_owed)(struct chempi_xfer *xfer);
     /* Something has been put into peer->control: see that chempi_rndv_flush()
      * is called, now or when there is room. */
     void (*owes)(struct chempi_rndv_peer *peer);
-    /* Note what is said in an announcement beside the envelope. NULL: it says
-     * nothing. */
-    void (*asked)(struct chempi_xfer *xfer, const void *ask);
-    /* A receive is named, or the next window is due: owe GO, for all from
-     * `done` on or less (until), or fetch the payload. NULL: GO for all. */
+    /* Note what an RTS says beside the envelope. NULL: nothing. */
+    void (*take_rts)(struct chempi_xfer *xfer, const void *rts);
+    /* A receive is named, or the next window is due: owe CTS, for all from
+     * `done` on or less (until), or fetch the payload. NULL: CTS for all. */
     void (*start)(struct chempi_xfer *xfer);
     /* It ends: give back what the device has for it. NULL: nothing. */
     void (*release)(struct chempi_xfer *xfer);
@@ -140,21 +139,21 @@ void chempi_rndv_fail(struct chempi_rndv_peer *peer, int status);
 /* As the device's send(), of what is not eager. */
 int chempi_rndv_send(struct chempi_rndv_peer *peer, struct chempi_tx *tx,
                      uint32_t protocol);
-/* The transfer that a GO is for, or NULL. */
-struct chempi_xfer *chempi_rndv_find_asked(const struct chempi_rndv_peer *peer,
-                                           uint64_t id);
-/* GO has come: start pumping, from here to there. NULL, or what is wrong. */
-const char *chempi_rndv_go(struct chempi_xfer *xfer, uint64_t peer_id,
-                           uint64_t want, uint64_t from, uint64_t until);
+/* The transfer that a CTS is for, or NULL. */
+struct chempi_xfer *
+chempi_rndv_find_for_cts(const struct chempi_rndv_peer *peer, uint64_t id);
+/* CTS has come: start pumping, from here to there. NULL, or what is wrong. */
+const char *chempi_rndv_cts(struct chempi_xfer *xfer, uint64_t peer_id,
+                            uint64_t want, uint64_t from, uint64_t until);
 /* FIN has come; likewise. */
 const char *chempi_rndv_fin(struct chempi_rndv_peer *peer, uint64_t id);
 
 /* --- receiver --- */
 
 /* An announcement has come; likewise. */
-const char *chempi_rndv_asked(struct chempi_rndv_peer *peer,
-                              const struct chempi_envelope *env,
-                              uint64_t peer_id, const void *ask);
+const char *chempi_rndv_rts(struct chempi_rndv_peer *peer,
+                            const struct chempi_envelope *env, uint64_t peer_id,
+                            const void *rts);
 /* The device's accept() and drop(). */
 int chempi_rndv_accept(struct chempi_ep *ep, const uint64_t token[2],
                        struct chempi_rx *rx);

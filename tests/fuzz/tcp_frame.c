@@ -63,8 +63,8 @@ static size_t seed_frames(uint8_t *out)
     memset(out + len, 'x', 10);
     len += 10;
     env.len = 1u << 20;
-    len += chempi_tcp_wire_put_announce(out + len, &env, 3);
-    len += chempi_tcp_wire_put_clear(out + len, 3, 4, 1u << 20);
+    len += chempi_tcp_wire_put_rts(out + len, &env, 3);
+    len += chempi_tcp_wire_put_cts(out + len, 3, 4, 1u << 20);
     len += chempi_tcp_wire_put_data(out + len, 4, 0, 10);
     memset(out + len, 'y', 10);
     len += 10;

@@ -250,12 +250,12 @@ size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
     env.len = 20000;
     n += chempi_tcp_wire_put_eager(out + n, &env) + env.len;
     env.len = 2500;
-    n += chempi_tcp_wire_put_announce(out + n, &env, 77);
+    n += chempi_tcp_wire_put_rts(out + n, &env, 77);
     n += chempi_tcp_wire_put_data(out + n, (uint64_t)1 << 32, 0, 1000) + 1000;
     n +=
         chempi_tcp_wire_put_data(out + n, (uint64_t)1 << 32, 1000, 1500) + 1500;
-    n += chempi_tcp_wire_put_clear(out + n, (uint64_t)1 << 32, 5, 2000);
-    n += chempi_tcp_wire_put_clear(out + n, ((uint64_t)1 << 32) + 1, 6, 100);
+    n += chempi_tcp_wire_put_cts(out + n, (uint64_t)1 << 32, 5, 2000);
+    n += chempi_tcp_wire_put_cts(out + n, ((uint64_t)1 << 32) + 1, 6, 100);
     n += chempi_tcp_wire_put_drop(out + n, ((uint64_t)1 << 32) + 2);
     env.len = 4096;
     env.kind = CHEMPI_KIND_SYSTEM;

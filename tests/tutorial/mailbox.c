@@ -27,8 +27,8 @@
 
 enum kind {
     LETTER_EAGER = 1, /* a whole message */
-    LETTER_ASK,       /* the envelope of one whose payload waits */
-    LETTER_GO,        /* send `len` bytes of it */
+    LETTER_RTS,       /* the envelope of one whose payload waits */
+    LETTER_CTS,       /* send `len` bytes of it */
     LETTER_FIN,       /* nothing of it is wanted */
     LETTER_DATA       /* the next `len` bytes */
 };
@@ -38,7 +38,7 @@ struct letter {
     uint32_t kind;
     uint64_t id;   /* of the transfer, at who takes the letter */
     uint64_t from; /* and at who posts it */
-    uint64_t len;  /* bytes of data; with GO: wanted */
+    uint64_t len;  /* bytes of data; with CTS: wanted */
     struct chempi_envelope env;
     _Alignas(64) unsigned char data[DATA_MAX];
 };
@@ -204,18 +204,18 @@ static int rndv_status(struct chempi_ep *ep)
 }
 
 /* mailbox_send() has seen that there is a place. */
-static int rndv_ask(struct chempi_xfer *xfer)
+static int rndv_send_rts(struct chempi_xfer *xfer)
 {
     struct peer *peer = to_peer(xfer->peer->ep);
     struct letter *letter = empty_place(peer);
 
     letter->env = xfer->tx->env;
     letter->from = xfer->id;
-    post(peer, letter, LETTER_ASK, 0);
+    post(peer, letter, LETTER_RTS, 0);
     return 0;
 }
 
-static int rndv_answer(struct chempi_xfer *xfer)
+static int rndv_send_owed(struct chempi_xfer *xfer)
 {
     struct peer *peer = to_peer(xfer->peer->ep);
     struct letter *letter = empty_place(peer);
@@ -224,7 +224,7 @@ static int rndv_answer(struct chempi_xfer *xfer)
         return -EAGAIN;
     letter->id = xfer->peer_id;
     letter->from = xfer->id;
-    post(peer, letter, xfer->owed == CHEMPI_RNDV_GO ? LETTER_GO : LETTER_FIN,
+    post(peer, letter, xfer->owed == CHEMPI_RNDV_CTS ? LETTER_CTS : LETTER_FIN,
          xfer->want);
     return 0;
 }
@@ -238,8 +238,8 @@ static const struct chempi_rndv_ops rndv_ops = {
     .xfer_size = sizeof(struct chempi_xfer),
     .protocol = PROTOCOL_PIECES,
     .status = rndv_status,
-    .ask = rndv_ask,
-    .answer = rndv_answer,
+    .send_rts = rndv_send_rts,
+    .send_owed = rndv_send_owed,
     .owes = rndv_owes,
 };
 
@@ -313,11 +313,11 @@ static int take(struct mailbox *mb, struct peer *peer)
     atomic_signal_fence(memory_order_seq_cst); /* read once */
     if (kind == LETTER_EAGER)
         why = take_eager(peer, &env, letter->data);
-    else if (kind == LETTER_ASK)
-        why = chempi_rndv_asked(&peer->rndv, &env, from, NULL);
-    else if (kind == LETTER_GO)
-        why = chempi_rndv_go(chempi_rndv_find_asked(&peer->rndv, id), from, len,
-                             0, len);
+    else if (kind == LETTER_RTS)
+        why = chempi_rndv_rts(&peer->rndv, &env, from, NULL);
+    else if (kind == LETTER_CTS)
+        why = chempi_rndv_cts(chempi_rndv_find_for_cts(&peer->rndv, id), from,
+                              len, 0, len);
     else if (kind == LETTER_FIN)
         why = chempi_rndv_fin(&peer->rndv, id);
     else if (kind == LETTER_DATA)

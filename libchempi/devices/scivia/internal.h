@@ -413,10 +413,10 @@ void chempi_scivia_via_eager_drop_rx(struct scivia_ep *ep);
 
 extern const struct chempi_rndv_ops chempi_scivia_rndv_ops;
 int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx);
-const char *chempi_scivia_rndv_asked(struct scivia_ep *ep,
-                                     const struct scivia_line *line);
-const char *chempi_scivia_rndv_go(struct scivia_ep *ep,
-                                  const struct scivia_line *line);
+const char *chempi_scivia_rndv_rts(struct scivia_ep *ep,
+                                   const struct scivia_line *line);
+const char *chempi_scivia_rndv_cts(struct scivia_ep *ep,
+                                   const struct scivia_line *line);
 const char *chempi_scivia_rndv_data(struct scivia_ep *ep,
                                     const struct scivia_line *line);
 const char *chempi_scivia_rndv_done(struct scivia_ep *ep,

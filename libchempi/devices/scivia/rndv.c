@@ -7,11 +7,11 @@
  *   SEND  one-copy VIA: pieces into receive descriptors that the receiver
  *         keeps posted, as many as told.posted says
  *   RDMA  zero-copy VIA: written into the receiver's registered buffer; what
- *         may not be registered at once goes in windows, each with GO and DONE
+ *         may not be registered at once goes in windows, each with CTS and DONE
  *
  * A transfer whose descriptors the card has is not freed before they come
  * back, except with its endpoint, when the stages forget it; a region is in use
- * from GO until the card has finished.
+ * from CTS until the card has finished.
  */
 #include <errno.h>
 
@@ -41,7 +41,7 @@ static void release(struct chempi_xfer *base)
 
 /* --- words --- */
 
-static int answer(struct chempi_xfer *base)
+static int send_owed(struct chempi_xfer *base)
 {
     struct scivia_xfer *xfer = (struct scivia_xfer *)base;
     struct scivia_ep *ep = scivia_ep_of(xfer);
@@ -52,9 +52,9 @@ static int answer(struct chempi_xfer *base)
     if (ep->is_broken || !ep->is_tx_open || !scivia_has_room(ep, 0))
         return -EAGAIN;
     line.body.id = base->peer_id;
-    if (base->owed == CHEMPI_RNDV_GO) {
-        line.kind = SCIVIA_KIND_GO;
-        line.body.go = (struct scivia_go){
+    if (base->owed == CHEMPI_RNDV_CTS) {
+        line.kind = SCIVIA_KIND_CTS;
+        line.body.cts = (struct scivia_cts){
             .id = base->peer_id,
             .peer_id = base->id,
             .want = base->want,
@@ -75,12 +75,12 @@ static void owes(struct chempi_rndv_peer *peer)
 
 /* --- sender --- */
 
-static int ask(struct chempi_xfer *xfer)
+static int send_rts(struct chempi_xfer *xfer)
 {
     struct scivia_ep *ep = (struct scivia_ep *)xfer->peer->ep;
-    struct scivia_line line = {.kind = SCIVIA_KIND_ASK};
+    struct scivia_line line = {.kind = SCIVIA_KIND_RTS};
 
-    line.body.ask = (struct scivia_ask){
+    line.body.rts = (struct scivia_rts){
         .env = xfer->tx->env, .id = xfer->id, .protocol = xfer->protocol};
     return ep->carrier->send(ep, &line, NULL, NULL, 0);
 }
@@ -138,28 +138,29 @@ static void prepare(struct scivia_xfer *xfer)
         dev->memory_user.degraded++;
 }
 
-const char *chempi_scivia_rndv_go(struct scivia_ep *ep,
-                                  const struct scivia_line *line)
+const char *chempi_scivia_rndv_cts(struct scivia_ep *ep,
+                                   const struct scivia_line *line)
 {
-    const struct scivia_go *go = &line->body.go;
-    struct chempi_xfer *base = chempi_rndv_find_asked(&ep->rndv, go->id);
+    const struct scivia_cts *cts = &line->body.cts;
+    struct chempi_xfer *base = chempi_rndv_find_for_cts(&ep->rndv, cts->id);
     struct scivia_xfer *xfer = (struct scivia_xfer *)base;
     uint64_t from = base ? base->done : 0;
     const char *why;
 
-    why = chempi_rndv_go(base, go->peer_id, go->want, from, from + go->window);
+    why = chempi_rndv_cts(base, cts->peer_id, cts->want, from,
+                          from + cts->window);
     if (why)
         return why;
-    if (go->way < SCIVIA_WAY_RING || go->way > SCIVIA_WAY_RDMA ||
-        (go->way != SCIVIA_WAY_RING &&
+    if (cts->way < SCIVIA_WAY_RING || cts->way > SCIVIA_WAY_RDMA ||
+        (cts->way != SCIVIA_WAY_RING &&
          xfer->base.protocol <= SCIVIA_PROTOCOL_SEND))
         return "a way that was not offered";
-    if (go->way != SCIVIA_WAY_RDMA && xfer->base.until != go->want)
+    if (cts->way != SCIVIA_WAY_RDMA && xfer->base.until != cts->want)
         return "a window out of bounds";
     xfer->window = xfer->base.done;
-    xfer->addr = go->addr;
-    xfer->handle = go->handle;
-    xfer->way = (enum scivia_way)go->way;
+    xfer->addr = cts->addr;
+    xfer->handle = cts->handle;
+    xfer->way = (enum scivia_way)cts->way;
     prepare(xfer);
     chempi_scivia_endpoint_mark(ep);
     return NULL;
@@ -519,11 +520,11 @@ static enum scivia_way choose_way(struct scivia_xfer *xfer)
     return ep->rx_posted ? SCIVIA_WAY_SEND : SCIVIA_WAY_RING;
 }
 
-static void asked(struct chempi_xfer *xfer, const void *p)
+static void take_rts(struct chempi_xfer *xfer, const void *p)
 {
-    const struct scivia_ask *ask = p;
+    const struct scivia_rts *rts = p;
 
-    xfer->protocol = ask->protocol;
+    xfer->protocol = rts->protocol;
     xfer->took = scivia_ep_of((struct scivia_xfer *)xfer)->carrier->protocol;
 }
 
@@ -534,27 +535,27 @@ static void start(struct chempi_xfer *base)
     if (base->done == 0)
         base->took = SCIVIA_PROTOCOL_ZERO_COPY; /* until some is copied */
     xfer->way = choose_way(xfer);
-    chempi_rndv_owe(base, CHEMPI_RNDV_GO);
+    chempi_rndv_owe(base, CHEMPI_RNDV_CTS);
 }
 
 const struct chempi_rndv_ops chempi_scivia_rndv_ops = {
     .xfer_size = sizeof(struct scivia_xfer),
     .status = chempi_scivia_eager_status,
-    .ask = ask,
-    .answer = answer,
+    .send_rts = send_rts,
+    .send_owed = send_owed,
     .owes = owes,
-    .asked = asked,
+    .take_rts = take_rts,
     .start = start,
     .release = release,
 };
 
-const char *chempi_scivia_rndv_asked(struct scivia_ep *ep,
-                                     const struct scivia_line *line)
+const char *chempi_scivia_rndv_rts(struct scivia_ep *ep,
+                                   const struct scivia_line *line)
 {
-    const struct scivia_ask *ask = &line->body.ask;
+    const struct scivia_rts *rts = &line->body.rts;
 
-    return ask->protocol < SCIVIA_PROTOCOL_COUNT
-               ? chempi_rndv_asked(&ep->rndv, &ask->env, ask->id, ask)
+    return rts->protocol < SCIVIA_PROTOCOL_COUNT
+               ? chempi_rndv_rts(&ep->rndv, &rts->env, rts->id, rts)
                : "an announcement of nothing";
 }
 

@@ -64,10 +64,10 @@ const char *chempi_scivia_take_line(struct scivia_ep *ep,
         return take_short(ep, line);
     case SCIVIA_KIND_EAGER:
         return take_eager(ep, line);
-    case SCIVIA_KIND_ASK:
-        return chempi_scivia_rndv_asked(ep, line);
-    case SCIVIA_KIND_GO:
-        return chempi_scivia_rndv_go(ep, line);
+    case SCIVIA_KIND_RTS:
+        return chempi_scivia_rndv_rts(ep, line);
+    case SCIVIA_KIND_CTS:
+        return chempi_scivia_rndv_cts(ep, line);
     case SCIVIA_KIND_DATA:
         return chempi_scivia_rndv_data(ep, line);
     case SCIVIA_KIND_DONE:

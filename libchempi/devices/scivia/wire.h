@@ -53,8 +53,8 @@
 enum scivia_kind {
     SCIVIA_KIND_SHORT = 1, /* a message in one line */
     SCIVIA_KIND_EAGER,     /* payload in data */
-    SCIVIA_KIND_ASK,       /* announces; payload stays with the sender */
-    SCIVIA_KIND_GO,        /* receiver: send the payload, this way */
+    SCIVIA_KIND_RTS,       /* announces; payload stays with the sender */
+    SCIVIA_KIND_CTS,       /* receiver: send the payload, this way */
     SCIVIA_KIND_DATA,      /* a piece of payload in data */
     SCIVIA_KIND_DONE,      /* sender: the window is written by RDMA */
     SCIVIA_KIND_FIN,       /* receiver: the payload is not needed any more */
@@ -89,13 +89,13 @@ struct scivia_eager {
     struct scivia_span span;
 };
 
-struct scivia_ask {
+struct scivia_rts {
     struct chempi_envelope env;
     uint64_t id; /* the sender's transfer */
     uint32_t protocol;
 };
 
-struct scivia_go {
+struct scivia_cts {
     uint64_t id;      /* the sender's transfer, as asked */
     uint64_t peer_id; /* the receiver's */
     uint64_t want;    /* bytes of the message */
@@ -124,8 +124,8 @@ struct scivia_line {
     union {
         struct scivia_short brief;
         struct scivia_eager eager;
-        struct scivia_ask ask;
-        struct scivia_go go;
+        struct scivia_rts rts;
+        struct scivia_cts cts;
         struct scivia_data data;
         uint64_t id; /* DONE: the receiver's transfer; FIN: the sender's */
         unsigned char bytes[56];

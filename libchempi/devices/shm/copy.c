@@ -132,7 +132,7 @@ static void refuse(struct shm_xfer *xfer, int rc)
     }
     if (xfer->base.rx->iter)
         chempi_segment_seek(xfer->base.rx->iter, xfer->base.done);
-    chempi_rndv_owe(&xfer->base, CHEMPI_RNDV_GO); /* from xfer->base.done on */
+    chempi_rndv_owe(&xfer->base, CHEMPI_RNDV_CTS); /* from xfer->base.done on */
 }
 
 /* Returns events. */

@@ -63,10 +63,10 @@ static const char *CHEMPI_NOINLINE take_other(struct shm_ep *ep,
     switch (line->kind) {
     case SHM_KIND_EAGER:
         return take_message(ep, line, false);
-    case SHM_KIND_ASK:
-        return chempi_shm_rndv_asked(ep, line);
-    case SHM_KIND_GO:
-        return chempi_shm_rndv_go(ep, line);
+    case SHM_KIND_RTS:
+        return chempi_shm_rndv_rts(ep, line);
+    case SHM_KIND_CTS:
+        return chempi_shm_rndv_cts(ep, line);
     case SHM_KIND_HELP:
         return chempi_shm_rndv_help(ep, line);
     case SHM_KIND_DATA:

@@ -24,7 +24,7 @@
  * where both sides copied, in runs of 2 KiB 135, and through the ring 125.
  */
 #define RUN_MIN_BYTES 4096u
-#define WORDS_MAX 65535u /* shm_ask has 16 bits */
+#define WORDS_MAX 65535u /* shm_rts has 16 bits */
 
 struct shm_form {
     struct chempi_layout layout;

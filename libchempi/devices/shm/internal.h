@@ -59,7 +59,7 @@ struct shm_xfer {
     uint64_t peer_spent; /* in: the sender's, as it says */
     bool is_timed;
     bool peer_would_copy; /* in: choice.c, M3 */
-    bool is_refused;      /* in: say so in GO */
+    bool is_refused;      /* in: the CTS says so */
     bool is_shared;       /* HELP was sent or came */
     bool is_claimed;      /* in, shared: there is nothing left to claim */
 };
@@ -259,9 +259,8 @@ bool chempi_shm_drain_can_serve(struct shm_dev *dev);
 extern const struct chempi_rndv_ops chempi_shm_rndv_ops;
 int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx);
 /* Handle one line; 0 or a clause that says which rule was broken. */
-const char *chempi_shm_rndv_asked(struct shm_ep *ep,
-                                  const struct shm_line *line);
-const char *chempi_shm_rndv_go(struct shm_ep *ep, const struct shm_line *line);
+const char *chempi_shm_rndv_rts(struct shm_ep *ep, const struct shm_line *line);
+const char *chempi_shm_rndv_cts(struct shm_ep *ep, const struct shm_line *line);
 const char *chempi_shm_rndv_data(struct shm_ep *ep,
                                  const struct shm_line *line);
 const char *chempi_shm_rndv_help(struct shm_ep *ep,

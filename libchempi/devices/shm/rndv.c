@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Transfers of more than one line (rndv.h). The payload travels in DATA lines
- * (the receiver said GO), or the receiver fetches it (copy.c).
+ * (the receiver sent CTS), or the receiver fetches it (copy.c).
  */
 #include <errno.h>
 
@@ -11,7 +11,7 @@
 
 /* --- words --- */
 
-static int answer(struct chempi_xfer *base)
+static int send_owed(struct chempi_xfer *base)
 {
     struct shm_xfer *xfer = (struct shm_xfer *)base;
     struct shm_ep *ep = shm_ep_of(xfer);
@@ -19,9 +19,9 @@ static int answer(struct chempi_xfer *base)
 
     if (!shm_has_line(ep))
         return -EAGAIN;
-    if (base->owed == CHEMPI_RNDV_GO) {
-        line->kind = SHM_KIND_GO;
-        line->body.go = (struct shm_go){
+    if (base->owed == CHEMPI_RNDV_CTS) {
+        line->kind = SHM_KIND_CTS;
+        line->body.cts = (struct shm_cts){
             .id = base->peer_id,
             .peer_id = base->id,
             .from = base->done,
@@ -81,7 +81,7 @@ static uint32_t get_share(struct shm_ep *ep)
 
 /* Offer the payload for single copy: its address and form. Unless a connection
  * table has chosen, the receiver may take the ring all the same (choice.c). */
-static void offer(struct shm_xfer *xfer, uint32_t protocol, struct shm_ask *ask)
+static void offer(struct shm_xfer *xfer, uint32_t protocol, struct shm_rts *rts)
 {
     struct chempi_dev *dev = shm_ep_of(xfer)->base.dev;
     const struct chempi_tx *tx = xfer->base.tx;
@@ -97,35 +97,35 @@ static void offer(struct shm_xfer *xfer, uint32_t protocol, struct shm_ask *ask)
         !chempi_dev_setting(dev, SHM_SET_SINGLE_COPY))
         return;
     if (!tx->iter && (is_chosen || !is_fixed))
-        ask->addr = (uint64_t)(uintptr_t)tx->buf;
+        rts->addr = (uint64_t)(uintptr_t)tx->buf;
     else if (tx->iter && has_form)
-        ask->addr = chempi_shm_form_tell(xfer, tx->iter, &form_len);
-    if (ask->addr == 0)
+        rts->addr = chempi_shm_form_tell(xfer, tx->iter, &form_len);
+    if (rts->addr == 0)
         return;
-    ask->form = (uint16_t)form_len;
-    ask->would_copy = chempi_shm_choice_would_copy(
+    rts->form = (uint16_t)form_len;
+    rts->would_copy = chempi_shm_choice_would_copy(
         shm_ep_of(xfer), xfer->base.len, form_len > 0);
     if (is_chosen && (is_fixed || !tx->iter))
-        ask->protocol = SHM_PROTOCOL_SINGLE_COPY;
+        rts->protocol = SHM_PROTOCOL_SINGLE_COPY;
     if (xfer->base.len >= chempi_dev_setting(dev, SHM_SET_SHARE_MIN))
         xfer->share = get_share(shm_ep_of(xfer));
-    ask->help = (uint16_t)xfer->share;
+    rts->help = (uint16_t)xfer->share;
 }
 
-static int ask(struct chempi_xfer *base)
+static int send_rts(struct chempi_xfer *base)
 {
     struct shm_xfer *xfer = (struct shm_xfer *)base;
     struct shm_ep *ep = shm_ep_of(xfer);
     struct shm_line *line = shm_next_line(ep);
-    struct shm_ask ask = {.help = SHM_HELP_SLOTS,
+    struct shm_rts rts = {.help = SHM_HELP_SLOTS,
                           .id = base->id,
                           .protocol = SHM_PROTOCOL_PIPELINE};
 
     xfer->share = SHM_HELP_SLOTS;
-    offer(xfer, base->protocol, &ask);
-    line->kind = SHM_KIND_ASK;
+    offer(xfer, base->protocol, &rts);
+    line->kind = SHM_KIND_RTS;
     line->body.msg.env = base->tx->env;
-    line->body.msg.u.ask = ask;
+    line->body.msg.u.rts = rts;
     shm_send_line(ep, line);
     return 0;
 }
@@ -204,22 +204,22 @@ int chempi_shm_rndv_pump(struct shm_ep *ep)
     return events;
 }
 
-const char *chempi_shm_rndv_go(struct shm_ep *ep, const struct shm_line *line)
+const char *chempi_shm_rndv_cts(struct shm_ep *ep, const struct shm_line *line)
 {
-    struct shm_go go = line->body.go;
+    struct shm_cts cts = line->body.cts;
     struct chempi_xfer *xfer;
     const char *why;
 
     atomic_signal_fence(memory_order_seq_cst); /* read once */
-    xfer = chempi_rndv_find_asked(&ep->rndv, go.id);
-    why = chempi_rndv_go(xfer, go.peer_id, go.want, go.from, go.want);
+    xfer = chempi_rndv_find_for_cts(&ep->rndv, cts.id);
+    why = chempi_rndv_cts(xfer, cts.peer_id, cts.want, cts.from, cts.want);
     if (why)
         return why;
-    if (go.refused)
+    if (cts.refused)
         ep->peer_refuses_cma = true;
-    ((struct shm_xfer *)xfer)->is_timed = go.timed != 0;
+    ((struct shm_xfer *)xfer)->is_timed = cts.timed != 0;
     if (xfer->tx->iter)
-        chempi_segment_seek(xfer->tx->iter, go.from);
+        chempi_segment_seek(xfer->tx->iter, cts.from);
     (void)chempi_shm_rndv_pump(ep);
     return NULL;
 }
@@ -242,21 +242,21 @@ const char *chempi_shm_rndv_help(struct shm_ep *ep, const struct shm_line *line)
 
 /* --- receiver --- */
 
-static void asked(struct chempi_xfer *base, const void *p)
+static void take_rts(struct chempi_xfer *base, const void *p)
 {
     struct shm_xfer *xfer = (struct shm_xfer *)base;
     struct shm_ep *ep = shm_ep_of(xfer);
-    const struct shm_ask *ask = p;
+    const struct shm_rts *rts = p;
 
-    xfer->form_len = ask->form;
-    xfer->share = ask->help;
-    xfer->offered = ask->addr;
-    xfer->peer_would_copy = ask->would_copy != 0;
-    if (ask->addr && (ask->protocol == SHM_PROTOCOL_SINGLE_COPY ||
+    xfer->form_len = rts->form;
+    xfer->share = rts->help;
+    xfer->offered = rts->addr;
+    xfer->peer_would_copy = rts->would_copy != 0;
+    if (rts->addr && (rts->protocol == SHM_PROTOCOL_SINGLE_COPY ||
                       (chempi_shm_copy_is_possible(ep) &&
                        chempi_shm_choice_is_copy(xfer)))) {
         base->protocol = SHM_PROTOCOL_SINGLE_COPY;
-        xfer->addr = ask->addr;
+        xfer->addr = rts->addr;
     }
 }
 
@@ -280,31 +280,30 @@ static void start(struct chempi_xfer *base)
         return;
     }
     xfer->is_refused = xfer->addr != 0;
-    chempi_rndv_owe(base, CHEMPI_RNDV_GO);
+    chempi_rndv_owe(base, CHEMPI_RNDV_CTS);
 }
 
 const struct chempi_rndv_ops chempi_shm_rndv_ops = {
     .xfer_size = sizeof(struct shm_xfer),
     .protocol = SHM_PROTOCOL_PIPELINE, /* unless it is fetched */
     .status = chempi_shm_eager_status,
-    .ask = ask,
-    .answer = answer,
+    .send_rts = send_rts,
+    .send_owed = send_owed,
     .owes = owes,
-    .asked = asked,
+    .take_rts = take_rts,
     .start = start,
     .release = release,
 };
 
-const char *chempi_shm_rndv_asked(struct shm_ep *ep,
-                                  const struct shm_line *line)
+const char *chempi_shm_rndv_rts(struct shm_ep *ep, const struct shm_line *line)
 {
     struct chempi_envelope env = line->body.msg.env;
-    struct shm_ask ask = line->body.msg.u.ask;
+    struct shm_rts rts = line->body.msg.u.rts;
     const char *why;
 
     atomic_signal_fence(memory_order_seq_cst); /* read once */
     shm_dev_of(ep)->is_asked = true;
-    why = chempi_rndv_asked(&ep->rndv, &env, ask.id, &ask);
+    why = chempi_rndv_rts(&ep->rndv, &env, rts.id, &rts);
     shm_dev_of(ep)->is_asked = false;
     return why;
 }

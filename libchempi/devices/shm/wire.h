@@ -36,8 +36,8 @@
 enum shm_kind {
     SHM_KIND_SHORT = 1, /* a message in one line, or a row of them */
     SHM_KIND_EAGER,     /* payload in data */
-    SHM_KIND_ASK,       /* announces; payload stays with the sender */
-    SHM_KIND_GO,        /* receiver: send the payload in DATA lines */
+    SHM_KIND_RTS,       /* announces; payload stays with the sender */
+    SHM_KIND_CTS,       /* receiver: send the payload in DATA lines */
     SHM_KIND_HELP,      /* receiver: share the copying */
     SHM_KIND_DATA,      /* a chunk of payload */
     SHM_KIND_FIN        /* receiver: the payload is not needed any more */
@@ -49,7 +49,7 @@ struct shm_span {
     uint32_t len; /* bytes */
 };
 
-struct shm_ask {
+struct shm_rts {
     uint64_t id;   /* the sender's transfer */
     uint64_t addr; /* payload in the sender; 0: not offered */
     uint16_t help; /* slot to share the copying; SHM_HELP_SLOTS: none */
@@ -58,7 +58,7 @@ struct shm_ask {
     uint16_t would_copy; /* 1: single copies are cheaper to the sender (M3) */
 };
 
-struct shm_go {
+struct shm_cts {
     uint64_t id;      /* the sender's transfer, as asked */
     uint64_t peer_id; /* the receiver's, to be named in DATA */
     uint64_t from;    /* payload bytes already there */
@@ -71,7 +71,7 @@ struct shm_help {
     uint64_t id;
     uint64_t addr; /* of the target, in the receiver */
     uint64_t want; /* bytes in all */
-    uint32_t form; /* as in shm_ask, of the target */
+    uint32_t form; /* as in shm_rts, of the target */
 };
 
 struct shm_data {
@@ -102,10 +102,10 @@ struct shm_line {
             struct chempi_envelope env;
             union {
                 struct shm_span span; /* EAGER */
-                struct shm_ask ask;   /* ASK */
+                struct shm_rts rts;   /* RTS */
             } u;
         } msg;
-        struct shm_go go;
+        struct shm_cts cts;
         struct shm_help help;
         struct shm_data data;
         struct shm_fin fin;

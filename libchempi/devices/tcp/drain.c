@@ -121,12 +121,12 @@ static ssize_t take_eager(struct chempi_tcp_link *link,
     return (ssize_t)have;
 }
 
-static const char *take_clear(struct chempi_tcp_link *link,
-                              const struct chempi_tcp_frame *f)
+static const char *take_cts(struct chempi_tcp_link *link,
+                            const struct chempi_tcp_frame *f)
 {
     const char *why =
-        chempi_rndv_go(chempi_rndv_find_asked(&link->rndv, f->sender),
-                       f->receiver, f->take, 0, f->take);
+        chempi_rndv_cts(chempi_rndv_find_for_cts(&link->rndv, f->sender),
+                        f->receiver, f->take, 0, f->take);
 
     if (!why && !link->is_blocked)
         chempi_tcp_eager_flush(link);
@@ -167,11 +167,11 @@ static size_t take_frame(struct chempi_tcp_link *link, const uint8_t *p,
     case CHEMPI_TCP_EAGER:
         body = take_eager(link, &f, p + fixed, n - (size_t)fixed);
         break;
-    case CHEMPI_TCP_ANNOUNCE:
-        why = chempi_rndv_asked(&link->rndv, &f.env, f.sender, NULL);
+    case CHEMPI_TCP_RTS:
+        why = chempi_rndv_rts(&link->rndv, &f.env, f.sender, NULL);
         break;
-    case CHEMPI_TCP_CLEAR:
-        why = take_clear(link, &f);
+    case CHEMPI_TCP_CTS:
+        why = take_cts(link, &f);
         break;
     case CHEMPI_TCP_DROP:
         why = chempi_rndv_fin(&link->rndv, f.sender);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages whose payload waits for its receiver (services/rndv.h): ask is
- * ANNOUNCE, GO is CLEAR, FIN is DROP. They stay with the link that they were
+ * Messages whose payload waits for its receiver (services/rndv.h); FIN is DROP
+ * here. They stay with the link that they were
  * announced on; their payload leaves in DATA frames (eager.c).
  */
 #include "libchempi/devices/tcp/internal.h"
@@ -20,26 +20,26 @@ static int status(struct chempi_ep *base)
                : 0;
 }
 
-static int ask(struct chempi_xfer *xfer)
+static int send_rts(struct chempi_xfer *xfer)
 {
     uint8_t frame[CHEMPI_TCP_FIXED_MAX];
 
     chempi_tcp_eager_control(
         link_of(xfer->peer), frame,
-        chempi_tcp_wire_put_announce(frame, &xfer->tx->env, xfer->id));
+        chempi_tcp_wire_put_rts(frame, &xfer->tx->env, xfer->id));
     return 0; /* also when it broke: sent() tells */
 }
 
-static int answer(struct chempi_xfer *xfer)
+static int send_owed(struct chempi_xfer *xfer)
 {
     struct chempi_tcp_link *link = link_of(xfer->peer);
     uint8_t frame[CHEMPI_TCP_FIXED_MAX];
     size_t len;
 
-    if (xfer->owed == CHEMPI_RNDV_GO) {
+    if (xfer->owed == CHEMPI_RNDV_CTS) {
         link->is_bulky = xfer->want >= CHEMPI_TCP_BULKY;
-        len = chempi_tcp_wire_put_clear(frame, xfer->peer_id, xfer->id,
-                                        xfer->want);
+        len =
+            chempi_tcp_wire_put_cts(frame, xfer->peer_id, xfer->id, xfer->want);
     } else {
         len = chempi_tcp_wire_put_drop(frame, xfer->peer_id);
     }
@@ -56,7 +56,7 @@ const struct chempi_rndv_ops chempi_tcp_rndv_ops = {
     .xfer_size = sizeof(struct chempi_xfer),
     .protocol = CHEMPI_TCP_PROTO_RENDEZVOUS,
     .status = status,
-    .ask = ask,
-    .answer = answer,
+    .send_rts = send_rts,
+    .send_owed = send_owed,
     .owes = owes,
 };

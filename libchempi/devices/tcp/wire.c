@@ -26,25 +26,24 @@ size_t chempi_tcp_wire_put_eager(void *dst, const struct chempi_envelope *env)
     return sizeof(f);
 }
 
-size_t chempi_tcp_wire_put_announce(void *dst,
-                                    const struct chempi_envelope *env,
-                                    uint64_t sender)
+size_t chempi_tcp_wire_put_rts(void *dst, const struct chempi_envelope *env,
+                               uint64_t sender)
 {
-    struct chempi_tcp_announce f = {.head = head(CHEMPI_TCP_ANNOUNCE, 0),
-                                    .env = chempi_envelope_to_wire(env),
-                                    .sender = htole64(sender)};
+    struct chempi_tcp_rts f = {.head = head(CHEMPI_TCP_RTS, 0),
+                               .env = chempi_envelope_to_wire(env),
+                               .sender = htole64(sender)};
 
     memcpy(dst, &f, sizeof(f));
     return sizeof(f);
 }
 
-size_t chempi_tcp_wire_put_clear(void *dst, uint64_t sender, uint64_t receiver,
-                                 uint64_t take)
+size_t chempi_tcp_wire_put_cts(void *dst, uint64_t sender, uint64_t receiver,
+                               uint64_t take)
 {
-    struct chempi_tcp_clear f = {.head = head(CHEMPI_TCP_CLEAR, 0),
-                                 .sender = htole64(sender),
-                                 .receiver = htole64(receiver),
-                                 .take = htole64(take)};
+    struct chempi_tcp_cts f = {.head = head(CHEMPI_TCP_CTS, 0),
+                               .sender = htole64(sender),
+                               .receiver = htole64(receiver),
+                               .take = htole64(take)};
 
     memcpy(dst, &f, sizeof(f));
     return sizeof(f);
@@ -98,9 +97,9 @@ static const char *get_eager(const void *src, struct chempi_tcp_frame *out)
     return check_env(&out->env);
 }
 
-static const char *get_announce(const void *src, struct chempi_tcp_frame *out)
+static const char *get_rts(const void *src, struct chempi_tcp_frame *out)
 {
-    struct chempi_tcp_announce f;
+    struct chempi_tcp_rts f;
 
     memcpy(&f, src, sizeof(f));
     out->env = chempi_envelope_to_host(&f.env);
@@ -112,9 +111,9 @@ static const char *get_announce(const void *src, struct chempi_tcp_frame *out)
     return check_env(&out->env);
 }
 
-static const char *get_clear(const void *src, struct chempi_tcp_frame *out)
+static const char *get_cts(const void *src, struct chempi_tcp_frame *out)
 {
-    struct chempi_tcp_clear f;
+    struct chempi_tcp_cts f;
 
     memcpy(&f, src, sizeof(f));
     out->sender = le64toh(f.sender);
@@ -155,8 +154,8 @@ static const struct {
     const char *(*get)(const void *src, struct chempi_tcp_frame *out);
 } kinds[] = {
     [CHEMPI_TCP_EAGER] = {sizeof(struct chempi_tcp_eager), get_eager},
-    [CHEMPI_TCP_ANNOUNCE] = {sizeof(struct chempi_tcp_announce), get_announce},
-    [CHEMPI_TCP_CLEAR] = {sizeof(struct chempi_tcp_clear), get_clear},
+    [CHEMPI_TCP_RTS] = {sizeof(struct chempi_tcp_rts), get_rts},
+    [CHEMPI_TCP_CTS] = {sizeof(struct chempi_tcp_cts), get_cts},
     [CHEMPI_TCP_DROP] = {sizeof(struct chempi_tcp_drop), get_drop},
     [CHEMPI_TCP_DATA] = {sizeof(struct chempi_tcp_data), get_data},
     [CHEMPI_TCP_BYE] = {sizeof(struct chempi_tcp_head), get_bye},

@@ -6,9 +6,9 @@
  * and head.len bytes of payload.
  *
  *   EAGER     envelope; the whole payload
- *   ANNOUNCE  envelope and the sender's token; the payload, which is not
+ *   RTS       envelope and the sender's token; the payload, which is not
  *             empty, stays there until
- *   CLEAR     the receiver names its own token and how many bytes it takes, or
+ *   CTS       the receiver names its own token and how many bytes it takes, or
  *   DROP      says that it takes none
  *   DATA      a piece of an announced message; pieces of one message come in
  *             order, pieces of different messages mix
@@ -40,8 +40,8 @@
 
 enum chempi_tcp_kind {
     CHEMPI_TCP_EAGER = 1,
-    CHEMPI_TCP_ANNOUNCE = 2,
-    CHEMPI_TCP_CLEAR = 3,
+    CHEMPI_TCP_RTS = 2,
+    CHEMPI_TCP_CTS = 3,
     CHEMPI_TCP_DROP = 4,
     CHEMPI_TCP_DATA = 5,
     CHEMPI_TCP_BYE = 6
@@ -61,13 +61,13 @@ struct chempi_tcp_eager {
     struct chempi_envelope env;
 };
 
-struct chempi_tcp_announce {
+struct chempi_tcp_rts {
     struct chempi_tcp_head head;
     struct chempi_envelope env;
     uint64_t sender; /* token */
 };
 
-struct chempi_tcp_clear {
+struct chempi_tcp_cts {
     struct chempi_tcp_head head;
     uint64_t sender;   /* token */
     uint64_t receiver; /* token */
@@ -87,15 +87,15 @@ struct chempi_tcp_data {
 
 static_assert(sizeof(struct chempi_tcp_head) == 8, "head layout");
 static_assert(sizeof(struct chempi_tcp_eager) == 40, "eager layout");
-static_assert(sizeof(struct chempi_tcp_announce) == 48, "announce layout");
-static_assert(sizeof(struct chempi_tcp_clear) == 32, "clear layout");
+static_assert(sizeof(struct chempi_tcp_rts) == 48, "announce layout");
+static_assert(sizeof(struct chempi_tcp_cts) == 32, "clear layout");
 static_assert(sizeof(struct chempi_tcp_drop) == 16, "drop layout");
 static_assert(sizeof(struct chempi_tcp_data) == 24, "data layout");
 static_assert(offsetof(struct chempi_tcp_head, mark) == 6, "head layout");
-static_assert(offsetof(struct chempi_tcp_announce, sender) == 40, "layout");
-static_assert(offsetof(struct chempi_tcp_clear, take) == 24, "layout");
+static_assert(offsetof(struct chempi_tcp_rts, sender) == 40, "layout");
+static_assert(offsetof(struct chempi_tcp_cts, take) == 24, "layout");
 
-#define CHEMPI_TCP_FIXED_MAX sizeof(struct chempi_tcp_announce)
+#define CHEMPI_TCP_FIXED_MAX sizeof(struct chempi_tcp_rts)
 
 /* First bytes of a connection, before any proof; answered, never believed. */
 struct chempi_tcp_preamble {
@@ -145,11 +145,10 @@ struct chempi_tcp_frame {
 
 /* Write the fixed part; returns its length (<= CHEMPI_TCP_FIXED_MAX). */
 size_t chempi_tcp_wire_put_eager(void *dst, const struct chempi_envelope *env);
-size_t chempi_tcp_wire_put_announce(void *dst,
-                                    const struct chempi_envelope *env,
-                                    uint64_t sender);
-size_t chempi_tcp_wire_put_clear(void *dst, uint64_t sender, uint64_t receiver,
-                                 uint64_t take);
+size_t chempi_tcp_wire_put_rts(void *dst, const struct chempi_envelope *env,
+                               uint64_t sender);
+size_t chempi_tcp_wire_put_cts(void *dst, uint64_t sender, uint64_t receiver,
+                               uint64_t take);
 size_t chempi_tcp_wire_put_drop(void *dst, uint64_t sender);
 size_t chempi_tcp_wire_put_data(void *dst, uint64_t receiver, uint64_t offset,
                                 uint32_t len);

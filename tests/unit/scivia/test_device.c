@@ -628,15 +628,15 @@ static const struct {
     {{.kind = SCIVIA_KIND_EAGER,
       .body.eager = {.env = {.len = 99999, .kind = 1}, .span = {0, 99999}}},
      "a span out of bounds"},
-    {{.kind = SCIVIA_KIND_ASK, .body.ask = {.env = {.len = 0, .kind = 1}}},
+    {{.kind = SCIVIA_KIND_RTS, .body.rts = {.env = {.len = 0, .kind = 1}}},
      "an announcement of nothing"},
-    {{.kind = SCIVIA_KIND_ASK,
-      .body.ask = {.env = {.len = 9, .kind = 1},
+    {{.kind = SCIVIA_KIND_RTS,
+      .body.rts = {.env = {.len = 9, .kind = 1},
                    .protocol = SCIVIA_PROTOCOL_COUNT}},
      "an announcement of nothing"},
-    {{.kind = SCIVIA_KIND_GO, .body.go = {.id = 1, .want = 1, .way = 1}},
+    {{.kind = SCIVIA_KIND_CTS, .body.cts = {.id = 1, .want = 1, .way = 1}},
      "an answer to nothing that was asked"},
-    {{.kind = SCIVIA_KIND_GO, .body.go = {.id = UINT64_MAX, .want = 1}},
+    {{.kind = SCIVIA_KIND_CTS, .body.cts = {.id = UINT64_MAX, .want = 1}},
      "an answer to nothing that was asked"},
     {{.kind = SCIVIA_KIND_DATA, .body.data = {.id = 7, .span = {0, 64}}},
      "data that nobody asked for"},
@@ -667,7 +667,7 @@ Test(scivia, a_peer_that_breaks_the_rules_is_given_up)
 /* A transfer is asked for; the answer names a part that makes no sense. */
 Test(scivia, a_window_out_of_bounds_is_refused)
 {
-    static const struct scivia_go windows[] = {
+    static const struct scivia_cts windows[] = {
         {.want = 100000, .window = 0, .way = SCIVIA_WAY_RDMA},
         {.want = 100000, .window = 100001, .way = SCIVIA_WAY_RDMA},
         {.want = 100000, .window = 99999, .way = SCIVIA_WAY_RING},
@@ -681,8 +681,8 @@ Test(scivia, a_window_out_of_bounds_is_refused)
             .env = {.len = 100000, .context = 1, .kind = CHEMPI_KIND_MESSAGE},
             .buf = from,
             .protocol = SCIVIA_PROTOCOL_ZERO_COPY};
-        struct scivia_line line = {.kind = SCIVIA_KIND_GO,
-                                   .body.go = windows[i]};
+        struct scivia_line line = {.kind = SCIVIA_KIND_CTS,
+                                   .body.cts = windows[i]};
         const struct scivia_xfer *xfer;
         struct scivia_dev *dev;
 
@@ -691,7 +691,7 @@ Test(scivia, a_window_out_of_bounds_is_refused)
         cr_assert_eq(chempi_scivia_ops.send(ends[0].ep, &tx), CHEMPI_PENDING);
         dev = (struct scivia_dev *)ends[0].dev;
         xfer = dev->rndv.xfers.at[0].ptr;
-        line.body.go.id = xfer->base.id;
+        line.body.cts.id = xfer->base.id;
         forge_to(0, &line);
         (void)ends[0].dev->ops->progress(ends[0].dev);
         for (int k = 0; k < 100; k++)

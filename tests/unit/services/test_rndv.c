@@ -42,20 +42,20 @@ static int toy_status(struct chempi_ep *ep)
     return toy.is_broken ? -ECONNRESET : 0;
 }
 
-static int toy_ask(struct chempi_xfer *xfer)
+static int toy_send_rts(struct chempi_xfer *xfer)
 {
     toy.asked = xfer;
     return toy.room > 0 ? 0 : -EAGAIN;
 }
 
-static void toy_asked(struct chempi_xfer *xfer, const void *ask)
+static void toy_take_rts(struct chempi_xfer *xfer, const void *ask)
 {
     (void)ask;
     xfer->protocol = PROTOCOL;
     xfer->took = PROTOCOL;
 }
 
-static int toy_answer(struct chempi_xfer *xfer)
+static int toy_send_owed(struct chempi_xfer *xfer)
 {
     if (toy.room == 0)
         return -EAGAIN;
@@ -82,7 +82,7 @@ static void toy_start(struct chempi_xfer *xfer)
         xfer->until = xfer->done + toy.window;
     else
         xfer->until = xfer->want;
-    chempi_rndv_owe(xfer, CHEMPI_RNDV_GO);
+    chempi_rndv_owe(xfer, CHEMPI_RNDV_CTS);
 }
 
 static void toy_release(struct chempi_xfer *xfer)
@@ -94,10 +94,10 @@ static void toy_release(struct chempi_xfer *xfer)
 static const struct chempi_rndv_ops toy_ops = {
     .xfer_size = sizeof(struct chempi_xfer),
     .status = toy_status,
-    .ask = toy_ask,
-    .answer = toy_answer,
+    .send_rts = toy_send_rts,
+    .send_owed = toy_send_owed,
     .owes = toy_owes,
-    .asked = toy_asked,
+    .take_rts = toy_take_rts,
     .start = toy_start,
     .release = toy_release,
 };
@@ -159,7 +159,7 @@ static void ask(uint64_t peer_id)
 {
     struct chempi_envelope env = {.len = LEN, .kind = CHEMPI_KIND_MESSAGE};
 
-    cr_assert_null(chempi_rndv_asked(&toy.peers[0], &env, peer_id, NULL));
+    cr_assert_null(chempi_rndv_rts(&toy.peers[0], &env, peer_id, NULL));
 }
 
 static struct chempi_xfer *send(void)
@@ -177,9 +177,9 @@ Test(rndv, an_id_is_believed_of_its_peer_in_its_state_only)
     uint64_t id = xfer->id;
 
     cr_assert_eq(toy.tx.ep, &toy.eps[0]);
-    cr_assert_eq(chempi_rndv_find_asked(&toy.peers[0], id), xfer);
-    cr_assert_null(chempi_rndv_find_asked(&toy.peers[1], id));
-    cr_assert_null(chempi_rndv_find_asked(&toy.peers[0], id + 1));
+    cr_assert_eq(chempi_rndv_find_for_cts(&toy.peers[0], id), xfer);
+    cr_assert_null(chempi_rndv_find_for_cts(&toy.peers[1], id));
+    cr_assert_null(chempi_rndv_find_for_cts(&toy.peers[0], id + 1));
     cr_assert_null(chempi_rndv_find(&toy.peers[0], id, CHEMPI_RNDV_WAITING));
     cr_assert_not_null(chempi_rndv_fin(&toy.peers[1], id));
     cr_assert_null(chempi_rndv_fin(&toy.peers[0], id));
@@ -193,26 +193,26 @@ Test(rndv, windows_follow_each_other_and_say_nothing_new)
 {
     struct chempi_xfer *xfer = send();
 
-    cr_assert_not_null(chempi_rndv_go(xfer, 7, LEN + 1, 0, LEN + 1),
+    cr_assert_not_null(chempi_rndv_cts(xfer, 7, LEN + 1, 0, LEN + 1),
                        "more than asked");
-    cr_assert_not_null(chempi_rndv_go(xfer, 7, LEN, 0, 0), "an empty window");
-    cr_assert_not_null(chempi_rndv_go(xfer, 7, 0, 0, 10), "nothing");
-    cr_assert_not_null(chempi_rndv_go(xfer, 7, 800, 0, 900),
+    cr_assert_not_null(chempi_rndv_cts(xfer, 7, LEN, 0, 0), "an empty window");
+    cr_assert_not_null(chempi_rndv_cts(xfer, 7, 0, 0, 10), "nothing");
+    cr_assert_not_null(chempi_rndv_cts(xfer, 7, 800, 0, 900),
                        "beyond what is wanted");
-    cr_assert_null(chempi_rndv_go(xfer, 7, 900, 0, 400));
+    cr_assert_null(chempi_rndv_cts(xfer, 7, 900, 0, 400));
     cr_assert_eq(xfer->state, CHEMPI_RNDV_PUMPING);
     cr_assert_eq(chempi_list_first(&toy.peers[0].pumping), &xfer->link);
-    cr_assert_null(chempi_rndv_find_asked(&toy.peers[0], xfer->id));
+    cr_assert_null(chempi_rndv_find_for_cts(&toy.peers[0], xfer->id));
     xfer->done = 400;
     chempi_rndv_owe(xfer, CHEMPI_RNDV_DONE);
     cr_assert_eq(xfer->state, CHEMPI_RNDV_BETWEEN);
-    cr_assert_eq(chempi_rndv_find_asked(&toy.peers[0], xfer->id), xfer);
+    cr_assert_eq(chempi_rndv_find_for_cts(&toy.peers[0], xfer->id), xfer);
     cr_assert_not_null(chempi_rndv_fin(&toy.peers[0], xfer->id));
-    cr_assert_not_null(chempi_rndv_go(xfer, 7, 800, 400, 800),
+    cr_assert_not_null(chempi_rndv_cts(xfer, 7, 800, 400, 800),
                        "wanted 900 before");
-    cr_assert_not_null(chempi_rndv_go(xfer, 8, 900, 400, 900),
+    cr_assert_not_null(chempi_rndv_cts(xfer, 8, 900, 400, 900),
                        "another transfer");
-    cr_assert_null(chempi_rndv_go(xfer, 7, 900, 400, 900));
+    cr_assert_null(chempi_rndv_cts(xfer, 7, 900, 400, 900));
     xfer->done = 900;
     chempi_rndv_owe(xfer, CHEMPI_RNDV_DONE);
     cr_assert_eq(toy.sent, 1);
@@ -226,9 +226,9 @@ Test(rndv, what_cannot_be_announced_or_names_nothing_leaves_nothing)
 
     toy.room = 0;
     cr_assert_eq(chempi_rndv_send(&toy.peers[0], &toy.tx, PROTOCOL), -EAGAIN);
-    cr_assert_not_null(chempi_rndv_asked(&toy.peers[0], &env, 1, NULL));
+    cr_assert_not_null(chempi_rndv_rts(&toy.peers[0], &env, 1, NULL));
     env = (struct chempi_envelope){.len = LEN, .kind = 77};
-    cr_assert_not_null(chempi_rndv_asked(&toy.peers[0], &env, 1, NULL));
+    cr_assert_not_null(chempi_rndv_rts(&toy.peers[0], &env, 1, NULL));
     cr_assert_eq(toy.rndv.xfers.used, 0);
     cr_assert_eq(toy.sent + toy.delivered, 0);
 }
@@ -247,7 +247,7 @@ Test(rndv, words_wait_for_room_in_their_order)
     cr_assert_eq(chempi_rndv_flush(&toy.peers[0]), 0);
     toy.room = 1;
     cr_assert_eq(chempi_rndv_flush(&toy.peers[0]), 1);
-    cr_assert_eq(toy.words[0], CHEMPI_RNDV_GO);
+    cr_assert_eq(toy.words[0], CHEMPI_RNDV_CTS);
     cr_assert_eq(toy.word_ids[0], 21);
     toy.room = 5;
     cr_assert_eq(chempi_rndv_flush(&toy.peers[0]), 1);
@@ -324,7 +324,7 @@ Test(rndv, a_broken_peer_ends_all_but_what_nobody_has_decided_on)
     cr_assert_eq(chempi_rndv_accept(&toy.eps[0], left, &toy.rx), -ECONNRESET);
     toy.token[0]--; /* the one before */
     chempi_rndv_drop(&toy.eps[0], toy.token);
-    cr_assert_eq(toy.word_count, 1, "the GO before; none to a broken peer");
+    cr_assert_eq(toy.word_count, 1, "the CTS before; none to a broken peer");
     cr_assert_eq(toy.rndv.xfers.used, 0);
 }
 
@@ -332,7 +332,7 @@ Test(rndv, a_transfer_that_has_done_too_much_is_noticed)
 {
     struct chempi_xfer *xfer = send();
 
-    cr_assert_null(chempi_rndv_go(xfer, 7, 900, 0, 400));
+    cr_assert_null(chempi_rndv_cts(xfer, 7, 900, 0, 400));
     xfer->done = 401;
     cr_assert_not_null(chempi_rndv_check(&toy.rndv));
     xfer->done = 400;

@@ -131,7 +131,7 @@ Test(shm_garbage, an_eager_length_that_differs_from_its_envelope)
 
 Test(shm_garbage, answers_to_nothing)
 {
-    static const uint16_t kinds[] = {SHM_KIND_GO, SHM_KIND_HELP, SHM_KIND_DATA,
+    static const uint16_t kinds[] = {SHM_KIND_CTS, SHM_KIND_HELP, SHM_KIND_DATA,
                                      SHM_KIND_FIN};
 
     for (size_t k = 0; k < CHEMPI_ARRAY_LEN(kinds); k++) {
@@ -149,7 +149,7 @@ Test(shm_garbage, answers_to_nothing)
 }
 
 /* 1 has an outgoing transfer to 0, which answers it with nonsense. */
-static void answer(uint16_t kind, struct shm_go go, struct shm_help help)
+static void answer(uint16_t kind, struct shm_cts cts, struct shm_help help)
 {
     struct ends ends;
     struct chempi_tx tx;
@@ -164,9 +164,9 @@ static void answer(uint16_t kind, struct shm_go go, struct shm_help help)
     ends_settle(&ends);
     line = shm_next_line(ends_ep(&ends, 0, 1));
     line->kind = kind;
-    go.id = help.id = (uint64_t)1 << 32; /* the first transfer */
-    if (kind == SHM_KIND_GO)
-        line->body.go = go;
+    cts.id = help.id = (uint64_t)1 << 32; /* the first transfer */
+    if (kind == SHM_KIND_CTS)
+        line->body.cts = cts;
     else
         line->body.help = help;
     publish(&ends, line);
@@ -179,16 +179,16 @@ Test(shm_garbage, requests_for_data_beyond_the_message)
 {
     static const struct shm_help none;
 
-    answer(SHM_KIND_GO, (struct shm_go){.want = 200001}, none);
-    answer(SHM_KIND_GO, (struct shm_go){.want = UINT64_MAX}, none);
-    answer(SHM_KIND_GO, (struct shm_go){.want = 0}, none);
-    answer(SHM_KIND_GO, (struct shm_go){.from = 5, .want = 5}, none);
-    answer(SHM_KIND_GO, (struct shm_go){.from = 9, .want = 5}, none);
+    answer(SHM_KIND_CTS, (struct shm_cts){.want = 200001}, none);
+    answer(SHM_KIND_CTS, (struct shm_cts){.want = UINT64_MAX}, none);
+    answer(SHM_KIND_CTS, (struct shm_cts){.want = 0}, none);
+    answer(SHM_KIND_CTS, (struct shm_cts){.from = 5, .want = 5}, none);
+    answer(SHM_KIND_CTS, (struct shm_cts){.from = 9, .want = 5}, none);
 }
 
 Test(shm_garbage, requests_for_help_beyond_the_message)
 {
-    static const struct shm_go none;
+    static const struct shm_cts none;
 
     answer(SHM_KIND_HELP, none, (struct shm_help){.addr = 16, .want = 0});
     answer(SHM_KIND_HELP, none,
@@ -263,8 +263,8 @@ Test(shm_garbage, arbitrary_lines, .timeout = 100)
                                                : next_random(&random));
             line->kind = (uint16_t)(1 + next_random(&random) % SHM_KIND_FIN);
             line->len = (uint16_t)next_random(&random);
-            if (line->kind == SHM_KIND_ASK)
-                line->body.msg.u.ask.addr = 0;
+            if (line->kind == SHM_KIND_RTS)
+                line->body.msg.u.rts.addr = 0;
             publish(&ends, line);
         }
         ends_close(&ends);

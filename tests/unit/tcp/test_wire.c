@@ -53,10 +53,10 @@ Test(tcp_frame, every_kind_reads_back_as_it_was_written)
     cr_assert_eq(f.kind, (uint32_t)CHEMPI_TCP_EAGER);
     cr_assert_eq(f.len, 77u);
     cr_assert_eq(memcmp(&f.env, &sample, sizeof(sample)), 0);
-    cr_assert_eq(chempi_tcp_wire_put_announce(b, &sample, 99), 48u);
+    cr_assert_eq(chempi_tcp_wire_put_rts(b, &sample, 99), 48u);
     cr_assert_eq(get(b, 48, &f), 48);
     cr_assert_eq(f.sender, 99u);
-    cr_assert_eq(chempi_tcp_wire_put_clear(b, 1, 2, 3), 32u);
+    cr_assert_eq(chempi_tcp_wire_put_cts(b, 1, 2, 3), 32u);
     cr_assert_eq(get(b, 32, &f), 32);
     cr_assert_eq(f.sender + 10 * f.receiver + 100 * f.take, 321u);
     cr_assert_eq(chempi_tcp_wire_put_drop(b, 4), 16u);
@@ -88,7 +88,7 @@ Test(tcp_frame, an_incomplete_frame_asks_for_more)
     uint8_t b[CHEMPI_TCP_FIXED_MAX];
     struct chempi_tcp_frame f;
 
-    (void)chempi_tcp_wire_put_announce(b, &sample, 1);
+    (void)chempi_tcp_wire_put_rts(b, &sample, 1);
     for (size_t n = 0; n < 48; n++)
         cr_assert_eq(get(b, n, &f), 0);
 }
@@ -117,11 +117,11 @@ Test(tcp_frame, what_breaks_the_rules_is_refused)
     spoil(b, 40, 3, 1);  /* too long */
     spoil(b, 40, 36, 0); /* envelope's kind */
     spoil(b, 40, 36, 4);
-    (void)chempi_tcp_wire_put_announce(b, &sample, 1);
+    (void)chempi_tcp_wire_put_rts(b, &sample, 1);
     spoil(b, 48, 0, 1);    /* payload */
     spoil(b, 48, 15, 255); /* impossible length */
     spoil(b, 48, 8, 0);    /* nothing */
-    (void)chempi_tcp_wire_put_clear(b, 1, 2, 3);
+    (void)chempi_tcp_wire_put_cts(b, 1, 2, 3);
     spoil(b, 32, 24, 0); /* takes nothing */
     spoil(b, 32, 0, 1);
     (void)chempi_tcp_wire_put_drop(b, 1);
@@ -636,7 +636,7 @@ Test(tcp_wire, a_clearance_out_of_nothing_ends_the_connection)
 {
     uint8_t b[64];
 
-    offend(b, chempi_tcp_wire_put_clear(b, (uint64_t)1 << 32, 1, 1));
+    offend(b, chempi_tcp_wire_put_cts(b, (uint64_t)1 << 32, 1, 1));
 }
 
 Test(tcp_wire, a_refusal_of_nothing_ends_the_connection)
@@ -661,10 +661,10 @@ static int announced(uint64_t len, struct chempi_tcp_frame *clear)
     const char *why;
     struct chempi_envelope env = {.len = len, .kind = CHEMPI_KIND_MESSAGE};
 
-    put(fd, b, chempi_tcp_wire_put_announce(b, &env, 12345));
-    cr_assert(take(fd, b, sizeof(struct chempi_tcp_clear)));
+    put(fd, b, chempi_tcp_wire_put_rts(b, &env, 12345));
+    cr_assert(take(fd, b, sizeof(struct chempi_tcp_cts)));
     cr_assert_gt(chempi_tcp_wire_get(b, sizeof(b), clear, &why), 0);
-    cr_assert_eq(clear->kind, (uint32_t)CHEMPI_TCP_CLEAR);
+    cr_assert_eq(clear->kind, (uint32_t)CHEMPI_TCP_CTS);
     cr_assert_eq(clear->sender, 12345u);
     cr_assert_eq(clear->take, len);
     return fd;

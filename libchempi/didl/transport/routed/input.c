@@ -53,8 +53,8 @@ static const char *take_part(struct chempi_routed_flow *flow,
     return why;
 }
 
-static const char *take_clear(struct chempi_routed_flow *flow,
-                              const struct chempi_hop_frame *f)
+static const char *take_cts(struct chempi_routed_flow *flow,
+                            const struct chempi_hop_frame *f)
 {
     struct chempi_tx *tx =
         chempi_handle_table_take(&flow->announced, f->sender);
@@ -133,8 +133,8 @@ static const char *take(struct chempi_routed_flow *flow,
         f->kind != CHEMPI_HOP_PART)
         return NULL; /* F11 */
     switch (f->kind) {
-    case CHEMPI_HOP_CLEAR:
-        return take_clear(flow, f);
+    case CHEMPI_HOP_CTS:
+        return take_cts(flow, f);
     case CHEMPI_HOP_DROP:
         return take_drop(flow, f);
     case CHEMPI_HOP_DATA:

@@ -12,7 +12,7 @@
  *       its way
  *   F3  a frame is taken once: seq_in is the next expected number, `seen` says
  *       which of the following ones have come already
- *   F4  what must not be refused (CLEAR, DROP) waits in `held` for a number,
+ *   F4  what must not be refused (CTS, DROP) waits in `held` for a number,
  *       in order
  *   F5  a flow that owes an acknowledgement stands in gate.owing, one that can
  *       send in gate.work

@@ -363,7 +363,7 @@ static int gate_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
 
 static int announce(struct chempi_routed_flow *flow, struct chempi_tx *tx)
 {
-    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_ANNOUNCE, .env = tx->env};
+    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_RTS, .env = tx->env};
     int rc = chempi_handle_table_put(&flow->announced, tx, &f.sender);
 
     if (rc)
@@ -403,7 +403,7 @@ static int gate_accept(struct chempi_ep *ep, const uint64_t token[2],
     struct chempi_routed_flow *flow = flow_of(ep);
     uint64_t take = token[1] < rx->cap ? token[1] : rx->cap;
     struct chempi_hop_frame f = {
-        .kind = CHEMPI_HOP_CLEAR, .sender = token[0], .number = take};
+        .kind = CHEMPI_HOP_CTS, .sender = token[0], .number = take};
     int rc;
 
     if (take == 0) {

@@ -84,8 +84,7 @@ void chempi_routed_trace_sent(const struct chempi_routed_flow *flow,
 
     if (CHEMPI_LIKELY(!way))
         return;
-    way->messages += f->kind == CHEMPI_HOP_EAGER ||
-                     f->kind == CHEMPI_HOP_ANNOUNCE ||
+    way->messages += f->kind == CHEMPI_HOP_EAGER || f->kind == CHEMPI_HOP_RTS ||
                      (f->kind == CHEMPI_HOP_PART && f->number == 0);
     way->bytes += n;
 }
