@@ -51,6 +51,7 @@ class Group:
     target: float = 0.0     # worst ratio of a point; 0: for information
     small_target: float = 0.0  # the same for up to 8 bytes, if not 0
     mean_target: float = 0.0  # geometric mean of the group's ratios
+    most: dict = None       # point -> the largest value that is good enough
     launch: bool = False    # the wall time of the whole job is the value
     point_ms: float = 20.0
     quick: bool = True      # part of --quick
@@ -153,6 +154,17 @@ def own(name, title, program, args, **more):
     """Ratios that a program of ours finds by itself: nobody else runs it."""
     return Group(name, title, program, args, quick=False, network=Network(),
                  against={}, **{"rounds": 5, "budget_s": 150, **more})
+
+
+def crowds():
+    """Many ranks on one machine; peers are not asked for so many."""
+    return [
+        own("launch-1000", "launch of 1,000 ranks that meet in ten barriers",
+            "hello", ["10"], ranks=1000, launch=True, most={"launch": 1.5}),
+        own("coll-1000", "barrier and allreduce, 1,000 ranks", "collective",
+            ["barrier+allreduce", "8"], ranks=1000, point_ms=500,
+            most={"barrier": 5000, "allreduce": 8000}),
+    ]
 
 
 def owns():
@@ -341,6 +353,7 @@ def groups():
               transport="tcp", rounds=3, quick=False, budget_s=120,
               target=1.0),
         *owns(),
+        *crowds(),
         *onesided(),
         *files(),
         *choices(),

@@ -80,6 +80,17 @@ def test_ratio(folder):
           "| alive 8 | ratio | 1.04 | **1.04** |" in record(folder, rows))
 
 
+def test_most():
+    group = next(group for group in plan.groups()
+                 if group.name == "launch-1000")
+    key = ("launch", 1000, "s")
+    rows = stats.rows_of(group, [{"chempi": {key: value}}
+                                 for value in (1.2, 1.6, 1.7)])
+    check("what nobody is compared with is held to what is good enough",
+          stats.judgements(rows) ==
+          [("launch-1000: launch, s", 1.6, 1.5, False)])
+
+
 def test_percent(folder):
     group = next(group for group in plan.groups()
                  if group.name == "icoll-overlap-2")
@@ -139,6 +150,7 @@ def main():
         test_ratio(pathlib.Path(folder))
     with tempfile.TemporaryDirectory(prefix="chempi-bench-") as folder:
         test_percent(pathlib.Path(folder))
+    test_most()
     test_thinned()
     test_plot()
     test_page()

@@ -118,6 +118,11 @@ def judgements(rows):
             result.append((f"{prefix}: geometric mean of {len(part)} points",
                            mean, 1.0, mean <= 1.0))
     for row in rows:
+        most = (row.group.most or {}).get(row.name)
+        if most and "chempi" in row.values:
+            value = row.values["chempi"]
+            result.append((f"{row.group.name}: {row.name}, {row.unit}", value,
+                           most, value <= most))
         if row.group.name == "idle" and "chempi" in row.values:
             used = row.values["chempi"]
             result.append((f"CPU of {row.x} blocked ranks, s", used,
