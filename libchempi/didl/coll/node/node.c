@@ -150,6 +150,8 @@ static size_t stream_chunk(int size)
 {
     size_t len = CHEMPI_NODE_STREAM_BYTES / (size_t)size;
 
+    if (size == 2)
+        return CHEMPI_NODE_PAIR_MAX;
     if (size <= CHEMPI_NODE_MANY && len < CHEMPI_NODE_STREAM_LEAST)
         len = CHEMPI_NODE_STREAM_LEAST;
     return (len < CHEMPI_NODE_STREAM_MAX ? len : CHEMPI_NODE_STREAM_MAX) &

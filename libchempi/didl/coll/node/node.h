@@ -78,6 +78,7 @@ enum {
     CHEMPI_NODE_STREAM_MAX = 256 << 10,  /* a stream board */
     CHEMPI_NODE_STREAM_BYTES = 1 << 20,  /* a chunk of every member */
     CHEMPI_NODE_STREAM_LEAST = 64 << 10, /* .. and of one of at most MANY */
+    CHEMPI_NODE_PAIR_MAX = 64 << 10,     /* .. of two, who send no more so */
     CHEMPI_NODE_PIECES = 16,             /* of the pipe */
     CHEMPI_NODE_PIECE_BYTES = 32 << 10,
     /* Who has no memory has room for a task of so many bytes. */

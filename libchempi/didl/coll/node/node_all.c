@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Allgather and alltoall in a node's shared memory. What fits a slot goes
- * through it. With three and more members, large blocks go through boards, a
- * chunk of each in a round, and all meet once a round. Otherwise everyone says
- * where its data lies, all meet, copy what they need from each other's memory,
- * and meet again before anybody leaves. Data that others cannot copy goes by
- * messages. The large blocks of an exchange go through rings if all members can
- * use them.
+ * Allgather and alltoall of three and more members in a node's shared memory
+ * (of two: node_pair.c). What fits a slot goes through it. Large blocks go
+ * through boards, a chunk of each in a round, and all meet once a round.
+ * Otherwise everyone says where its data lies, all meet, copy what they need
+ * from each other's memory, and meet again before anybody leaves. Data that
+ * others cannot copy goes by messages. The large blocks of an exchange go
+ * through rings if all members can use them.
  */
 #include <string.h>
 
@@ -264,8 +264,7 @@ static enum mark allgather_mark(struct chempi_coll_state *st,
 {
     if (chempi_coll_stream_is_there(st, st->stream_chunk))
         return BLOCK_STREAM;
-    /* Of two members both copy in a message. */
-    return own->type->is_contiguous && !st->is_refused && st->size > 2 &&
+    return own->type->is_contiguous && !st->is_refused &&
                    chempi_coll_cma_copy_is_on()
                ? BLOCK_DIRECT
                : BLOCK_BY_MESSAGE;
@@ -397,7 +396,7 @@ static void allgather_met(struct chempi_node_task *t)
 static bool is_allgather_here(const struct chempi_coll_state *st)
 {
     return (!st->is_refused && chempi_coll_cma_copy_is_on()) ||
-           chempi_coll_streams_are_on(st) || st->size == 2;
+           chempi_coll_streams_are_on(st);
 }
 
 static void allgather_first(struct chempi_node_task *t)
@@ -432,6 +431,8 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
     struct gathering g = {.task = {.c = c}};
     struct cell cell;
 
+    if (st->size == 2)
+        return chempi_coll_node_pair(st, c, tag, rc);
     if (chempi_coll_node_is_small(c, st->size)) {
         cell_open_sync(st, &cell);
         *rc = cell_run_meeting(&chempi_node_parts_allgather, &cell, c, 0);
@@ -925,6 +926,8 @@ bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
     struct cell cell;
     MPI_Count block;
 
+    if (st->size == 2)
+        return chempi_coll_node_pair(st, c, tag, rc);
     *rc = MPI_SUCCESS;
     if (c->kind == CHEMPI_COLL_ALLTOALL) {
         block = c->rcount * c->rtype->size;

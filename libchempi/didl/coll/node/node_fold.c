@@ -348,12 +348,13 @@ static CHEMPI_COLD int no_scratch(void)
                             "fewer ranks on this node");
 }
 
-/* A vector that fits a board. */
+/* A vector that fits a board; F7. */
 static bool is_for_board(const struct job *j)
 {
     const struct chempi_coll_state *st = j->cell->st;
 
-    return chempi_coll_streams_are_on(st) && j->len <= st->stream_len;
+    return st->size > 2 && chempi_coll_streams_are_on(st) &&
+           j->len <= st->stream_len;
 }
 
 /* This member's input, or the beginning of the ring, goes to its board if it
@@ -362,7 +363,7 @@ static uint32_t put_on_board(struct job *j)
 {
     struct chempi_coll_state *st = j->cell->st;
 
-    if (j->code || j->c->is_void)
+    if (j->code || j->c->is_void || st->size == 2)
         return 0;
     if (j->c->kind != CHEMPI_COLL_REDUCE && !is_for_board(j))
         return chempi_reduce_ring_begin(&j->ring, j->cell, j->c, j->in)

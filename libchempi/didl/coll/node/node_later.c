@@ -53,7 +53,7 @@ static int barrier_end(const struct cell *cell,
 static const struct chempi_node_parts barrier_parts = {
     barrier_begin, chempi_coll_shm_slot_is_over, barrier_end};
 
-static const struct chempi_node_parts *const all_parts[] = {
+static const struct chempi_node_parts *const parts_by_kind[] = {
     [CHEMPI_COLL_BARRIER] = &barrier_parts,
     [CHEMPI_COLL_BCAST] = &chempi_node_parts_bcast,
     [CHEMPI_COLL_REDUCE] = &chempi_node_parts_reduce,
@@ -69,6 +69,19 @@ static const struct chempi_node_parts *const all_parts[] = {
     [CHEMPI_COLL_REDUCE_SCATTER_BLOCK] = &chempi_node_parts_reduce_scatter,
     [CHEMPI_COLL_KIND_COUNT] = NULL,
 };
+
+static bool is_pair(const struct chempi_coll_call *c)
+{
+    return c->comm->size == 2 && c->kind >= CHEMPI_COLL_ALLGATHER &&
+           c->kind <= CHEMPI_COLL_ALLTOALLW;
+}
+
+/* Of what fits slots. */
+static const struct chempi_node_parts *
+parts_for(const struct chempi_coll_call *c)
+{
+    return is_pair(c) ? &chempi_node_parts_pair : parts_by_kind[c->kind];
+}
 
 static bool is_root(const struct chempi_coll_call *c)
 {
@@ -86,6 +99,8 @@ static bool is_for_slots(const struct chempi_coll_call *c, uint64_t len)
 {
     int size = (int)c->comm->size;
 
+    if (is_pair(c))
+        return chempi_coll_node_pair_is_short(c);
     switch (c->kind) {
     case CHEMPI_COLL_BARRIER:
         return true;
@@ -146,6 +161,9 @@ steps_for(const struct chempi_coll_call *c)
         return &chempi_node_steps_scatter;
     if (is_scan(c))
         return steps_of_reduction(c);
+    if (is_pair(c))
+        return chempi_coll_node_pair_is_for_boards(c) ? &chempi_node_steps_pair
+                                                      : NULL;
     if (c->comm->size <= 2)
         return NULL;
     switch (c->kind) {
@@ -181,7 +199,7 @@ static bool find_way(const struct chempi_coll_call *c,
         op->len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
                              c->rtype->extent);
     if (is_for_slots(c, op->len))
-        op->parts = all_parts[c->kind];
+        op->parts = parts_for(c);
     else
         op->steps = steps_for(c);
     return op->parts || op->steps;
@@ -689,7 +707,7 @@ static bool try_parts(const struct chempi_coll_call *c, uint64_t len,
                       struct cell *cell, int *rc)
 {
     struct chempi_coll_state *st = cell->st;
-    const struct chempi_node_parts *parts = all_parts[c->kind];
+    const struct chempi_node_parts *parts = parts_for(c);
     const bool meets = parts->is_ready == chempi_coll_shm_slot_is_over;
 
     if (!meets && !is_there(parts, c, cell))

@@ -476,8 +476,7 @@ int chempi_coll_shm_slot_open(struct chempi_coll_state *st, struct cell *cell)
 
 bool chempi_coll_streams_are_on(const struct chempi_coll_state *st)
 {
-    return st->size > 2 && st->stream_len > 0 &&
-           chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
+    return st->stream_len > 0 && chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
 }
 
 /* Whole chunks of both, of which a board may have a last one that is short. */

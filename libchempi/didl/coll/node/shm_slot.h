@@ -351,6 +351,7 @@ extern const struct chempi_node_parts chempi_node_parts_gather;
 extern const struct chempi_node_parts chempi_node_parts_scatter;
 extern const struct chempi_node_parts chempi_node_parts_allgather;
 extern const struct chempi_node_parts chempi_node_parts_alltoall;
+extern const struct chempi_node_parts chempi_node_parts_pair;
 extern const struct chempi_node_parts chempi_node_parts_reduce;
 extern const struct chempi_node_parts chempi_node_parts_allreduce;
 extern const struct chempi_node_parts chempi_node_parts_reduce_scatter;
@@ -396,6 +397,10 @@ bool chempi_coll_pipe_is_open(struct chempi_coll_state *st);
 /* node_all.c */
 chempi_coll_node_fn chempi_coll_node_allgather;
 chempi_coll_node_fn chempi_coll_node_alltoall;
+/* node_pair.c: the same of two members. Do both blocks fit slots? Boards? */
+chempi_coll_node_fn chempi_coll_node_pair;
+bool chempi_coll_node_pair_is_short(const struct chempi_coll_call *c);
+bool chempi_coll_node_pair_is_for_boards(const struct chempi_coll_call *c);
 /* node_reduce.c */
 chempi_coll_node_fn chempi_coll_node_reduction;
 /* node_scan.c: scans, and reductions of some length to a root. Do they go
