@@ -44,7 +44,7 @@ FLOORS = [
     ['libchempi/didl/pt2pt'],
     ['libchempi/didl/coll'],
     ['libchempi/didl/topo', 'libchempi/didl/part', 'libchempi/didl/rma',
-     'libchempi/didl/io', 'libchempi/didl/proc'],
+     'libchempi/didl/io'],
     ['libchempi/didl/tool'],
     ['libchempi/didl/entry'],
     ['libchempi/api'],
