@@ -25,6 +25,7 @@
 #include "chempid/tree/limits.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "common/base/rights.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 #include "common/table/load.h"
@@ -785,7 +786,8 @@ static void tear_down(struct chempi_daemon *d)
     if (d->supervisors.supervisor_childs.next)
         chempi_supervisors_fini(&d->supervisors);
     chempi_groups_close(&d->groups);
-    chempi_file_close(d->unix_fd);
+    if (d->unix_fd >= 0)
+        chempi_rights_close_listener(d->unix_fd);
     chempi_file_close(d->tcp_fd);
     chempi_file_close(d->signal_fd);
     chempi_members_fini(&d->members);

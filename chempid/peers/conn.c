@@ -17,6 +17,7 @@
 #include "chempid/tree/members.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/rights.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
@@ -533,6 +534,7 @@ static void accept_local(struct chempi_conn *c)
         refuse(c, "this daemon serves its own user only");
         return;
     }
+    c->link.ch.is_wary = !chempi_rights_are_refused(c->fd);
     stand(c);
     c->user = chempi_user_shares_enter(&c->conns->shares, c->uid,
                                        CHEMPI_USER_SHARES_CONNS, &err);

@@ -117,7 +117,8 @@ void chempi_cores_share(const struct chempi_bind_map *cores, uint32_t index,
 static int hold_core(uint32_t number)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    const int fd = chempi_sys->socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    /* A stream that does not listen: nobody can write to it. */
+    const int fd = chempi_sys->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int n;
 
     if (fd < 0)

@@ -15,6 +15,7 @@
 #include "chempid/process/cgroup.h"
 #include "chempid/supervisor/super.h"
 #include "chempid/tree/limits.h"
+#include "common/base/rights.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
@@ -315,6 +316,7 @@ int chempi_supervisors_start(struct chempi_supervisors *supervisors,
         return chempi_err_set(err, -errno,
                               "cannot create the supervisor's socket: %s",
                               chempi_err_name(errno));
+    chempi_rights_refuse(fds[0]);
     n->supervisors = supervisors;
     n->node = node;
     chempi_list_init(&n->young.entry);

@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/base/rights.h"
 #include "common/base/sys.h"
 
 #define BACKLOG 128
@@ -229,6 +230,7 @@ int chempi_addr_connect_unix(const char *path, unsigned limit_ms,
     if (rc)
         return rc;
     fd = chempi_sys->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    chempi_rights_refuse(fd); /* whoever answers there */
     /* Where too many wait to be accepted, for a place among them. */
     if (fd < 0 ||
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
@@ -274,6 +276,7 @@ int chempi_addr_listen_unix(const char *path, unsigned mode,
     if (rc)
         return rc;
     fd = new_socket(AF_UNIX);
+    chempi_rights_refuse(fd);
     if (fd < 0 ||
         chempi_sys->bind(fd, (const struct sockaddr *)&name, sizeof(name)) < 0)
         return fail_unix(fd, path, err);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/rights.h"
 #include "common/base/sys.h"
 #include "common/control/client.h"
 #include "common/words/json.h"
@@ -75,7 +76,7 @@ static void knocked(struct ev_loop *loop, ev_io *w, int events)
         return;
     if (d->count == CHEMPI_DOOR_ASKERS || !get_user(fd, &uid) ||
         (uid != geteuid() && uid != 0)) {
-        (void)close(fd); /* nothing was written there */
+        chempi_rights_close(fd);
         return;
     }
     d->askers[d->count++] =
@@ -97,6 +98,7 @@ int chempi_door_open(struct chempi_door *door, struct ev_loop *loop,
     len = make_address(&address, name);
     door->fd = chempi_sys->socket(
         AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    chempi_rights_refuse(door->fd); /* also of those who are sent away */
     if (door->fd < 0 ||
         chempi_sys->bind(door->fd, (const struct sockaddr *)&address, len) <
             0 ||
@@ -131,7 +133,7 @@ void chempi_door_answer(struct chempi_door *door, bool is_json,
             continue;
         }
         (void)send(door->askers[i].fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL);
-        (void)close(door->askers[i].fd); /* who has left has left */
+        chempi_rights_close(door->askers[i].fd); /* who has left has left */
     }
     door->count = left;
 }
@@ -143,7 +145,7 @@ void chempi_door_close(struct chempi_door *door)
     if (door->fd < 0)
         return;
     ev_io_stop(door->loop, &door->io);
-    (void)close(door->fd); /* it only listens */
+    chempi_rights_close_listener(door->fd);
     door->fd = -1;
 }
 
@@ -209,11 +211,12 @@ static int call(const char *name, const struct sign *sign, bool is_json)
 
     if (fd < 0)
         return -1;
+    chempi_rights_refuse(fd);
     if (len && (!is_json || ask_for_json(fd)) &&
         connect(fd, (const struct sockaddr *)&address, len) == 0 &&
         get_user(fd, &uid) && uid == sign->user)
         return fd;
-    (void)close(fd); /* nothing was written there */
+    chempi_rights_close(fd);
     return -1;
 }
 
@@ -230,7 +233,8 @@ static size_t copy_answer(FILE *file, const struct asked *a,
         const uint64_t left =
             now < deadline_ns ? (deadline_ns - now) / 1000000 : 0;
         const int ready = poll(&item, 1, (int)left);
-        const ssize_t n = ready > 0 ? read(a->fd, text, sizeof(text)) : ready;
+        const ssize_t n =
+            ready > 0 ? chempi_rights_recv(a->fd, text, sizeof(text)) : ready;
 
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
@@ -283,7 +287,7 @@ uint32_t chempi_door_ask(FILE *file, const char *job)
 
     for (size_t i = 0; i < count; i++) {
         answers += copy_answer(file, &all[i], deadline_ns, true) > 0;
-        (void)close(all[i].fd); /* read only */
+        chempi_rights_close(all[i].fd);
     }
     return answers;
 }
@@ -324,7 +328,7 @@ uint32_t chempi_door_ask_json(FILE *file, const char *job)
     chempi_json_open_list(&j, NULL);
     for (size_t i = 0; i < count; i++) {
         put_answer(&j, &all[i], deadline_ns);
-        (void)close(all[i].fd); /* read only */
+        chempi_rights_close(all[i].fd);
     }
     chempi_json_close_list(&j);
     chempi_json_end(&j);

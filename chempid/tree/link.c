@@ -36,6 +36,8 @@ static void lose(struct chempi_link *link, int code, struct chempi_err *err)
         (void)chempi_err_set(err, code,
                              "it sent bytes that are not sealed with the keys "
                              "of this link (were they changed on the way?)");
+    else if (err->code == 0 && code == -EPERM)
+        (void)chempi_err_set(err, code, "it sent descriptors");
     else if (err->code == 0 && code == -EMSGSIZE)
         (void)chempi_err_set(err, code,
                              "it announced a message over the limit of %u "

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/auth/seal.h"
+#include "common/base/rights.h"
 #include "common/base/sys.h"
 
 #define FIRST_CAP 4096u       /* bytes of the first input buffer */
@@ -38,7 +39,9 @@ static int pay(struct chempi_channel *ch, size_t bytes)
 
 void chempi_channel_fini(struct chempi_channel *ch)
 {
-    if (ch->fd >= 0)
+    if (ch->fd >= 0 && ch->is_wary)
+        chempi_rights_close(ch->fd);
+    else if (ch->fd >= 0)
         (void)close(ch->fd); /* a socket: nothing is lost by an error here */
     ch->fd = -1;
     free(ch->in);
@@ -131,7 +134,9 @@ static ssize_t read_plain(struct chempi_channel *ch, bool *is_dry)
     if (rc)
         return rc;
     room = ch->in_cap - ch->in_len;
-    n = chempi_sys->recv(ch->fd, ch->in + ch->in_len, room, MSG_DONTWAIT);
+    n = ch->is_wary
+            ? chempi_rights_recv(ch->fd, ch->in + ch->in_len, room)
+            : chempi_sys->recv(ch->fd, ch->in + ch->in_len, room, MSG_DONTWAIT);
     if (n < 0)
         return -errno;
     ch->in_len += (size_t)n;
@@ -173,7 +178,7 @@ int chempi_channel_fill(struct chempi_channel *ch)
         if (n == -EINTR)
             continue;
         if (n == -ENOMEM || n == -EKEYREJECTED || n == -EOVERFLOW ||
-            n == -EDQUOT)
+            n == -EDQUOT || n == -EPERM)
             return (int)n;
         if (n == 0)
             return taken ? 1 : -EPIPE;

@@ -56,6 +56,7 @@ struct chempi_channel {
     size_t in_cap;
     size_t in_head; /* first byte not yet handed out */
     size_t in_len;  /* bytes from in_head on */
+    bool is_wary;   /* of descriptors that come with bytes (rights.h) */
     struct chempi_writer out;
     size_t out_head;          /* first byte not yet written */
     size_t out_frame;         /* where the frame begun with begin() starts */
@@ -75,8 +76,8 @@ int chempi_channel_seal(struct chempi_channel *ch,
 
 /* Read what is there, up to a bound that keeps one peer from starving others.
  * Returns 1: something came; 0: nothing now; -EPIPE: end of stream; -EDQUOT:
- * the purse is empty; -EKEYREJECTED: bytes that the peer has not sealed; other
- * -errno. */
+ * the purse is empty; -EPERM: descriptors, of which it is wary; -EKEYREJECTED:
+ * bytes that the peer has not sealed; other -errno. */
 int chempi_channel_fill(struct chempi_channel *ch);
 
 /* Next whole frame: 1, 0: none yet, -EBADMSG: not a frame, -EMSGSIZE: C1. */

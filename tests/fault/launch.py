@@ -251,7 +251,7 @@ def ranks_that_fit_get_processors_of_their_own():
 
 @case
 def processors_of_another_job_are_left_alone():
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+    with socket.socket(socket.AF_UNIX) as other:
         def hold():
             for core in cores():
                 try:

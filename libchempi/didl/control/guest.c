@@ -20,6 +20,7 @@
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/list.h"
+#include "common/base/rights.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 #include "common/control/share.h"
@@ -521,7 +522,7 @@ static int describe(struct chempi_err *err)
     listener = rc ? rc : chempi_handover_listen(me->socket, err);
     rc = rc ? rc : listener < 0 ? listener : meet(all, listener, err);
     if (listener >= 0)
-        (void)close(listener); /* nothing was written to it */
+        chempi_rights_close_listener(listener);
     free(all);
     return rc;
 }

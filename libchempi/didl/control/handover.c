@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/rights.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/control/store.h"
 
@@ -62,6 +63,7 @@ int chempi_handover_listen(char name[CHEMPI_HANDOVER_NAME_MAX],
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int rc = fd < 0 ? -errno : 0;
 
+    chempi_rights_refuse(fd); /* of strangers */
     if (!rc && (bind(fd, (struct sockaddr *)&addr, sizeof(sa_family_t)) < 0 ||
                 listen(fd, 8) < 0 ||
                 getsockname(fd, (struct sockaddr *)&addr, &len) < 0))
@@ -124,8 +126,10 @@ static int send_bunch(int fd, const void *data, size_t len, const int *fds,
     item->cmsg_len = CMSG_LEN(count * sizeof(int));
     memcpy(CMSG_DATA(item), fds, count * sizeof(int));
     while (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
-        if (errno == ETOOMANYREFS && chempi_clock_ns() < deadline_ns)
-            (void)poll(NULL, 0, 1); /* until others have taken theirs */
+        if ((errno == ETOOMANYREFS || errno == EPERM) &&
+            chempi_clock_ns() < deadline_ns)
+            /* Until others have taken theirs, or know who this is. */
+            (void)poll(NULL, 0, 1);
         else if (errno != EINTR)
             return -errno;
     return 0;
@@ -156,7 +160,7 @@ int chempi_handover_bring(const char *name,
         done += n;
     }
     if (fd >= 0)
-        (void)close(fd); /* what was sent stays with the receiver */
+        chempi_rights_close(fd); /* what was sent stays with the receiver */
     return rc ? chempi_err_set(err, rc,
                                "cannot hand shared memory to another rank of "
                                "this node: %s",
@@ -227,6 +231,7 @@ static int take_from(int fd, const char *name, const uint8_t *secret, int *fds,
     make_proof(name, secret, count, proof);
     if (!is_own_user(fd))
         return -EACCES;
+    chempi_rights_allow(fd);
     while (done < count) {
         const bool is_first = done == 0;
         int n = wait_for(fd, deadline_ns);
@@ -270,7 +275,7 @@ int chempi_handover_take(int listener, const char *name,
             continue;
         }
         rc = take_from(fd, name, secret, fds, count, deadline_ns);
-        (void)close(fd); /* nothing was written to it */
+        chempi_rights_close(fd);
     } while (rc == -EAGAIN || rc == -EACCES || rc == -EPROTO);
     return rc ? chempi_err_set(err, rc,
                                "no shared memory came from the first rank of "
