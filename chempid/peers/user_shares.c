@@ -37,6 +37,7 @@ void chempi_user_shares_init(struct chempi_user_shares *shares,
     shares->pools[CHEMPI_USER_SHARES_QUESTIONS] = CHEMPI_DAEMON_QUERIES_MAX;
     shares->pools[CHEMPI_USER_SHARES_ORDERS] = CHEMPI_ORDERS_MAX;
     chempi_list_init(&shares->users);
+    chempi_subordinates_init(&shares->subordinates, CHEMPI_SUBORDINATES_FILE);
 }
 
 void chempi_user_shares_fini(struct chempi_user_shares *shares)
@@ -44,6 +45,7 @@ void chempi_user_shares_fini(struct chempi_user_shares *shares)
     CHEMPI_LIST_FOR_SAFE (e, &shares->users)
         free(CHEMPI_CONTAINER_OF(e, struct chempi_user, entry));
     chempi_list_init(&shares->users);
+    chempi_subordinates_fini(&shares->subordinates);
 }
 
 static struct chempi_user *find(const struct chempi_user_shares *shares,
@@ -100,12 +102,13 @@ static void forget_if_idle(struct chempi_user *u)
 }
 
 struct chempi_user *chempi_user_shares_enter(struct chempi_user_shares *shares,
-                                             uid_t uid,
+                                             uid_t who,
                                              enum chempi_user_shares_kind kind,
                                              struct chempi_err *err)
 {
     static const char *const names[] = {"jobs and questions", "jobs",
                                         "questions", "orders"};
+    const uid_t uid = chempi_subordinates_account(&shares->subordinates, who);
     struct chempi_user *u = find_or_add(shares, uid);
     uint32_t limit;
 

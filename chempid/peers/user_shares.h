@@ -6,6 +6,7 @@
  *   W1  a user is known while something counts for it, and no longer
  *   W2  what a user may have of what there is for all is at most what it
  *       leaves to all others, so that whoever comes finds some
+ *   W3  subordinate users count as the first of them
  */
 #ifndef CHEMPI_CHEMPID_USER_SHARES_H
 #define CHEMPI_CHEMPID_USER_SHARES_H
@@ -13,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "chempid/peers/subordinates.h"
 #include "common/base/err.h"
 #include "common/base/list.h"
 #include "common/control/channel.h"
@@ -27,13 +29,14 @@ enum chempi_user_shares_kind {
 
 struct chempi_user {
     struct chempi_list entry;
-    uid_t uid;
+    uid_t uid; /* W3 */
     uint32_t counts[CHEMPI_USER_SHARES_KINDS];
     struct chempi_purse purse;
 };
 
 struct chempi_user_shares {
     struct chempi_list users;
+    struct chempi_subordinates subordinates;
     uint32_t counts[CHEMPI_USER_SHARES_KINDS]; /* of all users */
     uint32_t pools[CHEMPI_USER_SHARES_KINDS];  /* for all users */
     uid_t owner; /* W2 is not for root and this one */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What users may have of a daemon. */
+#define _GNU_SOURCE /* mkstemp */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "chempid/peers/user_shares.h"
 #include "chempid/tree/limits.h"
@@ -94,4 +98,44 @@ Test(user_shares, users_leave_as_much_as_they_take)
         cr_expect(chempi_list_is_empty(&shares.users));
         chempi_user_shares_fini(&shares);
     }
+}
+
+static void write_subordinates(const char *text)
+{
+    FILE *file = fopen(shares.subordinates.path, "w");
+
+    cr_assert(file && fputs(text, file) >= 0);
+    cr_assert_eq(fclose(file), 0);
+    shares.subordinates.is_read = false; /* whatever the file's time says */
+}
+
+static const struct chempi_user *enter(uid_t uid)
+{
+    struct chempi_err err;
+
+    return chempi_user_shares_enter(&shares, uid, CHEMPI_USER_SHARES_QUESTIONS,
+                                    &err);
+}
+
+/* W3: nobody is more than two users, whatever numbers they may have. */
+Test(user_shares, subordinate_users_are_one)
+{
+    char path[] = "/tmp/chempi-subuid-XXXXXX";
+
+    cr_assert_eq(close(mkstemp(path)), 0);
+    chempi_user_shares_init(&shares, CHEMPI_FDS_MAX, 0);
+    shares.subordinates.path = path;
+    write_subordinates("# none\nx:y:z\nroot:0:65536\nann:300000:100\n"
+                       "bob:100000:65536\n4712:165536:65536\n");
+    cr_expect_eq(enter(100000), enter(100001));
+    cr_expect_eq(enter(100000), enter(165535));
+    cr_expect_eq(enter(165536), enter(231071));
+    cr_expect_neq(enter(165535), enter(165536));
+    cr_expect_neq(enter(299999), enter(300000));
+    cr_expect_neq(enter(300099), enter(300100));
+    cr_expect_neq(enter(OWNER), enter(OWNER + 1));
+    write_subordinates("bob:100000:1\n");
+    cr_expect_neq(enter(100000), enter(100001));
+    cr_assert_eq(unlink(path), 0);
+    chempi_user_shares_fini(&shares);
 }
