@@ -197,6 +197,13 @@ static bool is_spared(void *arg, pid_t pid)
     return is_known(w->nest, pid);
 }
 
+static bool is_slow(void *arg, pid_t pid)
+{
+    const struct watchman *w = arg;
+
+    return is_held(w->nest, pid);
+}
+
 /* Whether it can be what this one has left: that came here when it ended. */
 static bool may_have_left(const struct watchman *w,
                           const struct chempi_young *y)
@@ -227,6 +234,31 @@ static const struct chempi_young *find_origin(const struct watchman *w,
     return NULL;
 }
 
+/* Is it about to be reaped? */
+static bool is_over(const struct chempi_young *y)
+{
+    siginfo_t info = {0};
+
+    return y->pid &&
+           waitid(P_PID, (id_t)y->pid, &info, WEXITED | WNOHANG | WNOWAIT) ==
+               0 &&
+           info.si_pid == y->pid;
+}
+
+/* Does one of its user's wait for a stray, or will it? What one leaves comes
+ * here as it ends. */
+static bool is_awaited(const struct watchman *w, uid_t uid)
+{
+    CHEMPI_LIST_FOR (e, &w->nest->young) {
+        const struct chempi_young *y =
+            CHEMPI_CONTAINER_OF(e, struct chempi_young, entry);
+
+        if (y->uid == uid && (may_have_left(w, y) || is_over(y)))
+            return true;
+    }
+    return false;
+}
+
 /* N3 */
 static void seen(void *arg, pid_t pid, bool is_gone)
 {
@@ -253,8 +285,8 @@ static void seen(void *arg, pid_t pid, bool is_gone)
         if (is_its && y == w->gives_up)
             hold(w->nest, pid, y->uid);
     }
-    if (!is_anybodys)
-        hold(w->nest, pid, uid);
+    if (!is_anybodys || (origin && !is_awaited(w, origin->uid)))
+        hold(w->nest, pid, origin ? origin->uid : uid);
 }
 
 static void sweep(struct chempi_nest *nest, const struct chempi_young *gives_up)
@@ -264,7 +296,7 @@ static void sweep(struct chempi_nest *nest, const struct chempi_young *gives_up)
     CHEMPI_LIST_FOR (e, &nest->young)
         CHEMPI_CONTAINER_OF(e, struct chempi_young, entry)->is_waiting = false;
     /* Without /proc nobody knows of strays, and nobody waits for them. */
-    (void)chempi_orphans_sweep(is_spared, seen, &w);
+    (void)chempi_orphans_sweep(is_spared, is_slow, seen, &w);
 }
 
 /* ---- supervisors --------------------------------------------------------- */

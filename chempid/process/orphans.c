@@ -129,9 +129,11 @@ int chempi_orphans_list(pid_t **out, size_t *count)
 
 struct hunt {
     chempi_orphans_spare_fn *spare;
+    chempi_orphans_spare_fn *slow;
     chempi_orphans_seen_fn *seen;
     void *arg;
     bool reaps;
+    bool is_second; /* look, or a later one */
     int killed;
     int left;
     int reaped;
@@ -141,11 +143,12 @@ struct hunt {
 static int kill_child(void *arg, pid_t pid)
 {
     struct hunt *h = arg;
+    const bool is_slow = h->slow && h->slow(h->arg, pid);
     pid_t got = 0;
 
-    if (h->spare && h->spare(h->arg, pid))
+    if ((is_slow && h->is_second) || (h->spare && h->spare(h->arg, pid)))
         return 0;
-    if (h->reaps && h->budget-- <= 0)
+    if (h->reaps && !is_slow && h->budget-- <= 0)
         return -EBUSY;
     (void)kill(pid, SIGKILL); /* our child: at worst a zombie */
     if (h->reaps)
@@ -167,9 +170,11 @@ int chempi_orphans_kill(chempi_orphans_spare_fn *spare, void *arg)
 }
 
 int chempi_orphans_sweep(chempi_orphans_spare_fn *spare,
+                         chempi_orphans_spare_fn *slow,
                          chempi_orphans_seen_fn *seen, void *arg)
 {
     struct hunt h = {.spare = spare,
+                     .slow = slow,
                      .seen = seen,
                      .arg = arg,
                      .reaps = true,
@@ -180,6 +185,7 @@ int chempi_orphans_sweep(chempi_orphans_spare_fn *spare,
     do {
         h.left = h.reaped = 0;
         rc = visit_children(kill_child, &h);
+        h.is_second = true;
     } while (!rc && h.reaped);
     if (rc != -EBUSY)
         return rc ? rc : h.left;
@@ -198,7 +204,7 @@ int chempi_orphans_end(chempi_orphans_spare_fn *spare, void *arg,
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    while ((left = chempi_orphans_sweep(spare, NULL, arg)) > 0 &&
+    while ((left = chempi_orphans_sweep(spare, NULL, NULL, arg)) > 0 &&
            (now = chempi_clock_ns()) < end) {
         const uint64_t rest = end - now;
         const struct timespec ts = {(time_t)(rest / CHEMPI_NS_PER_S),

@@ -28,9 +28,11 @@ typedef void chempi_orphans_seen_fn(void *arg, pid_t pid, bool is_gone);
 /* Kill all children but the spared and reap those that have ended, without
  * waiting for any. Returns how many have not ended yet (SIGCHLD will tell), or
  * -errno. It looks at a bounded number, and raises SIGCHLD when there may be
- * more: so the caller comes back after its other work. `seen` may be NULL, and
- * called more than once of a child. */
+ * more: so the caller comes back after its other work. Those of which `slow`
+ * says that they do not end are looked at once, and are no reason to come back.
+ * Both may be NULL; `seen` is called more than once of a child. */
 int chempi_orphans_sweep(chempi_orphans_spare_fn *spare,
+                         chempi_orphans_spare_fn *slow,
                          chempi_orphans_seen_fn *seen, void *arg);
 
 /* Sweep until nothing is left or the time is up: a child that others trace, or

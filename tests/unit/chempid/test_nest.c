@@ -20,6 +20,7 @@
 #define OTHER 65533u  /* what the stray has become */
 #define NOBODY 65532u /* whose job has no part in it */
 #define LIMIT_MS 60000
+#define MANY 1200 /* strays */
 
 static struct chempi_nest nest;
 static struct chempi_young young = {.uid = USER};
@@ -39,7 +40,7 @@ static void stay(void)
     _exit(0);
 }
 
-/* A process that keeps the one it is told of from ending. */
+/* A process that keeps those it is told of from ending. */
 static void start_tracer(void)
 {
     int down[2], up[2];
@@ -51,21 +52,23 @@ static void start_tracer(void)
     tracer = fork();
     cr_assert_geq(tracer, 0);
     if (tracer == 0) {
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) ||
-            read(down[0], &pid, sizeof(pid)) != sizeof(pid) ||
-            ptrace(PTRACE_SEIZE, pid, NULL, NULL))
+        (void)close(down[1]);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL))
             _exit(1);
-        if (write(up[1], &done, 1) != 1)
-            _exit(1);
-        stay();
+        while (read(down[0], &pid, sizeof(pid)) == sizeof(pid))
+            if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) ||
+                write(up[1], &done, 1) != 1)
+                _exit(1);
+        _exit(0);
     }
     to_tracer = down[1];
     (void)close(up[1]); /* its end is heard */
     from_tracer = up[0];
 }
 
-/* A supervisor that ends, and what it leaves. */
-static pid_t leave_stray(void)
+/* A supervisor that ends, and what it leaves: so many of this user, which tell
+ * their numbers. */
+static int leave_strays(int count, uid_t uid)
 {
     int fds[2];
     pid_t pid;
@@ -73,21 +76,31 @@ static pid_t leave_stray(void)
     cr_assert_eq(pipe(fds), 0);
     young.pid = fork();
     cr_assert_geq(young.pid, 0);
-    if (young.pid == 0) {
+    for (int i = 0; young.pid == 0 && i < count; i++) {
         pid = fork();
-        if (pid == 0) {
-            if (setresuid(OTHER, OTHER, OTHER))
-                _exit(1);
-            pid = getpid();
-            if (write(fds[1], &pid, sizeof(pid)) != sizeof(pid))
-                _exit(1);
-            stay();
-        }
+        if (pid)
+            continue;
+        pid = getpid();
+        if (setresuid(uid, uid, uid) ||
+            write(fds[1], &pid, sizeof(pid)) != sizeof(pid))
+            _exit(1);
         stay();
     }
+    if (young.pid == 0)
+        stay();
     chempi_nest_add(&nest, &young);
-    cr_assert_eq(read(fds[0], &pid, sizeof(pid)), (ssize_t)sizeof(pid));
-    return pid;
+    return fds[0];
+}
+
+/* The next of them is traced; false: nobody is, here. */
+static bool trace_one(int strays)
+{
+    pid_t pid;
+    char byte;
+
+    cr_assert_eq(read(strays, &pid, sizeof(pid)), (ssize_t)sizeof(pid));
+    cr_assert_eq(write(to_tracer, &pid, sizeof(pid)), (ssize_t)sizeof(pid));
+    return read(from_tracer, &byte, 1) == 1;
 }
 
 static void settle_until(const bool *what)
@@ -99,23 +112,26 @@ static void settle_until(const bool *what)
     cr_assert(*what);
 }
 
-/* A stray of another user that is traced; its supervisor lives. */
-static void begin(void)
+/* So many strays of that user that are traced; their supervisor lives. */
+static void begin_with(int count, uid_t uid)
 {
     struct chempi_err err;
-    pid_t stray;
-    char byte;
+    int strays;
 
     if (geteuid() != 0)
         cr_skip_test("needs root");
     cr_assert_eq(pipe(guard), 0);
     start_tracer();
     cr_assert_eq(chempi_nest_init(&nest, &err), 0, "%s", err.text);
-    stray = leave_stray();
-    cr_assert_eq(write(to_tracer, &stray, sizeof(stray)),
-                 (ssize_t)sizeof(stray));
-    if (read(from_tracer, &byte, 1) != 1)
-        cr_skip_test("nobody is traced here");
+    strays = leave_strays(count, uid);
+    for (int i = 0; i < count; i++)
+        if (!trace_one(strays))
+            cr_skip_test("nobody is traced here");
+}
+
+static void begin(void)
+{
+    begin_with(1, OTHER);
 }
 
 static void end(void)
@@ -176,5 +192,44 @@ Test(nest, a_stray_is_not_nobodys_when_its_supervisor_has_just_ended)
     cr_assert_eq(chempi_nest_held(&nest, OTHER), 0);
     chempi_nest_let_go(&nest, &young);
     cr_assert_eq(chempi_nest_held(&nest, USER), 1);
+    end();
+}
+
+static bool has_signal(const sigset_t *set)
+{
+    const struct timespec now = {0};
+
+    return sigtimedwait(set, NULL, &now) == SIGCHLD;
+}
+
+/* More than are looked at in one sweep: then each would be a reason for the
+ * next, without end. Another job of their user goes on. */
+Test(nest, strays_that_do_not_end_keep_nobody_busy)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    begin_with(MANY, USER);
+    beside = (struct chempi_young){.uid = USER, .pid = fork()};
+    cr_assert_geq(beside.pid, 0);
+    if (beside.pid == 0)
+        stay();
+    chempi_nest_add(&nest, &beside);
+    chempi_nest_kill(&young);
+    settle_until(&young.has_ended);
+    cr_assert(young.is_waiting);
+    chempi_nest_let_go(&nest, &young);
+    for (int i = 0; i < LIMIT_MS && chempi_nest_held(&nest, USER) < MANY; i++)
+        chempi_nest_settle(&nest);
+    cr_assert_eq(chempi_nest_held(&nest, USER), MANY);
+    while (has_signal(&set))
+        ;
+    chempi_nest_settle(&nest);
+    cr_expect_not(has_signal(&set));
+    chempi_nest_kill(&beside);
+    settle_until(&beside.has_ended);
+    chempi_nest_forget(&beside);
     end();
 }

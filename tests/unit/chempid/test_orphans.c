@@ -41,9 +41,10 @@ Test(orphans, many_take_several_sweeps, .timeout = 60)
     while (has_signal(fd))
         ;
 
-    cr_expect_gt(chempi_orphans_sweep(NULL, NULL, NULL), 0, "some are left");
+    cr_expect_gt(chempi_orphans_sweep(NULL, NULL, NULL, NULL), 0,
+                 "some are left");
     cr_expect(has_signal(fd), "it is to be called again");
-    while (chempi_orphans_sweep(NULL, NULL, NULL) > 0)
+    while (chempi_orphans_sweep(NULL, NULL, NULL, NULL) > 0)
         cr_assert_lt(++sweeps, MANY);
     cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "none is left");
     (void)close(fd);
