@@ -4,14 +4,22 @@
  * internal context of its parent and over any subset of its members. They
  * must work before the collectives module knows the communicator; data is
  * small except in allgather.
+ *
+ * A member that has failed takes part to the end, so that nobody waits for it:
+ * in an agreement it says so, elsewhere it sends empty messages, of which
+ * whoever gets one fails, too.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/status.h"
+#include "libchempi/didl/comm/comm_circle.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/p2p.h"
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/lane.h"
 
 static struct chempi_datatype *bytes(void)
 {
@@ -31,35 +39,135 @@ struct chempi_comm_channel chempi_comm_channel(struct chempi_comm *comm)
         .inter = comm->is_inter ? comm : NULL};
 }
 
+/* Bytes that come in, at most len. */
+struct input {
+    void *buf;
+    size_t len;
+    size_t got;
+};
+
+/* Of whom there are, in this order: in 31 bits, never 0. */
+static uint32_t digest_of(const struct chempi_group *group)
+{
+    uint32_t hash = UINT32_C(2166136261);
+
+    for (uint32_t i = 0; i < group->size; i++)
+        hash = (hash ^ chempi_group_proc(group, i)) * UINT32_C(16777619);
+    return ((hash ^ hash >> 31) & INT32_MAX) | 1u;
+}
+
+void chempi_comm_circle_open(struct chempi_comm_circle *circle,
+                             struct chempi_comm *comm, const int *ranks,
+                             const struct chempi_group *group, int tag,
+                             enum chempi_context_kind kind)
+{
+    circle->channel =
+        (struct chempi_comm_channel){.comm = comm,
+                                     .ranks = ranks,
+                                     .group = ranks ? NULL : group,
+                                     .size = (int)group->size,
+                                     .me = group->rank,
+                                     .tag = tag,
+                                     .circle = digest_of(group),
+                                     .kind = kind};
+    circle->loss = (struct chempi_loss_circle){
+        .group = group, .context = comm->recv_context + kind, .tag = tag};
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_loss_watch(&circle->loss);
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
+void chempi_comm_circle_close(struct chempi_comm_circle *circle)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_list_remove(&circle->loss.link);
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
 /* One step over the given communicator; blocks. Any part may be missing. */
 static int exchange(const struct chempi_comm_channel *ch,
                     struct chempi_comm *comm, int to, const void *out,
-                    size_t out_len, int from, void *in, size_t in_len)
+                    size_t out_len, int from, struct input *in)
 {
+    MPI_Status status;
+    int rc;
+
     if (from == MPI_PROC_NULL)
         return chempi_p2p_send_on(out, (MPI_Count)out_len, bytes(), to, ch->tag,
                                   comm, ch->kind);
     if (to == MPI_PROC_NULL)
-        return chempi_p2p_recv_on(in, (MPI_Count)in_len, bytes(), from, ch->tag,
-                                  comm, ch->kind, MPI_STATUS_IGNORE);
-    return chempi_p2p_sendrecv_on(out, (MPI_Count)out_len, bytes(), to, ch->tag,
-                                  in, (MPI_Count)in_len, bytes(), from, ch->tag,
-                                  comm, ch->kind, MPI_STATUS_IGNORE);
+        rc = chempi_p2p_recv_on(in->buf, (MPI_Count)in->len, bytes(), from,
+                                ch->tag, comm, ch->kind, &status);
+    else
+        rc = chempi_p2p_sendrecv_on(out, (MPI_Count)out_len, bytes(), to,
+                                    ch->tag, in->buf, (MPI_Count)in->len,
+                                    bytes(), from, ch->tag, comm, ch->kind,
+                                    &status);
+    in->got = rc ? 0 : (size_t)chempi_status_bytes(&status);
+    return rc;
+}
+
+/* Whom a step is with, as ranks of that communicator. */
+struct partners {
+    struct chempi_comm *comm;
+    int to;
+    int from;
+};
+
+static struct partners partners_of(const struct chempi_comm_channel *ch,
+                                   const struct chempi_comm_step *step)
+{
+    if (step->is_inter)
+        return (struct partners){.comm = ch->inter};
+    return (struct partners){
+        .comm = ch->comm,
+        .to =
+            step->to < 0 ? MPI_PROC_NULL : chempi_comm_step_rank(ch, step->to),
+        .from = step->from < 0 ? MPI_PROC_NULL
+                               : chempi_comm_step_rank(ch, step->from)};
 }
 
 /* The messages of one step. */
 static int take_step(const struct chempi_comm_channel *ch,
                      const struct chempi_comm_step *step, const void *out,
-                     size_t out_len, void *in, size_t in_len)
+                     size_t out_len, struct input *in)
 {
-    if (step->is_inter)
-        return exchange(ch, ch->inter, 0, out, out_len, 0, in, in_len);
-    return exchange(
-        ch, ch->comm,
-        step->to < 0 ? MPI_PROC_NULL : chempi_comm_step_rank(ch, step->to), out,
-        out_len,
-        step->from < 0 ? MPI_PROC_NULL : chempi_comm_step_rank(ch, step->from),
-        in, in_len);
+    const struct partners p = partners_of(ch, step);
+
+    return exchange(ch, p.comm, p.to, out, out_len, p.from, in);
+}
+
+static bool has_input(const struct chempi_comm_step *step)
+{
+    return step->is_inter || step->from >= 0;
+}
+
+/* The same where what comes has a length that is known: a member that has
+ * failed sends nothing. */
+static int take_whole_step(const struct chempi_comm_channel *ch,
+                           const struct chempi_comm_step *step, const void *out,
+                           size_t out_len, void *buf, size_t len)
+{
+    struct input in = {.buf = buf, .len = len};
+    const int rc = take_step(ch, step, out, out_len, &in);
+
+    if (rc == MPI_SUCCESS && has_input(step) && in.got != len)
+        return chempi_p2p_note_too_little(partners_of(ch, step).from, in.got,
+                                          len);
+    return rc;
+}
+
+/* A member that has failed takes its steps without data: nobody waits for it,
+ * and it waits for nobody. */
+static void pass_step(const struct chempi_comm_channel *ch,
+                      const struct chempi_comm_step *step)
+{
+    const struct partners p = partners_of(ch, step);
+
+    if (p.from != MPI_PROC_NULL)
+        chempi_p2p_pass(false, p.from, ch->tag, p.comm, ch->kind, false);
+    if (p.to != MPI_PROC_NULL)
+        chempi_p2p_pass(true, p.to, ch->tag, p.comm, ch->kind, false);
 }
 
 /* ---- values ---- */
@@ -72,77 +180,127 @@ void chempi_comm_step_take(const struct chempi_comm_step *step, int64_t *vals,
             vals[i] = other[i];
 }
 
-/* A member that fails, since it has lost another one, takes all its steps
- * nevertheless: others wait for them, and learn of it by one more value. */
-int chempi_comm_max(const struct chempi_comm_channel *ch, int64_t *vals, int n)
+int chempi_comm_step_error(int64_t error)
 {
-    struct chempi_comm_step steps[CHEMPI_COMM_STEPS_MAX];
-    int64_t mine[CHEMPI_COMM_VALS_MAX + 1]; /* and the error class */
-    int64_t other[CHEMPI_COMM_VALS_MAX + 1];
-    const size_t len = (size_t)n * sizeof(*vals);
-    const size_t wire_len = len + sizeof(*mine);
-    const int count = chempi_comm_plan_max(ch, steps);
-    int error = MPI_SUCCESS;
-
-    memcpy(mine, vals, len);
-    mine[n] = MPI_SUCCESS;
-    for (int i = 0; i < count; i++) {
-        const struct chempi_comm_step *step = &steps[i];
-        const int rc = take_step(ch, step, mine, wire_len, other, wire_len);
-
-        if (rc != MPI_SUCCESS)
-            mine[n] = error = rc;
-        else if (step->is_inter || step->from >= 0)
-            chempi_comm_step_take(step, mine, other, n + 1);
-    }
-    memcpy(vals, mine, len);
-    if (error == MPI_SUCCESS && mine[n] != MPI_SUCCESS)
-        error = chempi_error_set((int)mine[n], "another member failed in an "
-                                               "agreement of all");
-    return error;
+    return error == MPI_SUCCESS
+               ? MPI_SUCCESS
+               : chempi_error_set((int)error, "another member failed in an "
+                                              "agreement of all");
 }
 
-int chempi_comm_bcast(const struct chempi_comm_channel *ch, void *buf,
+/* Behind the values: for whom they are, and an error class. */
+enum { ERROR_BITS = 31 };
+
+static int64_t mark_of(const struct chempi_comm_channel *ch, int error)
+{
+    return (int64_t)ch->circle << ERROR_BITS | error;
+}
+
+static bool is_for(const struct chempi_comm_channel *ch, int64_t mark)
+{
+    return mark >> ERROR_BITS == (int64_t)ch->circle;
+}
+
+/* What came in is of other members under this tag: left of an agreement that
+ * the loss of a member has ended; else they mean different groups. */
+static int skip_left_votes(const struct chempi_comm_channel *ch, int from,
+                           const int64_t *mark, struct input *in)
+{
+    int rc = MPI_SUCCESS;
+
+    while (rc == MPI_SUCCESS && in->got == in->len && !is_for(ch, *mark) &&
+           chempi_conn_missing_count())
+        rc = exchange(ch, ch->comm, MPI_PROC_NULL, NULL, 0, from, in);
+    if (rc == MPI_SUCCESS && in->got != in->len)
+        return chempi_p2p_note_too_little(from, in->got, in->len);
+    if (rc == MPI_SUCCESS && !is_for(ch, *mark))
+        return chempi_error_set(MPI_ERR_GROUP,
+                                "rank %d and this rank, %d, make a "
+                                "communicator of different groups under the "
+                                "same tag",
+                                from, ch->comm->rank);
+    return rc;
+}
+
+/* A member that has failed (error), or fails now, since it has lost another
+ * one, takes all its steps nevertheless: others wait for them, and learn of it
+ * by one more value. */
+int chempi_comm_max(const struct chempi_comm_channel *ch, int error,
+                    int64_t *vals, int n)
+{
+    struct chempi_comm_step steps[CHEMPI_COMM_STEPS_MAX];
+    int64_t mine[CHEMPI_COMM_VALS_MAX + 1];
+    int64_t other[CHEMPI_COMM_VALS_MAX + 1];
+    const size_t len = (size_t)n * sizeof(*vals);
+    struct input in = {.buf = other, .len = len + sizeof(*mine)};
+    const int count = chempi_comm_plan_max(ch, steps);
+
+    memcpy(mine, vals, len);
+    mine[n] = mark_of(ch, error);
+    for (int i = 0; i < count; i++) {
+        const struct chempi_comm_step *step = &steps[i];
+        int rc = take_step(ch, step, mine, in.len, &in);
+
+        if (rc == MPI_SUCCESS && has_input(step))
+            rc =
+                skip_left_votes(ch, partners_of(ch, step).from, &other[n], &in);
+        if (rc == MPI_SUCCESS && has_input(step))
+            chempi_comm_step_take(step, mine, other, n + 1);
+        if (rc != MPI_SUCCESS)
+            error = rc;
+        if (mark_of(ch, error) > mine[n])
+            mine[n] = mark_of(ch, error);
+    }
+    memcpy(vals, mine, len);
+    return mine[n] == mark_of(ch, error)
+               ? error
+               : chempi_comm_step_error(mine[n] & INT32_MAX);
+}
+
+int chempi_comm_bcast(const struct chempi_comm_channel *ch, int rc, void *buf,
                       size_t len)
 {
     struct chempi_comm_step steps[CHEMPI_COMM_STEPS_MAX];
     int count = chempi_comm_plan_bcast(ch, steps);
-    int rc = MPI_SUCCESS;
 
-    for (int i = 0; i < count && rc == MPI_SUCCESS; i++)
-        rc = take_step(ch, &steps[i], buf, len, buf, len);
+    for (int i = 0; i < count; i++)
+        if (rc == MPI_SUCCESS)
+            rc = take_whole_step(ch, &steps[i], buf, len, buf, len);
+        else
+            pass_step(ch, &steps[i]);
     return rc;
 }
 
 /* ---- data of any size ---- */
 
 /* Bruck's algorithm: blocks are collected in the order me, me + 1, ... */
-static int gather_rotated(const struct chempi_comm_channel *ch, char *blocks,
-                          size_t len)
+static int gather_rotated(const struct chempi_comm_channel *ch, int rc,
+                          char *blocks, size_t len)
 {
     for (int have = 1; have < ch->size; have *= 2) {
         int n = have < ch->size - have ? have : ch->size - have;
         const struct chempi_comm_step step = {
             .to = (ch->me - have + ch->size) % ch->size,
             .from = (ch->me + have) % ch->size};
-        int rc = take_step(ch, &step, blocks, (size_t)n * len,
-                           blocks + (size_t)have * len, (size_t)n * len);
 
-        if (rc != MPI_SUCCESS)
-            return rc;
+        if (rc == MPI_SUCCESS)
+            rc = take_whole_step(ch, &step, blocks, (size_t)n * len,
+                                 blocks + (size_t)have * len, (size_t)n * len);
+        else
+            pass_step(ch, &step);
     }
-    return MPI_SUCCESS;
+    return rc;
 }
 
-static int gather_in_turn(const struct chempi_comm_channel *ch,
+static int gather_in_turn(const struct chempi_comm_channel *ch, int rc,
                           const void *mine, size_t len, char *blocks, char *all)
 {
     size_t total = (size_t)ch->size * len;
     size_t before = (size_t)ch->me * len;
-    int rc;
 
-    memcpy(blocks, mine, len);
-    rc = gather_rotated(ch, blocks, len);
+    if (rc == MPI_SUCCESS)
+        memcpy(blocks, mine, len);
+    rc = gather_rotated(ch, rc, blocks, len);
     if (rc == MPI_SUCCESS) {
         memcpy(all + before, blocks, total - before);
         memcpy(all, blocks + (total - before), before);
@@ -190,7 +348,28 @@ static bool unbundle(const struct bundle *b, uint32_t size, size_t len,
     return true;
 }
 
-static int gather_by_plan(const struct chempi_comm_channel *ch,
+/* Take over what has come in, at most the blocks of `size` members. */
+static int add_blocks(const struct chempi_comm_channel *ch,
+                      const struct chempi_comm_step *step, size_t len,
+                      struct bundle *have, const struct input *in)
+{
+    const struct bundle *other = in->buf;
+    const uint32_t before = step->is_max ? have->count : 0;
+
+    if (in->got < sizeof(*other))
+        return chempi_p2p_note_too_little(partners_of(ch, step).from, in->got,
+                                          bundle_len(1, len));
+    if (other->count > (uint32_t)ch->size - before ||
+        in->got != bundle_len(other->count, len))
+        return chempi_error_set(
+            MPI_ERR_INTERN, "member %d has more than all members", step->from);
+    memcpy((char *)have + bundle_len(before, len), other->blocks,
+           bundle_len(other->count, len) - sizeof(*other));
+    have->count = before + other->count;
+    return MPI_SUCCESS;
+}
+
+static int gather_by_plan(const struct chempi_comm_channel *ch, int rc,
                           const struct chempi_comm_step *steps, int count,
                           size_t len, struct bundle *have, struct bundle *other,
                           char *all)
@@ -198,30 +377,23 @@ static int gather_by_plan(const struct chempi_comm_channel *ch,
     const uint32_t size = (uint32_t)ch->size;
 
     for (int i = 0; i < count; i++) {
-        const struct chempi_comm_step *step = &steps[i];
-        const uint32_t before = step->is_max ? have->count : 0;
-        const int rc = take_step(ch, step, have, bundle_len(have->count, len),
-                                 other, bundle_len(size, len));
+        struct input in = {.buf = other, .len = bundle_len(size, len)};
 
-        if (rc != MPI_SUCCESS)
-            return rc;
-        if (step->from < 0)
+        if (rc != MPI_SUCCESS) {
+            pass_step(ch, &steps[i]);
             continue;
-        if (other->count > size - before)
-            return chempi_error_set(MPI_ERR_INTERN,
-                                    "member %d has more than all members",
-                                    step->from);
-        memcpy((char *)have + bundle_len(before, len), other->blocks,
-               bundle_len(other->count, len) - sizeof(*other));
-        have->count = before + other->count;
+        }
+        rc = take_step(ch, &steps[i], have, bundle_len(have->count, len), &in);
+        if (rc == MPI_SUCCESS && has_input(&steps[i]))
+            rc = add_blocks(ch, &steps[i], len, have, &in);
     }
-    return unbundle(have, size, len, all)
-               ? MPI_SUCCESS
-               : chempi_error_set(MPI_ERR_INTERN, "what all members have was "
-                                                  "not collected");
+    if (rc == MPI_SUCCESS && !unbundle(have, size, len, all))
+        rc = chempi_error_set(MPI_ERR_INTERN, "what all members have was not "
+                                              "collected");
+    return rc;
 }
 
-int chempi_comm_allgather(const struct chempi_comm_channel *ch,
+int chempi_comm_allgather(const struct chempi_comm_channel *ch, int rc,
                           const void *mine, size_t len, void *all)
 {
     struct chempi_comm_step steps[CHEMPI_COMM_STEPS_MAX];
@@ -230,82 +402,115 @@ int chempi_comm_allgather(const struct chempi_comm_channel *ch,
     const size_t room =
         count ? (bundle_len((uint32_t)ch->size, len) + 7) / 8 * 8 : 0;
     const size_t total = count ? 2 * room : (size_t)ch->size * len;
-    char *blocks = chempi_sys->calloc(1, total ? total : 1);
-    int rc;
+    char *blocks =
+        rc == MPI_SUCCESS ? chempi_sys->calloc(1, total ? total : 1) : NULL;
 
-    if (!blocks)
-        return chempi_error_set(MPI_ERR_NO_MEM,
-                                "no room to collect %zu bytes "
-                                "from the members",
-                                total);
+    if (rc == MPI_SUCCESS && !blocks)
+        rc = chempi_error_set(MPI_ERR_NO_MEM,
+                              "no room to collect %zu bytes "
+                              "from the members",
+                              total);
     if (count) {
         struct bundle *have = (struct bundle *)(void *)blocks;
+        struct bundle *other =
+            blocks ? (struct bundle *)(void *)(blocks + room) : NULL;
 
-        add_block(have, len, (uint32_t)ch->me, mine);
-        rc = gather_by_plan(ch, steps, count, len, have,
-                            (struct bundle *)(void *)(blocks + room), all);
+        if (blocks)
+            add_block(have, len, (uint32_t)ch->me, mine);
+        rc = gather_by_plan(ch, rc, steps, count, len, have, other, all);
     } else {
-        rc = gather_in_turn(ch, mine, len, blocks, all);
+        rc = gather_in_turn(ch, rc, mine, len, blocks, all);
     }
     free(blocks);
     return rc;
 }
 
-/* The leaders' half of a swap. */
-static int swap_leaders(const struct chempi_comm_far *far, const void *mine,
-                        size_t len, void **out, uint64_t *out_len)
-{
-    uint64_t my_len = len;
-    int rc = far->error;
+/* In the place of a length: the leader's group has failed. */
+#define NO_LENGTH (UINT64_MAX - UINT32_MAX)
 
-    if (rc == MPI_SUCCESS && !far->is_nobody)
-        rc = chempi_p2p_sendrecv_on(&my_len, sizeof(my_len), bytes(), far->rank,
-                                    far->tag, out_len, sizeof(*out_len),
-                                    bytes(), far->rank, far->tag, far->comm,
-                                    far->kind, MPI_STATUS_IGNORE);
-    if (rc != MPI_SUCCESS)
-        return rc;
-    *out = chempi_sys->malloc(*out_len ? *out_len : 1);
-    if (!*out)
-        return chempi_error_set(MPI_ERR_NO_MEM,
-                                "no room for %llu bytes from "
-                                "the other group",
-                                (unsigned long long)*out_len);
-    if (far->is_nobody)
+static int read_length(uint64_t theirs)
+{
+    if (theirs < NO_LENGTH)
         return MPI_SUCCESS;
-    return chempi_p2p_sendrecv_on(mine, (MPI_Count)len, bytes(), far->rank,
-                                  far->tag, *out, (MPI_Count)*out_len, bytes(),
-                                  far->rank, far->tag, far->comm, far->kind,
-                                  MPI_STATUS_IGNORE);
+    return chempi_error_set((int)(theirs - NO_LENGTH) & INT32_MAX,
+                            "the other group has failed");
+}
+
+/* The data of both; who has no room for the other's drops it. */
+static int swap_data(const struct chempi_comm_far *far, const void *mine,
+                     size_t len, void **out, uint64_t out_len)
+{
+    *out = chempi_sys->malloc(out_len ? out_len : 1);
+    if (far->is_nobody && *out)
+        return MPI_SUCCESS;
+    if (*out)
+        return chempi_p2p_sendrecv_on(mine, (MPI_Count)len, bytes(), far->rank,
+                                      far->tag, *out, (MPI_Count)out_len,
+                                      bytes(), far->rank, far->tag, far->comm,
+                                      far->kind, MPI_STATUS_IGNORE);
+    if (!far->is_nobody) {
+        chempi_p2p_pass(false, far->rank, far->tag, far->comm, far->kind,
+                        false);
+        (void)chempi_p2p_send_on(mine, (MPI_Count)len, bytes(), far->rank,
+                                 far->tag, far->comm, far->kind);
+    }
+    return chempi_error_set(MPI_ERR_NO_MEM,
+                            "no room for %llu bytes from "
+                            "the other group",
+                            (unsigned long long)out_len);
+}
+
+/* The leaders' half of a swap. */
+static int swap_leaders(const struct chempi_comm_far *far, int rc,
+                        const void *mine, size_t len, void **out,
+                        uint64_t *out_len)
+{
+    uint64_t my_len = rc ? NO_LENGTH + (uint64_t)rc : len;
+    int code = far->error;
+
+    if (code == MPI_SUCCESS && !far->is_nobody)
+        code = chempi_p2p_sendrecv_on(
+            &my_len, sizeof(my_len), bytes(), far->rank, far->tag, out_len,
+            sizeof(*out_len), bytes(), far->rank, far->tag, far->comm,
+            far->kind, MPI_STATUS_IGNORE);
+    if (code == MPI_SUCCESS)
+        code = read_length(*out_len);
+    if (rc != MPI_SUCCESS || code != MPI_SUCCESS)
+        return rc ? rc : code;
+    return swap_data(far, mine, len, out, *out_len);
 }
 
 int chempi_comm_swap(const struct chempi_comm_channel *local,
-                     const struct chempi_comm_far *far, const void *mine,
-                     size_t len, void **out, size_t *out_len)
+                     const struct chempi_comm_far *far, int rc,
+                     const void *mine, size_t len, void **out, size_t *out_len)
 {
     bool is_leader = local->me == 0;
     void *data = NULL;
     uint64_t head[2] = {0, MPI_SUCCESS}; /* length, leader's error class */
-    int rc = MPI_SUCCESS;
+    int code;
 
     if (is_leader)
-        head[1] = (uint64_t)swap_leaders(far, mine, len, &data, &head[0]);
-    rc = chempi_comm_bcast(local, head, sizeof(head));
-    if (rc == MPI_SUCCESS && head[1] != MPI_SUCCESS)
-        rc = is_leader ? (int)head[1]
-                       : chempi_error_set((int)head[1],
-                                          "the leader of this "
-                                          "group could not reach the other "
-                                          "group's leader");
-    if (rc == MPI_SUCCESS && !is_leader)
+        head[1] = (uint64_t)swap_leaders(far, rc, mine, len, &data, &head[0]);
+    code = chempi_comm_bcast(local, MPI_SUCCESS, head, sizeof(head));
+    if (code == MPI_SUCCESS && head[1] != MPI_SUCCESS)
+        code = is_leader ? (int)head[1]
+                         : chempi_error_set((int)head[1],
+                                            "the leader of this "
+                                            "group could not reach the other "
+                                            "group's leader");
+    if (code != MPI_SUCCESS) {
+        free(data);
+        return rc ? rc : code;
+    }
+    if (rc == MPI_SUCCESS && !is_leader) {
         data = chempi_sys->malloc(head[0] ? head[0] : 1);
-    if (rc == MPI_SUCCESS && !data)
-        rc = chempi_error_set(MPI_ERR_NO_MEM,
-                              "no room for %llu bytes from "
-                              "the other group",
-                              (unsigned long long)head[0]);
-    if (rc == MPI_SUCCESS)
-        rc = chempi_comm_bcast(local, data, head[0]);
+        if (!data)
+            rc = chempi_error_set(MPI_ERR_NO_MEM,
+                                  "no room for %llu bytes from "
+                                  "the other group",
+                                  (unsigned long long)head[0]);
+    }
+    rc = chempi_comm_bcast(local, rc, data, head[0]);
     if (rc != MPI_SUCCESS) {
         free(data);
         return rc;
@@ -316,11 +521,11 @@ int chempi_comm_swap(const struct chempi_comm_channel *local,
 }
 
 int chempi_comm_swap_inter(const struct chempi_comm_channel *local,
-                           struct chempi_comm *inter, const void *mine,
+                           struct chempi_comm *inter, int rc, const void *mine,
                            size_t len, void **out, size_t *out_len)
 {
     struct chempi_comm_far far = {
         .comm = inter, .tag = local->tag, .kind = local->kind};
 
-    return chempi_comm_swap(local, &far, mine, len, out, out_len);
+    return chempi_comm_swap(local, &far, rc, mine, len, out, out_len);
 }

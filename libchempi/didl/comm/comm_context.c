@@ -28,6 +28,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/context_id.h"
+#include "libchempi/didl/transport/loss.h"
 
 static struct {
     pthread_mutex_t lock;
@@ -140,7 +141,7 @@ int chempi_comm_agreement_settle(struct chempi_comm_agreement *ag,
 
     (void)pthread_mutex_lock(&all.lock);
     if (!is_agreed && ag->id != 0)
-        chempi_context_id_give(ag->id);
+        chempi_comm_return_context(ag->id * CHEMPI_CONTEXT_STEP, rc);
     if (ag->is_owner)
         all.is_turn_taken = false;
     if (!is_agreed && ag->is_first_round)
@@ -156,6 +157,14 @@ int chempi_comm_agreement_settle(struct chempi_comm_agreement *ag,
     return rc;
 }
 
+void chempi_comm_return_context(uint32_t context, int rc)
+{
+    if (rc == MPI_ERR_PROC_ABORTED)
+        chempi_loss_bury(context);
+    else
+        chempi_comm_give_context(context);
+}
+
 void chempi_comm_agreement_close(struct chempi_comm_agreement *ag)
 {
     (void)pthread_mutex_lock(&all.lock);
@@ -163,18 +172,17 @@ void chempi_comm_agreement_close(struct chempi_comm_agreement *ag)
     (void)pthread_mutex_unlock(&all.lock);
 }
 
-int chempi_comm_agree_context(const struct chempi_comm_channel *ch,
+int chempi_comm_agree_context(const struct chempi_comm_channel *ch, int rc,
                               uint32_t *out)
 {
     struct chempi_comm_agreement ag;
     int64_t vals[CHEMPI_COMM_VOTE_VALS];
     bool is_over = false;
-    int rc = MPI_SUCCESS;
 
     chempi_comm_agreement_open(&ag, ch);
     while (!is_over) {
         chempi_comm_agreement_cast(&ag, vals);
-        rc = chempi_comm_max(ch, vals, CHEMPI_COMM_VOTE_VALS);
+        rc = chempi_comm_max(ch, rc, vals, CHEMPI_COMM_VOTE_VALS);
         rc = chempi_comm_agreement_settle(&ag, vals, rc, &is_over);
     }
     chempi_comm_agreement_close(&ag);

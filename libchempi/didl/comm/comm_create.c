@@ -14,6 +14,7 @@
 #include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
+#include "libchempi/didl/comm/comm_circle.h"
 #include "libchempi/didl/comm/comm_make.h"
 
 /* ---- intercommunicators: both sides' context ids ---- */
@@ -29,29 +30,29 @@ struct inter_ids {
     uint32_t local;
 };
 
-static int agree_inter(struct chempi_comm *comm, struct inter_ids *ids)
+static int agree_inter(struct chempi_comm *comm, int rc, struct inter_ids *ids)
 {
     struct chempi_comm_channel local = chempi_comm_channel(comm);
+    bool has_recv;
+    bool has_local;
     void *other = NULL;
     size_t len = 0;
-    int rc;
 
     local.inter = NULL; /* each side by itself */
-    rc = chempi_comm_agree_context(&local, &ids->recv);
-    if (rc != MPI_SUCCESS)
-        return rc;
-    rc = chempi_comm_agree_context(&local, &ids->local);
-    if (rc == MPI_SUCCESS) {
-        rc = chempi_comm_swap_inter(&local, comm, &ids->recv, sizeof(ids->recv),
-                                    &other, &len);
-        if (rc == MPI_SUCCESS)
-            memcpy(&ids->send, other, sizeof(ids->send));
-        else
-            chempi_comm_give_context(ids->local);
-        free(other);
-    }
-    if (rc != MPI_SUCCESS)
-        chempi_comm_give_context(ids->recv);
+    rc = chempi_comm_agree_context(&local, rc, &ids->recv);
+    has_recv = rc == MPI_SUCCESS;
+    if (has_recv)
+        rc = chempi_comm_agree_context(&local, rc, &ids->local);
+    has_local = rc == MPI_SUCCESS;
+    rc = chempi_comm_swap_inter(&local, comm, rc, &ids->recv, sizeof(ids->recv),
+                                &other, &len);
+    if (rc == MPI_SUCCESS)
+        memcpy(&ids->send, other, sizeof(ids->send));
+    else if (has_local)
+        chempi_comm_return_context(ids->local, rc);
+    if (rc != MPI_SUCCESS && has_recv)
+        chempi_comm_return_context(ids->recv, rc);
+    free(other);
     return rc;
 }
 
@@ -90,13 +91,13 @@ static int make_like(struct chempi_comm *comm, struct chempi_comm **out)
     int rc;
 
     if (comm->is_inter) {
-        rc = agree_inter(comm, &ids);
+        rc = agree_inter(comm, MPI_SUCCESS, &ids);
         if (rc == MPI_SUCCESS)
             *out = chempi_comm_make_inter(comm->local, comm->remote, ids.send,
                                           ids.recv, ids.local);
     } else {
         channel = chempi_comm_channel(comm);
-        rc = chempi_comm_agree_context(&channel, &ids.recv);
+        rc = chempi_comm_agree_context(&channel, MPI_SUCCESS, &ids.recv);
         if (rc == MPI_SUCCESS) {
             *out = chempi_comm_make(comm->local, NULL, ids.recv, ids.recv);
             if (!*out)
@@ -167,13 +168,13 @@ static const char *name_of(const struct chempi_comm *comm)
     return comm->name[0] ? comm->name : "the communicator";
 }
 
-static int create_intra(struct chempi_comm *comm, struct chempi_group *group,
-                        MPI_Comm *newcomm)
+static int create_intra(struct chempi_comm *comm, int rc,
+                        struct chempi_group *group, MPI_Comm *newcomm)
 {
     struct chempi_comm_channel channel = chempi_comm_channel(comm);
     uint32_t context;
-    int rc = chempi_comm_agree_context(&channel, &context);
 
+    rc = chempi_comm_agree_context(&channel, rc, &context);
     if (rc != MPI_SUCCESS)
         return rc;
     if (group->rank == MPI_UNDEFINED) {
@@ -218,24 +219,22 @@ static int give_inter(struct chempi_comm *parent, struct chempi_group *local,
 }
 
 /* Each side picks members of its own; no communicator unless both do. */
-static int create_inter(struct chempi_comm *comm, struct chempi_group *group,
-                        MPI_Comm *newcomm)
+static int create_inter(struct chempi_comm *comm, int rc,
+                        struct chempi_group *group, MPI_Comm *newcomm)
 {
     struct chempi_comm_channel local = chempi_comm_channel(comm);
-    uint32_t *mine = copy_procs(group);
+    uint32_t *mine = local.me == 0 ? copy_procs(group) : NULL;
     struct inter_ids ids;
     void *theirs = NULL;
     size_t len = 0;
-    int rc;
 
-    if (!mine)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
+    if (local.me == 0 && !mine)
+        rc = chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
     local.inter = NULL;
-    rc = chempi_comm_swap_inter(&local, comm, mine, group->size * sizeof(*mine),
-                                &theirs, &len);
+    rc = chempi_comm_swap_inter(&local, comm, rc, mine,
+                                group->size * sizeof(*mine), &theirs, &len);
     free(mine);
-    if (rc == MPI_SUCCESS)
-        rc = agree_inter(comm, &ids);
+    rc = agree_inter(comm, rc, &ids);
     if (rc != MPI_SUCCESS) {
         free(theirs);
         return rc;
@@ -258,21 +257,17 @@ int chempi_comm_create(struct chempi_comm *comm, struct chempi_group *group,
 
     *newcomm = MPI_COMM_NULL;
     free(ranks); /* it was the check that mattered */
-    if (rc != MPI_SUCCESS)
+    if (rc != MPI_SUCCESS && rc != MPI_ERR_NO_MEM)
         return rc;
-    return comm->is_inter ? create_inter(comm, group, newcomm)
-                          : create_intra(comm, group, newcomm);
+    return comm->is_inter ? create_inter(comm, rc, group, newcomm)
+                          : create_intra(comm, rc, group, newcomm);
 }
 
 int chempi_comm_create_group(struct chempi_comm *comm,
                              struct chempi_group *group, int tag,
                              MPI_Comm *newcomm)
 {
-    struct chempi_comm_channel channel = {.comm = comm,
-                                          .size = (int)group->size,
-                                          .me = group->rank,
-                                          .tag = tag,
-                                          .kind = CHEMPI_CONTEXT_GROUP};
+    struct chempi_comm_circle circle;
     uint32_t context;
     int *ranks;
     int rc;
@@ -286,10 +281,14 @@ int chempi_comm_create_group(struct chempi_comm *comm,
     if (group->rank == MPI_UNDEFINED)
         return MPI_SUCCESS; /* others may call; we take no part */
     rc = chempi_group_ranks_in(group, comm->local, name_of(comm), &ranks);
-    if (rc != MPI_SUCCESS)
+    if (rc == MPI_ERR_NO_MEM)
+        ranks = NULL; /* the others have to learn it */
+    else if (rc != MPI_SUCCESS)
         return rc;
-    channel.ranks = ranks;
-    rc = chempi_comm_agree_context(&channel, &context);
+    chempi_comm_circle_open(&circle, comm, ranks, group, tag,
+                            CHEMPI_CONTEXT_GROUP);
+    rc = chempi_comm_agree_context(&circle.channel, rc, &context);
+    chempi_comm_circle_close(&circle);
     free(ranks);
     return rc ? rc : give(comm, group, context, newcomm);
 }
@@ -343,14 +342,14 @@ static int collect(const struct chempi_comm_channel *local, int color, int key,
     struct member mine = {
         .color = color, .key = key, .rank = (uint32_t)local->me};
     struct member *all = chempi_sys->malloc((size_t)local->size * sizeof(*all));
-    int rc;
+    int rc = MPI_SUCCESS;
 
     if (!all)
-        return chempi_error_set(MPI_ERR_NO_MEM,
-                                "no room for the colours of "
-                                "%d processes",
-                                local->size);
-    rc = chempi_comm_allgather(local, &mine, sizeof(mine), all);
+        rc = chempi_error_set(MPI_ERR_NO_MEM,
+                              "no room for the colours of "
+                              "%d processes",
+                              local->size);
+    rc = chempi_comm_allgather(local, rc, &mine, sizeof(mine), all);
     if (rc == MPI_SUCCESS)
         *out = all;
     else
@@ -358,34 +357,31 @@ static int collect(const struct chempi_comm_channel *local, int color, int key,
     return rc;
 }
 
+/* All know the colours before they agree: one that does not says so then. */
 static int split_intra(struct chempi_comm *comm, int color, int key,
                        MPI_Comm *newcomm)
 {
     struct chempi_comm_channel channel = chempi_comm_channel(comm);
     struct chempi_group *group = NULL;
     struct member *all = NULL;
-    uint32_t *procs;
+    uint32_t *procs = NULL;
     uint32_t context;
     uint32_t count;
-    int rc = chempi_comm_agree_context(&channel, &context);
+    int rc = collect(&channel, color, key, &all);
 
-    if (rc != MPI_SUCCESS)
-        return rc;
-    rc = collect(&channel, color, key, &all);
-    if (rc != MPI_SUCCESS || color == MPI_UNDEFINED) {
-        chempi_comm_give_context(context);
-        free(all);
-        return rc;
+    if (rc == MPI_SUCCESS && color != MPI_UNDEFINED) {
+        procs = pick_color(all, comm->size, color, comm->local, &count);
+        if (procs)
+            group = chempi_group_make(count, procs);
+        if (!group)
+            rc = chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
     }
-    procs = pick_color(all, comm->size, color, comm->local, &count);
     free(all);
-    if (procs)
-        group = chempi_group_make(count, procs);
-    if (!group) {
+    rc = chempi_comm_agree_context(&channel, rc, &context);
+    if (rc == MPI_SUCCESS && group)
+        rc = give(comm, group, context, newcomm);
+    else if (rc == MPI_SUCCESS)
         chempi_comm_give_context(context);
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
-    }
-    rc = give(comm, group, context, newcomm);
     chempi_group_release(group);
     return rc;
 }
@@ -433,11 +429,9 @@ static int split_inter(struct chempi_comm *comm, int color, int key,
 
     local.inter = NULL;
     rc = collect(&local, color, key, &mine);
-    if (rc == MPI_SUCCESS)
-        rc = chempi_comm_swap_inter(&local, comm, mine,
-                                    comm->size * sizeof(*mine), &theirs, &len);
-    if (rc == MPI_SUCCESS)
-        rc = agree_inter(comm, &ids);
+    rc = chempi_comm_swap_inter(&local, comm, rc, mine,
+                                comm->size * sizeof(*mine), &theirs, &len);
+    rc = agree_inter(comm, rc, &ids);
     if (rc == MPI_SUCCESS)
         rc = join_colors(comm, mine, theirs, len / sizeof(*mine), color, &ids,
                          newcomm);

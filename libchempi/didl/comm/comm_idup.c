@@ -9,9 +9,11 @@
  * out and one in.
  *
  *   D1  everything but start is guarded by the lane lock
- *   D2  while a step is under way, children[] are its messages
+ *   D2  while a step is under way, messages[] that have begun are its own
  *   D3  the user owns `made`, and must not use it before completion; the
  *       request holds a reference of its own
+ *   D4  a member that fails takes all steps of the round, and of the swap, and
+ *       says so; whoever learns of it ends with the same error
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +36,10 @@ enum phase {
     OVER
 };
 
+/* Where messages have an error class; the values of votes lie before it. */
+enum { ERROR = CHEMPI_COMM_VALS_MAX - 1 };
+_Static_assert(ERROR >= CHEMPI_COMM_VOTE_VALS, "there is room for it");
+
 struct idup {
     struct chempi_request req;
     struct chempi_progress_hook hook;
@@ -47,9 +53,11 @@ struct idup {
     struct chempi_comm_step steps[CHEMPI_COMM_STEPS_MAX];
     int step_count;
     int step;
-    struct chempi_request *children[2]; /* out, in */
-    uint32_t ids[3];                    /* by phase */
-    bool is_stuck; /* failed with a message still on its way: never freed */
+    bool is_in_step;
+    struct chempi_request messages[2]; /* of the step: out, in */
+    bool is_begun[2];
+    int error;       /* MPI error class of what has failed first */
+    uint32_t ids[3]; /* by phase */
 };
 
 static struct idup *of_request(struct chempi_request *req)
@@ -57,12 +65,21 @@ static struct idup *of_request(struct chempi_request *req)
     return CHEMPI_CONTAINER_OF(req, struct idup, req);
 }
 
+/* This member goes on without data: D4. */
+static void note(struct idup *d, int rc)
+{
+    if (d->error == MPI_SUCCESS)
+        d->error = rc;
+    if (d->error > d->vals[ERROR])
+        d->vals[ERROR] = d->error;
+}
+
 static void plan_round(struct idup *d)
 {
     d->step = 0;
+    memset(d->vals, 0, sizeof(d->vals));
     if (d->phase == SWAP) {
         d->step_count = 0;
-        memset(d->vals, 0, sizeof(d->vals));
         d->vals[0] = d->ids[AGREE_MINE];
         if (d->channel.me == 0)
             d->steps[d->step_count++] =
@@ -73,6 +90,7 @@ static void plan_round(struct idup *d)
         d->step_count = chempi_comm_plan_max(&d->channel, d->steps);
         chempi_comm_agreement_cast(&d->agreement, d->vals);
     }
+    note(d, MPI_SUCCESS);
 }
 
 static void enter_phase(struct idup *d, enum phase phase)
@@ -84,102 +102,111 @@ static void enter_phase(struct idup *d, enum phase phase)
         plan_round(d);
 }
 
-/* Start one message; NULL with *rc on failure. */
-static struct chempi_request *begin(struct idup *d, int64_t *buf, int rank,
-                                    bool is_inter, bool is_send, int *rc)
+/* One message of a step. */
+static void begin(struct idup *d, bool is_in, int rank, bool is_inter)
 {
-    struct chempi_request *child = chempi_request_alloc();
+    struct chempi_request *message = &d->messages[is_in];
     struct chempi_comm *comm = is_inter ? d->comm : d->channel.comm;
     struct chempi_datatype *type = chempi_datatype_lookup(MPI_INT64_T);
+    int rc;
 
-    if (!child) {
-        *rc = chempi_error_set(MPI_ERR_NO_MEM, "no room for a message");
-        return NULL;
-    }
-    if (is_send)
-        chempi_p2p_init_send(child, buf, CHEMPI_COMM_VALS_MAX, type, rank,
+    if (is_in)
+        chempi_p2p_init_recv(message, d->other, CHEMPI_COMM_VALS_MAX, type,
+                             rank, d->channel.tag, comm,
+                             CHEMPI_CONTEXT_INTERNAL);
+    else
+        chempi_p2p_init_send(message, d->vals, CHEMPI_COMM_VALS_MAX, type, rank,
                              d->channel.tag, comm, CHEMPI_CONTEXT_INTERNAL,
                              CHEMPI_SEND_STANDARD);
-    else
-        chempi_p2p_init_recv(child, buf, CHEMPI_COMM_VALS_MAX, type, rank,
-                             d->channel.tag, comm, CHEMPI_CONTEXT_INTERNAL);
-    *rc = chempi_p2p_start(child);
-    if (*rc == MPI_SUCCESS)
-        return child;
-    chempi_request_drop(child);
-    return NULL;
+    rc = chempi_p2p_start(message);
+    d->is_begun[is_in] = rc == MPI_SUCCESS;
+    if (rc == MPI_SUCCESS)
+        return;
+    chempi_p2p_fini(message);
+    note(d, rc);
 }
 
-static int begin_step(struct idup *d)
+static void begin_step(struct idup *d)
 {
     const struct chempi_comm_step *step = &d->steps[d->step];
-    int rc = MPI_SUCCESS;
 
-    if (step->is_inter) {
-        d->children[1] = begin(d, d->other, 0, true, false, &rc);
-        if (rc == MPI_SUCCESS)
-            d->children[0] = begin(d, d->vals, 0, true, true, &rc);
-        return rc;
-    }
-    if (step->from >= 0)
-        d->children[1] =
-            begin(d, d->other, chempi_comm_step_rank(&d->channel, step->from),
-                  false, false, &rc);
-    if (step->to >= 0 && rc == MPI_SUCCESS)
-        d->children[0] =
-            begin(d, d->vals, chempi_comm_step_rank(&d->channel, step->to),
-                  false, true, &rc);
-    return rc;
+    d->is_in_step = true;
+    if (step->is_inter || step->from >= 0)
+        begin(d, true,
+              step->is_inter ? 0
+                             : chempi_comm_step_rank(&d->channel, step->from),
+              step->is_inter);
+    if (step->is_inter || step->to >= 0)
+        begin(d, false,
+              step->is_inter ? 0 : chempi_comm_step_rank(&d->channel, step->to),
+              step->is_inter);
 }
 
 /* Is the step that is under way over? Collects its messages. */
-static bool end_step(struct idup *d, int *rc)
+static bool end_step(struct idup *d)
 {
-    bool has_input = d->children[1] != NULL;
+    bool has_input = d->is_begun[true];
 
     for (int i = 0; i < 2; i++)
-        if (d->children[i] && !chempi_request_is_complete(d->children[i]))
+        if (d->is_begun[i] && !chempi_request_is_complete(&d->messages[i]))
             return false;
     for (int i = 0; i < 2; i++)
-        if (d->children[i]) {
-            if (*rc == MPI_SUCCESS)
-                *rc = d->children[i]->error;
-            chempi_request_drop(d->children[i]);
-            d->children[i] = NULL;
+        if (d->is_begun[i]) {
+            note(d, d->messages[i].error);
+            chempi_p2p_fini(&d->messages[i]);
+            d->is_begun[i] = false;
         }
-    if (has_input)
+    if (has_input && d->messages[true].error == MPI_SUCCESS)
         chempi_comm_step_take(&d->steps[d->step], d->vals, d->other,
                               CHEMPI_COMM_VALS_MAX);
+    note(d, MPI_SUCCESS);
+    d->is_in_step = false;
     d->step++;
     return true;
 }
 
+/* An agreement is over. The other side waits for this one's id, or its error.
+ */
+static void end_agreement(struct idup *d)
+{
+    chempi_comm_agreement_close(&d->agreement);
+    if (d->error == MPI_SUCCESS)
+        d->ids[d->phase] = d->agreement.agreed;
+    if (!d->comm->is_inter)
+        enter_phase(d, OVER);
+    else if (d->error == MPI_SUCCESS && d->phase == AGREE_MINE)
+        enter_phase(d, AGREE_SIDE);
+    else
+        enter_phase(d, SWAP);
+}
+
 /* All steps of a round are done: the next round, phase, or the end. */
-static int end_round(struct idup *d)
+static void end_round(struct idup *d)
 {
     bool is_over;
-    int rc;
+    int rc = d->error;
 
+    if (d->vals[ERROR] != rc)
+        rc = chempi_comm_step_error(d->vals[ERROR]);
+    d->error = rc;
     if (d->phase == SWAP) {
         d->ids[SWAP] = (uint32_t)d->vals[0];
         enter_phase(d, OVER);
-        return MPI_SUCCESS;
+        return;
     }
-    rc = chempi_comm_agreement_settle(&d->agreement, d->vals, MPI_SUCCESS,
-                                      &is_over);
-    if (!is_over) {
-        plan_round(d);
-        return MPI_SUCCESS;
-    }
-    chempi_comm_agreement_close(&d->agreement);
-    if (rc != MPI_SUCCESS)
-        return rc;
-    d->ids[d->phase] = d->agreement.agreed;
-    if (!d->comm->is_inter)
-        enter_phase(d, OVER);
+    d->error =
+        chempi_comm_agreement_settle(&d->agreement, d->vals, rc, &is_over);
+    if (is_over)
+        end_agreement(d);
     else
-        enter_phase(d, d->phase == AGREE_MINE ? AGREE_SIDE : SWAP);
-    return MPI_SUCCESS;
+        plan_round(d);
+}
+
+static void give_ids(const struct idup *d)
+{
+    for (int i = 0; i < SWAP; i++)
+        if (d->ids[i])
+            chempi_comm_return_context(d->ids[i], d->error);
 }
 
 /* The new communicator gets its ids, and becomes usable. */
@@ -197,48 +224,30 @@ static void name_ids(struct idup *d)
     CHEMPI_CHECK(chempi_comm_check(made));
 }
 
-static void complete(struct idup *d, int rc)
+static void complete(struct idup *d)
 {
-    if (rc == MPI_SUCCESS)
+    if (d->error == MPI_SUCCESS)
         name_ids(d);
-    d->is_stuck = d->children[0] || d->children[1];
+    else
+        give_ids(d);
     chempi_progress_remove_hook(&d->hook);
-    chempi_request_progress(&d->req, rc); /* d may be gone now */
-}
-
-/* A round is cut short: nobody is to wait for its turn. */
-static void leave_round(struct idup *d, int rc)
-{
-    bool is_over;
-
-    if (d->phase != AGREE_MINE && d->phase != AGREE_SIDE)
-        return;
-    (void)chempi_comm_agreement_settle(&d->agreement, d->vals, rc, &is_over);
-    chempi_comm_agreement_close(&d->agreement);
+    chempi_request_progress(&d->req, d->error); /* d may be gone now */
 }
 
 static int poll_one(struct chempi_progress_hook *hook)
 {
     struct idup *d = CHEMPI_CONTAINER_OF(hook, struct idup, hook);
-    int rc = MPI_SUCCESS;
     int events = 0;
 
-    while (rc == MPI_SUCCESS && d->phase != OVER) {
-        bool is_under_way = d->children[0] || d->children[1];
-
-        if (is_under_way && !end_step(d, &rc))
+    for (; d->phase != OVER; events++) {
+        if (d->is_in_step && !end_step(d))
             return events;
-        events++;
-        if (rc == MPI_SUCCESS && d->step == d->step_count) {
-            rc = end_round(d); /* if it fails, that is closed */
-            continue;
-        }
-        if (rc == MPI_SUCCESS && !is_under_way)
-            rc = begin_step(d);
-        if (rc != MPI_SUCCESS)
-            leave_round(d, rc);
+        if (d->step == d->step_count)
+            end_round(d);
+        else
+            begin_step(d);
     }
-    complete(d, rc);
+    complete(d);
     return events + 1;
 }
 
@@ -250,8 +259,7 @@ static void destroy(struct chempi_request *req)
     chempi_comm_release(d->made);
     chempi_comm_release(req->comm);
     req->obj.magic = 0;
-    if (!d->is_stuck)
-        free(d);
+    free(d);
 }
 
 static const struct chempi_request_ops ops = {
@@ -270,6 +278,41 @@ static struct chempi_comm *make_unnamed(struct chempi_comm *comm)
     return chempi_comm_make(comm->local, NULL, 0, 0);
 }
 
+/* made may be NULL. */
+static void start(struct idup *d, struct chempi_comm *comm,
+                  struct chempi_comm *made, int rc)
+{
+    d->comm = comm;
+    d->made = made;
+    d->error = rc;
+    d->channel = chempi_comm_channel(comm);
+    d->channel.inter = NULL; /* each side agrees by itself */
+    d->hook.poll = poll_one;
+    chempi_list_init(&d->hook.link);
+    chempi_request_init(&d->req, CHEMPI_REQUEST_COLL, &ops, comm, NULL);
+    enter_phase(d, AGREE_MINE);
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_request_track(&d->req);
+    chempi_progress_add_hook(&d->hook);
+    (void)poll_one(&d->hook);
+    chempi_progress_nudge();
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
+/* Nothing can be made here, which the others have to learn; returns rc. */
+static CHEMPI_COLD int fail(struct chempi_comm *comm, int rc)
+{
+    struct idup d = {.phase = OVER};
+
+    start(&d, comm, NULL, rc);
+    (void)chempi_request_await(&d.req);
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_request_untrack(&d.req);
+    chempi_lane_unlock(&chempi_lane_main);
+    chempi_comm_release(comm);
+    return d.req.error;
+}
+
 static int idup(struct chempi_comm *comm, const struct chempi_info *hints,
                 MPI_Comm *newcomm, MPI_Request *request)
 {
@@ -278,31 +321,15 @@ static int idup(struct chempi_comm *comm, const struct chempi_info *hints,
     int rc;
 
     *newcomm = MPI_COMM_NULL;
-    if (!made) {
-        free(d);
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a communicator");
-    }
-    rc = chempi_comm_dress(made, comm, hints, newcomm);
+    rc = made ? chempi_comm_dress(made, comm, hints, newcomm)
+              : chempi_error_set(MPI_ERR_NO_MEM, "no room for a communicator");
     if (rc != MPI_SUCCESS) {
         free(d);
-        return rc;
+        return fail(comm, rc);
     }
     chempi_object_hold(&made->obj);
-    d->comm = comm;
-    d->made = made;
-    d->channel = chempi_comm_channel(comm);
-    d->channel.inter = NULL; /* each side agrees by itself */
-    d->hook.poll = poll_one;
-    chempi_list_init(&d->hook.link);
-    chempi_request_init(&d->req, CHEMPI_REQUEST_COLL, &ops, comm, NULL);
     *request = chempi_request_handle(&d->req);
-    enter_phase(d, AGREE_MINE);
-    chempi_lane_lock(&chempi_lane_main);
-    chempi_request_track(&d->req);
-    chempi_progress_add_hook(&d->hook);
-    (void)poll_one(&d->hook);
-    chempi_progress_nudge();
-    chempi_lane_unlock(&chempi_lane_main);
+    start(d, comm, made, MPI_SUCCESS);
     return MPI_SUCCESS;
 }
 

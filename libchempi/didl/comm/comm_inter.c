@@ -9,6 +9,7 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/comm/comm_circle.h"
 #include "libchempi/didl/comm/comm_make.h"
 
 /* What leaders tell each other: a context id, then the group's processes. */
@@ -56,26 +57,18 @@ struct meeting {
     struct chempi_comm_far far;       /* valid at the leader: the other one */
 };
 
-/* The two leaders tell each other what is in `mine`, and hand it down. */
-static int swap_groups(const struct meeting *m, const uint32_t *mine,
+/* The two leaders tell each other what is in `mine`, and hand it down: each is
+ * member 0 of the channel that does. */
+static int swap_groups(const struct meeting *m, int rc, const uint32_t *mine,
                        void **theirs, size_t *len)
 {
     struct chempi_comm_channel rotated = m->local;
-    int size = m->local.size;
-    int *ranks = chempi_sys->malloc((size_t)size * sizeof(*ranks));
-    int rc;
+    const int size = m->local.size;
 
-    if (!ranks)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
-    /* The leader is member 0 of the channel that hands down. */
-    for (int i = 0; i < size; i++)
-        ranks[i] = chempi_comm_step_rank(&m->local, (i + m->leader) % size);
-    rotated.ranks = ranks;
+    rotated.first = m->leader;
     rotated.me = (m->local.me - m->leader + size) % size;
-    rc = chempi_comm_swap(&rotated, &m->far, mine,
-                          (m->group->size + 1) * sizeof(*mine), theirs, len);
-    free(ranks);
-    return rc;
+    return chempi_comm_swap(&rotated, &m->far, rc, mine,
+                            (m->group->size + 1) * sizeof(*mine), theirs, len);
 }
 
 /* The other side's group, which must be none of ours; NULL on errors. */
@@ -104,43 +97,55 @@ static int read_remote(const struct meeting *m, const uint32_t *words,
 /* Both ids of this side are reserved, and become the new communicator's, if
  * there is somebody on the other side. */
 static int connect_sides(const struct meeting *m, uint32_t recv_context,
-                         uint32_t local_context, struct chempi_comm **out)
+                         uint32_t local_context, const void *theirs, size_t len,
+                         struct chempi_comm **out)
 {
-    uint32_t *mine = describe(m->group, recv_context);
     struct chempi_group *remote = NULL;
-    void *theirs = NULL;
-    size_t len = 0;
-    int rc = mine ? swap_groups(m, mine, &theirs, &len) : MPI_ERR_NO_MEM;
-    bool is_nobody = rc == MPI_SUCCESS && len == 0;
+    int rc = len ? read_remote(m, theirs, len, &remote) : MPI_SUCCESS;
 
-    free(mine);
-    if (rc == MPI_SUCCESS && !is_nobody)
-        rc = read_remote(m, theirs, len, &remote);
     if (remote)
-        *out = chempi_comm_make_inter(m->group, remote, *(uint32_t *)theirs,
-                                      recv_context, local_context);
+        *out =
+            chempi_comm_make_inter(m->group, remote, *(const uint32_t *)theirs,
+                                   recv_context, local_context);
     chempi_group_release(remote);
-    free(theirs);
-    if (rc == MPI_SUCCESS && !is_nobody)
-        return *out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
-    chempi_comm_give_context(recv_context);
-    chempi_comm_give_context(local_context);
+    if (remote && !*out) /* the ids have gone with it */
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
+    if (!remote) {
+        chempi_comm_give_context(recv_context);
+        chempi_comm_give_context(local_context);
+    }
     return rc == MPI_ERR_NO_MEM ? chempi_error_set(rc, "no room for a group")
                                 : rc;
 }
 
+/* Whoever has failed goes on: the other side is told. */
 static int meet(const struct meeting *m, struct chempi_comm **out)
 {
-    uint32_t recv_context;
-    uint32_t local_context;
-    int rc = chempi_comm_agree_context(&m->local, &recv_context);
+    const bool is_leader = m->local.me == m->leader;
+    uint32_t ids[2];
+    int count = 0;
+    uint32_t *mine = NULL;
+    void *theirs = NULL;
+    size_t len = 0;
+    int rc = MPI_SUCCESS;
 
-    if (rc != MPI_SUCCESS)
-        return rc;
-    rc = chempi_comm_agree_context(&m->local, &local_context);
+    while (count < 2 && rc == MPI_SUCCESS) {
+        rc = chempi_comm_agree_context(&m->local, rc, &ids[count]);
+        count += rc == MPI_SUCCESS;
+    }
+    if (is_leader && rc == MPI_SUCCESS) {
+        mine = describe(m->group, ids[0]);
+        if (!mine)
+            rc = chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
+    }
+    rc = swap_groups(m, rc, mine, &theirs, &len);
+    free(mine);
     if (rc == MPI_SUCCESS)
-        return connect_sides(m, recv_context, local_context, out);
-    chempi_comm_give_context(recv_context);
+        rc = connect_sides(m, ids[0], ids[1], theirs, len, out);
+    else
+        while (count > 0)
+            chempi_comm_return_context(ids[--count], rc);
+    free(theirs);
     return rc;
 }
 
@@ -216,9 +221,8 @@ static int tag_of(const char *stringtag)
     return (int)((hash ^ hash >> 31) & INT32_MAX);
 }
 
-/* The channel of a group; *ranks is malloc'ed. */
-static int open_channel(const struct chempi_group *group, const char *stringtag,
-                        int **ranks, struct chempi_comm_channel *out)
+static int open_circle(const struct chempi_group *group, const char *stringtag,
+                       struct chempi_comm_circle *out)
 {
     if (strlen(stringtag) >= MPI_MAX_STRINGTAG_LEN)
         return chempi_error_set(MPI_ERR_ARG,
@@ -228,17 +232,8 @@ static int open_channel(const struct chempi_group *group, const char *stringtag,
     if (group->rank == MPI_UNDEFINED)
         return chempi_error_set(MPI_ERR_GROUP, "this process is no member of "
                                                "the group");
-    *ranks = chempi_sys->malloc(group->size * sizeof(**ranks));
-    if (!*ranks)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
-    for (uint32_t i = 0; i < group->size; i++)
-        (*ranks)[i] = (int)chempi_group_proc(group, i);
-    *out = (struct chempi_comm_channel){.comm = &chempi_comm_world,
-                                        .ranks = *ranks,
-                                        .size = (int)group->size,
-                                        .me = group->rank,
-                                        .tag = tag_of(stringtag),
-                                        .kind = CHEMPI_CONTEXT_STRING};
+    chempi_comm_circle_open(out, &chempi_comm_world, NULL, group,
+                            tag_of(stringtag), CHEMPI_CONTEXT_STRING);
     return MPI_SUCCESS;
 }
 
@@ -265,19 +260,19 @@ int chempi_comm_create_from_group(struct chempi_group *group,
                                   struct chempi_errhandler *errhandler,
                                   MPI_Comm *newcomm)
 {
-    struct chempi_comm_channel channel;
+    struct chempi_comm_circle circle;
     struct chempi_comm *made;
     uint32_t context;
-    int *ranks = NULL;
     int rc;
 
     *newcomm = MPI_COMM_NULL;
     if (group->size == 0)
         return MPI_SUCCESS;
-    rc = open_channel(group, stringtag, &ranks, &channel);
-    if (rc == MPI_SUCCESS)
-        rc = chempi_comm_agree_context(&channel, &context);
-    free(ranks);
+    rc = open_circle(group, stringtag, &circle);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = chempi_comm_agree_context(&circle.channel, rc, &context);
+    chempi_comm_circle_close(&circle);
     if (rc != MPI_SUCCESS)
         return rc;
     made = chempi_comm_make(group, NULL, context, context);
@@ -317,8 +312,8 @@ int chempi_comm_create_inter_from_groups(
                         .far = {.comm = &chempi_comm_world,
                                 .tag = tag_of(stringtag),
                                 .kind = CHEMPI_CONTEXT_STRING}};
+    struct chempi_comm_circle circle;
     struct chempi_comm *made = NULL;
-    int *ranks = NULL;
     int rc;
 
     *newintercomm = MPI_COMM_NULL;
@@ -329,13 +324,14 @@ int chempi_comm_create_inter_from_groups(
                                 "local leader %d is not in the "
                                 "local group",
                                 local_leader);
-    rc = open_channel(local_group, stringtag, &ranks, &m.local);
+    rc = open_circle(local_group, stringtag, &circle);
     if (rc != MPI_SUCCESS)
         return rc;
+    m.local = circle.channel;
     if (local_group->rank == local_leader)
         aim_at(remote_group, remote_leader, &m.far);
     rc = meet(&m, &made);
-    free(ranks);
+    chempi_comm_circle_close(&circle);
     if (rc != MPI_SUCCESS || !made) /* no error: the other side is empty */
         return rc;
     return dress_orphan(made, info, errhandler, newintercomm);
@@ -388,27 +384,29 @@ int chempi_comm_merge_inter(struct chempi_comm *intercomm, int high,
     both = chempi_comm_channel(intercomm);
     local = both;
     local.inter = NULL;
-    rc = chempi_comm_agree_context(&both, &context);
-    if (rc != MPI_SUCCESS)
-        return rc;
-    rc = chempi_comm_swap_inter(&local, intercomm, &high, sizeof(high),
-                                &remote_high, &len);
+    rc = chempi_comm_swap_inter(&local, intercomm, MPI_SUCCESS, &high,
+                                sizeof(high), &remote_high, &len);
     if (rc == MPI_SUCCESS) {
         bool is_first = is_local_first(intercomm, high, *(int *)remote_high);
 
         group = is_first ? concatenate(intercomm->local, intercomm->remote)
                          : concatenate(intercomm->remote, intercomm->local);
-        made = group ? chempi_comm_make(group, NULL, context, context) : NULL;
-        if (!made)
+        if (!group)
             rc = chempi_error_set(MPI_ERR_NO_MEM, "no room for a "
                                                   "communicator");
     }
     free(remote_high);
-    chempi_group_release(group);
-    if (rc != MPI_SUCCESS) {
-        chempi_comm_give_context(context);
-        return rc;
+    rc = chempi_comm_agree_context(&both, rc, &context);
+    if (rc == MPI_SUCCESS) {
+        made = chempi_comm_make(group, NULL, context, context);
+        if (!made) {
+            chempi_comm_give_context(context);
+            rc = MPI_ERR_NO_MEM;
+        }
     }
+    chempi_group_release(group);
+    if (rc != MPI_SUCCESS)
+        return rc;
     chempi_comm_inherit(made, intercomm);
     *newintracomm = made->handle;
     return MPI_SUCCESS;

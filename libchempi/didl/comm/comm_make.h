@@ -43,9 +43,13 @@ struct chempi_comm *chempi_comm_make_inter(struct chempi_group *local,
 struct chempi_comm_channel {
     struct chempi_comm *comm;
     const int *ranks;
+    const struct chempi_group *group; /* not NULL: of its processes instead,
+                                         which are looked for in comm */
     int size;
     int me;
+    int first; /* index in ranks of member 0, who is followed in a circle */
     int tag;
+    uint32_t circle; /* tells apart whom the tag is for; 0: all of comm */
     enum chempi_context_kind kind;
     struct chempi_comm *inter; /* not NULL: comm is the local side of inter,
                                   and agreements span both sides */
@@ -83,14 +87,22 @@ int chempi_comm_step_rank(const struct chempi_comm_channel *ch, int member);
 void chempi_comm_step_take(const struct chempi_comm_step *step, int64_t *vals,
                            const int64_t *other, int n);
 
+/* An error class that has come with values, and its words. */
+int chempi_comm_step_error(int64_t error);
+
+/* In all of these rc is how it went so far at this member: whoever has failed
+ * takes part without data, and returns that error; so do all others in a
+ * maximum, and elsewhere those who miss its data. */
+
 /* vals[0..n) become the maxima over all members, n <= CHEMPI_COMM_VALS_MAX. */
 #define CHEMPI_COMM_VALS_MAX 8
-int chempi_comm_max(const struct chempi_comm_channel *ch, int64_t *vals, int n);
+int chempi_comm_max(const struct chempi_comm_channel *ch, int rc, int64_t *vals,
+                    int n);
 /* Member 0's bytes to all (local side only). */
-int chempi_comm_bcast(const struct chempi_comm_channel *ch, void *buf,
+int chempi_comm_bcast(const struct chempi_comm_channel *ch, int rc, void *buf,
                       size_t len);
 /* all[i * len] becomes member i's `len` bytes (local side only). */
-int chempi_comm_allgather(const struct chempi_comm_channel *ch,
+int chempi_comm_allgather(const struct chempi_comm_channel *ch, int rc,
                           const void *mine, size_t len, void *all);
 
 /* Where two leaders meet; significant at them only. */
@@ -107,20 +119,21 @@ struct chempi_comm_far {
 /*
  * Both sides of an intercommunicator learn the other side's bytes: leaders
  * (member 0) swap, then hand down. *out is malloc'ed, *out_len its length;
- * lengths may differ. Of nobody there are 0 bytes.
+ * lengths may differ. Of nobody there are 0 bytes. An error of a leader is one
+ * of both sides, if it can tell the other.
  */
 int chempi_comm_swap(const struct chempi_comm_channel *local,
-                     const struct chempi_comm_far *far, const void *mine,
-                     size_t len, void **out, size_t *out_len);
+                     const struct chempi_comm_far *far, int rc,
+                     const void *mine, size_t len, void **out, size_t *out_len);
 /* The same within an intercommunicator, under the tag of local. */
 int chempi_comm_swap_inter(const struct chempi_comm_channel *local,
-                           struct chempi_comm *inter, const void *mine,
+                           struct chempi_comm *inter, int rc, const void *mine,
                            size_t len, void **out, size_t *out_len);
 
 /* ---- context ids ---- */
 
 /* Agree on a context that is free at all members; *out is reserved here. */
-int chempi_comm_agree_context(const struct chempi_comm_channel *ch,
+int chempi_comm_agree_context(const struct chempi_comm_channel *ch, int rc,
                               uint32_t *out);
 
 /*
@@ -154,6 +167,9 @@ void chempi_comm_agreement_close(struct chempi_comm_agreement *ag);
 
 /* Give a reserved context back. Thread-safe; no communication. */
 void chempi_comm_give_context(uint32_t context);
+/* The same after an error, which is why no communicator gets it here. After the
+ * loss of a member another one may have one, and send messages. */
+void chempi_comm_return_context(uint32_t context, int rc);
 /* Forget all contexts but those of COMM_WORLD and COMM_SELF. */
 void chempi_comm_reset_contexts(void);
 void chempi_comm_free_contexts(void);

@@ -275,15 +275,30 @@ static int plan_side(const struct chempi_comm_channel *ch,
     *is_over_nodes = false;
     if (chempi_ctx.services.node_count == 1)
         return plan_across(ch->size, ch->me, steps);
-    return ch->ranks ? plan_by_nodes(ch, steps, is_over_nodes)
-                     : plan_of_group(ch, steps, is_over_nodes);
+    return ch->ranks || ch->group ? plan_by_nodes(ch, steps, is_over_nodes)
+                                  : plan_of_group(ch, steps, is_over_nodes);
 }
 
 /* ---- for all ---- */
 
+/* A process that is in it. */
+static int rank_of(const struct chempi_group *group, uint32_t proc)
+{
+    uint32_t rank = group->procs ? 0 : proc;
+
+    while (rank + 1 < group->size && chempi_group_proc(group, rank) != proc)
+        rank++;
+    return (int)rank;
+}
+
 int chempi_comm_step_rank(const struct chempi_comm_channel *ch, int member)
 {
-    return ch->ranks ? ch->ranks[member] : member;
+    const int index = (member + ch->first) % ch->size;
+
+    if (ch->group)
+        return rank_of(ch->comm->local,
+                       chempi_group_proc(ch->group, (uint32_t)index));
+    return ch->ranks ? ch->ranks[index] : index;
 }
 
 int chempi_comm_plan_bcast(const struct chempi_comm_channel *ch,

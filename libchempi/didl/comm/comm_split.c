@@ -148,18 +148,18 @@ static int color_unguided(struct chempi_comm *comm, struct chempi_info *info,
     struct colors mine;
     struct colors *all;
     int level;
-    int rc;
+    int rc = MPI_SUCCESS;
 
     all = chempi_sys->malloc(comm->size * sizeof(*all));
     if (!all)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room for the colours of "
-                                                "all processes");
+        rc = chempi_error_set(MPI_ERR_NO_MEM, "no room for the colours of "
+                                              "all processes");
     chempi_locality_hardware(levels);
     mine.at[0] = (int32_t)chempi_ctx.services.node;
     for (int i = 0; i < CHEMPI_LOCALITY_LEVELS; i++)
         mine.at[1 + i] = color_of_instance(levels[i].instance);
     channel = chempi_comm_channel(comm);
-    rc = chempi_comm_allgather(&channel, &mine, sizeof(mine), all);
+    rc = chempi_comm_allgather(&channel, rc, &mine, sizeof(mine), all);
     level = rc ? UNGUIDED_LEVELS : find_level(all, comm->size);
     free(all);
     if (level == UNGUIDED_LEVELS)

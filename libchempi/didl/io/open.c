@@ -117,7 +117,7 @@ static int make_comm(struct chempi_comm *comm, struct chempi_comm **out)
 {
     struct chempi_comm_channel channel = chempi_comm_channel(comm);
     uint32_t context;
-    int rc = chempi_comm_agree_context(&channel, &context);
+    int rc = chempi_comm_agree_context(&channel, MPI_SUCCESS, &context);
 
     if (rc)
         return rc;

@@ -41,7 +41,7 @@ static CHEMPI_NOINLINE bool is_over(void *arg)
     struct look *look = arg;
 
     if (!is_found(look) &&
-        chempi_loss_is_vain(look->comm, look->context, look->source))
+        chempi_loss_is_vain(look->comm, look->context, look->source, look->tag))
         look->error = -EPIPE;
     return look->held || look->error;
 }

@@ -48,7 +48,7 @@ static int agree(struct chempi_comm *comm, int rc)
 {
     struct chempi_comm_channel ch = chempi_comm_channel(comm);
     int64_t worst = rc;
-    int error = chempi_comm_max(&ch, &worst, 1);
+    int error = chempi_comm_max(&ch, MPI_SUCCESS, &worst, 1);
 
     if (rc == MPI_SUCCESS && error)
         rc = error;
@@ -64,16 +64,14 @@ static int make_comm(struct chempi_win *win, struct chempi_comm *comm, int rc)
 {
     struct chempi_comm_channel channel = chempi_comm_channel(comm);
     uint32_t context;
-    int error = chempi_comm_agree_context(&channel, &context);
 
-    if (error)
-        return rc ? rc : error;
-    if (rc == MPI_SUCCESS) {
-        win->comm = chempi_comm_make(comm->local, NULL, context, context);
-        if (!win->comm || !chempi_coll_own(win->comm))
-            rc = chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
-    }
-    if (!win || !win->comm)
+    rc = chempi_comm_agree_context(&channel, rc, &context);
+    if (rc)
+        return rc;
+    win->comm = chempi_comm_make(comm->local, NULL, context, context);
+    if (!win->comm || !chempi_coll_own(win->comm))
+        rc = chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
+    if (!win->comm)
         chempi_comm_give_context(context);
     else /* for those who ask where it waits */
         (void)snprintf(win->comm->name, sizeof(win->comm->name),
@@ -148,7 +146,8 @@ static int swap_cards(struct chempi_win *win)
     mine.probe_value = win->probe;
     mine.is_fine =
         win->granularity && win->granularity <= (int)sizeof(uint64_t);
-    rc = chempi_comm_allgather(&ch, &mine, sizeof(mine), win->cards);
+    rc = chempi_comm_allgather(&ch, MPI_SUCCESS, &mine, sizeof(mine),
+                               win->cards);
     win->is_fine = rc == MPI_SUCCESS;
     win->knows_dead = rc == MPI_SUCCESS && mine.space != 0;
     for (uint32_t i = 0; i < win->local_count; i++) {
@@ -170,7 +169,7 @@ static int swap_sizes(struct chempi_win *win)
         win->flavor == MPI_WIN_FLAVOR_DYNAMIC ||
         (win->same_size && win->same_unit))
         return MPI_SUCCESS;
-    rc = chempi_comm_max(&ch, vals, 4);
+    rc = chempi_comm_max(&ch, MPI_SUCCESS, vals, 4);
     if (rc || (vals[0] == -vals[1] && vals[2] == -vals[3]))
         return rc;
     win->all = chempi_sys->calloc(win->comm->size, sizeof(*win->all));
@@ -181,7 +180,8 @@ static int swap_sizes(struct chempi_win *win)
         return rc;
     ch = chempi_comm_channel(win->comm);
     return chempi_comm_allgather(
-        &ch, &(struct chempi_rma_extent){.size = win->size, .unit = win->unit},
+        &ch, MPI_SUCCESS,
+        &(struct chempi_rma_extent){.size = win->size, .unit = win->unit},
         sizeof(*win->all), win->all);
 }
 

@@ -112,7 +112,7 @@ int chempi_rma_share(struct chempi_win *win, uint64_t len, uint64_t common,
 
     if (win->me_local == 0)
         fd = make_file(len, &offer);
-    rc = chempi_comm_bcast(&ch, &offer, sizeof(offer));
+    rc = chempi_comm_bcast(&ch, MPI_SUCCESS, &offer, sizeof(offer));
     if (rc) {
         if (fd >= 0)
             (void)close(fd);
@@ -129,7 +129,7 @@ int chempi_rma_share(struct chempi_win *win, uint64_t len, uint64_t common,
     if (rc == 0)
         rc = reserve(fd, at, own);
     failed = rc ? -rc : 0;
-    if (chempi_comm_max(&ch, &failed, 1))
+    if (chempi_comm_max(&ch, MPI_SUCCESS, &failed, 1))
         failed = EIO;
     if (fd >= 0)
         (void)close(fd);

@@ -156,7 +156,7 @@ int chempi_topology_make_comm(struct chempi_comm *comm, const int *order,
     struct chempi_group *group;
     struct chempi_comm *made = NULL;
     uint32_t context;
-    int rc = chempi_comm_agree_context(&channel, &context);
+    int rc = chempi_comm_agree_context(&channel, MPI_SUCCESS, &context);
 
     if (rc)
         return rc;

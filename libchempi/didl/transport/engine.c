@@ -521,7 +521,8 @@ int chempi_engine_recv(struct chempi_request *req)
         chempi_engine_deliver_held(held, req);
         chempi_engine_settle();
     } else if (CHEMPI_UNLIKELY(engine.misses) &&
-               chempi_loss_is_vain(req->comm, req->context, req->peer_rank)) {
+               chempi_loss_is_vain(req->comm, req->context, req->peer_rank,
+                                   req->peer_tag)) {
         chempi_loss_end_receive(req);
     }
     return MPI_SUCCESS;

@@ -2,6 +2,8 @@
 /* What waits for a rank that is missing; see loss.h. */
 #include "libchempi/didl/transport/loss.h"
 
+#include <pthread.h>
+
 #include "common/base/array.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/transport/conn.h"
@@ -9,10 +11,14 @@
 
 static struct {
     chempi_loss_context_fn *is_bereft;
+    void (*is_buried)(void);
+    struct chempi_list circles;
+    pthread_mutex_t lock; /* of the following ones */
     uint32_t *graves; /* [count] contexts, multiples of CHEMPI_CONTEXT_STEP */
     uint32_t count;
     uint32_t room;
-} self;
+} self = {.circles = {&self.circles, &self.circles},
+          .lock = PTHREAD_MUTEX_INITIALIZER};
 
 int32_t chempi_loss_rank(const struct chempi_comm *comm)
 {
@@ -32,8 +38,28 @@ void chempi_loss_on_context(chempi_loss_context_fn *is_bereft)
 
 void chempi_loss_bury(uint32_t context)
 {
+    (void)pthread_mutex_lock(&self.lock);
     if (CHEMPI_ARRAY_FIT(self.graves, self.room, self.count + 1))
         self.graves[self.count++] = context;
+    (void)pthread_mutex_unlock(&self.lock);
+    if (self.is_buried)
+        self.is_buried();
+}
+
+void chempi_loss_on_burial(void (*is_buried)(void))
+{
+    self.is_buried = is_buried;
+}
+
+bool chempi_loss_is_buried(uint32_t context)
+{
+    bool is = false;
+
+    (void)pthread_mutex_lock(&self.lock);
+    for (uint32_t i = 0; i < self.count && !is; i++)
+        is = self.graves[i] == context;
+    (void)pthread_mutex_unlock(&self.lock);
+    return is;
 }
 
 static bool is_for_nobody(const struct chempi_envelope *env)
@@ -41,9 +67,8 @@ static bool is_for_nobody(const struct chempi_envelope *env)
     const uint32_t kind = env->context % CHEMPI_CONTEXT_STEP;
     const uint32_t context = env->context - kind;
 
-    for (uint32_t i = 0; i < self.count; i++)
-        if (self.graves[i] == context)
-            return true;
+    if (chempi_loss_is_buried(context))
+        return true;
     return (kind == CHEMPI_CONTEXT_COLL || kind == CHEMPI_CONTEXT_INTERNAL) &&
            self.is_bereft(context);
 }
@@ -53,16 +78,37 @@ struct chempi_held *chempi_loss_take_vain(void)
     return chempi_match_take_remote(is_for_nobody);
 }
 
+void chempi_loss_watch(struct chempi_loss_circle *circle)
+{
+    chempi_list_append(&self.circles, &circle->link);
+}
+
+static bool is_bereft_circle(uint32_t context, int32_t tag)
+{
+    CHEMPI_LIST_FOR (link, &self.circles) {
+        const struct chempi_loss_circle *c =
+            CHEMPI_CONTAINER_OF(link, struct chempi_loss_circle, link);
+
+        if (c->context != context || c->tag != tag)
+            continue;
+        for (uint32_t i = 0; i < c->group->size; i++)
+            if (chempi_conn_is_missing(chempi_group_proc(c->group, i)))
+                return true;
+    }
+    return false;
+}
+
 bool chempi_loss_judge(const struct chempi_comm *comm, uint32_t context,
-                       int32_t source)
+                       int32_t source, int32_t tag)
 {
     const uint32_t kind = context % CHEMPI_CONTEXT_STEP;
 
     if (source >= 0 &&
         chempi_conn_is_missing(chempi_comm_proc(comm, (uint32_t)source)))
         return true;
-    return (kind == CHEMPI_CONTEXT_COLL || kind == CHEMPI_CONTEXT_INTERNAL) &&
-           chempi_loss_is_in(comm);
+    if (kind == CHEMPI_CONTEXT_COLL || kind == CHEMPI_CONTEXT_INTERNAL)
+        return chempi_loss_is_in(comm);
+    return is_bereft_circle(context, tag);
 }
 
 static bool has_member(const struct chempi_comm *comm, uint32_t proc)
@@ -77,7 +123,8 @@ static bool is_ended(const struct chempi_request *req, const void *arg)
 {
     const struct chempi_peer *peer = arg;
 
-    return chempi_loss_is_vain(req->comm, req->context, req->peer_rank) ||
+    return chempi_loss_is_vain(req->comm, req->context, req->peer_rank,
+                               req->peer_tag) ||
            (req->peer_rank == MPI_ANY_SOURCE &&
             has_member(req->comm, peer->proc));
 }

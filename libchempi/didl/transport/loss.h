@@ -2,7 +2,7 @@
 /*
  * Jobs that survive the end of a rank (doc/survivors.md): what waits for the
  * lost one ends with MPI_ERR_PROC_ABORTED. In other jobs nothing of this
- * happens. Under the lane lock, but for chempi_loss_is_in().
+ * happens. Under the lane lock, unless it says another thing.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_LOSS_H
 #define CHEMPI_LIBCHEMPI_DIDL_LOSS_H
@@ -10,9 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/list.h"
 #include "libchempi/didl/transport/conn.h"
 
 struct chempi_comm;
+struct chempi_group;
 struct chempi_held;
 struct chempi_request;
 
@@ -25,16 +27,27 @@ static inline bool chempi_loss_is_in(const struct chempi_comm *comm)
            chempi_loss_rank(comm) >= 0;
 }
 
-/* A receive or probe (context, source as given) for which nothing may come any
- * more: its source is missing, or it is part of a collective operation and a
- * member is. */
+/* Processes that agree on something in this context, under this tag: if one is
+ * missing, the others may have left. Listed while they do. */
+struct chempi_loss_circle {
+    struct chempi_list link;
+    const struct chempi_group *group;
+    uint32_t context;
+    int32_t tag;
+};
+void chempi_loss_watch(struct chempi_loss_circle *circle);
+
+/* A receive or probe (context, source and tag as given) for which nothing may
+ * come any more: its source is missing, or it is part of a collective operation
+ * or of what a circle does, and a member is. */
 bool chempi_loss_judge(const struct chempi_comm *comm, uint32_t context,
-                       int32_t source);
+                       int32_t source, int32_t tag);
 static inline bool chempi_loss_is_vain(const struct chempi_comm *comm,
-                                       uint32_t context, int32_t source)
+                                       uint32_t context, int32_t source,
+                                       int32_t tag)
 {
     return CHEMPI_UNLIKELY(chempi_conn_missing_count()) &&
-           chempi_loss_judge(comm, context, source);
+           chempi_loss_judge(comm, context, source, tag);
 }
 
 /* The peer is missing since just now: end the receives that wait for it (those
@@ -49,8 +62,14 @@ struct chempi_held *chempi_loss_take_vain(void);
  * miss a member? Set at the start. */
 typedef bool chempi_loss_context_fn(uint32_t context);
 void chempi_loss_on_context(chempi_loss_context_fn *is_bereft);
-/* It did, and is gone. Without memory its messages wait for ever. */
+/* It did, and is gone; from any thread. Without memory its messages wait for
+ * ever. */
 void chempi_loss_bury(uint32_t context);
+/* Called after each one, with or without the lane lock. Set at the start. */
+void chempi_loss_on_burial(void (*is_buried)(void));
+/* Was a communicator of this context buried here? Then none has it now. From
+ * any thread. */
+bool chempi_loss_is_buried(uint32_t context);
 /* A posted receive (queued) ends. */
 void chempi_loss_end_receive(struct chempi_request *req);
 

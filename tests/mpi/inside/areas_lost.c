@@ -20,7 +20,7 @@
 #include "libchempi/didl/comm/comm.h"
 #include "tests/mpi/check.h"
 
-enum { HELD_MAX = 64, PAGE = 4096, OWN_AREAS = 32 };
+enum { HELD_MAX = 64, PAGE = 4096, OWN_AREAS = 32, BEREFT = 3 };
 
 static bool has_area(MPI_Comm comm)
 {
@@ -237,12 +237,73 @@ static MPI_Comm lose_unknown(void)
                                       MPI_STATUS_IGNORE)) ==
                      MPI_ERR_PROC_ABORTED,
                  "it died");
-    prepare_bereft(comm);
+    for (int i = 0; i < BEREFT; i++)
+        prepare_bereft(comm);
     rest = survivors_of(MPI_COMM_WORLD, victim);
     MPI_Barrier(rest);
     MPI_Comm_free(&comm);
     MPI_Barrier(rest);
     hold_own(rest);
+    return rest;
+}
+
+/* ---- "unused" ---- */
+
+/* Rank 1 does not use the communicator, and frees it after rank 0 has taken an
+ * area for it, or before. */
+static void drop_unused(int victim, int times)
+{
+    MPI_Comm comms[HELD_MAX];
+
+    for (int i = 0; i < times; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+        MPI_Comm_set_errhandler(comms[i], MPI_ERRORS_RETURN);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank() == victim)
+        die(getpid());
+    CHECK_OR_DIE(check_class(MPI_Recv(NULL, 0, MPI_BYTE, victim, 2,
+                                      MPI_COMM_WORLD, MPI_STATUS_IGNORE)) ==
+                     MPI_ERR_PROC_ABORTED,
+                 "it died");
+    for (int i = 0; i < times; i++) {
+        if (check_rank() == 1 && i % 2 == 0)
+            MPI_Recv(NULL, 0, MPI_BYTE, 0, 3, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        if (check_rank() == 0 && i % 2 == 1)
+            MPI_Recv(NULL, 0, MPI_BYTE, 1, 3, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        if (check_rank() != 1)
+            CHECK_OR_DIE(check_class(MPI_Barrier(comms[i])) ==
+                             MPI_ERR_PROC_ABORTED,
+                         "MPI_Barrier");
+        if (check_rank() == 0 && i % 2 == 0)
+            MPI_Send(NULL, 0, MPI_BYTE, 1, 3, MPI_COMM_WORLD);
+        MPI_Comm_free(&comms[i]);
+        if (check_rank() == 1 && i % 2 == 1)
+            MPI_Send(NULL, 0, MPI_BYTE, 0, 3, MPI_COMM_WORLD);
+    }
+}
+
+static MPI_Comm lose_unused(void)
+{
+    const int victim = check_size() - 1;
+    MPI_Comm held[HELD_MAX];
+    MPI_Comm rest;
+    int count = hold(MPI_COMM_WORLD, held);
+    int again;
+
+    for (int i = 0; i < count; i++)
+        MPI_Comm_free(&held[i]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    drop_unused(victim, 2 * (count - 1));
+    rest = survivors_of(MPI_COMM_WORLD, victim);
+    CHECK_OR_DIE(!MPI_Barrier(rest), "MPI_Barrier");
+    again = hold(rest, held) - 1 + has_area(rest);
+    CHECK_OR_DIE(again == count - 1, "%d areas, and %d before", again,
+                 count - 1);
+    for (int i = 0; i < count - has_area(rest); i++)
+        MPI_Comm_free(&held[i]);
     return rest;
 }
 
@@ -280,6 +341,8 @@ int main(int argc, char **argv)
         comm = lose_leaving();
     else if (strcmp(how, "unknown") == 0)
         comm = lose_unknown();
+    else if (strcmp(how, "unused") == 0)
+        comm = lose_unused();
     else
         comm = lose(lose(MPI_COMM_WORLD, false), false);
     if (check_rank() == 0)

@@ -93,7 +93,7 @@ static int agree_directory(const struct chempi_comm_channel *ch,
     if (has_room)
         vals[0] = (int64_t)digest_of(plan);
     vals[1] = -vals[0];
-    rc = chempi_comm_max(ch, vals, 3);
+    rc = chempi_comm_max(ch, MPI_SUCCESS, vals, 3);
     if (!rc && vals[2])
         rc = no_memory();
     if (vals[0] != -vals[1])
@@ -116,7 +116,7 @@ static int agree_costs(const struct chempi_comm_channel *ch, int count,
 
         for (int i = 0; i < n; i++)
             vals[i] = -(int64_t)costs[at + i];
-        rc = chempi_comm_max(ch, vals, n);
+        rc = chempi_comm_max(ch, MPI_SUCCESS, vals, n);
         if (rc)
             return rc;
         for (int i = 0; i < n; i++)
@@ -130,7 +130,7 @@ static int agree_costs(const struct chempi_comm_channel *ch, int count,
 static int agree_success(const struct chempi_comm_channel *ch, bool is_good)
 {
     int64_t failed = !is_good;
-    int rc = chempi_comm_max(ch, &failed, 1);
+    int rc = chempi_comm_max(ch, MPI_SUCCESS, &failed, 1);
 
     return !rc && failed ? no_memory() : rc;
 }
@@ -184,7 +184,7 @@ static int make(struct chempi_comm *comm, struct chempi_coll_state *st,
     if (!rc)
         rc = agree_costs(&ch, plan->network_count, costs);
     if (!rc)
-        rc = chempi_comm_agree_context(&ch, &context);
+        rc = chempi_comm_agree_context(&ch, MPI_SUCCESS, &context);
     if (rc)
         return rc;
     plan->costs = costs;

@@ -29,6 +29,10 @@
  *       Ended means: the launcher says so, and the kernel has dropped its mark
  *       on the region, as it does when the process has no memory any more (the
  *       launcher knows only the process that it started, perhaps a shell)
+ *   B7  a member that has never used its communicator's area, or did not get to
+ *       know it, leaves it when the communicator is gone (buried, loss.h). The
+ *       first member may take one even later: whoever begins to use another
+ *       communicator looks again
  *   -   each persistent operation that goes through the node's memory has an
  *       area and a state of its own, since members may start such ones in any
  *       order; those areas are others than the communicators'. Its members
@@ -37,6 +41,7 @@
 #include "libchempi/didl/coll/node/node.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +55,7 @@
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/loss.h"
 
 enum {
     AREAS = 64, /* with those of persistent operations */
@@ -71,6 +77,7 @@ struct control {
                                          has it in its hand: 1 + local rank. 0:
                                          it is free */
     _Atomic uint64_t names[AREAS];    /* name_of() its communicator */
+    _Atomic uint32_t sizes[AREAS];    /* members of that */
 };
 static_assert(sizeof(struct control) <= PAGE, "control is one page");
 
@@ -87,7 +94,9 @@ static struct {
     uint64_t areas_at; /* the first one in the region's file */
     size_t area_len;   /* bytes, whole pages */
     _Atomic uint64_t counts[CHEMPI_COLL_WAYS];
-} node;
+    pthread_mutex_t unknown; /* who looks for areas that this process is to
+                                leave, of all communicators */
+} node = {.unknown = PTHREAD_MUTEX_INITIALIZER};
 
 void chempi_coll_count(enum chempi_coll_way way)
 {
@@ -198,6 +207,8 @@ static size_t members_len(void)
     return AREAS * words() * sizeof(*node.members);
 }
 
+static void leave_buried(void);
+
 int chempi_coll_init(void)
 {
     const struct chempi_services *s = &chempi_ctx.services;
@@ -234,6 +245,7 @@ int chempi_coll_init(void)
     }
     chempi_coll_cma_copy_init((unsigned char *)start + PAGE, s->local_size,
                               s->local_rank);
+    chempi_loss_on_burial(leave_buried);
     return MPI_SUCCESS;
 }
 
@@ -433,6 +445,7 @@ static int claim(const struct chempi_comm *comm, uint32_t number, int first,
     memset(start, 0, head_len(size));
     note_members(area, comm);
     atomic_store(&node.control->names[area], name_of(comm));
+    atomic_store(&node.control->sizes[area], comm->size);
     atomic_store(&node.control->numbers[area], number);
     atomic_store(&node.control->owners[area], next_use());
     return area;
@@ -452,7 +465,7 @@ static CHEMPI_COLD void give_back(int area, int size)
                                 area_len(size) - kept);
 }
 
-static void leave(const struct chempi_comm *comm, int area)
+static void leave(int area, uint32_t size)
 {
     uint64_t owner;
 
@@ -464,38 +477,53 @@ static void leave(const struct chempi_comm *comm, int area)
         return; /* somebody else frees it */
     /* Nobody touches it any more, and nobody can get it yet. */
     if (atomic_exchange(&node.control->is_large[area], 0))
-        give_back(area, (int)comm->size);
+        give_back(area, (int)size);
     put_back(area);
 }
 
-static bool is_in_use_by(int area, const struct chempi_comm *comm,
-                         uint32_t number)
+/* Does this process use it, as others see it? */
+static bool is_in_use(int area)
 {
     uint64_t owner = atomic_load(&node.control->owners[area]);
 
     return owner && owner % (UINT64_C(1) << HAND_BITS) == 0 &&
-           atomic_load(&node.control->names[area]) == name_of(comm) &&
-           atomic_load(&node.control->numbers[area]) == number &&
            is_used_by(area, chempi_ctx.services.local_rank);
 }
 
-/* The message that names the area did not come through. False: its first
- * member has taken none yet. */
+/* The message that names the area did not come through, for one of these
+ * numbers. False: its first member has taken none yet. */
 static CHEMPI_COLD bool leave_unknown(const struct chempi_comm *comm,
-                                      uint32_t number)
+                                      uint32_t first, uint32_t last)
 {
+    bool is_left = false;
+
+    (void)pthread_mutex_lock(&node.unknown);
     for (int area = WORLD_AREA + 1; node.control && area < AREAS; area++)
-        if (is_in_use_by(area, comm, number)) {
-            leave(comm, area);
-            return true;
+        if (is_in_use(area) &&
+            atomic_load(&node.control->names[area]) == name_of(comm) &&
+            atomic_load(&node.control->numbers[area]) - first <= last - first) {
+            leave(area, comm->size);
+            is_left = true;
         }
-    return false;
+    (void)pthread_mutex_unlock(&node.unknown);
+    return is_left;
 }
 
-static CHEMPI_COLD void leave_unknown_own(struct chempi_coll_state *st)
+static CHEMPI_COLD void leave_unknown_own(const struct chempi_coll_state *st)
 {
-    if (leave_unknown(st->comm, st->unknown_own))
-        st->unknown_own = 0;
+    (void)leave_unknown(st->comm, st->unknown_own, st->owns);
+}
+
+/* B7 */
+static CHEMPI_COLD void leave_buried(void)
+{
+    (void)pthread_mutex_lock(&node.unknown);
+    for (int area = WORLD_AREA + 1; node.control && area < AREAS; area++)
+        if (is_in_use(area) &&
+            chempi_loss_is_buried(
+                (uint32_t)(atomic_load(&node.control->names[area]) >> 32)))
+            leave(area, atomic_load(&node.control->sizes[area]));
+    (void)pthread_mutex_unlock(&node.unknown);
 }
 
 void chempi_coll_node_release(struct chempi_coll_state *st)
@@ -507,10 +535,10 @@ void chempi_coll_node_release(struct chempi_coll_state *st)
         if (st->stream_reserved > 0 || st->chain.is_made ||
             chempi_coll_pairwise_rings_are_made(st))
             atomic_store(&node.control->is_large[st->area], 1);
-        leave(st->comm, st->area);
+        leave(st->area, (uint32_t)st->size);
     }
     if (CHEMPI_UNLIKELY(st->is_area_unknown))
-        (void)leave_unknown(st->comm, 0);
+        (void)leave_unknown(st->comm, 0, 0);
     if (CHEMPI_UNLIKELY(st->unknown_own))
         leave_unknown_own(st);
     chempi_hier_detach(st);
@@ -651,7 +679,7 @@ static int find_area(struct chempi_comm *comm, struct chempi_coll_state *st)
         rc = agree(comm, &area);
         if (rc) {
             /* Others may wait for this member for ever: say so. */
-            st->is_area_unknown = !leave_unknown(comm, 0);
+            st->is_area_unknown = !leave_unknown(comm, 0, 0);
             return rc;
         }
     }
@@ -686,12 +714,12 @@ static int enter_together(struct chempi_comm *comm,
 {
     const struct chempi_comm_channel ch = chempi_comm_channel(comm);
     int64_t is_missing = enter(comm, st) || !st->is_on;
-    int rc = chempi_comm_max(&ch, &is_missing, 1);
+    int rc = chempi_comm_max(&ch, MPI_SUCCESS, &is_missing, 1);
 
     if (CHEMPI_LIKELY(!rc && !is_missing))
         return rc;
     if (st->area >= 0)
-        leave(comm, st->area);
+        leave(st->area, comm->size);
     st->area = -1;
     st->is_on = false;
     st->lacks = CHEMPI_NODE_LACKS_NOTHING;
@@ -741,6 +769,8 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
                                "no memory for collective operations");
         return NULL;
     }
+    if (CHEMPI_UNLIKELY(chempi_conn_missing_count()))
+        leave_buried();
     *rc = st->lacks == CHEMPI_NODE_LACKS_ADDRESSES ? MPI_SUCCESS
                                                    : begin(comm, st);
     if (!*rc && !st->is_on)
@@ -756,6 +786,8 @@ struct chempi_coll_state *chempi_coll_node_make_own(struct chempi_comm *comm)
 
     if (CHEMPI_UNLIKELY(comm->coll->unknown_own))
         leave_unknown_own(comm->coll);
+    if (CHEMPI_UNLIKELY(chempi_conn_missing_count()))
+        leave_buried();
     comm->coll->owns++;
     if (st && comm->rank == 0)
         st->area = claim(comm, comm->coll->owns, CHEMPI_NODE_COMM_AREAS, AREAS);
@@ -768,15 +800,24 @@ bool chempi_coll_node_enter_own(struct chempi_comm *comm,
     if (!node.control || area < CHEMPI_NODE_COMM_AREAS || area >= AREAS)
         return false;
     if (!st) {
-        leave(comm, area);
+        leave(area, comm->size);
         return false;
     }
     st->area = area;
+    if (CHEMPI_UNLIKELY(comm->coll->unknown_own)) {
+        /* The first member has come by all before this one. */
+        (void)leave_unknown(comm, comm->coll->unknown_own,
+                            comm->coll->owns - 1);
+        comm->coll->unknown_own = 0;
+    }
     return enter(comm, st) == MPI_SUCCESS && st->is_on;
 }
 
 void chempi_coll_node_leave_own(struct chempi_comm *comm, bool is_taken)
 {
-    if (!leave_unknown(comm, comm->coll->owns) && !is_taken)
-        comm->coll->unknown_own = comm->coll->owns;
+    struct chempi_coll_state *st = comm->coll;
+
+    if (!leave_unknown(comm, st->owns, st->owns) && !is_taken &&
+        !st->unknown_own)
+        st->unknown_own = st->owns;
 }

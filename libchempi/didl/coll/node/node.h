@@ -22,8 +22,8 @@
  *   -   what other members wrote is data: lengths are compared, never trusted
  *   -   a member whose memory others copy from or to (place) stays in the
  *       operation until they have said that they are done
- *   -   a board is used in operations that synchronise, every other one of
- *       those that may use it; thus all have read it when it comes up again
+ *   -   a member's boards are used in turn, in operations that synchronise;
+ * thus all have read one when it comes up again
  *   -   scans and some reductions use no cell but SPSC rings from each member
  * to the next (spsc_ring.h), in which the first members run ahead of the last
  *   A9  a member has two stream boards, for chunks of large blocks and whole
@@ -177,7 +177,8 @@ struct chempi_coll_state {
     bool is_area_unknown;          /* there may be one that is not left yet */
     uint32_t owns; /* persistent operations that had areas of their own, ever;
                       alike at all members */
-    uint32_t unknown_own; /* the number of one whose area is not left yet, 0 */
+    uint32_t unknown_own; /* the number of the first one since which their
+                             areas are not known, and perhaps not left yet; 0 */
     /* The kernel has refused a copy of which all members know, or one of
      * which this member knows as the root. */
     bool is_refused;
@@ -198,7 +199,7 @@ struct chempi_coll_state {
     struct chempi_node_later later;
     uint32_t syncs;        /* operations that synchronised; wraps */
     unsigned char *boards; /* [size][BOARDS][BOARD_BYTES] */
-    uint32_t rows;         /* operations that may use a board */
+    uint32_t rows;         /* boards that this member has used, ever */
     bool is_reserved[CHEMPI_NODE_BOARDS]; /* this member's */
     uint32_t *local_ranks;                /* [size] */
     struct chempi_node_piece *pipe;       /* [PIECES] */

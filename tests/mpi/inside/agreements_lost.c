@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank dies in the second round of an agreement on a context: some of the
+ * others have heard of it in that round and leave, the others go on to a third
+ * one (chempirun --survive). All end with the same error class, and what was
+ * sent in vain is not taken for a vote in the next agreement under the same
+ * tag.
+ *
+ * usage: agreements_lost group | strings | idup
+ */
+#define _GNU_SOURCE /* kill */
+#include <signal.h>
+#include <unistd.h>
+
+#include "libchempi/didl/comm/comm_circle.h"
+#include "libchempi/didl/comm/p2p.h"
+#include "tests/mpi/check.h"
+
+enum {
+    TAG = 7,
+    NOT_NOW = 1, /* in the third value of a vote */
+    EXTRA = 3,
+    TIMES = 3,
+    MARK_BITS = 31 /* behind it: whom a vote is for */
+};
+
+static const int victim = 3; /* of four */
+static const char *how;
+
+static bool is_group(void)
+{
+    return strcmp(how, "idup") != 0;
+}
+
+_Noreturn static void die(void)
+{
+    (void)kill(getpid(), SIGKILL);
+    for (;;)
+        (void)pause();
+}
+
+/* So that members have different ids free, and need a second round. */
+static void take_ids(MPI_Comm extra[EXTRA])
+{
+    for (int i = 0; i < EXTRA; i++)
+        MPI_Comm_dup(MPI_COMM_SELF, &extra[i]);
+}
+
+static void give_ids(MPI_Comm extra[EXTRA])
+{
+    for (int i = 0; i < EXTRA; i++)
+        MPI_Comm_free(&extra[i]);
+}
+
+/* ---- the victim, by hand ---- */
+
+/* The tag that a string stands for. */
+static int tag_of(const char *string)
+{
+    uint32_t hash = UINT32_C(2166136261);
+
+    for (; *string; string++)
+        hash = (hash ^ (unsigned char)*string) * UINT32_C(16777619);
+    return (int)((hash ^ hash >> 31) & INT32_MAX);
+}
+
+static const struct chempi_comm_channel *channel_of(MPI_Comm comm)
+{
+    static struct chempi_comm_circle circle;
+    static int ranks[] = {0, 1, 2, 3};
+    struct chempi_comm *c = chempi_comm_lookup(comm);
+
+    if (strcmp(how, "group") == 0)
+        chempi_comm_circle_open(&circle, c, ranks, c->local, TAG,
+                                CHEMPI_CONTEXT_GROUP);
+    else if (strcmp(how, "strings") == 0)
+        chempi_comm_circle_open(&circle, &chempi_comm_world, ranks, c->local,
+                                tag_of("lost"), CHEMPI_CONTEXT_STRING);
+    else
+        circle.channel = chempi_comm_channel(c);
+    return &circle.channel;
+}
+
+/* "Not now": whoever hears no more than this goes another round. */
+static void vote(const struct chempi_comm_channel *ch, int steps)
+{
+    struct chempi_comm_step plan[CHEMPI_COMM_STEPS_MAX];
+    const int count = chempi_comm_plan_max(ch, plan);
+    int64_t vals[CHEMPI_COMM_VALS_MAX] = {0};
+    int64_t other[CHEMPI_COMM_VALS_MAX];
+    const int n = is_group() ? CHEMPI_COMM_VOTE_VALS + 1 : CHEMPI_COMM_VALS_MAX;
+    struct chempi_datatype *type = chempi_datatype_lookup(MPI_INT64_T);
+
+    vals[1] = INT32_MIN;
+    vals[2] = NOT_NOW;
+    if (is_group())
+        vals[3] = (int64_t)ch->circle << MARK_BITS;
+    for (int i = 0; i < count && i < steps; i++)
+        CHECK_OR_DIE(!chempi_p2p_sendrecv_on(vals, n, type, plan[i].to, ch->tag,
+                                             other, n, type, plan[i].from,
+                                             ch->tag, ch->comm, ch->kind,
+                                             MPI_STATUS_IGNORE),
+                     "a step");
+}
+
+/* ---- the others ---- */
+
+static int agree(MPI_Comm comm, MPI_Group group, MPI_Comm *made)
+{
+    MPI_Request request;
+    int rc;
+
+    if (strcmp(how, "group") == 0)
+        return MPI_Comm_create_group(comm, group, TAG, made);
+    if (strcmp(how, "strings") == 0)
+        return MPI_Comm_create_from_group(group, "lost", MPI_INFO_NULL,
+                                          MPI_ERRORS_RETURN, made);
+    rc = MPI_Comm_idup(comm, made, &request);
+    return rc ? rc : MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void use(MPI_Comm comm)
+{
+    int sum = 1;
+    int size;
+
+    MPI_Comm_size(comm, &size);
+    CHECK_OR_DIE(!MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, comm),
+                 "MPI_Allreduce");
+    CHECK_OR_DIE(sum == size, "%d of %d members", sum, size);
+}
+
+/* Under the same tag, and through several rounds, for which the turn has to be
+ * there. */
+static void go_on(MPI_Group all)
+{
+    MPI_Comm extra[EXTRA];
+    MPI_Group rest;
+    MPI_Comm comms[TIMES];
+
+    MPI_Group_excl(all, 1, &victim, &rest);
+    for (int i = 0; i < TIMES; i++) {
+        if (check_rank() == i % victim)
+            take_ids(extra);
+        CHECK_OR_DIE(
+            !MPI_Comm_create_group(MPI_COMM_WORLD, rest, TAG, &comms[i]),
+            "MPI_Comm_create_group");
+        if (check_rank() == i % victim)
+            give_ids(extra);
+        use(comms[i]);
+    }
+    if (strcmp(how, "strings") == 0) {
+        MPI_Comm comm;
+
+        CHECK_OR_DIE(!agree(MPI_COMM_WORLD, rest, &comm),
+                     "MPI_Comm_create_from_group");
+        use(comm);
+        MPI_Comm_free(&comm);
+    }
+    for (int i = 0; i < TIMES; i++)
+        MPI_Comm_free(&comms[i]);
+    MPI_Group_free(&rest);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm extra[EXTRA];
+    MPI_Comm comm;
+    MPI_Comm made;
+    MPI_Group all;
+    int code;
+
+    how = argc == 2 ? argv[1] : "group";
+    check_start(&argc, &argv);
+    check_need(victim + 1);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    if (check_rank() == 0)
+        take_ids(extra);
+    MPI_Barrier(comm);
+    if (check_rank() == victim) {
+        const struct chempi_comm_channel *ch = channel_of(comm);
+
+        vote(ch, CHEMPI_COMM_STEPS_MAX);
+        vote(ch, 1);
+        die();
+    }
+    code = check_class(agree(comm, all, &made));
+    CHECK_OR_DIE(code == MPI_ERR_PROC_ABORTED, "class %d", code);
+    if (check_rank() == 0)
+        give_ids(extra);
+    go_on(all);
+    if (check_rank() == 0)
+        printf("the survivors are well\n");
+    MPI_Group_free(&all);
+    MPI_Comm_free(&comm);
+    MPI_Finalize();
+    return 0;
+}
