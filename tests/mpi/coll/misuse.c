@@ -520,6 +520,101 @@ static void short_in_the_background(void)
     }
 }
 
+/* Rank 1 takes the blocks of an exchange for small ones. What comes at once,
+ * while it is still under way, is right. */
+static void small_in_the_background(int *from, int *to, int n)
+{
+    const int count = check_rank() == 1 ? 1 : n;
+    MPI_Request request;
+
+    for (int k = 0; k < 3; k++) {
+        MPI_Ialltoall(from, count, MPI_INT, from + n * check_size(), count,
+                      MPI_INT, MPI_COMM_WORLD, &request);
+        exchange_rows(to, to + n * check_size());
+        expect(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_COUNT,
+               "an exchange of other amounts");
+        exchange_rows(to, to + n * check_size());
+    }
+}
+
+static void uneven_in_the_background(void)
+{
+    enum { BLOCK = 6000 };
+    const size_t len = 2 * sizeof(int) * BLOCK * (size_t)check_size();
+    int *from = check_alloc(len);
+    int *to = check_alloc(len);
+
+    small_in_the_background(from, to, BLOCK);
+    free(from);
+    free(to);
+}
+
+/* Rank 1 takes itself for the root, the others rank 0. The words name both. */
+static void expect_roots(int error, int *wrong)
+{
+    char words[MPI_MAX_ERROR_STRING];
+    int len;
+
+    if (error == MPI_SUCCESS)
+        return;
+    (*wrong)++;
+    expect(error, MPI_ERR_ROOT, "a broadcast with different roots");
+    MPI_Error_string(error, words, &len);
+    CHECK(strstr(words, "is the root for itself, rank ") &&
+              strstr(words, "for this rank, "),
+          "\"%s\"", words);
+}
+
+static void check_bcast(int *data, int n, MPI_Comm comm)
+{
+    for (int root = 0; root < check_size(); root++) {
+        for (int i = 0; i < n; i++)
+            data[i] = check_rank() == root ? 10 * root + i : -1;
+        expect(MPI_Bcast(data, n, MPI_INT, root, comm), MPI_SUCCESS,
+               "a broadcast afterwards");
+        for (int i = 0; i < n; i++)
+            CHECK_OR_DIE(data[i] == 10 * root + i, "%d of %d: %d", i, n,
+                         data[i]);
+    }
+}
+
+static void different_roots(int *data, int n, bool is_blocking)
+{
+    const int root = check_rank() == 1;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Comm comm;
+    int wrong = 0;
+    int error;
+
+    if (is_blocking) {
+        error = MPI_Bcast(data, n, MPI_INT, root, MPI_COMM_WORLD);
+    } else {
+        MPI_Ibcast(data, n, MPI_INT, root, MPI_COMM_WORLD, &request);
+        error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    expect_roots(error, &wrong);
+    check_bcast(data, n, MPI_COMM_WORLD);
+    check_bcast(data, LONG, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(wrong > 0, "nobody was told of another root for %d", n);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    check_bcast(data, n, comm);
+    MPI_Comm_free(&comm);
+}
+
+static void all_different_roots(void)
+{
+    static const int counts[] = {0, 1, N, 3000, LONG, 20 * LONG};
+    int *data = check_alloc(sizeof(int) * 20 * LONG);
+
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
+        for (int i = 0; i < 6; i++)
+            /* Of two members both would wait for a long message to be taken. */
+            if (i % 2 || check_size() > 2 || counts[k] < LONG)
+                different_roots(data, counts[k], i % 2);
+    free(data);
+}
+
 /* Rank 1 sends less than it and the others expect. */
 static void uneven_alltoall(void)
 {
@@ -560,8 +655,12 @@ int main(int argc, char **argv)
     cut_element();
     if (check_is_one_node() && check_size() > 2)
         short_in_the_background();
-    if (check_is_one_node())
+    if (check_is_one_node()) {
         uneven_alltoall();
+        all_different_roots();
+    }
+    if (check_is_one_node() && check_size() > 2)
+        uneven_in_the_background();
     in_the_background(false);
     in_the_background(true);
     return check_finish();

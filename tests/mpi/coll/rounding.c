@@ -7,9 +7,9 @@
  */
 #include "check.h"
 
-enum { MOST = 40000 };
+enum { MOST = 70000, PART_LEAST = 8192 /* bytes */, BOARD = 262144 };
 
-static const int counts[] = {4500, 8000, MOST};
+static const int counts[] = {4500, 8000, 40000};
 
 /* Of very different sizes. */
 static float number(int rank, int seed, int i)
@@ -46,15 +46,49 @@ static void reduce(int count, int root, bool is_in_place, int seed)
     CHECK(wrong == 0, "%d of %d sums are other numbers", wrong, count);
 }
 
+/* The first element of a part. */
+static int cut(int count, int part)
+{
+    int rest = count % check_size();
+
+    return count / check_size() * part + (part < rest ? part : rest);
+}
+
+/* Every rank has a part, in which the sum ends with its own number, be there
+ * memory for boards or not. */
+static void allreduce(int count, bool is_in_place, int seed)
+{
+    static float in[MOST];
+    static float out[MOST];
+    int size = check_size();
+    int wrong = 0;
+
+    for (int i = 0; i < count; i++)
+        (is_in_place ? out : in)[i] = number(check_rank(), seed, i);
+    MPI_Allreduce(is_in_place ? MPI_IN_PLACE : in, out, count, MPI_FLOAT,
+                  MPI_SUM, MPI_COMM_WORLD);
+    for (int part = 0; part < size; part++)
+        for (int i = cut(count, part); i < cut(count, part + 1); i++)
+            wrong += out[i] != sum(part, seed, i);
+    CHECK(wrong == 0, "%d of %d sums of all are other numbers", wrong, count);
+}
+
 int main(int argc, char **argv)
 {
+    const int len = MOST * (int)sizeof(float);
+    int size;
     int seed = 0;
 
     check_start(&argc, &argv);
+    size = check_size();
     for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
         for (int root = 0; root < check_size(); root++) {
             reduce(counts[k], root, false, seed++);
             reduce(counts[k], root, true, seed++);
         }
+    if (size > 2 && len > BOARD && len / size >= PART_LEAST) {
+        allreduce(MOST, false, seed++);
+        allreduce(MOST, true, seed++);
+    }
     return check_finish();
 }

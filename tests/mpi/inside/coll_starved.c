@@ -9,7 +9,7 @@
 #include "tests/mpi/check.h"
 #include "tests/mpi/inside/starve.h"
 
-enum { LONG = 140000, SHORT = 3, PIECES = 3 };
+enum { LONG = 140000, MEDIUM = 60, SHORT = 3, PIECES = 3 };
 
 /* ---- the operations ---- */
 
@@ -65,6 +65,28 @@ static int scatter(const struct place *p, int n, MPI_Request *r)
     return r ? MPI_Iscatter(out, n, MPI_INT, in, n, MPI_INT, p->root, p->comm,
                             r)
              : MPI_Scatter(out, n, MPI_INT, in, n, MPI_INT, p->root, p->comm);
+}
+
+/* The last rank's block is of those that go by the first member of its node. */
+static int scattered(const struct place *p, int rank, int n)
+{
+    return rank == p->size - 1 && n > MEDIUM ? MEDIUM : n;
+}
+
+static int scatterv(const struct place *p, int n, MPI_Request *r)
+{
+    int rank;
+
+    MPI_Comm_rank(p->comm, &rank);
+    for (int i = 0; i < p->size; i++) {
+        counts[i] = scattered(p, i, n);
+        displs[i] = i * n;
+    }
+    n = scattered(p, rank, n);
+    return r ? MPI_Iscatterv(out, counts, displs, MPI_INT, in, n, MPI_INT,
+                             p->root, p->comm, r)
+             : MPI_Scatterv(out, counts, displs, MPI_INT, in, n, MPI_INT,
+                            p->root, p->comm);
 }
 
 static int allgather(const struct place *p, int n, MPI_Request *r)
@@ -124,8 +146,8 @@ static int near_all(const struct place *p, int n, MPI_Request *r)
 typedef int operation(const struct place *p, int n, MPI_Request *r);
 
 static operation *const everywhere[] = {
-    bcast,   reduce,    allreduce, gather,         gatherv, scatter,
-    barrier, allgather, alltoall,  reduce_scatter, NULL};
+    bcast,    reduce,  allreduce, gather,   gatherv,        scatter,
+    scatterv, barrier, allgather, alltoall, reduce_scatter, NULL};
 static operation *const within[] = {scan, exscan, NULL};
 static operation *const near[] = {near_gather, near_all, NULL};
 

@@ -217,7 +217,7 @@ struct shown {
     uint64_t all;      /* bytes of these blocks together */
     bool is_all_there; /* all blocks go in chunks */
     bool has_direct;   /* some are copied from where they lie */
-    bool is_mixed;     /* a member takes all blocks for small ones */
+    int small;         /* a member takes all blocks for small ones, or -1 */
 };
 
 /* One member's part in an allgather of blocks that do not fit slots. */
@@ -272,14 +272,15 @@ static enum mark allgather_mark(struct chempi_coll_state *st,
 
 static struct shown allgather_shown(const struct cell *cell)
 {
-    struct shown s = {.is_all_there = true};
+    struct shown s = {.is_all_there = true, .small = -1};
 
     for (int i = 0; i < cell->st->size; i++) {
         const struct chempi_node_line *line = cell_line(cell, i);
 
         if (line->mark != BLOCK_STREAM) {
             s.is_all_there = false;
-            s.is_mixed |= line->mark == BLOCK_HERE;
+            if (line->mark == BLOCK_HERE)
+                s.small = i;
             s.has_direct |= line->mark == BLOCK_DIRECT;
             continue;
         }
@@ -382,9 +383,10 @@ static void allgather_met(struct chempi_node_task *t)
     struct chempi_coll_state *st = t->cell.st;
 
     g->shown = allgather_shown(&t->cell);
-    if (CHEMPI_UNLIKELY(g->shown.is_mixed)) {
+    if (CHEMPI_UNLIKELY(g->shown.small >= 0)) {
         /* Those have met once and left. */
-        task_note(t, chempi_coll_shm_slot_different_amounts());
+        task_note(t, chempi_coll_shm_slot_different_amounts(&t->cell,
+                                                            g->shown.small));
         task_end(t);
         return;
     }
@@ -465,7 +467,8 @@ enum {
     NO_ROW = 4,    /* the member takes all blocks for small ones */
     HAS_RINGS = 8, /* it has rings for its large blocks, or no such blocks */
     NEEDS_RINGS = 16,
-    IS_LONG = 32 /* as much as goes past the caches, if all have so */
+    IS_LONG = 32,        /* as much as goes past the caches, if all have so */
+    ON_SECOND_BOARD = 64 /* with ON_BOARD: on which one */
 };
 
 struct row {
@@ -478,29 +481,39 @@ enum {
     COPIES_MAX = 64  /* members; with more, a message carries many blocks */
 };
 
-static unsigned char *board_of(const struct chempi_coll_state *st, int m)
+static unsigned char *board_of(const struct chempi_coll_state *st, int m,
+                               uint32_t which)
 {
-    size_t i = (size_t)m * CHEMPI_NODE_BOARDS + st->rows % CHEMPI_NODE_BOARDS;
+    size_t i = (size_t)m * CHEMPI_NODE_BOARDS + which;
 
     return st->boards + i * CHEMPI_NODE_BOARD_BYTES;
 }
 
-/* False: there is no memory for it, a slot must do. */
-static bool has_board(struct chempi_coll_state *st)
+/* The marks of this member's next board; 0: there is no memory for it, a slot
+ * must do. The mark says which one it is: one that takes part with another
+ * amount of data uses none. */
+static uint32_t take_board(struct chempi_coll_state *st)
 {
-    bool *is_reserved = &st->is_reserved[st->rows % CHEMPI_NODE_BOARDS];
+    const uint32_t which = st->rows % CHEMPI_NODE_BOARDS;
 
-    if (CHEMPI_UNLIKELY(!*is_reserved))
-        *is_reserved = chempi_region_reserve(
-                           chempi_ctx.services.region, board_of(st, st->rank),
-                           CHEMPI_NODE_BOARD_BYTES, NULL) == 0;
-    return *is_reserved;
+    if (CHEMPI_UNLIKELY(!st->is_reserved[which]) &&
+        chempi_region_reserve(chempi_ctx.services.region,
+                              board_of(st, st->rank, which),
+                              CHEMPI_NODE_BOARD_BYTES, NULL) != 0)
+        return 0;
+    st->is_reserved[which] = true;
+    st->rows++;
+    return ON_BOARD | (which ? ON_SECOND_BOARD : 0);
 }
+static_assert(CHEMPI_NODE_BOARDS == 2, "a bit says which");
 
 static struct row row_of(const struct cell *cell, int m)
 {
-    if (cell_line(cell, m)->mark & ON_BOARD)
-        return (struct row){board_of(cell->st, m), CHEMPI_NODE_BOARD_BYTES};
+    const uint32_t mark = cell_line(cell, m)->mark;
+
+    if (mark & ON_BOARD)
+        return (struct row){board_of(cell->st, m, !!(mark & ON_SECOND_BOARD)),
+                            CHEMPI_NODE_BOARD_BYTES};
     return (struct row){cell_slot(cell, m), CHEMPI_NODE_BULK_BYTES};
 }
 
@@ -517,9 +530,10 @@ static struct row begin_row(const struct cell *cell,
         if (i != st->rank && block_len(&from) <= HERE_MAX)
             len += block_len(&from);
     }
-    if (len > CHEMPI_NODE_BULK_BYTES && has_board(st)) {
-        cell_mine(cell)->mark = ON_BOARD;
-        return row_of(cell, st->rank);
+    if (len > CHEMPI_NODE_BULK_BYTES) {
+        cell_mine(cell)->mark = take_board(st);
+        if (cell_mine(cell)->mark)
+            return row_of(cell, st->rank);
     }
     len = len <= CHEMPI_NODE_PAGE_BYTES ? CHEMPI_NODE_PAGE_BYTES
                                         : CHEMPI_NODE_BULK_BYTES;
@@ -723,16 +737,16 @@ static void send_rest(struct exchange *x, int i)
     }
 }
 
-/* Have some members made rows and others not? The same answer for all; then
- * all end after the first meeting. */
-static bool is_mixed(const struct cell *cell)
+/* A member that has made a row while this one has not, or the other way round;
+ * -1: there is none, at any member. Else all end after the first meeting. */
+static int find_odd(const struct cell *cell)
 {
     uint32_t own = cell_mine(cell)->mark & NO_ROW;
 
     for (int i = 0; i < cell->st->size; i++)
         if ((cell_line(cell, i)->mark & NO_ROW) != own)
-            return true;
-    return false;
+            return i;
+    return -1;
 }
 
 static bool are_rings_due(struct chempi_node_task *t)
@@ -819,8 +833,10 @@ static void alltoall_met(struct chempi_node_task *t)
 {
     struct exchange *x = exchange_of(t);
 
-    if (CHEMPI_UNLIKELY(is_mixed(&t->cell))) {
-        task_note(t, chempi_coll_shm_slot_different_amounts());
+    const int odd = find_odd(&t->cell);
+
+    if (CHEMPI_UNLIKELY(odd >= 0)) {
+        task_note(t, chempi_coll_shm_slot_different_amounts(&t->cell, odd));
         task_end(t);
         return;
     }
@@ -846,7 +862,6 @@ static void alltoall_first(struct chempi_node_task *t)
     cell_mine(&t->cell)->mark = 0;
     cell_mine(&t->cell)->len = 0;
     cell_mine(&t->cell)->place.reply = 0;
-    st->rows++;
     x->has_row = write_row(
         &t->cell, t->c, !st->is_refused && chempi_coll_cma_copy_is_on(), &rc);
     task_note(t, rc);
@@ -908,10 +923,8 @@ static int alltoall_end(const struct cell *cell,
     int rc = chempi_coll_shm_slot_check(cell, len);
 
     (void)unused; /* the line of a row says 0 */
-    if (CHEMPI_UNLIKELY(rc || len == 0) && is_mixed(cell)) {
-        cell->st->rows++; /* as whoever has made a row */
-        rc = cell_first_error(rc, chempi_coll_shm_slot_different_amounts());
-    }
+    if (CHEMPI_UNLIKELY(!rc && len == 0) && find_odd(cell) >= 0)
+        rc = chempi_coll_shm_slot_different_amounts(cell, find_odd(cell));
     return rc ? rc : alltoall_take(cell, c);
 }
 

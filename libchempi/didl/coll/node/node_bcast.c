@@ -9,6 +9,20 @@
 #include "libchempi/didl/coll/node/root_copies.h"
 #include "libchempi/didl/coll/sched.h"
 
+/* The common line's mark: enum chempi_root_mark, and above it who has written
+ * it. */
+enum { ROOT_SHIFT = 8 };
+
+static uint32_t way_of(const struct cell *cell)
+{
+    return cell_common(cell)->mark & ((1u << ROOT_SHIFT) - 1);
+}
+
+static int root_of(const struct cell *cell)
+{
+    return (int)(cell_common(cell)->mark >> ROOT_SHIFT);
+}
+
 static int bcast_copied(const struct cell *cell,
                         const struct chempi_coll_call *c, int tag)
 {
@@ -68,7 +82,7 @@ static bool bcast_root(const struct cell *cell,
         line->place.in = chempi_coll_root_copies_address(c->rbuf, c->rtype);
         chempi_coll_root_copies_expect(cell);
     }
-    line->mark = mark;
+    line->mark = mark | (uint32_t)st->rank << ROOT_SHIFT;
     cell_publish(line, cell->seq);
     chempi_coll_shm_slot_rouse_all(cell);
     if (mark == BLOCK_DIRECT)
@@ -114,16 +128,87 @@ static int bcast_begin(const struct cell *cell,
     int rc = MPI_SUCCESS;
 
     (void)unused;
-    if (cell_is_root(cell, c))
+    if (cell_is_root(cell, c) && CHEMPI_LIKELY(cell_claim(cell)))
         (void)bcast_root(cell, c, 0, &rc);
     return rc;
 }
 
+/* A root need not wait, but for another one. */
 static bool is_bcast_ready(const struct cell *cell,
                            const struct chempi_coll_call *c)
 {
-    return cell_is_root(cell, c) || cell_is_there(cell, cell->st->size);
+    if (cell_is_root(cell, c))
+        return CHEMPI_LIKELY(atomic_load_explicit(&cell_common(cell)->seq,
+                                                  memory_order_acquire) !=
+                             cell_claim_of(cell->seq));
+    return cell_is_there(cell, cell->st->size);
 }
+
+/* ---- different roots ---- */
+
+/*
+ * Who has taken the common line is the root for all; whoever has named another
+ * one, perhaps itself, does what there is to do for others, drops the data, and
+ * has an error.
+ */
+
+static int check_root(const struct cell *cell, const struct chempi_coll_call *c)
+{
+    if (CHEMPI_LIKELY(root_of(cell) == c->root))
+        return MPI_SUCCESS;
+    return chempi_error_set(MPI_ERR_ROOT,
+                            "rank %d is the root for itself, rank %d is for "
+                            "this rank, %d: all members must name the same "
+                            "root",
+                            root_of(cell), c->root, cell->st->rank);
+}
+
+/* The same from that root; without data, if the amount makes no difference to
+ * others. */
+static struct chempi_coll_call follow(const struct cell *cell,
+                                      const struct chempi_coll_call *c)
+{
+    struct chempi_coll_call other = *c;
+
+    if (way_of(cell) != BLOCK_BY_MESSAGE)
+        other.rcount = 0;
+    other.root = root_of(cell);
+    return other;
+}
+
+/* Members that call another operation may have written anything. */
+static bool is_root_known(const struct cell *cell)
+{
+    return root_of(cell) < cell->st->size && root_of(cell) != cell->st->rank;
+}
+
+static int bcast_astray(const struct cell *cell,
+                        const struct chempi_coll_call *c, int tag)
+{
+    const struct chempi_coll_call other = follow(cell, c);
+    struct chempi_coll_sched s;
+    int code = MPI_SUCCESS;
+
+    switch (is_root_known(cell) ? way_of(cell) : BLOCK_HERE) {
+    case BLOCK_BY_MESSAGE:
+        chempi_coll_sched_init(&s, c->comm, tag);
+        chempi_coll_build_bcast(&s, &other);
+        code = chempi_coll_run(&s);
+        chempi_coll_sched_fini(&s);
+        break;
+    case BLOCK_DIRECT:
+        chempi_coll_root_copies_say(cell, other.root, REPLY_COPIED);
+        break;
+    case BLOCK_PIECES:
+        code = through_pipe(cell, &other, cell_common(cell)->len);
+        break;
+    default:
+        break;
+    }
+    return cell_first_error(check_root(cell, c), code); /* the last words */
+}
+
+/* ---- the others ---- */
 
 /* What the common line has, or says that it has. */
 static int bcast_here(const struct cell *cell, const struct chempi_coll_call *c)
@@ -143,14 +228,22 @@ static int bcast_here(const struct cell *cell, const struct chempi_coll_call *c)
 
 bool chempi_coll_node_bcast_is_long(const struct cell *cell)
 {
-    return cell_common(cell)->mark != BLOCK_HERE;
+    return way_of(cell) != BLOCK_HERE;
+}
+
+bool chempi_coll_node_bcast_is_own(const struct cell *cell)
+{
+    return cell_is_there(cell, cell->st->size) &&
+           root_of(cell) == cell->st->rank;
 }
 
 static int bcast_end(const struct cell *cell, const struct chempi_coll_call *c,
                      uint64_t unused)
 {
+    const int rc = check_root(cell, c);
+
     (void)unused;
-    return cell_is_root(cell, c) ? MPI_SUCCESS : bcast_here(cell, c);
+    return rc || cell_is_root(cell, c) ? rc : bcast_here(cell, c);
 }
 
 const struct chempi_node_parts chempi_node_parts_bcast = {
@@ -165,12 +258,18 @@ bool chempi_coll_node_bcast(struct chempi_coll_state *st,
     uint32_t mark;
 
     *rc = chempi_coll_shm_slot_open(st, &cell);
-    if (c->root == st->rank)
+    if (c->root == st->rank && CHEMPI_LIKELY(cell_claim(&cell)))
         return bcast_root(&cell, c, tag, rc);
     line = cell_common(&cell);
     *rc = cell_first_error(*rc, chempi_coll_shm_slot_wait_member(
                                     st, c->root, &line->seq, cell.seq));
-    mark = line->mark;
+    if (CHEMPI_UNLIKELY(*rc == MPI_ERR_PROC_ABORTED))
+        return true; /* the root has said nothing */
+    if (CHEMPI_UNLIKELY(root_of(&cell) != c->root)) {
+        *rc = cell_first_error(*rc, bcast_astray(&cell, c, tag));
+        return true;
+    }
+    mark = way_of(&cell);
     len = line->len;
     if (mark == BLOCK_BY_MESSAGE)
         return false;
@@ -186,19 +285,41 @@ bool chempi_coll_node_bcast(struct chempi_coll_state *st,
     return true;
 }
 
+/* Its messages are over. */
+static void end_astray(struct chempi_node_task *t)
+{
+    task_end(t);
+}
+
 /* The root has said how it goes on. */
 static void bcast_told(struct chempi_node_task *t)
 {
     const struct chempi_node_line *line = cell_common(&t->cell);
     struct chempi_node_piping *p =
         CHEMPI_CONTAINER_OF(t, struct chempi_node_piping, task);
+    const int rc = check_root(&t->cell, t->c);
 
     p->len = line->len;
-    if (CHEMPI_LIKELY(line->mark == BLOCK_PIECES)) {
+    if (CHEMPI_UNLIKELY(rc)) {
+        task_note(t, rc);
+        if (!is_root_known(&t->cell)) {
+            task_end(t);
+            return;
+        }
+        p->astray = follow(&t->cell, t->c);
+        t->c = &p->astray;
+    }
+    if (CHEMPI_LIKELY(way_of(&t->cell) == BLOCK_PIECES)) {
         chempi_coll_pipe_recv(t);
         return;
     }
-    t->is_void = line->mark == BLOCK_BY_MESSAGE;
+    if (CHEMPI_UNLIKELY(rc)) {
+        if (way_of(&t->cell) == BLOCK_BY_MESSAGE)
+            chempi_coll_build_bcast(t->messages, t->c);
+        task_go_on(t, end_astray);
+        return;
+    }
+    t->is_void = way_of(&t->cell) == BLOCK_BY_MESSAGE;
     if (!t->is_void)
         task_note(t, bcast_here(&t->cell, t->c));
     task_end(t);
@@ -211,14 +332,16 @@ static void bcast_first(struct chempi_node_task *t)
         CHEMPI_CONTAINER_OF(t, struct chempi_node_piping, task);
     bool has_pipe;
 
-    if (!cell_is_root(&t->cell, t->c)) {
+    if (!cell_is_root(&t->cell, t->c) ||
+        CHEMPI_UNLIKELY(!cell_claim(&t->cell))) {
         task_await(t, t->c->root, &line->seq, t->cell.seq, bcast_told);
         return;
     }
     has_pipe = chempi_coll_pipe_is_open(t->cell.st);
     p->len = (uint64_t)(t->c->rcount * t->c->rtype->size);
     line->len = p->len;
-    line->mark = has_pipe ? BLOCK_PIECES : BLOCK_BY_MESSAGE;
+    line->mark = (has_pipe ? BLOCK_PIECES : BLOCK_BY_MESSAGE) |
+                 (uint32_t)t->cell.st->rank << ROOT_SHIFT;
     cell_publish(line, t->cell.seq);
     chempi_coll_shm_slot_rouse_all(&t->cell);
     if (has_pipe) {

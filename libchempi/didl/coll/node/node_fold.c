@@ -3,7 +3,7 @@
  * Reductions within a node of more data than fits a slot. Everyone says where
  * its input lies, all meet; then the vector is shared out among workers, each
  * of whom reads its part from all inputs, chunk by chunk, and combines it
- * while it is in the cache. How many workers there are depends on the size
+ * while it is in the cache. How many workers there are depends on the sizes
  * alone, so that results are the same again.
  *
  *   F1  before all have met again nobody changes what others may read: with
@@ -432,15 +432,16 @@ static void begin(struct chempi_node_task *t)
     struct job *j = of_task(t);
     struct chempi_coll_state *st = j->cell->st;
     uint32_t all = ON_BOARD;
+    int odd;
 
     for (int i = 0; i < st->size; i++)
         all &= cell_line(j->cell, i)->mark;
     if (all)
         chempi_coll_count(CHEMPI_COLL_WAY_BOARDS);
     j->is_ring = all && !is_for_board(j);
-    if (CHEMPI_UNLIKELY(j->is_ring &&
-                        !chempi_reduce_ring_is_agreed(&j->ring))) {
-        task_note(t, chempi_coll_shm_slot_different_amounts());
+    odd = j->is_ring ? chempi_reduce_ring_find_odd(&j->ring) : -1;
+    if (CHEMPI_UNLIKELY(odd >= 0)) {
+        task_note(t, chempi_coll_shm_slot_different_amounts(j->cell, odd));
         end(t);
         return;
     }
@@ -799,14 +800,20 @@ static const struct kind scatter = {prepare_scatter, scatter_chunk,
 
 /* ---- which ---- */
 
-/* One more for every so many bytes. */
-static int worker_count(uint64_t len, int size)
+/* One more for every so many bytes; but as many as have parts of what may go
+ * around a ring: the order of operands is the same then. */
+static int worker_count(const struct job *j)
 {
-    uint64_t n = len / chempi_setting(CHEMPI_SET_COLL_NODE_SHARE);
+    const struct chempi_coll_state *st = j->cell->st;
+    uint64_t n = j->len / chempi_setting(CHEMPI_SET_COLL_NODE_SHARE);
 
+    if (j->kind == &scatter ||
+        (j->kind == &allreduce && j->len > st->stream_len &&
+         chempi_reduce_ring_is_for(st, j->c, j->len)))
+        return st->size;
     if (n < 1)
         return 1;
-    return n < (uint64_t)size ? (int)n : size;
+    return n < (uint64_t)st->size ? (int)n : st->size;
 }
 
 /* The same answer everywhere, at this member's turn (node_task.h, K2). */
@@ -835,8 +842,7 @@ static void set_up(struct job *j)
     j->len = bytes(j, j->count);
     j->is_in_place = c->sbuf == MPI_IN_PLACE;
     j->in = j->is_in_place ? c->rbuf : c->sbuf;
-    j->workers =
-        j->kind == &scatter ? st->size : worker_count(j->len, st->size);
+    j->workers = worker_count(j);
     j->me = -1;
     for (int w = 0; w < j->workers; w++)
         if (member_of(j, w) == st->rank)

@@ -488,7 +488,7 @@ static uint32_t count_own_finished(const struct chempi_coll_state *st)
 static bool may_be_long(const struct chempi_node_later_op *op)
 {
     return op->parts == &chempi_node_parts_bcast && !op->steps &&
-           op->cell.st->size > 2 && !is_root(&op->call);
+           op->cell.st->size > 2;
 }
 
 /* The cell of the operation of this number. */
@@ -544,7 +544,7 @@ uint64_t chempi_node_later_start(struct chempi_node_later_op *op)
             op->steps = NULL;
         op->is_lengthened = false;
         op->has_begun = false;
-        take_number(st, op->steps || may_be_long(op));
+        take_number(st, op->steps || (may_be_long(op) && !is_root(&op->call)));
         open_cell(st, st->later.started, &op->cell);
     }
     return op->steps ? len_of(&op->call) : 0;
@@ -715,7 +715,9 @@ static bool try_parts(const struct chempi_coll_call *c, uint64_t len,
     take_number(st, false);
     st->later.begun = cell->seq;
     *rc = parts->begin(cell, c, len);
-    if (meets && !have_met(parts, c, cell)) {
+    if ((meets && !have_met(parts, c, cell)) ||
+        CHEMPI_UNLIKELY(c->kind == CHEMPI_COLL_BCAST && is_root(c) &&
+                        !chempi_coll_node_bcast_is_own(cell))) {
         st->later.is_early = true;
         st->later.early_parts = parts;
         st->later.early_len = len;

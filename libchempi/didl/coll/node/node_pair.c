@@ -156,7 +156,8 @@ static void pair_met(struct chempi_node_task *t)
     if (CHEMPI_LIKELY(own == ON_BOARD && others == ON_BOARD))
         task_note(t, take_board(&t->cell, t->c));
     else if (others == IN_SLOT)
-        task_note(t, chempi_coll_shm_slot_different_amounts());
+        task_note(
+            t, chempi_coll_shm_slot_different_amounts(&t->cell, other(t->c)));
     else
         t->is_void = true;
     if (own == ON_BOARD || others == ON_BOARD)

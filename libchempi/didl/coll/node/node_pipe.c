@@ -161,7 +161,10 @@ static void recv_pieces(struct chempi_node_task *t)
         say_read(p);
         next_piece(p);
     }
-    end_recv(t, p->len, room);
+    if (CHEMPI_UNLIKELY(p->astray.comm))
+        task_end(t); /* it has its error */
+    else
+        end_recv(t, p->len, room);
 }
 
 void chempi_coll_pipe_recv(struct chempi_node_task *t)

@@ -3,6 +3,7 @@
 #include "libchempi/didl/coll/node/shm_slot.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "libchempi/didl/base/ctx.h"
@@ -511,11 +512,18 @@ bool chempi_coll_stream_is_there(struct chempi_coll_state *st, uint64_t len)
 
 /* ---- users' data in and out ---- */
 
-CHEMPI_COLD int chempi_coll_shm_slot_different_amounts(void)
+CHEMPI_COLD int chempi_coll_shm_slot_different_amounts(const struct cell *cell,
+                                                       int member)
 {
+    char who[32] = "another rank";
+
+    if (member < cell->st->size)
+        (void)snprintf(who, sizeof(who), "rank %d", member);
     return chempi_error_set(MPI_ERR_COUNT,
-                            "the ranks take part with different amounts of "
-                            "data");
+                            "%s and this rank, %d, take part with different "
+                            "amounts of data: all members must give amounts "
+                            "that match",
+                            who, cell->st->rank);
 }
 
 int chempi_coll_shm_slot_put(const struct cell *cell, int m, const void *buf,
@@ -540,7 +548,7 @@ CHEMPI_COLD int chempi_coll_shm_slot_wrong_amount(int member, uint64_t len,
 {
     if (len > room)
         return chempi_p2p_note_too_much(member, len, room);
-    return chempi_coll_shm_slot_different_amounts();
+    return chempi_p2p_note_too_little(member, len, room);
 }
 
 int chempi_coll_shm_slot_get(int member, const void *slot, uint64_t len,
@@ -567,7 +575,7 @@ int chempi_coll_shm_slot_mismatch(const struct cell *cell, int member)
                                 "raise the memory limit of the job's control "
                                 "group (or of the machine), or start fewer "
                                 "ranks on this node");
-    return chempi_coll_shm_slot_different_amounts();
+    return chempi_coll_shm_slot_different_amounts(cell, member);
 }
 
 int chempi_coll_shm_slot_check(const struct cell *cell, uint64_t len)

@@ -173,6 +173,24 @@ static inline void cell_publish(struct chempi_node_line *line, uint32_t seq)
     CHEMPI_PREFETCH_WRITE(line + CELL_AHEAD);
 }
 
+/* Of the common line: who is the root for itself takes it before it writes.
+ * False: another one has. */
+static inline uint32_t cell_claim_of(uint32_t seq)
+{
+    return seq ^ UINT32_C(1) << 31; /* nobody waits for that */
+}
+
+static inline bool cell_claim(const struct cell *cell)
+{
+    struct chempi_node_line *line = cell_common(cell);
+    uint32_t before = atomic_load_explicit(&line->seq, memory_order_relaxed);
+
+    return before != cell->seq && before != cell_claim_of(cell->seq) &&
+           atomic_compare_exchange_strong_explicit(
+               &line->seq, &before, cell_claim_of(cell->seq),
+               memory_order_acquire, memory_order_relaxed);
+}
+
 /* This member comes to a meeting in this cell; true: as the last one. Who waits
  * for a non-blocking one is not said: another thread may come for this one. */
 static inline bool cell_come(const struct cell *cell)
@@ -274,8 +292,9 @@ int chempi_coll_shm_slot_put(const struct cell *cell, int m, const void *buf,
                              MPI_Count count, struct chempi_datatype *type,
                              uint64_t len);
 
-/* The class of error when members take part with different amounts. */
-int chempi_coll_shm_slot_different_amounts(void);
+/* The class of error when a member (that of the common line: the root, or the
+ * last one) takes part with another amount than this one. */
+int chempi_coll_shm_slot_different_amounts(const struct cell *cell, int member);
 
 /* What it means that len bytes have come from a member where `room` were
  * expected. */
@@ -386,6 +405,8 @@ typedef bool chempi_coll_node_fn(struct chempi_coll_state *st,
 chempi_coll_node_fn chempi_coll_node_bcast;
 /* Its root has spoken: does it send more than what lies in the cell? */
 bool chempi_coll_node_bcast_is_long(const struct cell *cell);
+/* Is it this member? */
+bool chempi_coll_node_bcast_is_own(const struct cell *cell);
 /* node_blocks.c */
 chempi_coll_node_fn chempi_coll_node_gather;
 chempi_coll_node_fn chempi_coll_node_scatter;

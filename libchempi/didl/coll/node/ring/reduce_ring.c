@@ -114,6 +114,13 @@ bool chempi_reduce_ring_is_due(const struct chempi_reduce_ring *g)
                      needed) >= 0;
 }
 
+bool chempi_reduce_ring_is_for(const struct chempi_coll_state *st,
+                               const struct chempi_coll_call *c, uint64_t len)
+{
+    return c->op->is_commutative && len / (uint64_t)st->size >= PART_LEAST &&
+           (uint64_t)c->rtype->extent <= st->stream_chunk;
+}
+
 bool chempi_reduce_ring_begin(struct chempi_reduce_ring *g,
                               const struct cell *cell,
                               const struct chempi_coll_call *c, const void *in)
@@ -126,9 +133,7 @@ bool chempi_reduce_ring_begin(struct chempi_reduce_ring *g,
         .in = in,
         .count = chempi_coll_node_whole_count(c, st->size),
     };
-    if (!c->op->is_commutative ||
-        bytes(g, g->count) / (uint64_t)st->size < PART_LEAST ||
-        (uint64_t)c->rtype->extent > st->stream_chunk ||
+    if (!chempi_reduce_ring_is_for(st, c, bytes(g, g->count)) ||
         !chempi_coll_stream_is_there(st, st->stream_chunk))
         return false;
     plan_rounds(g);
@@ -137,14 +142,14 @@ bool chempi_reduce_ring_begin(struct chempi_reduce_ring *g,
     return true;
 }
 
-bool chempi_reduce_ring_is_agreed(const struct chempi_reduce_ring *g)
+int chempi_reduce_ring_find_odd(const struct chempi_reduce_ring *g)
 {
-    const uint32_t rounds = cell_line(g->cell, 0)->place.rounds;
+    const uint32_t rounds = cell_mine(g->cell)->place.rounds;
 
-    for (int i = 1; i < g->cell->st->size; i++)
+    for (int i = 0; i < g->cell->st->size; i++)
         if (cell_line(g->cell, i)->place.rounds != rounds)
-            return false;
-    return true;
+            return i;
+    return -1;
 }
 
 bool chempi_reduce_ring_next_round(struct chempi_reduce_ring *g)

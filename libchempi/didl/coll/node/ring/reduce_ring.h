@@ -43,17 +43,22 @@ struct chempi_reduce_ring_slice {
     unsigned char *data; /* on its board */
 };
 
+/* May a vector of so many bytes, more than a board has, go around a ring? All
+ * get the same answer. */
+bool chempi_reduce_ring_is_for(const struct chempi_coll_state *st,
+                               const struct chempi_coll_call *c, uint64_t len);
+
 /* The first step of the first round, before all meet; false: this member has
- * no board, or the ring is not for this operation or its parts are short, of
- * which all get the same answer. When all have met and begun, the other steps
- * can be done. */
+ * no board, or the ring is not for this operation. When all have met and begun,
+ * the other steps can be done. */
 bool chempi_reduce_ring_begin(struct chempi_reduce_ring *g,
                               const struct cell *cell,
                               const struct chempi_coll_call *c, const void *in);
 
-/* When all have met: do all go as many rounds? Else they bring the same amount,
- * and mean other parts of it: then nobody goes on, and all get this answer. */
-bool chempi_reduce_ring_is_agreed(const struct chempi_reduce_ring *g);
+/* When all have met: a member that goes another number of rounds than this one,
+ * or -1. They bring the same amount, and mean other parts of it: then nobody
+ * goes on, and all find one. */
+int chempi_reduce_ring_find_odd(const struct chempi_reduce_ring *g);
 
 /* Can the next step be done? Then do it; returns the bytes of its slice. */
 bool chempi_reduce_ring_is_due(const struct chempi_reduce_ring *g);
