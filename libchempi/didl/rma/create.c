@@ -64,14 +64,16 @@ static int make_comm(struct chempi_win *win, struct chempi_comm *comm, int rc)
 {
     struct chempi_comm_channel channel = chempi_comm_channel(comm);
     uint32_t context;
+    int error = chempi_comm_agree_context(&channel, MPI_SUCCESS, &context);
 
-    rc = chempi_comm_agree_context(&channel, rc, &context);
-    if (rc)
-        return rc;
-    win->comm = chempi_comm_make(comm->local, NULL, context, context);
-    if (!win->comm || !chempi_coll_own(win->comm))
-        rc = chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
-    if (!win->comm)
+    if (error)
+        return rc ? rc : error;
+    if (rc == MPI_SUCCESS) {
+        win->comm = chempi_comm_make(comm->local, NULL, context, context);
+        if (!win->comm || !chempi_coll_own(win->comm))
+            rc = chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
+    }
+    if (!win || !win->comm)
         chempi_comm_give_context(context);
     else /* for those who ask where it waits */
         (void)snprintf(win->comm->name, sizeof(win->comm->name),
