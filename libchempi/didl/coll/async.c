@@ -1,25 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The engine behind non-blocking and persistent collectives: schedules that
- * advance in whatever thread makes progress.
- *
- *   E1  everything here is guarded by the lane lock
- *   E2  a request is on `running` of its engine from its start to its
- *       completion. Those that combine by a user's function have an engine of
- *       their own, which the agent does not run
- *   E3  the lock is let go only while a user's function combines data; then
- *       is_busy keeps other threads away from this request, and whoever walks
- *       the list starts over afterwards
- *   -   steps from number `own_count` on are what others have appended since
- *       the start; they are gone at the next one
- *   E4  children[0..open) are the messages since the last fence; those before
- *       `finished` are complete and given back
- *   E5  who has no memory for a request takes the spare one, and part in the
- *       operation without data (sched.h, S4): the others wait for nobody, and
- *       the error is that of the completion. Not so persistent operations,
- *       which others may never start, and those of the library, whose job ends
- *   E6  a message for which there is no memory takes the operation's own
- *       request, one for all that it sends and one for all that it receives
+ * advance in whatever thread makes progress. The invariants are those of
+ * async_memory.h.
  */
 #include "libchempi/didl/coll/async.h"
 
@@ -29,7 +12,7 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/coll/async_memory.h"
 #include "libchempi/didl/coll/check.h"
 #include "libchempi/didl/coll/node/node_later.h"
 #include "libchempi/didl/comm/p2p_request.h"
@@ -39,41 +22,7 @@
 #include "libchempi/didl/transport/where/wait_report.h"
 
 enum {
-    FEW = CHEMPI_COLL_WINDOW + 2, /* messages of what steps in the node's memory
-                                     may append */
-    STEPS_MAX = 8, /* of up to a megabyte, without progress for others */
-    POOL_MAX = 16
-};
-
-struct async {
-    struct chempi_request req; /* first: the handle points here */
-    struct chempi_list link;   /* running */
-    struct chempi_op *op;      /* held, or NULL */
-    bool is_busy;
-    bool is_urgent;      /* its messages are for the agents of others, too */
-    bool has_held;       /* comm, op and types are held */
-    uint32_t next;       /* step */
-    uint32_t moves;      /* ever; wraps */
-    uint32_t own_count;  /* steps that were built */
-    uint32_t own_inline; /* and their memory: bytes, */
-    const struct chempi_coll_block *own_blocks; /* and the last block */
-    int open;
-    int finished;
-    int error;
-    int failed; /* error class of building */
-    struct {
-        int32_t rank;  /* who sent another amount; -1: nobody, or it is not
-                          known */
-        uint64_t len;  /* bytes */
-        uint64_t room; /* bytes expected */
-    } mismatch;        /* that made the error */
-    struct chempi_request **children; /* [room], room >= sched.widest */
-    struct chempi_request *few[FEW];  /* the first ones */
-    int room;
-    struct chempi_request own[2]; /* E6, by kind of step */
-    bool is_own_used[2];
-    bool is_short; /* the next message waits for one of those */
-    struct chempi_coll_sched sched;
+    STEPS_MAX = 8 /* of up to a megabyte, without progress for others */
 };
 
 static int poll_running(struct chempi_progress_hook *hook);
@@ -85,23 +34,9 @@ static struct engine {
     bool is_hooked;
 } engines[2]; /* [runs functions of the user's] */
 
-static struct async spare;
-static bool is_spare_taken;
-
-/* Memory of requests that are gone, for the next ones. */
-static struct {
-    struct chempi_list free; /* struct async.link */
-    uint32_t count;
-} pool = {.free = {&pool.free, &pool.free}};
-
 static struct async *of_request(struct chempi_request *req)
 {
     return CHEMPI_CONTAINER_OF(req, struct async, req);
-}
-
-static struct async *of_link(struct chempi_list *link)
-{
-    return CHEMPI_CONTAINER_OF(link, struct async, link);
 }
 
 static struct engine *of_hook(struct chempi_progress_hook *hook)
@@ -128,10 +63,7 @@ void chempi_coll_async_fini(void)
             chempi_progress_remove_hook(&engines[i].hook);
         engines[i].is_hooked = false;
     }
-    CHEMPI_LIST_FOR_SAFE (pos, &pool.free)
-        free(of_link(pos));
-    chempi_list_init(&pool.free);
-    pool.count = 0;
+    chempi_coll_async_memory_fini();
 }
 
 /* ---- steps ---- */
@@ -306,6 +238,8 @@ static struct chempi_node_later_op *node_step(const struct async *a)
 {
     const struct chempi_coll_sched *s = &a->sched;
 
+    if (CHEMPI_LIKELY(a->single != NULL))
+        return a->single;
     if (a->next == s->count || s->steps[a->next].kind != CHEMPI_COLL_NODE)
         return NULL;
     return s->steps[a->next].dst;
@@ -383,13 +317,59 @@ static bool advance_node(struct async *a, struct chempi_node_later_op *op,
     return state == CHEMPI_NODE_LATER_IS_OVER;
 }
 
+static void keep_built(struct async *a)
+{
+    a->own_count = a->sched.count;
+    a->own_inline = a->sched.inline_used;
+    a->own_blocks = a->sched.blocks;
+}
+
+/* E7 */
+static CHEMPI_COLD void make_schedule(struct async *a)
+{
+    struct chempi_node_later_op *op = a->single;
+
+    a->single = NULL;
+    if (!a->is_bare)
+        return;
+    a->is_bare = false;
+    chempi_coll_sched_init(&a->sched, a->req.comm, a->sched.tag);
+    chempi_node_later_build_begun(&a->sched, op);
+    a->sched.is_locked = true;
+    keep_built(a);
+}
+
+/* False: it goes on with a schedule. */
+static bool advance_single(struct async *a, int *flags)
+{
+    int rc = MPI_SUCCESS;
+
+    switch (chempi_node_later_advance(a->single, NULL, &rc)) {
+    case CHEMPI_NODE_LATER_WAITS:
+        break;
+    case CHEMPI_NODE_LATER_NEEDS_SCHEDULE:
+        make_schedule(a);
+        return false;
+    case CHEMPI_NODE_LATER_IS_OVER:
+        note(a, rc);
+        a->moves++;
+        *flags = ADVANCED | COMPLETED;
+        complete(a);
+        break;
+    default:
+        a->moves++;
+        *flags = ADVANCED;
+    }
+    return true;
+}
+
 static int advance(struct async *a)
 {
     const struct chempi_coll_sched *s = &a->sched;
     int flags = 0;
 
-    if (a->is_busy)
-        return 0;
+    if (a->is_busy || (a->single && advance_single(a, &flags)))
+        return flags;
     for (;;) {
         const struct chempi_coll_step *step;
         struct chempi_node_later_op *op = node_step(a);
@@ -429,7 +409,7 @@ static int poll_running(struct chempi_progress_hook *hook)
 
     while (pos != &engine->running) {
         struct chempi_list *next = pos->next;
-        int flags = advance(of_link(pos));
+        int flags = advance(chempi_coll_async_of_link(pos));
 
         if (flags)
             events++;
@@ -458,7 +438,7 @@ static bool is_ready(const struct async *a)
 static bool is_any_ready(struct chempi_progress_hook *hook)
 {
     CHEMPI_LIST_FOR (pos, &of_hook(hook)->running)
-        if (is_ready(of_link(pos)))
+        if (is_ready(chempi_coll_async_of_link(pos)))
             return true;
     return false;
 }
@@ -487,32 +467,46 @@ static CHEMPI_COLD void forget_appended(struct async *a)
     chempi_coll_reuse(s, a->own_blocks);
 }
 
+/* E2 */
+static void join(struct async *a, struct engine *engine)
+{
+    if (CHEMPI_UNLIKELY(!engine->is_hooked)) {
+        chempi_progress_add_hook(&engine->hook);
+        engine->is_hooked = true;
+    }
+    chempi_list_append(&engine->running, &a->link);
+}
+
+/* The operation in the node's memory, if there is one: the only step. */
+static struct chempi_node_later_op *node_op(const struct async *a)
+{
+    if (a->own_count != 1 || a->sched.steps[0].kind != CHEMPI_COLL_NODE)
+        return NULL;
+    return a->sched.steps[0].dst;
+}
+
 static int start(struct chempi_request *req)
 {
     struct async *a = of_request(req);
     bool is_user = a->op && !a->op->is_predefined;
-    struct engine *engine = &engines[is_user];
-    uint64_t len = 0;
+    uint64_t len;
 
     req->pending = 1;
     req->error = MPI_SUCCESS;
     a->mismatch.rank = -1;
     a->next = 0;
     a->error = a->failed;
-    if (!engine->is_hooked) {
-        chempi_progress_add_hook(&engine->hook);
-        engine->is_hooked = true;
-    }
-    chempi_list_append(&engine->running, &a->link);
+    join(a, &engines[is_user]);
     if (CHEMPI_UNLIKELY(has_appended(a)))
         forget_appended(a);
-    for (uint32_t i = 0; i < a->sched.count; i++)
-        if (a->sched.steps[i].kind == CHEMPI_COLL_NODE)
-            len += chempi_node_later_start(a->sched.steps[i].dst);
-    if (len > 0)
-        chempi_request_owe(req, len);
-    if (!node_step(a) || !chempi_node_later_has_begun(node_step(a)))
-        (void)advance(a);
+    a->single = node_op(a);
+    if (a->single) {
+        chempi_node_later_start(a->single);
+        len = chempi_node_later_len(a->single);
+        if (len > 0)
+            chempi_request_owe(req, len);
+    }
+    (void)advance(a);
     chempi_progress_nudge();
     return MPI_SUCCESS;
 }
@@ -552,30 +546,25 @@ static void hold_buffers(const struct async *a, bool is_held)
     }
 }
 
-/* The operation in the node's memory, if there is one. */
-static struct chempi_node_later_op *node_op(const struct async *a)
-{
-    for (uint32_t i = 0; i < a->own_count; i++)
-        if (a->sched.steps[i].kind == CHEMPI_COLL_NODE)
-            return a->sched.steps[i].dst;
-    return NULL;
-}
-
 /* All but its own memory. */
 static void clean_up(struct async *a)
 {
     struct chempi_request *req = &a->req;
 
     chempi_request_untrack(req);
-    if (a->has_held && req->is_persistent)
-        hold_buffers(a, false);
-    if (a->has_held && req->is_persistent && node_op(a))
-        chempi_node_later_release(node_op(a));
-    if (a->has_held)
-        release_all(a);
-    chempi_coll_sched_fini(&a->sched);
-    if (CHEMPI_UNLIKELY(a->children != a->few))
-        free(a->children);
+    if (CHEMPI_LIKELY(a->is_bare)) {
+        chempi_node_later_hold_types(a->single, false);
+    } else {
+        if (a->has_held && req->is_persistent)
+            hold_buffers(a, false);
+        if (a->has_held && req->is_persistent && node_op(a))
+            chempi_node_later_release(node_op(a));
+        if (a->has_held)
+            release_all(a);
+        chempi_coll_sched_fini(&a->sched);
+        if (CHEMPI_UNLIKELY(a->children != a->few))
+            free(a->children);
+    }
     req->obj.magic = 0;
     chempi_request_leave(req);
 }
@@ -585,15 +574,7 @@ static void destroy(struct chempi_request *req)
     struct async *a = of_request(req);
 
     clean_up(a);
-    if (CHEMPI_UNLIKELY(a == &spare)) {
-        is_spare_taken = false;
-    } else if (pool.count < POOL_MAX &&
-               pool.count < chempi_setting(CHEMPI_SET_REQUEST_POOL)) {
-        chempi_list_prepend(&pool.free, &a->link); /* the caches have it */
-        pool.count++;
-    } else {
-        free(a);
-    }
+    chempi_coll_async_give(a);
 }
 
 static int finish(struct chempi_request *req, MPI_Status *status)
@@ -722,17 +703,9 @@ static const struct chempi_request_ops call_ops[CHEMPI_COLL_KIND_COUNT][2] = {
 static const struct chempi_request_ops neighbor_ops =
     OPS("a neighborhood collective operation");
 
-/* E5, under the lock. */
-static CHEMPI_COLD struct async *take_spare(void)
-{
-    if (is_spare_taken)
-        return NULL;
-    is_spare_taken = true;
-    return &spare;
-}
-
+/* All but the schedule. */
 static void init(struct async *a, const struct chempi_request_ops *ops,
-                 struct chempi_comm *comm, struct chempi_op *op, int tag)
+                 struct chempi_comm *comm, struct chempi_op *op)
 {
     chempi_request_init(&a->req, CHEMPI_REQUEST_COLL, ops, NULL, NULL);
     a->req.comm = comm; /* held by the caller */
@@ -749,9 +722,17 @@ static void init(struct async *a, const struct chempi_request_ops *ops,
     a->error = MPI_SUCCESS;
     a->mismatch.rank = -1;
     a->children = a->few;
-    a->room = FEW;
+    a->room = ASYNC_FEW;
     a->is_own_used[0] = a->is_own_used[1] = false;
     a->is_short = false;
+    a->is_bare = false;
+    a->single = NULL;
+}
+
+static void init_whole(struct async *a, const struct chempi_request_ops *ops,
+                       struct chempi_comm *comm, struct chempi_op *op, int tag)
+{
+    init(a, ops, comm, op);
     chempi_coll_sched_init(&a->sched, comm, tag);
     a->sched.op = op;
 }
@@ -769,9 +750,7 @@ static void settle(struct async *a)
     s->error = MPI_SUCCESS; /* of what steps in the node's memory append */
     s->is_locked = true;
     hold_all(a);
-    a->own_count = s->count;
-    a->own_inline = s->inline_used;
-    a->own_blocks = s->blocks;
+    keep_built(a);
 }
 
 static void build_call(struct chempi_coll_sched *s, const void *arg)
@@ -815,7 +794,7 @@ static int make_whole(const struct chempi_request_ops *ops,
 
     if (!a)
         return no_memory();
-    init(a, ops, comm, op, tag);
+    init_whole(a, ops, comm, op, tag);
     chempi_object_hold(&comm->obj);
     a->sched.is_silent = true;
     build(&a->sched, arg);
@@ -861,18 +840,6 @@ static int prepare(struct chempi_comm *comm, struct chempi_op *op,
     return rc;
 }
 
-/* NULL: none is there. Under the lock. */
-static struct async *take_pooled(void)
-{
-    struct chempi_list *first = pool.free.next;
-
-    if (chempi_list_is_empty(&pool.free))
-        return NULL;
-    chempi_list_remove(first);
-    pool.count--;
-    return of_link(first);
-}
-
 /* E5. NULL: it has to do without. The call goes on. */
 static struct async *find_room(const struct chempi_request_ops *ops,
                                struct chempi_comm *comm, struct chempi_op *op,
@@ -881,13 +848,10 @@ static struct async *find_room(const struct chempi_request_ops *ops,
     struct async *a;
 
     chempi_lane_lock(&chempi_lane_main);
-    a = take_pooled();
-    if (!a)
-        a = chempi_sys->malloc(sizeof(*a));
-    if (CHEMPI_UNLIKELY(!a))
-        a = take_spare();
+    a = chempi_coll_async_find();
     if (CHEMPI_LIKELY(a != NULL)) {
-        init(a, ops, comm, op, tag);
+        chempi_coll_async_take(a);
+        init_whole(a, ops, comm, op, tag);
         chempi_request_share(&a->req);
     }
     chempi_lane_pause(&chempi_lane_main);
@@ -904,7 +868,7 @@ static CHEMPI_COLD int go_without(struct chempi_comm *comm,
     struct async a;
     int rc;
 
-    init(&a, ops_of(build, arg, false), comm, op, tag);
+    init_whole(&a, ops_of(build, arg, false), comm, op, tag);
     chempi_object_hold(&comm->obj);
     chempi_coll_sched_fail(&a.sched, no_memory());
     build(&a.sched, arg);
@@ -931,7 +895,7 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
     a = find_room(ops_of(build, arg, false), comm, op, tag);
     if (CHEMPI_UNLIKELY(!a))
         return go_without(comm, op, tag, build, arg);
-    if (CHEMPI_UNLIKELY(a == &spare))
+    if (CHEMPI_UNLIKELY(chempi_coll_async_is_spare(a)))
         chempi_coll_sched_fail(&a->sched, no_memory());
     build(&a->sched, arg);
     settle(a);
@@ -960,11 +924,61 @@ int chempi_coll_launch(const struct chempi_coll_call *c,
     return rc;
 }
 
+/* E7: its call has begun it there. */
+static struct chempi_request *adopt(struct async *a,
+                                    const struct chempi_coll_call *c, int tag)
+{
+    struct chempi_node_later_op *op = (void *)a->sched.inline_bytes;
+    const uint64_t len = chempi_node_later_len(op);
+
+    chempi_coll_async_take(a);
+    init(a, &call_ops[c->kind][0], c->comm, NULL);
+    chempi_request_share(&a->req);
+    chempi_request_track(&a->req);
+    a->failed = MPI_SUCCESS;
+    a->sched.tag = tag;
+    a->single = op;
+    a->is_bare = true;
+    chempi_node_later_hold_types(op, true);
+    a->has_held = true;
+    join(a, &engines[0]);
+    if (CHEMPI_UNLIKELY(len > 0))
+        chempi_request_owe(&a->req, len);
+    chempi_progress_nudge();
+    return &a->req;
+}
+
+/* False: the call goes on. */
+static bool begin_at_once(const struct chempi_coll_call *c,
+                          MPI_Request *request, int *rc)
+{
+    enum chempi_node_later_begun begun = CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
+    struct chempi_request *req;
+    struct async *a;
+    int tag;
+
+    chempi_lane_lock(&chempi_lane_main);
+    a = chempi_coll_async_find();
+    if (CHEMPI_LIKELY(a != NULL))
+        begun = chempi_node_later_try(c, a->sched.inline_bytes, rc);
+    if (begun == CHEMPI_NODE_LATER_HAS_NOT_BEGUN) {
+        chempi_lane_pause(&chempi_lane_main);
+        return false;
+    }
+    tag = chempi_coll_next_tag(c->comm);
+    req = begun == CHEMPI_NODE_LATER_HAS_BEGUN ? adopt(a, c, tag)
+                                               : chempi_coll_over(c->comm, rc);
+    if (CHEMPI_LIKELY(req != NULL))
+        *request = chempi_request_handle(req);
+    chempi_lane_unlock(&chempi_lane_main);
+    return true;
+}
+
 int chempi_coll_start(struct chempi_coll_call *c, MPI_Request *request)
 {
     int rc = chempi_coll_check(c);
 
-    if (CHEMPI_UNLIKELY(rc) || chempi_coll_at_once(c, request, &rc))
+    if (CHEMPI_UNLIKELY(rc) || begin_at_once(c, request, &rc))
         return rc;
     return chempi_coll_async(c->comm, c->op, build_started, c, false, request);
 }

@@ -21,11 +21,10 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
                       chempi_coll_async_build_fn *build, const void *arg,
                       bool is_persistent, MPI_Request *request);
 
-/* Do a call that has been checked if this member need not wait for anybody; the
- * request is complete, and *rc is 0; or there is no memory to tell its error
- * later, which *rc is then. False: the call goes on, by chempi_coll_async(). */
-bool chempi_coll_at_once(const struct chempi_coll_call *c, MPI_Request *request,
-                         int *rc);
+/* The request of an operation that is over, and came to the error class *rc,
+ * which is 0 then. NULL: there is no memory to tell that later. Under the lane
+ * lock. */
+struct chempi_request *chempi_coll_over(struct chempi_comm *comm, int *rc);
 
 /* A request of the library's own: without checks, under the lane lock. Its
  * functions are predefined, and its messages urgent. Whoever waits for it

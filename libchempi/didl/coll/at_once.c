@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Non-blocking collectives that are over before their call returns; see
  * async.h. */
-#include "libchempi/api/api_impl.h"
 #include "libchempi/didl/coll/async.h"
-#include "libchempi/didl/coll/node/node_later.h"
-#include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/request.h"
 
 /* Of an error: whose it is. */
@@ -52,23 +49,13 @@ static CHEMPI_COLD struct chempi_request *fail(struct chempi_comm *comm, int rc)
     return req;
 }
 
-bool chempi_coll_at_once(const struct chempi_coll_call *c, MPI_Request *request,
-                         int *rc)
+struct chempi_request *chempi_coll_over(struct chempi_comm *comm, int *rc)
 {
     struct chempi_request *req = &over;
-    int code = MPI_SUCCESS;
 
-    chempi_lane_lock(&chempi_lane_main);
-    if (!chempi_node_later_at_once(c, &code)) {
-        chempi_lane_pause(&chempi_lane_main);
-        return false;
-    }
-    (void)chempi_coll_next_tag(c->comm);
-    if (CHEMPI_UNLIKELY(code))
-        req = fail(c->comm, code);
-    *rc = CHEMPI_LIKELY(req != NULL) ? MPI_SUCCESS : code;
+    if (CHEMPI_UNLIKELY(*rc))
+        req = fail(comm, *rc);
     if (CHEMPI_LIKELY(req != NULL))
-        *request = chempi_request_handle(req);
-    chempi_lane_unlock(&chempi_lane_main);
-    return true;
+        *rc = MPI_SUCCESS;
+    return req;
 }

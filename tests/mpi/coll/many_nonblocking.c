@@ -208,6 +208,28 @@ static void ahead(void)
         CHECK(data[i] == i + 1, "broadcast %d: %d", i, data[i]);
 }
 
+/* The first ranks run ahead in scans, one at a time, by more than there are
+ * cells; then all are in an operation that needs one. */
+static void scans_ahead(void)
+{
+    MPI_Request request;
+    int sum = 0;
+
+    for (int i = 0; i < 3 * PARALLEL; i++) {
+        int own = rank + i;
+
+        MPI_Iscan(&own, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        CHECK(sum == (rank + 1) * i + rank * (rank + 1) / 2, "scan %d: %d", i,
+              sum);
+    }
+    MPI_Iallreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD,
+                   &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(sum == size * (3 * PARALLEL - 1) + size * (size - 1) / 2,
+          "the last sum: %d", sum);
+}
+
 /* On a communicator that is freed before they end, and starts with some that
  * it has no shared memory for; whichever ends first is looked at first. */
 static void freed(MPI_Comm parent)
@@ -273,6 +295,7 @@ int main(int argc, char **argv)
     for (int round = 0; round < ROUNDS; round++) {
         many(round);
         ahead();
+        scans_ahead();
         parts(round % size);
         freed(MPI_COMM_WORLD);
     }

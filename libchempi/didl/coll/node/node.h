@@ -99,8 +99,6 @@ struct chempi_node_place {
                                words */
 };
 
-struct chempi_node_parts; /* shm_slot.h */
-
 struct chempi_node_line {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t seq; /* of the operation */
     uint32_t mark; /* meaning depends on the operation */
@@ -143,12 +141,6 @@ struct chempi_node_later {
     _Atomic uint32_t finished; /* under the lane lock; anybody looks */
     uint32_t all_finished;     /* by all members, as seen last */
     uint32_t last_task;        /* the last one that is a task (node_task.h) */
-    bool is_early;             /* the last one was begun before its start: */
-    int early_rc;              /* .. by these parts, to this error class, .. */
-    const struct chempi_node_parts *early_parts;
-    uint64_t early_len; /* .. with so many bytes of a reduction's member; */
-    _Alignas(16) unsigned char early_task[CHEMPI_NODE_TASK_MAX]; /* .. or it is
-                                  at the next step of this task (parts: NULL) */
 };
 
 /* A member's ends of the SPSC rings of scans and reductions (node_scan.c). */

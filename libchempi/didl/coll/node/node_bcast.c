@@ -231,12 +231,6 @@ bool chempi_coll_node_bcast_is_long(const struct cell *cell)
     return way_of(cell) != BLOCK_HERE;
 }
 
-bool chempi_coll_node_bcast_is_own(const struct cell *cell)
-{
-    return cell_is_there(cell, cell->st->size) &&
-           root_of(cell) == cell->st->rank;
-}
-
 static int bcast_end(const struct cell *cell, const struct chempi_coll_call *c,
                      uint64_t unused)
 {

@@ -13,7 +13,7 @@ enum {
 };
 
 struct chempi_node_later_op {
-    const struct chempi_node_parts *parts;
+    _Alignas(16) const struct chempi_node_parts *parts;
     const struct chempi_node_steps *steps; /* of a task; else NULL */
     bool is_lengthened;                    /* L6 */
     struct chempi_coll_state *own;         /* of a persistent one */
@@ -217,6 +217,17 @@ static bool has_types(const struct chempi_coll_call *c)
            !is_predefined(c->rtype);
 }
 
+/* Its only step, and room for its task. */
+static void append(struct chempi_coll_sched *s, struct chempi_node_later_op *op)
+{
+    if (op->steps)
+        op->task = chempi_coll_bytes(s, (MPI_Count)op->steps->size);
+    s->op = op->call.op;
+    chempi_coll_append_node(s, op);
+    if (op->steps && s->widest < CHEMPI_COLL_WINDOW + 2)
+        s->widest = CHEMPI_COLL_WINDOW + 2; /* what its steps may append */
+}
+
 static bool build(struct chempi_coll_sched *s, const struct chempi_coll_call *c,
                   struct chempi_coll_state *st)
 {
@@ -224,25 +235,12 @@ static bool build(struct chempi_coll_sched *s, const struct chempi_coll_call *c,
     /* The first ones, in the schedule itself: they are always there. */
     struct chempi_node_later_op *op = chempi_coll_bytes(s, sizeof(*op));
 
-    if (st && st->later.is_early) {
-        *op = (struct chempi_node_later_op){
-            .call = *c,
-            .parts = st->later.early_parts,
-            .steps = st->later.early_parts ? NULL : steps_for(c),
-            .len = st->later.early_len,
-            .cell = {.st = st},
-        };
-    } else if (!find_way(c, st, op)) {
+    if (!find_way(c, st, op)) {
         s->inline_used = used;
         return false;
     }
     op->has_types = has_types(c);
-    if (op->steps)
-        op->task = chempi_coll_bytes(s, (MPI_Count)op->steps->size);
-    s->op = c->op;
-    chempi_coll_append_node(s, op);
-    if (op->steps && s->widest < CHEMPI_COLL_WINDOW + 2)
-        s->widest = CHEMPI_COLL_WINDOW + 2; /* what its steps may append */
+    append(s, op);
     return true;
 }
 
@@ -250,6 +248,13 @@ bool chempi_node_later_build(struct chempi_coll_sched *s,
                              const struct chempi_coll_call *c)
 {
     return build(s, c, c->comm->coll);
+}
+
+void chempi_node_later_build_begun(struct chempi_coll_sched *s,
+                                   struct chempi_node_later_op *op)
+{
+    (void)chempi_coll_bytes(s, sizeof(*op)); /* where it is */
+    append(s, op);
 }
 
 /* ---- types ---- */
@@ -513,46 +518,21 @@ static void take_number(struct chempi_coll_state *st, bool is_task)
         st->later.last_task = count_own_finished(st);
 }
 
-static struct chempi_node_task *early_task(struct chempi_coll_state *st)
+uint64_t chempi_node_later_len(const struct chempi_node_later_op *op)
 {
-    return (void *)st->later.early_task;
-}
-
-/* The call has begun it already. */
-static void take_early(struct chempi_node_later_op *op)
-{
-    struct chempi_coll_state *st = state_of(op);
-
-    st->later.is_early = false;
-    open_cell(st, st->later.started, &op->cell);
-    op->has_begun = true;
-    op->rc = st->later.early_rc;
-    if (!op->steps)
-        return;
-    memcpy(op->task, early_task(st), op->steps->size);
-    op->task->c = &op->call;
-}
-
-uint64_t chempi_node_later_start(struct chempi_node_later_op *op)
-{
-    struct chempi_coll_state *st = state_of(op);
-
-    if (st->later.is_early) {
-        take_early(op);
-    } else {
-        if (CHEMPI_UNLIKELY(op->is_lengthened))
-            op->steps = NULL;
-        op->is_lengthened = false;
-        op->has_begun = false;
-        take_number(st, op->steps || (may_be_long(op) && !is_root(&op->call)));
-        open_cell(st, st->later.started, &op->cell);
-    }
     return op->steps ? len_of(&op->call) : 0;
 }
 
-bool chempi_node_later_has_begun(const struct chempi_node_later_op *op)
+void chempi_node_later_start(struct chempi_node_later_op *op)
 {
-    return op->has_begun;
+    struct chempi_coll_state *st = state_of(op);
+
+    if (CHEMPI_UNLIKELY(op->is_lengthened))
+        op->steps = NULL;
+    op->is_lengthened = false;
+    op->has_begun = false;
+    take_number(st, op->steps || (may_be_long(op) && !is_root(&op->call)));
+    open_cell(st, st->later.started, &op->cell);
 }
 
 static bool is_first_left(const struct chempi_node_later_op *op)
@@ -560,13 +540,20 @@ static bool is_first_left(const struct chempi_node_later_op *op)
     return op->cell.seq == 1 + count_own_finished(state_of(op));
 }
 
-/* L2, L5 */
+static bool spares_cell(const struct chempi_coll_state *st,
+                        const struct chempi_node_steps *steps)
+{
+    return steps && steps->spares_cell && steps->spares_cell(st);
+}
+
+/* L2, L3, L5 */
 static bool can_begin(const struct chempi_node_later_op *op)
 {
     struct chempi_coll_state *st = state_of(op);
 
     return !op->has_begun && op->cell.seq == st->later.begun + 1 &&
-           (!op->steps || is_first_left(op)) && is_cell_free(st, op->cell.seq);
+           (!op->steps || is_first_left(op)) &&
+           (spares_cell(st, op->steps) || is_cell_free(st, op->cell.seq));
 }
 
 /* Once it has begun and is the first that is left. */
@@ -648,6 +635,28 @@ static bool do_step(struct chempi_node_later_op *op,
     return true;
 }
 
+/* The same of a task that appends no messages. */
+static bool do_bare_step(struct chempi_node_later_op *op, int *rc)
+{
+    struct chempi_node_task *t = op->task;
+
+    t->next(t);
+    if (t->next)
+        return false;
+    *rc = t->rc;
+    say_finished(op->cell.st, op->cell.seq);
+    return true;
+}
+
+/* Does it go on as a step of a schedule? */
+static bool needs_schedule(const struct chempi_node_later_op *op)
+{
+    if (op->steps)
+        return !spares_cell(op->cell.st, op->steps);
+    return CHEMPI_UNLIKELY(may_be_long(op) &&
+                           chempi_coll_node_bcast_is_long(&op->cell));
+}
+
 enum chempi_node_later_state
 chempi_node_later_advance(struct chempi_node_later_op *op,
                           struct chempi_coll_sched *s, int *rc)
@@ -659,11 +668,15 @@ chempi_node_later_advance(struct chempi_node_later_op *op,
         state = CHEMPI_NODE_LATER_MOVES;
     }
     if (can_go_on(op)) {
+        const bool needs = needs_schedule(op);
+
+        if (needs && !s)
+            return CHEMPI_NODE_LATER_NEEDS_SCHEDULE;
         if (op->steps)
-            return do_step(op, s, rc) ? CHEMPI_NODE_LATER_IS_OVER
-                                      : CHEMPI_NODE_LATER_MOVES;
-        if (CHEMPI_UNLIKELY(may_be_long(op) &&
-                            chempi_coll_node_bcast_is_long(&op->cell))) {
+            return (s ? do_step(op, s, rc) : do_bare_step(op, rc))
+                       ? CHEMPI_NODE_LATER_IS_OVER
+                       : CHEMPI_NODE_LATER_MOVES;
+        if (CHEMPI_UNLIKELY(needs)) {
             make_long(op, s);
             return CHEMPI_NODE_LATER_MOVES;
         }
@@ -679,20 +692,12 @@ chempi_node_later_advance(struct chempi_node_later_op *op,
     return state;
 }
 
-/* Is what it waits for there before it begins? Not so of a meeting. */
-static bool is_there(const struct chempi_node_parts *parts,
-                     const struct chempi_coll_call *c, const struct cell *cell)
-{
-    if (!parts->is_ready(cell, c))
-        return false;
-    return c->kind != CHEMPI_COLL_BCAST || is_root(c) ||
-           !chempi_coll_node_bcast_is_long(cell); /* L6 */
-}
+/* ---- beginning in the call ---- */
 
-/* Have all come to a meeting, if they come together? To look takes as long as
- * to build a schedule, and is in vain where they share cores. */
-static bool have_met(const struct chempi_node_parts *parts,
-                     const struct chempi_coll_call *c, const struct cell *cell)
+/* Have all come, of those who are about to? To look takes as long as to make a
+ * request, and is in vain where they share cores. */
+static bool are_there(const struct chempi_node_parts *parts,
+                      const struct chempi_coll_call *c, const struct cell *cell)
 {
     const int looks = chempi_progress_spins() > 0 ? LOOKS : 0;
 
@@ -701,78 +706,90 @@ static bool have_met(const struct chempi_node_parts *parts,
     return parts->is_ready(cell, c);
 }
 
-/* To a meeting this member comes before it has anything built: that takes as
- * long as others take to see it. */
-static bool try_parts(const struct chempi_coll_call *c, uint64_t len,
-                      struct cell *cell, int *rc)
+/* op has parts, call is the caller's. */
+static enum chempi_node_later_begun try_parts(struct chempi_node_later_op *op,
+                                              const struct chempi_coll_call *c)
 {
-    struct chempi_coll_state *st = cell->st;
-    const struct chempi_node_parts *parts = parts_for(c);
-    const bool meets = parts->is_ready == chempi_coll_shm_slot_is_over;
+    const struct chempi_node_parts *parts = op->parts;
+    const struct cell *cell = &op->cell;
 
-    if (!meets && !is_there(parts, c, cell))
-        return false;
-    take_number(st, false);
-    st->later.begun = cell->seq;
-    *rc = parts->begin(cell, c, len);
-    if ((meets && !have_met(parts, c, cell)) ||
-        CHEMPI_UNLIKELY(c->kind == CHEMPI_COLL_BCAST && is_root(c) &&
-                        !chempi_coll_node_bcast_is_own(cell))) {
-        st->later.is_early = true;
-        st->later.early_parts = parts;
-        st->later.early_len = len;
-        st->later.early_rc = *rc;
-        return false;
-    }
-    *rc = cell_first_error(*rc, parts->end(cell, c, len));
-    return true;
+    op->rc = parts->begin(cell, c, op->len);
+    if (!are_there(parts, c, cell))
+        return CHEMPI_NODE_LATER_HAS_BEGUN;
+    if (c->kind == CHEMPI_COLL_BCAST &&
+        CHEMPI_UNLIKELY(chempi_coll_node_bcast_is_long(cell)))
+        return CHEMPI_NODE_LATER_HAS_BEGUN; /* L6 */
+    op->rc = cell_first_error(op->rc, parts->end(cell, c, op->len));
+    return CHEMPI_NODE_LATER_HAS_ENDED;
 }
 
-/* A task that is most likely over after a step. */
-static bool try_task(const struct chempi_coll_call *c, struct cell *cell,
-                     int *rc)
+/* A task that needs no schedule, nor its cell. */
+static enum chempi_node_later_begun try_task(struct chempi_node_later_op *op,
+                                             const struct chempi_coll_call *c)
 {
-    struct chempi_coll_state *st = cell->st;
-    const struct chempi_node_steps *steps = steps_for(c);
-    struct chempi_node_task *t = early_task(st);
-
-    if (!steps || !steps->is_brief || !steps->is_brief(st, c))
-        return false;
-    take_number(st, true);
-    st->later.begun = cell->seq;
-    begin_task(t, steps, cell, c);
-    t->next(t);
-    if (CHEMPI_UNLIKELY(t->next)) {
-        st->later.is_early = true;
-        st->later.early_parts = NULL;
-        st->later.early_len = 0;
-        st->later.early_rc = MPI_SUCCESS;
-        return false;
-    }
-    *rc = t->rc;
-    return true;
+    op->task = (void *)(op + 1);
+    begin_task(op->task, op->steps, &op->cell, c);
+    op->task->next(op->task);
+    if (op->task->next)
+        return CHEMPI_NODE_LATER_HAS_BEGUN;
+    op->rc = op->task->rc;
+    return CHEMPI_NODE_LATER_HAS_ENDED;
 }
 
-bool chempi_node_later_at_once(const struct chempi_coll_call *c, int *rc)
+/* Goes it this way just now? Sets parts or steps, len and cell. */
+static bool can_try(struct chempi_node_later_op *op,
+                    const struct chempi_coll_call *c)
 {
     struct chempi_coll_state *st = c->comm->coll;
-    struct cell cell;
-    uint64_t len = 0;
 
     if (!st || !st->is_on || st->later_cells == 0 ||
-        st->later.started != count_own_finished(st) ||
-        !is_cell_free(st, st->later.started + 1))
+        st->later.started != count_own_finished(st))
         return false;
-    if (is_reduction(c))
-        len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
-                         c->rtype->extent);
-    open_cell(st, st->later.started + 1, &cell);
-    if (!(is_for_slots(c, len) ? try_parts(c, len, &cell, rc)
-                               : try_task(c, &cell, rc)))
-        return false;
-    say_finished(st, cell.seq);
-    return true;
+    op->len = is_reduction(c)
+                  ? (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
+                               c->rtype->extent)
+                  : 0;
+    open_cell(st, st->later.started + 1, &op->cell);
+    if (is_for_slots(c, op->len)) {
+        op->parts = parts_for(c);
+        op->steps = NULL;
+        return is_cell_free(st, op->cell.seq);
+    }
+    op->parts = NULL;
+    op->steps = steps_for(c);
+    return spares_cell(st, op->steps);
 }
+
+enum chempi_node_later_begun
+chempi_node_later_try(const struct chempi_coll_call *c, void *room, int *rc)
+{
+    struct chempi_node_later_op *op = room;
+    enum chempi_node_later_begun begun;
+    struct chempi_coll_state *st;
+
+    if (!can_try(op, c))
+        return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
+    st = op->cell.st;
+    st->later.begun = op->cell.seq;
+    begun = op->steps ? try_task(op, c) : try_parts(op, c);
+    if (begun == CHEMPI_NODE_LATER_HAS_ENDED) {
+        take_number(st, op->steps != NULL);
+        say_finished(st, op->cell.seq);
+        *rc = op->rc;
+        return begun;
+    }
+    op->call = *c;
+    if (op->steps)
+        op->task->c = &op->call;
+    op->has_begun = true;
+    op->is_lengthened = false;
+    op->own = NULL;
+    op->has_types = has_types(c);
+    take_number(st, op->steps || (may_be_long(op) && !is_root(&op->call)));
+    return begun;
+}
+
+/* ---- waiting ---- */
 
 static bool is_awaited(const struct chempi_node_later_op *op, int member)
 {

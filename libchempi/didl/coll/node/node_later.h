@@ -11,7 +11,7 @@
  *   L3  a cell is free when all members have ended the operation that had it
  *       before. Cells come free in GROUPS: a member's word says which number
  *       it has ended, and whoever lacks cells says so and is roused at the end
- *       of a group
+ *       of a group. A task that needs only rings waits for no cell
  *   -   all of it happens under the lane lock
  *   L5  a task begins when all operations before it have ended here
  *   L6  with three and more members, a broadcast that a member takes for a
@@ -33,11 +33,22 @@ struct chempi_wait_report;
 bool chempi_node_later_build(struct chempi_coll_sched *s,
                              const struct chempi_coll_call *c);
 
-/* Do a call at once if this member need not wait for anything, of those whose
- * data fits slots, and scans: begin and end it. *rc is what it came to. False:
- * it has to be built and started; others may see already that this member has
- * come. Under the lane lock. */
-bool chempi_node_later_at_once(const struct chempi_coll_call *c, int *rc);
+enum chempi_node_later_begun {
+    CHEMPI_NODE_LATER_HAS_NOT_BEGUN, /* it has to be built and started */
+    CHEMPI_NODE_LATER_HAS_BEGUN,     /* room has its operation */
+    CHEMPI_NODE_LATER_HAS_ENDED      /* *rc is what it came to */
+};
+
+/* Begin a call if nothing else is under way here, of those whose data fits
+ * slots, and tasks that need rings only; and end it if this member need not
+ * wait for anything. room: CHEMPI_COLL_INLINE_BYTES of a schedule that is not
+ * made as yet. Under the lane lock. */
+enum chempi_node_later_begun
+chempi_node_later_try(const struct chempi_coll_call *c, void *room, int *rc);
+
+/* An empty schedule of that room gets it as its only step. */
+void chempi_node_later_build_begun(struct chempi_coll_sched *s,
+                                   struct chempi_node_later_op *op);
 
 /* The same as the first of a persistent one, after all members have prepared
  * it, for which they wait for each other; MPI error class. Then it has to be
@@ -56,25 +67,26 @@ void chempi_node_later_release(struct chempi_node_later_op *op);
 void chempi_node_later_hold_types(const struct chempi_node_later_op *op,
                                   bool is_held);
 
-/* At each start of the schedule: the operation gets its number. Returns how
- * many bytes of others' this process delays while it computes; 0: few. */
-uint64_t chempi_node_later_start(struct chempi_node_later_op *op);
+/* At each start of the schedule: the operation gets its number. */
+void chempi_node_later_start(struct chempi_node_later_op *op);
 
-/* Just started: had its call begun it, and looked whether it can go on? */
-bool chempi_node_later_has_begun(const struct chempi_node_later_op *op);
+/* How many bytes of others' this process delays while it computes; 0: few. */
+uint64_t chempi_node_later_len(const struct chempi_node_later_op *op);
 
 /* Say whom it waits for, count so far; returns how many then. */
 int chempi_node_later_put(const struct chempi_node_later_op *op,
                           struct chempi_wait_report *w, int count);
 
 enum chempi_node_later_state {
-    CHEMPI_NODE_LATER_WAITS,  /* nothing could be done */
-    CHEMPI_NODE_LATER_MOVES,  /* something was done */
+    CHEMPI_NODE_LATER_WAITS, /* nothing could be done */
+    CHEMPI_NODE_LATER_MOVES, /* something was done */
+    CHEMPI_NODE_LATER_NEEDS_SCHEDULE /* it was called without one */,
     CHEMPI_NODE_LATER_IS_OVER /* the schedule goes on */
 };
 
 /* Go on by a step. What was appended to the schedule comes next, with the rest
- * of the operation behind it. Over: *rc is an MPI error class. */
+ * of the operation behind it; NULL as long as it needs none. Over: *rc is an
+ * MPI error class. */
 enum chempi_node_later_state
 chempi_node_later_advance(struct chempi_node_later_op *op,
                           struct chempi_coll_sched *s, int *rc);

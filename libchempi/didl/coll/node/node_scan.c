@@ -601,13 +601,17 @@ static void chain_met(struct chempi_node_task *t)
         chain_begin(t);
 }
 
+/* Rings are all that it needs. */
+static bool spares_cell(const struct chempi_coll_state *st)
+{
+    return st->chain.is_made && !st->chain.is_off;
+}
+
 static void chain_first(struct chempi_node_task *t)
 {
-    const struct chempi_node_chain *p = &t->cell.st->chain;
-
-    if (CHEMPI_LIKELY(p->is_made && !p->is_off)) {
+    if (CHEMPI_LIKELY(spares_cell(t->cell.st))) {
         chain_begin(t);
-    } else if (!p->is_off) {
+    } else if (!t->cell.st->chain.is_off) {
         show_ring(&t->cell);
         chempi_coll_node_task_meet(t, chain_met);
     } else if (t->c->kind == CHEMPI_COLL_REDUCE &&
@@ -619,21 +623,11 @@ static void chain_first(struct chempi_node_task *t)
     }
 }
 
-/* Who is first, or has the first piece. */
-static bool is_brief(struct chempi_coll_state *st,
-                     const struct chempi_coll_call *c)
-{
-    struct chempi_node_chain *p = &st->chain;
-
-    return p->is_made && !p->is_off &&
-           (is_first(st, c) || ring_has_more(&p->in));
-}
-
 static_assert(sizeof(union chain_task) == CHEMPI_NODE_TASK_MAX,
-              "it fits early_task, and a schedule without memory");
+              "a schedule has room for it");
 
 const struct chempi_node_steps chempi_node_steps_chain = {
     .size = sizeof(union chain_task),
     .first = chain_first,
-    .is_brief = is_brief,
+    .spares_cell = spares_cell,
 };

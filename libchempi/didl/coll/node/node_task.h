@@ -51,14 +51,13 @@ struct chempi_node_task {
 };
 
 /* An operation: bytes of the struct that begins with its task, all of which but
- * cell, c and messages is zero; its first step; and whether that is likely to
- * be the last one here, appends no messages, and leaves a struct that may be
- * moved (NULL: no). */
+ * cell, c and messages is zero; its first step; and whether it has no use for
+ * its cell and appends no messages, which all know alike when the task before
+ * it has ended (NULL: no). */
 struct chempi_node_steps {
     size_t size;
     chempi_node_step_fn *first;
-    bool (*is_brief)(struct chempi_coll_state *st,
-                     const struct chempi_coll_call *c);
+    bool (*spares_cell)(const struct chempi_coll_state *st);
 };
 
 #define CHEMPI_NODE_STEPS(type, first_step)                                    \

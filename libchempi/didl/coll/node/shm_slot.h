@@ -405,8 +405,6 @@ typedef bool chempi_coll_node_fn(struct chempi_coll_state *st,
 chempi_coll_node_fn chempi_coll_node_bcast;
 /* Its root has spoken: does it send more than what lies in the cell? */
 bool chempi_coll_node_bcast_is_long(const struct cell *cell);
-/* Is it this member? */
-bool chempi_coll_node_bcast_is_own(const struct cell *cell);
 /* node_blocks.c */
 chempi_coll_node_fn chempi_coll_node_gather;
 chempi_coll_node_fn chempi_coll_node_scatter;

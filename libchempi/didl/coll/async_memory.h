@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a collective request has, and its memory; async.c.
+ *
+ *   -   everything here is guarded by the lane lock
+ *   E2  a request is on `running` of its engine from its start to its
+ *       completion. Those that combine by a user's function have an engine of
+ *       their own, which the agent does not run
+ *   E3  the lock is let go only while a user's function combines data; then
+ *       is_busy keeps other threads away from this request, and whoever walks
+ *       the list starts over afterwards
+ *   -   steps from number `own_count` on are what others have appended since
+ *       the start; they are gone at the next one
+ *   -   children[0..open) are the messages since the last fence; those before
+ *       `finished` are complete and given back
+ *   E5  who has no memory for a request takes the spare one, and part in the
+ *       operation without data, unless its call begins it (sched.h, S4): the
+ *       others wait for nobody, and the error is that of the completion. Not so
+ *       persistent operations, which others may never start, and those of the
+ *       library, whose job ends
+ *   E6  a message for which there is no memory takes the operation's own
+ *       request, one for all that it sends and one for all that it receives
+ *   E7  as long as an operation whose only step is in the node's memory does
+ *       without a schedule, `single` is that step. If its call has begun it
+ *       there is no schedule yet (is_bare); the step lies where it will be then
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_ASYNC_MEMORY_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_ASYNC_MEMORY_H
+
+#include "libchempi/didl/coll/node/node_later.h"
+#include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/transport/request.h"
+
+enum {
+    ASYNC_FEW = CHEMPI_COLL_WINDOW + 2 /* messages of what steps in the node's
+                                    memory may append */
+};
+
+struct async {
+    struct chempi_request req; /* first: the handle points here */
+    struct chempi_list link;   /* running */
+    struct chempi_op *op;      /* held, or NULL */
+    bool is_busy;
+    bool is_urgent; /* its messages are for the agents of others, too */
+    bool has_held;  /* comm, op and types are held */
+    bool is_bare;   /* E7 */
+    struct chempi_node_later_op *single;
+    uint32_t next;                              /* step */
+    uint32_t moves;                             /* ever; wraps */
+    uint32_t own_count;                         /* steps that were built */
+    uint32_t own_inline;                        /* and their memory: bytes, */
+    const struct chempi_coll_block *own_blocks; /* and the last block */
+    int open;
+    int finished;
+    int error;
+    int failed; /* error class of building */
+    struct {
+        int32_t rank;  /* who sent another amount; -1: nobody, or it is not
+                          known */
+        uint64_t len;  /* bytes */
+        uint64_t room; /* bytes expected */
+    } mismatch;        /* that made the error */
+    struct chempi_request **children;      /* [room], room >= sched.widest */
+    struct chempi_request *few[ASYNC_FEW]; /* the first ones */
+    int room;
+    struct chempi_request own[2]; /* E6, by kind of step */
+    bool is_own_used[2];
+    bool is_short; /* the next message waits for one of those */
+    struct chempi_coll_sched sched;
+};
+
+static inline struct async *chempi_coll_async_of_link(struct chempi_list *link)
+{
+    return CHEMPI_CONTAINER_OF(link, struct async, link);
+}
+
+/* Memory that is free, and stays so until it is taken: of one that is gone, or
+ * new, or the spare one (E5), or NULL. Under the lock, as all of these. */
+struct async *chempi_coll_async_find(void);
+void chempi_coll_async_take(struct async *a);
+bool chempi_coll_async_is_spare(const struct async *a);
+
+/* It is free again; what was not taken from here is free()d, perhaps. */
+void chempi_coll_async_give(struct async *a);
+
+void chempi_coll_async_memory_fini(void);
+
+#endif
