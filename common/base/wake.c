@@ -3,21 +3,16 @@
 #define _GNU_SOURCE /* syscall */
 #include "common/base/wake.h"
 
-#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "common/base/futex.h"
 
 bool chempi_wake_register(void)
 {
     return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0,
                    0) == 0;
-}
-
-static void futex_wake(_Atomic uint32_t *word)
-{
-    (void)syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 static void signal_event(int eventfd)
@@ -40,7 +35,7 @@ void chempi_wake_rouse(struct chempi_wake *wake, int eventfd)
         &wake->state, &was, CHEMPI_WAKE_AWAKE, memory_order_acq_rel,
         memory_order_relaxed));
     if (was == CHEMPI_WAKE_ASLEEP_FUTEX)
-        futex_wake(&wake->state);
+        chempi_futex_wake(&wake->state);
     else
         signal_event(eventfd);
 }
@@ -51,7 +46,7 @@ void chempi_wake_agent(struct chempi_wake *wake, int eventfd)
         &wake->bell, ~(uint32_t)CHEMPI_WAKE_AGENT_ASLEEP, memory_order_acq_rel);
 
     if (was & CHEMPI_WAKE_AGENT_FUTEX)
-        futex_wake(&wake->bell);
+        chempi_futex_wake(&wake->bell);
     if (was & CHEMPI_WAKE_AGENT_EPOLL)
         signal_event(eventfd);
 }
@@ -71,7 +66,7 @@ void chempi_wake_ring(struct chempi_wake *wake, int eventfd)
 
 void chempi_wake_agent_sleep(struct chempi_wake *wake, uint32_t bell)
 {
-    (void)syscall(SYS_futex, &wake->bell, FUTEX_WAIT, bell, NULL, NULL, 0);
+    chempi_futex_wait(&wake->bell, bell, -1);
 }
 
 bool chempi_wake_barrier(void)
@@ -93,13 +88,7 @@ int chempi_wake_prepare(struct chempi_wake *wake, enum chempi_wake_state kind)
 
 void chempi_wake_sleep(struct chempi_wake *wake, int timeout_ms)
 {
-    struct timespec limit = {
-        .tv_sec = timeout_ms / 1000,
-        .tv_nsec = (long)(timeout_ms % 1000) * 1000000L,
-    };
-
     /* Returns at once if a producer has already stored AWAKE. */
-    (void)syscall(SYS_futex, &wake->state, FUTEX_WAIT, CHEMPI_WAKE_ASLEEP_FUTEX,
-                  timeout_ms < 0 ? NULL : &limit, NULL, 0);
+    chempi_futex_wait(&wake->state, CHEMPI_WAKE_ASLEEP_FUTEX, timeout_ms);
     chempi_wake_cancel(wake);
 }

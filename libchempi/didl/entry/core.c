@@ -27,7 +27,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/base/log.h"
@@ -66,8 +65,7 @@
 #include "libchempi/didl/transport/sysmsg.h"
 #include "libchempi/didl/transport/where/send_site.h"
 
-#define NS_PER_S 1000000000L
-#define LOCK_LIMIT_NS 500000000L
+#define LOCK_LIMIT_MS 500
 
 static struct {
     pthread_mutex_t lock;
@@ -86,20 +84,8 @@ static struct {
  * end is near. */
 static bool stay_alone(void)
 {
-    struct timespec until;
-
-    if (chempi_lane_is_mine(&chempi_lane_main) ||
-        pthread_mutex_trylock(&chempi_lane_main.lock) == 0)
-        return true;
-    if (clock_gettime(CLOCK_REALTIME, &until) != 0)
-        return false;
-    until.tv_nsec += LOCK_LIMIT_NS;
-    until.tv_sec += until.tv_nsec / NS_PER_S;
-    until.tv_nsec %= NS_PER_S;
-    /* L2: who polls lets others in. This thread never comes back. */
-    atomic_fetch_add_explicit(&chempi_lane_main.wanted, 1,
-                              memory_order_relaxed);
-    return pthread_mutex_timedlock(&chempi_lane_main.lock, &until) == 0;
+    return chempi_lane_is_mine(&chempi_lane_main) ||
+           chempi_lane_lock_within(&chempi_lane_main, LOCK_LIMIT_MS);
 }
 
 /* Tells the supervisor, if there is one, after what this rank has sent. The

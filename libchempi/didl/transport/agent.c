@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The agent; see agent.h. */
-#define _GNU_SOURCE /* syscall */
+#define _GNU_SOURCE /* nanosleep */
 #include "libchempi/didl/transport/agent.h"
 
-#include <linux/membarrier.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -163,7 +161,7 @@ static bool enter_lent(bool *is_dry)
 
     atomic_store_explicit(&chempi_lane_main.has_agent, true,
                           memory_order_seq_cst);
-    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+    chempi_lane_barrier();
     is_away = atomic_load_explicit(&agent.wake->state, memory_order_acquire) ==
                   CHEMPI_WAKE_AWAY_OWED &&
               !is_visited();
@@ -253,12 +251,6 @@ static void *run(void *arg)
 
 /* ---- birth and end ------------------------------------------------------- */
 
-static bool has_barrier(void)
-{
-    return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0,
-                   0) == 0;
-}
-
 /* The thread gets no signals but those of its own faults. */
 static int create_thread(void)
 {
@@ -284,7 +276,7 @@ static bool bear(void)
         return false;
     atomic_store(&agent.is_stopping, false);
     agent.is_watching = false;
-    if ((!chempi_lane_main.is_locking && !has_barrier()) ||
+    if ((!chempi_lane_main.is_locking && !chempi_lane_register_barrier()) ||
         create_thread() != 0) {
         chempi_log(CHEMPI_LOG_WARNING, "agent",
                    "no thread can be made that makes progress while the "

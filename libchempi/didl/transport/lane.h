@@ -26,6 +26,11 @@
  *   L7  is_visited: the application is in a lane that stays lent, for a few
  *       instructions; it touches neither devices nor hooks, and owes nothing
  *       new. The agent stays out meanwhile, and leaves if it is in
+ *   L8  is_held is 1 while a thread has locked. Who lets go stores 0 and looks
+ *       at sleepers, without a locked instruction between; who will sleep
+ *       counts itself there, has the kernel order all threads of the process,
+ *       and tries once more. Where the kernel refuses (is_ordered is false)
+ *       each sleep is bounded instead
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_LANE_H
 #define CHEMPI_LIBCHEMPI_DIDL_LANE_H
@@ -57,12 +62,14 @@ struct chempi_lane_lender {
 };
 
 struct chempi_lane {
-    pthread_mutex_t lock;
-    _Atomic uint32_t wanted;
+    _Atomic uint32_t is_held; /* L8; a futex */
+    _Atomic uint32_t sleepers;
+    _Atomic uint32_t wanted;  /* L2 */
     _Atomic pthread_t holder; /* L3 */
     uint8_t on_lock;          /* L5: what locking has to do, 0: nothing */
     uint8_t on_unlock;
     bool is_locking;
+    bool is_ordered;         /* L8 */
     _Atomic bool keeps;      /* L6 */
     _Atomic bool is_visited; /* L7 */
     _Atomic bool has_agent;  /* in it (agent.h, A2) */
@@ -75,6 +82,8 @@ extern struct chempi_lane chempi_lane_main;
 
 void chempi_lane_lock_slow(struct chempi_lane *lane);
 void chempi_lane_unlock_slow(struct chempi_lane *lane, bool has_posted);
+/* Let go of the lock. */
+void chempi_lane_release(struct chempi_lane *lane);
 /* While the agent is in the lane: after a while the core is given away. */
 void chempi_lane_relax(uint32_t *relaxes);
 
@@ -153,10 +162,8 @@ static inline void chempi_lane_exit(struct chempi_lane *lane, bool is_visit)
 /* Unlock in the middle of a call, or before sleeping: it is not lent. */
 static inline void chempi_lane_pause(struct chempi_lane *lane)
 {
-    if (CHEMPI_UNLIKELY(lane->is_locking)) {
-        atomic_store_explicit(&lane->holder, 0, memory_order_relaxed);
-        (void)pthread_mutex_unlock(&lane->lock);
-    }
+    if (CHEMPI_UNLIKELY(lane->is_locking))
+        chempi_lane_release(lane);
 }
 
 /* Begin or cease to owe something (L4). Holder of the lane. */
@@ -196,15 +203,27 @@ static inline void chempi_lane_let_go(struct chempi_lane *lane)
 /* Lock from now on, or no longer (L1); the lane is not lent. */
 void chempi_lane_set_locking(struct chempi_lane *lane, bool is_locking);
 
+/* Have the lock, if that is possible within so many milliseconds, whether the
+ * lane locks or not. False: it is not. */
+bool chempi_lane_lock_within(struct chempi_lane *lane, int limit_ms);
+
+/* Have the kernel order the accesses of all threads of this process, as a fence
+ * in each; who relies on that registers before. False: it refuses. */
+bool chempi_lane_register_barrier(void);
+void chempi_lane_barrier(void);
+
+/* Who has locked it, for the holder itself; 0 while it does not lock. */
+static inline pthread_t chempi_lane_holder(const struct chempi_lane *lane)
+{
+    return atomic_load_explicit(&lane->holder, memory_order_relaxed);
+}
+
 /* Has the calling thread locked it? */
 bool chempi_lane_is_mine(struct chempi_lane *lane);
 
 /* NULL, or which of L4 and L5 does not hold (invariant.h). Holder of the lane.
  */
 const char *chempi_lane_check(const struct chempi_lane *lane);
-
-/* Holder of the lock: sleep until the condition is signalled. */
-void chempi_lane_sleep(struct chempi_lane *lane, pthread_cond_t *cond);
 
 /* Holder of the lock: let others in if they want to. */
 void chempi_lane_yield(struct chempi_lane *lane);

@@ -3,7 +3,7 @@
  * Progress and waiting; see progress.h.
  *
  *   P1  at most one thread, the owner, polls in a wait; the others sleep on
- *       their own condition until their wait is over or they become owner
+ *       their own word until their wait is over or they become owner
  *   P2  the owner leaves only after handing over to a waiter, if there is one
  *   P3  before it sleeps, the owner publishes its state, orders (wake.h, W3)
  *       and looks once more: at every hook, its condition, at every device.
@@ -17,6 +17,9 @@
  *       keep it for a time slice: it spins on, then sleeps, and tries later
  *       whether they are still there. From those that give it back again and
  *       again it parts: there is a core for either
+ *   P6  what the owner itself completes it tells nobody of at once: it looks at
+ *       the waits of others after each poll, before hooks, which may run the
+ *       user's functions, and when it leaves
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/transport/progress.h"
@@ -26,6 +29,7 @@
 #include <sys/epoll.h>
 
 #include "common/base/clock.h"
+#include "common/base/futex.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
@@ -49,9 +53,8 @@ struct waiter {
     struct chempi_list link;
     chempi_progress_done_fn *done;
     void *arg;
-    pthread_cond_t cond;
-    bool is_asleep;         /* on cond */
-    _Atomic bool is_called; /* wait is over, or become owner */
+    bool is_asleep;             /* on is_called */
+    _Atomic uint32_t is_called; /* wait is over, or become owner; a futex */
 };
 
 /* One unsuccessful stretch of polling. */
@@ -67,6 +70,7 @@ static struct {
     bool is_up;
     bool has_owner;
     bool is_asleep;
+    pthread_t owner;   /* while has_owner; 0 unless the lane locks */
     uint32_t in_hooks; /* polls that run hooks, which may let go of the lock */
     bool is_roomy;     /* each process of the job has a core */
     uint32_t fd_turn;
@@ -83,6 +87,39 @@ static struct {
                       process waits */
     struct chempi_progress_stats stats;
 } progress;
+
+/* ---- threads that wait for the owner ---- */
+
+static void call(struct waiter *waiter)
+{
+    chempi_list_remove(&waiter->link);
+    atomic_store_explicit(&waiter->is_called, 1, memory_order_relaxed);
+    if (waiter->is_asleep)
+        chempi_futex_wake(&waiter->is_called);
+}
+
+/* Let go the threads whose wait is over; true if there was one. */
+static bool call_finished(void)
+{
+    bool is_any = false;
+
+    CHEMPI_LIST_FOR_SAFE (pos, &progress.waiters) {
+        struct waiter *waiter = CHEMPI_CONTAINER_OF(pos, struct waiter, link);
+
+        if (!waiter->done(waiter->arg))
+            continue;
+        call(waiter);
+        is_any = true;
+    }
+    return is_any;
+}
+
+/* P6 */
+static inline void tell_finished(void)
+{
+    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&progress.waiters)))
+        (void)call_finished();
+}
 
 /* ---- polling ---- */
 
@@ -133,8 +170,10 @@ static int poll_all(void)
 {
     int events = poll_devices();
 
-    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&progress.hooks)))
+    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&progress.hooks))) {
+        tell_finished();
         events += poll_hooks();
+    }
     if (chempi_conn_has_fds() &&
         ++progress.fd_turn >=
             chempi_setting(events ? CHEMPI_SET_PROGRESS_FDS_BUSY
@@ -187,32 +226,6 @@ int chempi_progress_poll(void)
     if (events == 0 && chempi_progress_spins() == 0)
         (void)sched_yield(); /* a program that loops on MPI_Test */
     return events;
-}
-
-/* ---- threads that wait for the owner ---- */
-
-static void call(struct waiter *waiter)
-{
-    chempi_list_remove(&waiter->link);
-    atomic_store_explicit(&waiter->is_called, true, memory_order_relaxed);
-    if (waiter->is_asleep)
-        (void)pthread_cond_signal(&waiter->cond);
-}
-
-/* Let go the threads whose wait is over; true if there was one. */
-static bool call_finished(void)
-{
-    bool is_any = false;
-
-    CHEMPI_LIST_FOR_SAFE (pos, &progress.waiters) {
-        struct waiter *waiter = CHEMPI_CONTAINER_OF(pos, struct waiter, link);
-
-        if (!waiter->done(waiter->arg))
-            continue;
-        call(waiter);
-        is_any = true;
-    }
-    return is_any;
 }
 
 /* ---- for the agent ---- */
@@ -423,8 +436,7 @@ static void idle(struct idling *state, chempi_progress_done_fn *done, void *arg)
 {
     progress.stats.spins++;
 
-    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&progress.waiters)))
-        (void)call_finished();
+    tell_finished();
     chempi_lane_yield(&chempi_lane_main);
     if (state->polls++ < chempi_progress_spins()) {
         CHEMPI_CPU_RELAX();
@@ -450,11 +462,13 @@ static void poll_until(chempi_progress_done_fn *done, void *arg)
     uint32_t spins;
 
     progress.has_owner = true;
+    progress.owner = chempi_lane_holder(&chempi_lane_main);
     if (CHEMPI_UNLIKELY(chempi_lane_main.owed))
         chempi_wake_cancel(progress.wake); /* other threads leave it so */
     while (!done(arg)) {
         if (poll_all() > 0) {
             state = (struct idling){0};
+            tell_finished();
             chempi_lane_yield(&chempi_lane_main);
         } else if (CHEMPI_UNLIKELY(progress.has_news)) {
             break;
@@ -463,6 +477,7 @@ static void poll_until(chempi_progress_done_fn *done, void *arg)
         }
     }
     progress.has_owner = false;
+    tell_finished();
     spins = chempi_progress_spins();
     if (state.polls && !state.yields && spins < spins_max())
         set_spins(spins + spins / 16 + 1); /* spinning was worth it */
@@ -496,10 +511,11 @@ static void follow(chempi_progress_done_fn *done, void *arg)
     if (self.is_called)
         return;
     self.is_asleep = true;
-    (void)pthread_cond_init(&self.cond, NULL);
-    while (!self.is_called)
-        chempi_lane_sleep(&chempi_lane_main, &self.cond);
-    (void)pthread_cond_destroy(&self.cond);
+    while (!self.is_called) {
+        chempi_lane_pause(&chempi_lane_main);
+        chempi_futex_wait(&self.is_called, 0, -1);
+        chempi_lane_lock(&chempi_lane_main);
+    }
 }
 
 static void hand_over(void)
@@ -512,8 +528,10 @@ static void hand_over(void)
 
 void chempi_progress_notify(void)
 {
-    if (!progress.is_up)
-        return;
+    if (!progress.is_up ||
+        (progress.has_owner &&
+         progress.owner == chempi_lane_holder(&chempi_lane_main)))
+        return; /* P6 */
     (void)call_finished();
     chempi_progress_nudge();
 }
