@@ -22,6 +22,7 @@ CURVE_SIZES = "0 1 8 64 256 1k 4k 16k 64k 256k 1M 4M".split()
 POWERS = [str(1 << i) for i in range(23)]  # 1 byte to 4 MiB
 FILE_SIZES = "64k 1M 16M".split()
 IDLE_LIMIT_S = 0.2      # CPU of all blocked ranks together
+LOCK_LIMIT_NS = 20.0    # of a call under MPI_THREAD_MULTIPLE
 # Cost per match at most receives / at 100: the same steps, but 10,000
 # requests do not fit the caches that 100 fit.
 MATCHING_GROWTH = 2.0
@@ -182,6 +183,8 @@ def owns():
             "agent", ["alive", *AGENT_SIZES], point_ms=4, target=1.02),
         own("agent-owed", "the same, with large messages under way", "agent",
             ["owed", *AGENT_SIZES], point_ms=4),
+        own("threads-lock", "what the lock of MPI_THREAD_MULTIPLE adds to a "
+            "call", "lock", [], ranks=1, point_ms=4),
     ]
 
 

@@ -127,6 +127,10 @@ def judgements(rows):
             used = row.values["chempi"]
             result.append((f"CPU of {row.x} blocked ranks, s", used,
                            plan.IDLE_LIMIT_S, used <= plan.IDLE_LIMIT_S))
+        if row.group.name == "threads-lock" and "chempi" in row.values:
+            cost = row.values["chempi"]
+            result.append(("lock of a call, ns", cost, plan.LOCK_LIMIT_NS,
+                           cost <= plan.LOCK_LIMIT_NS))
     costs = {row.x: row.values["chempi"] for row in rows
              if row.group.name == "matching" and "chempi" in row.values}
     if len(costs) > 1:
