@@ -156,7 +156,12 @@ static bool end_step(struct idup *d)
             chempi_p2p_fini(&d->messages[i]);
             d->is_begun[i] = false;
         }
-    if (has_input && d->messages[true].error == MPI_SUCCESS)
+    if (has_input && d->messages[true].error == MPI_SUCCESS &&
+        d->messages[true].bytes != sizeof(d->other))
+        note(d, chempi_p2p_note_too_little(d->messages[true].source,
+                                           (uint64_t)d->messages[true].bytes,
+                                           sizeof(d->other)));
+    else if (has_input && d->messages[true].error == MPI_SUCCESS)
         chempi_comm_step_take(&d->steps[d->step], d->vals, d->other,
                               CHEMPI_COMM_VALS_MAX);
     note(d, MPI_SUCCESS);

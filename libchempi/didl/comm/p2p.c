@@ -647,27 +647,32 @@ int chempi_p2p_wait_all(struct chempi_request **reqs, int n)
     return first;
 }
 
-/* Both halves at once; `pair` has the receive first. After a failure nobody
- * knows the requests any more. */
+/* Both halves at once; `pair` has the receive first. The message goes out
+ * though there is no memory to post the receive: the peer waits for it. After a
+ * failure nobody knows the requests any more. */
 static int start_pair(struct chempi_request pair[2])
 {
-    int rc;
+    int in;
+    int out;
 
     chempi_lane_lock(&chempi_lane_main);
-    rc = pair[0].ops->start(&pair[0]);
-    if (rc)
+    in = pair[0].ops->start(&pair[0]);
+    if (in)
         pair[0].pending = 0;
-    else
-        rc = pair[1].ops->start(&pair[1]);
-    if (rc && pair[0].is_queued) {
+    out = pair[1].ops->start(&pair[1]);
+    if (out)
+        pair[1].pending = 0;
+    if (out && pair[0].is_queued) {
         chempi_match_unpost(&pair[0]);
         pair[0].pending = 0;
     }
     chempi_progress_nudge();
     chempi_lane_unlock(&chempi_lane_main);
-    if (rc) /* a device may be filling the receive */
+    if (in || out) { /* a device may be filling one, or reading the other */
         (void)chempi_request_await(&pair[0]);
-    return rc;
+        (void)chempi_request_await(&pair[1]);
+    }
+    return in ? in : out;
 }
 
 int chempi_p2p_sendrecv_on(const void *sbuf, MPI_Count scount,

@@ -81,14 +81,23 @@ static void note_send_error(const struct chempi_peer *peer,
                                                 : chempi_err_name(rc));
 }
 
-/* A member of a collective operation that has no memory for a message sends an
- * empty one, so that nobody waits for it. True: the request is that now. */
+/* Do others wait for each message, since the library sends them? */
+static inline bool is_library_context(uint32_t context)
+{
+    const uint32_t kind = context % CHEMPI_CONTEXT_STEP;
+
+    return kind != CHEMPI_CONTEXT_PT2PT && kind != CHEMPI_CONTEXT_PARTITIONED;
+}
+
+/* A member of a collective operation, or of what makes communicators, that has
+ * no memory for a message sends an empty one, so that nobody waits for it.
+ * True: the request is that now. */
 static CHEMPI_COLD bool is_emptied(struct chempi_request *req, int rc)
 {
     struct chempi_tx *tx = &req->u.tx;
 
     if (rc != -ENOMEM || tx->env.len == 0 ||
-        tx->env.context % CHEMPI_CONTEXT_STEP != CHEMPI_CONTEXT_COLL)
+        !is_library_context(tx->env.context))
         return false;
     req->error = MPI_ERR_NO_MEM;
     tx->env.len = 0;
@@ -241,14 +250,17 @@ static inline void take_credit(struct chempi_peer *peer, uint32_t credit)
 }
 
 /* Less has come than there is room for. In a collective operation both sides
- * name the same amount of data; elsewhere an element that is cut off shows
- * that the datatypes do not match. */
+ * name the same amount of data, and wherever the library sends no data at all
+ * says that the sender has failed (is_emptied); elsewhere an element that is
+ * cut off shows that the datatypes do not match. */
 static inline int shortage_error(const struct chempi_request *req, uint64_t len)
 {
     const struct chempi_datatype *type = req->type;
 
     if (CHEMPI_UNLIKELY(req->context % CHEMPI_CONTEXT_STEP ==
                         CHEMPI_CONTEXT_COLL))
+        return MPI_ERR_COUNT;
+    if (CHEMPI_UNLIKELY(len == 0 && is_library_context(req->context)))
         return MPI_ERR_COUNT;
     if (CHEMPI_UNLIKELY(type->elem_kind != CHEMPI_BASIC_TYPE_NONE &&
                         type->align > 1 && (len & (type->align - 1u)) != 0))
