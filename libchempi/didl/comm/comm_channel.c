@@ -428,26 +428,55 @@ int chempi_comm_allgather(const struct chempi_comm_channel *ch, int rc,
 /* In the place of a length: the leader's group has failed. */
 #define NO_LENGTH (UINT64_MAX - UINT32_MAX)
 
-static int read_length(uint64_t theirs)
+static int read_length(const struct chempi_comm_far *far, size_t got,
+                       uint64_t theirs)
 {
+    if (got != sizeof(theirs))
+        return chempi_p2p_note_too_little(far->rank, got, sizeof(theirs));
     if (theirs < NO_LENGTH)
         return MPI_SUCCESS;
     return chempi_error_set((int)(theirs - NO_LENGTH) & INT32_MAX,
                             "the other group has failed");
 }
 
+/* One message to the other leader, and one from there. */
+static int swap_messages(const struct chempi_comm_far *far, const void *out,
+                         size_t out_len, void *buf, size_t len, size_t *got)
+{
+    MPI_Status status;
+    int rc = chempi_p2p_sendrecv_on(out, (MPI_Count)out_len, bytes(), far->rank,
+                                    far->tag, buf, (MPI_Count)len, bytes(),
+                                    far->rank, far->tag, far->comm, far->kind,
+                                    &status);
+
+    *got = rc ? 0 : (size_t)chempi_status_bytes(&status);
+    return rc;
+}
+
+/* The leader has failed: the other one gets a message without data for its own,
+ * which is dropped. */
+static void pass_swap(const struct chempi_comm_far *far)
+{
+    chempi_p2p_pass(false, far->rank, far->tag, far->comm, far->kind, false);
+    chempi_p2p_pass(true, far->rank, far->tag, far->comm, far->kind, false);
+}
+
 /* The data of both; who has no room for the other's drops it. */
 static int swap_data(const struct chempi_comm_far *far, const void *mine,
                      size_t len, void **out, uint64_t out_len)
 {
+    size_t got;
+    int rc;
+
     *out = chempi_sys->malloc(out_len ? out_len : 1);
     if (far->is_nobody && *out)
         return MPI_SUCCESS;
-    if (*out)
-        return chempi_p2p_sendrecv_on(mine, (MPI_Count)len, bytes(), far->rank,
-                                      far->tag, *out, (MPI_Count)out_len,
-                                      bytes(), far->rank, far->tag, far->comm,
-                                      far->kind, MPI_STATUS_IGNORE);
+    if (*out) {
+        rc = swap_messages(far, mine, len, *out, out_len, &got);
+        if (rc == MPI_SUCCESS && got != out_len)
+            rc = chempi_p2p_note_too_little(far->rank, got, out_len);
+        return rc;
+    }
     if (!far->is_nobody) {
         chempi_p2p_pass(false, far->rank, far->tag, far->comm, far->kind,
                         false);
@@ -460,24 +489,28 @@ static int swap_data(const struct chempi_comm_far *far, const void *mine,
                             (unsigned long long)out_len);
 }
 
-/* The leaders' half of a swap. */
+/* The leaders' half of a swap: whoever they meet gets two messages of them,
+ * however it goes, since neither knows what the other one has heard. */
 static int swap_leaders(const struct chempi_comm_far *far, int rc,
                         const void *mine, size_t len, void **out,
                         uint64_t *out_len)
 {
     uint64_t my_len = rc ? NO_LENGTH + (uint64_t)rc : len;
+    const bool is_met = far->error == MPI_SUCCESS && !far->is_nobody;
+    size_t got;
     int code = far->error;
 
-    if (code == MPI_SUCCESS && !far->is_nobody)
-        code = chempi_p2p_sendrecv_on(
-            &my_len, sizeof(my_len), bytes(), far->rank, far->tag, out_len,
-            sizeof(*out_len), bytes(), far->rank, far->tag, far->comm,
-            far->kind, MPI_STATUS_IGNORE);
-    if (code == MPI_SUCCESS)
-        code = read_length(*out_len);
-    if (rc != MPI_SUCCESS || code != MPI_SUCCESS)
-        return rc ? rc : code;
-    return swap_data(far, mine, len, out, *out_len);
+    if (is_met) {
+        code = swap_messages(far, &my_len, sizeof(my_len), out_len,
+                             sizeof(*out_len), &got);
+        if (code == MPI_SUCCESS)
+            code = read_length(far, got, *out_len);
+    }
+    if (rc == MPI_SUCCESS && code == MPI_SUCCESS)
+        return swap_data(far, mine, len, out, *out_len);
+    if (is_met)
+        pass_swap(far);
+    return rc ? rc : code;
 }
 
 int chempi_comm_swap(const struct chempi_comm_channel *local,

@@ -83,13 +83,28 @@ void chempi_loss_watch(struct chempi_loss_circle *circle)
     chempi_list_append(&self.circles, &circle->link);
 }
 
-static bool is_bereft_circle(uint32_t context, int32_t tag)
+static bool is_in_circle(const struct chempi_loss_circle *c,
+                         const struct chempi_comm *comm, int32_t source)
+{
+    if (source < 0)
+        return true;
+    for (uint32_t i = 0; i < c->group->size; i++)
+        if (chempi_group_proc(c->group, i) ==
+            chempi_comm_proc(comm, (uint32_t)source))
+            return true;
+    return false;
+}
+
+/* A leader hears from another circle's under the same tag. */
+static bool is_bereft_circle(const struct chempi_comm *comm, uint32_t context,
+                             int32_t source, int32_t tag)
 {
     CHEMPI_LIST_FOR (link, &self.circles) {
         const struct chempi_loss_circle *c =
             CHEMPI_CONTAINER_OF(link, struct chempi_loss_circle, link);
 
-        if (c->context != context || c->tag != tag)
+        if (c->context != context || c->tag != tag ||
+            !is_in_circle(c, comm, source))
             continue;
         for (uint32_t i = 0; i < c->group->size; i++)
             if (chempi_conn_is_missing(chempi_group_proc(c->group, i)))
@@ -108,7 +123,7 @@ bool chempi_loss_judge(const struct chempi_comm *comm, uint32_t context,
         return true;
     if (kind == CHEMPI_CONTEXT_COLL || kind == CHEMPI_CONTEXT_INTERNAL)
         return chempi_loss_is_in(comm);
-    return is_bereft_circle(context, tag);
+    return is_bereft_circle(comm, context, source, tag);
 }
 
 static bool has_member(const struct chempi_comm *comm, uint32_t proc)

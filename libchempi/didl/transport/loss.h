@@ -27,8 +27,9 @@ static inline bool chempi_loss_is_in(const struct chempi_comm *comm)
            chempi_loss_rank(comm) >= 0;
 }
 
-/* Processes that agree on something in this context, under this tag: if one is
- * missing, the others may have left. Listed while they do. */
+/* Processes that agree on something among themselves in this context, under
+ * this tag: if one is missing, the others may have left. Listed while they do.
+ */
 struct chempi_loss_circle {
     struct chempi_list link;
     const struct chempi_group *group;
@@ -39,7 +40,7 @@ void chempi_loss_watch(struct chempi_loss_circle *circle);
 
 /* A receive or probe (context, source and tag as given) for which nothing may
  * come any more: its source is missing, or it is part of a collective operation
- * or of what a circle does, and a member is. */
+ * or of what a circle does among itself, and a member is. */
 bool chempi_loss_judge(const struct chempi_comm *comm, uint32_t context,
                        int32_t source, int32_t tag);
 static inline bool chempi_loss_is_vain(const struct chempi_comm *comm,
