@@ -3,7 +3,8 @@
  * Buffers that are not significant at a process may have any value, also that
  * of MPI_IN_PLACE (MPI 5.0, sections 6.5 to 6.9). All rooted operations with
  * two buffers, blocking and not, within a group and between two. And types of
- * such buffers may go while the operation is under way.
+ * such buffers may go while the operation is under way. In place of the
+ * sender's counts, displacements and types there may be nothing.
  */
 #include "check.h"
 
@@ -130,6 +131,47 @@ static void free_type_meanwhile(void)
     free(all);
 }
 
+/* Rank 0 comes when all others have started. */
+static void in_place(int n, bool is_persistent)
+{
+    const int size = check_size();
+    int *data = check_alloc(sizeof(int) * (size_t)(n * size));
+    int *counts = check_alloc(2 * sizeof(int) * (size_t)size);
+    int *displs = counts + size;
+    MPI_Datatype *types = check_alloc(sizeof(*types) * (size_t)size);
+    MPI_Request request;
+    int wrong = 0;
+
+    for (int i = 0; i < size; i++) {
+        counts[i] = n;
+        displs[i] = (int)sizeof(int) * n * i;
+        types[i] = MPI_INT;
+    }
+    for (int i = 0; i < n * size; i++)
+        data[i] = 100 * check_rank() + i / n;
+    if (is_persistent)
+        MPI_Alltoallw_init(MPI_IN_PLACE, NULL, NULL, NULL, data, counts, displs,
+                           types, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    for (int i = 1; check_rank() == 0 && i < size; i++)
+        MPI_Recv(NULL, 0, MPI_INT, i, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (is_persistent)
+        MPI_Start(&request);
+    else
+        MPI_Ialltoallw(MPI_IN_PLACE, NULL, NULL, NULL, data, counts, displs,
+                       types, MPI_COMM_WORLD, &request);
+    if (check_rank() != 0)
+        MPI_Send(NULL, 0, MPI_INT, 0, 0, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (is_persistent)
+        MPI_Request_free(&request);
+    for (int i = 0; i < n * size; i++)
+        wrong += data[i] != 100 * (i / n) + check_rank();
+    CHECK(wrong == 0, "%d of %d are wrong", wrong, n * size);
+    free(types);
+    free(counts);
+    free(data);
+}
+
 int main(int argc, char **argv)
 {
     check_start(&argc, &argv);
@@ -141,5 +183,10 @@ int main(int argc, char **argv)
         between_two(i == 0);
     }
     free_type_meanwhile();
+    for (int i = 0; i < 2; i++) {
+        in_place(2, i > 0);
+        in_place(5000, i > 0);
+        in_place(30000, i > 0);
+    }
     return check_finish();
 }

@@ -148,8 +148,8 @@ static bool is_bcast_ready(const struct cell *cell,
 
 /*
  * Who has taken the common line is the root for all; whoever has named another
- * one, perhaps itself, does what there is to do for others, drops the data, and
- * has an error.
+ * one, perhaps itself, does what there is to do for others and has an error. A
+ * message is received where its own data are, all other data are dropped.
  */
 
 static int check_root(const struct cell *cell, const struct chempi_coll_call *c)

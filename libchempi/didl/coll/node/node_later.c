@@ -280,7 +280,8 @@ static CHEMPI_NOINLINE void hold_types(const struct chempi_coll_call *c,
         (c->kind >= CHEMPI_COLL_ALLGATHER && c->kind <= CHEMPI_COLL_ALLTOALLV);
 
     if (c->kind == CHEMPI_COLL_ALLTOALLW) {
-        hold_each(&c->scounts, c->stypes, c->comm->size, is_held);
+        if (c->sbuf != MPI_IN_PLACE) /* else the arrays are not significant */
+            hold_each(&c->scounts, c->stypes, c->comm->size, is_held);
         hold_each(&c->rcounts, c->rtypes, c->comm->size, is_held);
         return;
     }
@@ -531,7 +532,7 @@ void chempi_node_later_start(struct chempi_node_later_op *op)
         op->steps = NULL;
     op->is_lengthened = false;
     op->has_begun = false;
-    take_number(st, op->steps || (may_be_long(op) && !is_root(&op->call)));
+    take_number(st, op->steps || may_be_long(op));
     open_cell(st, st->later.started, &op->cell);
 }
 
@@ -785,7 +786,7 @@ chempi_node_later_try(const struct chempi_coll_call *c, void *room, int *rc)
     op->is_lengthened = false;
     op->own = NULL;
     op->has_types = has_types(c);
-    take_number(st, op->steps || (may_be_long(op) && !is_root(&op->call)));
+    take_number(st, op->steps || may_be_long(op));
     return begun;
 }
 

@@ -147,7 +147,8 @@ static int take_board(const struct cell *cell, const struct chempi_coll_call *c)
     return MPI_SUCCESS;
 }
 
-/* Both marks are there, so that both count alike rounds of boards. */
+/* Both marks are there, so that both count alike rounds of boards; who has put
+ * its block into a slot counts none. */
 static void pair_met(struct chempi_node_task *t)
 {
     const uint32_t own = cell_mine(&t->cell)->mark;
@@ -160,7 +161,7 @@ static void pair_met(struct chempi_node_task *t)
             t, chempi_coll_shm_slot_different_amounts(&t->cell, other(t->c)));
     else
         t->is_void = true;
-    if (own == ON_BOARD || others == ON_BOARD)
+    if (others != IN_SLOT && (own == ON_BOARD || others == ON_BOARD))
         t->cell.st->streamed++;
     task_end(t);
 }
