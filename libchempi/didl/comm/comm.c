@@ -142,7 +142,7 @@ void chempi_comm_release(struct chempi_comm *comm)
 
     if (!comm || !chempi_object_drop(&comm->obj))
         return;
-    is_clean = !chempi_loss_is_in(comm);
+    is_clean = !comm->is_partial && !chempi_loss_is_in(comm);
     fini(comm);
     if (comm == &chempi_comm_world || comm == &chempi_comm_self)
         return;
@@ -235,6 +235,7 @@ int chempi_comm_init(uint32_t rank, uint32_t size)
     memset(&chempi_comm_world, 0, sizeof(chempi_comm_world));
     memset(&chempi_comm_self, 0, sizeof(chempi_comm_self));
     chempi_comm_reset_contexts();
+    chempi_loss_forget();
     if (!self)
         return chempi_error_set(MPI_ERR_NO_MEM, "no room for MPI_COMM_SELF");
     *self = rank;

@@ -159,7 +159,7 @@ int chempi_comm_agreement_settle(struct chempi_comm_agreement *ag,
 
 void chempi_comm_return_context(uint32_t context, int rc)
 {
-    if (rc == MPI_ERR_PROC_ABORTED)
+    if (rc != MPI_SUCCESS)
         chempi_loss_bury(context);
     else
         chempi_comm_give_context(context);

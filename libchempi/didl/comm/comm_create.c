@@ -73,11 +73,13 @@ struct chempi_comm *chempi_comm_make_inter(struct chempi_group *local,
         side->serves = comm;
         return comm;
     }
-    if (side)
+    if (side) {
+        side->is_partial = true;
         chempi_comm_release(side);
-    else
-        chempi_comm_give_context(local_context);
-    chempi_comm_give_context(recv_context);
+    } else {
+        chempi_comm_return_context(local_context, MPI_ERR_NO_MEM);
+    }
+    chempi_comm_return_context(recv_context, MPI_ERR_NO_MEM);
     return NULL;
 }
 
@@ -101,7 +103,7 @@ static int make_like(struct chempi_comm *comm, struct chempi_comm **out)
         if (rc == MPI_SUCCESS) {
             *out = chempi_comm_make(comm->local, NULL, ids.recv, ids.recv);
             if (!*out)
-                chempi_comm_give_context(ids.recv);
+                chempi_comm_return_context(ids.recv, MPI_ERR_NO_MEM);
         }
     }
     return rc == MPI_SUCCESS && !*out ? MPI_ERR_NO_MEM : rc;
@@ -118,6 +120,7 @@ int chempi_comm_dress(struct chempi_comm *made, struct chempi_comm *comm,
     if (rc == MPI_SUCCESS && hints)
         rc = chempi_comm_take_hints(made, hints);
     if (rc != MPI_SUCCESS) {
+        made->is_partial = true;
         chempi_comm_discard(made);
         return rc;
     }
@@ -155,7 +158,7 @@ static int give(struct chempi_comm *parent, struct chempi_group *group,
     struct chempi_comm *made = chempi_comm_make(group, NULL, context, context);
 
     if (!made) {
-        chempi_comm_give_context(context);
+        chempi_comm_return_context(context, MPI_ERR_NO_MEM);
         return MPI_ERR_NO_MEM;
     }
     chempi_comm_inherit(made, parent);
@@ -207,8 +210,8 @@ static int give_inter(struct chempi_comm *parent, struct chempi_group *local,
                : NULL;
 
     if (!remote) {
-        chempi_comm_give_context(ids->recv);
-        chempi_comm_give_context(ids->local);
+        chempi_comm_return_context(ids->recv, MPI_ERR_NO_MEM);
+        chempi_comm_return_context(ids->local, MPI_ERR_NO_MEM);
     }
     chempi_group_release(remote);
     if (!made)
@@ -412,8 +415,8 @@ static int join_colors(struct chempi_comm *comm, struct member *mine,
         rc = chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
     free(procs);
     free(remote);
-    chempi_comm_give_context(ids->recv);
-    chempi_comm_give_context(ids->local);
+    chempi_comm_return_context(ids->recv, rc);
+    chempi_comm_return_context(ids->local, rc);
     return rc;
 }
 

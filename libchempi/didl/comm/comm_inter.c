@@ -111,8 +111,8 @@ static int connect_sides(const struct meeting *m, uint32_t recv_context,
     if (remote && !*out) /* the ids have gone with it */
         return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
     if (!remote) {
-        chempi_comm_give_context(recv_context);
-        chempi_comm_give_context(local_context);
+        chempi_comm_return_context(recv_context, rc);
+        chempi_comm_return_context(local_context, rc);
     }
     return rc == MPI_ERR_NO_MEM ? chempi_error_set(rc, "no room for a group")
                                 : rc;
@@ -247,6 +247,7 @@ static int dress_orphan(struct chempi_comm *made,
     chempi_errhandler_put(&made->errhandler, errhandler);
     if (info)
         rc = chempi_comm_take_hints(made, info);
+    made->is_partial = rc != MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
         *out = made->handle;
     else
@@ -277,7 +278,7 @@ int chempi_comm_create_from_group(struct chempi_group *group,
         return rc;
     made = chempi_comm_make(group, NULL, context, context);
     if (!made) {
-        chempi_comm_give_context(context);
+        chempi_comm_return_context(context, MPI_ERR_NO_MEM);
         return MPI_ERR_NO_MEM;
     }
     return dress_orphan(made, info, errhandler, newcomm);
@@ -400,8 +401,8 @@ int chempi_comm_merge_inter(struct chempi_comm *intercomm, int high,
     if (rc == MPI_SUCCESS) {
         made = chempi_comm_make(group, NULL, context, context);
         if (!made) {
-            chempi_comm_give_context(context);
             rc = MPI_ERR_NO_MEM;
+            chempi_comm_return_context(context, rc);
         }
     }
     chempi_group_release(group);

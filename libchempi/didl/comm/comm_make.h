@@ -27,7 +27,7 @@ struct chempi_comm *chempi_comm_make(struct chempi_group *local,
 const char *chempi_comm_check(const struct chempi_comm *comm);
 
 /* An intercommunicator and its local group's own communicator. NULL when out
- * of memory; the ids are given back then. */
+ * of memory; the ids are not used again then. */
 struct chempi_comm *chempi_comm_make_inter(struct chempi_group *local,
                                            struct chempi_group *remote,
                                            uint32_t send_context,
@@ -167,8 +167,8 @@ void chempi_comm_agreement_close(struct chempi_comm_agreement *ag);
 
 /* Give a reserved context back. Thread-safe; no communication. */
 void chempi_comm_give_context(uint32_t context);
-/* The same after an error, which is why no communicator gets it here. After the
- * loss of a member another one may have one, and send messages. */
+/* The same when no communicator gets it here. After an error another member may
+ * have one, and send messages: it is not used again. */
 void chempi_comm_return_context(uint32_t context, int rc);
 /* Forget all contexts but those of COMM_WORLD and COMM_SELF. */
 void chempi_comm_reset_contexts(void);

@@ -236,6 +236,7 @@ int chempi_comm_split_type(struct chempi_comm *comm, int split_type, int key,
         return rc;
     rc = chempi_comm_take_hints(chempi_comm_lookup(*newcomm), info);
     if (rc) {
+        chempi_comm_lookup(*newcomm)->is_partial = true;
         chempi_comm_discard(chempi_comm_lookup(*newcomm));
         *newcomm = MPI_COMM_NULL;
     }

@@ -123,7 +123,7 @@ static int make_comm(struct chempi_comm *comm, struct chempi_comm **out)
         return rc;
     *out = chempi_comm_make(comm->local, NULL, context, context);
     if (!*out) {
-        chempi_comm_give_context(context);
+        chempi_comm_return_context(context, MPI_ERR_NO_MEM);
         return chempi_error_set(MPI_ERR_NO_MEM,
                                 "no memory for a file's communicator");
     }

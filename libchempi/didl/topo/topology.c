@@ -163,12 +163,12 @@ int chempi_topology_make_comm(struct chempi_comm *comm, const int *order,
     group = make_group(comm, order, count);
     if (group && group->rank != MPI_UNDEFINED)
         made = chempi_comm_make(group, NULL, context, context);
+    rc = !group || (group->rank != MPI_UNDEFINED && !made) ? no_memory()
+                                                           : MPI_SUCCESS;
     if (made)
         chempi_comm_inherit(made, comm);
     else
-        chempi_comm_give_context(context);
-    rc = !group || (group->rank != MPI_UNDEFINED && !made) ? no_memory()
-                                                           : MPI_SUCCESS;
+        chempi_comm_return_context(context, rc);
     chempi_group_release(group);
     if (!rc)
         *out = made;

@@ -38,12 +38,21 @@ void chempi_loss_on_context(chempi_loss_context_fn *is_bereft)
 
 void chempi_loss_bury(uint32_t context)
 {
+    if (context == 0)
+        return; /* it never had one */
     (void)pthread_mutex_lock(&self.lock);
     if (CHEMPI_ARRAY_FIT(self.graves, self.room, self.count + 1))
         self.graves[self.count++] = context;
     (void)pthread_mutex_unlock(&self.lock);
     if (self.is_buried)
         self.is_buried();
+}
+
+void chempi_loss_forget(void)
+{
+    (void)pthread_mutex_lock(&self.lock);
+    self.count = 0;
+    (void)pthread_mutex_unlock(&self.lock);
 }
 
 void chempi_loss_on_burial(void (*is_buried)(void))

@@ -63,9 +63,10 @@ struct chempi_held *chempi_loss_take_vain(void);
  * miss a member? Set at the start. */
 typedef bool chempi_loss_context_fn(uint32_t context);
 void chempi_loss_on_context(chempi_loss_context_fn *is_bereft);
-/* It did, and is gone; from any thread. Without memory its messages wait for
- * ever. */
+/* It did, and is gone, or was not made by all; from any thread. Without memory
+ * its messages wait for ever. */
 void chempi_loss_bury(uint32_t context);
+void chempi_loss_forget(void); /* all that were buried: at the start */
 /* Called after each one, with or without the lane lock. Set at the start. */
 void chempi_loss_on_burial(void (*is_buried)(void));
 /* Was a communicator of this context buried here? Then none has it now. From
