@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83 /* asm-generic/socket.h */
 #endif
+
+enum { KEPT_MAX = 32 };
 
 static void set(int fd, int value)
 {
@@ -41,47 +44,93 @@ bool chempi_rights_are_refused(int fd)
 }
 
 /* A look takes no descriptors and closes none; it ends with the first piece
- * that has some, as reading does. */
+ * that has some, as reading does. A packet may have some and no bytes. */
 ssize_t chempi_rights_recv(int fd, void *data, size_t len)
 {
     struct iovec iov = {data, len};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
     const ssize_t n = chempi_sys->recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT);
 
-    if (n <= 0)
-        return n;
-    if (msg.msg_flags & MSG_CTRUNC) { /* there is no room for them */
+    if (n >= 0 && msg.msg_flags & MSG_CTRUNC) { /* no room for them */
         errno = EPERM;
         return -1;
     }
-    return chempi_sys->recv(fd, data, (size_t)n, MSG_DONTWAIT);
+    return n <= 0 ? n : chempi_sys->recv(fd, data, (size_t)n, MSG_DONTWAIT);
 }
 
-/* The last descriptor is that of a child, which ends after ours is closed.
- * Without one it stays open: that is less harm. */
-static void leave_to_child(int fd)
+/* ---- leaving sockets to a child ---- */
+
+/* What none could be made for yet: all are left to the next one. */
+static pthread_mutex_t kept_mutex = PTHREAD_MUTEX_INITIALIZER;
+static int kept[KEPT_MAX];
+static size_t kept_count;
+
+/* The last descriptors are those of a child's child, which ends after ours are
+ * closed. That may take it as long as senders like, so nobody waits for it. */
+static void end_last(const int gate[2])
 {
-    int gate[2];
-    pid_t pid;
+    const pid_t pid = chempi_sys->fork();
     char byte;
 
-    if (chempi_sys->pipe2(gate, O_CLOEXEC) < 0)
-        return;
-    pid = chempi_sys->fork();
     if (pid == 0) {
-        (void)close(gate[1]); /* the parent's */
-        _exit(read(gate[0], &byte, 1) != 0);
+        (void)close(gate[1]);           /* the parent's */
+        (void)!read(gate[0], &byte, 1); /* its end is the sign */
     }
-    if (pid > 0)
-        (void)close(fd); /* the child has it, too */
-    (void)close(gate[0]);
-    (void)close(gate[1]); /* the sign */
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    _exit(pid < 0);
 }
 
-/* Nothing more comes, and what has come is looked through. */
-void chempi_rights_close(int fd)
+/* False: there are no processes, or no descriptors, for that. */
+static bool make_last(const int gate[2])
+{
+    const pid_t pid = chempi_sys->fork();
+    int status = 0;
+    pid_t got;
+
+    if (pid < 0)
+        return false;
+    if (pid == 0)
+        end_last(gate);
+    do
+        got = waitpid(pid, &status, 0);
+    while (got < 0 && errno == EINTR);
+    return got < 0 || status == 0; /* the program may have waited for it */
+}
+
+static void leave_kept(void)
+{
+    int gate[2];
+
+    if (kept_count == 0 || chempi_sys->pipe2(gate, O_CLOEXEC) < 0)
+        return;
+    if (make_last(gate))
+        while (kept_count)
+            (void)close(kept[--kept_count]); /* the child has it, too */
+    (void)close(gate[0]);
+    (void)close(gate[1]); /* the sign */
+}
+
+static void leave_to_child(int fd)
+{
+    (void)shutdown(fd, SHUT_RDWR); /* for its peer it is closed now */
+    if (kept_count == KEPT_MAX) /* to run out of descriptors is for ever, too */
+        (void)close(kept[--kept_count]);
+    kept[kept_count++] = fd;
+    leave_kept();
+}
+
+static bool is_stream(int fd)
+{
+    socklen_t len = sizeof(int);
+    int type = 0;
+
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 &&
+           type == SOCK_STREAM;
+}
+
+/* Nothing more comes, and what has come is looked through. False: there are
+ * descriptors, or there may be: behind a packet without bytes, which looks as
+ * the end does. */
+static bool is_without(int fd)
 {
     char data[4096];
     ssize_t n;
@@ -90,10 +139,21 @@ void chempi_rights_close(int fd)
     do
         n = chempi_rights_recv(fd, data, sizeof(data));
     while (n > 0 || (n < 0 && errno == EINTR));
-    if (n < 0 && errno == EPERM)
-        leave_to_child(fd);
-    else
+    return n < 0 ? errno != EPERM : is_stream(fd);
+}
+
+void chempi_rights_close(int fd)
+{
+    const bool is_plain = chempi_rights_are_refused(fd) || is_without(fd);
+
+    if (is_plain)
         (void)close(fd); /* who has not read has not */
+    (void)pthread_mutex_lock(&kept_mutex);
+    if (is_plain)
+        leave_kept();
+    else
+        leave_to_child(fd);
+    (void)pthread_mutex_unlock(&kept_mutex);
 }
 
 void chempi_rights_close_listener(int fd)

@@ -275,7 +275,10 @@ int chempi_handover_take(int listener, const char *name,
             continue;
         }
         rc = take_from(fd, name, secret, fds, count, deadline_ns);
-        chempi_rights_close(fd);
+        if (rc)
+            chempi_rights_close(fd);
+        else
+            (void)close(fd); /* of a rank of this job */
     } while (rc == -EAGAIN || rc == -EACCES || rc == -EPROTO);
     return rc ? chempi_err_set(err, rc,
                                "no shared memory came from the first rank of "

@@ -6,15 +6,19 @@
 #define _GNU_SOURCE /* accept4 */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/rights.h"
+#include "common/base/sys.h"
 
 #define LIMIT_S 30
+#define SOCKETS 200
 
 /* A connection whose peer does not read what is on its way. */
 static int clinging_fd(void)
@@ -39,11 +43,11 @@ static int clinging_fd(void)
     return fd;
 }
 
-/* Whoever takes it has the only one. */
-static void pass(int to)
+/* Whoever takes it has the only one; with so many bytes. */
+static void pass_with(int to, size_t len)
 {
     const int fd = clinging_fd();
-    struct iovec iov = {(char[]){'?'}, 1};
+    struct iovec iov = {(char[]){'?'}, len};
     union {
         struct cmsghdr head;
         char room[CMSG_SPACE(sizeof(int))];
@@ -57,13 +61,29 @@ static void pass(int to)
     control.head.cmsg_type = SCM_RIGHTS;
     control.head.cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(&control.head), &fd, sizeof(int));
-    cr_assert_eq(sendmsg(to, &msg, 0), 1);
+    cr_assert_eq(sendmsg(to, &msg, 0), (ssize_t)len);
     cr_assert_eq(close(fd), 0);
+}
+
+static void pass(int to)
+{
+    pass_with(to, 1);
 }
 
 static void make_pair(int fds[2])
 {
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+}
+
+static bool is_open(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void expect_no_children(void)
+{
+    cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1);
+    cr_expect_eq(errno, ECHILD);
 }
 
 Test(rights, what_comes_without_descriptors_is_received, .timeout = LIMIT_S)
@@ -96,6 +116,99 @@ Test(rights, what_comes_with_descriptors_is_left, .timeout = LIMIT_S)
     }
     chempi_rights_close(fds[0]);
     cr_expect_lt(send(fds[1], "?", 1, MSG_NOSIGNAL), 0); /* it is closed */
+    expect_no_children();
+}
+
+Test(rights, what_comes_with_empty_packets_is_left, .timeout = LIMIT_S)
+{
+    char data[16];
+    int fds[2];
+
+    for (int behind = 0; behind < 2; behind++) {
+        cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
+        if (behind)
+            cr_assert_eq(send(fds[1], "", 0, 0), 0);
+        pass_with(fds[1], 0);
+        if (!behind) {
+            cr_expect_lt(chempi_rights_recv(fds[0], data, sizeof(data)), 0);
+            cr_expect_eq(errno, EPERM);
+        }
+        chempi_rights_close(fds[0]);
+        cr_expect_not(is_open(fds[0]));
+        cr_expect_lt(send(fds[1], "?", 1, MSG_NOSIGNAL), 0);
+        expect_no_children();
+        (void)close(fds[1]);
+    }
+}
+
+static struct {
+    int forks; /* of this process and of children of it */
+    int failing;
+} rig;
+
+static pid_t rigged_fork(void)
+{
+    if (++rig.forks == rig.failing) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return fork();
+}
+
+static int no_pipe2(int fds[2], int flags)
+{
+    (void)fds;
+    (void)flags;
+    errno = EMFILE;
+    return -1;
+}
+
+/* No process, none for the second of two, no descriptors. */
+Test(rights, what_no_child_can_be_made_for_is_left_later, .timeout = LIMIT_S)
+{
+    struct chempi_sys table = chempi_sys_libc;
+    int kept[3][2];
+    int fds[2];
+
+    chempi_sys = &table;
+    for (int i = 0; i < 3; i++) {
+        make_pair(kept[i]);
+        pass(kept[i][1]);
+        rig.forks = 0;
+        rig.failing = i + 1;
+        table.fork = rigged_fork;
+        table.pipe2 = i == 2 ? no_pipe2 : chempi_sys_libc.pipe2;
+        chempi_rights_close(kept[i][0]);
+        cr_expect(is_open(kept[i][0]));
+        cr_expect_lt(send(kept[i][1], "?", 1, MSG_NOSIGNAL), 0);
+        expect_no_children();
+    }
+    chempi_sys = &chempi_sys_libc;
+    make_pair(fds);
+    chempi_rights_close(fds[0]);
+    for (int i = 0; i < 3; i++)
+        cr_expect_not(is_open(kept[i][0]));
+    expect_no_children();
+}
+
+/* As no descriptor here lingers, closing the rest keeps nobody waiting. */
+Test(rights, what_is_kept_is_bounded, .timeout = LIMIT_S)
+{
+    struct chempi_sys table = chempi_sys_libc;
+    int last = -1;
+
+    table.pipe2 = no_pipe2;
+    chempi_sys = &table;
+    for (int i = 0; i < SOCKETS; i++) {
+        int fds[2];
+
+        cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
+        (void)close(fds[1]);
+        chempi_rights_close(fds[0]); /* it may have some */
+        last = fds[0];
+    }
+    chempi_sys = &chempi_sys_libc;
+    cr_expect_lt(last, SOCKETS / 2); /* numbers are used again */
 }
 
 Test(rights, what_lies_behind_other_bytes_is_found, .timeout = LIMIT_S)
