@@ -6,7 +6,10 @@
  * sent in vain is not taken for a vote in the next agreement under the same
  * tag.
  *
- * usage: agreements_lost group | strings | idup
+ * groups: it dies behind the agreements of its group, whose leader waits for
+ * the other group's. Neither leader waits for ever.
+ *
+ * usage: agreements_lost group | strings | idup | groups
  */
 #define _GNU_SOURCE /* kill */
 #include <signal.h>
@@ -103,6 +106,58 @@ static void vote(const struct chempi_comm_channel *ch, int steps)
                      "a step");
 }
 
+/* ---- groups: ranks 0 and 3, ranks 1 and 2 ---- */
+
+static MPI_Group group_of(MPI_Group all, int first, int second)
+{
+    const int ranks[] = {first, second};
+    MPI_Group group;
+
+    MPI_Group_incl(all, 2, ranks, &group);
+    return group;
+}
+
+_Noreturn static void agree_and_die(MPI_Group group)
+{
+    static const int ranks[] = {0, 3};
+    struct chempi_comm_circle circle;
+    uint32_t context;
+
+    chempi_comm_circle_open(&circle, &chempi_comm_world, ranks,
+                            chempi_group_lookup(group), tag_of("lost"),
+                            CHEMPI_CONTEXT_STRING);
+    for (int i = 0; i < 2; i++)
+        CHECK_OR_DIE(
+            !chempi_comm_agree_context(&circle.channel, MPI_SUCCESS, &context),
+            "an agreement");
+    die();
+}
+
+/* The other group's leader comes when it has heard of the loss. */
+static void meet(MPI_Group all)
+{
+    MPI_Group mine = group_of(all, 0, 3);
+    MPI_Group theirs = group_of(all, 1, 2);
+    const bool is_other = check_rank() == 1 || check_rank() == 2;
+    MPI_Comm made;
+    char none;
+    int code;
+
+    if (check_rank() == victim)
+        agree_and_die(mine);
+    if (check_rank() == 1)
+        CHECK_OR_DIE(MPI_Recv(&none, 1, MPI_CHAR, victim, TAG, MPI_COMM_WORLD,
+                              MPI_STATUS_IGNORE),
+                     "a message from nobody");
+    code = MPI_Intercomm_create_from_groups(
+        is_other ? theirs : mine, 0, is_other ? mine : theirs, 0, "lost",
+        MPI_INFO_NULL, MPI_ERRORS_RETURN, &made);
+    CHECK_OR_DIE(!code || check_class(code) == MPI_ERR_PROC_ABORTED, "class %d",
+                 check_class(code));
+    MPI_Group_free(&mine);
+    MPI_Group_free(&theirs);
+}
+
 /* ---- the others ---- */
 
 static int agree(MPI_Comm comm, MPI_Group group, MPI_Comm *made)
@@ -176,6 +231,15 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_group(MPI_COMM_WORLD, &all);
+    if (strcmp(how, "groups") == 0) {
+        meet(all);
+        how = "group";
+        go_on(all);
+        if (check_rank() == 0)
+            printf("the survivors are well\n");
+        MPI_Finalize();
+        return 0;
+    }
     if (check_rank() == 0)
         take_ids(extra);
     MPI_Barrier(comm);
