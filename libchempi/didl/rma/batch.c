@@ -232,7 +232,7 @@ int chempi_rma_push(struct chempi_rma_peer *peer)
     struct chempi_rma_batch *b = &peer->batch;
     int rc;
 
-    if (CHEMPI_UNLIKELY(peer->win->lost) &&
+    if (CHEMPI_UNLIKELY(chempi_rma_lost(peer->win)) &&
         chempi_conn_is_missing(peer->proc)) {
         chempi_rma_drop_batch(peer);
         return MPI_SUCCESS; /* each wait and synchronization says so */

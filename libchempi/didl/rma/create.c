@@ -501,7 +501,7 @@ int chempi_win_free(MPI_Win *handle)
     else
         (void)chempi_coll_barrier(win->comm);
     (void)chempi_progress_wait(is_idle, win);
-    if (win->lost) /* all its users know */
+    if (chempi_rma_lost(win)) /* all its users know */
         rc = MPI_SUCCESS;
     destroy(win);
     *handle = MPI_WIN_NULL;

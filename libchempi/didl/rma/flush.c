@@ -197,10 +197,10 @@ int chempi_rma_flush_all(struct chempi_win *win)
     chempi_lane_lock(&chempi_lane_main);
     for (uint32_t i = 0; i < win->bucket_count; i++)
         for (struct chempi_rma_peer *p = win->buckets[i]; p; p = p->next)
-            if (rc == MPI_SUCCESS || win->lost)
+            if (rc == MPI_SUCCESS || chempi_rma_lost(win))
                 rc = chempi_rma_begin_flush(p);
     chempi_lane_unlock(&chempi_lane_main);
-    if (rc && !win->lost)
+    if (rc && !chempi_rma_lost(win))
         return rc;
     chempi_rma_await_all(win);
     return chempi_rma_take_errors(win);

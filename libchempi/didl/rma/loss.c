@@ -40,7 +40,7 @@ void chempi_rma_look_for_loss(struct chempi_win *win)
     win->missing = chempi_conn_missing_count();
     if (rank < 0)
         return;
-    win->lost = (uint32_t)rank + 1;
+    atomic_store_explicit(&win->lost, (uint32_t)rank + 1, memory_order_relaxed);
     for (uint32_t i = 0; i < win->bucket_count; i++)
         for (struct chempi_rma_peer *p = win->buckets[i]; p; p = p->next)
             if (chempi_conn_is_missing(p->proc))
@@ -62,9 +62,9 @@ int chempi_rma_loss(struct chempi_win *win, int rc)
 {
     if (CHEMPI_UNLIKELY(rc))
         look_now(win);
-    if (CHEMPI_LIKELY(!win->lost))
+    if (CHEMPI_LIKELY(!chempi_rma_lost(win)))
         return rc;
     return chempi_error_set(MPI_ERR_PROC_ABORTED,
                             "%s: its rank %u has ended; free the window",
-                            chempi_rma_name(win), win->lost - 1);
+                            chempi_rma_name(win), chempi_rma_lost(win) - 1);
 }

@@ -39,7 +39,8 @@ static bool is_served(void *arg)
 
 static bool is_served_or_lost(void *arg)
 {
-    return is_served(arg) || ((const struct ticket *)arg)->peer->win->lost;
+    return is_served(arg) ||
+           chempi_rma_lost(((const struct ticket *)arg)->peer->win);
 }
 
 /* Wake who holds a ticket, if anybody does. The seat is taken before its owner
@@ -106,7 +107,7 @@ int chempi_rma_take_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
         atomic_store(seat_of(peer, t.number), peer->win->me_local);
         count_wait(peer->win);
         (void)chempi_progress_wait_for(is_served_or_lost, &t, put_wait, &t);
-        if (CHEMPI_UNLIKELY(peer->win->lost))
+        if (CHEMPI_UNLIKELY(chempi_rma_lost(peer->win)))
             return chempi_rma_lock_loss(peer, is_exclusive);
     }
     if (!is_exclusive) {

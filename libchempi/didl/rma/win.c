@@ -70,12 +70,12 @@ void chempi_rma_put_peer(struct chempi_wait_report *w, const void *object)
 
 int chempi_rma_lock_loss(const struct chempi_rma_peer *peer, bool is_exclusive)
 {
-    if (CHEMPI_LIKELY(!peer->win->lost))
+    if (CHEMPI_LIKELY(!chempi_rma_lost(peer->win)))
         return MPI_SUCCESS;
     return chempi_error_set(
         MPI_ERR_PROC_ABORTED,
         "%s: the %s lock of rank %u is not to be had, as rank %u of the window "
         "has ended; free the window",
         chempi_rma_name(peer->win), is_exclusive ? "exclusive" : "shared",
-        peer->rank, peer->win->lost - 1);
+        peer->rank, chempi_rma_lost(peer->win) - 1);
 }

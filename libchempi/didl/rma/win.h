@@ -283,11 +283,18 @@ struct chempi_win {
     _Atomic bool has_stored;  /* directly, without an atomic operation, since
                                  the last flush */
     uint32_t next_serial;     /* of layouts that peers are told */
-    uint32_t lost;      /* 1 + rank of a member that has ended, 0 (loss.c) */
+    /* 1 + rank of a member that has ended, 0 (loss.c). Written in the lane, and
+     * read without it. */
+    _Atomic uint32_t lost;
     uint64_t missing;   /* chempi_conn_missing_count(), seen last */
     uint64_t out_bytes; /* payload that waits for room */
     char name[MPI_MAX_OBJECT_NAME];
 };
+
+static inline uint32_t chempi_rma_lost(const struct chempi_win *win)
+{
+    return atomic_load_explicit(&win->lost, memory_order_relaxed);
+}
 
 /* Count n of something at a window. */
 static inline void chempi_rma_count(struct chempi_win *win,

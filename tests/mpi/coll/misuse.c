@@ -564,8 +564,9 @@ static void uneven_in_the_background(void)
     free(to);
 }
 
-/* Rank 1 takes itself for the root, the others rank 0. The words name both. */
-static void expect_roots(int error, int *wrong)
+/* Rank 1 takes itself for the root, the others rank 0. The words of a blocking
+ * call name both. */
+static void expect_roots(int error, bool is_blocking, int *wrong)
 {
     char words[MPI_MAX_ERROR_STRING];
     int len;
@@ -575,8 +576,8 @@ static void expect_roots(int error, int *wrong)
     (*wrong)++;
     expect(error, MPI_ERR_ROOT, "a broadcast with different roots");
     MPI_Error_string(error, words, &len);
-    CHECK(strstr(words, "is the root for itself, rank ") &&
-              strstr(words, "for this rank, "),
+    CHECK(!is_blocking || (strstr(words, "is the root for itself, rank ") &&
+                           strstr(words, "for this rank, ")),
           "\"%s\"", words);
 }
 
@@ -607,7 +608,7 @@ static void different_roots(int *data, int n, bool is_blocking)
         MPI_Ibcast(data, n, MPI_INT, root, MPI_COMM_WORLD, &request);
         error = MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
-    expect_roots(error, &wrong);
+    expect_roots(error, is_blocking, &wrong);
     check_bcast(data, n, MPI_COMM_WORLD);
     check_bcast(data, LONG, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
