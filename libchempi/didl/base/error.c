@@ -117,12 +117,13 @@ const char *chempi_error_detail(int code, const char **func)
     return raised.words;
 }
 
-static int class_of_errno(int neg_errno)
+int chempi_error_class_of_errno(int neg_errno)
 {
     switch (-neg_errno) {
     case 0:
         return MPI_SUCCESS;
     case ENOMEM:
+    case ENOSPC:
         return MPI_ERR_NO_MEM;
     case EINVAL:
         return MPI_ERR_ARG;
@@ -133,6 +134,9 @@ static int class_of_errno(int neg_errno)
         return MPI_ERR_ACCESS;
     case EPIPE:
     case ECONNRESET:
+    case ECONNREFUSED: /* each rank listens before others know of it */
+    case ENOTCONN:
+    case ESHUTDOWN:
     case EHOSTUNREACH:
         return MPI_ERR_PROC_ABORTED;
     case ENOTSUP:
@@ -148,7 +152,7 @@ int chempi_error_from(int neg_errno, const struct chempi_err *err)
     if (neg_errno == 0)
         return MPI_SUCCESS;
     return chempi_error_set(
-        class_of_errno(neg_errno), "%s",
+        chempi_error_class_of_errno(neg_errno), "%s",
         err && err->text[0] != '\0' ? err->text : chempi_err_name(neg_errno));
 }
 

@@ -123,7 +123,11 @@ void chempi_error_set_comm(struct chempi_comm *comm);
  */
 void chempi_error_blame(struct chempi_object *object);
 
-/* Map -errno from a lower layer to a class, with err's words (may be NULL). */
+/* The error class of -errno from a lower layer; MPI_ERR_PROC_ABORTED where the
+ * other process or the way to it is gone. */
+int chempi_error_class_of_errno(int neg_errno);
+
+/* The same, set with err's words (may be NULL). */
 int chempi_error_from(int neg_errno, const struct chempi_err *err);
 
 /*
