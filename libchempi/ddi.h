@@ -32,9 +32,9 @@
 #include <string.h>
 
 #include "common/base/err.h"
-#include "common/base/list.h"
-#include "common/base/wake.h"
+#include "common/containers/list.h"
 #include "common/table/table.h"
+#include "common/wake/wake.h"
 #include "libchempi/services/cma.h"
 #include "libchempi/services/layout/segment.h"
 #include "libchempi/services/pollset.h"

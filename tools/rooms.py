@@ -28,6 +28,7 @@ ROOMS = [
 # circle. Rooms without a floor only stand in no circle.
 FLOORS = [
     ['common/base'],
+    ['common/containers', 'common/fd', 'common/wake'],
     ['common/words', 'common/host'],
     ['common/table', 'common/control', 'common/auth'],
     ['libchempi/services'],
@@ -66,12 +67,16 @@ FLOORS = [
 ON_ANY_FLOOR = ['libchempi/didl/comm/comm.h', 'libchempi/didl/comm/group.h',
                 'libchempi/api/api_impl.h']
 
+# What needs libc only.
+FOUNDATION = ['common/base/', 'common/containers/', 'common/fd/',
+              'common/wake/']
+
 # The first pattern that matches a file decides what its quoted includes may
 # start with.
 MAY_INCLUDE = [
     (r'common/base/', ['common/base/']),
-    (r'common/words/', ['common/base/', 'common/words/']),
-    (r'common/host/', ['common/base/', 'common/host/']),
+    (r'common/(containers|fd|wake)/', ['common/base/', '{dir}/']),
+    (r'common/(words|host)/', FOUNDATION + ['{dir}/']),
     (r'common/', ['common/']),
     (r'(mdconfig|chempid)/', ['common/', '{top}/']),
     (r'programs/gateway/', ['common/', 'libchempi/ddi.h', 'libchempi/hop/',
@@ -99,17 +104,17 @@ MAY_INCLUDE = [
                          'libchempi/api/']),
     (r'programs/wrappers/', ['{dir}/']),
     (r'fortran/', ['common/base/compiler.h', 'fortran/lib/']),
-    (r'bench/papers/', ['common/base/', 'libchempi/devices/scivia/adapter/',
-                        '{dir}/']),
-    (r'bench/card/', ['common/base/', 'libchempi/services/',
-                      'libchempi/devices/scivia/adapter/']),
+    (r'bench/papers/', FOUNDATION + ['libchempi/devices/scivia/adapter/',
+                                      '{dir}/']),
+    (r'bench/card/', FOUNDATION + ['libchempi/services/',
+                                    'libchempi/devices/scivia/adapter/']),
     # The stages of a job, run without one: the real code of each.
     (r'bench/scale/', ['bench/scale/', 'common/', 'mdconfig/', 'chempid/',
                        'libchempi/didl/coll/']),
     (r'programs/chempi-info/', ['{dir}/']),
     (r'(demo|bench|programs/chempi-probe)/', []),
-    (r'programs/libchempi-stats/', ['common/base/', 'common/words/', '{dir}/']),
-    (r'programs/libchempi-check/', ['common/base/', 'common/words/', '{dir}/',
+    (r'programs/libchempi-stats/', FOUNDATION + ['common/words/', '{dir}/']),
+    (r'programs/libchempi-check/', FOUNDATION + ['common/words/', '{dir}/',
                                     'libchempi/didl/tool/checker.h']),
     (r'tests/', ['']),
 ]

@@ -15,9 +15,9 @@
 #include "chempid/helper/say.h"
 #include "chempid/tree/local.h"
 #include "chempid/version.h"
-#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/number.h"
+#include "common/fd/file.h"
 #include "common/table/load.h"
 #include "common/words/size.h"
 

@@ -23,11 +23,11 @@
 #include "chempid/helper/say.h"
 #include "chempid/peers/advertise.h"
 #include "chempid/tree/limits.h"
-#include "common/base/file.h"
 #include "common/base/log.h"
-#include "common/base/rights.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
+#include "common/fd/file.h"
+#include "common/fd/rights.h"
 #include "common/table/load.h"
 #include "common/table/table.h"
 

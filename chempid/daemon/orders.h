@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
-#include "common/base/list.h"
+#include "common/containers/list.h"
 
 #define CHEMPI_ORDERS_S 25.0 /* of the 30 that a client waits */
 

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 
 #include "chempid/tree/members.h"
-#include "common/base/list.h"
+#include "common/containers/list.h"
 
 #define CHEMPI_RIVALS_MAX 64u /* under way */
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/file.h"
+#include "common/fd/file.h"
 #include "common/words/linefile.h"
 #include "common/words/size.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "chempid/job/namelist.h"
-#include "common/base/array.h"
+#include "common/containers/array.h"
 #include "common/control/msg.h"
 #include "common/table/load.h"
 #include "common/table/table.h"

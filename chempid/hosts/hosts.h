@@ -18,7 +18,7 @@
 
 #include "chempid/tree/pool.h"
 #include "common/base/err.h"
-#include "common/base/index.h"
+#include "common/containers/index.h"
 
 struct chempi_hosts { /* all zero: empty; arrays are in the pool */
     char **names;     /* [count], then NULL */

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "common/base/index.h"
+#include "common/containers/index.h"
 
 #define CHEMPI_NAMELIST_NONE CHEMPI_INDEX_NONE
 

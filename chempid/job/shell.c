@@ -3,7 +3,7 @@
 #define _GNU_SOURCE /* struct ucred */
 #include "chempid/job/shell.h"
 
-#include "common/base/file.h"
+#include "common/fd/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

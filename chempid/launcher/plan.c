@@ -12,8 +12,8 @@
 #include "chempid/hosts/process_count_range.h"
 #include "chempid/job/namelist.h"
 #include "chempid/launcher/mpir.h"
-#include "common/base/index.h"
 #include "common/base/sys.h"
+#include "common/containers/index.h"
 #include "common/control/msg.h"
 
 static int out_of_memory(struct chempi_err *err)

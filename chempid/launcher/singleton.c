@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "chempid/launcher/verdict.h"
-#include "common/base/file.h"
+#include "common/fd/file.h"
 #include "common/words/plain.h"
 
 enum { KNOCK_MS = 2000 }; /* for a listener with many others to take */

@@ -14,8 +14,8 @@
 #include "chempid/outpost/branches.h"
 #include "chempid/outpost/outpost_tree.h"
 #include "chempid/tree/members.h"
-#include "common/base/file.h"
 #include "common/control/msg.h"
+#include "common/fd/file.h"
 
 struct knot {
     struct ev_loop *loop;

@@ -23,9 +23,9 @@
 #include "common/auth/seal.h"
 #include "common/auth/secret.h"
 #include "common/base/clock.h"
-#include "common/base/file.h"
 #include "common/base/sys.h"
 #include "common/control/channel.h"
+#include "common/fd/file.h"
 
 static int fail(const char *what, int code)
 {

@@ -17,9 +17,9 @@
 #include "chempid/tree/members.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/base/rights.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
+#include "common/fd/rights.h"
 
 #define STRANGER_LEN offsetof(struct chempi_conn, link)
 

@@ -31,7 +31,7 @@
 #include "chempid/tree/limits.h"
 #include "chempid/tree/link.h"
 #include "chempid/tree/silence.h"
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "common/control/client.h"
 
 enum chempi_conn_kind {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/base/array.h"
+#include "common/containers/array.h"
 
 typedef struct chempi_subordinates_range range;
 

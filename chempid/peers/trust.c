@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "chempid/tree/members.h"
-#include "common/base/array.h"
-#include "common/base/file.h"
+#include "common/containers/array.h"
+#include "common/fd/file.h"
 #include "common/words/linefile.h"
 
 #define KEY CHEMPI_NOISE_KEY_BYTES

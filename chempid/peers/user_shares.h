@@ -16,7 +16,7 @@
 
 #include "chempid/peers/subordinates.h"
 #include "common/base/err.h"
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "common/control/channel.h"
 
 enum chempi_user_shares_kind {

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/file.h"
+#include "common/fd/file.h"
 
 /* Does a folder keep all others out, whatever is below it? */
 static bool is_closed(const char *path)

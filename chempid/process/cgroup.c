@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "chempid/process/birth.h"
-#include "common/base/array.h"
-#include "common/base/file.h"
 #include "common/base/sys.h"
+#include "common/containers/array.h"
+#include "common/fd/file.h"
 
 #define PREFIX "chempi."
 #define OWN_TRIES 100u

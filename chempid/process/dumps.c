@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "common/base/file.h"
+#include "common/fd/file.h"
 
 #define FILTER "/proc/self/coredump_filter"
 

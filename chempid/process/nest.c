@@ -14,8 +14,8 @@
 
 #include "chempid/process/orphans.h"
 #include "chempid/tree/limits.h"
-#include "common/base/array.h"
-#include "common/base/file.h"
+#include "common/containers/array.h"
+#include "common/fd/file.h"
 
 int chempi_nest_init(struct chempi_nest *nest, struct chempi_err *err)
 {

@@ -27,7 +27,7 @@
 
 #include "chempid/process/cgroup.h"
 #include "common/base/err.h"
-#include "common/base/list.h"
+#include "common/containers/list.h"
 
 struct chempi_nest_held {
     pid_t pid;

@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/base/array.h"
 #include "common/base/clock.h"
 #include "common/base/sys.h"
+#include "common/containers/array.h"
 #include "common/host/proc_stat.h"
 
 /* Children that a sweep looks at, each time it does: processes that fork as

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/array.h"
 #include "common/base/number.h"
+#include "common/containers/array.h"
 
 static uint64_t *amounts_of(const struct chempi_lines_kind *kind, void *line)
 {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/array.h"
 #include "common/base/sys.h"
+#include "common/containers/array.h"
 #include "common/control/msg.h"
 
 static uint32_t hash(uint32_t rank, const char *key)

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/index.h"
+#include "common/containers/index.h"
 #include "common/control/client.h"
 
 struct chempi_kvs_waiter {

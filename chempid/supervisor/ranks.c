@@ -20,8 +20,8 @@
 #include "chempid/process/dumps.h"
 #include "chempid/process/exec_hint.h"
 #include "chempid/supervisor/super.h"
-#include "common/base/file.h"
 #include "common/base/sys.h"
+#include "common/fd/file.h"
 
 /* Numbers between the descriptors that ranks need and the supervisor's ends of
  * what connects it with them: room for a rank's ends. */

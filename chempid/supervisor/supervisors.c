@@ -15,9 +15,9 @@
 #include "chempid/process/cgroup.h"
 #include "chempid/supervisor/super.h"
 #include "chempid/tree/limits.h"
-#include "common/base/rights.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
+#include "common/fd/rights.h"
 
 /* ---- supervisors that are children here ---------------------------------- */
 

@@ -21,7 +21,7 @@
 #include "chempid/job/spec.h"
 #include "chempid/process/nest.h"
 #include "chempid/tree/link.h"
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "common/control/msg.h"
 
 struct chempi_supervisor_child;

@@ -16,8 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/base/rights.h"
 #include "common/base/sys.h"
+#include "common/fd/rights.h"
 
 #define BACKLOG 128
 #define BACKLOG_TCP 4096 /* those that say nothing wait there */

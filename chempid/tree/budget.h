@@ -32,7 +32,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 
 #define CHEMPI_BUDGET_NONE UINT64_MAX /* not divided by anybody */
 #define CHEMPI_BUDGET_DEADLINE_MS 1000u

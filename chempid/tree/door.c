@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "common/base/rights.h"
 #include "common/base/sys.h"
 #include "common/control/client.h"
+#include "common/fd/rights.h"
 #include "common/words/json.h"
 #include "common/words/plain.h"
 

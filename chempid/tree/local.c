@@ -16,8 +16,8 @@
 #include "chempid/tree/addr.h"
 #include "chempid/tree/members.h"
 #include "common/base/clock.h"
-#include "common/base/file.h"
 #include "common/control/msg.h"
+#include "common/fd/file.h"
 
 int chempi_local_dir(char *dir, size_t size)
 {

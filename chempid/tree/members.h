@@ -15,7 +15,7 @@
 
 #include "chempid/tree/addr.h"
 #include "common/base/err.h"
-#include "common/base/index.h"
+#include "common/containers/index.h"
 #include "common/control/client.h"
 
 #define CHEMPI_MEMBERS_MAX 65536u

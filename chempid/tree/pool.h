@@ -25,8 +25,8 @@ struct chempi_pool { /* all zero: empty */
 void *chempi_pool_alloc(struct chempi_pool *pool, size_t len);
 /* count * size, checked. */
 void *chempi_pool_array(struct chempi_pool *pool, size_t count, size_t size);
-/* Growing lists as of common/base/array.h, zeroed behind what they held; `cap`
- * is a uint32_t. False: no memory, and all is as it was. */
+/* Growing lists as of common/containers/array.h, zeroed behind what they held;
+ * `cap` is a uint32_t. False: no memory, and all is as it was. */
 #define CHEMPI_POOL_FIT(pool, list, cap, need)                                 \
     ((size_t)(need) <= (cap) ||                                                \
      chempi_pool_grow(pool, (void *)&(list), sizeof(*(list)), &(cap),          \

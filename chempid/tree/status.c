@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/base/file.h"
 #include "common/control/msg.h"
+#include "common/fd/file.h"
 #include "common/words/plain.h"
 
 static uint8_t fall_of(enum chempi_status_fate fate)

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/file.h"
 #include "common/base/sys.h"
+#include "common/fd/file.h"
 
 #define HELLO_MAGIC "CHEMPIa1" /* name and version of this exchange */
 #define HELLO_MAGIC_LEN 8

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "common/auth/seal.h"
-#include "common/base/rights.h"
 #include "common/base/sys.h"
+#include "common/fd/rights.h"
 
 #define FIRST_CAP 4096u       /* bytes of the first input buffer */
 #define KEEP_CAP (128u << 10) /* bytes of a buffer that is kept */

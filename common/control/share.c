@@ -13,8 +13,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "common/base/file.h"
 #include "common/base/sys.h"
+#include "common/fd/file.h"
 #include "common/table/build.h"
 #include "common/table/load.h"
 #include "common/table/table.h"

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
-#include "common/base/wake.h"
+#include "common/wake/wake.h"
 
 /* The nodes of a job, for their table; nothing is copied. */
 struct chempi_share_nodes {

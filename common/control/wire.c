@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/array.h"
+#include "common/containers/array.h"
 
 #define FIRST_CAP 256 /* bytes of a writer's first buffer */
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/file.h"
+#include "common/fd/file.h"
 
 int chempi_proc_stat(pid_t pid, struct chempi_proc_stat *out)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/array.h"
+#include "common/containers/array.h"
 
 unsigned char *chempi_bytes_add(struct chempi_bytes *b, size_t len)
 {

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/index.h"
+#include "common/containers/index.h"
 
 struct chempi_bytes {
     unsigned char *data;

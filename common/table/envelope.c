@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "common/base/array.h"
 #include "common/base/sys.h"
+#include "common/containers/array.h"
 
 struct walk {
     const struct chempi_line *lines;

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/file.h"
 #include "common/base/sys.h"
+#include "common/fd/file.h"
 #include "common/table/build.h"
 #include "common/table/format.h"
 #include "common/table/verify.h"

@@ -25,8 +25,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "common/base/index.h"
 #include "common/base/sys.h"
+#include "common/containers/index.h"
 #include "libchempi/api/alias.h"
 #include "libchempi/didl/base/object.h"
 #include "libchempi/didl/comm/comm.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/array.h"
 #include "common/base/sys.h"
+#include "common/containers/array.h"
 
 #define LINE_MAX_LEN 768
 

@@ -19,7 +19,7 @@
 
 #include <stdbool.h>
 
-#include "common/base/index.h"
+#include "common/containers/index.h"
 #include "common/control/wire.h"
 #include "libchempi/hop/hop.h"
 

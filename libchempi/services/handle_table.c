@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/base/array.h"
 #include "common/base/invariant.h"
+#include "common/containers/array.h"
 
 #define SLOTS_MAX (1u << 28)
 

@@ -22,10 +22,10 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "common/base/array.h"
 #include "common/base/compiler.h"
-#include "common/base/file.h"
 #include "common/base/sys.h"
+#include "common/containers/array.h"
+#include "common/fd/file.h"
 
 #define EVENTS_MAX 64 /* answers of one collect */
 #define NO_SLOT UINT32_MAX

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
-#include "common/base/wake.h"
+#include "common/wake/wake.h"
 
 struct chempi_region;
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/index.h"
+#include "common/containers/index.h"
 
 #define CHEMPI_NAMES_NONE UINT32_MAX
 

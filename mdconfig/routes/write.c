@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/file.h"
 #include "common/base/sys.h"
+#include "common/fd/file.h"
 #include "common/table/crc32c.h"
 #include "common/table/load.h"
 #include "mdconfig/routes/compile.h"

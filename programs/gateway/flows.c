@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/array.h"
+#include "common/containers/array.h"
 #include "programs/gateway/gateway.h"
 
 static bool has_pair(const void *elements, uint32_t number, const void *key)

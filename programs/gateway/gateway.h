@@ -14,7 +14,7 @@
 #ifndef CHEMPI_GATEWAY_GATEWAY_H
 #define CHEMPI_GATEWAY_GATEWAY_H
 
-#include "common/base/index.h"
+#include "common/containers/index.h"
 #include "common/control/client.h"
 #include "libchempi/devices/host.h"
 #include "libchempi/hop/hop.h"

@@ -3,7 +3,7 @@
  * A program has a few. */
 #include <pthread.h>
 
-#include "common/base/index.h"
+#include "common/containers/index.h"
 #include "programs/libchempi-check/check.h"
 
 enum { SITES = 4096 };

@@ -42,10 +42,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/base/wake.h"
 #include "common/control/channel.h"
 #include "common/control/client.h"
 #include "common/control/msg.h"
+#include "common/wake/wake.h"
 
 static struct chempi_client *client;
 static struct {

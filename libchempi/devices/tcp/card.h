@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/file.h"
+#include "common/fd/file.h"
 #include "libchempi/devices/tcp/address.h"
 
 #define CHEMPI_TCP_ENTRY_MAX 24

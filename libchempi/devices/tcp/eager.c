@@ -11,9 +11,9 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "common/base/array.h"
 #include "common/base/clock.h"
 #include "common/base/sys.h"
+#include "common/containers/array.h"
 #include "libchempi/devices/tcp/internal.h"
 
 #define OUT_MIN 4096u            /* first allocation */

@@ -20,9 +20,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"
+#include "common/fd/file.h"
 #include "libchempi/devices/tcp/internal.h"
 
 #define BACKLOG 4096     /* cut to the system's limit */

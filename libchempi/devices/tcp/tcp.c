@@ -15,8 +15,8 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "common/base/sparse.h"
 #include "common/base/sys.h"
+#include "common/containers/sparse.h"
 #include "libchempi/devices/tcp/internal.h"
 
 #define DRAIN_TICK_NS 1000000L /* how often acknowledgements are looked at */

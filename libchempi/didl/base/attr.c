@@ -14,8 +14,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "common/base/array.h"
 #include "common/base/sys.h"
+#include "common/containers/array.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 

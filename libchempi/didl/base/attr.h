@@ -7,7 +7,7 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_ATTR_H
 #define CHEMPI_LIBCHEMPI_DIDL_ATTR_H
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 
 struct chempi_object;
 

@@ -16,10 +16,10 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "common/base/array.h"
-#include "common/base/file.h"
 #include "common/base/sys.h"
+#include "common/containers/array.h"
 #include "common/control/client.h"
+#include "common/fd/file.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 

@@ -14,7 +14,7 @@
 
 #include <mpi.h>
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "libchempi/didl/base/object.h"
 #include "libchempi/didl/comm/group.h"
 

@@ -24,7 +24,7 @@
  */
 #include <pthread.h>
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/context_id.h"

@@ -9,7 +9,7 @@
 
 #include <mpi.h>
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "libchempi/didl/comm/comm.h"
 
 /*

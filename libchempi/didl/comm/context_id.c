@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/array.h"
 #include "common/base/compiler.h"
+#include "common/containers/array.h"
 #include "libchempi/didl/comm/comm_make.h"
 
 #define ID_BITS 64u

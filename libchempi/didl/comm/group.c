@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/index.h"
 #include "common/base/sys.h"
+#include "common/containers/index.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/comm.h"

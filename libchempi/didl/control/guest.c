@@ -18,12 +18,12 @@
 
 #include "common/auth/auth.h"
 #include "common/base/clock.h"
-#include "common/base/file.h"
-#include "common/base/list.h"
-#include "common/base/rights.h"
 #include "common/base/sys.h"
+#include "common/containers/list.h"
 #include "common/control/msg.h"
 #include "common/control/share.h"
+#include "common/fd/file.h"
+#include "common/fd/rights.h"
 #include "libchempi/didl/control/handover.h"
 #include "libchempi/didl/control/store.h"
 

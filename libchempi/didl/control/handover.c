@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "common/base/rights.h"
 #include "common/base/sys.h"
+#include "common/fd/rights.h"
 #include "libchempi/didl/control/store.h"
 
 #define BUNCH 200u /* descriptors of one message; the kernel takes 253 */

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/list.h"
 #include "common/base/sys.h"
+#include "common/containers/list.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/basic_type.h"

@@ -8,8 +8,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "common/base/list.h"
 #include "common/base/sys.h"
+#include "common/containers/list.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/basic_type.h"

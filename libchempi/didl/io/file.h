@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "libchempi/didl/base/object.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/io/access/access.h"

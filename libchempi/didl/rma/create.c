@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "common/base/file.h"
 #include "common/base/sys.h"
+#include "common/fd/file.h"
 #include "common/host/proc_stat.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/attr.h"

@@ -19,7 +19,7 @@
 #include <mpi.h>
 #include <stdatomic.h>
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "libchempi/didl/base/object.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/rma/count.h"

@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/index.h"
 #include "common/base/sys.h"
-#include "common/base/wake.h"
+#include "common/containers/index.h"
+#include "common/wake/wake.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/control/daemon.h"

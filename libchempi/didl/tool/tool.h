@@ -14,7 +14,7 @@
 
 #include <mpi.h>
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/services/setting.h"
 

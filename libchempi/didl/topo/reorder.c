@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/array.h"
 #include "common/base/sys.h"
+#include "common/containers/array.h"
 #include "common/table/table.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/sparse.h"
 #include "common/base/sys.h"
+#include "common/containers/sparse.h"
 #include "libchempi/devices/host.h"
 #include "libchempi/devices/registry.h"
 #include "libchempi/didl/base/ctx.h"

@@ -19,7 +19,7 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_CONN_H
 #define CHEMPI_LIBCHEMPI_DIDL_CONN_H
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "common/control/wire.h"
 #include "libchempi/ddi.h"
 #include "libchempi/didl/base/ctx.h"

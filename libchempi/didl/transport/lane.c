@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "common/base/futex.h"
 #include "common/base/invariant.h"
+#include "common/wake/futex.h"
 
 struct chempi_lane chempi_lane_main;
 

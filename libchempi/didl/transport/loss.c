@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "common/base/array.h"
+#include "common/containers/array.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/match.h"

@@ -29,8 +29,8 @@
 #include <sys/epoll.h>
 
 #include "common/base/clock.h"
-#include "common/base/futex.h"
 #include "common/base/sys.h"
+#include "common/wake/futex.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/control/affinity.h"

@@ -18,7 +18,7 @@
 
 #include <mpi.h>
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "libchempi/ddi.h"
 #include "libchempi/didl/base/object.h"
 #include "libchempi/didl/comm/comm.h"

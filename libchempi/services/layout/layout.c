@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/array.h"
 #include "common/base/compiler.h"
 #include "common/base/sys.h"
+#include "common/containers/array.h"
 
 /* A list of parts is written out as blocks when it has few blocks in all, or
  * few per part: walking a list is cheaper than entering many small trees. */

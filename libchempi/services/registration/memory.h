@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 
 #define CHEMPI_MEMORY_UNLIMITED UINT64_MAX
 

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "libchempi/services/registration/memory.h"
 
 #define CHEMPI_REGCACHE_HINTS 64u

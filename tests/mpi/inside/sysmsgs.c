@@ -9,7 +9,7 @@
  */
 #include <stdatomic.h>
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/transport/lane.h"

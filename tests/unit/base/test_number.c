@@ -4,8 +4,8 @@
 
 #include <criterion/criterion.h>
 
-#include "common/base/file.h"
 #include "common/base/number.h"
+#include "common/fd/file.h"
 
 Test(number, whole_texts_between_the_limits_are_read)
 {

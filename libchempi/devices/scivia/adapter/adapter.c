@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "common/base/file.h"
 #include "common/base/sys.h"
+#include "common/fd/file.h"
 #include "libchempi/devices/scivia/adapter/internal.h"
 
 #define PAGE 4096u

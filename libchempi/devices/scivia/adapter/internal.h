@@ -17,7 +17,7 @@
 
 #include "common/base/compiler.h"
 #include "common/base/fault.h"
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "libchempi/devices/scivia/adapter/adapter.h"
 #include "libchempi/devices/scivia/adapter/sci.h"
 #include "libchempi/devices/scivia/adapter/timing_model.h"

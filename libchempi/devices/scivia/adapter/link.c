@@ -22,8 +22,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/base/file.h"
 #include "common/base/sys.h"
+#include "common/fd/file.h"
 #include "libchempi/devices/scivia/adapter/internal.h"
 #include "libchempi/services/cma.h"
 

@@ -20,7 +20,7 @@
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_VIA_H
 #define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_VIA_H
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "libchempi/devices/scivia/adapter/adapter.h"
 
 #define CHEMPI_VIA_SEGMENT_MAX 4u

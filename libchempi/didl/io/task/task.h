@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "libchempi/didl/coll/call.h"
 #include "libchempi/didl/io/task/worker.h"
 

@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 
 #define CHEMPI_IO_WORKERS_MAX 4
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/array.h"
 #include "common/base/sys.h"
+#include "common/containers/array.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/recipe.h"
 #include "libchempi/didl/io/view/datarep.h"

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/base/sparse.h"
 #include "common/base/sys.h"
+#include "common/containers/sparse.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/transport/routed/internal.h"

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "common/base/clock.h"
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"

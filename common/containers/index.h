@@ -8,8 +8,8 @@
  *       it stays free when memory for more was refused
  *   I2  no free slot lies between a number and where its hash begins
  */
-#ifndef CHEMPI_COMMON_BASE_INDEX_H
-#define CHEMPI_COMMON_BASE_INDEX_H
+#ifndef CHEMPI_COMMON_CONTAINERS_INDEX_H
+#define CHEMPI_COMMON_CONTAINERS_INDEX_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Growing arrays; see array.h. */
-#include "common/base/array.h"
+#include "common/containers/array.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * memory of which only the pages are had that somebody has written. The heap
  * clears what it gives, and so has all of it.
  */
-#ifndef CHEMPI_COMMON_BASE_SPARSE_H
-#define CHEMPI_COMMON_BASE_SPARSE_H
+#ifndef CHEMPI_COMMON_CONTAINERS_SPARSE_H
+#define CHEMPI_COMMON_CONTAINERS_SPARSE_H
 
 #include <stddef.h>
 

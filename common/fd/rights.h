@@ -7,8 +7,8 @@
  * them; before, they are looked for, and left to a process that ends: which
  * does not linger.
  */
-#ifndef CHEMPI_COMMON_BASE_RIGHTS_H
-#define CHEMPI_COMMON_BASE_RIGHTS_H
+#ifndef CHEMPI_COMMON_FD_RIGHTS_H
+#define CHEMPI_COMMON_FD_RIGHTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

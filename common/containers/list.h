@@ -3,8 +3,8 @@
  * Intrusive circular doubly linked list. A head and every unlinked node point
  * at themselves, so removal is idempotent. Not thread-safe; never allocates.
  */
-#ifndef CHEMPI_COMMON_BASE_LIST_H
-#define CHEMPI_COMMON_BASE_LIST_H
+#ifndef CHEMPI_COMMON_CONTAINERS_LIST_H
+#define CHEMPI_COMMON_CONTAINERS_LIST_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Hash tables by open addressing; see index.h. */
-#include "common/base/index.h"
+#include "common/containers/index.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Waking and sleeping across processes; see wake.h. */
 #define _GNU_SOURCE /* syscall */
-#include "common/base/wake.h"
+#include "common/wake/wake.h"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/base/futex.h"
+#include "common/wake/futex.h"
 
 bool chempi_wake_register(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sleeping on a word of memory; see futex.h. */
 #define _GNU_SOURCE /* syscall */
-#include "common/base/futex.h"
+#include "common/wake/futex.h"
 
 #include <linux/futex.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sleeping on a word of memory, which several processes may share. */
-#ifndef CHEMPI_COMMON_BASE_FUTEX_H
-#define CHEMPI_COMMON_BASE_FUTEX_H
+#ifndef CHEMPI_COMMON_WAKE_FUTEX_H
+#define CHEMPI_COMMON_WAKE_FUTEX_H
 
 #include <stdatomic.h>
 #include <stdint.h>

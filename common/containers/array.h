@@ -7,8 +7,8 @@
  *       return -ENOMEM;
  *   names->list[names->count++] = name;
  */
-#ifndef CHEMPI_COMMON_BASE_ARRAY_H
-#define CHEMPI_COMMON_BASE_ARRAY_H
+#ifndef CHEMPI_COMMON_CONTAINERS_ARRAY_H
+#define CHEMPI_COMMON_CONTAINERS_ARRAY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
 
 #include <criterion/criterion.h>
 
-#include "common/base/array.h"
 #include "common/base/sys.h"
+#include "common/containers/array.h"
 
 Test(array, elements_survive_growth)
 {

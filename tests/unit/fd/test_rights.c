@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/base/rights.h"
 #include "common/base/sys.h"
+#include "common/fd/rights.h"
 
 #define LIMIT_S 30
 #define SOCKETS 200

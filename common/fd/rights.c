@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptors over Unix sockets; see rights.h. */
 #define _GNU_SOURCE /* pipe2, accept4 */
-#include "common/base/rights.h"
+#include "common/fd/rights.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/base/sparse.h"
+#include "common/containers/sparse.h"
 
 enum { ENTRY = 160, COUNT = 500, PAGES_MAX = 64 };
 

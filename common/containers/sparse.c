@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables of which few entries are used; see sparse.h. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
-#include "common/base/sparse.h"
+#include "common/containers/sparse.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 
 #include <criterion/criterion.h>
 
-#include "common/base/file.h"
 #include "common/base/sys.h"
+#include "common/fd/file.h"
 
 Test(file, the_beginning_of_a_file_is_read_and_ended)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Small files, of /proc and /sys above all; all of a descriptor's bytes. */
-#ifndef CHEMPI_COMMON_BASE_FILE_H
-#define CHEMPI_COMMON_BASE_FILE_H
+#ifndef CHEMPI_COMMON_FD_FILE_H
+#define CHEMPI_COMMON_FD_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

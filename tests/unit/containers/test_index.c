@@ -5,8 +5,8 @@
 
 #include <criterion/criterion.h>
 
-#include "common/base/index.h"
 #include "common/base/sys.h"
+#include "common/containers/index.h"
 
 #define COUNT 1000u
 

@@ -28,8 +28,8 @@
  *       it wakes it; so an owner that finds the number as it was need not ask
  *       its socket each time it sleeps
  */
-#ifndef CHEMPI_COMMON_BASE_WAKE_H
-#define CHEMPI_COMMON_BASE_WAKE_H
+#ifndef CHEMPI_COMMON_WAKE_WAKE_H
+#define CHEMPI_COMMON_WAKE_WAKE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Small files; see file.h. */
 #define _GNU_SOURCE /* O_CLOEXEC */
-#include "common/base/file.h"
+#include "common/fd/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
