@@ -89,10 +89,10 @@ TAKES_CALL.update({'chempi_win_' + what: 'rma'
                    for what in ('transfer', 'transfer_by_request',
                                 'accumulate', 'accumulate_by_request',
                                 'fetch_and_op', 'compare_and_swap')})
-MEMBERS = {'comm': 'comm', 'root': 'root', 'op': 'op', 'buffer': 'rbuf',
-           'count': 'rcount', 'datatype': 'rtype', 'sdispls': 'sdispls',
-           'rdispls': 'rdispls'}
-MEMBERS.update({side + what: side[0] + member
+MEMBERS = {'comm': 'comm', 'root': 'root', 'op': 'op', 'buffer': 'recv.buf',
+           'count': 'recv.count', 'datatype': 'recv.type',
+           'sdispls': 'send.displs', 'rdispls': 'recv.displs'}
+MEMBERS.update({side + what: side + '.' + member
                 for side in ('send', 'recv')
                 for what, member in (('buf', 'buf'), ('count', 'count'),
                                      ('counts', 'counts'), ('type', 'type'),
@@ -605,13 +605,15 @@ class Body:
         for a in self.args:
             member = MEMBERS.get(a.name)
             if a.name == 'displs':
-                member = 'sdispls' if self.has('sendcounts') else 'rdispls'
+                side = 'send' if self.has('sendcounts') else 'recv'
+                member = side + '.displs'
             if not member:
                 continue
             value = a.value()
             if a.kind == 'verbatim' and member.endswith('displs'):
                 value = '{%s, true}' % value # addresses in both forms
-            call.append('.%s = %s' % (member, value))
+            cast = '(void *)(uintptr_t)' if member == 'send.buf' else ''
+            call.append('.%s = %s%s' % (member, cast, value))
         return '&(struct chempi_coll_call){%s}' % ', '.join(call)
 
     def store(self):

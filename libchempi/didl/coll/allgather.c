@@ -14,11 +14,11 @@ static MPI_Count bytes_of(const struct chempi_coll_sched *s,
     MPI_Count sum = 0;
 
     if (c->kind == CHEMPI_COLL_ALLGATHER)
-        return c->rcount * c->rtype->size * n;
+        return c->recv.count * c->recv.type->size * n;
     for (int i = 0; i < n; i++)
-        sum +=
-            chempi_count_array_get(c->rcounts, (size_t)((first + i) % s->size));
-    return sum * c->rtype->size;
+        sum += chempi_count_array_get(c->recv.counts,
+                                      (size_t)((first + i) % s->size));
+    return sum * c->recv.type->size;
 }
 
 /* Packed blocks of this process, its right neighbour and so on. */
@@ -30,7 +30,7 @@ static void build_bruck(struct chempi_coll_sched *s,
     char *packed = chempi_coll_bytes(s, total);
     MPI_Count at = 0;
 
-    chempi_coll_copy(s, own.buf, own.count, c->rtype, packed,
+    chempi_coll_copy(s, own.buf, own.count, c->recv.type, packed,
                      bytes_of(s, c, s->rank, 1), byte);
     for (int have = 1; have < s->size; have *= 2) {
         int n = 2 * have <= s->size ? have : s->size - have;
@@ -47,10 +47,10 @@ static void build_bruck(struct chempi_coll_sched *s,
     for (int i = 1; i < s->size; i++) {
         int rank = (s->rank + i) % s->size;
         struct chempi_coll_place p = chempi_coll_received(c, rank);
-        MPI_Count len = p.count * c->rtype->size;
+        MPI_Count len = p.count * c->recv.type->size;
 
         chempi_coll_copy(s, chempi_coll_plus(packed, at), len, byte, p.buf,
-                         p.count, c->rtype);
+                         p.count, c->recv.type);
         at += len;
     }
 }
@@ -61,9 +61,9 @@ static void keep_own(struct chempi_coll_sched *s,
 {
     struct chempi_coll_place own = chempi_coll_received(c, s->rank);
 
-    if (c->sbuf != MPI_IN_PLACE)
-        chempi_coll_copy(s, c->sbuf, c->scount, c->stype, own.buf, own.count,
-                         c->rtype);
+    if (c->send.buf != MPI_IN_PLACE)
+        chempi_coll_copy(s, c->send.buf, c->send.count, c->send.type, own.buf,
+                         own.count, c->recv.type);
 }
 
 /* The own block leaves from where the user has it; who waits for it should not
@@ -82,11 +82,12 @@ static void build_ring(struct chempi_coll_sched *s,
         struct chempi_coll_place in =
             chempi_coll_received(c, (left + s->size - i) % s->size);
 
-        chempi_coll_recv(s, in.buf, in.count, c->rtype, left);
-        if (i == 0 && c->sbuf != MPI_IN_PLACE)
-            chempi_coll_send(s, c->sbuf, c->scount, c->stype, right);
+        chempi_coll_recv(s, in.buf, in.count, c->recv.type, left);
+        if (i == 0 && c->send.buf != MPI_IN_PLACE)
+            chempi_coll_send(s, c->send.buf, c->send.count, c->send.type,
+                             right);
         else
-            chempi_coll_send(s, out.buf, out.count, c->rtype, right);
+            chempi_coll_send(s, out.buf, out.count, c->recv.type, right);
         chempi_coll_fence(s);
         if (i == 0)
             keep_own(s, c);

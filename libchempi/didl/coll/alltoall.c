@@ -113,7 +113,7 @@ static void build_bruck(struct chempi_coll_sched *s,
                         const struct chempi_coll_call *c, MPI_Count len)
 {
     struct chempi_datatype *byte = chempi_coll_byte();
-    bool is_in_place = c->sbuf == MPI_IN_PLACE;
+    bool is_in_place = c->send.buf == MPI_IN_PLACE;
     struct bruck b = {
         .blocks = chempi_coll_bytes(s, len * s->size),
         .out = chempi_coll_bytes(s, len * s->size),
@@ -147,13 +147,13 @@ void chempi_coll_build_alltoall(struct chempi_coll_sched *s,
     MPI_Count len = len_max + 1;
 
     if (c->kind == CHEMPI_COLL_ALLTOALL && !c->comm->is_inter)
-        len = c->rcount * c->rtype->size;
+        len = c->recv.count * c->recv.type->size;
     if (len == 0)
         return;
     if (len <= len_max &&
         s->size >= chempi_setting_signed(CHEMPI_SET_COLL_ALLTOALL_RANKS))
         build_bruck(s, c, len);
-    else if (c->sbuf == MPI_IN_PLACE)
+    else if (c->send.buf == MPI_IN_PLACE)
         build_in_place(s, c);
     else
         build_direct(s, c);

@@ -37,13 +37,13 @@ static void build_tree(struct chempi_coll_sched *s,
     while (mask < s->size && !(me & mask))
         mask *= 2;
     if (me != 0) {
-        chempi_coll_recv(s, c->rbuf, c->rcount, c->rtype,
+        chempi_coll_recv(s, c->recv.buf, c->recv.count, c->recv.type,
                          (me - mask + c->root) % s->size);
         chempi_coll_fence(s);
     }
     for (mask /= 2; mask > 0; mask /= 2)
         if (me + mask < s->size)
-            chempi_coll_send(s, c->rbuf, c->rcount, c->rtype,
+            chempi_coll_send(s, c->recv.buf, c->recv.count, c->recv.type,
                              (me + mask + c->root) % s->size);
 }
 
@@ -132,7 +132,7 @@ void chempi_coll_build_bcast(struct chempi_coll_sched *s,
 {
     struct chempi_datatype *byte = chempi_coll_byte();
     struct pieces p = {
-        .len = c->rcount * c->rtype->size,
+        .len = c->recv.count * c->recv.type->size,
         .me = (s->rank - c->root + s->size) % s->size,
     };
 
@@ -143,14 +143,16 @@ void chempi_coll_build_bcast(struct chempi_coll_sched *s,
         build_tree(s, c);
         return;
     }
-    if (c->rtype->is_contiguous)
-        p.buf = chempi_coll_plus(c->rbuf, c->rtype->true_lb);
+    if (c->recv.type->is_contiguous)
+        p.buf = chempi_coll_plus(c->recv.buf, c->recv.type->true_lb);
     else
         p.buf = chempi_coll_bytes(s, p.len);
-    if (!c->rtype->is_contiguous && p.me == 0)
-        chempi_coll_copy(s, c->rbuf, c->rcount, c->rtype, p.buf, p.len, byte);
+    if (!c->recv.type->is_contiguous && p.me == 0)
+        chempi_coll_copy(s, c->recv.buf, c->recv.count, c->recv.type, p.buf,
+                         p.len, byte);
     build_parts_down(s, &p, c->root);
     build_parts_around(s, &p);
-    if (!c->rtype->is_contiguous && p.me != 0)
-        chempi_coll_copy(s, p.buf, p.len, byte, c->rbuf, c->rcount, c->rtype);
+    if (!c->recv.type->is_contiguous && p.me != 0)
+        chempi_coll_copy(s, p.buf, p.len, byte, c->recv.buf, c->recv.count,
+                         c->recv.type);
 }

@@ -37,23 +37,25 @@ enum chempi_coll_kind {
     CHEMPI_COLL_KIND_COUNT
 };
 
+/* What goes out of a process, or what comes into it: one block for all other
+ * processes, or one for each. */
+struct chempi_coll_side {
+    void *buf;
+    MPI_Count count;
+    struct chempi_datatype *type;
+    struct chempi_count_array counts;
+    struct chempi_count_array displs;
+    const MPI_Datatype *types;
+};
+
 struct chempi_coll_call {
     enum chempi_coll_kind kind;
     int root;
     struct chempi_comm *comm;
-    const void *sbuf; /* bcast: unused */
-    void *rbuf;       /* bcast: the buffer */
-    MPI_Count scount;
-    MPI_Count rcount; /* bcast and reductions: the count */
-    struct chempi_datatype *stype;
-    struct chempi_datatype *rtype; /* bcast and reductions: the type */
+    struct chempi_coll_side send; /* its buffer is only read */
+    /* bcast: the buffer, count and type; reductions: count and type of both */
+    struct chempi_coll_side recv;
     struct chempi_op *op;
-    struct chempi_count_array scounts;
-    struct chempi_count_array sdispls;
-    struct chempi_count_array rcounts;
-    struct chempi_count_array rdispls;
-    const MPI_Datatype *stypes;
-    const MPI_Datatype *rtypes;
     bool is_void; /* this member only goes through the motions (K2) */
 };
 
@@ -83,39 +85,6 @@ chempi_coll_place_bytes(const struct chempi_coll_place *p)
     return p->count > 0 ? p->count * p->type->size : 0;
 }
 
-/* Block i of a buffer: one of many of the same count, one of its own count, or
- * one of its own datatype, too. */
-static inline struct chempi_coll_place
-chempi_coll_block_of_many(const void *buf, MPI_Count count,
-                          struct chempi_datatype *type, int i)
-{
-    return (struct chempi_coll_place){chempi_coll_at(buf, i * count, type),
-                                      count, type};
-}
-
-static inline struct chempi_coll_place
-chempi_coll_block_of_count(const void *buf, struct chempi_count_array counts,
-                           struct chempi_count_array displs,
-                           struct chempi_datatype *type, int i)
-{
-    return (struct chempi_coll_place){
-        chempi_coll_at(buf, chempi_count_array_get(displs, (size_t)i), type),
-        chempi_count_array_get(counts, (size_t)i), type};
-}
-
-static inline struct chempi_coll_place
-chempi_coll_block_of_type(const void *buf, struct chempi_count_array counts,
-                          struct chempi_count_array displs,
-                          const MPI_Datatype *types, int i)
-{
-    const MPI_Count count = chempi_count_array_get(counts, (size_t)i);
-
-    /* The type of nothing may be any, or one that is freed by now. */
-    return (struct chempi_coll_place){
-        chempi_coll_plus(buf, chempi_count_array_get(displs, (size_t)i)), count,
-        chempi_datatype_lookup(count > 0 ? types[i] : MPI_BYTE)};
-}
-
 /* Does each block have its own count? Such forms of an operation stand behind
  * the regular one. */
 static inline bool chempi_coll_has_counts(const struct chempi_coll_call *c)
@@ -126,45 +95,51 @@ static inline bool chempi_coll_has_counts(const struct chempi_coll_call *c)
     return (unsigned)c->kind % 2;
 }
 
+/* Block i of a side: one of many of the same count, one of its own count, or
+ * one of its own datatype, too. */
+static inline struct chempi_coll_place
+chempi_coll_block_of(const struct chempi_coll_call *c,
+                     const struct chempi_coll_side *side, int i)
+{
+    const bool has_types = c->kind == CHEMPI_COLL_ALLTOALLW;
+    MPI_Count count;
+    MPI_Count displ;
+
+    if (!has_types && !chempi_coll_has_counts(c))
+        return (struct chempi_coll_place){
+            chempi_coll_at(side->buf, i * side->count, side->type), side->count,
+            side->type};
+    count = chempi_count_array_get(side->counts, (size_t)i);
+    displ = chempi_count_array_get(side->displs, (size_t)i);
+    if (!has_types)
+        return (struct chempi_coll_place){
+            chempi_coll_at(side->buf, displ, side->type), count, side->type};
+    /* The type of nothing may be any, or one that is freed by now. */
+    return (struct chempi_coll_place){
+        chempi_coll_plus(side->buf, displ), count,
+        chempi_datatype_lookup(count > 0 ? side->types[i] : MPI_BYTE)};
+}
+
 /* What goes from this process to process i, of a scatter or an exchange. */
 static inline struct chempi_coll_place
 chempi_coll_sent(const struct chempi_coll_call *c, int i)
 {
-    if (chempi_coll_has_counts(c))
-        return chempi_coll_block_of_count(c->sbuf, c->scounts, c->sdispls,
-                                          c->stype, i);
-    if (c->kind == CHEMPI_COLL_ALLTOALLW)
-        return chempi_coll_block_of_type(c->sbuf, c->scounts, c->sdispls,
-                                         c->stypes, i);
-    return chempi_coll_block_of_many(c->sbuf, c->scount, c->stype, i);
-}
-
-/* What it sends in a gather: the same to all. */
-static inline struct chempi_coll_place
-chempi_coll_sent_to_all(const struct chempi_coll_call *c)
-{
-    return (struct chempi_coll_place){(void *)(uintptr_t)c->sbuf, c->scount,
-                                      c->stype};
+    return chempi_coll_block_of(c, &c->send, i);
 }
 
 /* Where goes what comes from process i, of a gather or an exchange. */
 static inline struct chempi_coll_place
 chempi_coll_received(const struct chempi_coll_call *c, int i)
 {
-    if (chempi_coll_has_counts(c))
-        return chempi_coll_block_of_count(c->rbuf, c->rcounts, c->rdispls,
-                                          c->rtype, i);
-    if (c->kind == CHEMPI_COLL_ALLTOALLW)
-        return chempi_coll_block_of_type(c->rbuf, c->rcounts, c->rdispls,
-                                         c->rtypes, i);
-    return chempi_coll_block_of_many(c->rbuf, c->rcount, c->rtype, i);
+    return chempi_coll_block_of(c, &c->recv, i);
 }
 
-/* Where goes what comes from the root of a scatter. */
+/* A side of one block: what is sent to all in a gather, what comes from the
+ * root of a scatter. */
 static inline struct chempi_coll_place
-chempi_coll_received_from_root(const struct chempi_coll_call *c)
+chempi_coll_whole(const struct chempi_coll_side *side)
 {
-    return (struct chempi_coll_place){c->rbuf, c->rcount, c->rtype};
+    return (struct chempi_coll_place){side->buf, side->count, side->type};
 }
 
 /* count elements of total cut into `parts` nearly equal parts: where part i

@@ -43,20 +43,20 @@ static int check_in_place(const struct chempi_coll_call *c)
 {
     bool is_allowed = !is_rooted(c->kind) || is_root(c);
 
-    if (c->sbuf != MPI_IN_PLACE && c->rbuf != MPI_IN_PLACE)
+    if (c->send.buf != MPI_IN_PLACE && c->recv.buf != MPI_IN_PLACE)
         return MPI_SUCCESS;
     if (c->comm->is_inter)
         return bad_buffer("MPI_IN_PLACE is not for intercommunicators");
     if (is_scatter(c->kind))
-        return c->rbuf == MPI_IN_PLACE && is_allowed
+        return c->recv.buf == MPI_IN_PLACE && is_allowed
                    ? MPI_SUCCESS
                    : bad_buffer("MPI_IN_PLACE is for the receive buffer of "
                                 "the root only");
     if (is_rooted(c->kind) && !is_root(c))
-        return c->sbuf != MPI_IN_PLACE
+        return c->send.buf != MPI_IN_PLACE
                    ? MPI_SUCCESS
                    : bad_buffer("MPI_IN_PLACE is for the root only");
-    if (c->rbuf == MPI_IN_PLACE)
+    if (c->recv.buf == MPI_IN_PLACE)
         return bad_buffer("MPI_IN_PLACE cannot be the receive buffer");
     return MPI_SUCCESS;
 }
@@ -71,10 +71,10 @@ static int check_own(const struct chempi_coll_call *c)
 {
     const int me = (int)c->comm->rank;
     const struct chempi_coll_place from = is_gather(c->kind)
-                                              ? chempi_coll_sent_to_all(c)
+                                              ? chempi_coll_whole(&c->send)
                                               : chempi_coll_sent(c, me);
     const struct chempi_coll_place to = is_scatter(c->kind)
-                                            ? chempi_coll_received_from_root(c)
+                                            ? chempi_coll_whole(&c->recv)
                                             : chempi_coll_received(c, me);
 
     if (!from.type || !to.type ||
@@ -90,13 +90,13 @@ static int check_own(const struct chempi_coll_call *c)
 
 static int check_reduction(const struct chempi_coll_call *c)
 {
-    MPI_Count count = c->rcount;
+    MPI_Count count = c->recv.count;
 
-    if (CHEMPI_LIKELY(c->sbuf != c->rbuf) || !c->sbuf)
+    if (CHEMPI_LIKELY(c->send.buf != c->recv.buf) || !c->send.buf)
         return MPI_SUCCESS;
     if (c->kind == CHEMPI_COLL_REDUCE_SCATTER)
-        count = chempi_count_array_get(c->rcounts, (size_t)c->comm->rank);
-    if (count == 0 || c->rtype->size == 0)
+        count = chempi_count_array_get(c->recv.counts, (size_t)c->comm->rank);
+    if (count == 0 || c->recv.type->size == 0)
         return MPI_SUCCESS;
     return bad_buffer("the send and the receive buffer are the same; use "
                       "MPI_IN_PLACE");
@@ -115,7 +115,7 @@ static int check_alias(const struct chempi_coll_call *c)
         return MPI_SUCCESS;
     if (is_reduction(c->kind))
         return check_reduction(c);
-    if (c->sbuf == MPI_IN_PLACE || c->rbuf == MPI_IN_PLACE)
+    if (c->send.buf == MPI_IN_PLACE || c->recv.buf == MPI_IN_PLACE)
         return MPI_SUCCESS;
     return check_own(c);
 }
@@ -165,35 +165,36 @@ int chempi_coll_check_types(struct chempi_count_array counts,
 
 static int check_arrays(const struct chempi_coll_call *c)
 {
-    bool has_send = c->sbuf != MPI_IN_PLACE;
+    bool has_send = c->send.buf != MPI_IN_PLACE;
     int rc = MPI_SUCCESS;
 
     switch (c->kind) {
     case CHEMPI_COLL_GATHERV:
-        return is_root(c) ? chempi_coll_check_counts(c->rcounts, peers(c),
+        return is_root(c) ? chempi_coll_check_counts(c->recv.counts, peers(c),
                                                      "recvcounts")
                           : MPI_SUCCESS;
     case CHEMPI_COLL_SCATTERV:
-        return is_root(c) ? chempi_coll_check_counts(c->scounts, peers(c),
+        return is_root(c) ? chempi_coll_check_counts(c->send.counts, peers(c),
                                                      "sendcounts")
                           : MPI_SUCCESS;
     case CHEMPI_COLL_ALLGATHERV:
-        return chempi_coll_check_counts(c->rcounts, peers(c), "recvcounts");
+        return chempi_coll_check_counts(c->recv.counts, peers(c), "recvcounts");
     case CHEMPI_COLL_REDUCE_SCATTER:
-        return chempi_coll_check_counts(c->rcounts, (int)c->comm->size,
+        return chempi_coll_check_counts(c->recv.counts, (int)c->comm->size,
                                         "recvcounts");
     case CHEMPI_COLL_ALLTOALLV:
     case CHEMPI_COLL_ALLTOALLW:
-        rc = chempi_coll_check_counts(c->rcounts, peers(c), "recvcounts");
+        rc = chempi_coll_check_counts(c->recv.counts, peers(c), "recvcounts");
         if (!rc && has_send)
-            rc = chempi_coll_check_counts(c->scounts, peers(c), "sendcounts");
+            rc = chempi_coll_check_counts(c->send.counts, peers(c),
+                                          "sendcounts");
         if (rc || c->kind == CHEMPI_COLL_ALLTOALLV)
             return rc;
-        rc = chempi_coll_check_types(c->rcounts, c->rtypes, peers(c),
+        rc = chempi_coll_check_types(c->recv.counts, c->recv.types, peers(c),
                                      "recvtypes");
         if (!rc && has_send)
-            rc = chempi_coll_check_types(c->scounts, c->stypes, peers(c),
-                                         "sendtypes");
+            rc = chempi_coll_check_types(c->send.counts, c->send.types,
+                                         peers(c), "sendtypes");
         return rc;
     default:
         return MPI_SUCCESS;
@@ -211,9 +212,9 @@ static void forget_insignificant(struct chempi_coll_call *c)
     if (!is_rooted(c->kind))
         return;
     if (!(is_scatter(c->kind) ? has_whole : has_part))
-        c->sbuf = NULL;
+        c->send.buf = NULL;
     if (!(is_scatter(c->kind) ? has_part : has_whole))
-        c->rbuf = NULL;
+        c->recv.buf = NULL;
 }
 
 int chempi_coll_check(struct chempi_coll_call *c)
@@ -225,7 +226,7 @@ int chempi_coll_check(struct chempi_coll_call *c)
         return MPI_SUCCESS; /* no other argument counts */
     rc = check_in_place(c);
     if (!rc && is_reduction(c->kind))
-        rc = chempi_op_check(c->op, c->rtype);
+        rc = chempi_op_check(c->op, c->recv.type);
     if (!rc)
         rc = check_arrays(c);
     if (!rc)

@@ -43,25 +43,25 @@ static struct chempi_coll_call emptied(const struct chempi_coll_call *c,
     switch (c->kind) {
     case CHEMPI_COLL_BCAST:
         if (is_root || !has_buffers)
-            e.rcount = 0;
+            e.recv.count = 0;
         break;
     case CHEMPI_COLL_GATHER:
     case CHEMPI_COLL_GATHERV:
         if (!is_root || !has_buffers)
-            e.scount = 0;
+            e.send.count = 0;
         if (!has_buffers) {
             e.kind = CHEMPI_COLL_GATHER;
-            e.rcount = 0;
+            e.recv.count = 0;
         }
         break;
     case CHEMPI_COLL_SCATTER:
     case CHEMPI_COLL_SCATTERV:
         if (is_root) {
             e.kind = CHEMPI_COLL_SCATTER;
-            e.scount = 0;
+            e.send.count = 0;
         }
         if (!has_buffers)
-            e.rcount = 0;
+            e.recv.count = 0;
         break;
     default:
         break;

@@ -46,8 +46,9 @@ static void gather_tree(struct chempi_coll_sched *s,
     struct chempi_datatype *byte = chempi_coll_byte();
     char *packed = chempi_coll_bytes(s, block * (t.end - t.me));
 
-    if (c->sbuf != MPI_IN_PLACE)
-        chempi_coll_copy(s, c->sbuf, c->scount, c->stype, packed, block, byte);
+    if (c->send.buf != MPI_IN_PLACE)
+        chempi_coll_copy(s, c->send.buf, c->send.count, c->send.type, packed,
+                         block, byte);
     for (int mask = 1; mask < t.mask && t.me + mask < s->size; mask *= 2)
         chempi_coll_recv(s, chempi_coll_plus(packed, block * mask),
                          block * (child_end(s, &t, mask) - t.me - mask), byte,
@@ -57,12 +58,12 @@ static void gather_tree(struct chempi_coll_sched *s,
         chempi_coll_send(s, packed, block * (t.end - t.me), byte, t.parent);
         return;
     }
-    for (int i = c->sbuf == MPI_IN_PLACE; i < s->size; i++) {
+    for (int i = c->send.buf == MPI_IN_PLACE; i < s->size; i++) {
         struct chempi_coll_place p =
             chempi_coll_received(c, (i + c->root) % s->size);
 
         chempi_coll_copy(s, chempi_coll_plus(packed, block * i), block, byte,
-                         p.buf, p.count, c->rtype);
+                         p.buf, p.count, c->recv.type);
     }
 }
 
@@ -77,11 +78,11 @@ static void scatter_tree(struct chempi_coll_sched *s,
         chempi_coll_recv(s, packed, block * (t.end - t.me), byte, t.parent);
         chempi_coll_fence(s);
     } else {
-        for (int i = c->rbuf == MPI_IN_PLACE; i < s->size; i++) {
+        for (int i = c->recv.buf == MPI_IN_PLACE; i < s->size; i++) {
             struct chempi_coll_place p =
                 chempi_coll_sent(c, (i + c->root) % s->size);
 
-            chempi_coll_copy(s, p.buf, p.count, c->stype,
+            chempi_coll_copy(s, p.buf, p.count, c->send.type,
                              chempi_coll_plus(packed, block * i), block, byte);
         }
     }
@@ -90,8 +91,9 @@ static void scatter_tree(struct chempi_coll_sched *s,
             chempi_coll_send(s, chempi_coll_plus(packed, block * mask),
                              block * (child_end(s, &t, mask) - t.me - mask),
                              byte, (t.me + mask + c->root) % s->size);
-    if (c->rbuf != MPI_IN_PLACE)
-        chempi_coll_copy(s, packed, block, byte, c->rbuf, c->rcount, c->rtype);
+    if (c->recv.buf != MPI_IN_PLACE)
+        chempi_coll_copy(s, packed, block, byte, c->recv.buf, c->recv.count,
+                         c->recv.type);
 }
 
 static bool is_tree_good(const struct chempi_coll_sched *s, MPI_Count block)
@@ -125,8 +127,9 @@ static void gather_direct(struct chempi_coll_sched *s,
     struct chempi_coll_place own;
 
     if (!sides.is_root) {
-        if (c->scount * c->stype->size > 0)
-            chempi_coll_send(s, c->sbuf, c->scount, c->stype, c->root);
+        if (c->send.count * c->send.type->size > 0)
+            chempi_coll_send(s, c->send.buf, c->send.count, c->send.type,
+                             c->root);
         return;
     }
     for (int i = 0; i < sides.peers; i++) {
@@ -134,18 +137,18 @@ static void gather_direct(struct chempi_coll_sched *s,
 
         if (i == sides.self)
             continue;
-        if (p.count * c->rtype->size == 0)
+        if (p.count * c->recv.type->size == 0)
             continue;
-        chempi_coll_recv(s, p.buf, p.count, c->rtype, i);
+        chempi_coll_recv(s, p.buf, p.count, c->recv.type, i);
         chempi_coll_throttle(s);
     }
     if (sides.self < 0)
         return;
     chempi_coll_fence(s); /* who waits for us should not wait for a copy */
     own = chempi_coll_received(c, s->rank);
-    if (c->sbuf != MPI_IN_PLACE)
-        chempi_coll_copy(s, c->sbuf, c->scount, c->stype, own.buf, own.count,
-                         c->rtype);
+    if (c->send.buf != MPI_IN_PLACE)
+        chempi_coll_copy(s, c->send.buf, c->send.count, c->send.type, own.buf,
+                         own.count, c->recv.type);
 }
 
 void chempi_coll_build_gather(struct chempi_coll_sched *s,
@@ -155,8 +158,8 @@ void chempi_coll_build_gather(struct chempi_coll_sched *s,
     MPI_Count block = 0;
 
     if (c->kind == CHEMPI_COLL_GATHER && !c->comm->is_inter)
-        block =
-            is_root ? c->rcount * c->rtype->size : c->scount * c->stype->size;
+        block = is_root ? c->recv.count * c->recv.type->size
+                        : c->send.count * c->send.type->size;
     if (block > 0 && is_tree_good(s, block))
         gather_tree(s, c, block);
     else
@@ -172,24 +175,25 @@ static void scatter_direct(struct chempi_coll_sched *s,
     struct chempi_coll_place own;
 
     if (!sides.is_root) {
-        if (c->rcount * c->rtype->size > 0)
-            chempi_coll_recv(s, c->rbuf, c->rcount, c->rtype, c->root);
+        if (c->recv.count * c->recv.type->size > 0)
+            chempi_coll_recv(s, c->recv.buf, c->recv.count, c->recv.type,
+                             c->root);
         return;
     }
     for (int i = 0; i < sides.peers; i++) {
         struct chempi_coll_place p = chempi_coll_sent(c, i);
 
-        if (i == sides.self || p.count * c->stype->size == 0)
+        if (i == sides.self || p.count * c->send.type->size == 0)
             continue;
-        chempi_coll_send(s, p.buf, p.count, c->stype, i);
+        chempi_coll_send(s, p.buf, p.count, c->send.type, i);
         chempi_coll_throttle(s);
     }
     if (sides.self < 0)
         return;
     own = chempi_coll_sent(c, s->rank);
-    if (c->rbuf != MPI_IN_PLACE)
-        chempi_coll_copy(s, own.buf, own.count, c->stype, c->rbuf, c->rcount,
-                         c->rtype);
+    if (c->recv.buf != MPI_IN_PLACE)
+        chempi_coll_copy(s, own.buf, own.count, c->send.type, c->recv.buf,
+                         c->recv.count, c->recv.type);
 }
 
 void chempi_coll_build_scatter(struct chempi_coll_sched *s,
@@ -199,8 +203,8 @@ void chempi_coll_build_scatter(struct chempi_coll_sched *s,
     MPI_Count block = 0;
 
     if (c->kind == CHEMPI_COLL_SCATTER && !c->comm->is_inter)
-        block =
-            is_root ? c->scount * c->stype->size : c->rcount * c->rtype->size;
+        block = is_root ? c->send.count * c->send.type->size
+                        : c->recv.count * c->recv.type->size;
     if (block > 0 && is_tree_good(s, block))
         scatter_tree(s, c, block);
     else

@@ -42,17 +42,17 @@ static void reduce_remote(struct chempi_coll_sched *s,
                           struct exchange e)
 {
     int last = remote_size(c) - 1;
-    void *tmp = last > 0 ? chempi_coll_temp(s, count, c->rtype) : NULL;
+    void *tmp = last > 0 ? chempi_coll_temp(s, count, c->recv.type) : NULL;
 
     for (int i = last; i >= 0; i--) {
-        chempi_coll_recv(s, i == last ? acc : tmp, count, c->rtype, i);
+        chempi_coll_recv(s, i == last ? acc : tmp, count, c->recv.type, i);
         if (i < e.below)
-            chempi_coll_send(s, e.out, count, c->rtype, i);
+            chempi_coll_send(s, e.out, count, c->recv.type, i);
         chempi_coll_fence(s);
         if (i < last)
-            chempi_coll_combine(s, chempi_coll_at(tmp, first, c->rtype),
-                                chempi_coll_at(acc, first, c->rtype), n,
-                                c->rtype);
+            chempi_coll_combine(s, chempi_coll_at(tmp, first, c->recv.type),
+                                chempi_coll_at(acc, first, c->recv.type), n,
+                                c->recv.type);
     }
 }
 
@@ -83,19 +83,19 @@ static void build_bcast(struct chempi_coll_sched *s,
                         const struct chempi_coll_call *c)
 {
     if (c->root == MPI_ROOT)
-        send_to_all(s, c, c->rbuf, c->rcount, c->rtype);
+        send_to_all(s, c, c->recv.buf, c->recv.count, c->recv.type);
     else
-        chempi_coll_recv(s, c->rbuf, c->rcount, c->rtype, c->root);
+        chempi_coll_recv(s, c->recv.buf, c->recv.count, c->recv.type, c->root);
 }
 
 static void build_reduce(struct chempi_coll_sched *s,
                          const struct chempi_coll_call *c)
 {
     if (c->root == MPI_ROOT)
-        reduce_remote(s, c, c->rbuf, c->rcount, 0, c->rcount,
+        reduce_remote(s, c, c->recv.buf, c->recv.count, 0, c->recv.count,
                       (struct exchange){0});
     else
-        chempi_coll_send(s, c->sbuf, c->rcount, c->rtype, c->root);
+        chempi_coll_send(s, c->send.buf, c->recv.count, c->recv.type, c->root);
 }
 
 /* Rank 0 reduces the remote group's data, which this group wants, and lets
@@ -107,18 +107,18 @@ static void build_allreduce(struct chempi_coll_sched *s,
     void *relayed;
 
     if (s->rank != 0) {
-        chempi_coll_send(s, c->sbuf, c->rcount, c->rtype, 0);
+        chempi_coll_send(s, c->send.buf, c->recv.count, c->recv.type, 0);
     } else {
-        acc = chempi_coll_temp(s, c->rcount, c->rtype);
-        relayed = chempi_coll_temp(s, c->rcount, c->rtype);
-        reduce_remote(s, c, acc, c->rcount, 0, c->rcount,
-                      (struct exchange){c->sbuf, 1});
-        chempi_coll_recv(s, relayed, c->rcount, c->rtype, 0);
-        chempi_coll_send(s, acc, c->rcount, c->rtype, 0);
+        acc = chempi_coll_temp(s, c->recv.count, c->recv.type);
+        relayed = chempi_coll_temp(s, c->recv.count, c->recv.type);
+        reduce_remote(s, c, acc, c->recv.count, 0, c->recv.count,
+                      (struct exchange){c->send.buf, 1});
+        chempi_coll_recv(s, relayed, c->recv.count, c->recv.type, 0);
+        chempi_coll_send(s, acc, c->recv.count, c->recv.type, 0);
         chempi_coll_fence(s);
-        send_to_all(s, c, relayed, c->rcount, c->rtype);
+        send_to_all(s, c, relayed, c->recv.count, c->recv.type);
     }
-    chempi_coll_recv(s, c->rbuf, c->rcount, c->rtype, 0);
+    chempi_coll_recv(s, c->recv.buf, c->recv.count, c->recv.type, 0);
 }
 
 static void build_allgather(struct chempi_coll_sched *s,
@@ -129,8 +129,8 @@ static void build_allgather(struct chempi_coll_sched *s,
 
         if (chempi_coll_place_bytes(&in) > 0)
             chempi_coll_recv(s, in.buf, in.count, in.type, i);
-        if (c->scount * c->stype->size > 0)
-            chempi_coll_send(s, c->sbuf, c->scount, c->stype, i);
+        if (c->send.count * c->send.type->size > 0)
+            chempi_coll_send(s, c->send.buf, c->send.count, c->send.type, i);
         chempi_coll_throttle(s);
     }
 }
@@ -147,8 +147,9 @@ static void build_reduce_scatter(struct chempi_coll_sched *s,
     void *acc;
 
     for (int i = 0; i < s->size; i++) {
-        MPI_Count n = is_block ? c->rcount
-                               : chempi_count_array_get(c->rcounts, (size_t)i);
+        MPI_Count n = is_block
+                          ? c->recv.count
+                          : chempi_count_array_get(c->recv.counts, (size_t)i);
 
         if (i == s->rank) {
             first = total;
@@ -156,11 +157,11 @@ static void build_reduce_scatter(struct chempi_coll_sched *s,
         }
         total += n;
     }
-    acc = chempi_coll_temp(s, total, c->rtype);
+    acc = chempi_coll_temp(s, total, c->recv.type);
     reduce_remote(s, c, acc, total, first, own,
-                  (struct exchange){c->sbuf, remote_size(c)});
-    chempi_coll_copy(s, chempi_coll_at(acc, first, c->rtype), own, c->rtype,
-                     c->rbuf, own, c->rtype);
+                  (struct exchange){c->send.buf, remote_size(c)});
+    chempi_coll_copy(s, chempi_coll_at(acc, first, c->recv.type), own,
+                     c->recv.type, c->recv.buf, own, c->recv.type);
 }
 
 void chempi_coll_build_inter(struct chempi_coll_sched *s,

@@ -262,28 +262,28 @@ static void allreduce_slice(struct chempi_coll_sched *s, struct vector *v,
 
 static MPI_Count slice_count(const struct chempi_coll_call *c)
 {
-    MPI_Count most =
-        c->rtype->size > 0 ? SLICE_BYTES / c->rtype->size : c->rcount;
+    MPI_Count most = c->recv.type->size > 0 ? SLICE_BYTES / c->recv.type->size
+                                            : c->recv.count;
 
     if (most == 0)
         most = 1;
-    return c->rcount < most ? c->rcount : most;
+    return c->recv.count < most ? c->recv.count : most;
 }
 
 void chempi_coll_build_allreduce(struct chempi_coll_sched *s,
                                  const struct chempi_coll_call *c)
 {
-    const void *in = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf;
+    const void *in = c->send.buf == MPI_IN_PLACE ? c->recv.buf : c->send.buf;
     MPI_Count slice = slice_count(c);
-    struct vector v = {.type = c->rtype};
+    struct vector v = {.type = c->recv.type};
 
     s->op = c->op;
     if (s->size > 1)
-        v.tmp = chempi_coll_temp(s, slice, c->rtype);
-    for (MPI_Count at = 0; at < c->rcount; at += slice) {
-        v.count = c->rcount - at < slice ? c->rcount - at : slice;
-        v.in = chempi_coll_at(in, at, c->rtype);
-        allreduce_slice(s, &v, chempi_coll_at(c->rbuf, at, c->rtype));
+        v.tmp = chempi_coll_temp(s, slice, c->recv.type);
+    for (MPI_Count at = 0; at < c->recv.count; at += slice) {
+        v.count = c->recv.count - at < slice ? c->recv.count - at : slice;
+        v.in = chempi_coll_at(in, at, c->recv.type);
+        allreduce_slice(s, &v, chempi_coll_at(c->recv.buf, at, c->recv.type));
     }
 }
 
@@ -469,21 +469,21 @@ void chempi_coll_build_reduce(struct chempi_coll_sched *s,
                               const struct chempi_coll_call *c)
 {
     bool is_root = s->rank == c->root;
-    const void *in = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf;
+    const void *in = c->send.buf == MPI_IN_PLACE ? c->recv.buf : c->send.buf;
     MPI_Count slice = slice_count(c);
-    struct vector v = {.type = c->rtype};
+    struct vector v = {.type = c->recv.type};
     void *own = NULL;
 
     s->op = c->op;
     if (s->size > 1) {
-        v.tmp = chempi_coll_temp(s, slice, c->rtype);
+        v.tmp = chempi_coll_temp(s, slice, c->recv.type);
         if (!is_root)
-            own = chempi_coll_temp(s, slice, c->rtype);
+            own = chempi_coll_temp(s, slice, c->recv.type);
     }
-    for (MPI_Count at = 0; at < c->rcount; at += slice) {
-        v.count = c->rcount - at < slice ? c->rcount - at : slice;
-        v.in = chempi_coll_at(in, at, c->rtype);
-        v.acc = is_root ? chempi_coll_at(c->rbuf, at, c->rtype) : own;
+    for (MPI_Count at = 0; at < c->recv.count; at += slice) {
+        v.count = c->recv.count - at < slice ? c->recv.count - at : slice;
+        v.in = chempi_coll_at(in, at, c->recv.type);
+        v.acc = is_root ? chempi_coll_at(c->recv.buf, at, c->recv.type) : own;
         reduce_slice(s, &v, c->root);
     }
 }

@@ -116,20 +116,20 @@ static void build_slice(struct chempi_coll_sched *s, struct prefix *p,
 static void build_doubling(struct chempi_coll_sched *s,
                            const struct chempi_coll_call *c)
 {
-    const void *in = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf;
-    MPI_Count slice = c->rcount;
-    struct prefix p = {.type = c->rtype};
+    const void *in = c->send.buf == MPI_IN_PLACE ? c->recv.buf : c->send.buf;
+    MPI_Count slice = c->recv.count;
+    struct prefix p = {.type = c->recv.type};
 
-    if (c->rtype->size > 0 && slice > SLICE_BYTES / c->rtype->size)
-        slice = SLICE_BYTES / c->rtype->size + 1;
+    if (c->recv.type->size > 0 && slice > SLICE_BYTES / c->recv.type->size)
+        slice = SLICE_BYTES / c->recv.type->size + 1;
     if (s->size > 2)
-        p.group = chempi_coll_temp(s, slice, c->rtype);
+        p.group = chempi_coll_temp(s, slice, c->recv.type);
     if (s->size > 2 || (c->kind == CHEMPI_COLL_SCAN && s->rank > 0))
-        p.tmp = chempi_coll_temp(s, slice, c->rtype);
-    for (MPI_Count at = 0; at < c->rcount; at += slice) {
-        p.count = c->rcount - at < slice ? c->rcount - at : slice;
-        p.result = chempi_coll_at(c->rbuf, at, c->rtype);
-        build_slice(s, &p, chempi_coll_at(in, at, c->rtype),
+        p.tmp = chempi_coll_temp(s, slice, c->recv.type);
+    for (MPI_Count at = 0; at < c->recv.count; at += slice) {
+        p.count = c->recv.count - at < slice ? c->recv.count - at : slice;
+        p.result = chempi_coll_at(c->recv.buf, at, c->recv.type);
+        build_slice(s, &p, chempi_coll_at(in, at, c->recv.type),
                     c->kind == CHEMPI_COLL_SCAN);
     }
 }
@@ -149,29 +149,29 @@ struct chain {
 
 static MPI_Count count_at(const struct chain *h, MPI_Count at)
 {
-    MPI_Count left = h->c->rcount - at;
+    MPI_Count left = h->c->recv.count - at;
 
     return left < h->step ? left : h->step;
 }
 
 static void *before_at(const struct chain *h, MPI_Count at)
 {
-    return h->is_direct ? chempi_coll_at(h->c->rbuf, at, h->c->rtype)
+    return h->is_direct ? chempi_coll_at(h->c->recv.buf, at, h->c->recv.type)
                         : h->before[at / h->step % 2];
 }
 
 static void begin_chain(struct chempi_coll_sched *s, const struct chain *h)
 {
-    struct chempi_datatype *type = h->c->rtype;
+    struct chempi_datatype *type = h->c->recv.type;
 
-    for (MPI_Count at = 0; at < h->c->rcount; at += h->step) {
+    for (MPI_Count at = 0; at < h->c->recv.count; at += h->step) {
         const void *in = chempi_coll_at(h->in, at, type);
         MPI_Count n = count_at(h, at);
 
         chempi_coll_send(s, in, n, type, s->rank + 1);
-        if (!h->is_ex && h->in != h->c->rbuf)
+        if (!h->is_ex && h->in != h->c->recv.buf)
             chempi_coll_copy(s, in, n, type,
-                             chempi_coll_at(h->c->rbuf, at, type), n, type);
+                             chempi_coll_at(h->c->recv.buf, at, type), n, type);
         if (s->size == 2)
             chempi_coll_fence_but(s, 1);
         else
@@ -182,8 +182,8 @@ static void begin_chain(struct chempi_coll_sched *s, const struct chain *h)
 static void receive_before(struct chempi_coll_sched *s, const struct chain *h,
                            MPI_Count at)
 {
-    if (at < h->c->rcount)
-        chempi_coll_recv(s, before_at(h, at), count_at(h, at), h->c->rtype,
+    if (at < h->c->recv.count)
+        chempi_coll_recv(s, before_at(h, at), count_at(h, at), h->c->recv.type,
                          s->rank - 1);
 }
 
@@ -191,9 +191,9 @@ static void receive_before(struct chempi_coll_sched *s, const struct chain *h,
 static void extend_chain(struct chempi_coll_sched *s, const struct chain *h,
                          MPI_Count at)
 {
-    struct chempi_datatype *type = h->c->rtype;
+    struct chempi_datatype *type = h->c->recv.type;
     const void *in = chempi_coll_at(h->in, at, type);
-    void *out = chempi_coll_at(h->c->rbuf, at, type);
+    void *out = chempi_coll_at(h->c->recv.buf, at, type);
     void *sum = h->is_ex ? h->own : out;
     MPI_Count n = count_at(h, at);
 
@@ -213,10 +213,10 @@ static void extend_chain(struct chempi_coll_sched *s, const struct chain *h,
 static void build_chain(struct chempi_coll_sched *s,
                         const struct chempi_coll_call *c, MPI_Count step)
 {
-    bool is_in_place = c->sbuf == MPI_IN_PLACE;
+    bool is_in_place = c->send.buf == MPI_IN_PLACE;
     struct chain h = {
         .c = c,
-        .in = is_in_place ? c->rbuf : c->sbuf,
+        .in = is_in_place ? c->recv.buf : c->send.buf,
         .is_ex = c->kind == CHEMPI_COLL_EXSCAN,
         .is_last = s->rank == s->size - 1,
         .step = step,
@@ -231,13 +231,13 @@ static void build_chain(struct chempi_coll_sched *s,
     else
         h.is_direct = !is_in_place && c->op->is_commutative;
     for (int i = 0; i < 2 && !h.is_direct; i++)
-        h.before[i] = chempi_coll_temp(s, step, c->rtype);
+        h.before[i] = chempi_coll_temp(s, step, c->recv.type);
     if (h.is_ex && !h.is_last)
-        h.own = chempi_coll_temp(s, step, c->rtype);
+        h.own = chempi_coll_temp(s, step, c->recv.type);
     receive_before(s, &h, 0);
-    for (MPI_Count at = 0; at < c->rcount; at += step) {
+    for (MPI_Count at = 0; at < c->recv.count; at += step) {
         receive_before(s, &h, at + step);
-        chempi_coll_fence_but(s, at + step < c->rcount); /* the next one */
+        chempi_coll_fence_but(s, at + step < c->recv.count); /* the next one */
         extend_chain(s, &h, at);
     }
     chempi_coll_fence(s);
@@ -249,7 +249,7 @@ static void build_chain(struct chempi_coll_sched *s,
 static MPI_Count chain_step(const struct chempi_coll_sched *s,
                             const struct chempi_coll_call *c)
 {
-    MPI_Count len = c->rcount * c->rtype->size;
+    MPI_Count len = c->recv.count * c->recv.type->size;
     MPI_Count segment = SEGMENT_BYTES;
     MPI_Count min = CHAIN_MIN_BYTES;
     int fill = 4; /* chain and data: how many times as long it may be */
@@ -266,8 +266,8 @@ static MPI_Count chain_step(const struct chempi_coll_sched *s,
     if (len < min || (s->size - 2) * segment > fill * len)
         return 0;
     if (s->size == 2 && len >= TWO_MIN_BYTES) /* segments of one size */
-        return c->rcount / (len / TWO_SEGMENT_BYTES + 1) + 1;
-    step = segment / c->rtype->size;
+        return c->recv.count / (len / TWO_SEGMENT_BYTES + 1) + 1;
+    step = segment / c->recv.type->size;
     return step > 0 ? step : 1;
 }
 

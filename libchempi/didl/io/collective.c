@@ -50,10 +50,11 @@ static int prefix_sum(struct chempi_comm *comm, int64_t mine, int64_t *before)
 {
     struct chempi_coll_call c = {.kind = CHEMPI_COLL_EXSCAN,
                                  .comm = comm,
-                                 .sbuf = &mine,
-                                 .rbuf = before,
-                                 .rcount = 1,
-                                 .rtype = chempi_datatype_lookup(MPI_INT64_T),
+                                 .send.buf = &mine,
+                                 .recv.buf = before,
+                                 .recv.count = 1,
+                                 .recv.type =
+                                     chempi_datatype_lookup(MPI_INT64_T),
                                  .op = chempi_op_lookup(MPI_SUM)};
 
     *before = 0;
@@ -90,9 +91,9 @@ static int place_in_order(struct chempi_io_op *op, struct chempi_file *file)
     struct chempi_coll_call c = {.kind = CHEMPI_COLL_BCAST,
                                  .root = last,
                                  .comm = comm,
-                                 .rbuf = &start,
-                                 .rcount = sizeof(start),
-                                 .rtype = chempi_coll_byte()};
+                                 .recv.buf = &start,
+                                 .recv.count = sizeof(start),
+                                 .recv.type = chempi_coll_byte()};
     int rc = prefix_sum(comm, mine, &before);
     int failed;
 

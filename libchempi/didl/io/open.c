@@ -49,10 +49,10 @@ static int maximum(struct chempi_comm *comm, int64_t *vals, int n)
     int64_t mine[4];
     struct chempi_coll_call c = {.kind = CHEMPI_COLL_ALLREDUCE,
                                  .comm = comm,
-                                 .sbuf = mine,
-                                 .rbuf = vals,
-                                 .rcount = n,
-                                 .rtype = int64_type(),
+                                 .send.buf = mine,
+                                 .recv.buf = vals,
+                                 .recv.count = n,
+                                 .recv.type = int64_type(),
                                  .op = chempi_op_lookup(MPI_MAX)};
 
     memcpy(mine, vals, (size_t)n * sizeof(*vals));
@@ -64,9 +64,9 @@ static int broadcast(struct chempi_comm *comm, void *buf, size_t len, int root)
     struct chempi_coll_call c = {.kind = CHEMPI_COLL_BCAST,
                                  .root = root,
                                  .comm = comm,
-                                 .rbuf = buf,
-                                 .rcount = (MPI_Count)len,
-                                 .rtype = chempi_coll_byte()};
+                                 .recv.buf = buf,
+                                 .recv.count = (MPI_Count)len,
+                                 .recv.type = chempi_coll_byte()};
 
     return chempi_coll_do(&c);
 }

@@ -137,9 +137,9 @@ int chempi_io_shared_open(struct chempi_file *file)
     bool is_here = file->comm->rank == 0;
     struct chempi_coll_call c = {.kind = CHEMPI_COLL_BCAST,
                                  .comm = file->comm,
-                                 .rbuf = &file->token,
-                                 .rcount = sizeof(file->token),
-                                 .rtype = chempi_coll_byte()};
+                                 .recv.buf = &file->token,
+                                 .recv.count = sizeof(file->token),
+                                 .recv.type = chempi_coll_byte()};
 
     if (is_here) {
         chempi_lane_lock(&chempi_lane_main);

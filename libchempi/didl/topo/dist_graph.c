@@ -189,12 +189,12 @@ static int gather(struct chempi_comm *comm,
         rc = chempi_coll_perform(
             &(struct chempi_coll_call){.kind = CHEMPI_COLL_GATHER,
                                        .comm = comm,
-                                       .sbuf = &count,
-                                       .scount = 1,
-                                       .stype = int_type(),
-                                       .rbuf = all->counts,
-                                       .rcount = 1,
-                                       .rtype = int_type()});
+                                       .send.buf = &count,
+                                       .send.count = 1,
+                                       .send.type = int_type(),
+                                       .recv.buf = all->counts,
+                                       .recv.count = 1,
+                                       .recv.type = int_type()});
         if (!rc && comm->rank == 0) {
             MPI_Count total = line_up(all->counts, all->size, displs);
 
@@ -206,13 +206,13 @@ static int gather(struct chempi_comm *comm,
             rc = chempi_coll_perform(
                 &(struct chempi_coll_call){.kind = CHEMPI_COLL_GATHERV,
                                            .comm = comm,
-                                           .sbuf = mine,
-                                           .scount = count,
-                                           .stype = int_type(),
-                                           .rbuf = all->pairs,
-                                           .rcounts = {all->counts, false},
-                                           .rdispls = {displs, true},
-                                           .rtype = int_type()});
+                                           .send.buf = mine,
+                                           .send.count = count,
+                                           .send.type = int_type(),
+                                           .recv.buf = all->pairs,
+                                           .recv.counts = {all->counts, false},
+                                           .recv.displs = {displs, true},
+                                           .recv.type = int_type()});
     }
     free(mine);
     free(displs);
@@ -448,26 +448,26 @@ static int spread(struct chempi_comm *comm, const struct edges *e,
         rc = chempi_coll_perform(
             &(struct chempi_coll_call){.kind = CHEMPI_COLL_ALLTOALL,
                                        .comm = comm,
-                                       .sbuf = out->counts,
-                                       .scount = 1,
-                                       .stype = int_type(),
-                                       .rbuf = in->counts,
-                                       .rcount = 1,
-                                       .rtype = int_type()});
+                                       .send.buf = out->counts,
+                                       .send.count = 1,
+                                       .send.type = int_type(),
+                                       .recv.buf = in->counts,
+                                       .recv.count = 1,
+                                       .recv.type = int_type()});
     if (!rc)
         rc = parcel_fill(in, size);
     if (!rc)
         rc = chempi_coll_perform(
             &(struct chempi_coll_call){.kind = CHEMPI_COLL_ALLTOALLV,
                                        .comm = comm,
-                                       .sbuf = out->records,
-                                       .scounts = {out->counts, false},
-                                       .sdispls = {out->displs, true},
-                                       .stype = int_type(),
-                                       .rbuf = in->records,
-                                       .rcounts = {in->counts, false},
-                                       .rdispls = {in->displs, true},
-                                       .rtype = int_type()});
+                                       .send.buf = out->records,
+                                       .send.counts = {out->counts, false},
+                                       .send.displs = {out->displs, true},
+                                       .send.type = int_type(),
+                                       .recv.buf = in->records,
+                                       .recv.counts = {in->counts, false},
+                                       .recv.displs = {in->displs, true},
+                                       .recv.type = int_type()});
     return rc;
 }
 

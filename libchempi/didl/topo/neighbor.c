@@ -81,7 +81,7 @@ static void find_neighbors(const struct chempi_comm *comm,
 static struct chempi_coll_place sent(const struct chempi_coll_call *c, int i)
 {
     return c->kind == CHEMPI_COLL_ALLGATHER || c->kind == CHEMPI_COLL_ALLGATHERV
-               ? chempi_coll_sent_to_all(c)
+               ? chempi_coll_whole(&c->send)
                : chempi_coll_sent(c, i);
 }
 
@@ -102,19 +102,20 @@ static int check_arrays(const struct chempi_coll_call *c, int in, int out)
 
     if (c->kind == CHEMPI_COLL_ALLGATHER || c->kind == CHEMPI_COLL_ALLTOALL)
         return rc;
-    rc = chempi_coll_check_counts(c->rcounts, in, "recvcounts");
+    rc = chempi_coll_check_counts(c->recv.counts, in, "recvcounts");
     if (!rc)
-        rc = check_displs(c->rdispls, in, "rdispls");
+        rc = check_displs(c->recv.displs, in, "rdispls");
     if (rc || c->kind == CHEMPI_COLL_ALLGATHERV)
         return rc;
-    rc = chempi_coll_check_counts(c->scounts, out, "sendcounts");
+    rc = chempi_coll_check_counts(c->send.counts, out, "sendcounts");
     if (!rc)
-        rc = check_displs(c->sdispls, out, "sdispls");
+        rc = check_displs(c->send.displs, out, "sdispls");
     if (rc || c->kind == CHEMPI_COLL_ALLTOALLV)
         return rc;
-    rc = chempi_coll_check_types(c->rcounts, c->rtypes, in, "recvtypes");
+    rc =
+        chempi_coll_check_types(c->recv.counts, c->recv.types, in, "recvtypes");
     return rc ? rc
-              : chempi_coll_check_types(c->scounts, c->stypes, out,
+              : chempi_coll_check_types(c->send.counts, c->send.types, out,
                                         "sendtypes");
 }
 
@@ -132,7 +133,7 @@ static int hood_init(struct hood *hood, const struct chempi_coll_call *c)
     if (!c->comm->topology)
         return chempi_error_set(MPI_ERR_TOPOLOGY,
                                 "the communicator has no topology");
-    if (c->sbuf == MPI_IN_PLACE || c->rbuf == MPI_IN_PLACE)
+    if (c->send.buf == MPI_IN_PLACE || c->recv.buf == MPI_IN_PLACE)
         return chempi_error_set(MPI_ERR_BUFFER, "MPI_IN_PLACE is not for "
                                                 "neighbourhood collectives");
     find_neighbors(c->comm, &hood->in, &hood->out);

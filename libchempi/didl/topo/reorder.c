@@ -200,10 +200,10 @@ static int share_costs(struct places *p, struct chempi_comm *comm)
     return chempi_coll_perform(&(struct chempi_coll_call){
         .kind = CHEMPI_COLL_REDUCE,
         .comm = comm,
-        .sbuf = comm->rank == 0 ? MPI_IN_PLACE : (void *)p->costs,
-        .rbuf = p->costs,
-        .rcount = n,
-        .rtype = chempi_datatype_lookup(MPI_UINT64_T),
+        .send.buf = comm->rank == 0 ? MPI_IN_PLACE : (void *)p->costs,
+        .recv.buf = p->costs,
+        .recv.count = n,
+        .recv.type = chempi_datatype_lookup(MPI_UINT64_T),
         .op = chempi_op_lookup(MPI_MAX)});
 }
 
@@ -248,9 +248,10 @@ static int decide(struct chempi_comm *comm, const struct places *p, int count,
 {
     struct chempi_coll_call call = {.kind = CHEMPI_COLL_BCAST,
                                     .comm = comm,
-                                    .rbuf = found,
-                                    .rcount = 1,
-                                    .rtype = chempi_datatype_lookup(MPI_INT)};
+                                    .recv.buf = found,
+                                    .recv.count = 1,
+                                    .recv.type =
+                                        chempi_datatype_lookup(MPI_INT)};
     int rc = MPI_SUCCESS;
     int shared;
 
@@ -258,8 +259,8 @@ static int decide(struct chempi_comm *comm, const struct places *p, int count,
         *found = look(p, count, edges, arg, order, &rc);
     shared = chempi_coll_perform(&call);
     if (!shared && *found > 0) {
-        call.rbuf = order;
-        call.rcount = comm->size;
+        call.recv.buf = order;
+        call.recv.count = comm->size;
         shared = chempi_coll_perform(&call);
     }
     if (rc || shared)

@@ -220,8 +220,8 @@ static void set_type(struct chempi_coll_call *c, const struct test_case *t,
     bool is_user = t->op == &user_op;
 
     c->op = t->op;
-    c->rtype = is_user ? &affine_type : chempi_datatype_lookup(MPI_INT);
-    c->rcount = is_user ? elements : 2 * elements;
+    c->recv.type = is_user ? &affine_type : chempi_datatype_lookup(MPI_INT);
+    c->recv.count = is_user ? elements : 2 * elements;
 }
 
 static int test_bcast(struct chempi_comm *comm, void *arg)
@@ -231,9 +231,9 @@ static int test_bcast(struct chempi_comm *comm, void *arg)
     struct chempi_coll_call c = {.kind = t->kind,
                                  .root = t->root,
                                  .comm = comm,
-                                 .rbuf = buf,
-                                 .rcount = t->count,
-                                 .rtype = &affine_type};
+                                 .recv.buf = buf,
+                                 .recv.count = t->count,
+                                 .recv.type = &affine_type};
     int wrong;
 
     if (comm->rank == t->root)
@@ -256,8 +256,8 @@ static int test_reduction(struct chempi_comm *comm, void *arg)
     struct chempi_coll_call c = {.kind = t->kind,
                                  .root = t->root,
                                  .comm = comm,
-                                 .sbuf = is_in_place ? MPI_IN_PLACE : in,
-                                 .rbuf = out};
+                                 .send.buf = is_in_place ? MPI_IN_PLACE : in,
+                                 .recv.buf = out};
     int wrong;
 
     set_type(&c, t, t->count);
@@ -291,7 +291,7 @@ static int test_reduce_scatter(struct chempi_comm *comm, void *arg)
     struct affine *in;
     struct affine *out;
     struct chempi_coll_call c = {
-        .kind = t->kind, .comm = comm, .rcounts = {counts, false}};
+        .kind = t->kind, .comm = comm, .recv.counts = {counts, false}};
     int wrong;
 
     for (int i = 0; i < (int)comm->size; i++) {
@@ -302,8 +302,8 @@ static int test_reduce_scatter(struct chempi_comm *comm, void *arg)
     in = blocks_of(total);
     out = blocks_of(total);
     set_type(&c, t, t->count);
-    c.sbuf = t->is_in_place ? MPI_IN_PLACE : in;
-    c.rbuf = out;
+    c.send.buf = t->is_in_place ? MPI_IN_PLACE : in;
+    c.recv.buf = out;
     fill(t->is_in_place ? out : in, comm->rank, 0, total);
     wrong = run_call(&c);
     for (int i = 0; i < block_len(t, comm->rank); i++)
@@ -353,14 +353,14 @@ static int test_gather(struct chempi_comm *comm, void *arg)
     struct chempi_coll_call c = {.kind = t->kind,
                                  .root = t->root,
                                  .comm = comm,
-                                 .sbuf = is_in_place ? MPI_IN_PLACE : in,
-                                 .scount = own,
-                                 .stype = &affine_type,
-                                 .rbuf = out,
-                                 .rcount = t->count,
-                                 .rtype = &affine_type,
-                                 .rcounts = {counts, true},
-                                 .rdispls = {displs, true}};
+                                 .send.buf = is_in_place ? MPI_IN_PLACE : in,
+                                 .send.count = own,
+                                 .send.type = &affine_type,
+                                 .recv.buf = out,
+                                 .recv.count = t->count,
+                                 .recv.type = &affine_type,
+                                 .recv.counts = {counts, true},
+                                 .recv.displs = {displs, true}};
     int wrong;
 
     fill(is_in_place ? out + (is_v ? displs[comm->rank] : comm->rank * t->count)
@@ -394,14 +394,14 @@ static int test_scatter(struct chempi_comm *comm, void *arg)
     struct chempi_coll_call c = {.kind = t->kind,
                                  .root = t->root,
                                  .comm = comm,
-                                 .sbuf = in,
-                                 .scount = t->count,
-                                 .stype = &affine_type,
-                                 .scounts = {counts, true},
-                                 .sdispls = {displs, true},
-                                 .rbuf = is_in_place ? MPI_IN_PLACE : out,
-                                 .rcount = own,
-                                 .rtype = &affine_type};
+                                 .send.buf = in,
+                                 .send.count = t->count,
+                                 .send.type = &affine_type,
+                                 .send.counts = {counts, true},
+                                 .send.displs = {displs, true},
+                                 .recv.buf = is_in_place ? MPI_IN_PLACE : out,
+                                 .recv.count = own,
+                                 .recv.type = &affine_type};
     int wrong;
 
     for (int r = 0; r < n; r++)
@@ -451,21 +451,21 @@ static void set_exchange(struct exchange *x, const struct test_case *t,
     }
     x->in = blocks_of(at);
     x->out = blocks_of(at);
-    x->c =
-        (struct chempi_coll_call){.kind = t->kind,
-                                  .comm = comm,
-                                  .scount = t->count,
-                                  .rcount = t->count,
-                                  .stype = &affine_type,
-                                  .rtype = &affine_type,
-                                  .sbuf = t->is_in_place ? MPI_IN_PLACE : x->in,
-                                  .rbuf = x->out,
-                                  .scounts = {x->counts, true},
-                                  .rcounts = {x->counts, true},
-                                  .sdispls = {x->displs, true},
-                                  .rdispls = {x->displs, true},
-                                  .stypes = x->types,
-                                  .rtypes = x->types};
+    x->c = (struct chempi_coll_call){.kind = t->kind,
+                                     .comm = comm,
+                                     .send.count = t->count,
+                                     .recv.count = t->count,
+                                     .send.type = &affine_type,
+                                     .recv.type = &affine_type,
+                                     .send.buf =
+                                         t->is_in_place ? MPI_IN_PLACE : x->in,
+                                     .recv.buf = x->out,
+                                     .send.counts = {x->counts, true},
+                                     .recv.counts = {x->counts, true},
+                                     .send.displs = {x->displs, true},
+                                     .recv.displs = {x->displs, true},
+                                     .send.types = x->types,
+                                     .recv.types = x->types};
 }
 
 static int test_alltoall(struct chempi_comm *comm, void *arg)

@@ -55,17 +55,17 @@ static struct buffers *prepare(struct chempi_comm *comm,
     b->c = (struct chempi_coll_call){.kind = kind,
                                      .comm = comm,
                                      .root = root_argument(comm, root),
-                                     .sbuf = b->in,
-                                     .scount = COUNT,
-                                     .stype = type,
-                                     .rbuf = b->out,
-                                     .rcount = COUNT,
-                                     .rtype = type,
+                                     .send.buf = b->in,
+                                     .send.count = COUNT,
+                                     .send.type = type,
+                                     .recv.buf = b->out,
+                                     .recv.count = COUNT,
+                                     .recv.type = type,
                                      .op = chempi_op_lookup(MPI_SUM),
-                                     .scounts = {b->counts, true},
-                                     .rcounts = {b->counts, true},
-                                     .sdispls = {b->displs, true},
-                                     .rdispls = {b->displs, true}};
+                                     .send.counts = {b->counts, true},
+                                     .recv.counts = {b->counts, true},
+                                     .send.displs = {b->displs, true},
+                                     .recv.displs = {b->displs, true}};
     return b;
 }
 
@@ -168,7 +168,7 @@ static int test_rooted(struct chempi_comm *comm, void *arg)
     int wrong;
 
     if (t->kind == CHEMPI_COLL_BCAST && b->c.root == MPI_ROOT)
-        b->c.rbuf = b->in;
+        b->c.recv.buf = b->in;
     wrong = run(b) + check_rooted(b, t);
     free(b);
     return wrong;

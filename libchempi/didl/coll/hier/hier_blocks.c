@@ -77,9 +77,9 @@ static void collect_in_node(struct chempi_hier_run *r,
     local.kind = CHEMPI_COLL_GATHER;
     local.comm = r->c->comm;
     local.root = t->leader_index;
-    local.rbuf = room;
-    local.rcount = p->len;
-    local.rtype = chempi_coll_byte();
+    local.recv.buf = room;
+    local.recv.count = p->len;
+    local.recv.type = chempi_coll_byte();
     chempi_hier_in_node(r, local);
     if (!is_leader(r, t) || local.root == 0)
         return;
@@ -97,9 +97,9 @@ static void deal_in_node(struct chempi_hier_run *r,
     local.kind = CHEMPI_COLL_SCATTER;
     local.comm = r->c->comm;
     local.root = t->leader_index;
-    local.sbuf = room;
-    local.scount = p->len;
-    local.stype = chempi_coll_byte();
+    local.send.buf = room;
+    local.send.count = p->len;
+    local.send.type = chempi_coll_byte();
     if (is_leader(r, t) && local.root != 0)
         for (int i = 0; i < node_size(r); i++)
             copy(r->s, member_block(r, t, p, i), room + i * p->len, p->len);
@@ -178,11 +178,12 @@ bool chempi_hier_gather(struct chempi_hier_run *r)
 {
     const struct chempi_coll_call *c = r->c;
     bool is_root = r->h->rank == c->root;
-    bool is_in_place = is_root && c->sbuf == MPI_IN_PLACE;
-    struct pack p = {.len = is_root ? c->rcount * c->rtype->size
-                                    : c->scount * c->stype->size};
-    struct chempi_coll_call local = {
-        .sbuf = c->sbuf, .scount = c->scount, .stype = c->stype};
+    bool is_in_place = is_root && c->send.buf == MPI_IN_PLACE;
+    struct pack p = {.len = is_root ? c->recv.count * c->recv.type->size
+                                    : c->send.count * c->send.type->size};
+    struct chempi_coll_call local = {.send.buf = c->send.buf,
+                                     .send.count = c->send.count,
+                                     .send.type = c->send.type};
     const struct chempi_hier_tree *t;
 
     if (!is_worth_packing(p.len))
@@ -192,9 +193,9 @@ bool chempi_hier_gather(struct chempi_hier_run *r)
     if (is_leader(r, t))
         p.buf = chempi_coll_bytes(r->s, (t->end - t->at) * p.len);
     if (is_in_place) {
-        local.sbuf = chempi_coll_received(c, c->root).buf;
-        local.scount = c->rcount;
-        local.stype = c->rtype;
+        local.send.buf = chempi_coll_received(c, c->root).buf;
+        local.send.count = c->recv.count;
+        local.send.type = c->recv.type;
     }
     collect_in_node(r, t, &p, local);
     if (!is_leader(r, t))
@@ -213,10 +214,11 @@ bool chempi_hier_scatter(struct chempi_hier_run *r)
 {
     const struct chempi_coll_call *c = r->c;
     bool is_root = r->h->rank == c->root;
-    struct pack p = {.len = is_root ? c->scount * c->stype->size
-                                    : c->rcount * c->rtype->size};
-    struct chempi_coll_call local = {
-        .rbuf = c->rbuf, .rcount = c->rcount, .rtype = c->rtype};
+    struct pack p = {.len = is_root ? c->send.count * c->send.type->size
+                                    : c->recv.count * c->recv.type->size};
+    struct chempi_coll_call local = {.recv.buf = c->recv.buf,
+                                     .recv.count = c->recv.count,
+                                     .recv.type = c->recv.type};
     const struct chempi_hier_tree *t;
 
     if (!is_worth_packing(p.len))
@@ -280,8 +282,8 @@ static void hand_round(void *arg, const struct chempi_hier_stop *stop)
             continue;
         out = chempi_coll_received(c, g->out);
         in = chempi_coll_received(c, rank);
-        chempi_coll_recv(s, in.buf, in.count, c->rtype, g->after);
-        chempi_coll_send(s, out.buf, out.count, c->rtype, g->before);
+        chempi_coll_recv(s, in.buf, in.count, c->recv.type, g->after);
+        chempi_coll_send(s, out.buf, out.count, c->recv.type, g->before);
         chempi_coll_fence(s);
         g->out = rank;
     }
@@ -297,9 +299,9 @@ static void build_ring(struct chempi_hier_run *r,
     struct ring ring = {
         .r = r, .at = t->at, .out = r->h->rank, .is_tail = true};
 
-    if (c->sbuf != MPI_IN_PLACE)
-        chempi_coll_copy(r->s, c->sbuf, c->scount, c->stype, own.buf, own.count,
-                         c->rtype);
+    if (c->send.buf != MPI_IN_PLACE)
+        chempi_coll_copy(r->s, c->send.buf, c->send.count, c->send.type,
+                         own.buf, own.count, c->recv.type);
     chempi_hier_walk(r->h, t, find_neighbors, &ring);
     chempi_hier_walk(r->h, t, hand_round, &ring);
     ring.is_tail = false;
@@ -340,11 +342,11 @@ static void swap_among_tops(struct chempi_hier_run *r,
     struct chempi_coll_call call = {
         .kind = CHEMPI_COLL_ALLGATHERV,
         .comm = r->c->comm,
-        .sbuf = MPI_IN_PLACE,
-        .rbuf = p->buf,
-        .rtype = chempi_coll_byte(),
-        .rcounts = {counts, true},
-        .rdispls = {counts + count, true},
+        .send.buf = MPI_IN_PLACE,
+        .recv.buf = p->buf,
+        .recv.type = chempi_coll_byte(),
+        .recv.counts = {counts, true},
+        .recv.displs = {counts + count, true},
     };
 
     chempi_hier_walk(h, t, measure, &(struct measuring){.h = h, .p = p});
@@ -359,21 +361,22 @@ static void allgather_packed(struct chempi_hier_run *r,
     const struct chempi_coll_call *c = r->c;
     MPI_Count whole = r->h->size * p->len;
     struct chempi_coll_place own = chempi_coll_received(c, r->h->rank);
-    struct chempi_coll_call local = {
-        .sbuf = c->sbuf, .scount = c->scount, .stype = c->stype};
+    struct chempi_coll_call local = {.send.buf = c->send.buf,
+                                     .send.count = c->send.count,
+                                     .send.type = c->send.type};
     struct chempi_coll_call down = {
         .kind = CHEMPI_COLL_BCAST,
         .comm = c->comm,
         .root = t->leader_index,
-        .rbuf = p->buf,
-        .rcount = whole,
-        .rtype = chempi_coll_byte(),
+        .recv.buf = p->buf,
+        .recv.count = whole,
+        .recv.type = chempi_coll_byte(),
     };
 
-    if (c->sbuf == MPI_IN_PLACE) {
-        local.sbuf = own.buf;
-        local.scount = own.count;
-        local.stype = c->rtype;
+    if (c->send.buf == MPI_IN_PLACE) {
+        local.send.buf = own.buf;
+        local.send.count = own.count;
+        local.send.type = c->recv.type;
     }
     collect_in_node(r, t, p, local);
     if (is_leader(r, t)) {
@@ -406,7 +409,7 @@ static void take_results(void *arg, const struct chempi_hier_stop *stop)
 
         chempi_coll_copy(g->r->s, block_at(g->p, stop->at + i), g->p->len,
                          chempi_coll_byte(), chempi_coll_received(c, rank).buf,
-                         c->rcount, c->rtype);
+                         c->recv.count, c->recv.type);
     }
 }
 
@@ -414,12 +417,13 @@ bool chempi_hier_allgather(struct chempi_hier_run *r)
 {
     const struct chempi_coll_call *c = r->c;
     bool is_v = c->kind == CHEMPI_COLL_ALLGATHERV;
-    struct pack p = {.len = is_v ? 0 : c->rcount * c->rtype->size};
+    struct pack p = {.len = is_v ? 0 : c->recv.count * c->recv.type->size};
     const struct chempi_hier_tree *t;
     MPI_Count total = p.len * r->h->size;
 
     for (int i = 0; is_v && i < r->h->size; i++)
-        total += chempi_count_array_get(c->rcounts, (size_t)i) * c->rtype->size;
+        total += chempi_count_array_get(c->recv.counts, (size_t)i) *
+                 c->recv.type->size;
     if (total == 0)
         return true;
     if (is_v && total <= chempi_setting_signed(CHEMPI_SET_COLL_ALLGATHER_BRUCK))
@@ -511,19 +515,19 @@ static void exchange_rows(struct chempi_hier_run *r, const struct rows *rows)
 bool chempi_hier_alltoall(struct chempi_hier_run *r)
 {
     const struct chempi_coll_call *c = r->c;
-    bool is_in_place = c->sbuf == MPI_IN_PLACE;
+    bool is_in_place = c->send.buf == MPI_IN_PLACE;
     bool is_first = r->h->index == 0;
     int n = r->h->size;
-    struct rows rows = {.len = c->rcount * c->rtype->size};
+    struct rows rows = {.len = c->recv.count * c->recv.type->size};
     MPI_Count row = rows.len * n;
     struct chempi_coll_call local = {
         .kind = CHEMPI_COLL_GATHER,
         .comm = c->comm,
-        .sbuf = is_in_place ? c->rbuf : c->sbuf,
-        .scount = n * (is_in_place ? c->rcount : c->scount),
-        .stype = is_in_place ? c->rtype : c->stype,
-        .rcount = row,
-        .rtype = chempi_coll_byte(),
+        .send.buf = is_in_place ? c->recv.buf : c->send.buf,
+        .send.count = n * (is_in_place ? c->recv.count : c->send.count),
+        .send.type = is_in_place ? c->recv.type : c->send.type,
+        .recv.count = row,
+        .recv.type = chempi_coll_byte(),
     };
 
     if (c->kind != CHEMPI_COLL_ALLTOALL || r->h->node_count == n ||
@@ -535,19 +539,19 @@ bool chempi_hier_alltoall(struct chempi_hier_run *r)
         rows.out = chempi_coll_bytes(r->s, row * node_size(r));
         rows.in = chempi_coll_bytes(r->s, row * node_size(r));
     }
-    local.rbuf = rows.out;
+    local.recv.buf = rows.out;
     chempi_hier_in_node(r, local);
     if (is_first)
         exchange_rows(r, &rows);
     local = (struct chempi_coll_call){
         .kind = CHEMPI_COLL_SCATTER,
         .comm = c->comm,
-        .sbuf = rows.in,
-        .scount = row,
-        .stype = chempi_coll_byte(),
-        .rbuf = c->rbuf,
-        .rcount = n * c->rcount,
-        .rtype = c->rtype,
+        .send.buf = rows.in,
+        .send.count = row,
+        .send.type = chempi_coll_byte(),
+        .recv.buf = c->recv.buf,
+        .recv.count = n * c->recv.count,
+        .recv.type = c->recv.type,
     };
     chempi_hier_in_node(r, local);
     return true;
@@ -558,8 +562,8 @@ bool chempi_hier_alltoall(struct chempi_hier_run *r)
 static MPI_Count part_count(const struct chempi_coll_call *c, int i)
 {
     if (c->kind == CHEMPI_COLL_REDUCE_SCATTER_BLOCK)
-        return c->rcount;
-    return chempi_count_array_get(c->rcounts, (size_t)i);
+        return c->recv.count;
+    return chempi_count_array_get(c->recv.counts, (size_t)i);
 }
 
 /* A sum over the parts of the ranks from .. to in the order of the tree. */
@@ -601,7 +605,7 @@ struct vectors {
 static void sort_node(void *arg, const struct chempi_hier_stop *stop)
 {
     struct vectors *v = arg;
-    struct chempi_datatype *type = v->r->c->rtype;
+    struct chempi_datatype *type = v->r->c->recv.type;
     const MPI_Count *sums = v->r->h->sums;
     const int n = chempi_hier_node_size(v->r->h, stop->node);
 
@@ -627,7 +631,7 @@ static const void *sort_parts(struct chempi_hier_run *r,
     sums[0] = 0;
     for (int i = 0; i < r->h->size; i++)
         sums[i + 1] = sums[i] + part_count(r->c, i);
-    v.buf = chempi_coll_temp(r->s, sums[r->h->size], r->c->rtype);
+    v.buf = chempi_coll_temp(r->s, sums[r->h->size], r->c->recv.type);
     chempi_hier_walk(r->h, t, sort_node, &v);
     return v.buf;
 }
@@ -660,11 +664,11 @@ static void reduce_scatter_among_tops(struct chempi_hier_run *r,
     struct chempi_coll_call call = {
         .kind = CHEMPI_COLL_REDUCE_SCATTER,
         .comm = r->c->comm,
-        .sbuf = sort_parts(r, t, all),
-        .rbuf = parts,
-        .rtype = r->c->rtype,
+        .send.buf = (void *)(uintptr_t)sort_parts(r, t, all),
+        .recv.buf = parts,
+        .recv.type = r->c->recv.type,
         .op = r->c->op,
-        .rcounts = {h->counts, true},
+        .recv.counts = {h->counts, true},
     };
 
     chempi_hier_walk(h, t, add_share, &(struct shares){.r = r});
@@ -684,13 +688,13 @@ static void deal_parts_in_node(struct chempi_hier_run *r,
         .kind = CHEMPI_COLL_SCATTERV,
         .comm = r->c->comm,
         .root = t->leader_index,
-        .sbuf = buf,
-        .stype = c->rtype,
-        .scounts = {counts, true},
-        .sdispls = {counts + n, true},
-        .rbuf = c->rbuf,
-        .rcount = part_count(c, r->h->rank),
-        .rtype = c->rtype,
+        .send.buf = (void *)(uintptr_t)buf,
+        .send.type = c->recv.type,
+        .send.counts = {counts, true},
+        .send.displs = {counts + n, true},
+        .recv.buf = c->recv.buf,
+        .recv.count = part_count(c, r->h->rank),
+        .recv.type = c->recv.type,
     };
 
     for (int k = 0; k < n; k++) {
@@ -708,7 +712,7 @@ static void deal_parts_in_node(struct chempi_hier_run *r,
 static void send_parts(struct chempi_hier_run *r,
                        const struct chempi_hier_tree *t, const void *buf)
 {
-    struct chempi_datatype *type = r->c->rtype;
+    struct chempi_datatype *type = r->c->recv.type;
 
     for (int i = t->child_count - 1; i >= t->local_count; i--) {
         const MPI_Count before = sum_parts(r, t, t->at, t->begin[i]);
@@ -723,7 +727,7 @@ static void send_parts(struct chempi_hier_run *r,
 static void deal_parts(struct chempi_hier_run *r,
                        const struct chempi_hier_tree *t, const void *all)
 {
-    struct chempi_datatype *type = r->c->rtype;
+    struct chempi_datatype *type = r->c->recv.type;
     const void *from = NULL;
 
     if (t->root == r->h->rank) {
@@ -752,7 +756,7 @@ static bool is_work_shared(const struct chempi_hier_run *r, MPI_Count total)
     const int tops = chempi_hier_top_count(r->h);
 
     return tops <= SHARING_NODES_MAX ||
-           total * r->c->rtype->size >= tops * (MPI_Count)SHARE_BYTES_MIN;
+           total * r->c->recv.type->size >= tops * (MPI_Count)SHARE_BYTES_MIN;
 }
 
 bool chempi_hier_reduce_scatter(struct chempi_hier_run *r)
@@ -772,9 +776,10 @@ bool chempi_hier_reduce_scatter(struct chempi_hier_run *r)
     if (total == 0)
         return true;
     if (is_leader(r, t))
-        all = chempi_coll_temp(r->s, total, c->rtype);
-    chempi_hier_reduce_up(r, t, c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf,
-                          all, total);
+        all = chempi_coll_temp(r->s, total, c->recv.type);
+    chempi_hier_reduce_up(
+        r, t, c->send.buf == MPI_IN_PLACE ? c->recv.buf : c->send.buf, all,
+        total);
     deal_parts(r, t, all);
     return true;
 }

@@ -107,15 +107,16 @@ static void bcast_segments(struct chempi_hier_run *r,
 {
     const struct chempi_coll_call *c = r->c;
     struct chempi_datatype *byte = chempi_coll_byte();
-    bool is_packed = !c->rtype->is_contiguous;
+    bool is_packed = !c->recv.type->is_contiguous;
     bool is_root = t->parent < 0;
     MPI_Count segment = segment_bytes();
     void *buf;
 
     buf = is_packed ? chempi_coll_bytes(r->s, len)
-                    : chempi_coll_plus(c->rbuf, c->rtype->true_lb);
+                    : chempi_coll_plus(c->recv.buf, c->recv.type->true_lb);
     if (is_packed && is_root)
-        chempi_coll_copy(r->s, c->rbuf, c->rcount, c->rtype, buf, len, byte);
+        chempi_coll_copy(r->s, c->recv.buf, c->recv.count, c->recv.type, buf,
+                         len, byte);
     for (MPI_Count at = 0; at < len + segment; at += segment) {
         MPI_Count ready = is_root ? at : at - segment;
         MPI_Count rest = len - at;
@@ -132,7 +133,8 @@ static void bcast_segments(struct chempi_hier_run *r,
         chempi_coll_throttle(r->s);
     }
     if (is_packed && !is_root)
-        chempi_coll_copy(r->s, buf, len, byte, c->rbuf, c->rcount, c->rtype);
+        chempi_coll_copy(r->s, buf, len, byte, c->recv.buf, c->recv.count,
+                         c->recv.type);
 }
 
 static void bcast_whole(struct chempi_hier_run *r,
@@ -141,24 +143,25 @@ static void bcast_whole(struct chempi_hier_run *r,
     const struct chempi_coll_call *c = r->c;
 
     if (t->parent >= 0) {
-        chempi_coll_recv(r->s, c->rbuf, c->rcount, c->rtype, t->parent);
+        chempi_coll_recv(r->s, c->recv.buf, c->recv.count, c->recv.type,
+                         t->parent);
         chempi_coll_fence(r->s);
     }
-    send_down(r, t, c->rbuf, c->rcount, c->rtype);
+    send_down(r, t, c->recv.buf, c->recv.count, c->recv.type);
 }
 
 bool chempi_hier_bcast(struct chempi_hier_run *r)
 {
     const struct chempi_coll_call *c = r->c;
-    MPI_Count len = c->rcount * c->rtype->size;
+    MPI_Count len = c->recv.count * c->recv.type->size;
     bool is_long = len > segment_bytes();
     const struct chempi_hier_tree *t;
     struct chempi_coll_call local = {
         .kind = CHEMPI_COLL_BCAST,
         .comm = c->comm,
-        .rbuf = c->rbuf,
-        .rcount = c->rcount,
-        .rtype = c->rtype,
+        .recv.buf = c->recv.buf,
+        .recv.count = c->recv.count,
+        .recv.type = c->recv.type,
     };
 
     t = chempi_hier_tree(r->h,
@@ -201,16 +204,16 @@ static void reduce_in_node(struct chempi_hier_run *r,
     struct chempi_coll_call local = {
         .kind = CHEMPI_COLL_REDUCE,
         .comm = r->c->comm,
-        .sbuf = p->in,
-        .rbuf = p->acc,
-        .rcount = p->count,
-        .rtype = r->c->rtype,
+        .send.buf = (void *)(uintptr_t)p->in,
+        .recv.buf = p->acc,
+        .recv.count = p->count,
+        .recv.type = r->c->recv.type,
         .op = r->c->op,
         .root = t->leader_index,
     };
 
     if (is_leader(r, t) && p->in == p->acc)
-        local.sbuf = MPI_IN_PLACE;
+        local.send.buf = MPI_IN_PLACE;
     chempi_hier_in_node(r, local);
     r->s->op = r->c->op;
 }
@@ -219,7 +222,7 @@ static void reduce_in_node(struct chempi_hier_run *r,
 static void take_in(struct chempi_hier_run *r, const struct piece *p,
                     MPI_Count at, MPI_Count n, void *tmp)
 {
-    struct chempi_datatype *type = r->c->rtype;
+    struct chempi_datatype *type = r->c->recv.type;
     void *acc = chempi_coll_at(p->acc, at, type);
 
     if (r->c->op->is_commutative) {
@@ -253,7 +256,7 @@ struct intake {
 static void *intake_at(const struct chempi_hier_run *r,
                        const struct intake *from, int child)
 {
-    return chempi_coll_at(from->buf, child * from->step, r->c->rtype);
+    return chempi_coll_at(from->buf, child * from->step, r->c->recv.type);
 }
 
 static void receive_segment(struct chempi_hier_run *r,
@@ -262,7 +265,7 @@ static void receive_segment(struct chempi_hier_run *r,
 {
     for (int i = t->local_count; i < t->child_count; i++)
         chempi_coll_recv(r->s, intake_at(r, to, i - t->local_count), n,
-                         r->c->rtype, t->children[i]);
+                         r->c->recv.type, t->children[i]);
 }
 
 /*
@@ -272,7 +275,7 @@ static void receive_segment(struct chempi_hier_run *r,
 static void reduce_up(struct chempi_hier_run *r,
                       const struct chempi_hier_tree *t, const struct piece *p)
 {
-    struct chempi_datatype *type = r->c->rtype;
+    struct chempi_datatype *type = r->c->recv.type;
     MPI_Count segment = segment_count(type, p->count);
     int n = t->child_count - t->local_count;
     struct intake tmp[2] = {{.step = segment}, {.step = segment}};
@@ -311,14 +314,15 @@ void chempi_hier_reduce_up(struct chempi_hier_run *r,
 
 static MPI_Count slice_count(const struct chempi_coll_call *c)
 {
-    MPI_Count n = c->rtype->size > 0 ? SLICE_BYTES / c->rtype->size : c->rcount;
+    MPI_Count n = c->recv.type->size > 0 ? SLICE_BYTES / c->recv.type->size
+                                         : c->recv.count;
 
-    return least(n > 0 ? n : 1, c->rcount);
+    return least(n > 0 ? n : 1, c->recv.count);
 }
 
 static const void *input(const struct chempi_coll_call *c)
 {
-    return c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf;
+    return c->send.buf == MPI_IN_PLACE ? c->recv.buf : c->send.buf;
 }
 
 /* The result of an operation in order stands at rank 0. */
@@ -327,9 +331,9 @@ static void hand_to_root(struct chempi_hier_run *r, const struct piece *p)
     const struct chempi_coll_call *c = r->c;
 
     if (r->h->rank == 0)
-        chempi_coll_send(r->s, p->acc, p->count, c->rtype, c->root);
+        chempi_coll_send(r->s, p->acc, p->count, c->recv.type, c->root);
     else if (r->h->rank == c->root)
-        chempi_coll_recv(r->s, p->acc, p->count, c->rtype, 0);
+        chempi_coll_recv(r->s, p->acc, p->count, c->recv.type, 0);
     chempi_coll_fence(r->s);
 }
 
@@ -346,16 +350,17 @@ bool chempi_hier_reduce(struct chempi_hier_run *r)
 
     if (!c->op->is_commutative && !t->is_ordered)
         return false;
-    if (c->rcount == 0)
+    if (c->recv.count == 0)
         return true;
     if (is_leader(r, t) && !is_root)
-        own = chempi_coll_temp(r->s, slice, c->rtype);
+        own = chempi_coll_temp(r->s, slice, c->recv.type);
     kept = r->s->blocks;
-    for (MPI_Count at = 0; at < c->rcount; at += slice) {
+    for (MPI_Count at = 0; at < c->recv.count; at += slice) {
         struct piece p = {
-            .in = chempi_coll_at(input(c), at, c->rtype),
-            .acc = is_root ? chempi_coll_at(c->rbuf, at, c->rtype) : own,
-            .count = least(slice, c->rcount - at),
+            .in = chempi_coll_at(input(c), at, c->recv.type),
+            .acc =
+                is_root ? chempi_coll_at(c->recv.buf, at, c->recv.type) : own,
+            .count = least(slice, c->recv.count - at),
         };
 
         reduce_in_node(r, t, &p);
@@ -375,10 +380,10 @@ static void share_among_tops(struct chempi_hier_run *r, const struct piece *p)
     struct chempi_coll_call call = {
         .kind = CHEMPI_COLL_ALLREDUCE,
         .comm = r->c->comm,
-        .sbuf = MPI_IN_PLACE,
-        .rbuf = p->acc,
-        .rcount = p->count,
-        .rtype = r->c->rtype,
+        .send.buf = MPI_IN_PLACE,
+        .recv.buf = p->acc,
+        .recv.count = p->count,
+        .recv.type = r->c->recv.type,
         .op = r->c->op,
     };
 
@@ -395,9 +400,9 @@ static void allreduce_piece(struct chempi_hier_run *r,
         .kind = CHEMPI_COLL_BCAST,
         .comm = r->c->comm,
         .root = t->leader_index,
-        .rbuf = p->acc,
-        .rcount = p->count,
-        .rtype = r->c->rtype,
+        .recv.buf = p->acc,
+        .recv.count = p->count,
+        .recv.type = r->c->recv.type,
     };
 
     reduce_in_node(r, t, p);
@@ -406,9 +411,10 @@ static void allreduce_piece(struct chempi_hier_run *r,
         if (t->parent < 0)
             share_among_tops(r, p);
         else
-            chempi_coll_recv(r->s, p->acc, p->count, r->c->rtype, t->parent);
+            chempi_coll_recv(r->s, p->acc, p->count, r->c->recv.type,
+                             t->parent);
         chempi_coll_fence(r->s);
-        send_down(r, t, p->acc, p->count, r->c->rtype);
+        send_down(r, t, p->acc, p->count, r->c->recv.type);
     }
     chempi_hier_in_node(r, down);
 }
@@ -423,11 +429,11 @@ bool chempi_hier_allreduce(struct chempi_hier_run *r)
 
     if (!c->op->is_commutative && !t->is_ordered)
         return false;
-    for (MPI_Count at = 0; at < c->rcount; at += slice) {
+    for (MPI_Count at = 0; at < c->recv.count; at += slice) {
         struct piece p = {
-            .in = chempi_coll_at(input(c), at, c->rtype),
-            .acc = chempi_coll_at(c->rbuf, at, c->rtype),
-            .count = least(slice, c->rcount - at),
+            .in = chempi_coll_at(input(c), at, c->recv.type),
+            .acc = chempi_coll_at(c->recv.buf, at, c->recv.type),
+            .count = least(slice, c->recv.count - at),
         };
 
         allreduce_piece(r, t, &p);
@@ -444,10 +450,10 @@ bool chempi_hier_barrier(struct chempi_hier_run *r)
     struct chempi_coll_call c = {
         .kind = CHEMPI_COLL_ALLREDUCE,
         .comm = whole->comm,
-        .sbuf = MPI_IN_PLACE,
-        .rbuf = nothing,
-        .rcount = 1,
-        .rtype = chempi_coll_byte(),
+        .send.buf = MPI_IN_PLACE,
+        .recv.buf = nothing,
+        .recv.count = 1,
+        .recv.type = chempi_coll_byte(),
         .op = chempi_op_lookup(MPI_BOR),
     };
 

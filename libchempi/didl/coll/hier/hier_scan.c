@@ -56,7 +56,7 @@ static struct part part_of(const struct chempi_hier_run *r)
         .first = first,
         .last = last,
         .is_ex = r->c->kind == CHEMPI_COLL_EXSCAN,
-        .is_in_place = r->c->sbuf == MPI_IN_PLACE,
+        .is_in_place = r->c->send.buf == MPI_IN_PLACE,
         .is_first = h->rank == first,
         .is_last = h->rank == last,
         .has_next = h->node + 1 < h->node_count,
@@ -66,7 +66,8 @@ static struct part part_of(const struct chempi_hier_run *r)
 static void copy(struct chempi_hier_run *r, const void *from, void *to,
                  MPI_Count count)
 {
-    chempi_coll_copy(r->s, from, count, r->c->rtype, to, count, r->c->rtype);
+    chempi_coll_copy(r->s, from, count, r->c->recv.type, to, count,
+                     r->c->recv.type);
 }
 
 /* to = from op to */
@@ -74,7 +75,7 @@ static void combine(struct chempi_hier_run *r, const void *from, void *to,
                     MPI_Count count)
 {
     r->s->op = r->c->op;
-    chempi_coll_combine(r->s, from, to, count, r->c->rtype);
+    chempi_coll_combine(r->s, from, to, count, r->c->recv.type);
 }
 
 static void scan_in_node(struct chempi_hier_run *r, const void *in, void *out,
@@ -83,10 +84,10 @@ static void scan_in_node(struct chempi_hier_run *r, const void *in, void *out,
     struct chempi_coll_call local = {
         .kind = r->c->kind,
         .comm = r->c->comm,
-        .sbuf = in == out ? MPI_IN_PLACE : in,
-        .rbuf = out,
-        .rcount = count,
-        .rtype = r->c->rtype,
+        .send.buf = in == out ? MPI_IN_PLACE : (void *)(uintptr_t)in,
+        .recv.buf = out,
+        .recv.count = count,
+        .recv.type = r->c->recv.type,
         .op = r->c->op,
     };
 
@@ -101,9 +102,10 @@ static MPI_Count least(MPI_Count a, MPI_Count b)
 /* Elements that have so many bytes. */
 static MPI_Count elements(const struct chempi_coll_call *c, MPI_Count bytes)
 {
-    MPI_Count n = c->rtype->size > 0 ? bytes / c->rtype->size : c->rcount;
+    MPI_Count n =
+        c->recv.type->size > 0 ? bytes / c->recv.type->size : c->recv.count;
 
-    return least(n > 0 ? n : 1, c->rcount);
+    return least(n > 0 ? n : 1, c->recv.count);
 }
 
 /* ---- the chain ---- */
@@ -116,7 +118,7 @@ static MPI_Count elements(const struct chempi_coll_call *c, MPI_Count bytes)
 static const void *take_before(struct chempi_hier_run *r, const struct part *p,
                                const struct piece *k, void *before)
 {
-    struct chempi_datatype *type = r->c->rtype;
+    struct chempi_datatype *type = r->c->recv.type;
     bool is_result = p->is_ex && !p->is_in_place;
     void *from = is_result ? k->out : before;
     void *own = is_result ? before : k->out;
@@ -145,7 +147,7 @@ static void hand_on(struct chempi_hier_run *r, const struct part *p,
         if (!p->is_first)
             combine(r, k->out, sum, k->count);
     }
-    chempi_coll_send(r->s, sum, k->count, r->c->rtype, p->last + 1);
+    chempi_coll_send(r->s, sum, k->count, r->c->recv.type, p->last + 1);
     chempi_coll_fence(r->s);
 }
 
@@ -171,22 +173,22 @@ static void chain(struct chempi_hier_run *r, const struct part *p,
                   MPI_Count segment)
 {
     const struct chempi_coll_call *c = r->c;
-    const void *in = p->is_in_place ? c->rbuf : c->sbuf;
+    const void *in = p->is_in_place ? c->recv.buf : c->send.buf;
     MPI_Count step = elements(c, least(segment * MESSAGES, SLICE_BYTES));
     struct chempi_coll_block *kept;
     void *before = NULL;
     void *own = NULL;
 
     if (p->is_first && p->node > 0)
-        before = chempi_coll_temp(r->s, step, c->rtype);
+        before = chempi_coll_temp(r->s, step, c->recv.type);
     if (p->is_last && p->has_next && p->is_ex)
-        own = chempi_coll_temp(r->s, step, c->rtype);
+        own = chempi_coll_temp(r->s, step, c->recv.type);
     kept = r->s->blocks;
-    for (MPI_Count at = 0; at < c->rcount; at += step) {
+    for (MPI_Count at = 0; at < c->recv.count; at += step) {
         struct piece k = {
-            .in = chempi_coll_at(in, at, c->rtype),
-            .out = chempi_coll_at(c->rbuf, at, c->rtype),
-            .count = least(step, c->rcount - at),
+            .in = chempi_coll_at(in, at, c->recv.type),
+            .out = chempi_coll_at(c->recv.buf, at, c->recv.type),
+            .count = least(step, c->recv.count - at),
         };
 
         chain_piece(r, p, &k, before, own);
@@ -198,16 +200,16 @@ static void chain(struct chempi_hier_run *r, const struct part *p,
 
 /* The last member of each node: before = what the nodes before came to. */
 static void scan_over_nodes(struct chempi_hier_run *r, const struct part *p,
-                            const void *total, void *before)
+                            void *total, void *before)
 {
     const struct chempi_hier *h = r->h;
     struct chempi_coll_call call = {
         .kind = CHEMPI_COLL_EXSCAN,
         .comm = r->c->comm,
-        .sbuf = total,
-        .rbuf = before,
-        .rcount = r->c->rcount,
-        .rtype = r->c->rtype,
+        .send.buf = total,
+        .recv.buf = before,
+        .recv.count = r->c->recv.count,
+        .recv.type = r->c->recv.type,
         .op = r->c->op,
     };
 
@@ -223,32 +225,32 @@ static void deal_before(struct chempi_hier_run *r, const struct part *p,
         .kind = CHEMPI_COLL_BCAST,
         .comm = r->c->comm,
         .root = p->last - p->first,
-        .rbuf = before,
-        .rcount = r->c->rcount,
-        .rtype = r->c->rtype,
+        .recv.buf = before,
+        .recv.count = r->c->recv.count,
+        .recv.type = r->c->recv.type,
     };
 
     chempi_hier_in_node(r, down);
     if (p->is_ex && p->is_first)
-        copy(r, before, r->c->rbuf, r->c->rcount);
+        copy(r, before, r->c->recv.buf, r->c->recv.count);
     else
-        combine(r, before, r->c->rbuf, r->c->rcount);
+        combine(r, before, r->c->recv.buf, r->c->recv.count);
 }
 
 static void by_level(struct chempi_hier_run *r, const struct part *p)
 {
     const struct chempi_coll_call *c = r->c;
-    const void *in = p->is_in_place ? c->rbuf : c->sbuf;
-    void *before = chempi_coll_temp(r->s, c->rcount, c->rtype);
-    void *total = c->rbuf;
+    const void *in = p->is_in_place ? c->recv.buf : c->send.buf;
+    void *before = chempi_coll_temp(r->s, c->recv.count, c->recv.type);
+    void *total = c->recv.buf;
 
     if (p->is_ex && p->is_last) {
-        total = chempi_coll_temp(r->s, c->rcount, c->rtype);
-        copy(r, in, total, c->rcount);
+        total = chempi_coll_temp(r->s, c->recv.count, c->recv.type);
+        copy(r, in, total, c->recv.count);
     }
-    scan_in_node(r, in, c->rbuf, c->rcount);
+    scan_in_node(r, in, c->recv.buf, c->recv.count);
     if (p->is_ex && p->is_last && !p->is_first)
-        combine(r, c->rbuf, total, c->rcount);
+        combine(r, c->recv.buf, total, c->recv.count);
     if (p->is_last)
         scan_over_nodes(r, p, total, before);
     if (p->node > 0)
@@ -265,11 +267,11 @@ bool chempi_hier_scan(struct chempi_hier_run *r)
 
     if (!r->h->is_in_blocks)
         return false;
-    if (c->rcount == 0)
+    if (c->recv.count == 0)
         return true;
     /* Between different networks a chain crosses each border once. */
     if (r->h->node_count > CHAIN_NODES_MAX && r->h->team_count == 1 &&
-        c->rcount * c->rtype->size <= segment)
+        c->recv.count * c->recv.type->size <= segment)
         by_level(r, &p);
     else
         chain(r, &p, segment);

@@ -70,8 +70,8 @@ static struct chempi_coll_place place_of(const struct chempi_coll_call *c,
 
 static struct chempi_coll_place own_block(const struct chempi_coll_call *c)
 {
-    return is_gather(c) ? chempi_coll_sent_to_all(c)
-                        : chempi_coll_received_from_root(c);
+    return is_gather(c) ? chempi_coll_whole(&c->send)
+                        : chempi_coll_whole(&c->recv);
 }
 
 static int node_size(const struct part *p, int node)
@@ -181,18 +181,18 @@ static void move_records(const struct part *p)
     struct chempi_coll_call local = {
         .kind = is_gather(p->r->c) ? CHEMPI_COLL_GATHER : CHEMPI_COLL_SCATTER,
         .comm = p->r->c->comm,
-        .sbuf = p->records,
-        .scount = sizeof(struct record),
-        .stype = chempi_coll_byte(),
-        .rbuf = p->records,
-        .rcount = sizeof(struct record),
-        .rtype = chempi_coll_byte(),
+        .send.buf = p->records,
+        .send.count = sizeof(struct record),
+        .send.type = chempi_coll_byte(),
+        .recv.buf = p->records,
+        .recv.count = sizeof(struct record),
+        .recv.type = chempi_coll_byte(),
     };
 
     if (p->is_leader && is_gather(p->r->c))
-        local.sbuf = MPI_IN_PLACE;
+        local.send.buf = MPI_IN_PLACE;
     else if (p->is_leader)
-        local.rbuf = MPI_IN_PLACE;
+        local.recv.buf = MPI_IN_PLACE;
     chempi_hier_in_node(p->r, local);
     chempi_hier_flush(p->r);
 }
@@ -216,12 +216,12 @@ static void do_in_root_node(const struct part *p)
             const size_t rank = (size_t)chempi_hier_local_rank(h, i);
 
             h->counts[i] = chempi_count_array_get(
-                is_in ? local.rcounts : local.scounts, rank);
+                is_in ? local.recv.counts : local.send.counts, rank);
             h->counts[n + i] = chempi_count_array_get(
-                is_in ? local.rdispls : local.sdispls, rank);
+                is_in ? local.recv.displs : local.send.displs, rank);
         }
-        local.rcounts = local.scounts = counts;
-        local.rdispls = local.sdispls = displs;
+        local.recv.counts = local.send.counts = counts;
+        local.recv.displs = local.send.displs = displs;
     }
     chempi_hier_in_node(p->r, local);
 }

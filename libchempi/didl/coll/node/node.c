@@ -587,9 +587,9 @@ static int agree(struct chempi_comm *comm, int32_t *area)
     struct chempi_coll_call c = {
         .kind = CHEMPI_COLL_BCAST,
         .comm = comm,
-        .rbuf = area,
-        .rcount = sizeof(*area),
-        .rtype = chempi_coll_byte(),
+        .recv.buf = area,
+        .recv.count = sizeof(*area),
+        .recv.type = chempi_coll_byte(),
     };
     int rc;
 

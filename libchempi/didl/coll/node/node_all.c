@@ -163,9 +163,9 @@ bool chempi_coll_node_is_small(const struct chempi_coll_call *c, int size)
 static struct chempi_coll_place own_block(const struct cell *cell,
                                           const struct chempi_coll_call *c)
 {
-    if (c->sbuf == MPI_IN_PLACE)
+    if (c->send.buf == MPI_IN_PLACE)
         return chempi_coll_received(c, cell->st->rank);
-    return chempi_coll_sent_to_all(c);
+    return chempi_coll_whole(&c->send);
 }
 
 static int allgather_begin(const struct cell *cell,
@@ -196,7 +196,7 @@ static int allgather_end(const struct cell *cell,
         struct chempi_coll_place to = chempi_coll_received(c, i);
         uint64_t len = cell_line(cell, i)->len;
 
-        if (i == st->rank && c->sbuf == MPI_IN_PLACE)
+        if (i == st->rank && c->send.buf == MPI_IN_PLACE)
             continue;
         if (len > CHEMPI_NODE_BULK_BYTES)
             rc = cell_first_error(rc, chempi_coll_shm_slot_mismatch(cell, i));
@@ -367,7 +367,7 @@ static void allgather_keep(struct chempi_node_task *t)
     struct gathering *g = of_task(t);
     struct chempi_coll_place to = chempi_coll_received(t->c, t->cell.st->rank);
 
-    if (t->c->sbuf != MPI_IN_PLACE &&
+    if (t->c->send.buf != MPI_IN_PLACE &&
         copy_own(t, &g->own, &to, g->is_long, &g->kept))
         task_go_on(t, allgather_keep);
     else if (g->shown.longest > 0)
@@ -876,17 +876,18 @@ const struct chempi_node_steps chempi_node_steps_alltoall =
 static uint64_t row_len(const struct cell *cell,
                         const struct chempi_coll_call *c)
 {
-    return (uint64_t)(c->rcount * c->rtype->size) * (uint64_t)cell->st->size;
+    return (uint64_t)(c->recv.count * c->recv.type->size) *
+           (uint64_t)cell->st->size;
 }
 
 static int alltoall_begin(const struct cell *cell,
                           const struct chempi_coll_call *c, uint64_t unused)
 {
     struct chempi_coll_state *st = cell->st;
-    bool is_in_place = c->sbuf == MPI_IN_PLACE;
-    const void *from = is_in_place ? c->rbuf : c->sbuf;
-    MPI_Count count = is_in_place ? c->rcount : c->scount;
-    struct chempi_datatype *type = is_in_place ? c->rtype : c->stype;
+    bool is_in_place = c->send.buf == MPI_IN_PLACE;
+    const void *from = is_in_place ? c->recv.buf : c->send.buf;
+    MPI_Count count = is_in_place ? c->recv.count : c->send.count;
+    struct chempi_datatype *type = is_in_place ? c->recv.type : c->send.type;
     uint64_t len = (uint64_t)(count * type->size * st->size);
     int rc = MPI_SUCCESS;
 
@@ -911,8 +912,8 @@ static int alltoall_take(const struct cell *cell,
     for (int i = 0; !rc && i < st->size; i++)
         rc = chempi_coll_shm_slot_get(
             i, cell_data(cell, i, row) + (uint64_t)st->rank * block, block,
-            chempi_coll_at(c->rbuf, i * c->rcount, c->rtype), c->rcount,
-            c->rtype);
+            chempi_coll_at(c->recv.buf, i * c->recv.count, c->recv.type),
+            c->recv.count, c->recv.type);
     return rc;
 }
 
@@ -943,7 +944,7 @@ bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
         return chempi_coll_node_pair(st, c, tag, rc);
     *rc = MPI_SUCCESS;
     if (c->kind == CHEMPI_COLL_ALLTOALL) {
-        block = c->rcount * c->rtype->size;
+        block = c->recv.count * c->recv.type->size;
         if (block <= CHEMPI_NODE_BULK_BYTES / st->size) {
             cell_open_sync(st, &cell);
             *rc = cell_run_meeting(&chempi_node_parts_alltoall, &cell, c, 0);
@@ -953,7 +954,7 @@ bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
             block <= chempi_setting_signed(CHEMPI_SET_COLL_ALLTOALL_BRUCK))
             return false;
     }
-    if (c->sbuf == MPI_IN_PLACE || st->size > ROWS_MAX)
+    if (c->send.buf == MPI_IN_PLACE || st->size > ROWS_MAX)
         return false;
     cell_open_sync(st, &x.task.cell);
     return chempi_coll_node_task_run(&x.task, alltoall_first, tag, rc);

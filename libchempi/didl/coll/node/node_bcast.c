@@ -36,7 +36,7 @@ static int bcast_copied(const struct cell *cell,
     chempi_coll_sched_init(&s, c->comm, tag);
     for (int i = 0; i < st->size; i++)
         if (i != st->rank && chempi_coll_root_copies_has_refused(cell, i)) {
-            chempi_coll_send(&s, c->rbuf, c->rcount, c->rtype, i);
+            chempi_coll_send(&s, c->recv.buf, c->recv.count, c->recv.type, i);
             chempi_coll_throttle(&s);
         }
     rc = cell_first_error(rc, chempi_coll_run(&s));
@@ -64,22 +64,24 @@ static bool bcast_root(const struct cell *cell,
 {
     struct chempi_coll_state *st = cell->st;
     struct chempi_node_line *line = cell_common(cell);
-    uint64_t len = (uint64_t)(c->rcount * c->rtype->size);
+    uint64_t len = (uint64_t)(c->recv.count * c->recv.type->size);
     uint32_t mark = BLOCK_BY_MESSAGE;
 
     line->len = len;
     if (len <= CHEMPI_NODE_BULK_BYTES) {
         mark = BLOCK_HERE;
-        *rc = cell_first_error(*rc, chempi_coll_shm_slot_put(cell, st->size,
-                                                             c->rbuf, c->rcount,
-                                                             c->rtype, len));
+        *rc = cell_first_error(
+            *rc, chempi_coll_shm_slot_put(cell, st->size, c->recv.buf,
+                                          c->recv.count, c->recv.type, len));
     } else if (chempi_coll_node_task_turn(st) == MPI_SUCCESS &&
                chempi_coll_pipe_is_open(st)) {
         mark = BLOCK_PIECES;
-    } else if (st->size > 2 && chempi_coll_root_copies_are_open(st, c->rtype)) {
+    } else if (st->size > 2 &&
+               chempi_coll_root_copies_are_open(st, c->recv.type)) {
         /* Of two members the device lets both copy. */
         mark = BLOCK_DIRECT;
-        line->place.in = chempi_coll_root_copies_address(c->rbuf, c->rtype);
+        line->place.in =
+            chempi_coll_root_copies_address(c->recv.buf, c->recv.type);
         chempi_coll_root_copies_expect(cell);
     }
     line->mark = mark | (uint32_t)st->rank << ROOT_SHIFT;
@@ -98,7 +100,7 @@ static int recv_block(const struct chempi_coll_call *c, int tag)
     int rc;
 
     chempi_coll_sched_init(&s, c->comm, tag);
-    chempi_coll_recv(&s, c->rbuf, c->rcount, c->rtype, c->root);
+    chempi_coll_recv(&s, c->recv.buf, c->recv.count, c->recv.type, c->root);
     rc = chempi_coll_run(&s);
     chempi_coll_sched_fini(&s);
     return rc;
@@ -108,7 +110,7 @@ static int recv_block(const struct chempi_coll_call *c, int tag)
 static int fetch(const struct cell *cell, const struct chempi_coll_call *c,
                  uint64_t from, uint64_t len, int tag)
 {
-    uint64_t room = (uint64_t)(c->rcount * c->rtype->size);
+    uint64_t room = (uint64_t)(c->recv.count * c->recv.type->size);
     int code;
 
     if (CHEMPI_UNLIKELY(len != room)) {
@@ -116,7 +118,7 @@ static int fetch(const struct cell *cell, const struct chempi_coll_call *c,
         return chempi_coll_shm_slot_wrong_amount(c->root, len, room);
     }
     code = chempi_coll_cma_copy_get(cell->st->local_ranks[c->root], from, len,
-                                    c->rbuf, c->rcount, c->rtype);
+                                    c->recv.buf, c->recv.count, c->recv.type);
     chempi_coll_root_copies_say(cell, c->root,
                                 code ? REPLY_REFUSED : REPLY_COPIED);
     return CHEMPI_UNLIKELY(code) ? recv_block(c, tag) : MPI_SUCCESS;
@@ -171,7 +173,7 @@ static struct chempi_coll_call follow(const struct cell *cell,
     struct chempi_coll_call other = *c;
 
     if (way_of(cell) != BLOCK_BY_MESSAGE)
-        other.rcount = 0;
+        other.recv.count = 0;
     other.root = root_of(cell);
     return other;
 }
@@ -220,8 +222,8 @@ static int bcast_here(const struct cell *cell, const struct chempi_coll_call *c)
     if (CHEMPI_UNLIKELY(len > CHEMPI_NODE_BULK_BYTES))
         return chempi_coll_shm_slot_mismatch(cell, size);
     rc = chempi_coll_shm_slot_get(c->root, cell_data(cell, size, len), len,
-                                  c->rbuf, c->rcount, c->rtype);
-    if (!rc && len < (uint64_t)(c->rcount * c->rtype->size))
+                                  c->recv.buf, c->recv.count, c->recv.type);
+    if (!rc && len < (uint64_t)(c->recv.count * c->recv.type->size))
         return chempi_coll_shm_slot_mismatch(cell, size);
     return rc;
 }
@@ -274,7 +276,7 @@ bool chempi_coll_node_bcast(struct chempi_coll_state *st,
     } else {
         *rc = cell_first_error(*rc, bcast_here(&cell, c));
     }
-    if (!*rc && len < (uint64_t)(c->rcount * c->rtype->size))
+    if (!*rc && len < (uint64_t)(c->recv.count * c->recv.type->size))
         *rc = chempi_coll_shm_slot_mismatch(&cell, st->size);
     return true;
 }
@@ -332,7 +334,7 @@ static void bcast_first(struct chempi_node_task *t)
         return;
     }
     has_pipe = chempi_coll_pipe_is_open(t->cell.st);
-    p->len = (uint64_t)(t->c->rcount * t->c->rtype->size);
+    p->len = (uint64_t)(t->c->recv.count * t->c->recv.type->size);
     line->len = p->len;
     line->mark = (has_pipe ? BLOCK_PIECES : BLOCK_BY_MESSAGE) |
                  (uint32_t)t->cell.st->rank << ROOT_SHIFT;

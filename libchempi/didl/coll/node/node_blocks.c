@@ -58,8 +58,8 @@ static struct chempi_coll_place place_of(const struct chempi_coll_call *c,
 /* What a member sends or receives. */
 static struct chempi_coll_place own_block(const struct chempi_coll_call *c)
 {
-    return is_gather(c) ? chempi_coll_sent_to_all(c)
-                        : chempi_coll_received_from_root(c);
+    return is_gather(c) ? chempi_coll_whole(&c->send)
+                        : chempi_coll_whole(&c->recv);
 }
 
 uint64_t chempi_coll_node_longest_block(const struct chempi_coll_call *c)
@@ -97,7 +97,7 @@ static bool is_for_copy(const struct chempi_coll_state *st, uint64_t len)
 
 static bool is_in_place(const struct chempi_coll_call *c)
 {
-    return (is_gather(c) ? c->sbuf : c->rbuf) == MPI_IN_PLACE;
+    return (is_gather(c) ? c->send.buf : c->recv.buf) == MPI_IN_PLACE;
 }
 
 static void find_own(const struct chempi_coll_call *c,
@@ -349,9 +349,9 @@ static inline bool take_plain(const struct cell *cell,
     const uint64_t len = block_len(&place);
 
     if (line->mark != BLOCK_HERE || line->len != len ||
-        len > CHEMPI_NODE_BULK_BYTES || !c->rtype->is_contiguous)
+        len > CHEMPI_NODE_BULK_BYTES || !c->recv.type->is_contiguous)
         return false;
-    cell_copy(chempi_coll_plus(place.buf, c->rtype->true_lb),
+    cell_copy(chempi_coll_plus(place.buf, c->recv.type->true_lb),
               cell_data(cell, i, len), len);
     return true;
 }
@@ -368,7 +368,7 @@ static int get_block(const struct cell *cell, const struct chempi_coll_call *c,
     if (CHEMPI_UNLIKELY(len > CHEMPI_NODE_BULK_BYTES))
         return chempi_coll_shm_slot_mismatch(cell, i);
     return chempi_coll_shm_slot_get(i, cell_data(cell, i, len), len, place.buf,
-                                    place.count, c->rtype);
+                                    place.count, c->recv.type);
 }
 
 /* All have come: take what is here, and see to it that the rest comes. */
@@ -463,7 +463,7 @@ static void gather_first(struct chempi_node_task *t)
     }
     b->is_offered =
         is_for_copy(t->cell.st, chempi_coll_node_longest_block(t->c)) &&
-        chempi_coll_root_copies_are_open(t->cell.st, t->c->rtype);
+        chempi_coll_root_copies_are_open(t->cell.st, t->c->recv.type);
     if (!b->is_offered) {
         await_lines(t);
         return;
@@ -538,12 +538,12 @@ static int collect_blocks(const struct cell *cell,
 static int hand_in(const struct cell *cell, const struct chempi_coll_call *c)
 {
     struct chempi_node_line *line = cell_mine(cell);
-    uint64_t len = (uint64_t)(c->scount * c->stype->size);
+    uint64_t len = (uint64_t)(c->send.count * c->send.type->size);
     int rc;
 
     line->len = len;
-    rc = chempi_coll_shm_slot_put(cell, cell->st->rank, c->sbuf, c->scount,
-                                  c->stype, len);
+    rc = chempi_coll_shm_slot_put(cell, cell->st->rank, c->send.buf,
+                                  c->send.count, c->send.type, len);
     line->mark = BLOCK_HERE;
     cell_hand_in(cell, c->root);
     return rc;
@@ -611,13 +611,13 @@ static enum chempi_root_mark deal_block(const struct cell *cell,
 
     line->len = len;
     if (CHEMPI_LIKELY(len <= CHEMPI_NODE_BULK_BYTES)) {
-        *rc = cell_first_error(
-            *rc,
-            chempi_coll_shm_slot_put(cell, i, b.buf, b.count, c->stype, len));
+        *rc = cell_first_error(*rc,
+                               chempi_coll_shm_slot_put(cell, i, b.buf, b.count,
+                                                        c->send.type, len));
     } else if (is_for_copy(cell->st, len) &&
-               chempi_coll_root_copies_are_open(cell->st, c->stype)) {
+               chempi_coll_root_copies_are_open(cell->st, c->send.type)) {
         mark = BLOCK_DIRECT;
-        line->place.in = chempi_coll_root_copies_address(b.buf, c->stype);
+        line->place.in = chempi_coll_root_copies_address(b.buf, c->send.type);
         atomic_store_explicit(&line->place.met, 0, memory_order_relaxed);
         if (is_first_copy)
             chempi_coll_root_copies_expect(cell);
@@ -677,14 +677,14 @@ static int take_of_row(const struct cell *cell,
     if (CHEMPI_UNLIKELY(begin > end || end > CHEMPI_NODE_LINE_BYTES))
         return chempi_coll_shm_slot_mismatch(cell, cell->st->size);
     return chempi_coll_shm_slot_get(c->root, line->data + begin, end - begin,
-                                    c->rbuf, c->rcount, c->rtype);
+                                    c->recv.buf, c->recv.count, c->recv.type);
 }
 
 /* What has been dealt to this member, who expects no block to copy. */
 static int take_dealt(const struct cell *cell, const struct chempi_coll_call *c)
 {
     const struct chempi_node_line *line = cell_mine(cell);
-    const uint64_t room = (uint64_t)(c->rcount * c->rtype->size);
+    const uint64_t room = (uint64_t)(c->recv.count * c->recv.type->size);
     uint64_t len;
 
     if (CHEMPI_LIKELY(is_row_there(cell)))
@@ -698,7 +698,7 @@ static int take_dealt(const struct cell *cell, const struct chempi_coll_call *c)
         return chempi_coll_shm_slot_mismatch(cell, cell->st->rank);
     return chempi_coll_shm_slot_get(c->root,
                                     cell_data(cell, cell->st->rank, len), len,
-                                    c->rbuf, c->rcount, c->rtype);
+                                    c->recv.buf, c->recv.count, c->recv.type);
 }
 
 static void scatter_told(struct chempi_node_task *t)
@@ -758,8 +758,10 @@ static bool is_row_even(const struct chempi_coll_state *st,
                         const struct chempi_coll_call *c)
 {
     return st->size > 2 && c->kind == CHEMPI_COLL_SCATTER &&
-           c->scount <= CHEMPI_NODE_LINE_BYTES && c->stype->is_contiguous &&
-           (uint64_t)(c->scount * c->stype->size) * (uint64_t)st->size <=
+           c->send.count <= CHEMPI_NODE_LINE_BYTES &&
+           c->send.type->is_contiguous &&
+           (uint64_t)(c->send.count * c->send.type->size) *
+                   (uint64_t)st->size <=
                CHEMPI_NODE_LINE_BYTES;
 }
 
@@ -771,20 +773,21 @@ static bool fill_table(const struct chempi_coll_state *st,
     uint64_t at = (uint64_t)st->size + 1;
 
     if (st->size == 2 || c->kind != CHEMPI_COLL_SCATTERV ||
-        at > CHEMPI_NODE_LINE_BYTES || !c->stype->is_contiguous)
+        at > CHEMPI_NODE_LINE_BYTES || !c->send.type->is_contiguous)
         return false;
     for (int i = 0; i < st->size; i++) {
-        MPI_Count count = chempi_count_array_get(c->scounts, (size_t)i);
-        uint64_t len = (uint64_t)(count * c->stype->size);
-        MPI_Count first = chempi_count_array_get(c->sdispls, (size_t)i);
+        MPI_Count count = chempi_count_array_get(c->send.counts, (size_t)i);
+        uint64_t len = (uint64_t)(count * c->send.type->size);
+        MPI_Count first = chempi_count_array_get(c->send.displs, (size_t)i);
 
         if (count > CHEMPI_NODE_LINE_BYTES || len > CHEMPI_NODE_LINE_BYTES - at)
             return false;
         row[i] = (unsigned char)at;
-        cell_copy(row + at,
-                  chempi_coll_plus(chempi_coll_at(c->sbuf, first, c->stype),
-                                   c->stype->true_lb),
-                  len);
+        cell_copy(
+            row + at,
+            chempi_coll_plus(chempi_coll_at(c->send.buf, first, c->send.type),
+                             c->send.type->true_lb),
+            len);
         at += len;
     }
     row[st->size] = (unsigned char)at;
@@ -798,10 +801,11 @@ static bool deal_row(const struct cell *cell, const struct chempi_coll_call *c)
     uint64_t len;
 
     if (is_row_even(cell->st, c)) {
-        len = (uint64_t)(c->scount * c->stype->size);
+        len = (uint64_t)(c->send.count * c->send.type->size);
         line->mark = ROW_EVEN;
         line->len = len;
-        cell_copy(line->data, chempi_coll_plus(c->sbuf, c->stype->true_lb),
+        cell_copy(line->data,
+                  chempi_coll_plus(c->send.buf, c->send.type->true_lb),
                   len * (uint64_t)cell->st->size);
     } else if (fill_table(cell->st, c, line->data)) {
         line->mark = ROW_TABLE;

@@ -120,12 +120,12 @@ static int member_of(const struct job *j, int worker)
 /* F4 */
 static bool has_padding(const struct job *j)
 {
-    return !j->c->rtype->is_contiguous;
+    return !j->c->recv.type->is_contiguous;
 }
 
 static uint64_t bytes(const struct job *j, MPI_Count count)
 {
-    return (uint64_t)(count * j->c->rtype->extent);
+    return (uint64_t)(count * j->c->recv.type->extent);
 }
 
 /*
@@ -165,7 +165,7 @@ static struct range part_of(const struct job *j, int worker)
 /* Cut the next chunk from a range; false at its end. */
 static bool next_chunk(struct job *j, struct range *rest, struct range *chunk)
 {
-    MPI_Count most = CHUNK / j->c->rtype->extent;
+    MPI_Count most = CHUNK / j->c->recv.type->extent;
 
     if (rest->count <= 0 || j->code)
         return false;
@@ -215,7 +215,7 @@ static void store(struct job *j, int i, struct range r, const void *src)
     if (has_padding(j) && !j->code) {
         note(j, chempi_coll_cma_copy_read(rank, to, j->temp[0], len));
         if (!j->code)
-            cell_take(j->temp[0], src, r.count, j->c->rtype);
+            cell_take(j->temp[0], src, r.count, j->c->recv.type);
         src = j->temp[0];
     }
     if (!j->code)
@@ -226,7 +226,7 @@ static void combine(const struct job *j, const void *in, void *inout,
                     struct range r)
 {
     if (!j->code)
-        chempi_op_apply(j->c->op, in, inout, r.count, j->c->rtype);
+        chempi_op_apply(j->c->op, in, inout, r.count, j->c->recv.type);
 }
 
 /* Who comes k-th, from 1 on, when inputs are combined. Where the order does not
@@ -275,7 +275,7 @@ static void fold_into_result(struct job *j, struct range r, void *result)
     }
     fold_chunk(j, r, j->temp[1]);
     if (!j->code)
-        cell_take(result, j->temp[1], r.count, j->c->rtype);
+        cell_take(result, j->temp[1], r.count, j->c->recv.type);
 }
 
 /* A piece of the move in each step. */
@@ -283,13 +283,13 @@ static void go_on_moving(struct chempi_node_task *t)
 {
     struct job *j = of_task(t);
     struct move *m = &j->move;
-    const MPI_Count most = CHEMPI_COLL_CMA_PIECE_MAX / j->c->rtype->extent;
+    const MPI_Count most = CHEMPI_COLL_CMA_PIECE_MAX / j->c->recv.type->extent;
     const MPI_Count n = m->left < most ? m->left : most;
 
     if (n > 0 && m->is_whole)
         memcpy(m->to, m->from, bytes(j, n));
     else if (n > 0)
-        cell_take(m->to, m->from, n, j->c->rtype);
+        cell_take(m->to, m->from, n, j->c->recv.type);
     t->copied += bytes(j, n);
     m->to += bytes(j, n);
     m->from += bytes(j, n);
@@ -540,7 +540,7 @@ static bool is_root(const struct job *j)
 static uint64_t prepare_reduce(struct job *j)
 {
     j->is_in_place = is_root(j) && j->is_in_place && !j->c->is_void;
-    j->out = is_root(j) ? j->c->rbuf : NULL;
+    j->out = is_root(j) ? j->c->recv.buf : NULL;
     return j->is_in_place ? j->len : 0;
 }
 
@@ -560,7 +560,7 @@ static void end_reduce(struct chempi_node_task *t)
 
     t->is_void = chempi_coll_shm_slot_is_refused(j->cell, 2);
     if (t->is_void && j->is_in_place)
-        move(j, &(struct move){j->c->rbuf, j->extra, j->count, true, end});
+        move(j, &(struct move){j->c->recv.buf, j->extra, j->count, true, end});
     else
         end(t);
 }
@@ -576,7 +576,7 @@ static const struct kind reduce = {prepare_reduce, reduce_chunk, reduce_folded};
 
 static uint64_t prepare_allreduce(struct job *j)
 {
-    j->out = j->c->rbuf;
+    j->out = j->c->recv.buf;
     return j->is_in_place ? bytes(j, j->rest.count) : 0;
 }
 
@@ -614,20 +614,20 @@ static void take_range(struct job *j, int i, struct range r)
     const struct chempi_coll_state *st = j->cell->st;
     uint64_t at = bytes(j, r.first);
     uint64_t from = cell_line(j->cell, i)->place.out + at;
-    unsigned char *to = (unsigned char *)j->c->rbuf + at;
+    unsigned char *to = (unsigned char *)j->c->recv.buf + at;
     unsigned char *first = has_padding(j) ? j->temp[0] : to;
 
     note(j, chempi_coll_cma_copy_read(st->local_ranks[i], from, first,
                                       bytes(j, r.count)));
     if (!j->code && first != to)
-        cell_take(to, first, r.count, j->c->rtype);
+        cell_take(to, first, r.count, j->c->recv.type);
 }
 
 /* The next piece of the parts of others; their pieces are in order. */
 static bool take_piece(struct job *j, int worker)
 {
     MPI_Count most = (has_padding(j) ? CHUNK : CHEMPI_COLL_CMA_PIECE_MAX) /
-                     j->c->rtype->extent;
+                     j->c->recv.type->extent;
     struct range r = j->left;
 
     if (r.count <= 0 || j->code)
@@ -680,8 +680,8 @@ static void allreduce_is_there(struct chempi_node_task *t)
     } else if (j->me >= 0 && j->is_in_place) {
         own = part_of(j, j->me);
         at = bytes(j, own.first);
-        move(j, &(struct move){(unsigned char *)j->c->rbuf + at, j->out + at,
-                               own.count, false, begin_spread});
+        move(j, &(struct move){(unsigned char *)j->c->recv.buf + at,
+                               j->out + at, own.count, false, begin_spread});
     } else {
         begin_spread(t);
     }
@@ -691,14 +691,14 @@ static void take_boards(struct chempi_node_task *t)
 {
     struct job *j = of_task(t);
     struct chempi_coll_state *st = j->cell->st;
-    unsigned char *to = j->c->rbuf;
+    unsigned char *to = j->c->recv.buf;
 
     for (int w = 0; w < j->workers; w++) {
         struct range r = part_of(j, w);
         uint64_t at = bytes(j, r.first);
 
         cell_take(to + at, chempi_coll_stream_of(st, member_of(j, w)) + at,
-                  r.count, j->c->rtype);
+                  r.count, j->c->recv.type);
     }
     st->streamed++;
     end(t);
@@ -711,7 +711,7 @@ static void take_slice(struct job *j, void *result, int part)
 
     if (slice.count > 0)
         cell_take((unsigned char *)result + bytes(j, slice.first), slice.data,
-                  slice.count, j->c->rtype);
+                  slice.count, j->c->recv.type);
     j->task.copied += bytes(j, slice.count);
 }
 
@@ -730,7 +730,7 @@ static void take_round(struct chempi_node_task *t)
     struct job *j = of_task(t);
 
     for (int i = 0; i < t->cell.st->size; i++)
-        take_slice(j, j->c->rbuf, i);
+        take_slice(j, j->c->recv.buf, i);
     if (!begin_next_round(j))
         end(t);
 }
@@ -754,7 +754,8 @@ static const struct kind allreduce = {prepare_allreduce, allreduce_chunk,
 
 static uint64_t prepare_scatter(struct job *j)
 {
-    j->out = chempi_coll_plus(j->c->rbuf, -(MPI_Count)bytes(j, j->rest.first));
+    j->out =
+        chempi_coll_plus(j->c->recv.buf, -(MPI_Count)bytes(j, j->rest.first));
     return j->is_in_place ? bytes(j, j->rest.count) : 0;
 }
 
@@ -776,7 +777,8 @@ static void end_scatter(struct chempi_node_task *t)
     t->is_void = !j->boards && !j->is_ring &&
                  chempi_coll_shm_slot_is_refused(j->cell, 2);
     if (!t->is_void && !t->rc && j->is_in_place)
-        move(j, &(struct move){j->c->rbuf, j->extra, own.count, false, end});
+        move(j,
+             &(struct move){j->c->recv.buf, j->extra, own.count, false, end});
     else
         end(t);
 }
@@ -840,8 +842,8 @@ static void set_up(struct job *j)
     j->kind = kind_of(c);
     j->count = chempi_coll_node_whole_count(c, st->size);
     j->len = bytes(j, j->count);
-    j->is_in_place = c->sbuf == MPI_IN_PLACE;
-    j->in = j->is_in_place ? c->rbuf : c->sbuf;
+    j->is_in_place = c->send.buf == MPI_IN_PLACE;
+    j->in = j->is_in_place ? c->recv.buf : c->send.buf;
     j->workers = worker_count(j);
     j->me = -1;
     for (int w = 0; w < j->workers; w++)
@@ -867,7 +869,7 @@ static void fold_first(struct chempi_node_task *t)
         j->code = -ENOMEM;
     } else if (j->kind == &reduce && j->is_in_place) {
         j->in = j->extra;
-        move(j, &(struct move){j->extra, j->c->rbuf, j->count, true, show});
+        move(j, &(struct move){j->extra, j->c->recv.buf, j->count, true, show});
         return;
     } else if (j->is_in_place) {
         j->out =
@@ -881,7 +883,7 @@ const struct chempi_node_steps chempi_node_steps_fold =
 
 bool chempi_coll_node_is_for_workers(const struct chempi_coll_call *c)
 {
-    return cell_has_plain(c->rtype) && c->rtype->extent <= CHUNK;
+    return cell_has_plain(c->recv.type) && c->recv.type->extent <= CHUNK;
 }
 
 bool chempi_coll_node_fold(struct chempi_coll_state *st,

@@ -90,7 +90,7 @@ static bool is_root(const struct chempi_coll_call *c)
 
 static bool is_reduction_small(const struct chempi_coll_call *c, uint64_t len)
 {
-    return c->op->is_predefined && cell_has_plain(c->rtype) &&
+    return c->op->is_predefined && cell_has_plain(c->recv.type) &&
            len <= CHEMPI_NODE_BULK_BYTES;
 }
 
@@ -105,7 +105,7 @@ static bool is_for_slots(const struct chempi_coll_call *c, uint64_t len)
     case CHEMPI_COLL_BARRIER:
         return true;
     case CHEMPI_COLL_BCAST:
-        return c->rcount * c->rtype->size <= CHEMPI_NODE_BULK_BYTES;
+        return c->recv.count * c->recv.type->size <= CHEMPI_NODE_BULK_BYTES;
     case CHEMPI_COLL_GATHER:
     case CHEMPI_COLL_GATHERV:
     case CHEMPI_COLL_SCATTER:
@@ -115,7 +115,8 @@ static bool is_for_slots(const struct chempi_coll_call *c, uint64_t len)
     case CHEMPI_COLL_ALLGATHERV:
         return chempi_coll_node_is_small(c, size);
     case CHEMPI_COLL_ALLTOALL:
-        return c->rcount * c->rtype->size <= CHEMPI_NODE_BULK_BYTES / size;
+        return c->recv.count * c->recv.type->size <=
+               CHEMPI_NODE_BULK_BYTES / size;
     case CHEMPI_COLL_ALLTOALLV:
     case CHEMPI_COLL_ALLTOALLW:
     case CHEMPI_COLL_SCAN:
@@ -179,7 +180,7 @@ steps_for(const struct chempi_coll_call *c)
     case CHEMPI_COLL_ALLTOALL:
     case CHEMPI_COLL_ALLTOALLV:
     case CHEMPI_COLL_ALLTOALLW:
-        return c->sbuf == MPI_IN_PLACE ? NULL : &chempi_node_steps_alltoall;
+        return c->send.buf == MPI_IN_PLACE ? NULL : &chempi_node_steps_alltoall;
     default:
         return steps_of_reduction(c);
     }
@@ -197,7 +198,7 @@ static bool find_way(const struct chempi_coll_call *c,
         return false;
     if (is_reduction(c))
         op->len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
-                             c->rtype->extent);
+                             c->recv.type->extent);
     if (is_for_slots(c, op->len))
         op->parts = parts_for(c);
     else
@@ -213,8 +214,8 @@ static bool is_predefined(const struct chempi_datatype *type)
 /* Of its arguments; one that is not significant may be gone later. */
 static bool has_types(const struct chempi_coll_call *c)
 {
-    return c->kind == CHEMPI_COLL_ALLTOALLW || !is_predefined(c->stype) ||
-           !is_predefined(c->rtype);
+    return c->kind == CHEMPI_COLL_ALLTOALLW || !is_predefined(c->send.type) ||
+           !is_predefined(c->recv.type);
 }
 
 /* Its only step, and room for its task. */
@@ -280,16 +281,17 @@ static CHEMPI_NOINLINE void hold_types(const struct chempi_coll_call *c,
         (c->kind >= CHEMPI_COLL_ALLGATHER && c->kind <= CHEMPI_COLL_ALLTOALLV);
 
     if (c->kind == CHEMPI_COLL_ALLTOALLW) {
-        if (c->sbuf != MPI_IN_PLACE) /* else the arrays are not significant */
-            hold_each(&c->scounts, c->stypes, c->comm->size, is_held);
-        hold_each(&c->rcounts, c->rtypes, c->comm->size, is_held);
+        if (c->send.buf !=
+            MPI_IN_PLACE) /* else the arrays are not significant */
+            hold_each(&c->send.counts, c->send.types, c->comm->size, is_held);
+        hold_each(&c->recv.counts, c->recv.types, c->comm->size, is_held);
         return;
     }
-    if (has_two && c->sbuf != MPI_IN_PLACE && (!is_scatter || is_root(c)))
-        chempi_coll_hold_type(c->stype, is_held);
-    if (c->kind != CHEMPI_COLL_BARRIER && c->rbuf != MPI_IN_PLACE &&
+    if (has_two && c->send.buf != MPI_IN_PLACE && (!is_scatter || is_root(c)))
+        chempi_coll_hold_type(c->send.type, is_held);
+    if (c->kind != CHEMPI_COLL_BARRIER && c->recv.buf != MPI_IN_PLACE &&
         (!is_gather || is_root(c)))
-        chempi_coll_hold_type(c->rtype, is_held);
+        chempi_coll_hold_type(c->recv.type, is_held);
 }
 
 /* Those that this process's buffers have. */
@@ -308,9 +310,9 @@ static int tell(struct chempi_comm *comm, int32_t *number)
     return chempi_coll_do_flat(&(struct chempi_coll_call){
         .kind = CHEMPI_COLL_BCAST,
         .comm = comm,
-        .rbuf = number,
-        .rcount = 1,
-        .rtype = chempi_datatype_lookup(MPI_INT32_T),
+        .recv.buf = number,
+        .recv.count = 1,
+        .recv.type = chempi_datatype_lookup(MPI_INT32_T),
     });
 }
 
@@ -320,10 +322,10 @@ static int find_least(struct chempi_comm *comm, int32_t *number)
         .kind = CHEMPI_COLL_ALLREDUCE,
         .comm = comm,
         .op = chempi_op_lookup(MPI_MIN),
-        .sbuf = MPI_IN_PLACE,
-        .rbuf = number,
-        .rcount = 1,
-        .rtype = chempi_datatype_lookup(MPI_INT32_T),
+        .send.buf = MPI_IN_PLACE,
+        .recv.buf = number,
+        .recv.count = 1,
+        .recv.type = chempi_datatype_lookup(MPI_INT32_T),
     });
 }
 
@@ -401,10 +403,10 @@ static uint64_t len_of_each(const struct chempi_coll_call *c)
     MPI_Count len = 0;
 
     for (uint32_t i = 0; i < c->comm->size; i++) {
-        MPI_Count count = chempi_count_array_get(c->rcounts, i);
+        MPI_Count count = chempi_count_array_get(c->recv.counts, i);
 
         if (count > 0)
-            len += count * chempi_datatype_lookup(c->rtypes[i])->size;
+            len += count * chempi_datatype_lookup(c->recv.types[i])->size;
     }
     return (uint64_t)len;
 }
@@ -415,7 +417,7 @@ static uint64_t len_of(const struct chempi_coll_call *c)
 {
     bool is_v =
         c->kind == CHEMPI_COLL_ALLGATHERV || c->kind == CHEMPI_COLL_ALLTOALLV;
-    MPI_Count count = c->rcount;
+    MPI_Count count = c->recv.count;
 
     if (c->kind == CHEMPI_COLL_ALLTOALLW)
         return len_of_each(c);
@@ -424,10 +426,10 @@ static uint64_t len_of(const struct chempi_coll_call *c)
     if (c->kind == CHEMPI_COLL_ALLGATHER || c->kind == CHEMPI_COLL_ALLTOALL)
         count *= c->comm->size;
     for (uint32_t i = 0; is_v && i < c->comm->size; i++)
-        count += chempi_count_array_get(c->rcounts, i);
+        count += chempi_count_array_get(c->recv.counts, i);
     if (is_reduction(c))
         count = chempi_coll_node_whole_count(c, (int)c->comm->size);
-    return (uint64_t)(count * c->rtype->size);
+    return (uint64_t)(count * c->recv.type->size);
 }
 
 /* How many operations come before the group of this number; L3. */
@@ -748,7 +750,7 @@ static bool can_try(struct chempi_node_later_op *op,
         return false;
     op->len = is_reduction(c)
                   ? (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
-                               c->rtype->extent)
+                               c->recv.type->extent)
                   : 0;
     open_cell(st, st->later.started + 1, &op->cell);
     if (is_for_slots(c, op->len)) {

@@ -35,13 +35,13 @@ static int other(const struct chempi_coll_call *c)
 /* For the other one. */
 static struct chempi_coll_place block_out(const struct chempi_coll_call *c)
 {
-    const bool is_in_place = c->sbuf == MPI_IN_PLACE;
+    const bool is_in_place = c->send.buf == MPI_IN_PLACE;
 
     if (!is_allgather(c))
         return is_in_place ? chempi_coll_received(c, other(c))
                            : chempi_coll_sent(c, other(c));
     return is_in_place ? chempi_coll_received(c, (int)c->comm->rank)
-                       : chempi_coll_sent_to_all(c);
+                       : chempi_coll_whole(&c->send);
 }
 
 static struct chempi_coll_place block_in(const struct chempi_coll_call *c)
@@ -74,9 +74,9 @@ static int keep_own(const struct chempi_coll_call *c)
     struct chempi_coll_place to;
     uint64_t len;
 
-    if (c->sbuf == MPI_IN_PLACE)
+    if (c->send.buf == MPI_IN_PLACE)
         return MPI_SUCCESS;
-    from = is_allgather(c) ? chempi_coll_sent_to_all(c)
+    from = is_allgather(c) ? chempi_coll_whole(&c->send)
                            : chempi_coll_sent(c, rank);
     to = chempi_coll_received(c, rank);
     len = block_len(&from);

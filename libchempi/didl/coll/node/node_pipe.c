@@ -104,8 +104,8 @@ static void send_pieces(struct chempi_node_task *t)
                    send_pieces);
         if (i == CHEMPI_NODE_PIECES || !chempi_coll_node_task_is_due(t))
             return;
-        chempi_coll_nt_copy_pack(c->rbuf, c->rcount, c->rtype, p->at,
-                                 data_of(p), piece_len(p));
+        chempi_coll_nt_copy_pack(c->recv.buf, c->recv.count, c->recv.type,
+                                 p->at, data_of(p), piece_len(p));
         /* Orders the data before its number; partner: receivers' wait. */
         atomic_store_explicit(&place->seq, (uint32_t)p->number + 1,
                               memory_order_release);
@@ -148,7 +148,7 @@ static void recv_pieces(struct chempi_node_task *t)
 {
     struct chempi_node_piping *p = of_task(t);
     const struct chempi_coll_call *c = t->c;
-    uint64_t room = (uint64_t)(c->rcount * c->rtype->size);
+    uint64_t room = (uint64_t)(c->recv.count * c->recv.type->size);
 
     for (int i = 0; p->at < p->len; i++) {
         task_await(t, c->root, &place_of(p)->seq, (uint32_t)p->number + 1,
@@ -156,8 +156,9 @@ static void recv_pieces(struct chempi_node_task *t)
         if (i == CHEMPI_NODE_PIECES || !chempi_coll_node_task_is_due(t))
             return;
         if (CHEMPI_LIKELY(p->len <= room))
-            chempi_coll_nt_copy_unpack(c->rbuf, c->rcount, c->rtype, p->at,
-                                       data_of(p), piece_len(p), p->is_long);
+            chempi_coll_nt_copy_unpack(c->recv.buf, c->recv.count, c->recv.type,
+                                       p->at, data_of(p), piece_len(p),
+                                       p->is_long);
         say_read(p);
         next_piece(p);
     }

@@ -19,15 +19,15 @@ static void fold(const struct cell *cell, const struct chempi_coll_call *c,
                  uint64_t len, int first, int last, void *acc, uint64_t at,
                  MPI_Count count)
 {
-    cell_take(acc, cell_data(cell, last, len) + at, count, c->rtype);
+    cell_take(acc, cell_data(cell, last, len) + at, count, c->recv.type);
     for (int i = last - 1; i >= first; i--)
         chempi_op_apply(c->op, cell_data(cell, i, len) + at, acc, count,
-                        c->rtype);
+                        c->recv.type);
 }
 
 static const void *input(const struct chempi_coll_call *c)
 {
-    return c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf;
+    return c->send.buf == MPI_IN_PLACE ? c->recv.buf : c->send.buf;
 }
 
 /* Into member m's line or slot; reductions keep elements as the user has them,
@@ -73,7 +73,8 @@ static int reduce_end(const struct cell *cell, const struct chempi_coll_call *c,
         return MPI_SUCCESS;
     rc = chempi_coll_shm_slot_check(cell, len);
     if (!rc && len > 0)
-        fold(cell, c, len, 0, cell->st->size - 1, c->rbuf, 0, c->rcount);
+        fold(cell, c, len, 0, cell->st->size - 1, c->recv.buf, 0,
+             c->recv.count);
     return rc;
 }
 
@@ -113,8 +114,8 @@ static bool fold_if_last(const struct cell *cell,
         return false;
     *rc = chempi_coll_shm_slot_check(cell, len);
     if (!*rc && len > 0)
-        fold(cell, c, len, 0, st->size - 1, c->rbuf, 0, c->rcount);
-    *rc = cell_first_error(*rc, put(cell, st->size, c->rbuf, len));
+        fold(cell, c, len, 0, st->size - 1, c->recv.buf, 0, c->recv.count);
+    *rc = cell_first_error(*rc, put(cell, st->size, c->recv.buf, len));
     line->mark = (uint32_t)*rc;
     cell_publish(line, cell->seq);
     chempi_coll_shm_slot_rouse_all(cell);
@@ -127,8 +128,8 @@ static int take_result(const struct cell *cell,
     if (CHEMPI_UNLIKELY(cell_common(cell)->mark != MPI_SUCCESS))
         return why_no_result(cell, len);
     if (len > 0)
-        cell_take(c->rbuf, cell_data(cell, cell->st->size, len), c->rcount,
-                  c->rtype);
+        cell_take(c->recv.buf, cell_data(cell, cell->st->size, len),
+                  c->recv.count, c->recv.type);
     return MPI_SUCCESS;
 }
 
@@ -139,7 +140,7 @@ static int fold_both(const struct cell *cell, const struct chempi_coll_call *c,
     int rc = chempi_coll_shm_slot_check(cell, len);
 
     if (!rc && len > 0)
-        fold(cell, c, len, 0, 1, c->rbuf, 0, c->rcount);
+        fold(cell, c, len, 0, 1, c->recv.buf, 0, c->recv.count);
     return rc;
 }
 
@@ -206,8 +207,8 @@ static int reduce_scatter_end(const struct cell *cell,
     for (int i = 0; i < st->rank; i++)
         before += chempi_coll_part_count(c, i);
     if (!rc && own > 0)
-        fold(cell, c, len, 0, st->size - 1, c->rbuf,
-             (uint64_t)(before * c->rtype->extent), own);
+        fold(cell, c, len, 0, st->size - 1, c->recv.buf,
+             (uint64_t)(before * c->recv.type->extent), own);
     return rc;
 }
 
@@ -231,10 +232,10 @@ bool chempi_coll_node_reduction(struct chempi_coll_state *st,
                                 int *rc)
 {
     uint64_t len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
-                              c->rtype->extent);
+                              c->recv.type->extent);
     struct cell cell;
 
-    if (!cell_has_plain(c->rtype))
+    if (!cell_has_plain(c->recv.type))
         return false;
     if (len > CHEMPI_NODE_BULK_BYTES)
         return go_by_chain(st, c, tag, rc) ||

@@ -139,7 +139,7 @@ static CHEMPI_COLD int make_rings(struct chempi_coll_state *st)
 
 static inline void *result_at(const struct job *j, uint64_t at)
 {
-    return (unsigned char *)j->c->rbuf + at;
+    return (unsigned char *)j->c->recv.buf + at;
 }
 
 static inline void copy(void *to, const void *from, uint64_t len)
@@ -154,7 +154,7 @@ static inline void copy(void *to, const void *from, uint64_t len)
 static inline void put_result(const struct job *j, uint64_t at,
                               const void *from, uint64_t len)
 {
-    struct chempi_datatype *type = j->c->rtype;
+    struct chempi_datatype *type = j->c->recv.type;
 
     if (CHEMPI_LIKELY(type->is_contiguous))
         copy(result_at(j, at), from, len);
@@ -165,10 +165,10 @@ static inline void put_result(const struct job *j, uint64_t at,
 static void combine(const struct job *j, const void *before, void *inout,
                     uint64_t len)
 {
-    MPI_Count count =
-        len == j->len ? j->c->rcount : (MPI_Count)len / j->c->rtype->extent;
+    MPI_Count count = len == j->len ? j->c->recv.count
+                                    : (MPI_Count)len / j->c->recv.type->extent;
 
-    chempi_op_apply(j->c->op, before, inout, count, j->c->rtype);
+    chempi_op_apply(j->c->op, before, inout, count, j->c->recv.type);
 }
 
 /* How much of the rest goes into one piece. */
@@ -178,7 +178,7 @@ static uint64_t cut(const struct job *j, uint64_t rest)
 
     if (CHEMPI_LIKELY(rest <= most))
         return rest;
-    return most - most % (uint64_t)j->c->rtype->extent;
+    return most - most % (uint64_t)j->c->recv.type->extent;
 }
 
 static void push(struct job *j, uint64_t len, bool is_last)
@@ -208,7 +208,7 @@ static inline enum stop no_room(const struct job *j)
 
 static enum stop go_first(struct job *j)
 {
-    bool is_copied = j->is_scan && !j->is_ex && j->c->sbuf != MPI_IN_PLACE;
+    bool is_copied = j->is_scan && !j->is_ex && j->c->send.buf != MPI_IN_PLACE;
     unsigned char *to;
     uint64_t len;
 
@@ -237,7 +237,7 @@ static void end_with(struct job *j)
     if (j->is_ex) {
         put_result(j, j->at, before, len);
     } else {
-        if (j->c->sbuf != MPI_IN_PLACE)
+        if (j->c->send.buf != MPI_IN_PLACE)
             put_result(j, j->at, j->input + j->at, len);
         combine(j, before, result_at(j, j->at), len);
     }
@@ -275,7 +275,8 @@ static bool is_expected(const struct job *j)
 
     return piece->mark == j->mark && piece->len <= rest &&
            piece->is_last == (piece->len == rest) &&
-           (piece->is_last || piece->len % (uint64_t)j->c->rtype->extent == 0);
+           (piece->is_last ||
+            piece->len % (uint64_t)j->c->recv.type->extent == 0);
 }
 
 /* Look at the next piece; false: it is not there yet. */
@@ -396,13 +397,13 @@ static void set_up(struct job *j, struct chempi_coll_state *st,
                    const struct chempi_coll_call *c, bool is_later)
 {
     struct chempi_node_chain *p = &st->chain;
-    const uint64_t len = (uint64_t)(c->rcount * c->rtype->extent);
+    const uint64_t len = (uint64_t)(c->recv.count * c->recv.type->extent);
 
     p->out.is_urgent = p->in.is_urgent = is_later;
     j->out = st->rank != last_member(st, c) ? &p->out : NULL;
     j->in = &p->in;
     j->c = c;
-    j->input = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf;
+    j->input = c->send.buf == MPI_IN_PLACE ? c->recv.buf : c->send.buf;
     j->len = len;
     j->mark = mark_of(c, len);
     j->is_ex = c->kind == CHEMPI_COLL_EXSCAN;
@@ -462,7 +463,7 @@ static int run(struct chempi_coll_state *st, const struct chempi_coll_call *c)
 /* Must it go by messages? All members get the same answer. */
 static inline bool is_unsuited(const struct chempi_coll_call *c)
 {
-    const struct chempi_datatype *type = c->rtype;
+    const struct chempi_datatype *type = c->recv.type;
 
     if (!(type->is_predefined || type->is_contiguous) || type->true_lb != 0)
         return true;
@@ -473,7 +474,7 @@ static inline bool is_unsuited(const struct chempi_coll_call *c)
         return !c->op->is_commutative && c->root != (int)c->comm->size - 1;
     /* An exscan of two just moves data: one copy instead of two. */
     return c->comm->size == 2 && c->kind == CHEMPI_COLL_EXSCAN &&
-           c->rcount * type->extent > MESSAGE_ABOVE;
+           c->recv.count * type->extent > MESSAGE_ABOVE;
 }
 
 /* A reduction does so as long as all of it fits a cache, and when it fits no
@@ -481,7 +482,7 @@ static inline bool is_unsuited(const struct chempi_coll_call *c)
  * the other. Of two members one copies from the other. */
 static bool is_right_length(const struct chempi_coll_call *c)
 {
-    const uint64_t len = (uint64_t)(c->rcount * c->rtype->extent);
+    const uint64_t len = (uint64_t)(c->recv.count * c->recv.type->extent);
 
     return c->comm->size > 2 &&
            (len <= CHEMPI_NODE_STREAM_BYTES / (uint64_t)c->comm->size ||

@@ -593,7 +593,7 @@ MPI_Count chempi_coll_node_whole_count(const struct chempi_coll_call *c,
 
     if (c->kind != CHEMPI_COLL_REDUCE_SCATTER &&
         c->kind != CHEMPI_COLL_REDUCE_SCATTER_BLOCK)
-        return c->rcount;
+        return c->recv.count;
     for (int i = 0; i < size; i++)
         total += chempi_coll_part_count(c, i);
     return total;

@@ -325,8 +325,8 @@ static inline MPI_Count chempi_coll_part_count(const struct chempi_coll_call *c,
                                                int i)
 {
     return c->kind == CHEMPI_COLL_REDUCE_SCATTER_BLOCK
-               ? c->rcount
-               : chempi_count_array_get(c->rcounts, (size_t)i);
+               ? c->recv.count
+               : chempi_count_array_get(c->recv.counts, (size_t)i);
 }
 
 /*

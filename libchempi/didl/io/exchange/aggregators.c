@@ -117,12 +117,12 @@ static int mark_cheapest(struct chempi_file *file, uint64_t wanted,
     int64_t mine = cost_of_ways(file);
     struct chempi_coll_call c = {.kind = CHEMPI_COLL_ALLGATHER,
                                  .comm = file->comm,
-                                 .sbuf = &mine,
-                                 .rbuf = costs,
-                                 .scount = sizeof(mine),
-                                 .rcount = sizeof(mine),
-                                 .stype = chempi_coll_byte(),
-                                 .rtype = chempi_coll_byte()};
+                                 .send.buf = &mine,
+                                 .recv.buf = costs,
+                                 .send.count = sizeof(mine),
+                                 .recv.count = sizeof(mine),
+                                 .send.type = chempi_coll_byte(),
+                                 .recv.type = chempi_coll_byte()};
     int rc = chempi_io_agree(file, chempi_coll_do(&c));
 
     if (rc) {

@@ -141,15 +141,15 @@ static struct chempi_datatype *int64_type(void)
 void chempi_io_task_gather(struct chempi_io_task *t, const int64_t *mine, int n,
                            int64_t *all)
 {
-    begin_collective(t,
-                     &(struct chempi_coll_call){.kind = CHEMPI_COLL_ALLGATHER,
-                                                .comm = t->comm,
-                                                .sbuf = mine,
-                                                .rbuf = all,
-                                                .scount = n,
-                                                .rcount = n,
-                                                .stype = int64_type(),
-                                                .rtype = int64_type()});
+    begin_collective(
+        t, &(struct chempi_coll_call){.kind = CHEMPI_COLL_ALLGATHER,
+                                      .comm = t->comm,
+                                      .send.buf = (void *)(uintptr_t)mine,
+                                      .recv.buf = all,
+                                      .send.count = n,
+                                      .recv.count = n,
+                                      .send.type = int64_type(),
+                                      .recv.type = int64_type()});
 }
 
 /* Member and class of an error as one number, which is largest for the lowest
@@ -195,13 +195,13 @@ static void hear_worst(struct chempi_io_task *t)
     if (member_of(t) != t->comm->rank)
         memset(t->words, 0, sizeof(t->words));
     t->next = hear_words;
-    begin_collective(t,
-                     &(struct chempi_coll_call){.kind = CHEMPI_COLL_BCAST,
-                                                .root = member_of(t),
-                                                .comm = t->comm,
-                                                .rbuf = t->words,
-                                                .rcount = sizeof(t->words),
-                                                .rtype = chempi_coll_byte()});
+    begin_collective(
+        t, &(struct chempi_coll_call){.kind = CHEMPI_COLL_BCAST,
+                                      .root = member_of(t),
+                                      .comm = t->comm,
+                                      .recv.buf = t->words,
+                                      .recv.count = sizeof(t->words),
+                                      .recv.type = chempi_coll_byte()});
 }
 
 void chempi_io_task_agree(struct chempi_io_task *t, int rc, const char *words,
@@ -230,10 +230,10 @@ void chempi_io_task_agree(struct chempi_io_task *t, int rc, const char *words,
     begin_collective(
         t, &(struct chempi_coll_call){.kind = CHEMPI_COLL_ALLREDUCE,
                                       .comm = t->comm,
-                                      .sbuf = t->mine,
-                                      .rbuf = t->worst,
-                                      .rcount = 1 + 2 * t->sames,
-                                      .rtype = int64_type(),
+                                      .send.buf = t->mine,
+                                      .recv.buf = t->worst,
+                                      .recv.count = 1 + 2 * t->sames,
+                                      .recv.type = int64_type(),
                                       .op = chempi_op_lookup(MPI_MAX)});
 }
 

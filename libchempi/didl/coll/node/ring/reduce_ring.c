@@ -29,14 +29,15 @@ static MPI_Count part_count(const struct chempi_reduce_ring *g, int part)
 
 static uint64_t bytes(const struct chempi_reduce_ring *g, MPI_Count count)
 {
-    return (uint64_t)(count * g->c->rtype->extent);
+    return (uint64_t)(count * g->c->recv.type->extent);
 }
 
 /* G3 */
 static void plan_rounds(struct chempi_reduce_ring *g)
 {
     const struct chempi_coll_state *st = g->cell->st;
-    const MPI_Count room = (MPI_Count)st->stream_chunk / g->c->rtype->extent;
+    const MPI_Count room =
+        (MPI_Count)st->stream_chunk / g->c->recv.type->extent;
     MPI_Count longest = 0;
 
     for (int i = 0; i < st->size; i++) {
@@ -97,7 +98,7 @@ uint64_t chempi_reduce_ring_step(struct chempi_reduce_ring *g)
     if (slice.count > 0 && g->step == 0)
         memcpy(slice.data, in, bytes(g, slice.count));
     else if (slice.count > 0)
-        chempi_op_apply(g->c->op, in, slice.data, slice.count, g->c->rtype);
+        chempi_op_apply(g->c->op, in, slice.data, slice.count, g->c->recv.type);
     say(g);
     return bytes(g, slice.count);
 }
@@ -118,7 +119,7 @@ bool chempi_reduce_ring_is_for(const struct chempi_coll_state *st,
                                const struct chempi_coll_call *c, uint64_t len)
 {
     return c->op->is_commutative && len / (uint64_t)st->size >= PART_LEAST &&
-           (uint64_t)c->rtype->extent <= st->stream_chunk;
+           (uint64_t)c->recv.type->extent <= st->stream_chunk;
 }
 
 bool chempi_reduce_ring_begin(struct chempi_reduce_ring *g,
