@@ -24,6 +24,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/comm/comm_circle.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/session/session.h"
 #include "libchempi/didl/transport/lane.h"
@@ -118,6 +119,7 @@ struct chempi_comm *chempi_comm_make(struct chempi_group *local,
 static void fini(struct chempi_comm *comm)
 {
     unlink_from(comm);
+    chempi_comm_circle_forget(comm);
     if (comm->fini_buffer)
         comm->fini_buffer(comm);
     if (comm->coll && comm->fini_coll)

@@ -18,7 +18,6 @@
 #include "libchempi/didl/comm/comm_circle.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/p2p.h"
-#include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/lane.h"
 
 static struct chempi_datatype *bytes(void)
@@ -45,44 +44,6 @@ struct input {
     size_t len;
     size_t got;
 };
-
-/* Of whom there are, in this order: in 31 bits, never 0. */
-static uint32_t digest_of(const struct chempi_group *group)
-{
-    uint32_t hash = UINT32_C(2166136261);
-
-    for (uint32_t i = 0; i < group->size; i++)
-        hash = (hash ^ chempi_group_proc(group, i)) * UINT32_C(16777619);
-    return ((hash ^ hash >> 31) & INT32_MAX) | 1u;
-}
-
-void chempi_comm_circle_open(struct chempi_comm_circle *circle,
-                             struct chempi_comm *comm, const int *ranks,
-                             const struct chempi_group *group, int tag,
-                             enum chempi_context_kind kind)
-{
-    circle->channel =
-        (struct chempi_comm_channel){.comm = comm,
-                                     .ranks = ranks,
-                                     .group = ranks ? NULL : group,
-                                     .size = (int)group->size,
-                                     .me = group->rank,
-                                     .tag = tag,
-                                     .circle = digest_of(group),
-                                     .kind = kind};
-    circle->loss = (struct chempi_loss_circle){
-        .group = group, .context = comm->recv_context + kind, .tag = tag};
-    chempi_lane_lock(&chempi_lane_main);
-    chempi_loss_watch(&circle->loss);
-    chempi_lane_unlock(&chempi_lane_main);
-}
-
-void chempi_comm_circle_close(struct chempi_comm_circle *circle)
-{
-    chempi_lane_lock(&chempi_lane_main);
-    chempi_list_remove(&circle->loss.link);
-    chempi_lane_unlock(&chempi_lane_main);
-}
 
 /* One step over the given communicator; blocks. Any part may be missing. */
 static int exchange(const struct chempi_comm_channel *ch,
@@ -188,38 +149,17 @@ int chempi_comm_step_error(int64_t error)
                                               "agreement of all");
 }
 
-/* Behind the values: for whom they are, and an error class. */
-enum { ERROR_BITS = 31 };
-
-static int64_t mark_of(const struct chempi_comm_channel *ch, int error)
+/* One step of a maximum over n values and their mark. */
+static int take_vote(const struct chempi_comm_channel *ch,
+                     const struct chempi_comm_step *step, const int64_t *mine,
+                     int64_t *other, int n)
 {
-    return (int64_t)ch->circle << ERROR_BITS | error;
-}
+    const size_t len = (size_t)n * sizeof(*mine);
+    const struct partners p = partners_of(ch, step);
 
-static bool is_for(const struct chempi_comm_channel *ch, int64_t mark)
-{
-    return mark >> ERROR_BITS == (int64_t)ch->circle;
-}
-
-/* What came in is of other members under this tag: left of an agreement that
- * the loss of a member has ended; else they mean different groups. */
-static int skip_left_votes(const struct chempi_comm_channel *ch, int from,
-                           const int64_t *mark, struct input *in)
-{
-    int rc = MPI_SUCCESS;
-
-    while (rc == MPI_SUCCESS && in->got == in->len && !is_for(ch, *mark) &&
-           chempi_conn_missing_count())
-        rc = exchange(ch, ch->comm, MPI_PROC_NULL, NULL, 0, from, in);
-    if (rc == MPI_SUCCESS && in->got != in->len)
-        return chempi_p2p_note_too_little(from, in->got, in->len);
-    if (rc == MPI_SUCCESS && !is_for(ch, *mark))
-        return chempi_error_set(MPI_ERR_GROUP,
-                                "rank %d and this rank, %d, make a "
-                                "communicator of different groups under the "
-                                "same tag",
-                                from, ch->comm->rank);
-    return rc;
+    return ch->circle
+               ? chempi_comm_circle_step(ch, p.to, mine, p.from, other, n)
+               : take_whole_step(ch, step, mine, len, other, len);
 }
 
 /* A member that has failed (error), or fails now, since it has lost another
@@ -232,27 +172,23 @@ int chempi_comm_max(const struct chempi_comm_channel *ch, int error,
     int64_t mine[CHEMPI_COMM_VALS_MAX + 1];
     int64_t other[CHEMPI_COMM_VALS_MAX + 1];
     const size_t len = (size_t)n * sizeof(*vals);
-    struct input in = {.buf = other, .len = len + sizeof(*mine)};
     const int count = chempi_comm_plan_max(ch, steps);
 
     memcpy(mine, vals, len);
-    mine[n] = mark_of(ch, error);
+    mine[n] = chempi_comm_mark(ch, error);
     for (int i = 0; i < count; i++) {
         const struct chempi_comm_step *step = &steps[i];
-        int rc = take_step(ch, step, mine, in.len, &in);
+        int rc = take_vote(ch, step, mine, other, n + 1);
 
-        if (rc == MPI_SUCCESS && has_input(step))
-            rc =
-                skip_left_votes(ch, partners_of(ch, step).from, &other[n], &in);
         if (rc == MPI_SUCCESS && has_input(step))
             chempi_comm_step_take(step, mine, other, n + 1);
         if (rc != MPI_SUCCESS)
             error = rc;
-        if (mark_of(ch, error) > mine[n])
-            mine[n] = mark_of(ch, error);
+        if (chempi_comm_mark(ch, error) > mine[n])
+            mine[n] = chempi_comm_mark(ch, error);
     }
     memcpy(vals, mine, len);
-    return mine[n] == mark_of(ch, error)
+    return mine[n] == chempi_comm_mark(ch, error)
                ? error
                : chempi_comm_step_error(mine[n] & INT32_MAX);
 }

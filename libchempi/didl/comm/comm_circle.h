@@ -2,7 +2,9 @@
 /*
  * Agreements among the members of a group, under a tag of the user's: whoever
  * waits for one of them is told when any is lost, since the others may have
- * heard of it, and left.
+ * heard of it, and left. These may take the same tag for a circle without the
+ * lost one at once. In a job that survives, members that mean different groups
+ * therefore wait for each other; in others they get MPI_ERR_GROUP.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COMM_CIRCLE_H
 #define CHEMPI_LIBCHEMPI_DIDL_COMM_CIRCLE_H
@@ -23,5 +25,27 @@ void chempi_comm_circle_open(struct chempi_comm_circle *circle,
                              const struct chempi_group *group, int tag,
                              enum chempi_context_kind kind);
 void chempi_comm_circle_close(struct chempi_comm_circle *circle);
+
+/* A vote ends with its mark: for which circle it is (0: no agreement under a
+ * tag of the user's), and an error class. */
+enum { CHEMPI_COMM_MARK_ERROR_BITS = 31 };
+static inline int64_t chempi_comm_mark(const struct chempi_comm_channel *ch,
+                                       int error)
+{
+    return (int64_t)ch->circle << CHEMPI_COMM_MARK_ERROR_BITS | error;
+}
+static inline uint32_t chempi_comm_marked_circle(int64_t mark)
+{
+    return (uint32_t)(mark >> CHEMPI_COMM_MARK_ERROR_BITS);
+}
+
+/* Send a vote of n values to a rank of the channel's communicator, and receive
+ * one for the same circle (MPI_PROC_NULL: not), at most CHEMPI_COMM_VALS_MAX
+ * and the mark. MPI error class; then `in` says nothing. */
+int chempi_comm_circle_step(const struct chempi_comm_channel *ch, int to,
+                            const int64_t *out, int from, int64_t *in, int n);
+/* The communicator goes: drop the votes that have come for circles in it to
+ * which this process has not come. */
+void chempi_comm_circle_forget(const struct chempi_comm *comm);
 
 #endif

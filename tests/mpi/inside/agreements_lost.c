@@ -9,7 +9,10 @@
  * groups: it dies behind the agreements of its group, whose leader waits for
  * the other group's. Neither leader waits for ever.
  *
- * usage: agreements_lost group | strings | idup | groups
+ * early: it dies while one of the others is in the agreement without it, under
+ * the same tag, already: those who come from the one with it find its votes.
+ *
+ * usage: agreements_lost group | strings | idup | groups | early
  */
 #define _GNU_SOURCE /* kill */
 #include <signal.h>
@@ -158,6 +161,27 @@ static void meet(MPI_Group all)
     MPI_Group_free(&theirs);
 }
 
+/* ---- early ---- */
+
+static void lose_behind(MPI_Group all)
+{
+    const int early = 2; /* it begins with a vote for rank 0 */
+    MPI_Comm made;
+    int code;
+
+    if (check_rank() == early)
+        MPI_Send(NULL, 0, MPI_BYTE, victim, TAG, MPI_COMM_WORLD);
+    if (check_rank() == victim) {
+        MPI_Recv(NULL, 0, MPI_BYTE, early, TAG, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+        die();
+    }
+    if (check_rank() == early)
+        return;
+    code = check_class(MPI_Comm_create_group(MPI_COMM_WORLD, all, TAG, &made));
+    CHECK_OR_DIE(code == MPI_ERR_PROC_ABORTED, "class %d", code);
+}
+
 /* ---- the others ---- */
 
 static int agree(MPI_Comm comm, MPI_Group group, MPI_Comm *made)
@@ -231,9 +255,11 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_group(MPI_COMM_WORLD, &all);
-    if (strcmp(how, "groups") == 0) {
-        meet(all);
-        how = "group";
+    if (strcmp(how, "groups") == 0 || strcmp(how, "early") == 0) {
+        if (strcmp(how, "groups") == 0)
+            meet(all);
+        else
+            lose_behind(all);
         go_on(all);
         if (check_rank() == 0)
             printf("the survivors are well\n");

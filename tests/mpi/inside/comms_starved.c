@@ -150,16 +150,23 @@ static bool starve(int (*call)(MPI_Comm *made), int who, int piece)
 static void hold_some(void)
 {
     enum { HELD = 8 };
-    int value = 0;
+    const int size = check_size();
+    const int sent = 0;
+    MPI_Request *sends = malloc((size_t)(HELD * size) * sizeof(*sends));
+    int value;
 
+    CHECK_OR_DIE(sends, "no memory");
     for (int i = 0; i < HELD; i++)
-        for (int peer = 0; peer < check_size(); peer++)
-            MPI_Send(&value, 1, MPI_INT, peer, i, world);
-    for (int peer = 0; peer < check_size(); peer++)
+        for (int peer = 0; peer < size; peer++)
+            MPI_Isend(&sent, 1, MPI_INT, peer, i, world,
+                      &sends[i * size + peer]);
+    for (int peer = 0; peer < size; peer++)
         MPI_Probe(peer, HELD - 1, world, MPI_STATUS_IGNORE);
     for (int i = 0; i < HELD; i++)
-        for (int peer = 0; peer < check_size(); peer++)
+        for (int peer = 0; peer < size; peer++)
             MPI_Recv(&value, 1, MPI_INT, peer, i, world, MPI_STATUS_IGNORE);
+    MPI_Waitall(HELD * size, sends, MPI_STATUSES_IGNORE);
+    free(sends);
 }
 
 int main(int argc, char **argv)

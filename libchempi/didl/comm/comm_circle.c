@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The votes of a circle; see comm_circle.h. When a member is lost, the others
+ * leave the agreement one after the other. Who has left may be in the next one
+ * under the same tag while another one is still in the old one. So
+ *
+ *   V1  a vote says for which circle it is. One for another circle than that
+ *       of its receiver is kept until the receiver is in it
+ *   V2  a vote whose receiver may have left is taken back, unless it has been
+ *       received
+ */
+#include "libchempi/didl/comm/comm_circle.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/status.h"
+#include "libchempi/didl/comm/p2p_request.h"
+
+/* Of this context and tag, from this rank: V1. */
+struct early {
+    struct chempi_list link;
+    uint32_t context;
+    int32_t tag;
+    int from;
+    int64_t vals[CHEMPI_COMM_VALS_MAX + 1];
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct chempi_list votes; /* struct early, in the order of arrival */
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .votes = {&kept.votes, &kept.votes}};
+
+/* Of whom there are, in this order: in 31 bits, never 0. */
+static uint32_t digest_of(const struct chempi_group *group)
+{
+    uint32_t hash = UINT32_C(2166136261);
+
+    for (uint32_t i = 0; i < group->size; i++)
+        hash = (hash ^ chempi_group_proc(group, i)) * UINT32_C(16777619);
+    return ((hash ^ hash >> 31) & INT32_MAX) | 1u;
+}
+
+void chempi_comm_circle_open(struct chempi_comm_circle *circle,
+                             struct chempi_comm *comm, const int *ranks,
+                             const struct chempi_group *group, int tag,
+                             enum chempi_context_kind kind)
+{
+    circle->channel =
+        (struct chempi_comm_channel){.comm = comm,
+                                     .ranks = ranks,
+                                     .group = ranks ? NULL : group,
+                                     .size = (int)group->size,
+                                     .me = group->rank,
+                                     .tag = tag,
+                                     .circle = digest_of(group),
+                                     .kind = kind};
+    circle->loss = (struct chempi_loss_circle){
+        .group = group, .context = comm->recv_context + kind, .tag = tag};
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_loss_watch(&circle->loss);
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
+void chempi_comm_circle_close(struct chempi_comm_circle *circle)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_list_remove(&circle->loss.link);
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
+/* ---- early votes ---- */
+
+static bool is_for(const struct chempi_comm_channel *ch, const int64_t *vals,
+                   int n)
+{
+    return chempi_comm_marked_circle(vals[n - 1]) == ch->circle;
+}
+
+static int keep(const struct chempi_comm_channel *ch, int from,
+                const int64_t *vals, int n)
+{
+    struct early *e = chempi_sys->malloc(sizeof(*e));
+
+    if (!e)
+        return chempi_p2p_no_memory();
+    e->context = ch->comm->recv_context + ch->kind;
+    e->tag = ch->tag;
+    e->from = from;
+    memcpy(e->vals, vals, (size_t)n * sizeof(*vals));
+    (void)pthread_mutex_lock(&kept.lock);
+    chempi_list_append(&kept.votes, &e->link);
+    (void)pthread_mutex_unlock(&kept.lock);
+    return MPI_SUCCESS;
+}
+
+/* The first one for this circle, off the list; or NULL. */
+static struct early *find_kept(const struct chempi_comm_channel *ch, int from,
+                               int n)
+{
+    struct early *found = NULL;
+
+    (void)pthread_mutex_lock(&kept.lock);
+    CHEMPI_LIST_FOR (link, &kept.votes) {
+        struct early *e = CHEMPI_CONTAINER_OF(link, struct early, link);
+
+        if (e->context != ch->comm->recv_context + ch->kind ||
+            e->tag != ch->tag || e->from != from || !is_for(ch, e->vals, n))
+            continue;
+        chempi_list_remove(&e->link);
+        found = e;
+        break;
+    }
+    (void)pthread_mutex_unlock(&kept.lock);
+    return found;
+}
+
+static bool take_kept(const struct chempi_comm_channel *ch, int from,
+                      int64_t *vals, int n)
+{
+    struct early *e = find_kept(ch, from, n);
+
+    if (!e)
+        return false;
+    memcpy(vals, e->vals, (size_t)n * sizeof(*vals));
+    free(e);
+    return true;
+}
+
+void chempi_comm_circle_forget(const struct chempi_comm *comm)
+{
+    (void)pthread_mutex_lock(&kept.lock);
+    CHEMPI_LIST_FOR_SAFE (link, &kept.votes) {
+        struct early *e = CHEMPI_CONTAINER_OF(link, struct early, link);
+
+        if (e->context - e->context % CHEMPI_CONTEXT_STEP != comm->recv_context)
+            continue;
+        chempi_list_remove(&e->link);
+        free(e);
+    }
+    (void)pthread_mutex_unlock(&kept.lock);
+}
+
+/* ---- one step ---- */
+
+/* At most one vote out and one in. */
+struct votes {
+    const struct chempi_comm_channel *ch;
+    struct chempi_request out;
+    struct chempi_request in;
+    bool is_out; /* begun */
+    bool is_in;
+};
+
+static bool is_vain(const struct votes *v)
+{
+    return chempi_loss_is_vain(v->ch->comm, v->out.context, v->out.peer_rank,
+                               v->out.peer_tag);
+}
+
+static bool is_sent(const struct votes *v)
+{
+    return !v->is_out || chempi_request_is_complete(&v->out);
+}
+
+static bool is_received(const struct votes *v)
+{
+    return !v->is_in || chempi_request_is_complete(&v->in);
+}
+
+static bool are_over(void *arg)
+{
+    const struct votes *v = arg;
+
+    return is_received(v) && (is_sent(v) || is_vain(v));
+}
+
+static void put_votes(struct chempi_wait_report *w, const void *object)
+{
+    const struct votes *v = object;
+
+    chempi_wait_report_put_request(w, is_received(v) ? &v->out : &v->in);
+}
+
+/* What is begun is completed, or taken back: V2. */
+static int complete_locked(struct votes *v)
+{
+    int rc = chempi_progress_wait_locked(are_over, v, put_votes, v);
+
+    if (rc == MPI_SUCCESS && !is_sent(v)) {
+        chempi_p2p_cancel_send(&v->out);
+        chempi_progress_nudge();
+        rc = chempi_request_await_locked(&v->out);
+    }
+    if (rc == MPI_SUCCESS && v->is_out)
+        rc = v->out.is_cancelled ? MPI_ERR_PROC_ABORTED : v->out.error;
+    return rc;
+}
+
+static int finish_in_locked(struct votes *v, int n)
+{
+    const size_t len = (size_t)n * sizeof(int64_t);
+    MPI_Status status;
+    const int rc = chempi_request_finish_locked(&v->in, &status);
+    const size_t got = rc ? 0 : (size_t)chempi_status_bytes(&status);
+
+    if (rc == MPI_SUCCESS && got != len)
+        return chempi_p2p_note_too_little(v->in.peer_rank, got, len);
+    return rc;
+}
+
+/* Either part may be missing. *has_in: a whole vote has come, whatever became
+ * of the other one. */
+static int exchange_locked(const struct chempi_comm_channel *ch, int to,
+                           const int64_t *out, int from, int64_t *in, int n,
+                           bool *has_in)
+{
+    struct chempi_datatype *type = chempi_datatype_lookup(MPI_INT64_T);
+    struct votes v = {.ch = ch};
+    int in_rc = MPI_SUCCESS;
+    int rc = MPI_SUCCESS;
+    int code;
+
+    chempi_p2p_init_recv(&v.in, in, n, type, from, ch->tag, ch->comm, ch->kind);
+    chempi_p2p_init_send(&v.out, out, n, type, to, ch->tag, ch->comm, ch->kind,
+                         CHEMPI_SEND_STANDARD);
+    if (from != MPI_PROC_NULL)
+        in_rc = chempi_p2p_start(&v.in);
+    v.is_in = from != MPI_PROC_NULL && in_rc == MPI_SUCCESS;
+    if (to != MPI_PROC_NULL)
+        rc = chempi_p2p_start(&v.out);
+    v.is_out = to != MPI_PROC_NULL && rc == MPI_SUCCESS;
+    chempi_progress_nudge();
+    code = complete_locked(&v);
+    if (v.is_in)
+        in_rc = finish_in_locked(&v, n);
+    *has_in = v.is_in && in_rc == MPI_SUCCESS;
+    chempi_p2p_fini(&v.out);
+    chempi_p2p_fini(&v.in);
+    return rc ? rc : in_rc ? in_rc : code;
+}
+
+/* Without losses, the members mean different groups. */
+static int note_other_group(const struct chempi_comm_channel *ch, int from)
+{
+    return chempi_error_set(MPI_ERR_GROUP,
+                            "rank %d and this rank, %d, make a "
+                            "communicator of different groups under the "
+                            "same tag",
+                            from, ch->comm->rank);
+}
+
+static int step_locked(const struct chempi_comm_channel *ch, int to,
+                       const int64_t *out, int from, int64_t *in, int n)
+{
+    const bool is_here = from != MPI_PROC_NULL && take_kept(ch, from, in, n);
+    bool has_in;
+    int rc = exchange_locked(ch, to, out, is_here ? MPI_PROC_NULL : from, in, n,
+                             &has_in);
+
+    while (has_in && !is_for(ch, in, n)) {
+        const int code = chempi_ctx.job->survives ? keep(ch, from, in, n)
+                                                  : note_other_group(ch, from);
+
+        has_in = false;
+        rc = rc ? rc : code;
+        if (rc == MPI_SUCCESS)
+            rc = exchange_locked(ch, MPI_PROC_NULL, NULL, from, in, n, &has_in);
+    }
+    return rc;
+}
+
+int chempi_comm_circle_step(const struct chempi_comm_channel *ch, int to,
+                            const int64_t *out, int from, int64_t *in, int n)
+{
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    rc = step_locked(ch, to, out, from, in, n);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
+}
