@@ -15,7 +15,7 @@
 #include "libchempi/didl/coll/async_memory.h"
 #include "libchempi/didl/coll/check.h"
 #include "libchempi/didl/coll/node/node_later.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
@@ -118,7 +118,7 @@ static void drop_child(struct async *a, struct chempi_request *child)
         return;
     }
     chempi_request_untrack(child);
-    chempi_p2p_fini(child);
+    chempi_message_fini(child);
     a->is_own_used[child - a->own] = false;
 }
 
@@ -135,14 +135,15 @@ static bool begin_message(struct async *a, const struct chempi_coll_step *step)
         return false;
     if (step->kind == CHEMPI_COLL_SEND)
         /* Empty after an error, as in sched.c. */
-        chempi_p2p_init_send(child, step->src, a->error ? 0 : step->count,
-                             step->type, step->peer, s->tag, s->comm,
-                             CHEMPI_CONTEXT_COLL, CHEMPI_SEND_STANDARD);
+        chempi_message_init_send(child, step->src, a->error ? 0 : step->count,
+                                 step->type, step->peer, s->tag, s->comm,
+                                 CHEMPI_CONTEXT_COLL, CHEMPI_SEND_STANDARD);
     else
-        chempi_p2p_init_recv(child, step->dst, step->count, step->type,
-                             step->peer, s->tag, s->comm, CHEMPI_CONTEXT_COLL);
+        chempi_message_init_recv(child, step->dst, step->count, step->type,
+                                 step->peer, s->tag, s->comm,
+                                 CHEMPI_CONTEXT_COLL);
     child->is_urgent = a->is_urgent;
-    rc = chempi_p2p_start(child);
+    rc = chempi_message_start(child);
     if (rc) {
         note(a, rc);
         drop_child(a, child);
@@ -540,9 +541,9 @@ static void hold_buffers(const struct async *a, bool is_held)
         if (step->kind > CHEMPI_COLL_RECV)
             continue;
         if (is_held)
-            chempi_p2p_hold_piece(buf, step->count, step->type);
+            chempi_message_hold_piece(buf, step->count, step->type);
         else
-            chempi_p2p_unhold_piece(buf, step->count, step->type);
+            chempi_message_unhold_piece(buf, step->count, step->type);
     }
 }
 
@@ -586,10 +587,10 @@ static int finish(struct chempi_request *req, MPI_Status *status)
         error == MPI_ERR_PROC_ABORTED)
         return error;
     if (error == MPI_ERR_TRUNCATE)
-        return chempi_p2p_note_too_much(a->mismatch.rank, a->mismatch.len,
-                                        a->mismatch.room);
-    return chempi_p2p_note_too_little(a->mismatch.rank, a->mismatch.len,
-                                      a->mismatch.room);
+        return chempi_message_note_too_much(a->mismatch.rank, a->mismatch.len,
+                                            a->mismatch.room);
+    return chempi_message_note_too_little(a->mismatch.rank, a->mismatch.len,
+                                          a->mismatch.room);
 }
 
 static bool is_awaited(const struct async *a, int child, int32_t peer)

@@ -9,7 +9,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/hier/hier_ops.h"
-#include "libchempi/didl/comm/p2p.h"
+#include "libchempi/didl/comm/message.h"
 
 struct chempi_coll_block {
     struct chempi_coll_block *next;
@@ -75,8 +75,8 @@ static void go_empty(const struct chempi_coll_sched *s,
                      enum chempi_coll_step_kind kind, int peer)
 {
     if (!s->is_silent)
-        chempi_p2p_pass(kind == CHEMPI_COLL_SEND, peer, s->tag, s->comm,
-                        CHEMPI_CONTEXT_COLL, s->is_locked);
+        chempi_message_pass(kind == CHEMPI_COLL_SEND, peer, s->tag, s->comm,
+                            CHEMPI_CONTEXT_COLL, s->is_locked);
 }
 
 void chempi_coll_sched_fail(struct chempi_coll_sched *s, int rc)
@@ -353,7 +353,7 @@ static void wait_open(struct run *run, int spared)
 
     if (n <= 0)
         return;
-    note(run, chempi_p2p_wait_all(run->reqs, n));
+    note(run, chempi_message_wait_all(run->reqs, n));
     run->open -= n;
     if (CHEMPI_UNLIKELY(run->open > 0))
         memmove(run->reqs, run->reqs + n,
@@ -385,11 +385,12 @@ static int start(const struct run *run, const struct chempi_coll_step *step,
     const struct chempi_coll_sched *s = run->s;
 
     if (step->kind == CHEMPI_COLL_SEND)
-        return chempi_p2p_isend_on(step->src, send_count(run, step), step->type,
+        return chempi_message_isend_on(step->src, send_count(run, step),
+                                       step->type, step->peer, s->tag, s->comm,
+                                       CHEMPI_CONTEXT_COLL, out);
+    return chempi_message_irecv_on(step->dst, step->count, step->type,
                                    step->peer, s->tag, s->comm,
                                    CHEMPI_CONTEXT_COLL, out);
-    return chempi_p2p_irecv_on(step->dst, step->count, step->type, step->peer,
-                               s->tag, s->comm, CHEMPI_CONTEXT_COLL, out);
 }
 
 /* One message between two fences: without a request. */
@@ -398,12 +399,12 @@ static int do_alone(const struct run *run, const struct chempi_coll_step *step)
     const struct chempi_coll_sched *s = run->s;
 
     if (step->kind == CHEMPI_COLL_SEND)
-        return chempi_p2p_send_on(step->src, send_count(run, step), step->type,
+        return chempi_message_send_on(step->src, send_count(run, step),
+                                      step->type, step->peer, s->tag, s->comm,
+                                      CHEMPI_CONTEXT_COLL);
+    return chempi_message_recv_on(step->dst, step->count, step->type,
                                   step->peer, s->tag, s->comm,
-                                  CHEMPI_CONTEXT_COLL);
-    return chempi_p2p_recv_on(step->dst, step->count, step->type, step->peer,
-                              s->tag, s->comm, CHEMPI_CONTEXT_COLL,
-                              MPI_STATUS_IGNORE);
+                                  CHEMPI_CONTEXT_COLL, MPI_STATUS_IGNORE);
 }
 
 static int do_pair(const struct run *run, const struct chempi_coll_step *a,
@@ -413,10 +414,10 @@ static int do_pair(const struct run *run, const struct chempi_coll_step *a,
     const struct chempi_coll_step *send = a->kind == CHEMPI_COLL_SEND ? a : b;
     const struct chempi_coll_step *recv = send == a ? b : a;
 
-    return chempi_p2p_sendrecv_on(send->src, send_count(run, send), send->type,
-                                  send->peer, s->tag, recv->dst, recv->count,
-                                  recv->type, recv->peer, s->tag, s->comm,
-                                  CHEMPI_CONTEXT_COLL, MPI_STATUS_IGNORE);
+    return chempi_message_sendrecv_on(
+        send->src, send_count(run, send), send->type, send->peer, s->tag,
+        recv->dst, recv->count, recv->type, recv->peer, s->tag, s->comm,
+        CHEMPI_CONTEXT_COLL, MPI_STATUS_IGNORE);
 }
 
 /* Nothing is begun before all messages are finished. */

@@ -6,12 +6,12 @@
  * until the answer.
  */
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
 
-bool chempi_p2p_is_waiting(const struct chempi_request *req)
+bool chempi_message_is_waiting(const struct chempi_request *req)
 {
     CHEMPI_LIST_FOR (pos, &req->peer->waiting) {
         if (pos == &req->outgoing.link)
@@ -30,14 +30,14 @@ static void hear_oneself(const struct chempi_request *req)
         (void)chempi_progress_poll();
 }
 
-void chempi_p2p_cancel_send(struct chempi_request *req)
+void chempi_message_cancel_send(struct chempi_request *req)
 {
     struct chempi_peer *peer = req->peer;
     uint32_t serial = req->u.tx.env.serial;
 
     if (req->is_cancelling || req->is_cancelled)
         return;
-    if (chempi_p2p_is_waiting(req)) {
+    if (chempi_message_is_waiting(req)) {
         chempi_engine_unqueue(req);
         req->is_cancelled = true;
         req->pending = 1;
@@ -100,7 +100,7 @@ static const struct chempi_sysmsg_handler cancel_handler = {4, 4, on_cancel,
 static const struct chempi_sysmsg_handler answer_handler = {8, 8, on_answer,
                                                             NULL};
 
-void chempi_p2p_register(void)
+void chempi_message_register(void)
 {
     chempi_sysmsg_register(CHEMPI_SYSMSG_CANCEL, &cancel_handler);
     chempi_sysmsg_register(CHEMPI_SYSMSG_CANCEL_ANSWER, &answer_handler);

@@ -17,7 +17,7 @@
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/comm/comm_circle.h"
 #include "libchempi/didl/comm/comm_make.h"
-#include "libchempi/didl/comm/p2p.h"
+#include "libchempi/didl/comm/message.h"
 #include "libchempi/didl/transport/lane.h"
 
 static struct chempi_datatype *bytes(void)
@@ -54,16 +54,16 @@ static int exchange(const struct chempi_comm_channel *ch,
     int rc;
 
     if (from == MPI_PROC_NULL)
-        return chempi_p2p_send_on(out, (MPI_Count)out_len, bytes(), to, ch->tag,
-                                  comm, ch->kind);
+        return chempi_message_send_on(out, (MPI_Count)out_len, bytes(), to,
+                                      ch->tag, comm, ch->kind);
     if (to == MPI_PROC_NULL)
-        rc = chempi_p2p_recv_on(in->buf, (MPI_Count)in->len, bytes(), from,
-                                ch->tag, comm, ch->kind, &status);
+        rc = chempi_message_recv_on(in->buf, (MPI_Count)in->len, bytes(), from,
+                                    ch->tag, comm, ch->kind, &status);
     else
-        rc = chempi_p2p_sendrecv_on(out, (MPI_Count)out_len, bytes(), to,
-                                    ch->tag, in->buf, (MPI_Count)in->len,
-                                    bytes(), from, ch->tag, comm, ch->kind,
-                                    &status);
+        rc = chempi_message_sendrecv_on(out, (MPI_Count)out_len, bytes(), to,
+                                        ch->tag, in->buf, (MPI_Count)in->len,
+                                        bytes(), from, ch->tag, comm, ch->kind,
+                                        &status);
     in->got = rc ? 0 : (size_t)chempi_status_bytes(&status);
     return rc;
 }
@@ -113,8 +113,8 @@ static int take_whole_step(const struct chempi_comm_channel *ch,
     const int rc = take_step(ch, step, out, out_len, &in);
 
     if (rc == MPI_SUCCESS && has_input(step) && in.got != len)
-        return chempi_p2p_note_too_little(partners_of(ch, step).from, in.got,
-                                          len);
+        return chempi_message_note_too_little(partners_of(ch, step).from,
+                                              in.got, len);
     return rc;
 }
 
@@ -126,9 +126,9 @@ static void pass_step(const struct chempi_comm_channel *ch,
     const struct partners p = partners_of(ch, step);
 
     if (p.from != MPI_PROC_NULL)
-        chempi_p2p_pass(false, p.from, ch->tag, p.comm, ch->kind, false);
+        chempi_message_pass(false, p.from, ch->tag, p.comm, ch->kind, false);
     if (p.to != MPI_PROC_NULL)
-        chempi_p2p_pass(true, p.to, ch->tag, p.comm, ch->kind, false);
+        chempi_message_pass(true, p.to, ch->tag, p.comm, ch->kind, false);
 }
 
 /* ---- values ---- */
@@ -293,8 +293,8 @@ static int add_blocks(const struct chempi_comm_channel *ch,
     const uint32_t before = step->is_max ? have->count : 0;
 
     if (in->got < sizeof(*other))
-        return chempi_p2p_note_too_little(partners_of(ch, step).from, in->got,
-                                          bundle_len(1, len));
+        return chempi_message_note_too_little(partners_of(ch, step).from,
+                                              in->got, bundle_len(1, len));
     if (other->count > (uint32_t)ch->size - before ||
         in->got != bundle_len(other->count, len))
         return chempi_error_set(
@@ -368,7 +368,7 @@ static int read_length(const struct chempi_comm_far *far, size_t got,
                        uint64_t theirs)
 {
     if (got != sizeof(theirs))
-        return chempi_p2p_note_too_little(far->rank, got, sizeof(theirs));
+        return chempi_message_note_too_little(far->rank, got, sizeof(theirs));
     if (theirs < NO_LENGTH)
         return MPI_SUCCESS;
     return chempi_error_set((int)(theirs - NO_LENGTH) & INT32_MAX,
@@ -380,10 +380,10 @@ static int swap_messages(const struct chempi_comm_far *far, const void *out,
                          size_t out_len, void *buf, size_t len, size_t *got)
 {
     MPI_Status status;
-    int rc = chempi_p2p_sendrecv_on(out, (MPI_Count)out_len, bytes(), far->rank,
-                                    far->tag, buf, (MPI_Count)len, bytes(),
-                                    far->rank, far->tag, far->comm, far->kind,
-                                    &status);
+    int rc = chempi_message_sendrecv_on(
+        out, (MPI_Count)out_len, bytes(), far->rank, far->tag, buf,
+        (MPI_Count)len, bytes(), far->rank, far->tag, far->comm, far->kind,
+        &status);
 
     *got = rc ? 0 : (size_t)chempi_status_bytes(&status);
     return rc;
@@ -393,8 +393,9 @@ static int swap_messages(const struct chempi_comm_far *far, const void *out,
  * which is dropped. */
 static void pass_swap(const struct chempi_comm_far *far)
 {
-    chempi_p2p_pass(false, far->rank, far->tag, far->comm, far->kind, false);
-    chempi_p2p_pass(true, far->rank, far->tag, far->comm, far->kind, false);
+    chempi_message_pass(false, far->rank, far->tag, far->comm, far->kind,
+                        false);
+    chempi_message_pass(true, far->rank, far->tag, far->comm, far->kind, false);
 }
 
 /* The data of both; who has no room for the other's drops it. */
@@ -410,14 +411,14 @@ static int swap_data(const struct chempi_comm_far *far, const void *mine,
     if (*out) {
         rc = swap_messages(far, mine, len, *out, out_len, &got);
         if (rc == MPI_SUCCESS && got != out_len)
-            rc = chempi_p2p_note_too_little(far->rank, got, out_len);
+            rc = chempi_message_note_too_little(far->rank, got, out_len);
         return rc;
     }
     if (!far->is_nobody) {
-        chempi_p2p_pass(false, far->rank, far->tag, far->comm, far->kind,
-                        false);
-        (void)chempi_p2p_send_on(mine, (MPI_Count)len, bytes(), far->rank,
-                                 far->tag, far->comm, far->kind);
+        chempi_message_pass(false, far->rank, far->tag, far->comm, far->kind,
+                            false);
+        (void)chempi_message_send_on(mine, (MPI_Count)len, bytes(), far->rank,
+                                     far->tag, far->comm, far->kind);
     }
     return chempi_error_set(MPI_ERR_NO_MEM,
                             "no room for %llu bytes from "

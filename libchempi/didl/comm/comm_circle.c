@@ -19,7 +19,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 
 /* Of this context and tag, from this rank: V1. */
 struct early {
@@ -88,7 +88,7 @@ static int keep(const struct chempi_comm_channel *ch, int from,
     struct early *e = chempi_sys->malloc(sizeof(*e));
 
     if (!e)
-        return chempi_p2p_no_memory();
+        return chempi_message_no_memory();
     e->context = ch->comm->recv_context + ch->kind;
     e->tag = ch->tag;
     e->from = from;
@@ -193,7 +193,7 @@ static int complete_locked(struct votes *v)
     int rc = chempi_progress_wait_locked(are_over, v, put_votes, v);
 
     if (rc == MPI_SUCCESS && !is_sent(v)) {
-        chempi_p2p_cancel_send(&v->out);
+        chempi_message_cancel_send(&v->out);
         chempi_progress_nudge();
         rc = chempi_request_await_locked(&v->out);
     }
@@ -210,7 +210,7 @@ static int finish_in_locked(struct votes *v, int n)
     const size_t got = rc ? 0 : (size_t)chempi_status_bytes(&status);
 
     if (rc == MPI_SUCCESS && got != len)
-        return chempi_p2p_note_too_little(v->in.peer_rank, got, len);
+        return chempi_message_note_too_little(v->in.peer_rank, got, len);
     return rc;
 }
 
@@ -226,22 +226,23 @@ static int exchange_locked(const struct chempi_comm_channel *ch, int to,
     int rc = MPI_SUCCESS;
     int code;
 
-    chempi_p2p_init_recv(&v.in, in, n, type, from, ch->tag, ch->comm, ch->kind);
-    chempi_p2p_init_send(&v.out, out, n, type, to, ch->tag, ch->comm, ch->kind,
-                         CHEMPI_SEND_STANDARD);
+    chempi_message_init_recv(&v.in, in, n, type, from, ch->tag, ch->comm,
+                             ch->kind);
+    chempi_message_init_send(&v.out, out, n, type, to, ch->tag, ch->comm,
+                             ch->kind, CHEMPI_SEND_STANDARD);
     if (from != MPI_PROC_NULL)
-        in_rc = chempi_p2p_start(&v.in);
+        in_rc = chempi_message_start(&v.in);
     v.is_in = from != MPI_PROC_NULL && in_rc == MPI_SUCCESS;
     if (to != MPI_PROC_NULL)
-        rc = chempi_p2p_start(&v.out);
+        rc = chempi_message_start(&v.out);
     v.is_out = to != MPI_PROC_NULL && rc == MPI_SUCCESS;
     chempi_progress_nudge();
     code = complete_locked(&v);
     if (v.is_in)
         in_rc = finish_in_locked(&v, n);
     *has_in = v.is_in && in_rc == MPI_SUCCESS;
-    chempi_p2p_fini(&v.out);
-    chempi_p2p_fini(&v.in);
+    chempi_message_fini(&v.out);
+    chempi_message_fini(&v.in);
     return rc ? rc : in_rc ? in_rc : code;
 }
 

@@ -24,7 +24,7 @@
 #include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/comm_make.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
@@ -111,18 +111,18 @@ static void begin(struct idup *d, bool is_in, int rank, bool is_inter)
     int rc;
 
     if (is_in)
-        chempi_p2p_init_recv(message, d->other, CHEMPI_COMM_VALS_MAX, type,
-                             rank, d->channel.tag, comm,
-                             CHEMPI_CONTEXT_INTERNAL);
+        chempi_message_init_recv(message, d->other, CHEMPI_COMM_VALS_MAX, type,
+                                 rank, d->channel.tag, comm,
+                                 CHEMPI_CONTEXT_INTERNAL);
     else
-        chempi_p2p_init_send(message, d->vals, CHEMPI_COMM_VALS_MAX, type, rank,
-                             d->channel.tag, comm, CHEMPI_CONTEXT_INTERNAL,
-                             CHEMPI_SEND_STANDARD);
-    rc = chempi_p2p_start(message);
+        chempi_message_init_send(message, d->vals, CHEMPI_COMM_VALS_MAX, type,
+                                 rank, d->channel.tag, comm,
+                                 CHEMPI_CONTEXT_INTERNAL, CHEMPI_SEND_STANDARD);
+    rc = chempi_message_start(message);
     d->is_begun[is_in] = rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
         return;
-    chempi_p2p_fini(message);
+    chempi_message_fini(message);
     note(d, rc);
 }
 
@@ -153,14 +153,14 @@ static bool end_step(struct idup *d)
     for (int i = 0; i < 2; i++)
         if (d->is_begun[i]) {
             note(d, d->messages[i].error);
-            chempi_p2p_fini(&d->messages[i]);
+            chempi_message_fini(&d->messages[i]);
             d->is_begun[i] = false;
         }
     if (has_input && d->messages[true].error == MPI_SUCCESS &&
         d->messages[true].bytes != sizeof(d->other))
-        note(d, chempi_p2p_note_too_little(d->messages[true].source,
-                                           (uint64_t)d->messages[true].bytes,
-                                           sizeof(d->other)));
+        note(d, chempi_message_note_too_little(
+                    d->messages[true].source, (uint64_t)d->messages[true].bytes,
+                    sizeof(d->other)));
     else if (has_input && d->messages[true].error == MPI_SUCCESS)
         chempi_comm_step_take(&d->steps[d->step], d->vals, d->other,
                               CHEMPI_COMM_VALS_MAX);

@@ -41,7 +41,7 @@
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/comm/locality.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/comm/session/session.h"
 #include "libchempi/didl/control/affinity.h"
 #include "libchempi/didl/control/daemon.h"
@@ -241,7 +241,7 @@ static int open_conn(void)
 
     chempi_sysmsg_init();
     chempi_send_site_register();
-    chempi_p2p_register();
+    chempi_message_register();
     rc = chempi_conn_open(&params);
     if (rc == MPI_SUCCESS) {
         chempi_daemon_ask_memory();

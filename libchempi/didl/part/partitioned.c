@@ -9,7 +9,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
@@ -76,7 +76,7 @@ int chempi_partitioned_launch(struct chempi_request *child,
     if (ops)
         child->ops = ops;
     if (rc) {
-        chempi_p2p_fini(child);
+        chempi_message_fini(child);
         chempi_request_recycle(child);
         return rc;
     }
@@ -142,7 +142,7 @@ static int reserve(struct psend *ps)
 
 static void destroy_hello(struct chempi_request *req)
 {
-    chempi_p2p_fini(req);
+    chempi_message_fini(req);
     free(CHEMPI_CONTAINER_OF(req, struct hello, req));
 }
 
@@ -163,11 +163,11 @@ static int send_hello(const struct psend *ps, int tag)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a message");
     hello->words = (struct chempi_partitioned_hello){
         .first = ps->first, .partitions = ps->partitions, .len = ps->len};
-    chempi_p2p_init_send(&hello->req, &hello->words, sizeof(hello->words),
-                         chempi_datatype_lookup(MPI_BYTE), ps->dest, tag,
-                         ps->req.comm, CHEMPI_CONTEXT_PARTITIONED,
-                         CHEMPI_SEND_STANDARD);
-    rc = chempi_p2p_start(&hello->req);
+    chempi_message_init_send(&hello->req, &hello->words, sizeof(hello->words),
+                             chempi_datatype_lookup(MPI_BYTE), ps->dest, tag,
+                             ps->req.comm, CHEMPI_CONTEXT_PARTITIONED,
+                             CHEMPI_SEND_STANDARD);
+    rc = chempi_message_start(&hello->req);
     hello->req.ops = &hello_ops;
     if (rc || chempi_request_is_complete(&hello->req))
         destroy_hello(&hello->req);
@@ -211,9 +211,9 @@ static void destroy(struct chempi_request *req)
     struct psend *ps = of_request(req);
 
     chempi_request_untrack(req);
-    chempi_p2p_unhold_piece(ps->buf, elements_of(ps), req->type);
+    chempi_message_unhold_piece(ps->buf, elements_of(ps), req->type);
     chempi_list_remove(&ps->link);
-    chempi_p2p_fini(req);
+    chempi_message_fini(req);
     free(ps);
 }
 
@@ -259,7 +259,7 @@ int chempi_partitioned_send_init(const void *buf, int partitions,
     chempi_list_init(&ps->link);
     chempi_lane_lock(&chempi_lane_main);
     chempi_request_track(&ps->req);
-    chempi_p2p_hold_piece(buf, elements_of(ps), datatype);
+    chempi_message_hold_piece(buf, elements_of(ps), datatype);
     if (dest != MPI_PROC_NULL) {
         rc = reserve(ps);
         if (!rc)
@@ -278,7 +278,7 @@ int chempi_partitioned_send_init(const void *buf, int partitions,
 
 static int start_child(struct chempi_request *child)
 {
-    return chempi_p2p_start(child);
+    return chempi_message_start(child);
 }
 
 static int send_by_request(struct psend *ps, const void *buf, int tag)
@@ -287,9 +287,9 @@ static int send_by_request(struct psend *ps, const void *buf, int tag)
 
     if (!child)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a partition");
-    chempi_p2p_init_send(child, buf, ps->count, ps->req.type, ps->dest, tag,
-                         ps->req.comm, CHEMPI_CONTEXT_PARTITIONED,
-                         CHEMPI_SEND_STANDARD);
+    chempi_message_init_send(child, buf, ps->count, ps->req.type, ps->dest, tag,
+                             ps->req.comm, CHEMPI_CONTEXT_PARTITIONED,
+                             CHEMPI_SEND_STANDARD);
     return chempi_partitioned_launch(child, &ps->req, start_child, NULL);
 }
 

@@ -7,7 +7,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/part/partitioned.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
@@ -60,7 +60,7 @@ static struct precv *of_request(struct chempi_request *req)
 static void hello_free(struct hello *hello)
 {
     chempi_request_untrack(&hello->req);
-    chempi_p2p_fini(&hello->req);
+    chempi_message_fini(&hello->req);
     free(hello);
 }
 
@@ -73,13 +73,13 @@ static struct hello *post_hello(struct precv *pr, int *rc)
         return NULL;
     }
     chempi_list_init(&hello->link);
-    chempi_p2p_init_recv(&hello->req, &hello->words,
-                         (MPI_Count)sizeof(hello->words) + 1,
-                         chempi_datatype_lookup(MPI_BYTE), pr->source, pr->tag,
-                         pr->req.comm, CHEMPI_CONTEXT_PARTITIONED);
+    chempi_message_init_recv(&hello->req, &hello->words,
+                             (MPI_Count)sizeof(hello->words) + 1,
+                             chempi_datatype_lookup(MPI_BYTE), pr->source,
+                             pr->tag, pr->req.comm, CHEMPI_CONTEXT_PARTITIONED);
     hello->req.is_active = false; /* nobody waits for it but an active precv */
     chempi_request_track(&hello->req);
-    *rc = chempi_p2p_start(&hello->req);
+    *rc = chempi_message_start(&hello->req);
     if (!*rc)
         return hello;
     hello_free(hello);
@@ -168,7 +168,7 @@ static void destroy_child(struct chempi_request *child)
 
     for (int64_t p = c.low; p <= c.high; p++)
         pr->missing[p]--;
-    chempi_p2p_fini(child);
+    chempi_message_fini(child);
     chempi_request_recycle(child);
 }
 
@@ -213,11 +213,11 @@ static int post_child(struct precv *pr, int64_t k)
 
     if (!child)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a partition");
-    chempi_p2p_init_recv(child, pr->buf,
-                         room < pr->sender.len ? room : pr->sender.len,
-                         chempi_datatype_lookup(MPI_BYTE), pr->source,
-                         chempi_partitioned_tag(pr->sender.first + k),
-                         pr->req.comm, CHEMPI_CONTEXT_PARTITIONED);
+    chempi_message_init_recv(child, pr->buf,
+                             room < pr->sender.len ? room : pr->sender.len,
+                             chempi_datatype_lookup(MPI_BYTE), pr->source,
+                             chempi_partitioned_tag(pr->sender.first + k),
+                             pr->req.comm, CHEMPI_CONTEXT_PARTITIONED);
     child->bytes = room > 0 ? at : 0;
     child->parent = &pr->req;
     return chempi_partitioned_launch(child, &pr->req, start_child, &child_ops);
@@ -339,12 +339,12 @@ static void destroy(struct chempi_request *req)
     struct precv *pr = of_request(req);
 
     chempi_request_untrack(req);
-    chempi_p2p_unhold_piece(pr->buf, elements_of(pr), req->type);
+    chempi_message_unhold_piece(pr->buf, elements_of(pr), req->type);
     chempi_list_remove(&pr->link);
     if (!is_known(pr))
         chempi_list_append(&recvs.abandoned, &pr->hello->link);
     clear_abandoned();
-    chempi_p2p_fini(req);
+    chempi_message_fini(req);
     free(pr);
 }
 
@@ -392,7 +392,7 @@ int chempi_partitioned_recv_init(void *buf, int partitions, MPI_Count count,
     chempi_lane_lock(&chempi_lane_main);
     chempi_request_track(&pr->req);
     clear_abandoned();
-    chempi_p2p_hold_piece(buf, elements_of(pr), datatype);
+    chempi_message_hold_piece(buf, elements_of(pr), datatype);
     if (dest != MPI_PROC_NULL)
         pr->hello = post_hello(pr, &rc);
     if (rc)

@@ -27,7 +27,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/comm/session/session.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
@@ -421,7 +421,7 @@ static void destroy_piece(struct chempi_request *req)
 
     chempi_list_remove(&piece->link);
     advance_drains(piece->buffer, piece->ticket);
-    chempi_p2p_fini(req);
+    chempi_message_fini(req);
     chempi_request_recycle(req);
     if (is_own)
         free(piece);
@@ -525,15 +525,15 @@ static int start_piece(struct piece *piece, struct chempi_request *req,
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
     }
 
-    chempi_p2p_init_send(own, piece + 1, (MPI_Count)payload,
-                         chempi_datatype_lookup(MPI_BYTE), req->peer_rank,
-                         req->peer_tag, req->comm, CHEMPI_CONTEXT_PT2PT,
-                         CHEMPI_SEND_STANDARD);
+    chempi_message_init_send(own, piece + 1, (MPI_Count)payload,
+                             chempi_datatype_lookup(MPI_BYTE), req->peer_rank,
+                             req->peer_tag, req->comm, CHEMPI_CONTEXT_PT2PT,
+                             CHEMPI_SEND_STANDARD);
     own->packed = piece + 1;
-    rc = chempi_p2p_start(own);
+    rc = chempi_message_start(own);
     own->ops = &piece_ops;
     req->u.tx.env = own->u.tx.env; /* for MPI_Cancel */
-    if (rc || chempi_p2p_is_waiting(own))
+    if (rc || chempi_message_is_waiting(own))
         req->u.tx.env.kind = 0; /* cannot be cancelled */
     if (rc || chempi_request_is_complete(own))
         chempi_request_drop(own);
@@ -590,15 +590,15 @@ static int start(struct chempi_request *req)
 static void cancel(struct chempi_request *req)
 {
     if (req->u.tx.env.kind == CHEMPI_KIND_MESSAGE)
-        chempi_p2p_cancel_send(req);
+        chempi_message_cancel_send(req);
 }
 
 static const struct chempi_request_ops send_ops = {
     .call = "MPI_Ibsend",
     .start = start,
     .cancel = cancel,
-    .finish = chempi_p2p_finish_send,
-    .destroy = chempi_p2p_destroy,
+    .finish = chempi_message_finish_send,
+    .destroy = chempi_message_destroy,
 };
 
 void chempi_buffer_adopt(struct chempi_request *req)

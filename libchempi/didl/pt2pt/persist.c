@@ -10,7 +10,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/pt2pt/buffer.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
@@ -32,7 +32,7 @@ static void make_persistent(struct chempi_request *req, MPI_Request *request)
     req->is_active = false;
     req->pending = 0;
     chempi_lane_lock(&chempi_lane_main);
-    chempi_p2p_hold(req);
+    chempi_message_hold(req);
     chempi_lane_unlock(&chempi_lane_main);
     *request = chempi_request_handle(req);
 }
@@ -45,9 +45,9 @@ int chempi_pt2pt_send_init(const void *buf, MPI_Count count,
     struct chempi_request *req = alloc_request();
 
     if (!req)
-        return chempi_p2p_no_memory();
-    chempi_p2p_init_send(req, buf, count, type, dest, tag, comm,
-                         CHEMPI_CONTEXT_PT2PT, (enum chempi_send_mode)mode);
+        return chempi_message_no_memory();
+    chempi_message_init_send(req, buf, count, type, dest, tag, comm,
+                             CHEMPI_CONTEXT_PT2PT, (enum chempi_send_mode)mode);
     if (mode == CHEMPI_SEND_BUFFERED)
         chempi_buffer_adopt(req);
     make_persistent(req, request);
@@ -62,9 +62,9 @@ int chempi_pt2pt_recv_init(void *buf, MPI_Count count,
     struct chempi_request *req = alloc_request();
 
     if (!req)
-        return chempi_p2p_no_memory();
-    chempi_p2p_init_recv(req, buf, count, datatype, source, tag, comm,
-                         CHEMPI_CONTEXT_PT2PT);
+        return chempi_message_no_memory();
+    chempi_message_init_recv(req, buf, count, datatype, source, tag, comm,
+                             CHEMPI_CONTEXT_PT2PT);
     make_persistent(req, request);
     return MPI_SUCCESS;
 }
@@ -92,7 +92,7 @@ static int finish_pair(struct chempi_request *req, MPI_Status *status)
 static void destroy_pair(struct chempi_request *req)
 {
     free(req->packed);
-    chempi_p2p_fini(req);
+    chempi_message_fini(req);
     chempi_request_recycle(req);
 }
 
@@ -112,9 +112,9 @@ static int start_half(struct chempi_request *half,
 
     half->parent = parent;
     half->is_freed = false;
-    rc = chempi_p2p_start(half);
+    rc = chempi_message_start(half);
     if (rc) {
-        chempi_p2p_fini(half);
+        chempi_message_fini(half);
         chempi_request_recycle(half);
         return rc;
     }
@@ -152,7 +152,7 @@ static int alloc_pair(struct pair *pair)
         chempi_request_recycle(pair->recv);
     if (pair->send)
         chempi_request_recycle(pair->send);
-    return chempi_p2p_no_memory();
+    return chempi_message_no_memory();
 }
 
 static int isendrecv(const void *sendbuf, MPI_Count sendcount,
@@ -178,13 +178,14 @@ static int isendrecv(const void *sendbuf, MPI_Count sendcount,
     pair.parent->count = recvcount;
     pair.parent->peer_rank = source;
     pair.parent->packed = packed;
-    chempi_p2p_init_recv(pair.recv, recvbuf, recvcount, recvtype, source,
-                         recvtag, comm, CHEMPI_CONTEXT_PT2PT);
-    chempi_p2p_init_send(pair.send, sendbuf, sendcount, sendtype, dest, sendtag,
-                         comm, CHEMPI_CONTEXT_PT2PT, CHEMPI_SEND_STANDARD);
+    chempi_message_init_recv(pair.recv, recvbuf, recvcount, recvtype, source,
+                             recvtag, comm, CHEMPI_CONTEXT_PT2PT);
+    chempi_message_init_send(pair.send, sendbuf, sendcount, sendtype, dest,
+                             sendtag, comm, CHEMPI_CONTEXT_PT2PT,
+                             CHEMPI_SEND_STANDARD);
     rc = start_half(pair.recv, pair.parent);
     if (rc) {
-        chempi_p2p_fini(pair.send);
+        chempi_message_fini(pair.send);
         chempi_request_recycle(pair.send);
         destroy_pair(pair.parent);
     } else {
@@ -256,10 +257,10 @@ int chempi_pt2pt_sendrecv_replace(void *buf, MPI_Count count,
     rc = copy_out(buf, count, datatype, &copy);
     if (rc)
         return rc;
-    rc = chempi_p2p_sendrecv_on(copy, count * datatype->size,
-                                chempi_datatype_lookup(MPI_BYTE), dest, sendtag,
-                                buf, count, datatype, source, recvtag, comm,
-                                CHEMPI_CONTEXT_PT2PT, status);
+    rc = chempi_message_sendrecv_on(
+        copy, count * datatype->size, chempi_datatype_lookup(MPI_BYTE), dest,
+        sendtag, buf, count, datatype, source, recvtag, comm,
+        CHEMPI_CONTEXT_PT2PT, status);
     free(copy);
     return rc;
 }

@@ -5,7 +5,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"
@@ -204,11 +204,11 @@ static void start_mrecv(struct chempi_request *req, struct chempi_held *held,
 {
     struct chempi_comm *comm = held->comm;
 
-    chempi_p2p_init_recv(req, buf, count, type, held->env.source, held->env.tag,
-                         comm, CHEMPI_CONTEXT_PT2PT);
+    chempi_message_init_recv(req, buf, count, type, held->env.source,
+                             held->env.tag, comm, CHEMPI_CONTEXT_PT2PT);
     chempi_comm_release(comm); /* the handle's; the request holds its own */
     held->comm = NULL;
-    chempi_p2p_aim_recv(req);
+    chempi_message_aim_recv(req);
     chempi_engine_deliver_held(held, req);
     chempi_engine_settle();
     chempi_progress_nudge();
@@ -239,7 +239,7 @@ int chempi_pt2pt_mrecv(void *buf, MPI_Count count,
         rc = req.ops->finish(&req, status);
     if (rc)
         chempi_error_set_comm(req.comm);
-    chempi_p2p_fini(&req);
+    chempi_message_fini(&req);
     return rc;
 }
 
@@ -263,9 +263,9 @@ int chempi_pt2pt_imrecv(void *buf, MPI_Count count,
     } else if (held) {
         start_mrecv(req, held, buf, count, datatype);
     } else {
-        chempi_p2p_init_recv(req, buf, count, datatype, MPI_PROC_NULL, 0,
-                             &chempi_comm_self, CHEMPI_CONTEXT_PT2PT);
-        rc = chempi_p2p_start(req);
+        chempi_message_init_recv(req, buf, count, datatype, MPI_PROC_NULL, 0,
+                                 &chempi_comm_self, CHEMPI_CONTEXT_PT2PT);
+        rc = chempi_message_start(req);
     }
     chempi_lane_unlock(&chempi_lane_main);
     if (!rc) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calls of point-to-point communication (MPI 5.0, chapter 3). */
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/pt2pt/buffer.h"
 
 #define BLOCKING(name, mode)                                                   \
@@ -9,8 +9,8 @@
              struct chempi_datatype *datatype, int dest, int tag,              \
              struct chempi_comm *comm)                                         \
     {                                                                          \
-        return chempi_p2p_send(buf, count, datatype, dest, tag, comm,          \
-                               CHEMPI_CONTEXT_PT2PT, mode);                    \
+        return chempi_message_send(buf, count, datatype, dest, tag, comm,      \
+                                   CHEMPI_CONTEXT_PT2PT, mode);                \
     }
 
 BLOCKING(chempi_pt2pt_send, CHEMPI_SEND_STANDARD)
@@ -21,8 +21,8 @@ int chempi_pt2pt_recv(void *buf, MPI_Count count,
                       struct chempi_datatype *datatype, int source, int tag,
                       struct chempi_comm *comm, MPI_Status *status)
 {
-    return chempi_p2p_recv_on(buf, count, datatype, source, tag, comm,
-                              CHEMPI_CONTEXT_PT2PT, status);
+    return chempi_message_recv_on(buf, count, datatype, source, tag, comm,
+                                  CHEMPI_CONTEXT_PT2PT, status);
 }
 
 #define NONBLOCKING(name, mode)                                                \
@@ -31,8 +31,8 @@ int chempi_pt2pt_recv(void *buf, MPI_Count count,
              struct chempi_comm *comm, MPI_Request *request)                   \
     {                                                                          \
         struct chempi_request *req = NULL;                                     \
-        int rc = chempi_p2p_isend(buf, count, datatype, dest, tag, comm,       \
-                                  CHEMPI_CONTEXT_PT2PT, mode, &req);           \
+        int rc = chempi_message_isend(buf, count, datatype, dest, tag, comm,   \
+                                      CHEMPI_CONTEXT_PT2PT, mode, &req);       \
                                                                                \
         if (CHEMPI_LIKELY(!rc))                                                \
             *request = chempi_request_handle(req);                             \
@@ -53,12 +53,12 @@ static int ibsend(const void *buf, MPI_Count count,
     chempi_lane_lock(&chempi_lane_main);
     req = chempi_request_alloc();
     if (CHEMPI_UNLIKELY(!req)) {
-        rc = chempi_p2p_no_memory();
+        rc = chempi_message_no_memory();
     } else {
-        chempi_p2p_init_send(req, buf, count, type, dest, tag, comm,
-                             CHEMPI_CONTEXT_PT2PT, CHEMPI_SEND_BUFFERED);
+        chempi_message_init_send(req, buf, count, type, dest, tag, comm,
+                                 CHEMPI_CONTEXT_PT2PT, CHEMPI_SEND_BUFFERED);
         chempi_buffer_adopt(req);
-        rc = chempi_p2p_launch(req, out);
+        rc = chempi_message_launch(req, out);
         chempi_progress_nudge();
     }
     chempi_lane_unlock(&chempi_lane_main);
@@ -87,7 +87,7 @@ int chempi_pt2pt_bsend(const void *buf, MPI_Count count,
     if (dest == MPI_PROC_NULL)
         return MPI_SUCCESS;
     rc = ibsend(buf, count, datatype, dest, tag, comm, &req);
-    return rc ? rc : chempi_p2p_wait_all(&req, 1);
+    return rc ? rc : chempi_message_wait_all(&req, 1);
 }
 
 int chempi_pt2pt_irecv(void *buf, MPI_Count count,
@@ -95,8 +95,8 @@ int chempi_pt2pt_irecv(void *buf, MPI_Count count,
                        struct chempi_comm *comm, MPI_Request *request)
 {
     struct chempi_request *req = NULL;
-    int rc = chempi_p2p_irecv(buf, count, datatype, source, tag, comm,
-                              CHEMPI_CONTEXT_PT2PT, &req);
+    int rc = chempi_message_irecv(buf, count, datatype, source, tag, comm,
+                                  CHEMPI_CONTEXT_PT2PT, &req);
 
     if (CHEMPI_LIKELY(!rc))
         *request = chempi_request_handle(req);
@@ -110,7 +110,7 @@ int chempi_pt2pt_sendrecv(const void *sendbuf, MPI_Count sendcount,
                           int recvtag, struct chempi_comm *comm,
                           MPI_Status *status)
 {
-    return chempi_p2p_sendrecv_on(sendbuf, sendcount, sendtype, dest, sendtag,
-                                  recvbuf, recvcount, recvtype, source, recvtag,
-                                  comm, CHEMPI_CONTEXT_PT2PT, status);
+    return chempi_message_sendrecv_on(
+        sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
+        recvtype, source, recvtag, comm, CHEMPI_CONTEXT_PT2PT, status);
 }

@@ -19,7 +19,7 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/services/layout/layout.h"

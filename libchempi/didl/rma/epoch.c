@@ -11,7 +11,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
-#include "libchempi/didl/comm/p2p.h"
+#include "libchempi/didl/comm/message.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/lane.h"
@@ -130,15 +130,15 @@ static void drop_group(struct chempi_group **slot)
 
 static int send_token(struct chempi_win *win, int rank, int token)
 {
-    return chempi_p2p_send_on(NULL, 0, chempi_rma_bytes(), rank, token,
-                              win->comm,
-                              (enum chempi_context_kind)CHEMPI_RMA_TOKENS);
+    return chempi_message_send_on(NULL, 0, chempi_rma_bytes(), rank, token,
+                                  win->comm,
+                                  (enum chempi_context_kind)CHEMPI_RMA_TOKENS);
 }
 
 static int expect_token(struct chempi_win *win, int rank, int token,
                         struct chempi_request **req)
 {
-    return chempi_p2p_irecv_on(
+    return chempi_message_irecv_on(
         NULL, 0, chempi_rma_bytes(), rank, token, win->comm,
         (enum chempi_context_kind)CHEMPI_RMA_TOKENS, req);
 }
@@ -190,7 +190,7 @@ void chempi_rma_meet_survivors(struct chempi_win *win)
         chempi_fatal_die(1, "out of memory for freeing a window");
     for (int i = 0; i < n; i++)
         (void)send_token(win, ranks[i], CHEMPI_RMA_TOKEN_FREE);
-    (void)chempi_p2p_wait_all(reqs, n); /* who has ended does not count */
+    (void)chempi_message_wait_all(reqs, n); /* who has ended does not count */
     free(reqs);
     free(ranks);
 }
@@ -259,7 +259,7 @@ static int need_post(const struct chempi_win *win, const char *call)
 
 static int end_exposure(struct chempi_win *win)
 {
-    int rc = chempi_p2p_wait_all(win->awaited, (int)win->post_group->size);
+    int rc = chempi_message_wait_all(win->awaited, (int)win->post_group->size);
 
     free(win->awaited);
     win->awaited = NULL;
@@ -345,8 +345,8 @@ int chempi_win_start(struct chempi_group *group, int assert,
         rc = expect_tokens(win, ranks, group->size, CHEMPI_RMA_TOKEN_POST,
                            &reqs);
         if (rc == MPI_SUCCESS)
-            rc = chempi_rma_loss(win,
-                                 chempi_p2p_wait_all(reqs, (int)group->size));
+            rc = chempi_rma_loss(
+                win, chempi_message_wait_all(reqs, (int)group->size));
         free(reqs);
     }
     if (rc == MPI_SUCCESS)

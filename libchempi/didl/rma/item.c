@@ -7,7 +7,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/conn.h"
@@ -62,7 +62,7 @@ void chempi_rma_add_item(struct chempi_rma_peer *peer, struct chempi_list *list,
 static int launch(struct chempi_rma_item *item)
 {
     struct chempi_request *req = item->req;
-    int rc = chempi_p2p_start(req);
+    int rc = chempi_message_start(req);
 
     if (rc) {
         chempi_request_drop(req);
@@ -82,8 +82,9 @@ int chempi_rma_send(struct chempi_rma_peer *peer, struct chempi_rma_item *item,
     item->req = chempi_request_alloc();
     if (!item->req)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
-    chempi_p2p_init_send(item->req, buf, count, type, (int)peer->rank, (int)tag,
-                         peer->win->comm, context, CHEMPI_SEND_STANDARD);
+    chempi_message_init_send(item->req, buf, count, type, (int)peer->rank,
+                             (int)tag, peer->win->comm, context,
+                             CHEMPI_SEND_STANDARD);
     item->req->is_urgent = true;
     return launch(item);
 }
@@ -96,8 +97,8 @@ int chempi_rma_receive(struct chempi_rma_peer *peer,
     item->req = chempi_request_alloc();
     if (!item->req)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
-    chempi_p2p_init_recv(item->req, buf, count, type, (int)peer->rank, (int)tag,
-                         peer->win->comm, context);
+    chempi_message_init_recv(item->req, buf, count, type, (int)peer->rank,
+                             (int)tag, peer->win->comm, context);
     return launch(item);
 }
 

@@ -21,7 +21,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/transport/conn.h"
@@ -305,11 +305,11 @@ static int reap_out(struct chempi_rma_peer *peer)
 
 static int post_slot(struct chempi_win *win, struct chempi_rma_slot *slot)
 {
-    chempi_p2p_init_recv(&slot->req, slot->data, CHEMPI_RMA_MESSAGE_MAX,
-                         chempi_rma_bytes(), MPI_ANY_SOURCE, 0, win->comm,
-                         CHEMPI_RMA_REQUESTS);
+    chempi_message_init_recv(&slot->req, slot->data, CHEMPI_RMA_MESSAGE_MAX,
+                             chempi_rma_bytes(), MPI_ANY_SOURCE, 0, win->comm,
+                             CHEMPI_RMA_REQUESTS);
     chempi_request_track(&slot->req);
-    return chempi_p2p_start(&slot->req);
+    return chempi_message_start(&slot->req);
 }
 
 static void unpost_slot(struct chempi_rma_slot *slot)
@@ -317,7 +317,7 @@ static void unpost_slot(struct chempi_rma_slot *slot)
     if (!chempi_request_is_complete(&slot->req))
         slot->req.ops->cancel(&slot->req);
     chempi_request_untrack(&slot->req);
-    chempi_p2p_fini(&slot->req);
+    chempi_message_fini(&slot->req);
 }
 
 static int poll_slots(struct chempi_win *win)

@@ -16,7 +16,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/call.h"
 #include "libchempi/didl/comm/comm_make.h"
-#include "libchempi/didl/comm/p2p.h"
+#include "libchempi/didl/comm/message.h"
 #include "libchempi/didl/topo/reorder.h"
 #include "libchempi/didl/topo/topology.h"
 
@@ -250,15 +250,15 @@ static int move_edges(struct chempi_comm *comm, const int *order,
 
     while (order[from] != comm->rank)
         from++;
-    rc = chempi_p2p_sendrecv_on(out, 3, int_type(), to, ch.tag, in, 3,
-                                int_type(), from, ch.tag, comm,
-                                CHEMPI_CONTEXT_INTERNAL, MPI_STATUS_IGNORE);
+    rc = chempi_message_sendrecv_on(out, 3, int_type(), to, ch.tag, in, 3,
+                                    int_type(), from, ch.tag, comm,
+                                    CHEMPI_CONTEXT_INTERNAL, MPI_STATUS_IGNORE);
     if (rc)
         return rc;
     got = make_dist(in[0], in[1], in[2] != 0);
     if (!got)
         return MPI_ERR_NO_MEM;
-    rc = chempi_p2p_sendrecv_on(
+    rc = chempi_message_sendrecv_on(
         old->ints, (MPI_Count)int_count(old), int_type(), to, ch.tag, got->ints,
         (MPI_Count)int_count(got), int_type(), from, ch.tag, comm,
         CHEMPI_CONTEXT_INTERNAL, MPI_STATUS_IGNORE);

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "libchempi/didl/comm/comm_circle.h"
-#include "libchempi/didl/comm/p2p.h"
+#include "libchempi/didl/comm/message.h"
 #include "tests/mpi/check.h"
 
 enum {
@@ -102,11 +102,11 @@ static void vote(const struct chempi_comm_channel *ch, int steps)
     if (is_group())
         vals[3] = (int64_t)ch->circle << MARK_BITS;
     for (int i = 0; i < count && i < steps; i++)
-        CHECK_OR_DIE(!chempi_p2p_sendrecv_on(vals, n, type, plan[i].to, ch->tag,
-                                             other, n, type, plan[i].from,
-                                             ch->tag, ch->comm, ch->kind,
-                                             MPI_STATUS_IGNORE),
-                     "a step");
+        CHECK_OR_DIE(
+            !chempi_message_sendrecv_on(vals, n, type, plan[i].to, ch->tag,
+                                        other, n, type, plan[i].from, ch->tag,
+                                        ch->comm, ch->kind, MPI_STATUS_IGNORE),
+            "a step");
 }
 
 /* ---- groups: ranks 0 and 3, ranks 1 and 2 ---- */

@@ -10,7 +10,7 @@
 #include "libchempi/didl/coll/hier/hier.h"
 #include "libchempi/didl/coll/node/node.h"
 #include "libchempi/didl/datatype/op.h"
-#include "tests/unit/coll/fake_pt2pt.h"
+#include "tests/unit/coll/fake_message.h"
 
 enum { MAX_RANKS = 17, PRIME = 65521 };
 

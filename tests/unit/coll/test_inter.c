@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/coll/fake_pt2pt.h"
+#include "tests/unit/coll/fake_message.h"
 
 enum { COUNT = 30, BLOCKS = COUNT * FAKE_RANKS_MAX };
 

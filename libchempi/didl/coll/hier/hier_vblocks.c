@@ -19,7 +19,7 @@
 
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/hier/hier_ops.h"
-#include "libchempi/didl/comm/p2p.h"
+#include "libchempi/didl/comm/message.h"
 
 enum { TINY_MAX = 40 }; /* bytes; a record fits a line of a node's cell */
 
@@ -147,8 +147,8 @@ static void note_amount(const struct part *p, int rank, uint64_t len,
         (s->failed && s->failed != MPI_ERR_COUNT &&
          s->failed != MPI_ERR_TRUNCATE))
         return;
-    s->failed = len > room ? chempi_p2p_note_too_much(rank, len, room)
-                           : chempi_p2p_note_too_little(rank, len, room);
+    s->failed = len > room ? chempi_message_note_too_much(rank, len, room)
+                           : chempi_message_note_too_little(rank, len, room);
 }
 
 /* ---- records ---- */

@@ -10,7 +10,7 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/node/node_task.h"
 #include "libchempi/didl/coll/node/nt_copy.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 
 bool chempi_coll_pipe_is_open(struct chempi_coll_state *st)
 {
@@ -138,7 +138,7 @@ static void say_read(const struct chempi_node_piping *p)
 static void end_recv(struct chempi_node_task *t, uint64_t len, uint64_t room)
 {
     if (CHEMPI_UNLIKELY(len > room))
-        task_note(t, chempi_p2p_note_too_much(t->c->root, len, room));
+        task_note(t, chempi_message_note_too_much(t->c->root, len, room));
     else if (CHEMPI_UNLIKELY(len < room))
         task_note(t, chempi_coll_shm_slot_mismatch(&t->cell, t->cell.st->size));
     task_end(t);

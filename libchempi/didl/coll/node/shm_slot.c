@@ -10,7 +10,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/loss.h"
 
 enum { YIELDS = 2 }; /* before progress is made */
@@ -547,8 +547,8 @@ CHEMPI_COLD int chempi_coll_shm_slot_wrong_amount(int member, uint64_t len,
                                                   uint64_t room)
 {
     if (len > room)
-        return chempi_p2p_note_too_much(member, len, room);
-    return chempi_p2p_note_too_little(member, len, room);
+        return chempi_message_note_too_much(member, len, room);
+    return chempi_message_note_too_little(member, len, room);
 }
 
 int chempi_coll_shm_slot_get(int member, const void *slot, uint64_t len,

@@ -8,7 +8,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/coll/async.h"
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/io/file.h"
 
 static int poll_running(struct chempi_progress_hook *hook);
@@ -68,14 +68,14 @@ static int launch(struct chempi_io_task *t, void *buf, MPI_Count len, int rank,
     if (!req)
         return MPI_ERR_NO_MEM;
     if (is_send)
-        chempi_p2p_init_send(req, buf, len, chempi_coll_byte(), rank, tag,
-                             t->comm, CHEMPI_CONTEXT_INTERNAL,
-                             CHEMPI_SEND_STANDARD);
+        chempi_message_init_send(req, buf, len, chempi_coll_byte(), rank, tag,
+                                 t->comm, CHEMPI_CONTEXT_INTERNAL,
+                                 CHEMPI_SEND_STANDARD);
     else
-        chempi_p2p_init_recv(req, buf, len, chempi_coll_byte(), rank, tag,
-                             t->comm, CHEMPI_CONTEXT_INTERNAL);
+        chempi_message_init_recv(req, buf, len, chempi_coll_byte(), rank, tag,
+                                 t->comm, CHEMPI_CONTEXT_INTERNAL);
     req->is_urgent = !t->is_here;
-    return chempi_p2p_launch(req, out);
+    return chempi_message_launch(req, out);
 }
 
 int chempi_io_task_post(struct chempi_io_task *t, struct chempi_io_messages *m,
@@ -104,7 +104,7 @@ void chempi_io_task_await(struct chempi_io_task *t,
     t->messages = m;
     if (!t->is_here)
         return;
-    t->rc = chempi_p2p_wait_all(m->reqs, m->count);
+    t->rc = chempi_message_wait_all(m->reqs, m->count);
     m->count = 0;
     t->messages = NULL;
 }

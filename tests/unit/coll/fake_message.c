@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages between threads; see fake_pt2pt.h. */
-#include "tests/unit/coll/fake_pt2pt.h"
+/* Messages between threads; see fake_message.h. */
+#include "tests/unit/coll/fake_message.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/comm/p2p.h"
+#include "libchempi/didl/comm/message.h"
 #include "libchempi/didl/datatype/basic_type.h"
 
 struct chempi_request {
@@ -124,7 +124,7 @@ int chempi_error_set(int errclass, const char *fmt, ...)
     return errclass;
 }
 
-int chempi_p2p_note_too_much(int rank, uint64_t len, uint64_t room)
+int chempi_message_note_too_much(int rank, uint64_t len, uint64_t room)
 {
     (void)rank;
     (void)len;
@@ -132,7 +132,7 @@ int chempi_p2p_note_too_much(int rank, uint64_t len, uint64_t room)
     return MPI_ERR_TRUNCATE;
 }
 
-int chempi_p2p_note_too_little(int rank, uint64_t len, uint64_t room)
+int chempi_message_note_too_little(int rank, uint64_t len, uint64_t room)
 {
     (void)rank;
     (void)len;
@@ -172,10 +172,11 @@ static struct chempi_request *make(bool is_send, const void *buf, size_t len,
     return req;
 }
 
-int chempi_p2p_isend_on(const void *buf, MPI_Count count,
-                        struct chempi_datatype *type, int dest, int tag,
-                        struct chempi_comm *comm, enum chempi_context_kind kind,
-                        struct chempi_request **out)
+int chempi_message_isend_on(const void *buf, MPI_Count count,
+                            struct chempi_datatype *type, int dest, int tag,
+                            struct chempi_comm *comm,
+                            enum chempi_context_kind kind,
+                            struct chempi_request **out)
 {
     struct chempi_request **end = &net.sends;
 
@@ -191,10 +192,11 @@ int chempi_p2p_isend_on(const void *buf, MPI_Count count,
     return MPI_SUCCESS;
 }
 
-int chempi_p2p_irecv_on(void *buf, MPI_Count count,
-                        struct chempi_datatype *type, int source, int tag,
-                        struct chempi_comm *comm, enum chempi_context_kind kind,
-                        struct chempi_request **out)
+int chempi_message_irecv_on(void *buf, MPI_Count count,
+                            struct chempi_datatype *type, int source, int tag,
+                            struct chempi_comm *comm,
+                            enum chempi_context_kind kind,
+                            struct chempi_request **out)
 {
     *out = make(false, buf, (size_t)(count * type->size),
                 comm->recv_context + (uint32_t)kind, source, comm->rank, tag);
@@ -235,7 +237,7 @@ static bool try_all(struct chempi_request **reqs, int n)
     return is_done;
 }
 
-int chempi_p2p_wait_all(struct chempi_request **reqs, int n)
+int chempi_message_wait_all(struct chempi_request **reqs, int n)
 {
     int error = MPI_SUCCESS;
 
@@ -251,49 +253,54 @@ int chempi_p2p_wait_all(struct chempi_request **reqs, int n)
     return error;
 }
 
-int chempi_p2p_send_on(const void *buf, MPI_Count count,
-                       struct chempi_datatype *type, int dest, int tag,
-                       struct chempi_comm *comm, enum chempi_context_kind kind)
+int chempi_message_send_on(const void *buf, MPI_Count count,
+                           struct chempi_datatype *type, int dest, int tag,
+                           struct chempi_comm *comm,
+                           enum chempi_context_kind kind)
 {
     struct chempi_request *req;
 
-    (void)chempi_p2p_isend_on(buf, count, type, dest, tag, comm, kind, &req);
-    return chempi_p2p_wait_all(&req, 1);
+    (void)chempi_message_isend_on(buf, count, type, dest, tag, comm, kind,
+                                  &req);
+    return chempi_message_wait_all(&req, 1);
 }
 
-int chempi_p2p_recv_on(void *buf, MPI_Count count, struct chempi_datatype *type,
-                       int source, int tag, struct chempi_comm *comm,
-                       enum chempi_context_kind kind, MPI_Status *status)
+int chempi_message_recv_on(void *buf, MPI_Count count,
+                           struct chempi_datatype *type, int source, int tag,
+                           struct chempi_comm *comm,
+                           enum chempi_context_kind kind, MPI_Status *status)
 {
     struct chempi_request *req;
 
     (void)status;
-    (void)chempi_p2p_irecv_on(buf, count, type, source, tag, comm, kind, &req);
-    return chempi_p2p_wait_all(&req, 1);
+    (void)chempi_message_irecv_on(buf, count, type, source, tag, comm, kind,
+                                  &req);
+    return chempi_message_wait_all(&req, 1);
 }
 
-int chempi_p2p_sendrecv_on(const void *sbuf, MPI_Count scount,
-                           struct chempi_datatype *stype, int dest, int stag,
-                           void *rbuf, MPI_Count rcount,
-                           struct chempi_datatype *rtype, int source, int rtag,
-                           struct chempi_comm *comm,
-                           enum chempi_context_kind kind, MPI_Status *status)
+int chempi_message_sendrecv_on(const void *sbuf, MPI_Count scount,
+                               struct chempi_datatype *stype, int dest,
+                               int stag, void *rbuf, MPI_Count rcount,
+                               struct chempi_datatype *rtype, int source,
+                               int rtag, struct chempi_comm *comm,
+                               enum chempi_context_kind kind,
+                               MPI_Status *status)
 {
     struct chempi_request *reqs[2];
 
     (void)status;
-    (void)chempi_p2p_irecv_on(rbuf, rcount, rtype, source, rtag, comm, kind,
-                              &reqs[0]);
-    (void)chempi_p2p_isend_on(sbuf, scount, stype, dest, stag, comm, kind,
-                              &reqs[1]);
-    return chempi_p2p_wait_all(reqs, 2);
+    (void)chempi_message_irecv_on(rbuf, rcount, rtype, source, rtag, comm, kind,
+                                  &reqs[0]);
+    (void)chempi_message_isend_on(sbuf, scount, stype, dest, stag, comm, kind,
+                                  &reqs[1]);
+    return chempi_message_wait_all(reqs, 2);
 }
 
 static void *wait_for_it(void *arg)
 {
     struct chempi_request *req = arg;
 
-    (void)chempi_p2p_wait_all(&req, 1);
+    (void)chempi_message_wait_all(&req, 1);
     (void)pthread_mutex_lock(&net.lock);
     net.left--;
     (void)pthread_cond_broadcast(&net.changed);
@@ -313,18 +320,19 @@ static void leave(struct chempi_request *req)
     (void)pthread_detach(thread);
 }
 
-void chempi_p2p_pass(bool is_send, int peer, int tag, struct chempi_comm *comm,
-                     enum chempi_context_kind kind, bool is_locked)
+void chempi_message_pass(bool is_send, int peer, int tag,
+                         struct chempi_comm *comm,
+                         enum chempi_context_kind kind, bool is_locked)
 {
     struct chempi_request *req;
 
     (void)is_locked;
     if (is_send)
-        (void)chempi_p2p_isend_on("", 0, chempi_coll_byte(), peer, tag, comm,
-                                  kind, &req);
+        (void)chempi_message_isend_on("", 0, chempi_coll_byte(), peer, tag,
+                                      comm, kind, &req);
     else
-        (void)chempi_p2p_irecv_on("", 0, chempi_coll_byte(), peer, tag, comm,
-                                  kind, &req);
+        (void)chempi_message_irecv_on("", 0, chempi_coll_byte(), peer, tag,
+                                      comm, kind, &req);
     leave(req);
 }
 

@@ -4,7 +4,7 @@
  * A blocking call tries to do without a request first; if it needs one, that
  * lives on its stack.
  */
-#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/comm/message_request.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static int start_send(struct chempi_request *req)
     return chempi_engine_send(req);
 }
 
-void chempi_p2p_aim_recv(struct chempi_request *req)
+void chempi_message_aim_recv(struct chempi_request *req)
 {
     struct chempi_rx *rx = &req->u.in.rx;
 
@@ -92,7 +92,7 @@ void chempi_p2p_aim_recv(struct chempi_request *req)
 
 static int start_recv(struct chempi_request *req)
 {
-    chempi_p2p_aim_recv(req);
+    chempi_message_aim_recv(req);
     return chempi_engine_recv(req);
 }
 
@@ -106,8 +106,8 @@ static size_t piece_of(const void *buf, MPI_Count count,
     return (size_t)(count * type->size);
 }
 
-void chempi_p2p_hold_piece(const void *buf, MPI_Count count,
-                           const struct chempi_datatype *type)
+void chempi_message_hold_piece(const void *buf, MPI_Count count,
+                               const struct chempi_datatype *type)
 {
     const char *start = NULL;
     size_t len = piece_of(buf, count, type, &start);
@@ -116,8 +116,8 @@ void chempi_p2p_hold_piece(const void *buf, MPI_Count count,
         chempi_memory_hold(chempi_ctx.services.memory, start, len);
 }
 
-void chempi_p2p_unhold_piece(const void *buf, MPI_Count count,
-                             const struct chempi_datatype *type)
+void chempi_message_unhold_piece(const void *buf, MPI_Count count,
+                                 const struct chempi_datatype *type)
 {
     const char *start = NULL;
     size_t len = piece_of(buf, count, type, &start);
@@ -126,16 +126,16 @@ void chempi_p2p_unhold_piece(const void *buf, MPI_Count count,
         chempi_memory_release(chempi_ctx.services.memory, start, len);
 }
 
-void chempi_p2p_hold(const struct chempi_request *req)
+void chempi_message_hold(const struct chempi_request *req)
 {
     if (req->kind != CHEMPI_REQUEST_NULL_PEER)
-        chempi_p2p_hold_piece(req->buf, req->count, req->type);
+        chempi_message_hold_piece(req->buf, req->count, req->type);
 }
 
 static void unhold(const struct chempi_request *req)
 {
     if (req->kind != CHEMPI_REQUEST_NULL_PEER)
-        chempi_p2p_unhold_piece(req->buf, req->count, req->type);
+        chempi_message_unhold_piece(req->buf, req->count, req->type);
 }
 
 static int start_null(struct chempi_request *req)
@@ -153,14 +153,14 @@ static void cancel_recv(struct chempi_request *req)
     chempi_request_progress(req, MPI_SUCCESS);
 }
 
-int chempi_p2p_finish_send(struct chempi_request *req, MPI_Status *status)
+int chempi_message_finish_send(struct chempi_request *req, MPI_Status *status)
 {
     chempi_status_set(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0,
                       req->is_cancelled);
     return req->error;
 }
 
-int chempi_p2p_note_too_much(int rank, uint64_t len, uint64_t room)
+int chempi_message_note_too_much(int rank, uint64_t len, uint64_t room)
 {
     char who[32] = "another rank";
 
@@ -173,7 +173,7 @@ int chempi_p2p_note_too_much(int rank, uint64_t len, uint64_t room)
         who, (unsigned long long)len, (unsigned long long)room);
 }
 
-int chempi_p2p_note_too_little(int rank, uint64_t len, uint64_t room)
+int chempi_message_note_too_little(int rank, uint64_t len, uint64_t room)
 {
     return chempi_error_set(
         MPI_ERR_COUNT,
@@ -214,7 +214,7 @@ static int note_truncation(const struct chempi_request *req)
     char origin[ORIGIN_TEXT];
 
     if (req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_COLL)
-        return chempi_p2p_note_too_much(
+        return chempi_message_note_too_much(
             req->source, (uint64_t)req->bytes,
             (uint64_t)(req->count * req->type->size));
     put_amount(sent, sizeof(sent), chempi_signature_kind(req->sent_bits),
@@ -255,7 +255,7 @@ static int note_mismatch(const struct chempi_request *req)
 static int note_shortage(const struct chempi_request *req)
 {
     if (req->error == MPI_ERR_COUNT)
-        return chempi_p2p_note_too_little(
+        return chempi_message_note_too_little(
             req->source, (uint64_t)req->bytes,
             (uint64_t)(req->count * req->type->size));
     if (!chempi_signature_is_ok(req->sent_bits, (uint64_t)req->bytes,
@@ -290,32 +290,32 @@ static int finish_null_recv(struct chempi_request *req, MPI_Status *status)
     return MPI_SUCCESS;
 }
 
-void chempi_p2p_destroy(struct chempi_request *req)
+void chempi_message_destroy(struct chempi_request *req)
 {
     if (CHEMPI_UNLIKELY(req->is_persistent))
         unhold(req);
-    chempi_p2p_fini(req);
+    chempi_message_fini(req);
     chempi_request_recycle(req);
 }
 
-#define P2P_OPS(name, call_name, start_fn, cancel_fn, finish_fn)               \
+#define MESSAGE_OPS(name, call_name, start_fn, cancel_fn, finish_fn)           \
     static const struct chempi_request_ops name = {                            \
         .call = call_name,                                                     \
         .start = start_fn,                                                     \
         .cancel = cancel_fn,                                                   \
         .finish = finish_fn,                                                   \
-        .destroy = chempi_p2p_destroy,                                         \
+        .destroy = chempi_message_destroy,                                     \
     }
 
-P2P_OPS(send_ops, "MPI_Isend", start_send, chempi_p2p_cancel_send,
-        chempi_p2p_finish_send);
-P2P_OPS(recv_ops, "MPI_Irecv", start_recv, cancel_recv, finish_recv);
-P2P_OPS(null_send_ops, "MPI_Isend", start_null, chempi_request_cancel_nothing,
-        chempi_p2p_finish_send);
-P2P_OPS(null_recv_ops, "MPI_Irecv", start_null, chempi_request_cancel_nothing,
-        finish_null_recv);
+MESSAGE_OPS(send_ops, "MPI_Isend", start_send, chempi_message_cancel_send,
+            chempi_message_finish_send);
+MESSAGE_OPS(recv_ops, "MPI_Irecv", start_recv, cancel_recv, finish_recv);
+MESSAGE_OPS(null_send_ops, "MPI_Isend", start_null,
+            chempi_request_cancel_nothing, chempi_message_finish_send);
+MESSAGE_OPS(null_recv_ops, "MPI_Irecv", start_null,
+            chempi_request_cancel_nothing, finish_null_recv);
 
-void chempi_p2p_fini(struct chempi_request *req)
+void chempi_message_fini(struct chempi_request *req)
 {
     chempi_request_leave(req);
     if (req->type && !req->type->is_predefined)
@@ -364,19 +364,19 @@ static void fill_recv(struct chempi_request *req, void *buf, MPI_Count count,
     req->context = comm->recv_context + kind;
 }
 
-void chempi_p2p_init_send(struct chempi_request *req, const void *buf,
-                          MPI_Count count, struct chempi_datatype *type,
-                          int dest, int tag, struct chempi_comm *comm,
-                          uint32_t kind, enum chempi_send_mode mode)
+void chempi_message_init_send(struct chempi_request *req, const void *buf,
+                              MPI_Count count, struct chempi_datatype *type,
+                              int dest, int tag, struct chempi_comm *comm,
+                              uint32_t kind, enum chempi_send_mode mode)
 {
     fill_send(req, buf, count, type, dest, tag, comm, kind, mode);
     chempi_object_hold(&comm->obj);
 }
 
-void chempi_p2p_init_recv(struct chempi_request *req, void *buf,
-                          MPI_Count count, struct chempi_datatype *type,
-                          int source, int tag, struct chempi_comm *comm,
-                          uint32_t kind)
+void chempi_message_init_recv(struct chempi_request *req, void *buf,
+                              MPI_Count count, struct chempi_datatype *type,
+                              int source, int tag, struct chempi_comm *comm,
+                              uint32_t kind)
 {
     fill_recv(req, buf, count, type, source, tag, comm, kind);
     chempi_object_hold(&comm->obj);
@@ -401,32 +401,34 @@ static inline void trust_locked(struct chempi_request *req)
         req->hold = CHEMPI_REQUEST_TRUSTS;
 }
 
-int chempi_p2p_start(struct chempi_request *req)
+int chempi_message_start(struct chempi_request *req)
 {
     return req->ops->start(req);
 }
 
-int chempi_p2p_launch(struct chempi_request *req, struct chempi_request **out)
+int chempi_message_launch(struct chempi_request *req,
+                          struct chempi_request **out)
 {
     int rc = req->ops->start(req);
 
     if (CHEMPI_UNLIKELY(rc)) {
-        chempi_p2p_destroy(req);
+        chempi_message_destroy(req);
         return rc;
     }
     *out = req;
     return MPI_SUCCESS;
 }
 
-int chempi_p2p_no_memory(void)
+int chempi_message_no_memory(void)
 {
     return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
 }
 
-int chempi_p2p_isend(const void *buf, MPI_Count count,
-                     struct chempi_datatype *type, int dest, int tag,
-                     struct chempi_comm *comm, uint32_t kind,
-                     enum chempi_send_mode mode, struct chempi_request **out)
+int chempi_message_isend(const void *buf, MPI_Count count,
+                         struct chempi_datatype *type, int dest, int tag,
+                         struct chempi_comm *comm, uint32_t kind,
+                         enum chempi_send_mode mode,
+                         struct chempi_request **out)
 {
     struct chempi_request *req;
     int rc;
@@ -434,13 +436,13 @@ int chempi_p2p_isend(const void *buf, MPI_Count count,
     chempi_lane_lock(&chempi_lane_main);
     req = chempi_request_alloc();
     if (CHEMPI_UNLIKELY(!req)) {
-        rc = chempi_p2p_no_memory();
+        rc = chempi_message_no_memory();
     } else {
         fill_send(req, buf, count, type, dest, tag, comm, kind, mode);
         chempi_request_share(req);
         req->is_posted =
             kind == CHEMPI_CONTEXT_PT2PT && chempi_agent_is_offered();
-        rc = chempi_p2p_launch(req, out);
+        rc = chempi_message_launch(req, out);
         if (rc == MPI_SUCCESS && kind == CHEMPI_CONTEXT_PT2PT)
             chempi_request_owe(req, (uint64_t)(count * type->size));
         chempi_progress_nudge();
@@ -449,9 +451,10 @@ int chempi_p2p_isend(const void *buf, MPI_Count count,
     return rc;
 }
 
-int chempi_p2p_irecv(void *buf, MPI_Count count, struct chempi_datatype *type,
-                     int source, int tag, struct chempi_comm *comm,
-                     uint32_t kind, struct chempi_request **out)
+int chempi_message_irecv(void *buf, MPI_Count count,
+                         struct chempi_datatype *type, int source, int tag,
+                         struct chempi_comm *comm, uint32_t kind,
+                         struct chempi_request **out)
 {
     struct chempi_request *req;
     int rc;
@@ -459,11 +462,11 @@ int chempi_p2p_irecv(void *buf, MPI_Count count, struct chempi_datatype *type,
     chempi_lane_lock(&chempi_lane_main);
     req = chempi_request_alloc();
     if (CHEMPI_UNLIKELY(!req)) {
-        rc = chempi_p2p_no_memory();
+        rc = chempi_message_no_memory();
     } else {
         fill_recv(req, buf, count, type, source, tag, comm, kind);
         chempi_request_share(req);
-        rc = chempi_p2p_launch(req, out);
+        rc = chempi_message_launch(req, out);
         if (rc == MPI_SUCCESS && kind == CHEMPI_CONTEXT_PT2PT)
             chempi_request_owe(req, (uint64_t)(count * type->size));
         chempi_progress_nudge();
@@ -474,10 +477,10 @@ int chempi_p2p_irecv(void *buf, MPI_Count count, struct chempi_datatype *type,
 
 /* ---- blocking ---- */
 
-int chempi_p2p_send_by_request(const void *buf, MPI_Count count,
-                               struct chempi_datatype *type, int dest, int tag,
-                               struct chempi_comm *comm, uint32_t kind,
-                               enum chempi_send_mode mode)
+int chempi_message_send_by_request(const void *buf, MPI_Count count,
+                                   struct chempi_datatype *type, int dest,
+                                   int tag, struct chempi_comm *comm,
+                                   uint32_t kind, enum chempi_send_mode mode)
 {
     struct chempi_request req;
     int rc;
@@ -491,14 +494,15 @@ int chempi_p2p_send_by_request(const void *buf, MPI_Count count,
         rc = chempi_request_await_locked(&req);
     if (!rc)
         rc = req.error;
-    chempi_p2p_fini(&req);
+    chempi_message_fini(&req);
     chempi_lane_unlock(&chempi_lane_main);
     return rc;
 }
 
-int chempi_p2p_recv_on(void *buf, MPI_Count count, struct chempi_datatype *type,
-                       int source, int tag, struct chempi_comm *comm,
-                       enum chempi_context_kind kind, MPI_Status *status)
+int chempi_message_recv_on(void *buf, MPI_Count count,
+                           struct chempi_datatype *type, int source, int tag,
+                           struct chempi_comm *comm,
+                           enum chempi_context_kind kind, MPI_Status *status)
 {
     struct chempi_request req;
     int rc;
@@ -512,36 +516,39 @@ int chempi_p2p_recv_on(void *buf, MPI_Count count, struct chempi_datatype *type,
         rc = chempi_request_await_locked(&req);
     if (!rc)
         rc = chempi_request_finish_locked(&req, status);
-    chempi_p2p_fini(&req);
+    chempi_message_fini(&req);
     chempi_lane_unlock(&chempi_lane_main);
     return rc;
 }
 
 /* ---- for the rest of the library ---- */
 
-int chempi_p2p_send_on(const void *buf, MPI_Count count,
-                       struct chempi_datatype *type, int dest, int tag,
-                       struct chempi_comm *comm, enum chempi_context_kind kind)
+int chempi_message_send_on(const void *buf, MPI_Count count,
+                           struct chempi_datatype *type, int dest, int tag,
+                           struct chempi_comm *comm,
+                           enum chempi_context_kind kind)
 {
-    return chempi_p2p_send(buf, count, type, dest, tag, comm, kind,
-                           CHEMPI_SEND_STANDARD);
+    return chempi_message_send(buf, count, type, dest, tag, comm, kind,
+                               CHEMPI_SEND_STANDARD);
 }
 
-int chempi_p2p_isend_on(const void *buf, MPI_Count count,
-                        struct chempi_datatype *type, int dest, int tag,
-                        struct chempi_comm *comm, enum chempi_context_kind kind,
-                        struct chempi_request **out)
+int chempi_message_isend_on(const void *buf, MPI_Count count,
+                            struct chempi_datatype *type, int dest, int tag,
+                            struct chempi_comm *comm,
+                            enum chempi_context_kind kind,
+                            struct chempi_request **out)
 {
-    return chempi_p2p_isend(buf, count, type, dest, tag, comm, kind,
-                            CHEMPI_SEND_STANDARD, out);
+    return chempi_message_isend(buf, count, type, dest, tag, comm, kind,
+                                CHEMPI_SEND_STANDARD, out);
 }
 
-int chempi_p2p_irecv_on(void *buf, MPI_Count count,
-                        struct chempi_datatype *type, int source, int tag,
-                        struct chempi_comm *comm, enum chempi_context_kind kind,
-                        struct chempi_request **out)
+int chempi_message_irecv_on(void *buf, MPI_Count count,
+                            struct chempi_datatype *type, int source, int tag,
+                            struct chempi_comm *comm,
+                            enum chempi_context_kind kind,
+                            struct chempi_request **out)
 {
-    return chempi_p2p_irecv(buf, count, type, source, tag, comm, kind, out);
+    return chempi_message_irecv(buf, count, type, source, tag, comm, kind, out);
 }
 
 static char nothing; /* the address of no data */
@@ -558,11 +565,11 @@ static bool leave_nothing(bool is_send, int peer, int tag,
     if (!req)
         return false;
     if (is_send)
-        chempi_p2p_init_send(req, &nothing, 0, byte, peer, tag, comm, kind,
-                             CHEMPI_SEND_STANDARD);
+        chempi_message_init_send(req, &nothing, 0, byte, peer, tag, comm, kind,
+                                 CHEMPI_SEND_STANDARD);
     else
-        chempi_p2p_init_recv(req, &nothing, 0, byte, peer, tag, comm, kind);
-    rc = chempi_p2p_launch(req, &req);
+        chempi_message_init_recv(req, &nothing, 0, byte, peer, tag, comm, kind);
+    rc = chempi_message_launch(req, &req);
     if (rc)
         return rc != MPI_ERR_NO_MEM; /* else the peer is not to be reached */
     if (chempi_request_is_complete(req))
@@ -573,8 +580,9 @@ static bool leave_nothing(bool is_send, int peer, int tag,
     return true;
 }
 
-void chempi_p2p_pass(bool is_send, int peer, int tag, struct chempi_comm *comm,
-                     enum chempi_context_kind kind, bool is_locked)
+void chempi_message_pass(bool is_send, int peer, int tag,
+                         struct chempi_comm *comm,
+                         enum chempi_context_kind kind, bool is_locked)
 {
     struct chempi_datatype *byte = chempi_datatype_lookup(MPI_BYTE);
     bool is_left;
@@ -590,10 +598,10 @@ void chempi_p2p_pass(bool is_send, int peer, int tag, struct chempi_comm *comm,
         chempi_fatal_die(1, "out of memory for a collective operation, which "
                             "other processes wait for");
     if (is_send)
-        (void)chempi_p2p_send_on(&nothing, 0, byte, peer, tag, comm, kind);
+        (void)chempi_message_send_on(&nothing, 0, byte, peer, tag, comm, kind);
     else
-        (void)chempi_p2p_recv_on(&nothing, 0, byte, peer, tag, comm, kind,
-                                 MPI_STATUS_IGNORE);
+        (void)chempi_message_recv_on(&nothing, 0, byte, peer, tag, comm, kind,
+                                     MPI_STATUS_IGNORE);
 }
 
 struct all {
@@ -624,7 +632,7 @@ static void put_all(struct chempi_wait_report *w, const void *object)
     chempi_wait_report_put_rest(w, pending);
 }
 
-int chempi_p2p_wait_all(struct chempi_request **reqs, int n)
+int chempi_message_wait_all(struct chempi_request **reqs, int n)
 {
     struct all all = {.reqs = reqs, .n = n};
     int first;
@@ -675,12 +683,13 @@ static int start_pair(struct chempi_request pair[2])
     return in ? in : out;
 }
 
-int chempi_p2p_sendrecv_on(const void *sbuf, MPI_Count scount,
-                           struct chempi_datatype *stype, int dest, int stag,
-                           void *rbuf, MPI_Count rcount,
-                           struct chempi_datatype *rtype, int source, int rtag,
-                           struct chempi_comm *comm,
-                           enum chempi_context_kind kind, MPI_Status *status)
+int chempi_message_sendrecv_on(const void *sbuf, MPI_Count scount,
+                               struct chempi_datatype *stype, int dest,
+                               int stag, void *rbuf, MPI_Count rcount,
+                               struct chempi_datatype *rtype, int source,
+                               int rtag, struct chempi_comm *comm,
+                               enum chempi_context_kind kind,
+                               MPI_Status *status)
 {
     struct chempi_request pair[2];
     struct chempi_request *reqs[2] = {&pair[0], &pair[1]};
@@ -699,7 +708,7 @@ int chempi_p2p_sendrecv_on(const void *sbuf, MPI_Count scount,
         rc = pair[1].error;
     if (!rc)
         rc = pair[0].ops->finish(&pair[0], status);
-    chempi_p2p_fini(&pair[0]);
-    chempi_p2p_fini(&pair[1]);
+    chempi_message_fini(&pair[0]);
+    chempi_message_fini(&pair[1]);
     return rc;
 }

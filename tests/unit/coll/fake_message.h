@@ -6,8 +6,8 @@
  * hangs (and the test's time limit finds it). A run is over when nobody waits
  * for a message any more, nor does what was left to itself.
  */
-#ifndef CHEMPI_TESTS_UNIT_COLL_FAKE_PT2PT_H
-#define CHEMPI_TESTS_UNIT_COLL_FAKE_PT2PT_H
+#ifndef CHEMPI_TESTS_UNIT_COLL_FAKE_MESSAGE_H
+#define CHEMPI_TESTS_UNIT_COLL_FAKE_MESSAGE_H
 
 #include "libchempi/didl/coll/sched.h"
 
