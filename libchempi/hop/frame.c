@@ -9,7 +9,7 @@
 
 #include "libchempi/devices/envelope.h"
 
-static_assert(CHEMPI_HOP_GATES_MAX <= 255, "a byte counts the gateways");
+static_assert(CHEMPI_HOP_GATEWAYS_MAX <= 255, "a byte counts the gateways");
 
 /* ---- writing ------------------------------------------------------------ */
 
@@ -63,7 +63,7 @@ size_t chempi_hop_frame_put(uint8_t dst[CHEMPI_HOP_FIXED_MAX],
         .mark = htole16(CHEMPI_HOP_MARK),
         .version = CHEMPI_HOP_VERSION,
         .kind = f->kind,
-        .gates = f->gates,
+        .gateway_count = f->gateway_count,
         .at = f->at,
         .flags = htole16(f->flags),
         .src = htole32(f->src),
@@ -74,11 +74,11 @@ size_t chempi_hop_frame_put(uint8_t dst[CHEMPI_HOP_FIXED_MAX],
     size_t n = sizeof(wire);
 
     memcpy(dst, &wire, sizeof(wire));
-    for (uint32_t i = 0; i < f->gates; i++) {
-        uint32_t gate = htole32(f->gate[i]);
+    for (uint32_t i = 0; i < f->gateway_count; i++) {
+        uint32_t gateway = htole32(f->gateways[i]);
 
-        memcpy(dst + n, &gate, sizeof(gate));
-        n += sizeof(gate);
+        memcpy(dst + n, &gateway, sizeof(gateway));
+        n += sizeof(gateway);
     }
     return n + put_fixed(dst + n, f);
 }
@@ -126,24 +126,24 @@ int chempi_hop_frame_head(const uint8_t *src, size_t n,
         return -EPROTO;
     *why = "a frame with an impossible way";
     if (wire.kind < CHEMPI_HOP_EAGER || wire.kind > CHEMPI_HOP_PART ||
-        wire.gates > CHEMPI_HOP_GATES_MAX || wire.at > wire.gates ||
-        n < at + 4u * wire.gates)
+        wire.gateway_count > CHEMPI_HOP_GATEWAYS_MAX ||
+        wire.at > wire.gateway_count || n < at + 4u * wire.gateway_count)
         return -EPROTO;
     memset(out, 0, sizeof(*out));
     out->kind = wire.kind;
-    out->gates = wire.gates;
+    out->gateway_count = wire.gateway_count;
     out->at = wire.at;
     out->flags = le16toh(wire.flags);
     out->src = le32toh(wire.src);
     out->dst = le32toh(wire.dst);
     out->seq = le32toh(wire.seq);
     out->ack = le32toh(wire.ack);
-    for (uint32_t i = 0; i < wire.gates; i++) {
-        uint32_t gate;
+    for (uint32_t i = 0; i < wire.gateway_count; i++) {
+        uint32_t gateway;
 
-        memcpy(&gate, src + at, sizeof(gate));
-        out->gate[i] = le32toh(gate);
-        at += sizeof(gate);
+        memcpy(&gateway, src + at, sizeof(gateway));
+        out->gateways[i] = le32toh(gateway);
+        at += sizeof(gateway);
     }
     return (int)at;
 }

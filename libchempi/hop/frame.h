@@ -5,8 +5,9 @@
  * different nodes need not agree) and how far it has come. The job is not
  * named: connections between its processes are proven by the job's secret.
  *
- * Wire form, little-endian: struct chempi_hop_wire, `gates` numbers of gateway
- * processes in the order of the way, the fixed part of the kind, payload.
+ * Wire form, little-endian: struct chempi_hop_wire, `gateway_count` numbers of
+ * gateway processes in the order of the way, the fixed part of the kind,
+ * payload.
  *
  *   EAGER     envelope; the whole payload
  *   PART      envelope, the sender's number of the message, an offset; a piece
@@ -32,7 +33,7 @@
 
 #define CHEMPI_HOP_MARK 0x4867u /* tells a frame's start from garbage */
 #define CHEMPI_HOP_VERSION 2u
-#define CHEMPI_HOP_GATES_MAX (CHEMPI_TABLE_STAGES_MAX - 1u)
+#define CHEMPI_HOP_GATEWAYS_MAX (CHEMPI_TABLE_STAGES_MAX - 1u)
 #define CHEMPI_HOP_CHUNK_MAX (64u * 1024u)     /* payload of a frame, bytes */
 #define CHEMPI_HOP_LEN_MAX (UINT64_C(1) << 56) /* of a message, bytes */
 
@@ -62,14 +63,14 @@ static inline uint8_t chempi_hop_class_of(uint16_t flags)
 struct chempi_hop_wire {
     uint16_t mark; /* CHEMPI_HOP_MARK */
     uint8_t version;
-    uint8_t kind;   /* enum chempi_hop_kind */
-    uint8_t gates;  /* on the way */
-    uint8_t at;     /* gateways that it has passed */
-    uint16_t flags; /* CHEMPI_HOP_HURRY and _SEALED, class */
-    uint32_t src;   /* rank that sends */
-    uint32_t dst;   /* rank that receives */
-    uint32_t seq;   /* number in the flow src -> dst, wraps */
-    uint32_t ack;   /* all of dst -> src before this number have come */
+    uint8_t kind;          /* enum chempi_hop_kind */
+    uint8_t gateway_count; /* on the way */
+    uint8_t at;            /* gateways that it has passed */
+    uint16_t flags;        /* CHEMPI_HOP_HURRY and _SEALED, class */
+    uint32_t src;          /* rank that sends */
+    uint32_t dst;          /* rank that receives */
+    uint32_t seq;          /* number in the flow src -> dst, wraps */
+    uint32_t ack;          /* all of dst -> src before this number have come */
 };
 static_assert(sizeof(struct chempi_hop_wire) == 24, "header layout");
 static_assert(offsetof(struct chempi_hop_wire, src) == 8, "header layout");
@@ -77,7 +78,7 @@ static_assert(offsetof(struct chempi_hop_wire, ack) == 20, "header layout");
 
 /* Header, gateways and the longest fixed part. */
 #define CHEMPI_HOP_FIXED_MAX                                                   \
-    (sizeof(struct chempi_hop_wire) + 4 * CHEMPI_HOP_GATES_MAX +               \
+    (sizeof(struct chempi_hop_wire) + 4 * CHEMPI_HOP_GATEWAYS_MAX +            \
      sizeof(struct chempi_envelope) + 16)
 #define CHEMPI_HOP_SEAL_BYTES 24u /* behind a sealed frame */
 #define CHEMPI_HOP_FRAME_MAX                                                   \
@@ -86,14 +87,14 @@ static_assert(offsetof(struct chempi_hop_wire, ack) == 20, "header layout");
 /* A frame in host order. Members that a kind lacks are 0. */
 struct chempi_hop_frame {
     uint8_t kind;
-    uint8_t gates;
+    uint8_t gateway_count;
     uint8_t at;
     uint16_t flags;
     uint32_t src;
     uint32_t dst;
     uint32_t seq;
     uint32_t ack;
-    uint32_t gate[CHEMPI_HOP_GATES_MAX];
+    uint32_t gateways[CHEMPI_HOP_GATEWAYS_MAX];
     struct chempi_envelope env;
     uint64_t sender;     /* token; PART: number of the message */
     uint64_t receiver;   /* token */
@@ -132,7 +133,7 @@ void chempi_hop_frame_set_sealed(uint8_t *frame, bool is_sealed);
 static inline size_t chempi_hop_frame_head_len(const uint8_t *frame)
 {
     return sizeof(struct chempi_hop_wire) +
-           4u * (size_t)frame[offsetof(struct chempi_hop_wire, gates)];
+           4u * (size_t)frame[offsetof(struct chempi_hop_wire, gateway_count)];
 }
 
 #endif

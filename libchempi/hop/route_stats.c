@@ -18,8 +18,8 @@ static uint32_t hash(const struct chempi_route_stats_key *key)
 
     x = (x ^ (uint64_t)key->class << 16 ^ (uint64_t)key->at << 8) *
         UINT64_C(0x9e3779b97f4a7c15);
-    for (uint32_t i = 0; i < key->gates; i++)
-        x = (x ^ x >> 31 ^ key->gate[i]) * UINT64_C(0xbf58476d1ce4e5b9);
+    for (uint32_t i = 0; i < key->gateway_count; i++)
+        x = (x ^ x >> 31 ^ key->gateways[i]) * UINT64_C(0xbf58476d1ce4e5b9);
     return (uint32_t)(x >> 32);
 }
 
@@ -30,8 +30,9 @@ static bool has_key(const void *elements, uint32_t number, const void *key)
     const struct chempi_route_stats_key *b = key;
 
     return a->from == b->from && a->to == b->to && a->class == b->class &&
-           a->at == b->at && a->gates == b->gates &&
-           memcmp(a->gate, b->gate, a->gates * sizeof(a->gate[0])) == 0;
+           a->at == b->at && a->gateway_count == b->gateway_count &&
+           memcmp(a->gateways, b->gateways,
+                  a->gateway_count * sizeof(a->gateways[0])) == 0;
 }
 
 uint32_t chempi_route_stats_find(struct chempi_route_stats *tally,
@@ -96,9 +97,9 @@ static void list_gates(const struct chempi_route_stats_key *key,
     size_t len = 0;
 
     (void)snprintf(text, size, "-");
-    for (uint32_t i = 0; i < key->gates && len + 12 < size; i++)
+    for (uint32_t i = 0; i < key->gateway_count && len + 12 < size; i++)
         len += (size_t)snprintf(text + len, size - len, "%s%u", i ? "," : "",
-                                s->node_of_proc[key->gate[i]]);
+                                s->node_of_proc[key->gateways[i]]);
 }
 
 static bool has_passed(const struct chempi_route_stats_way *way)
@@ -154,7 +155,7 @@ void chempi_route_stats_report(struct chempi_route_stats *tally,
 {
     for (uint32_t i = 0; i < tally->count; i++) {
         struct chempi_route_stats_way *way = tally->at[i];
-        char via[12 * CHEMPI_HOP_GATES_MAX];
+        char via[12 * CHEMPI_HOP_GATEWAYS_MAX];
 
         list_gates(&way->key, hop->services, via, sizeof(via));
         report_sender(way, via, out);

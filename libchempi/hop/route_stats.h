@@ -26,12 +26,13 @@
 #define CHEMPI_ROUTE_STATS_MAX (1u << 16)
 
 struct chempi_route_stats_key {
-    uint32_t from;                       /* node of the job */
-    uint32_t to;                         /* node of the job */
-    uint8_t class;                       /* of messages */
-    uint8_t at;                          /* hops before this one */
-    uint16_t gates;                      /* on the way */
-    uint32_t gate[CHEMPI_HOP_GATES_MAX]; /* processes; 0 behind the last */
+    uint32_t from;          /* node of the job */
+    uint32_t to;            /* node of the job */
+    uint8_t class;          /* of messages */
+    uint8_t at;             /* hops before this one */
+    uint16_t gateway_count; /* on the way */
+    uint32_t
+        gateways[CHEMPI_HOP_GATEWAYS_MAX]; /* processes; 0 behind the last */
 };
 
 /* What has passed by one network towards the next process. */

@@ -16,7 +16,7 @@
 #define CONTEXT "chpiflow" /* of the KDF: what its keys are for */
 /* Header, gateways, and the upper halves of number and acknowledgement. */
 #define SHOWN_MAX                                                              \
-    (sizeof(struct chempi_hop_wire) + 4 * CHEMPI_HOP_GATES_MAX + 8)
+    (sizeof(struct chempi_hop_wire) + 4 * CHEMPI_HOP_GATEWAYS_MAX + 8)
 
 static_assert(TAG + 8 == CHEMPI_HOP_SEAL_BYTES, "what a seal adds");
 static_assert(crypto_aead_chacha20poly1305_ietf_KEYBYTES == CHEMPI_HOP_SEAL_KEY,

@@ -64,7 +64,7 @@ const struct chempi_sink gateway_sink = {
 /* The neighbour that comes after this gateway. */
 static uint32_t next_of(const struct chempi_hop_frame *f)
 {
-    return f->at + 1u < f->gates ? f->gate[f->at + 1] : f->dst;
+    return f->at + 1u < f->gateway_count ? f->gateways[f->at + 1] : f->dst;
 }
 
 /* NULL, or what is wrong: it comes from where its way says, and goes on. */
@@ -76,12 +76,12 @@ static const char *check(const struct gateway *g, uint32_t from,
 
     if (f->src >= ranks || f->dst >= ranks || f->src == f->dst)
         return "a frame between impossible ranks";
-    if (f->at >= f->gates || f->gate[f->at] != g->services.proc)
+    if (f->at >= f->gateway_count || f->gateways[f->at] != g->services.proc)
         return "a frame whose way does not lead here";
-    if (from != (f->at ? f->gate[f->at - 1] : f->src))
+    if (from != (f->at ? f->gateways[f->at - 1] : f->src))
         return "a frame that came another way than it says";
-    for (uint32_t i = 0; i < f->gates; i++)
-        if (f->gate[i] < ranks || f->gate[i] >= procs)
+    for (uint32_t i = 0; i < f->gateway_count; i++)
+        if (f->gateways[i] < ranks || f->gateways[i] >= procs)
             return "a frame over what is no gateway";
     return NULL;
 }
@@ -91,7 +91,7 @@ static void answer_gone(struct gateway *g, const struct chempi_hop_frame *f)
 {
     struct chempi_hop_frame gone = {
         .kind = CHEMPI_HOP_GONE,
-        .gates = (uint8_t)(f->at + 1u),
+        .gateway_count = (uint8_t)(f->at + 1u),
         .at = 1,
         .src = f->dst,
         .dst = f->src,
@@ -103,14 +103,14 @@ static void answer_gone(struct gateway *g, const struct chempi_hop_frame *f)
     if (f->kind == CHEMPI_HOP_GONE)
         return;
     for (uint32_t i = 0; i <= f->at; i++)
-        gone.gate[i] = f->gate[f->at - i];
+        gone.gateways[i] = f->gateways[f->at - i];
     len = chempi_hop_frame_put(head, &gone);
     buf = chempi_hop_buf_create(len);
     if (!buf)
         return; /* it asks again with its next frame */
     memcpy(buf->data, head, len);
-    if (chempi_hop_queue(&g->hop, gone.gates > 1 ? gone.gate[1] : gone.dst,
-                         buf))
+    if (chempi_hop_queue(
+            &g->hop, gone.gateway_count > 1 ? gone.gateways[1] : gone.dst, buf))
         chempi_hop_buf_drop(buf);
 }
 
@@ -120,14 +120,15 @@ static uint32_t tally(struct gateway *g, const struct chempi_hop_frame *f)
     struct chempi_route_stats_key key = {
         .class = chempi_hop_class_of(f->flags),
         .at = (uint8_t)(f->at + 1u),
-        .gates = f->gates,
+        .gateway_count = f->gateway_count,
     };
 
     if (CHEMPI_LIKELY(!g->tally.is_on))
         return 0;
     key.from = g->services.node_of_proc[f->src];
     key.to = g->services.node_of_proc[f->dst];
-    memcpy(key.gate, f->gate, f->gates * sizeof(f->gate[0]));
+    memcpy(key.gateways, f->gateways,
+           f->gateway_count * sizeof(f->gateways[0]));
     return chempi_route_stats_find(&g->tally, &key, next_of(f));
 }
 

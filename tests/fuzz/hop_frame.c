@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     len = chempi_hop_frame_put(again, &frame);
     if (len + frame.len != size || frame.data != data + len)
         abort(); /* it has lost bytes, or found some */
-    if (head.gates > CHEMPI_HOP_GATES_MAX || head.at > head.gates)
+    if (head.gateway_count > CHEMPI_HOP_GATEWAYS_MAX ||
+        head.at > head.gateway_count)
         abort();
     return 0;
 }
@@ -32,12 +33,12 @@ size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
 {
     struct chempi_hop_frame frame = {
         .kind = (uint8_t)(i + 1),
-        .gates = (uint8_t)(i % 3 + 1),
+        .gateway_count = (uint8_t)(i % 3 + 1),
         .src = 1,
         .dst = 2,
         .seq = 77,
         .ack = 66,
-        .gate = {8, 9, 10},
+        .gateways = {8, 9, 10},
         .env = {.len = 10, .context = 4, .kind = CHEMPI_KIND_MESSAGE},
         .sender = 1,
         .receiver = 2,

@@ -20,12 +20,12 @@ static size_t put_plain(unsigned i, uint8_t *out)
 {
     struct chempi_hop_frame frame = {
         .kind = (uint8_t)(i + 1),
-        .gates = (uint8_t)(i % 3 + 1),
+        .gateway_count = (uint8_t)(i % 3 + 1),
         .src = PEER,
         .dst = SELF,
         .seq = 77,
         .ack = 66,
-        .gate = {8, 9, 10},
+        .gateways = {8, 9, 10},
         .env = {.len = BYTES, .context = 4, .kind = CHEMPI_KIND_MESSAGE},
         .sender = 1,
         .receiver = 2,

@@ -71,11 +71,11 @@ static struct chempi_hop_buf *turn(const struct chempi_hop_buf *buf)
 static void say_gone(struct chempi_hop *hop, const struct chempi_hop_frame *f)
 {
     const struct chempi_hop_frame gone = {.kind = CHEMPI_HOP_GONE,
-                                          .gates = 1,
+                                          .gateway_count = 1,
                                           .at = 1,
                                           .src = f->dst,
                                           .dst = f->src,
-                                          .gate = {f->gate[0]}};
+                                          .gateways = {f->gateways[0]}};
     uint8_t head[CHEMPI_HOP_FIXED_MAX];
     const size_t len = chempi_hop_frame_put(head, &gone);
     struct chempi_hop_buf *buf = chempi_hop_buf_create(len);

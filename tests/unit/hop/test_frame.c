@@ -10,14 +10,14 @@ static struct chempi_hop_frame sample(uint8_t kind)
 {
     return (struct chempi_hop_frame){
         .kind = kind,
-        .gates = 2,
+        .gateway_count = 2,
         .at = 1,
         .flags = CHEMPI_HOP_HURRY,
         .src = 3,
         .dst = 4,
         .seq = UINT32_MAX,
         .ack = 7,
-        .gate = {8, 9},
+        .gateways = {8, 9},
         .env = {.len = kind == CHEMPI_HOP_PART ? 12 : 5,
                 .context = 6,
                 .source = 1,
@@ -64,7 +64,7 @@ Test(hop_frame, every_kind_survives_the_wire)
         cr_assert_eq(f.kind, k);
         cr_assert_eq(f.seq, want.seq);
         cr_assert_eq(f.ack, want.ack);
-        cr_assert_eq(f.gate[1], want.gate[1]);
+        cr_assert_eq(f.gateways[1], want.gateways[1]);
         if (k <= CHEMPI_HOP_RTS || k == CHEMPI_HOP_PART)
             cr_assert_eq(memcmp(&f.env, &want.env, sizeof(f.env)), 0);
         if (k == CHEMPI_HOP_DATA || k == CHEMPI_HOP_PART) {
@@ -115,13 +115,14 @@ Test(hop_frame, impossible_ways_are_refused)
     uint8_t bytes[CHEMPI_HOP_FIXED_MAX];
     struct chempi_hop_frame f;
     size_t len = write_frame(bytes, CHEMPI_HOP_ACK);
-    uint8_t *gates = bytes + offsetof(struct chempi_hop_wire, gates);
+    uint8_t *gateway_count =
+        bytes + offsetof(struct chempi_hop_wire, gateway_count);
 
-    *gates = 0;
+    *gateway_count = 0;
     cr_assert_eq(read_frame(bytes, len, &f), -EPROTO);
-    *gates = CHEMPI_HOP_GATES_MAX + 1;
+    *gateway_count = CHEMPI_HOP_GATEWAYS_MAX + 1;
     cr_assert_eq(read_frame(bytes, len, &f), -EPROTO);
-    *gates = 2;
+    *gateway_count = 2;
     chempi_hop_frame_set_at(bytes, 3);
     cr_assert_eq(read_frame(bytes, len, &f), -EPROTO);
     chempi_hop_frame_set_at(bytes, 2);

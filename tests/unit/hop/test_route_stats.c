@@ -22,16 +22,16 @@ static void clear(void)
 
 TestSuite(tally, .fini = clear);
 
-static uint32_t find(uint32_t from, uint8_t class, uint8_t at, uint32_t gate)
+static uint32_t find(uint32_t from, uint8_t class, uint8_t at, uint32_t gateway)
 {
     const struct chempi_route_stats_key key = {.from = from,
                                                .to = 1,
                                                .class = class,
                                                .at = at,
-                                               .gates = 1,
-                                               .gate = {gate}};
+                                               .gateway_count = 1,
+                                               .gateways = {gateway}};
 
-    return chempi_route_stats_find(&tally, &key, gate);
+    return chempi_route_stats_find(&tally, &key, gateway);
 }
 
 static const char *report(void)

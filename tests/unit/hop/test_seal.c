@@ -31,12 +31,12 @@ static size_t write_frame(uint8_t out[ROOM], uint8_t kind, uint64_t seq,
 {
     const struct chempi_hop_frame f = {
         .kind = kind,
-        .gates = 2,
+        .gateway_count = 2,
         .src = 3,
         .dst = 4,
         .seq = (uint32_t)seq,
         .ack = (uint32_t)ack,
-        .gate = {8, 9},
+        .gateways = {8, 9},
         .env = {.len = sizeof(TEXT), .tag = 77, .kind = CHEMPI_KIND_MESSAGE},
     };
     size_t len = chempi_hop_frame_put(out, &f);
@@ -84,7 +84,7 @@ Test(hop_seal, gateways_read_the_way_and_nothing_else)
     struct chempi_hop_frame f;
 
     cr_assert_gt(chempi_hop_frame_head(frame, len, &f, &why), 0);
-    cr_assert_eq(f.gate[1], 9);
+    cr_assert_eq(f.gateways[1], 9);
     cr_assert_eq(f.dst, 4);
     cr_assert_eq(chempi_hop_frame_get(frame, len, &f, &why), -EPROTO);
     cr_assert_null(memmem(frame, len, TEXT, sizeof(TEXT) - 1));

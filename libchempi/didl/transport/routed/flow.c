@@ -14,21 +14,21 @@ static_assert((CHEMPI_ROUTED_FRAMES & (CHEMPI_ROUTED_FRAMES - 1)) == 0,
 /* What a message that is not announced is cut into, at most. */
 #define FRAMES_OF_ONE (CHEMPI_HOP_CHUNK_MAX / CHEMPI_ROUTED_CHUNK_MIN)
 
-int chempi_routed_flow_get(struct chempi_routed *gate, uint32_t proc,
+int chempi_routed_flow_get(struct chempi_routed *routed, uint32_t proc,
                            struct chempi_routed_flow **out)
 {
     struct chempi_routed_flow *flow;
 
-    if (proc >= gate->rank_count || proc == gate->dev.params.services->proc)
+    if (proc >= routed->rank_count || proc == routed->dev.params.services->proc)
         return -EHOSTUNREACH;
-    if (gate->flows[proc]) {
-        *out = gate->flows[proc];
+    if (routed->flows[proc]) {
+        *out = routed->flows[proc];
         return 0;
     }
     flow = chempi_sys->calloc(1, sizeof(*flow));
     if (!flow)
         return -ENOMEM;
-    flow->ep = (struct chempi_ep){.dev = &gate->dev, .proc = proc};
+    flow->ep = (struct chempi_ep){.dev = &routed->dev, .proc = proc};
     chempi_list_init(&flow->work);
     chempi_list_init(&flow->owing);
     chempi_list_init(&flow->pressed);
@@ -38,7 +38,7 @@ int chempi_routed_flow_get(struct chempi_routed *gate, uint32_t proc,
     chempi_list_init(&flow->bulk);
     chempi_list_init(&flow->parts);
     (void)chempi_routed_way_open(flow); /* without one, the peer's is learned */
-    gate->flows[proc] = flow;
+    routed->flows[proc] = flow;
     *out = flow;
     return 0;
 }
@@ -94,15 +94,15 @@ static uint64_t window(const struct chempi_routed_flow *flow)
     return chempi_dev_setting(flow->ep.dev, CHEMPI_ROUTED_SET_WINDOW);
 }
 
-static uint64_t total(const struct chempi_routed *gate)
+static uint64_t total(const struct chempi_routed *routed)
 {
-    return chempi_dev_setting(&gate->dev, CHEMPI_ROUTED_SET_TOTAL);
+    return chempi_dev_setting(&routed->dev, CHEMPI_ROUTED_SET_TOTAL);
 }
 
 bool chempi_routed_flow_has_room(struct chempi_routed_flow *flow,
                                  uint32_t frames, size_t n)
 {
-    struct chempi_routed *gate = chempi_routed_of(flow);
+    struct chempi_routed *routed = chempi_routed_of(flow);
 
     if (flow->unacked_count + frames > CHEMPI_ROUTED_FRAMES - 1)
         return false;
@@ -111,21 +111,21 @@ bool chempi_routed_flow_has_room(struct chempi_routed_flow *flow,
     n += frames * (size_t)CHEMPI_HOP_FIXED_MAX;
     if (flow->unacked_bytes + n > window(flow))
         return false;
-    if (gate->unacked_bytes + n <= total(gate))
+    if (routed->unacked_bytes + n <= total(routed))
         return true;
     if (chempi_list_is_empty(&flow->pressed))
-        chempi_list_append(&gate->pressed, &flow->pressed);
+        chempi_list_append(&routed->pressed, &flow->pressed);
     return false;
 }
 
 bool chempi_routed_flow_is_in_hurry(const struct chempi_routed_flow *flow,
                                     size_t n)
 {
-    const struct chempi_routed *gate = chempi_routed_of(flow);
+    const struct chempi_routed *routed = chempi_routed_of(flow);
 
     return flow->unacked_bytes + n > window(flow) / 2 ||
            flow->unacked_count > CHEMPI_ROUTED_FRAMES / 2 ||
-           gate->unacked_bytes + n > total(gate) / 2;
+           routed->unacked_bytes + n > total(routed) / 2;
 }
 
 /* More, or less (negative), of a flow is on its way. */
@@ -153,13 +153,13 @@ const char *chempi_routed_flow_check(const struct chempi_routed_flow *flow)
 }
 
 /* F8 */
-static void relieve(struct chempi_routed *gate)
+static void relieve(struct chempi_routed *routed)
 {
-    if (gate->unacked_bytes > total(gate) / 4 * 3)
+    if (routed->unacked_bytes > total(routed) / 4 * 3)
         return;
-    while (!chempi_list_is_empty(&gate->pressed)) {
+    while (!chempi_list_is_empty(&routed->pressed)) {
         struct chempi_routed_flow *flow =
-            CHEMPI_CONTAINER_OF(chempi_list_first(&gate->pressed),
+            CHEMPI_CONTAINER_OF(chempi_list_first(&routed->pressed),
                                 struct chempi_routed_flow, pressed);
 
         chempi_list_remove(&flow->pressed);
@@ -173,12 +173,12 @@ static void address(const struct chempi_routed_flow *flow,
                     struct chempi_hop_frame *f)
 {
     f->flags |= (uint16_t)(class << CHEMPI_HOP_CLASS_SHIFT);
-    f->gates = way->gates;
+    f->gateway_count = way->gateway_count;
     f->at = 0;
     f->src = flow->ep.dev->params.services->proc;
     f->dst = flow->ep.proc;
     f->ack = (uint32_t)flow->seq_in;
-    memcpy(f->gate, way->gate, sizeof(f->gate));
+    memcpy(f->gateways, way->gateways, sizeof(f->gateways));
 }
 
 /* The frame as bytes, with room for n bytes of payload and a seal behind. */
@@ -430,8 +430,8 @@ static int pump_held(struct chempi_routed_flow *flow)
 /* One more piece of the first cleared message; -EAGAIN: no room. */
 static int pump_bulk(struct chempi_routed_flow *flow)
 {
-    struct chempi_routed *gate = chempi_routed_of(flow);
-    const struct chempi_sink *sink = gate->dev.params.sink;
+    struct chempi_routed *routed = chempi_routed_of(flow);
+    const struct chempi_sink *sink = routed->dev.params.sink;
     struct chempi_tx *tx = CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),
                                                struct chempi_tx, link);
     const struct chempi_routed_way *way =
@@ -462,14 +462,14 @@ static int pump_bulk(struct chempi_routed_flow *flow)
     if (n < left)
         chempi_list_append(&flow->bulk, &tx->link); /* in turn with others */
     else
-        sink->sent(gate->dev.params.sink_arg, tx, 0);
+        sink->sent(routed->dev.params.sink_arg, tx, 0);
     return 0;
 }
 
 int chempi_routed_flow_pump(struct chempi_routed_flow *flow)
 {
-    struct chempi_routed *gate = chempi_routed_of(flow);
-    const struct chempi_sink *sink = gate->dev.params.sink;
+    struct chempi_routed *routed = chempi_routed_of(flow);
+    const struct chempi_sink *sink = routed->dev.params.sink;
     int events = pump_held(flow);
 
     while (!chempi_list_is_empty(&flow->bulk) && pump_bulk(flow) == 0)
@@ -482,7 +482,7 @@ int chempi_routed_flow_pump(struct chempi_routed_flow *flow)
         (flow->is_gone || chempi_routed_flow_has_room(flow, FRAMES_OF_ONE,
                                                       CHEMPI_HOP_CHUNK_MAX))) {
         flow->is_starved = false;
-        sink->room(gate->dev.params.sink_arg, &flow->ep);
+        sink->room(routed->dev.params.sink_arg, &flow->ep);
         events++;
     }
     return events;
@@ -490,14 +490,14 @@ int chempi_routed_flow_pump(struct chempi_routed_flow *flow)
 
 void chempi_routed_flow_end(struct chempi_routed_flow *flow)
 {
-    struct chempi_routed *gate = chempi_routed_of(flow);
-    const struct chempi_sink *sink = gate->dev.params.sink;
+    struct chempi_routed *routed = chempi_routed_of(flow);
+    const struct chempi_sink *sink = routed->dev.params.sink;
     struct chempi_tx *tx;
 
     flow->is_gone = true;
     while (flow->unacked_count)
         release_first(flow);
-    relieve(gate);
+    relieve(routed);
     drop_list(&flow->held);
     while ((tx = chempi_handle_table_pop(&flow->announced)) != NULL)
         chempi_list_append(&flow->bulk, &tx->link);
@@ -505,7 +505,7 @@ void chempi_routed_flow_end(struct chempi_routed_flow *flow)
         tx = CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),
                                  struct chempi_tx, link);
         chempi_list_remove(&tx->link);
-        sink->sent(gate->dev.params.sink_arg, tx, -EPIPE);
+        sink->sent(routed->dev.params.sink_arg, tx, -EPIPE);
     }
     if (flow->is_starved)
         chempi_routed_flow_work(flow);
@@ -526,8 +526,8 @@ void chempi_routed_flow_bury(struct chempi_routed_flow *flow)
 
 static bool goes_through(const struct chempi_hop_frame *f, uint32_t proc)
 {
-    for (uint32_t i = 0; i < f->gates; i++)
-        if (f->gate[i] == proc)
+    for (uint32_t i = 0; i < f->gateway_count; i++)
+        if (f->gateways[i] == proc)
             return true;
     return false;
 }
@@ -563,7 +563,7 @@ static struct chempi_hop_buf *readdress(const struct chempi_routed_flow *flow,
 static int resend(struct chempi_routed_flow *flow, struct chempi_hop_buf *old,
                   struct chempi_routed_moves *moves)
 {
-    struct chempi_routed *gate = chempi_routed_of(flow);
+    struct chempi_routed *routed = chempi_routed_of(flow);
     const struct chempi_routed_way *way =
         chempi_routed_way_find(flow, old->len);
     struct chempi_hop_frame f;
@@ -581,10 +581,10 @@ static int resend(struct chempi_routed_flow *flow, struct chempi_hop_buf *old,
             flow, buf, chempi_hop_seal_extend(flow->seq_out, buf->seq));
         count_unacked(flow, (int64_t)buf->len - old->len);
         chempi_hop_buf_hold(buf);
-        if (chempi_hop_queue(&gate->hop, chempi_routed_way_next(flow, way),
+        if (chempi_hop_queue(&routed->hop, chempi_routed_way_next(flow, way),
                              buf))
             chempi_hop_buf_drop(buf);
-        gate->resent++;
+        routed->resent++;
         chempi_routed_trace_resent(flow, &f, old->tally, buf->tally, moves);
     }
     chempi_hop_buf_drop(old);
@@ -618,9 +618,9 @@ static void forget_learned(struct chempi_routed_flow *flow, uint32_t dead)
     for (uint32_t i = 0; i < flow->way_count; i++) {
         struct chempi_routed_way *way = &flow->ways[i];
 
-        for (uint32_t k = 0; !way->range && k < way->gates; k++)
-            if (way->gate[k] == dead)
-                way->gates = 0;
+        for (uint32_t k = 0; !way->range && k < way->gateway_count; k++)
+            if (way->gateways[k] == dead)
+                way->gateway_count = 0;
     }
 }
 

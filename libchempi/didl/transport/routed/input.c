@@ -12,8 +12,8 @@
 static const char *take_message(struct chempi_routed_flow *flow,
                                 const struct chempi_hop_frame *f)
 {
-    struct chempi_routed *gate = chempi_routed_of(flow);
-    const struct chempi_dev_params *p = &gate->dev.params;
+    struct chempi_routed *routed = chempi_routed_of(flow);
+    const struct chempi_dev_params *p = &routed->dev.params;
     bool is_whole = f->kind == CHEMPI_HOP_EAGER;
     const struct chempi_arrival arrival = {
         .ep = &flow->ep,
@@ -26,10 +26,10 @@ static const char *take_message(struct chempi_routed_flow *flow,
     struct chempi_rx *rx = NULL;
     int rc;
 
-    chempi_dev_count(&gate->dev, arrival.protocol, f->env.len);
+    chempi_dev_count(&routed->dev, arrival.protocol, f->env.len);
     if (p->sink->arrived(p->sink_arg, &arrival, &rx) != CHEMPI_ACCEPT)
         return NULL;
-    rc = gate->dev.ops->accept(&flow->ep, arrival.token, rx);
+    rc = routed->dev.ops->accept(&flow->ep, arrival.token, rx);
     if (rc != CHEMPI_PENDING)
         p->sink->delivered(p->sink_arg, rx, rc);
     return NULL;
@@ -148,31 +148,33 @@ static const char *take(struct chempi_routed_flow *flow,
 
 /* The last gateway of its way has sent it (or its source, when no gateway is
  * left), and it is for us. */
-static bool is_placed(const struct chempi_routed *gate, uint32_t from,
+static bool is_placed(const struct chempi_routed *routed, uint32_t from,
                       const struct chempi_hop_frame *f)
 {
-    return f->dst == gate->dev.params.services->proc && f->at == f->gates &&
-           from == (f->gates ? f->gate[f->gates - 1] : f->src);
+    return f->dst == routed->dev.params.services->proc &&
+           f->at == f->gateway_count &&
+           from ==
+               (f->gateway_count ? f->gateways[f->gateway_count - 1] : f->src);
 }
 
 /* Whom a frame that is wrong has to do with, in a secure job: gateways may have
  * changed it. -1: nobody says. */
-static int64_t find_pair(const struct chempi_routed *gate,
+static int64_t find_pair(const struct chempi_routed *routed,
                          const struct chempi_hop_frame *f)
 {
-    const uint32_t self = gate->dev.params.services->proc;
+    const uint32_t self = routed->dev.params.services->proc;
     const uint32_t peer = f->src == self ? f->dst : f->src;
 
-    return gate->seals && peer < gate->rank_count && peer != self
+    return routed->seals && peer < routed->rank_count && peer != self
                ? (int64_t)peer
                : -1;
 }
 
 /* In a secure job a frame that is wrong is nobody's mistake. */
-static void refuse(struct chempi_routed *gate, uint32_t from, int64_t peer,
+static void refuse(struct chempi_routed *routed, uint32_t from, int64_t peer,
                    const char *why)
 {
-    const struct chempi_dev_params *p = &gate->dev.params;
+    const struct chempi_dev_params *p = &routed->dev.params;
     const char *node = p->services->node_names[p->services->node_of_proc[from]];
     char text[CHEMPI_ERR_TEXT_MAX];
 
@@ -203,8 +205,8 @@ static bool take_gone(struct chempi_routed_flow *flow,
 void chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,
                          size_t len, struct chempi_hop_buf *buf)
 {
-    struct chempi_routed *gate = arg;
-    const struct chempi_dev_params *p = &gate->dev.params;
+    struct chempi_routed *routed = arg;
+    const struct chempi_dev_params *p = &routed->dev.params;
     struct chempi_routed_flow *flow = NULL;
     struct chempi_hop_frame f;
     const char *why;
@@ -213,18 +215,18 @@ void chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,
 
     (void)buf; /* it is used up here */
     if (rc >= 0) {
-        peer = find_pair(gate, &f);
+        peer = find_pair(routed, &f);
         why = "a frame that is not for this process";
-        rc = is_placed(gate, from, &f) ? 0 : -EPROTO;
+        rc = is_placed(routed, from, &f) ? 0 : -EPROTO;
     }
     if (!rc)
-        rc = chempi_routed_flow_get(gate, f.src, &flow);
+        rc = chempi_routed_flow_get(routed, f.src, &flow);
     if (!rc && take_gone(flow, &f))
         return;
     if (!rc)
         rc = chempi_routed_sealed_get(flow, data, len, &f, &why);
     if (rc) {
-        refuse(gate, from, peer, rc == -EPROTO ? why : chempi_err_name(rc));
+        refuse(routed, from, peer, rc == -EPROTO ? why : chempi_err_name(rc));
         return;
     }
     if (!chempi_routed_way_find(flow, 0))

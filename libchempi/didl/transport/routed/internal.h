@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Flows: what travels from this process to another one through gateways, and
- * back. A flow is an endpoint of the device "gate".
+ * back. A flow is an endpoint of the device, which users know as "gate".
  *
  *   F1  every numbered frame stands in `unacked` from its number until the
  *       receiver has acknowledged it: a lost gateway loses nothing
  *   F2  unacked_bytes <= window + one message of 64 KiB in its frames, and
  *       less than CHEMPI_ROUTED_FRAMES frames are unacknowledged: so much of a
- *       flow can lie in gateways. All flows together: gate.unacked_bytes <=
+ *       flow can lie in gateways. All flows together: routed.unacked_bytes <=
  *       total, but for one such message of each flow that has nothing else on
  *       its way
  *   F3  a frame is taken once: seq_in is the next expected number, `seen` says
  *       which of the following ones have come already
  *   F4  what must not be refused (CTS, DROP) waits in `held` for a number,
  *       in order
- *   F5  a flow that owes an acknowledgement stands in gate.owing, one that can
- *       send in gate.work
+ *   F5  a flow that owes an acknowledgement stands in routed.owing, one that
+ *       can send in routed.work
  *   F6  a message that was announced has a slot in `announced` until the
  *       receiver clears or drops it, then it stands in `bulk` until all of it
  *       is in frames; a receive that was cleared has a slot in `cleared` until
  *       all its bytes have come
- *   -   upcalls are made from progress only, by the gate or by a real device
- *   F8  a flow that the sum of all has stopped stands in gate.pressed until
+ *   -   upcalls are made from progress only, by this or by a real device
+ *   F8  a flow that the sum of all has stopped stands in routed.pressed until
  *       three quarters of that sum are left: while any stands there, more than
  *       that is unacknowledged, so acknowledgements come
  *   F9  in a secure job what is queued for a gateway is sealed, and what has
  *       come is opened before it is looked at (seal.h): of the outside only
- *       `gates` and where it came from count until then
+ *       `gateway_count` and where it came from count until then
  *   F10 a message of at most CHEMPI_HOP_CHUNK_MAX bytes that its way's chunk
  *       is too small for travels in parts, numbered one after the other; the
  *       receiver has it in `parts` from the first that comes until the last,
@@ -35,8 +35,8 @@
  *       `cleared`: of what still comes out of gateways only whole messages are
  *       taken
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_GATE_INTERNAL_H
-#define CHEMPI_LIBCHEMPI_DIDL_GATE_INTERNAL_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ROUTED_INTERNAL_H
+#define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ROUTED_INTERNAL_H
 
 #include "libchempi/didl/transport/routed/routed.h"
 #include "libchempi/hop/hop.h"
@@ -54,7 +54,7 @@
 
 enum { CHEMPI_ROUTED_EAGER, CHEMPI_ROUTED_RENDEZVOUS, CHEMPI_ROUTED_PROTOCOLS };
 
-/* What the gate keeps in chempi_tx.priv and chempi_rx.priv. */
+/* What this device keeps in chempi_tx.priv and chempi_rx.priv. */
 enum {
     CHEMPI_ROUTED_TX_POS,      /* payload bytes in frames */
     CHEMPI_ROUTED_TX_END,      /* payload bytes to send in all */
@@ -68,19 +68,19 @@ enum {
 struct chempi_routed_way {
     uint64_t max_len; /* bytes, inclusive */
     const struct chempi_table_range *range;
-    uint32_t chunk; /* payload of one frame, bytes */
-    bool is_direct; /* no gateway is left, and none is needed */
-    uint8_t gates;  /* 0: none of the range's ways is left */
-    uint32_t gate[CHEMPI_HOP_GATES_MAX];
+    uint32_t chunk;        /* payload of one frame, bytes */
+    bool is_direct;        /* no gateway is left, and none is needed */
+    uint8_t gateway_count; /* 0: none of the range's ways is left */
+    uint32_t gateways[CHEMPI_HOP_GATEWAYS_MAX];
 };
 
 struct chempi_routed_flow {
     struct chempi_ep ep;
     uint32_t way_count;
     struct chempi_routed_way *ways; /* by size */
-    struct chempi_list work;        /* in gate.work */
-    struct chempi_list owing;       /* in gate.owing */
-    struct chempi_list pressed;     /* in gate.pressed */
+    struct chempi_list work;        /* in routed.work */
+    struct chempi_list owing;       /* in routed.owing */
+    struct chempi_list pressed;     /* in routed.pressed */
     bool is_starved;                /* was told -EAGAIN; room() is owed */
     bool has_direct;   /* the table has a way without gateways, too */
     bool is_gone;      /* the process has finished */
@@ -103,7 +103,7 @@ struct chempi_routed_flow {
     uint64_t seq_in;
     uint64_t seen[CHEMPI_ROUTED_FRAMES / 64]; /* bit seq % FRAMES */
     uint32_t early;                           /* bits that are set */
-    struct chempi_list gap; /* in gate.gaps: seq_in is missing, */
+    struct chempi_list gap; /* in routed.gaps: seq_in is missing, */
     uint64_t gap_seq;       /* this number, since */
     uint64_t gap_ns;
     uint32_t owed_frames; /* come since the last ack */
@@ -178,7 +178,7 @@ chempi_routed_of(const struct chempi_routed_flow *flow)
 /* flow.c */
 
 /* The flow with a rank, made if need be. 0, -EHOSTUNREACH, -ENOMEM. */
-int chempi_routed_flow_get(struct chempi_routed *gate, uint32_t proc,
+int chempi_routed_flow_get(struct chempi_routed *routed, uint32_t proc,
                            struct chempi_routed_flow **out);
 void chempi_routed_flow_destroy(struct chempi_routed_flow *flow);
 
@@ -263,21 +263,21 @@ static inline uint32_t
 chempi_routed_way_next(const struct chempi_routed_flow *flow,
                        const struct chempi_routed_way *way)
 {
-    return way->gates ? way->gate[0] : flow->ep.proc;
+    return way->gateway_count ? way->gateways[0] : flow->ep.proc;
 }
 /* The way for a message of len bytes, or NULL. */
 const struct chempi_routed_way *
 chempi_routed_way_find(const struct chempi_routed_flow *flow, uint64_t len);
 /* End the job: this gateway is lost, and with it the only way to the
  * processes of some flows. */
-void chempi_routed_way_cut(struct chempi_routed *gate, uint32_t proc,
+void chempi_routed_way_cut(struct chempi_routed *routed, uint32_t proc,
                            const char *why);
 
 /* -EHOSTUNREACH with words: no way leads to this node of the job (any more). */
-int chempi_routed_way_none(struct chempi_routed *gate, uint32_t node,
+int chempi_routed_way_none(struct chempi_routed *routed, uint32_t node,
                            struct chempi_err *err);
 
-/* trace.c; nothing is done unless gate.tally.is_on */
+/* trace.c; nothing is done unless routed.tally.is_on */
 
 /* The class of a message of len bytes. */
 uint8_t chempi_routed_trace_class(const struct chempi_routed_flow *flow,
@@ -309,14 +309,14 @@ void chempi_routed_trace_resent(const struct chempi_routed_flow *flow,
 /* sealed.c: secure jobs (F9) */
 
 /* 0, -ENOMEM; -EINVAL: the launcher has sent no key. */
-int chempi_routed_sealed_open(struct chempi_routed *gate,
+int chempi_routed_sealed_open(struct chempi_routed *routed,
                               struct chempi_err *err);
-void chempi_routed_sealed_close(struct chempi_routed *gate);
+void chempi_routed_sealed_close(struct chempi_routed *routed);
 /* Bytes that a frame grows by. */
 static inline size_t
-chempi_routed_sealed_extra(const struct chempi_routed *gate)
+chempi_routed_sealed_extra(const struct chempi_routed *routed)
 {
-    return gate->seals ? CHEMPI_HOP_SEAL_BYTES : 0;
+    return routed->seals ? CHEMPI_HOP_SEAL_BYTES : 0;
 }
 /* Seal a frame that has this number and acknowledges flow.seq_in. */
 void chempi_routed_sealed_put(struct chempi_routed_flow *flow,
@@ -335,7 +335,7 @@ int chempi_routed_sealed_get(struct chempi_routed_flow *flow,
 void chempi_routed_sealed_note(struct chempi_routed_flow *flow);
 /* Report flows of which a number is missing for too long. Only if any is
  * missing at all. */
-void chempi_routed_sealed_check(struct chempi_routed *gate);
+void chempi_routed_sealed_check(struct chempi_routed *routed);
 
 /* input.c */
 void chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,

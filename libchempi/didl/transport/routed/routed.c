@@ -21,7 +21,7 @@
 
 static struct {
     const struct chempi_sink *above;
-    struct chempi_routed *gate; /* NULL: not open */
+    struct chempi_routed *routed; /* NULL: not open */
 } self;
 
 static bool is_needed(void)
@@ -29,7 +29,7 @@ static bool is_needed(void)
     return chempi_ctx.services.proc_count > chempi_ctx.job->size;
 }
 
-static struct chempi_routed *gate_of(struct chempi_dev *dev)
+static struct chempi_routed *of_device(struct chempi_dev *dev)
 {
     return (struct chempi_routed *)(void *)dev;
 }
@@ -49,8 +49,8 @@ static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
     struct chempi_dev_traffic *counted = &a->ep->dev->received[a->protocol];
     enum chempi_verdict verdict;
 
-    if (self.gate && chempi_hop_arrived(&self.gate->hop, a, &verdict, rx)) {
-        counted->messages--; /* the messages in frames are counted by gate */
+    if (self.routed && chempi_hop_arrived(&self.routed->hop, a, &verdict, rx)) {
+        counted->messages--; /* the messages in frames are counted here */
         counted->bytes -= a->env.len;
         return verdict;
     }
@@ -59,13 +59,13 @@ static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
 
 static void delivered(void *arg, struct chempi_rx *rx, int status)
 {
-    if (!self.gate || !chempi_hop_delivered(&self.gate->hop, rx, status))
+    if (!self.routed || !chempi_hop_delivered(&self.routed->hop, rx, status))
         self.above->delivered(arg, rx, status);
 }
 
 static void sent(void *arg, struct chempi_tx *tx, int status)
 {
-    if (!self.gate || !chempi_hop_sent(&self.gate->hop, tx, status))
+    if (!self.routed || !chempi_hop_sent(&self.routed->hop, tx, status))
         self.above->sent(arg, tx, status);
 }
 
@@ -73,8 +73,8 @@ static void room(void *arg, struct chempi_ep *ep)
 {
     if (ep->proc < chempi_ctx.job->size)
         self.above->room(arg, ep);
-    if (self.gate) /* frames go to ranks when no gateway is left */
-        chempi_hop_room(&self.gate->hop, ep);
+    if (self.routed) /* frames go to ranks when no gateway is left */
+        chempi_hop_room(&self.routed->hop, ep);
 }
 
 static void lost(void *arg, uint32_t proc, int status, const char *why)
@@ -83,12 +83,12 @@ static void lost(void *arg, uint32_t proc, int status, const char *why)
         gateway_lost(proc, why);
         return;
     }
-    if (self.gate)
-        chempi_hop_forget(&self.gate->hop, proc);
+    if (self.routed)
+        chempi_hop_forget(&self.routed->hop, proc);
     self.above->lost(arg, proc, status, why);
 }
 
-static const struct chempi_sink gate_sink = {
+static const struct chempi_sink routed_sink = {
     .arrived = arrived,
     .delivered = delivered,
     .sent = sent,
@@ -99,7 +99,7 @@ static const struct chempi_sink gate_sink = {
 static const struct chempi_sink *sink_under(const struct chempi_sink *above)
 {
     self.above = above;
-    return &gate_sink;
+    return &routed_sink;
 }
 
 /* ---- gateways ----------------------------------------------------------- */
@@ -112,10 +112,10 @@ static int ask(void *arg, uint32_t proc, const char *key)
 
 static void left(void *arg, struct chempi_hop_buf *buf)
 {
-    const struct chempi_routed *gate = arg;
+    const struct chempi_routed *routed = arg;
 
     if (buf->tally)
-        chempi_route_stats_left(&gate->tally, buf);
+        chempi_route_stats_left(&routed->tally, buf);
 }
 
 static void neighbour_lost(void *arg, uint32_t proc, const char *why)
@@ -134,41 +134,41 @@ static const struct chempi_hop_ops hop_ops = {
 static void gateway_card(uint32_t proc, const char *key, const void *card,
                          size_t len)
 {
-    if (self.gate)
-        chempi_hop_card(&self.gate->hop, proc, key, card, len);
+    if (self.routed)
+        chempi_hop_card(&self.routed->hop, proc, key, card, len);
 }
 
 static void gateway_lost(uint32_t proc, const char *why)
 {
-    struct chempi_routed *gate = self.gate;
+    struct chempi_routed *routed = self.routed;
     bool is_cut = false;
 
-    if (!gate || proc < gate->rank_count ||
-        proc >= gate->dev.params.services->proc_count ||
-        gate->gateways[proc - gate->rank_count] == CHEMPI_ROUTED_DEAD)
+    if (!routed || proc < routed->rank_count ||
+        proc >= routed->dev.params.services->proc_count ||
+        routed->gateways[proc - routed->rank_count] == CHEMPI_ROUTED_DEAD)
         return;
-    gate->gateways[proc - gate->rank_count] = CHEMPI_ROUTED_DEAD;
-    chempi_hop_forget(&gate->hop, proc);
-    for (uint32_t p = 0; p < gate->rank_count; p++)
-        if (gate->flows[p])
-            is_cut |= chempi_routed_flow_reroute(gate->flows[p], proc) != 0;
+    routed->gateways[proc - routed->rank_count] = CHEMPI_ROUTED_DEAD;
+    chempi_hop_forget(&routed->hop, proc);
+    for (uint32_t p = 0; p < routed->rank_count; p++)
+        if (routed->flows[p])
+            is_cut |= chempi_routed_flow_reroute(routed->flows[p], proc) != 0;
     if (is_cut)
-        chempi_routed_way_cut(gate, proc, why);
+        chempi_routed_way_cut(routed, proc, why);
 }
 
 static void gateway_drained(uint32_t proc, bool is_drained)
 {
-    struct chempi_routed *gate = self.gate;
+    struct chempi_routed *routed = self.routed;
 
-    if (!gate || proc < gate->rank_count ||
-        proc >= gate->dev.params.services->proc_count ||
-        gate->gateways[proc - gate->rank_count] == CHEMPI_ROUTED_DEAD)
+    if (!routed || proc < routed->rank_count ||
+        proc >= routed->dev.params.services->proc_count ||
+        routed->gateways[proc - routed->rank_count] == CHEMPI_ROUTED_DEAD)
         return;
-    gate->gateways[proc - gate->rank_count] =
+    routed->gateways[proc - routed->rank_count] =
         is_drained ? CHEMPI_ROUTED_DRAINED : CHEMPI_ROUTED_UP;
-    for (uint32_t p = 0; p < gate->rank_count; p++)
-        if (gate->flows[p]) /* there is a way as long as it lives */
-            (void)chempi_routed_way_choose(gate->flows[p]);
+    for (uint32_t p = 0; p < routed->rank_count; p++)
+        if (routed->flows[p]) /* there is a way as long as it lives */
+            (void)chempi_routed_way_choose(routed->flows[p]);
 }
 
 /* ---- opening and closing ------------------------------------------------ */
@@ -176,7 +176,7 @@ static void gateway_drained(uint32_t proc, bool is_drained)
 static const char *const protocol_names[] = {"eager", "rendezvous"};
 static const uint64_t protocol_max[] = {CHEMPI_HOP_CHUNK_MAX, UINT64_MAX};
 
-static const struct chempi_dev_caps gate_caps = {
+static const struct chempi_dev_caps routed_caps = {
     .protocols = protocol_names,
     .protocol_count = CHEMPI_ROUTED_PROTOCOLS,
     .inject_max = CHEMPI_HOP_CHUNK_MAX,
@@ -218,7 +218,7 @@ static const struct chempi_gauge gauges[] = {
      NULL},
 };
 
-static const struct chempi_dev_panel gate_panel = {
+static const struct chempi_dev_panel routed_panel = {
     .text = "messages through gateways",
     .protocols = protocol_names,
     .protocol_count = CHEMPI_ROUTED_PROTOCOLS,
@@ -228,7 +228,7 @@ static const struct chempi_dev_panel gate_panel = {
     .gauge_count = CHEMPI_ARRAY_LEN(gauges),
 };
 
-static void gate_close(struct chempi_dev *dev);
+static void routed_close(struct chempi_dev *dev);
 
 static int open_over(struct chempi_dev *const *devices,
                      const uint32_t *device_count,
@@ -236,88 +236,88 @@ static int open_over(struct chempi_dev *const *devices,
                      struct chempi_dev **out, struct chempi_err *err)
 {
     const struct chempi_services *s = &chempi_ctx.services;
-    struct chempi_routed *gate = chempi_sys->calloc(1, sizeof(*gate));
+    struct chempi_routed *routed = chempi_sys->calloc(1, sizeof(*routed));
     int rc = -ENOMEM;
 
-    if (!gate)
+    if (!routed)
         return chempi_err_set(err, rc, "out of memory for gateways");
-    gate->dev = (struct chempi_dev){
+    routed->dev = (struct chempi_dev){
         .ops = &chempi_routed_ops,
-        .caps = &gate_caps,
+        .caps = &routed_caps,
         .params = {.services = s, .sink = self.above, .settings = settings_now},
     };
-    gate->rank_count = chempi_ctx.job->size;
-    gate->tally.is_on = chempi_ctx.job->want_stats & CHEMPI_STATS_ROUTES;
-    gate->timer.fd = -1;
-    chempi_list_init(&gate->work);
-    chempi_list_init(&gate->owing);
-    chempi_list_init(&gate->pressed);
-    chempi_list_init(&gate->gaps);
-    gate->alarm.fd = -1;
-    gate->flows = chempi_sparse_alloc(gate->rank_count,
-                                      sizeof(struct chempi_routed_flow *));
-    gate->gateways = chempi_sys->calloc(s->proc_count - gate->rank_count,
-                                        sizeof(*gate->gateways));
-    if (gate->flows && gate->gateways)
-        rc = chempi_hop_open(&gate->hop, s, devices, device_count, &hop_ops,
-                             gate);
+    routed->rank_count = chempi_ctx.job->size;
+    routed->tally.is_on = chempi_ctx.job->want_stats & CHEMPI_STATS_ROUTES;
+    routed->timer.fd = -1;
+    chempi_list_init(&routed->work);
+    chempi_list_init(&routed->owing);
+    chempi_list_init(&routed->pressed);
+    chempi_list_init(&routed->gaps);
+    routed->alarm.fd = -1;
+    routed->flows = chempi_sparse_alloc(routed->rank_count,
+                                        sizeof(struct chempi_routed_flow *));
+    routed->gateways = chempi_sys->calloc(s->proc_count - routed->rank_count,
+                                          sizeof(*routed->gateways));
+    if (routed->flows && routed->gateways)
+        rc = chempi_hop_open(&routed->hop, s, devices, device_count, &hop_ops,
+                             routed);
     if (rc)
         (void)chempi_err_set(err, rc, "out of memory for gateways");
     else
-        rc = chempi_routed_sealed_open(gate, err);
+        rc = chempi_routed_sealed_open(routed, err);
     if (rc) {
-        gate_close(&gate->dev);
+        routed_close(&routed->dev);
         return rc;
     }
-    self.gate = gate;
-    *out = &gate->dev;
+    self.routed = routed;
+    *out = &routed->dev;
     return 0;
 }
 
-static int gate_open(const struct chempi_dev_params *params,
-                     struct chempi_dev **out, struct chempi_err *err)
+static int routed_open(const struct chempi_dev_params *params,
+                       struct chempi_dev **out, struct chempi_err *err)
 {
     (void)params;
     (void)out;
     return chempi_err_set(err, -ENOTSUP, "gate is opened over other devices");
 }
 
-static void gate_close(struct chempi_dev *dev)
+static void routed_close(struct chempi_dev *dev)
 {
-    struct chempi_routed *gate = gate_of(dev);
+    struct chempi_routed *routed = of_device(dev);
 
-    if (!gate)
+    if (!routed)
         return;
-    chempi_pollset_untick(gate->dev.params.services->pollset, &gate->timer);
-    for (uint32_t p = 0; gate->flows && p < gate->rank_count; p++)
-        chempi_routed_flow_destroy(gate->flows[p]);
-    chempi_routed_sealed_close(gate);
-    chempi_hop_close(&gate->hop);
-    chempi_route_stats_fini(&gate->tally);
-    chempi_sparse_free(gate->flows, gate->rank_count,
+    chempi_pollset_untick(routed->dev.params.services->pollset, &routed->timer);
+    for (uint32_t p = 0; routed->flows && p < routed->rank_count; p++)
+        chempi_routed_flow_destroy(routed->flows[p]);
+    chempi_routed_sealed_close(routed);
+    chempi_hop_close(&routed->hop);
+    chempi_route_stats_fini(&routed->tally);
+    chempi_sparse_free(routed->flows, routed->rank_count,
                        sizeof(struct chempi_routed_flow *));
-    free(gate->gateways);
-    free(gate);
-    self.gate = NULL;
+    free(routed->gateways);
+    free(routed);
+    self.routed = NULL;
 }
 
 /* ---- operations --------------------------------------------------------- */
 
-static int gate_connect(struct chempi_dev *dev, uint32_t proc,
-                        struct chempi_ep **out, struct chempi_err *err)
+static int routed_connect(struct chempi_dev *dev, uint32_t proc,
+                          struct chempi_ep **out, struct chempi_err *err)
 {
-    struct chempi_routed *gate = gate_of(dev);
+    struct chempi_routed *routed = of_device(dev);
     const struct chempi_services *s = dev->params.services;
     struct chempi_routed_flow *flow;
     const struct chempi_routed_way *way;
-    int rc = chempi_routed_flow_get(gate, proc, &flow);
+    int rc = chempi_routed_flow_get(routed, proc, &flow);
 
     if (rc)
         return chempi_err_set(err, rc, "no gateway leads to process %u", proc);
     way = chempi_routed_way_find(flow, 0);
     if (!way)
-        return chempi_routed_way_none(gate, s->node_of_proc[proc], err);
-    rc = chempi_hop_reach(&gate->hop, chempi_routed_way_next(flow, way), err);
+        return chempi_routed_way_none(routed, s->node_of_proc[proc], err);
+    rc = chempi_hop_reach(&routed->hop, chempi_routed_way_next(flow, way), err);
     if (rc)
         return rc;
     *out = &flow->ep;
@@ -346,8 +346,9 @@ static int send_eager(struct chempi_routed_flow *flow,
                                    (size_t)env->len);
 }
 
-static int gate_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
-                       const void *data, size_t len)
+static int routed_inject(struct chempi_ep *ep,
+                         const struct chempi_envelope *env, const void *data,
+                         size_t len)
 {
     struct chempi_routed_flow *flow = flow_of(ep);
     int rc = send_eager(flow, env, data, NULL);
@@ -377,7 +378,7 @@ static int announce(struct chempi_routed_flow *flow, struct chempi_tx *tx)
     return rc;
 }
 
-static int gate_send(struct chempi_ep *ep, struct chempi_tx *tx)
+static int routed_send(struct chempi_ep *ep, struct chempi_tx *tx)
 {
     struct chempi_routed_flow *flow = flow_of(ep);
     bool is_eager = tx->env.len <= CHEMPI_HOP_CHUNK_MAX && !tx->needs_consent;
@@ -397,8 +398,8 @@ static int gate_send(struct chempi_ep *ep, struct chempi_tx *tx)
     return rc;
 }
 
-static int gate_accept(struct chempi_ep *ep, const uint64_t token[2],
-                       struct chempi_rx *rx)
+static int routed_accept(struct chempi_ep *ep, const uint64_t token[2],
+                         struct chempi_rx *rx)
 {
     struct chempi_routed_flow *flow = flow_of(ep);
     uint64_t take = token[1] < rx->cap ? token[1] : rx->cap;
@@ -425,7 +426,7 @@ static int gate_accept(struct chempi_ep *ep, const uint64_t token[2],
     return CHEMPI_PENDING;
 }
 
-static void gate_drop(struct chempi_ep *ep, const uint64_t token[2])
+static void routed_drop(struct chempi_ep *ep, const uint64_t token[2])
 {
     struct chempi_hop_frame f = {.kind = CHEMPI_HOP_DROP, .sender = token[0]};
 
@@ -437,19 +438,19 @@ static void gate_drop(struct chempi_ep *ep, const uint64_t token[2])
 
 static void report(struct chempi_writer *out)
 {
-    if (self.gate)
-        chempi_route_stats_report(&self.gate->tally, &self.gate->hop, out);
+    if (self.routed)
+        chempi_route_stats_report(&self.routed->tally, &self.routed->hop, out);
 }
 
 /* ---- progress ----------------------------------------------------------- */
 
-static int pay(struct chempi_routed *gate)
+static int pay(struct chempi_routed *routed)
 {
-    bool is_sleepy = gate->is_sleepy;
+    bool is_sleepy = routed->is_sleepy;
     int events = 0;
 
-    gate->is_sleepy = false;
-    CHEMPI_LIST_FOR_SAFE (pos, &gate->owing) {
+    routed->is_sleepy = false;
+    CHEMPI_LIST_FOR_SAFE (pos, &routed->owing) {
         struct chempi_routed_flow *flow =
             CHEMPI_CONTAINER_OF(pos, struct chempi_routed_flow, owing);
 
@@ -461,15 +462,15 @@ static int pay(struct chempi_routed *gate)
     return events;
 }
 
-static int gate_progress(struct chempi_dev *dev)
+static int routed_progress(struct chempi_dev *dev)
 {
-    struct chempi_routed *gate = gate_of(dev);
+    struct chempi_routed *routed = of_device(dev);
     struct chempi_list now;
     int events = 0;
 
-    if (!chempi_list_is_empty(&gate->work)) {
+    if (!chempi_list_is_empty(&routed->work)) {
         chempi_list_init(&now);
-        chempi_list_splice(&now, &gate->work);
+        chempi_list_splice(&now, &routed->work);
         while (!chempi_list_is_empty(&now)) {
             struct chempi_routed_flow *flow = CHEMPI_CONTAINER_OF(
                 chempi_list_first(&now), struct chempi_routed_flow, work);
@@ -478,12 +479,12 @@ static int gate_progress(struct chempi_dev *dev)
             events += chempi_routed_flow_pump(flow);
         }
     }
-    if (!chempi_list_is_empty(&gate->owing))
-        events += pay(gate);
-    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&gate->gaps)))
-        chempi_routed_sealed_check(gate);
-    if (chempi_hop_is_dirty(&gate->hop)) {
-        chempi_hop_flush(&gate->hop);
+    if (!chempi_list_is_empty(&routed->owing))
+        events += pay(routed);
+    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&routed->gaps)))
+        chempi_routed_sealed_check(routed);
+    if (chempi_hop_is_dirty(&routed->hop)) {
+        chempi_hop_flush(&routed->hop);
         events++;
     }
     return events;
@@ -491,14 +492,14 @@ static int gate_progress(struct chempi_dev *dev)
 
 static bool gate_is_ready(struct chempi_dev *dev)
 {
-    struct chempi_routed *gate = gate_of(dev);
+    struct chempi_routed *routed = of_device(dev);
 
-    if (!chempi_list_is_empty(&gate->owing)) {
-        gate->is_sleepy = true;
+    if (!chempi_list_is_empty(&routed->owing)) {
+        routed->is_sleepy = true;
         return true;
     }
-    return !chempi_list_is_empty(&gate->work) ||
-           chempi_hop_is_dirty(&gate->hop);
+    return !chempi_list_is_empty(&routed->work) ||
+           chempi_hop_is_dirty(&routed->hop);
 }
 
 /* ---- the end ------------------------------------------------------------ */
@@ -530,60 +531,61 @@ static bool is_flow_drained(struct chempi_routed_flow *flow, bool *is_unacked)
  */
 static bool gate_is_drained(struct chempi_dev *dev)
 {
-    struct chempi_routed *gate = gate_of(dev);
+    struct chempi_routed *routed = of_device(dev);
     bool is_unacked = false;
-    bool is_drained = gate->hop.queued == 0;
+    bool is_drained = routed->hop.queued == 0;
 
-    gate->is_sleepy = true;
-    for (uint32_t p = 0; p < gate->rank_count; p++)
-        if (gate->flows[p])
+    routed->is_sleepy = true;
+    for (uint32_t p = 0; p < routed->rank_count; p++)
+        if (routed->flows[p])
             is_drained =
-                is_flow_drained(gate->flows[p], &is_unacked) && is_drained;
+                is_flow_drained(routed->flows[p], &is_unacked) && is_drained;
     if (!is_drained || !is_unacked) {
-        gate->drain_ns = 0; /* not when it is over: it is asked again */
+        routed->drain_ns = 0; /* not when it is over: it is asked again */
     } else {
         uint64_t now_ns = chempi_clock_ns();
 
-        if (!gate->drain_ns)
-            gate->drain_ns = now_ns;
-        is_drained = now_ns - gate->drain_ns >=
+        if (!routed->drain_ns)
+            routed->drain_ns = now_ns;
+        is_drained = now_ns - routed->drain_ns >=
                      chempi_dev_setting(dev, CHEMPI_ROUTED_SET_LINGER) *
                          CHEMPI_NS_PER_MS;
         /* Or acknowledgements wake us alone. */
-        (void)chempi_pollset_tick(gate->dev.params.services->pollset,
-                                  &gate->timer, chempi_pollset_ticked,
+        (void)chempi_pollset_tick(routed->dev.params.services->pollset,
+                                  &routed->timer, chempi_pollset_ticked,
                                   DRAIN_TICK_NS);
     }
     if (is_drained)
-        chempi_pollset_untick(gate->dev.params.services->pollset, &gate->timer);
+        chempi_pollset_untick(routed->dev.params.services->pollset,
+                              &routed->timer);
     return is_drained;
 }
 
-static void gate_ended(struct chempi_dev *dev, uint32_t proc)
+static void routed_ended(struct chempi_dev *dev, uint32_t proc)
 {
-    struct chempi_routed *gate = gate_of(dev);
+    struct chempi_routed *routed = of_device(dev);
 
-    if (proc < gate->rank_count && gate->flows[proc])
-        chempi_routed_flow_bury(gate->flows[proc]);
+    if (proc < routed->rank_count && routed->flows[proc])
+        chempi_routed_flow_bury(routed->flows[proc]);
 }
 
 const struct chempi_dev_ops chempi_routed_ops = {
     .abi = CHEMPI_DEV_ABI,
     .name = "gate",
-    .panel = &gate_panel,
-    .open = gate_open,
+    .panel = &routed_panel,
+    .open = routed_open,
     .card = chempi_dev_no_card,
-    .connect = gate_connect,
+    .connect = routed_connect,
     .card_arrived = chempi_dev_no_card_arrived,
-    .inject = gate_inject,
-    .send = gate_send,
-    .accept = gate_accept,
-    .drop = gate_drop,
-    .progress = gate_progress,
+    .inject = routed_inject,
+    .send = routed_send,
+    .accept = routed_accept,
+    .drop = routed_drop,
+    .progress = routed_progress,
     .is_ready = gate_is_ready,
     .is_drained = gate_is_drained,
-    .close = gate_close,
-    .ended = gate_ended,
+    .close = routed_close,
+    .ended = routed_ended,
 };
 
 const struct chempi_conn_overlay chempi_routed_overlay = {

@@ -6,8 +6,8 @@
  *
  * Used by conn only, through the table, under the lane lock.
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_GATE_ROUTED_H
-#define CHEMPI_LIBCHEMPI_DIDL_GATE_ROUTED_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ROUTED_H
+#define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ROUTED_H
 
 #include "libchempi/ddi.h"
 #include "libchempi/didl/transport/conn.h"

@@ -18,12 +18,12 @@
 
 #define ALARM_TICK_NS 50000000L /* how often gaps are looked at */
 
-static size_t seals_len(const struct chempi_routed *gate)
+static size_t seals_len(const struct chempi_routed *routed)
 {
-    return gate->rank_count * sizeof(*gate->seals);
+    return routed->rank_count * sizeof(*routed->seals);
 }
 
-int chempi_routed_sealed_open(struct chempi_routed *gate,
+int chempi_routed_sealed_open(struct chempi_routed *routed,
                               struct chempi_err *err)
 {
     const struct chempi_job *job = chempi_ctx.job;
@@ -36,21 +36,21 @@ int chempi_routed_sealed_open(struct chempi_routed *gate,
                               "with --secure");
     if (sodium_init() < 0)
         return chempi_err_set(err, -EIO, "libsodium does not start");
-    gate->seals = chempi_secret_create(seals_len(gate));
-    gate->opened = chempi_sys->malloc(CHEMPI_HOP_FRAME_MAX);
-    if (!gate->seals || !gate->opened)
+    routed->seals = chempi_secret_create(seals_len(routed));
+    routed->opened = chempi_sys->malloc(CHEMPI_HOP_FRAME_MAX);
+    if (!routed->seals || !routed->opened)
         return chempi_err_set(err, -ENOMEM, "out of memory for gateways");
     return 0;
 }
 
 static struct chempi_hop_seal *seal_of(const struct chempi_routed_flow *flow)
 {
-    const struct chempi_routed *gate = chempi_routed_of(flow);
-    struct chempi_hop_seal *seal = &gate->seals[flow->ep.proc];
+    const struct chempi_routed *routed = chempi_routed_of(flow);
+    struct chempi_hop_seal *seal = &routed->seals[flow->ep.proc];
 
     if (!seal->is_ready)
         chempi_hop_seal_init(seal, chempi_ctx.job->rank_key,
-                             gate->dev.params.services->proc, flow->ep.proc);
+                             routed->dev.params.services->proc, flow->ep.proc);
     return seal;
 }
 
@@ -67,10 +67,10 @@ int chempi_routed_sealed_undo(const struct chempi_routed_flow *flow,
                               const struct chempi_hop_buf *buf,
                               struct chempi_hop_frame *f, uint8_t **copy)
 {
-    const struct chempi_routed *gate = chempi_routed_of(flow);
+    const struct chempi_routed *routed = chempi_routed_of(flow);
     const uint8_t *data = buf->data;
     const char *why;
-    int n = (int)(buf->len - chempi_routed_sealed_extra(gate));
+    int n = (int)(buf->len - chempi_routed_sealed_extra(routed));
 
     *copy = NULL;
     if (chempi_hop_frame_head(data, buf->len, f, &why) < 0)
@@ -94,18 +94,18 @@ int chempi_routed_sealed_get(struct chempi_routed_flow *flow,
                              const uint8_t *data, size_t len,
                              struct chempi_hop_frame *f, const char **why)
 {
-    const struct chempi_routed *gate = chempi_routed_of(flow);
+    const struct chempi_routed *routed = chempi_routed_of(flow);
     int n;
 
-    if (!gate->seals)
+    if (!routed->seals)
         return chempi_hop_frame_get(data, len, f, why);
     *why = "a frame in clear";
     if (!(f->flags & CHEMPI_HOP_SEALED))
         return -EPROTO;
     n = chempi_hop_seal_get(seal_of(flow), data, len, flow->seq_in,
-                            flow->seq_out, gate->opened, why);
+                            flow->seq_out, routed->opened, why);
     return n < 0 ? -EPROTO
-                 : chempi_hop_frame_get(gate->opened, (size_t)n, f, why);
+                 : chempi_hop_frame_get(routed->opened, (size_t)n, f, why);
 }
 
 /* ---- gaps ---------------------------------------------------------------- */
@@ -113,19 +113,19 @@ int chempi_routed_sealed_get(struct chempi_routed_flow *flow,
 /* That it woke us is all that matters: progress checks. */
 static void rung(struct chempi_poll_item *item, uint32_t events)
 {
-    struct chempi_routed *gate =
+    struct chempi_routed *routed =
         CHEMPI_CONTAINER_OF(item, struct chempi_routed, alarm);
 
     chempi_pollset_ticked(item, events);
-    if (chempi_list_is_empty(&gate->gaps))
-        chempi_pollset_untick(gate->dev.params.services->pollset, item);
+    if (chempi_list_is_empty(&routed->gaps))
+        chempi_pollset_untick(routed->dev.params.services->pollset, item);
 }
 
 void chempi_routed_sealed_note(struct chempi_routed_flow *flow)
 {
-    struct chempi_routed *gate = chempi_routed_of(flow);
+    struct chempi_routed *routed = chempi_routed_of(flow);
 
-    if (CHEMPI_LIKELY(!gate->seals))
+    if (CHEMPI_LIKELY(!routed->seals))
         return;
     if (!flow->early) {
         chempi_list_remove(&flow->gap);
@@ -136,23 +136,23 @@ void chempi_routed_sealed_note(struct chempi_routed_flow *flow)
     flow->gap_seq = flow->seq_in;
     flow->gap_ns = chempi_clock_ns();
     chempi_list_remove(&flow->gap);
-    chempi_list_append(&gate->gaps, &flow->gap);
+    chempi_list_append(&routed->gaps, &flow->gap);
     /* A process that sleeps looks for gaps, too; or the next gap tries. */
-    (void)chempi_pollset_tick(gate->dev.params.services->pollset, &gate->alarm,
-                              rung, ALARM_TICK_NS);
+    (void)chempi_pollset_tick(routed->dev.params.services->pollset,
+                              &routed->alarm, rung, ALARM_TICK_NS);
 }
 
-void chempi_routed_sealed_check(struct chempi_routed *gate)
+void chempi_routed_sealed_check(struct chempi_routed *routed)
 {
-    const struct chempi_dev_params *p = &gate->dev.params;
+    const struct chempi_dev_params *p = &routed->dev.params;
     const uint64_t limit_ns =
-        chempi_dev_setting(&gate->dev, CHEMPI_ROUTED_SET_GAP) *
+        chempi_dev_setting(&routed->dev, CHEMPI_ROUTED_SET_GAP) *
         CHEMPI_NS_PER_MS;
     const uint64_t now_ns = chempi_clock_ns();
 
-    while (!chempi_list_is_empty(&gate->gaps)) { /* the oldest is first */
+    while (!chempi_list_is_empty(&routed->gaps)) { /* the oldest is first */
         struct chempi_routed_flow *flow = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&gate->gaps), struct chempi_routed_flow, gap);
+            chempi_list_first(&routed->gaps), struct chempi_routed_flow, gap);
 
         if (now_ns - flow->gap_ns < limit_ns)
             return;
@@ -167,11 +167,11 @@ void chempi_routed_sealed_check(struct chempi_routed *gate)
 /* ---- the end --------------------------------------------------------------
  */
 
-void chempi_routed_sealed_close(struct chempi_routed *gate)
+void chempi_routed_sealed_close(struct chempi_routed *routed)
 {
-    chempi_pollset_untick(gate->dev.params.services->pollset, &gate->alarm);
-    chempi_secret_destroy(gate->seals, seals_len(gate));
-    free(gate->opened);
-    gate->seals = NULL;
-    gate->opened = NULL;
+    chempi_pollset_untick(routed->dev.params.services->pollset, &routed->alarm);
+    chempi_secret_destroy(routed->seals, seals_len(routed));
+    free(routed->opened);
+    routed->seals = NULL;
+    routed->opened = NULL;
 }

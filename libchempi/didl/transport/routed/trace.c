@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which way a flow's messages take, counted for chempirun --trace-routes. A
- * class of messages is a range of the table and one of the gate's protocols,
+ * class of messages is a range of the table and one of this device's protocols,
  * as are the routes that lead here; class 0 are frames that are no message's.
  */
 #include "libchempi/didl/base/ctx.h"
@@ -52,7 +52,8 @@ uint32_t chempi_routed_trace_way(const struct chempi_routed_flow *flow,
 {
     const struct chempi_services *s = flow->ep.dev->params.services;
     struct chempi_route_stats *tally = &chempi_routed_of(flow)->tally;
-    struct chempi_route_stats_key key = {.class = class, .gates = way->gates};
+    struct chempi_route_stats_key key = {.class = class,
+                                         .gateway_count = way->gateway_count};
     struct chempi_route_stats_way *counted;
     uint32_t number;
 
@@ -60,8 +61,8 @@ uint32_t chempi_routed_trace_way(const struct chempi_routed_flow *flow,
         return 0;
     key.from = s->node;
     key.to = s->node_of_proc[flow->ep.proc];
-    for (uint32_t i = 0; i < way->gates; i++)
-        key.gate[i] = way->gate[i];
+    for (uint32_t i = 0; i < way->gateway_count; i++)
+        key.gateways[i] = way->gateways[i];
     number =
         chempi_route_stats_find(tally, &key, chempi_routed_way_next(flow, way));
     counted = chempi_route_stats_way(tally, number);

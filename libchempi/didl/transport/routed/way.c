@@ -30,14 +30,14 @@ static uint32_t hash_pair(uint32_t src, uint32_t dst)
 
 /* The job's gateway process on a node of the table, in this state at worst,
  * or NONE. */
-static uint32_t gateway_at(const struct chempi_routed *gate, uint32_t node,
+static uint32_t gateway_at(const struct chempi_routed *routed, uint32_t node,
                            enum chempi_routed_state worst)
 {
-    const struct chempi_services *s = gate->dev.params.services;
+    const struct chempi_services *s = routed->dev.params.services;
     const char *name = chempi_table_node_name(s->table, node);
 
-    for (uint32_t p = gate->rank_count; p < s->proc_count; p++)
-        if (gate->gateways[p - gate->rank_count] <= worst &&
+    for (uint32_t p = routed->rank_count; p < s->proc_count; p++)
+        if (routed->gateways[p - routed->rank_count] <= worst &&
             strcmp(s->node_names[s->node_of_proc[p]], name) == 0)
             return p;
     return CHEMPI_TABLE_NONE;
@@ -45,7 +45,7 @@ static uint32_t gateway_at(const struct chempi_routed *gate, uint32_t node,
 
 /* One of the gateways at the end of a stage, beginning with the hash among
  * those that are equally good. */
-static uint32_t pick(const struct chempi_routed *gate,
+static uint32_t pick(const struct chempi_routed *routed,
                      const struct chempi_table_range *range, uint32_t stage,
                      uint32_t hash)
 {
@@ -57,7 +57,7 @@ static uint32_t pick(const struct chempi_routed *gate,
     for (size_t t = 0; t < CHEMPI_ARRAY_LEN(turns); t++)
         for (uint32_t i = 0; i < s->hop_count; i++) {
             uint32_t k = i < share ? (i + hash) % share : i;
-            uint32_t proc = gateway_at(gate, s->hops[k], turns[t]);
+            uint32_t proc = gateway_at(routed, s->hops[k], turns[t]);
 
             if (proc != CHEMPI_TABLE_NONE)
                 return proc;
@@ -66,22 +66,22 @@ static uint32_t pick(const struct chempi_routed *gate,
 }
 
 /* 0 or -EHOSTUNREACH: some stage has no gateway. */
-static int choose_gates(const struct chempi_routed_flow *flow,
-                        struct chempi_routed_way *way)
+static int choose_gateways(const struct chempi_routed_flow *flow,
+                           struct chempi_routed_way *way)
 {
-    const struct chempi_routed *gate = chempi_routed_of(flow);
+    const struct chempi_routed *routed = chempi_routed_of(flow);
     const struct chempi_table_range *range = way->range;
-    uint32_t hash = hash_pair(gate->dev.params.services->proc, flow->ep.proc);
+    uint32_t hash = hash_pair(routed->dev.params.services->proc, flow->ep.proc);
 
-    way->gates = 0;
+    way->gateway_count = 0;
     for (uint32_t i = 0; i + 1 < range->stage_count; i++) {
-        uint32_t proc = pick(gate, range, i, hash);
+        uint32_t proc = pick(routed, range, i, hash);
 
         if (proc == CHEMPI_TABLE_NONE) {
-            way->gates = 0;
+            way->gateway_count = 0;
             return -EHOSTUNREACH;
         }
-        way->gate[way->gates++] = proc;
+        way->gateways[way->gateway_count++] = proc;
     }
     return 0;
 }
@@ -94,10 +94,10 @@ int chempi_routed_way_choose(struct chempi_routed_flow *flow)
         struct chempi_routed_way *way = &flow->ways[i];
 
         if (way->range) {
-            (void)choose_gates(flow, way); /* gates == 0 says it */
+            (void)choose_gateways(flow, way); /* none: it has no gateway */
             way->is_direct = false;
         }
-        is_any |= way->gates > 0 || way->is_direct;
+        is_any |= way->gateway_count > 0 || way->is_direct;
     }
     if (is_any || !flow->has_direct)
         return is_any ? 0 : -EHOSTUNREACH;
@@ -162,11 +162,11 @@ void chempi_routed_way_learn(struct chempi_routed_flow *flow,
     *way = (struct chempi_routed_way){
         .max_len = UINT64_MAX,
         .chunk = CHEMPI_HOP_CHUNK_MAX,
-        .is_direct = f->gates == 0,
-        .gates = f->gates,
+        .is_direct = f->gateway_count == 0,
+        .gateway_count = f->gateway_count,
     };
-    for (uint32_t i = 0; i < f->gates; i++)
-        way->gate[i] = f->gate[f->gates - 1 - i];
+    for (uint32_t i = 0; i < f->gateway_count; i++)
+        way->gateways[i] = f->gateways[f->gateway_count - 1 - i];
 }
 
 const struct chempi_routed_way *
@@ -177,7 +177,7 @@ chempi_routed_way_find(const struct chempi_routed_flow *flow, uint64_t len)
     for (uint32_t i = 0; i < flow->way_count; i++) {
         const struct chempi_routed_way *way = &flow->ways[i];
 
-        if (!way->gates && !way->is_direct)
+        if (!way->gateway_count && !way->is_direct)
             continue;
         usable = way;
         if (len <= way->max_len)
@@ -189,32 +189,32 @@ chempi_routed_way_find(const struct chempi_routed_flow *flow, uint64_t len)
 /* ---- lost for good ------------------------------------------------------ */
 
 /* Is a node of the job a gateway that this process has lost? */
-static bool is_lost(struct chempi_routed *gate, uint32_t node)
+static bool is_lost(struct chempi_routed *routed, uint32_t node)
 {
-    const struct chempi_services *s = gate->dev.params.services;
+    const struct chempi_services *s = routed->dev.params.services;
 
-    for (uint32_t p = gate->rank_count; p < s->proc_count; p++)
+    for (uint32_t p = routed->rank_count; p < s->proc_count; p++)
         if (s->node_of_proc[p] == node &&
-            gate->gateways[p - gate->rank_count] == CHEMPI_ROUTED_DEAD)
+            routed->gateways[p - routed->rank_count] == CHEMPI_ROUTED_DEAD)
             return true;
     return false;
 }
 
 /* A node with a rank that this process cannot reach any more, whether it has
  * sent something there or not. */
-static bool is_cut_off(struct chempi_routed *gate, uint32_t node)
+static bool is_cut_off(struct chempi_routed *routed, uint32_t node)
 {
-    const struct chempi_services *s = gate->dev.params.services;
-    struct chempi_routed_flow flow = {.ep = {.dev = &gate->dev}};
+    const struct chempi_services *s = routed->dev.params.services;
+    struct chempi_routed_flow flow = {.ep = {.dev = &routed->dev}};
     uint32_t proc = 0;
     bool is_cut;
 
-    while (proc < gate->rank_count && s->node_of_proc[proc] != node)
+    while (proc < routed->rank_count && s->node_of_proc[proc] != node)
         proc++;
-    if (node == s->node || proc == gate->rank_count)
+    if (node == s->node || proc == routed->rank_count)
         return false;
-    if (gate->flows[proc])
-        return !chempi_routed_way_find(gate->flows[proc], 0);
+    if (routed->flows[proc])
+        return !chempi_routed_way_find(routed->flows[proc], 0);
     flow.ep.proc = proc;
     (void)chempi_routed_way_open(&flow); /* what it finds is asked next */
     is_cut =
@@ -224,17 +224,17 @@ static bool is_cut_off(struct chempi_routed *gate, uint32_t node)
 }
 
 /* Nodes of the job of one kind, by name. */
-static void list_nodes(struct chempi_routed *gate,
+static void list_nodes(struct chempi_routed *routed,
                        bool (*is_of_kind)(struct chempi_routed *, uint32_t),
                        char *text, size_t size)
 {
-    const struct chempi_services *s = gate->dev.params.services;
+    const struct chempi_services *s = routed->dev.params.services;
     const char *names[NAMED_MAX] = {NULL};
     uint32_t count = 0;
     size_t len;
 
     for (uint32_t n = 0; n < s->node_count; n++) {
-        if (!is_of_kind(gate, n))
+        if (!is_of_kind(routed, n))
             continue;
         if (count < NAMED_MAX)
             names[count] = s->node_names[n];
@@ -248,13 +248,13 @@ static void list_nodes(struct chempi_routed *gate,
                        count - NAMED_MAX);
 }
 
-int chempi_routed_way_none(struct chempi_routed *gate, uint32_t node,
+int chempi_routed_way_none(struct chempi_routed *routed, uint32_t node,
                            struct chempi_err *err)
 {
-    const struct chempi_services *s = gate->dev.params.services;
+    const struct chempi_services *s = routed->dev.params.services;
     char lost[NODES_TEXT];
 
-    list_nodes(gate, is_lost, lost, sizeof(lost));
+    list_nodes(routed, is_lost, lost, sizeof(lost));
     if (!lost[0])
         return chempi_err_set(err, -EHOSTUNREACH,
                               "no gateway between node %s and node %s runs; "
@@ -267,17 +267,17 @@ int chempi_routed_way_none(struct chempi_routed *gate, uint32_t node,
                           s->node_names[s->node], s->node_names[node], lost);
 }
 
-void chempi_routed_way_cut(struct chempi_routed *gate, uint32_t proc,
+void chempi_routed_way_cut(struct chempi_routed *routed, uint32_t proc,
                            const char *why)
 {
-    const struct chempi_services *s = gate->dev.params.services;
+    const struct chempi_services *s = routed->dev.params.services;
     char nodes[NODES_TEXT];
 
-    list_nodes(gate, is_cut_off, nodes, sizeof(nodes));
+    list_nodes(routed, is_cut_off, nodes, sizeof(nodes));
     chempi_daemon_cut(proc, why); /* the launcher knows all nodes' ways */
-    for (uint32_t p = gate->rank_count; p < s->proc_count; p++)
+    for (uint32_t p = routed->rank_count; p < s->proc_count; p++)
         if (p != proc &&
-            gate->gateways[p - gate->rank_count] == CHEMPI_ROUTED_DEAD)
+            routed->gateways[p - routed->rank_count] == CHEMPI_ROUTED_DEAD)
             chempi_daemon_cut(p, "its connections are gone");
     chempi_fatal_die(1,
                      "the gateway on node %s is lost (%s), and no other way "
