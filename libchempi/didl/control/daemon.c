@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 
 #include "common/base/clock.h"
 #include "libchempi/didl/base/ctx.h"
@@ -17,6 +18,7 @@
 #include "libchempi/didl/control/entry.h"
 
 enum { QUIET_MAX = 64 }; /* looks that trust the count of notices */
+#define LOOK_NS 1000000L /* between looks for the end */
 
 static struct {
     const struct chempi_daemon_listener *listener;
@@ -343,6 +345,16 @@ void chempi_daemon_suspect(uint32_t proc, const char *why)
     self.suspect_ns =
         chempi_clock_ns() +
         chempi_setting(CHEMPI_SET_DAEMON_SUSPECT) * CHEMPI_NS_PER_MS;
+}
+
+void chempi_daemon_await_end(void)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_NS};
+    struct chempi_err err = {0};
+
+    while (chempi_clock_ns() < self.suspect_ns && entry() &&
+           entry()->progress(&events, NULL, &err) >= 0)
+        (void)nanosleep(&pause, NULL);
 }
 
 int chempi_daemon_need_world(void)

@@ -79,6 +79,10 @@ int chempi_daemon_deadline_ms(void);
  * to say that the process died, and to end the job; if it does not in time,
  * this process ends the job with `why`. Nothing in a job that survives. */
 void chempi_daemon_suspect(uint32_t proc, const char *why);
+/* Before an error ends this process: if a process is suspected, that is likely
+ * the cause, and the supervisor knows more of it. Wait for the end by it, as
+ * long as the above would. Under the lane lock. */
+void chempi_daemon_await_end(void);
 
 /* The world model begins: all ranks of the job are needed. 0 or -errno. */
 int chempi_daemon_need_world(void);

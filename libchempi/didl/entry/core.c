@@ -92,8 +92,10 @@ static bool stay_alone(void)
  * lane stays locked. */
 static bool tell_end(int exit_code, const char *text, bool is_inside)
 {
-    if (!is_inside)
+    if (!is_inside) {
         chempi_lane_lock(&chempi_lane_main); /* and never lets it go */
+        chempi_daemon_await_end();
+    }
     if (stay_alone())
         chempi_core_report(); /* else another thread may change the counters */
     return chempi_daemon_abort(exit_code, text);
