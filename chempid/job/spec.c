@@ -103,6 +103,15 @@ uint32_t chempi_spec_host_procs(const struct chempi_spec *spec, uint32_t node)
     return n;
 }
 
+uint32_t chempi_spec_host_nodes(const struct chempi_spec *spec, uint32_t node)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < spec->node_count; i++)
+        n += spec->host_of_node[i] == spec->host_of_node[node];
+    return n;
+}
+
 uint32_t chempi_spec_procs(const struct chempi_spec *spec)
 {
     return spec->size + spec->gateway_count;

@@ -128,6 +128,8 @@ uint32_t chempi_spec_first_spare(const struct chempi_spec *spec);
 bool chempi_spec_is_held(const struct chempi_spec *spec);
 /* Processes of the job on the host of a node. */
 uint32_t chempi_spec_host_procs(const struct chempi_spec *spec, uint32_t node);
+/* Nodes of the job on that host. */
+uint32_t chempi_spec_host_nodes(const struct chempi_spec *spec, uint32_t node);
 /* Nodes that standard input goes to. */
 uint32_t chempi_spec_readers(const struct chempi_spec *spec);
 /* Ranks on a node. */

@@ -8,6 +8,7 @@ Cases wait for events (a line of output, the end of a process), never for a
 time to pass. After every case no process, socket or file may be left.
 """
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 from jobs import (
@@ -159,6 +161,28 @@ def input_goes_where_it_should():
     expect(job, 0)
     check(job.output == b"")
     expect(with_input(data, "-n", "2", "true"), 0)  # nobody reads it
+
+
+@case
+def ranks_have_no_terminal():
+    """Nodes on one host share the session of their launcher, for the kernel
+    shares processors out by session; not its terminal or its group."""
+    script = ("read -r line < /proc/$$/stat; set -- $line; echo $5 $6 $7; "
+              "(: < /dev/tty) 2> /dev/null && echo terminal; true")
+    for layout in LAYOUTS:
+        main_fd, fd = os.openpty()
+        job = Job(*layout, "sh", "-c", script, start_new_session=True,
+                  preexec_fn=lambda: fcntl.ioctl(fd, termios.TIOCSCTTY, 0))
+        job.status = job.finish()
+        os.close(fd)
+        os.close(main_fd)
+        expect(job, 0, r"\A\Z")
+        launcher = str(job.process.pid)
+        seen = [line.split() for line in job.lines()]
+        check(len(seen) == int(layout[layout.index("-n") + 1]), job.output)
+        for group, session, terminal in seen:
+            check(group != launcher and terminal == "0", job.output)
+            check((session == launcher) == ("--virtual" in layout), job.output)
 
 
 @case
