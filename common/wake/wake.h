@@ -146,15 +146,21 @@ static inline void chempi_wake_peer(struct chempi_wake *wake, int eventfd,
 
 /* The same for urgent work: what the owner owes others, and must not wait for
  * its next call. */
-static inline void chempi_wake_urge(struct chempi_wake *wake, int eventfd,
-                                    bool is_registered)
+static inline void chempi_wake_look_urgently(struct chempi_wake *wake,
+                                             int eventfd)
 {
-    chempi_wake_order_looks(is_registered);
     if (CHEMPI_UNLIKELY(
             atomic_load_explicit(&wake->has_agent, memory_order_relaxed)))
         chempi_wake_ring(wake, eventfd);
     else
         chempi_wake_look(wake, eventfd);
+}
+
+static inline void chempi_wake_urge(struct chempi_wake *wake, int eventfd,
+                                    bool is_registered)
+{
+    chempi_wake_order_looks(is_registered);
+    chempi_wake_look_urgently(wake, eventfd);
 }
 
 /* Order this thread's earlier stores before its later loads, and against the

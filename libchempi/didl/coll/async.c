@@ -318,6 +318,17 @@ static bool advance_node(struct async *a, struct chempi_node_later_op *op,
     return state == CHEMPI_NODE_LATER_IS_OVER;
 }
 
+static void init_schedule(struct async *a, struct chempi_comm *comm, int tag)
+{
+    chempi_coll_sched_init(&a->sched, comm, tag);
+    a->next = 0;
+    a->own_count = 0;
+    a->children = a->few;
+    a->room = ASYNC_FEW;
+    a->is_own_used[0] = a->is_own_used[1] = false;
+    a->is_short = false;
+}
+
 static void keep_built(struct async *a)
 {
     a->own_count = a->sched.count;
@@ -334,18 +345,19 @@ static CHEMPI_COLD void make_schedule(struct async *a)
     if (!a->is_bare)
         return;
     a->is_bare = false;
-    chempi_coll_sched_init(&a->sched, a->req.comm, a->sched.tag);
+    init_schedule(a, a->req.comm, a->sched.tag);
     chempi_node_later_build_begun(&a->sched, op);
     a->sched.is_locked = true;
     keep_built(a);
 }
 
-/* False: it goes on with a schedule. */
-static bool advance_single(struct async *a, int *flags)
+/* What came of a step that has done without a schedule. False: it goes on with
+ * one. */
+static inline bool take_step(struct async *a,
+                             enum chempi_node_later_state state, int rc,
+                             int *flags)
 {
-    int rc = MPI_SUCCESS;
-
-    switch (chempi_node_later_advance(a->single, NULL, &rc)) {
+    switch (state) {
     case CHEMPI_NODE_LATER_WAITS:
         break;
     case CHEMPI_NODE_LATER_NEEDS_SCHEDULE:
@@ -362,6 +374,15 @@ static bool advance_single(struct async *a, int *flags)
         *flags = ADVANCED;
     }
     return true;
+}
+
+static bool advance_single(struct async *a, int *flags)
+{
+    int rc = MPI_SUCCESS;
+    enum chempi_node_later_state state =
+        chempi_node_later_advance(a->single, NULL, &rc);
+
+    return take_step(a, state, rc, flags);
 }
 
 static int advance(struct async *a)
@@ -486,28 +507,53 @@ static struct chempi_node_later_op *node_op(const struct async *a)
     return a->sched.steps[0].dst;
 }
 
+/* Others wait for what an operation of so many bytes does later. */
+static void owe(struct async *a)
+{
+    const uint64_t len = chempi_node_later_len(a->single);
+
+    if (CHEMPI_UNLIKELY(len > 0))
+        chempi_request_owe(&a->req, len);
+}
+
+/* Of an operation whose only step is in the node's memory. */
+static enum chempi_node_later_begun start_single(struct async *a)
+{
+    int rc = MPI_SUCCESS;
+    enum chempi_node_later_begun begun =
+        chempi_node_later_start(a->single, &rc);
+
+    if (begun == CHEMPI_NODE_LATER_HAS_ENDED) {
+        note(a, rc);
+        a->req.error = a->error;
+        a->req.pending = 0;
+    } else {
+        owe(a);
+    }
+    return begun;
+}
+
 static int start(struct chempi_request *req)
 {
     struct async *a = of_request(req);
     bool is_user = a->op && !a->op->is_predefined;
-    uint64_t len;
+    enum chempi_node_later_begun begun = CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
 
     req->pending = 1;
     req->error = MPI_SUCCESS;
     a->mismatch.rank = -1;
     a->next = 0;
     a->error = a->failed;
-    join(a, &engines[is_user]);
     if (CHEMPI_UNLIKELY(has_appended(a)))
         forget_appended(a);
     a->single = node_op(a);
-    if (a->single) {
-        chempi_node_later_start(a->single);
-        len = chempi_node_later_len(a->single);
-        if (len > 0)
-            chempi_request_owe(req, len);
-    }
-    (void)advance(a);
+    if (a->single)
+        begun = start_single(a);
+    if (begun == CHEMPI_NODE_LATER_HAS_ENDED)
+        return MPI_SUCCESS;
+    join(a, &engines[is_user]);
+    if (begun == CHEMPI_NODE_LATER_HAS_NOT_BEGUN)
+        (void)advance(a);
     chempi_progress_nudge();
     return MPI_SUCCESS;
 }
@@ -552,7 +598,6 @@ static void clean_up(struct async *a)
 {
     struct chempi_request *req = &a->req;
 
-    chempi_request_untrack(req);
     if (CHEMPI_LIKELY(a->is_bare)) {
         chempi_node_later_hold_types(a->single, false);
     } else {
@@ -623,18 +668,35 @@ static void put_children(struct chempi_wait_report *w,
     chempi_wait_report_put_rest(w, count);
 }
 
+/* Wait a moment for the next step in the node's memory, and go on with it.
+ * False: it is not due. */
+static bool tarry_once(struct async *a)
+{
+    struct chempi_node_later_op *op;
+    enum chempi_node_later_state state;
+    int rc = MPI_SUCCESS;
+    int flags = 0;
+
+    if (CHEMPI_LIKELY(a->single != NULL)) {
+        state = chempi_node_later_await(a->single, &rc);
+        if (!take_step(a, state, rc, &flags))
+            (void)advance(a);
+        return state != CHEMPI_NODE_LATER_WAITS;
+    }
+    op = node_step(a);
+    if (!op || is_fenced(a) || !chempi_node_later_tarry(op))
+        return false;
+    (void)advance(a);
+    return true;
+}
+
 /* As long as it waits for nothing but a step in the node's memory, and not for
  * longer than others' progress can wait. */
 static void tarry(struct async *a)
 {
-    for (int i = 0; i < STEPS_MAX && !chempi_request_is_complete(&a->req);
-         i++) {
-        struct chempi_node_later_op *op = node_step(a);
-
-        if (!op || is_fenced(a) || !chempi_node_later_tarry(op))
+    for (int i = 0; i < STEPS_MAX && !chempi_request_is_complete(&a->req); i++)
+        if (!tarry_once(a))
             return;
-        (void)advance(a);
-    }
 }
 
 struct stay {
@@ -715,17 +777,11 @@ static void init(struct async *a, const struct chempi_request_ops *ops,
     a->is_busy = false;
     a->is_urgent = false;
     a->has_held = false;
-    a->next = 0;
     a->moves = 0;
-    a->own_count = 0;
     a->open = 0;
     a->finished = 0;
     a->error = MPI_SUCCESS;
     a->mismatch.rank = -1;
-    a->children = a->few;
-    a->room = ASYNC_FEW;
-    a->is_own_used[0] = a->is_own_used[1] = false;
-    a->is_short = false;
     a->is_bare = false;
     a->single = NULL;
 }
@@ -734,7 +790,7 @@ static void init_whole(struct async *a, const struct chempi_request_ops *ops,
                        struct chempi_comm *comm, struct chempi_op *op, int tag)
 {
     init(a, ops, comm, op);
-    chempi_coll_sched_init(&a->sched, comm, tag);
+    init_schedule(a, comm, tag);
     a->sched.op = op;
 }
 
@@ -878,6 +934,7 @@ static CHEMPI_COLD int go_without(struct chempi_comm *comm,
     chempi_request_track(&a.req);
     (void)start(&a.req);
     rc = chempi_request_await_locked(&a.req);
+    chempi_request_untrack(&a.req);
     clean_up(&a);
     chempi_lane_unlock(&chempi_lane_main);
     return rc ? rc : a.req.error;
@@ -901,7 +958,6 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
     build(&a->sched, arg);
     settle(a);
     chempi_lane_lock(&chempi_lane_main);
-    chempi_request_track(&a->req);
     (void)start(&a->req);
     chempi_lane_unlock(&chempi_lane_main);
     *request = chempi_request_handle(&a->req);
@@ -930,12 +986,10 @@ static struct chempi_request *adopt(struct async *a,
                                     const struct chempi_coll_call *c, int tag)
 {
     struct chempi_node_later_op *op = (void *)a->sched.inline_bytes;
-    const uint64_t len = chempi_node_later_len(op);
 
     chempi_coll_async_take(a);
     init(a, &call_ops[c->kind][0], c->comm, NULL);
     chempi_request_share(&a->req);
-    chempi_request_track(&a->req);
     a->failed = MPI_SUCCESS;
     a->sched.tag = tag;
     a->single = op;
@@ -943,8 +997,7 @@ static struct chempi_request *adopt(struct async *a,
     chempi_node_later_hold_types(op, true);
     a->has_held = true;
     join(a, &engines[0]);
-    if (CHEMPI_UNLIKELY(len > 0))
-        chempi_request_owe(&a->req, len);
+    owe(a);
     chempi_progress_nudge();
     return &a->req;
 }

@@ -4,9 +4,9 @@
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_ASYNC_H
 
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/transport/request.h"
 
 struct chempi_err;
-struct chempi_request;
 
 /* Appends what this process does. */
 typedef void chempi_coll_async_build_fn(struct chempi_coll_sched *s,
@@ -24,7 +24,13 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
 /* The request of an operation that is over, and came to the error class *rc,
  * which is 0 then. NULL: there is no memory to tell that later. Under the lane
  * lock. */
-struct chempi_request *chempi_coll_over(struct chempi_comm *comm, int *rc);
+struct chempi_request *chempi_coll_failed(struct chempi_comm *comm, int *rc);
+static inline struct chempi_request *chempi_coll_over(struct chempi_comm *comm,
+                                                      int *rc)
+{
+    return CHEMPI_LIKELY(!*rc) ? &chempi_request_over
+                               : chempi_coll_failed(comm, rc);
+}
 
 /* A request of the library's own: without checks, under the lane lock. Its
  * functions are predefined, and its messages urgent. Whoever waits for it

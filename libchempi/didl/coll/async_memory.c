@@ -12,39 +12,45 @@ enum { POOL_MAX = 16 };
 static struct async spare;
 static bool is_spare_taken;
 
-/* Memory of requests that are gone, for the next ones. */
+/* Memory of requests that are gone, for the next ones; the last one first,
+ * which the caches have. On the list of all requests (request.h, Q5). */
 static struct {
-    struct chempi_list free; /* struct async.link */
+    struct async *free; /* linked by next_free */
     uint32_t count;
-} pool = {.free = {&pool.free, &pool.free}};
+} pool;
 
 static void put_into_pool(struct async *a)
 {
-    chempi_list_prepend(&pool.free, &a->link); /* the caches have it */
+    a->next_free = pool.free;
+    pool.free = a;
     pool.count++;
+}
+
+static CHEMPI_NOINLINE struct async *grow(void)
+{
+    struct async *a = chempi_sys->malloc(sizeof(*a));
+
+    if (!a)
+        return is_spare_taken ? NULL : &spare;
+    a->req.obj.magic = 0;
+    chempi_request_track(&a->req);
+    put_into_pool(a);
+    return a;
 }
 
 struct async *chempi_coll_async_find(void)
 {
-    struct async *a;
-
-    if (CHEMPI_LIKELY(!chempi_list_is_empty(&pool.free)))
-        return chempi_coll_async_of_link(pool.free.next);
-    a = chempi_sys->malloc(sizeof(*a));
-    if (a)
-        put_into_pool(a);
-    else if (!is_spare_taken)
-        a = &spare;
-    return a;
+    return CHEMPI_LIKELY(pool.free != NULL) ? pool.free : grow();
 }
 
 void chempi_coll_async_take(struct async *a)
 {
     if (CHEMPI_UNLIKELY(a == &spare)) {
         is_spare_taken = true;
+        chempi_request_track(&a->req);
         return;
     }
-    chempi_list_remove(&a->link);
+    pool.free = a->next_free;
     pool.count--;
 }
 
@@ -53,21 +59,31 @@ bool chempi_coll_async_is_spare(const struct async *a)
     return a == &spare;
 }
 
-void chempi_coll_async_give(struct async *a)
+static CHEMPI_NOINLINE void shrink(struct async *a)
 {
-    if (CHEMPI_UNLIKELY(a == &spare))
+    chempi_request_untrack(&a->req);
+    if (a == &spare)
         is_spare_taken = false;
-    else if (pool.count < POOL_MAX &&
-             pool.count < chempi_setting(CHEMPI_SET_REQUEST_POOL))
-        put_into_pool(a);
     else
         free(a);
 }
 
+void chempi_coll_async_give(struct async *a)
+{
+    if (CHEMPI_LIKELY(a != &spare && pool.count < POOL_MAX &&
+                      pool.count < chempi_setting(CHEMPI_SET_REQUEST_POOL)))
+        put_into_pool(a);
+    else
+        shrink(a);
+}
+
 void chempi_coll_async_memory_fini(void)
 {
-    CHEMPI_LIST_FOR_SAFE (pos, &pool.free)
-        free(chempi_coll_async_of_link(pos));
-    chempi_list_init(&pool.free);
+    while (pool.free) {
+        struct async *a = pool.free;
+
+        pool.free = a->next_free;
+        shrink(a);
+    }
     pool.count = 0;
 }

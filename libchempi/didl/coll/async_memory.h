@@ -39,6 +39,7 @@ enum {
 struct async {
     struct chempi_request req; /* first: the handle points here */
     struct chempi_list link;   /* running */
+    struct async *next_free;   /* of one that is gone */
     struct chempi_op *op;      /* held, or NULL */
     bool is_busy;
     bool is_urgent; /* its messages are for the agents of others, too */
@@ -75,12 +76,14 @@ static inline struct async *chempi_coll_async_of_link(struct chempi_list *link)
 }
 
 /* Memory that is free, and stays so until it is taken: of one that is gone, or
- * new, or the spare one (E5), or NULL. Under the lock, as all of these. */
+ * new, or the spare one (E5), or NULL. On the list of all requests once it is
+ * taken. Under the lock, as all of these. */
 struct async *chempi_coll_async_find(void);
 void chempi_coll_async_take(struct async *a);
 bool chempi_coll_async_is_spare(const struct async *a);
 
-/* It is free again; what was not taken from here is free()d, perhaps. */
+/* It is free again, or free()d, also if it was not taken from here but is on
+ * the list. */
 void chempi_coll_async_give(struct async *a);
 
 void chempi_coll_async_memory_fini(void);

@@ -149,9 +149,15 @@ static bool is_complete(struct chempi_request *req)
 
 int chempi_request_wait(MPI_Request *request, MPI_Status *status)
 {
-    struct chempi_request *req = active(*request);
+    struct chempi_request *req;
     int rc;
 
+    if (*request == chempi_request_handle(&chempi_request_over)) {
+        chempi_status_set_empty(status);
+        *request = MPI_REQUEST_NULL;
+        return MPI_SUCCESS;
+    }
+    req = active(*request);
     if (!req) {
         chempi_status_set_empty(status);
         return check_all(1, request);

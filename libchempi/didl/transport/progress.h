@@ -80,6 +80,13 @@ static inline void chempi_progress_look_local(uint32_t local_rank)
     chempi_wake_look(&s->wakes[local_rank], s->wake_fds[local_rank]);
 }
 
+static inline void chempi_progress_look_urgently_local(uint32_t local_rank)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    chempi_wake_look_urgently(&s->wakes[local_rank], s->wake_fds[local_rank]);
+}
+
 /* Something completed: wake threads whose wait is over. Under the lock. */
 void chempi_progress_notify(void);
 

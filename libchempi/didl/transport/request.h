@@ -78,6 +78,11 @@ int chempi_request_start_nothing(struct chempi_request *req);
 void chempi_request_cancel_nothing(struct chempi_request *req);
 int chempi_request_finish_empty(struct chempi_request *req, MPI_Status *status);
 
+/* Of all operations that are over before their call returns, without an error
+ * and with an empty status: nothing tells one from another, and nobody writes
+ * it. */
+extern struct chempi_request chempi_request_over;
+
 /* What a receive is embedded in. */
 enum chempi_incoming_kind {
     CHEMPI_INCOMING_REQUEST, /* a request */

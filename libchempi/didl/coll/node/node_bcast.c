@@ -154,15 +154,21 @@ static bool is_bcast_ready(const struct cell *cell,
  * message is received where its own data are, all other data are dropped.
  */
 
-static int check_root(const struct cell *cell, const struct chempi_coll_call *c)
+static CHEMPI_COLD int bad_root(const struct cell *cell,
+                                const struct chempi_coll_call *c)
 {
-    if (CHEMPI_LIKELY(root_of(cell) == c->root))
-        return MPI_SUCCESS;
     return chempi_error_set(MPI_ERR_ROOT,
                             "rank %d is the root for itself, rank %d is for "
                             "this rank, %d: all members must name the same "
                             "root",
                             root_of(cell), c->root, cell->st->rank);
+}
+
+static inline int check_root(const struct cell *cell,
+                             const struct chempi_coll_call *c)
+{
+    return CHEMPI_LIKELY(root_of(cell) == c->root) ? MPI_SUCCESS
+                                                   : bad_root(cell, c);
 }
 
 /* The same from that root; without data, if the amount makes no difference to

@@ -562,16 +562,22 @@ static bool is_gather_ready(const struct cell *cell,
     return !cell_is_root(cell, c) || chempi_coll_shm_slot_is_collected(cell);
 }
 
-static int gather_end(const struct cell *cell, const struct chempi_coll_call *c,
-                      uint64_t unused)
+static CHEMPI_NOINLINE int get_blocks(const struct cell *cell,
+                                      const struct chempi_coll_call *c)
 {
     int rc = MPI_SUCCESS;
 
-    (void)unused;
-    for (int i = 0; cell_is_root(cell, c) && i < cell->st->size; i++)
+    for (int i = 0; i < cell->st->size; i++)
         if (i != c->root)
             rc = cell_first_error(rc, get_block(cell, c, i));
     return rc;
+}
+
+static int gather_end(const struct cell *cell, const struct chempi_coll_call *c,
+                      uint64_t unused)
+{
+    (void)unused;
+    return cell_is_root(cell, c) ? get_blocks(cell, c) : MPI_SUCCESS;
 }
 
 const struct chempi_node_parts chempi_node_parts_gather = {

@@ -76,13 +76,6 @@ static bool is_pair(const struct chempi_coll_call *c)
            c->kind <= CHEMPI_COLL_ALLTOALLW;
 }
 
-/* Of what fits slots. */
-static const struct chempi_node_parts *
-parts_for(const struct chempi_coll_call *c)
-{
-    return is_pair(c) ? &chempi_node_parts_pair : parts_by_kind[c->kind];
-}
-
 static bool is_root(const struct chempi_coll_call *c)
 {
     return c->comm->rank == c->root;
@@ -94,13 +87,11 @@ static bool is_reduction_small(const struct chempi_coll_call *c, uint64_t len)
            len <= CHEMPI_NODE_BULK_BYTES;
 }
 
-/* L1 */
+/* L1; two members' exchanges aside */
 static bool is_for_slots(const struct chempi_coll_call *c, uint64_t len)
 {
     int size = (int)c->comm->size;
 
-    if (is_pair(c))
-        return chempi_coll_node_pair_is_short(c);
     switch (c->kind) {
     case CHEMPI_COLL_BARRIER:
         return true;
@@ -125,6 +116,16 @@ static bool is_for_slots(const struct chempi_coll_call *c, uint64_t len)
     default:
         return is_reduction_small(c, len);
     }
+}
+
+/* Of what fits slots; NULL: it does not. */
+static inline const struct chempi_node_parts *
+parts_for(const struct chempi_coll_call *c, uint64_t len)
+{
+    if (is_pair(c))
+        return chempi_coll_node_pair_is_short(c) ? &chempi_node_parts_pair
+                                                 : NULL;
+    return is_for_slots(c, len) ? parts_by_kind[c->kind] : NULL;
 }
 
 static bool is_reduction(const struct chempi_coll_call *c)
@@ -199,9 +200,8 @@ static bool find_way(const struct chempi_coll_call *c,
     if (is_reduction(c))
         op->len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
                              c->recv.type->extent);
-    if (is_for_slots(c, op->len))
-        op->parts = parts_for(c);
-    else
+    op->parts = parts_for(c, op->len);
+    if (!op->parts)
         op->steps = steps_for(c);
     return op->parts || op->steps;
 }
@@ -468,7 +468,7 @@ static bool is_cell_free(struct chempi_coll_state *st, uint32_t number)
     return (int32_t)(later->all_finished - needed) >= 0;
 }
 
-static void say_finished(struct chempi_coll_state *st, uint32_t number)
+static inline void say_finished(struct chempi_coll_state *st, uint32_t number)
 {
     struct chempi_node_later *later = &st->later;
 
@@ -524,18 +524,6 @@ static void take_number(struct chempi_coll_state *st, bool is_task)
 uint64_t chempi_node_later_len(const struct chempi_node_later_op *op)
 {
     return op->steps ? len_of(&op->call) : 0;
-}
-
-void chempi_node_later_start(struct chempi_node_later_op *op)
-{
-    struct chempi_coll_state *st = state_of(op);
-
-    if (CHEMPI_UNLIKELY(op->is_lengthened))
-        op->steps = NULL;
-    op->is_lengthened = false;
-    op->has_begun = false;
-    take_number(st, op->steps || may_be_long(op));
-    open_cell(st, st->later.started, &op->cell);
 }
 
 static bool is_first_left(const struct chempi_node_later_op *op)
@@ -660,6 +648,28 @@ static bool needs_schedule(const struct chempi_node_later_op *op)
                            chempi_coll_node_bcast_is_long(&op->cell));
 }
 
+/* It has begun, is the first that is left, and due. */
+static inline enum chempi_node_later_state
+go_on(struct chempi_node_later_op *op, struct chempi_coll_sched *s, int *rc)
+{
+    const bool needs = needs_schedule(op);
+
+    if (needs && !s)
+        return CHEMPI_NODE_LATER_NEEDS_SCHEDULE;
+    if (op->steps)
+        return (s ? do_step(op, s, rc) : do_bare_step(op, rc))
+                   ? CHEMPI_NODE_LATER_IS_OVER
+                   : CHEMPI_NODE_LATER_MOVES;
+    if (CHEMPI_UNLIKELY(needs)) {
+        make_long(op, s);
+        return CHEMPI_NODE_LATER_MOVES;
+    }
+    *rc = op->parts->end(&op->cell, &op->call, op->len);
+    *rc = cell_first_error(op->rc, *rc);
+    say_finished(op->cell.st, op->cell.seq);
+    return CHEMPI_NODE_LATER_IS_OVER;
+}
+
 enum chempi_node_later_state
 chempi_node_later_advance(struct chempi_node_later_op *op,
                           struct chempi_coll_sched *s, int *rc)
@@ -670,24 +680,8 @@ chempi_node_later_advance(struct chempi_node_later_op *op,
         begin(op);
         state = CHEMPI_NODE_LATER_MOVES;
     }
-    if (can_go_on(op)) {
-        const bool needs = needs_schedule(op);
-
-        if (needs && !s)
-            return CHEMPI_NODE_LATER_NEEDS_SCHEDULE;
-        if (op->steps)
-            return (s ? do_step(op, s, rc) : do_bare_step(op, rc))
-                       ? CHEMPI_NODE_LATER_IS_OVER
-                       : CHEMPI_NODE_LATER_MOVES;
-        if (CHEMPI_UNLIKELY(needs)) {
-            make_long(op, s);
-            return CHEMPI_NODE_LATER_MOVES;
-        }
-        *rc = op->parts->end(&op->cell, &op->call, op->len);
-        *rc = cell_first_error(op->rc, *rc);
-        say_finished(op->cell.st, op->cell.seq);
-        return CHEMPI_NODE_LATER_IS_OVER;
-    }
+    if (can_go_on(op))
+        return go_on(op, s, rc);
     if (CHEMPI_UNLIKELY(chempi_loss_is_in(op->call.comm))) {
         *rc = MPI_ERR_PROC_ABORTED;
         return CHEMPI_NODE_LATER_IS_OVER;
@@ -702,16 +696,19 @@ chempi_node_later_advance(struct chempi_node_later_op *op,
 static bool are_there(const struct chempi_node_parts *parts,
                       const struct chempi_coll_call *c, const struct cell *cell)
 {
-    const int looks = chempi_progress_spins() > 0 ? LOOKS : 0;
+    bool are = parts->is_ready(cell, c);
 
-    for (int i = 0; i < looks && !parts->is_ready(cell, c); i++)
-        CHEMPI_CPU_RELAX();
-    return parts->is_ready(cell, c);
+    if (!are && chempi_progress_spins() > 0)
+        for (int i = 0; i < LOOKS && !are; i++) {
+            CHEMPI_CPU_RELAX();
+            are = parts->is_ready(cell, c);
+        }
+    return are;
 }
 
 /* op has parts, call is the caller's. */
-static enum chempi_node_later_begun try_parts(struct chempi_node_later_op *op,
-                                              const struct chempi_coll_call *c)
+CHEMPI_INLINE enum chempi_node_later_begun
+try_parts(struct chempi_node_later_op *op, const struct chempi_coll_call *c)
 {
     const struct chempi_node_parts *parts = op->parts;
     const struct cell *cell = &op->cell;
@@ -730,7 +727,6 @@ static enum chempi_node_later_begun try_parts(struct chempi_node_later_op *op,
 static enum chempi_node_later_begun try_task(struct chempi_node_later_op *op,
                                              const struct chempi_coll_call *c)
 {
-    op->task = (void *)(op + 1);
     begin_task(op->task, op->steps, &op->cell, c);
     op->task->next(op->task);
     if (op->task->next)
@@ -739,56 +735,79 @@ static enum chempi_node_later_begun try_task(struct chempi_node_later_op *op,
     return CHEMPI_NODE_LATER_HAS_ENDED;
 }
 
-/* Goes it this way just now? Sets parts or steps, len and cell. */
-static bool can_try(struct chempi_node_later_op *op,
-                    const struct chempi_coll_call *c)
+/* The next one, if nothing else is under way; its parts or steps are set, c is
+ * its call, perhaps not copied as yet. */
+CHEMPI_INLINE enum chempi_node_later_begun
+begin_alone(struct chempi_node_later_op *op, struct chempi_coll_state *st,
+            const struct chempi_coll_call *c)
 {
-    struct chempi_coll_state *st = c->comm->coll;
+    const uint32_t number = st->later.started + 1;
+    enum chempi_node_later_begun begun;
 
-    if (!st || !st->is_on || st->later_cells == 0 ||
-        st->later.started != count_own_finished(st))
-        return false;
-    op->len = is_reduction(c)
-                  ? (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
-                               c->recv.type->extent)
-                  : 0;
-    open_cell(st, st->later.started + 1, &op->cell);
-    if (is_for_slots(c, op->len)) {
-        op->parts = parts_for(c);
-        op->steps = NULL;
-        return is_cell_free(st, op->cell.seq);
+    if (number != 1 + count_own_finished(st) ||
+        !(op->parts ? is_cell_free(st, number) : spares_cell(st, op->steps)))
+        return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
+    open_cell(st, number, &op->cell);
+    st->later.begun = number;
+    begun = op->steps ? try_task(op, c) : try_parts(op, c);
+    if (begun == CHEMPI_NODE_LATER_HAS_ENDED) {
+        st->later.started = number;
+        st->later.last_task = number;
+        say_finished(st, number);
+        return begun;
     }
-    op->parts = NULL;
-    op->steps = steps_for(c);
-    return spares_cell(st, op->steps);
+    op->has_begun = true;
+    take_number(st, op->steps || may_be_long(op));
+    return begun;
+}
+
+enum chempi_node_later_begun
+chempi_node_later_start(struct chempi_node_later_op *op, int *rc)
+{
+    struct chempi_coll_state *st = state_of(op);
+    enum chempi_node_later_begun begun;
+
+    if (CHEMPI_UNLIKELY(op->is_lengthened))
+        op->steps = NULL;
+    op->is_lengthened = false;
+    op->has_begun = false;
+    begun = begin_alone(op, st, &op->call);
+    if (begun == CHEMPI_NODE_LATER_HAS_NOT_BEGUN) {
+        take_number(st, op->steps || may_be_long(op));
+        open_cell(st, st->later.started, &op->cell);
+    }
+    if (begun == CHEMPI_NODE_LATER_HAS_ENDED)
+        *rc = op->rc;
+    return begun;
 }
 
 enum chempi_node_later_begun
 chempi_node_later_try(const struct chempi_coll_call *c, void *room, int *rc)
 {
+    struct chempi_coll_state *st = c->comm->coll;
     struct chempi_node_later_op *op = room;
     enum chempi_node_later_begun begun;
-    struct chempi_coll_state *st;
 
-    if (!can_try(op, c))
+    if (!st || !st->is_on || st->later_cells == 0)
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
-    st = op->cell.st;
-    st->later.begun = op->cell.seq;
-    begun = op->steps ? try_task(op, c) : try_parts(op, c);
-    if (begun == CHEMPI_NODE_LATER_HAS_ENDED) {
-        take_number(st, op->steps != NULL);
-        say_finished(st, op->cell.seq);
-        *rc = op->rc;
+    op->len = is_reduction(c)
+                  ? (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
+                               c->recv.type->extent)
+                  : 0;
+    op->parts = parts_for(c, op->len);
+    op->steps = op->parts ? NULL : steps_for(c);
+    op->task = (void *)(op + 1);
+    begun = begin_alone(op, st, c);
+    if (begun != CHEMPI_NODE_LATER_HAS_BEGUN) {
+        *rc = begun == CHEMPI_NODE_LATER_HAS_ENDED ? op->rc : MPI_SUCCESS;
         return begun;
     }
     op->call = *c;
     if (op->steps)
         op->task->c = &op->call;
-    op->has_begun = true;
     op->is_lengthened = false;
     op->own = NULL;
     op->has_types = has_types(c);
-    take_number(st, op->steps || may_be_long(op));
     return begun;
 }
 
@@ -831,15 +850,29 @@ static bool is_meeting(const struct chempi_node_later_op *op)
                      : op->parts->is_ready == chempi_coll_shm_slot_is_over;
 }
 
-bool chempi_node_later_tarry(struct chempi_node_later_op *op)
+/* The first that is left: is it due, or ready to begin? */
+static bool tarry(struct chempi_node_later_op *op)
 {
     chempi_progress_done_fn *done = op->has_begun ? is_due : is_ready;
 
-    if (!is_first_left(op))
-        return chempi_node_later_is_ready(op);
     return done(op) ||
            chempi_coll_shm_slot_tarry(
                op->cell.st, is_meeting(op) ? misses : NULL, op, done, op);
+}
+
+bool chempi_node_later_tarry(struct chempi_node_later_op *op)
+{
+    return is_first_left(op) ? tarry(op) : chempi_node_later_is_ready(op);
+}
+
+enum chempi_node_later_state
+chempi_node_later_await(struct chempi_node_later_op *op, int *rc)
+{
+    if (!op->has_begun || !is_first_left(op))
+        return chempi_node_later_tarry(op)
+                   ? chempi_node_later_advance(op, NULL, rc)
+                   : CHEMPI_NODE_LATER_WAITS;
+    return tarry(op) ? go_on(op, NULL, rc) : CHEMPI_NODE_LATER_WAITS;
 }
 
 int chempi_node_later_put(const struct chempi_node_later_op *op,

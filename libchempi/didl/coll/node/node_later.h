@@ -34,15 +34,15 @@ bool chempi_node_later_build(struct chempi_coll_sched *s,
                              const struct chempi_coll_call *c);
 
 enum chempi_node_later_begun {
-    CHEMPI_NODE_LATER_HAS_NOT_BEGUN, /* it has to be built and started */
-    CHEMPI_NODE_LATER_HAS_BEGUN,     /* room has its operation */
+    CHEMPI_NODE_LATER_HAS_NOT_BEGUN, /* of a call: nor is it started */
+    CHEMPI_NODE_LATER_HAS_BEGUN,     /* room has the operation of a call */
     CHEMPI_NODE_LATER_HAS_ENDED      /* *rc is what it came to */
 };
 
-/* Begin a call if nothing else is under way here, of those whose data fits
- * slots, and tasks that need rings only; and end it if this member need not
- * wait for anything. room: CHEMPI_COLL_INLINE_BYTES of a schedule that is not
- * made as yet. Under the lane lock. */
+/* Start a call if that begins it: if nothing else is under way here, of those
+ * whose data fits slots, and tasks that need rings only. It has ended then if
+ * this member need not wait for anything. room: CHEMPI_COLL_INLINE_BYTES of a
+ * schedule that is not made as yet. Under the lane lock. */
 enum chempi_node_later_begun
 chempi_node_later_try(const struct chempi_coll_call *c, void *room, int *rc);
 
@@ -67,8 +67,10 @@ void chempi_node_later_release(struct chempi_node_later_op *op);
 void chempi_node_later_hold_types(const struct chempi_node_later_op *op,
                                   bool is_held);
 
-/* At each start of the schedule: the operation gets its number. */
-void chempi_node_later_start(struct chempi_node_later_op *op);
+/* At each start of the schedule: the operation gets its number. Who cannot
+ * begin it goes on with chempi_node_later_advance(), too. */
+enum chempi_node_later_begun
+chempi_node_later_start(struct chempi_node_later_op *op, int *rc);
 
 /* How many bytes of others' this process delays while it computes; 0: few. */
 uint64_t chempi_node_later_len(const struct chempi_node_later_op *op);
@@ -97,5 +99,9 @@ bool chempi_node_later_is_ready(struct chempi_node_later_op *op);
 /* Wait for that as a blocking call does, for a moment, if nothing else comes
  * first. While the lane does not lock. */
 bool chempi_node_later_tarry(struct chempi_node_later_op *op);
+
+/* The same, and then go on by a step, of one that does without a schedule. */
+enum chempi_node_later_state
+chempi_node_later_await(struct chempi_node_later_op *op, int *rc);
 
 #endif

@@ -219,9 +219,10 @@ int chempi_coll_shm_slot_await_some(const struct chempi_coll_state *st,
 
 void chempi_coll_shm_slot_urge_all(const struct chempi_coll_state *st)
 {
+    chempi_progress_order_looks();
     for (int i = 0; i < st->size; i++)
         if (i != st->rank)
-            chempi_progress_urge_local(st->local_ranks[i]);
+            chempi_progress_look_urgently_local(st->local_ranks[i]);
 }
 
 void chempi_coll_shm_slot_rouse_all(const struct cell *cell)
