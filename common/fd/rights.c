@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptors over Unix sockets; see rights.h. */
-#define _GNU_SOURCE /* pipe2, accept4 */
+#define _GNU_SOURCE /* pipe2, accept4, MSG_CMSG_CLOEXEC */
 #include "common/fd/rights.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdint.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,6 +44,72 @@ bool chempi_rights_are_refused(int fd)
 
     return getsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &value, &len) == 0 &&
            value == 0;
+}
+
+union control {
+    struct cmsghdr head;
+    char room[CMSG_SPACE(CHEMPI_RIGHTS_MAX * sizeof(int))];
+};
+
+ssize_t chempi_rights_send_fds(int fd, const void *data, size_t len,
+                               const int *fds, size_t count, int flags)
+{
+    /* sendmsg(2) does not write there. */
+    struct iovec iov = {(void *)(uintptr_t)data, len};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    union control control;
+
+    assert(count <= CHEMPI_RIGHTS_MAX);
+    if (count > 0) {
+        msg.msg_control = control.room;
+        msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        memset(control.room, 0, msg.msg_controllen);
+        control.head.cmsg_level = SOL_SOCKET;
+        control.head.cmsg_type = SCM_RIGHTS;
+        control.head.cmsg_len = CMSG_LEN(count * sizeof(int));
+        memcpy(CMSG_DATA(&control.head), fds, count * sizeof(int));
+    }
+    return chempi_sys->sendmsg(fd, &msg, MSG_NOSIGNAL | flags);
+}
+
+/* How many came with a message; false: it has something else. */
+static bool take_fds(struct msghdr *msg, int *fds, size_t *count)
+{
+    const struct cmsghdr *head = CMSG_FIRSTHDR(msg);
+
+    *count = 0;
+    if (!head)
+        return true;
+    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+        return false;
+    *count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    memcpy(fds, CMSG_DATA(head), *count * sizeof(int));
+    return true;
+}
+
+ssize_t chempi_rights_recv_fds(int fd, void *data, size_t len, int *fds,
+                               size_t max, size_t *count, int flags)
+{
+    union control control;
+    struct iovec iov = {data, len};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.room,
+                         /* CMSG_SPACE would let one more in. */
+                         .msg_controllen = CMSG_LEN(max * sizeof(int))};
+    const ssize_t n = chempi_sys->recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | flags);
+
+    assert(max <= CHEMPI_RIGHTS_MAX);
+    *count = 0;
+    if (n < 0)
+        return n;
+    if (take_fds(&msg, fds, count) &&
+        !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+        return n;
+    while (*count > 0)
+        (void)close(fds[--*count]); /* nobody asked for it */
+    errno = EPROTO;
+    return -1;
 }
 
 /* A look takes no descriptors and closes none; it ends with the first piece

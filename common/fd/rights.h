@@ -22,6 +22,18 @@ void chempi_rights_allow(int fd);
 /* Does the kernel keep them away? Else the following are for it. */
 bool chempi_rights_are_refused(int fd);
 
+#define CHEMPI_RIGHTS_MAX 200u /* of one message; the kernel takes 253 */
+
+/* send(2) without a signal, with `count` descriptors, which stay the caller's.
+ */
+ssize_t chempi_rights_send_fds(int fd, const void *data, size_t len,
+                               const int *fds, size_t count, int flags);
+/* recv(2), and at most `max` descriptors, which are closed on exec. EPROTO: the
+ * packet was longer or had more, or something else with it; it is taken, and
+ * what came with it is closed. */
+ssize_t chempi_rights_recv_fds(int fd, void *data, size_t len, int *fds,
+                               size_t max, size_t *count, int flags);
+
 /* recv(2) without waiting, but for EPERM: descriptors wait there. Then nothing
  * is taken. */
 ssize_t chempi_rights_recv(int fd, void *data, size_t len);

@@ -5,7 +5,7 @@
  *
  *     u8 how many descriptors come along, the packet
  */
-#define _GNU_SOURCE /* CMSG_SPACE */
+#define _GNU_SOURCE /* SOCK_CLOEXEC, O_CLOEXEC */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,29 +15,17 @@
 
 #include "chempid/helper/helper.h"
 #include "chempid/helper/passing.h"
+#include "common/fd/rights.h"
 #include "tests/fuzz/target.h"
 
 #define FDS_MAX 3
 
 static void send_packet(int to, const uint8_t *data, size_t len, size_t count)
 {
-    union {
-        struct cmsghdr head;
-        char space[CMSG_SPACE(FDS_MAX * sizeof(int))];
-    } control = {.space = ""};
     const int fds[FDS_MAX] = {to, to, to};
-    struct iovec iov = {(void *)(uintptr_t)data, len};
-    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
-    if (count > 0) {
-        msg.msg_control = control.space;
-        msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
-        control.head.cmsg_level = SOL_SOCKET;
-        control.head.cmsg_type = SCM_RIGHTS;
-        control.head.cmsg_len = CMSG_LEN(count * sizeof(int));
-        memcpy(CMSG_DATA(&control.head), fds, count * sizeof(int));
-    }
-    if (sendmsg(to, &msg, MSG_DONTWAIT) != (ssize_t)len)
+    if (chempi_rights_send_fds(to, data, len, fds, count, MSG_DONTWAIT) !=
+        (ssize_t)len)
         abort(); /* the socket is empty: there is room */
 }
 

@@ -18,7 +18,6 @@
 #include "common/fd/rights.h"
 #include "libchempi/didl/control/store.h"
 
-#define BUNCH 200u /* descriptors of one message; the kernel takes 253 */
 #define PROOF_BYTES 32u
 #define AUTOBIND_MAX 8u /* bytes of a name that the kernel has chosen */
 
@@ -26,11 +25,6 @@
 struct head {
     uint8_t proof[PROOF_BYTES];
     uint32_t count;
-};
-
-union control {
-    struct cmsghdr align;
-    char bytes[CMSG_SPACE(BUNCH * sizeof(int))];
 };
 
 static void make_proof(const char *name, const uint8_t *secret, uint32_t count,
@@ -109,23 +103,10 @@ static int connect_to(const char *name)
 static int send_bunch(int fd, const void *data, size_t len, const int *fds,
                       uint32_t count)
 {
-    union control control = {.bytes = {0}};
-    struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
-    struct msghdr message = {
-        .msg_iov = &part,
-        .msg_iovlen = 1,
-        .msg_control = control.bytes,
-        .msg_controllen = CMSG_SPACE(count * sizeof(int)),
-    };
-    struct cmsghdr *item = CMSG_FIRSTHDR(&message);
     const uint64_t deadline_ns =
         chempi_clock_ns() + CHEMPI_STORE_LIMIT_MS * CHEMPI_NS_PER_MS;
 
-    item->cmsg_level = SOL_SOCKET;
-    item->cmsg_type = SCM_RIGHTS;
-    item->cmsg_len = CMSG_LEN(count * sizeof(int));
-    memcpy(CMSG_DATA(item), fds, count * sizeof(int));
-    while (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
+    while (chempi_rights_send_fds(fd, data, len, fds, count, 0) < 0)
         if ((errno == ETOOMANYREFS || errno == EPERM) &&
             chempi_clock_ns() < deadline_ns)
             /* Until others have taken theirs, or know who this is. */
@@ -137,7 +118,7 @@ static int send_bunch(int fd, const void *data, size_t len, const int *fds,
 
 static uint32_t bunch_of(uint32_t left)
 {
-    return left < BUNCH ? left : BUNCH;
+    return left < CHEMPI_RIGHTS_MAX ? left : CHEMPI_RIGHTS_MAX;
 }
 
 int chempi_handover_bring(const char *name,
@@ -178,32 +159,14 @@ static void close_all(const int *fds, uint32_t count)
 static int receive_bunch(int fd, void *data, size_t len, int *fds,
                          uint32_t most)
 {
-    union control control;
-    struct iovec part = {.iov_base = data, .iov_len = len};
-    struct msghdr message = {
-        .msg_iov = &part,
-        .msg_iovlen = 1,
-        .msg_control = control.bytes,
-        .msg_controllen = sizeof(control.bytes),
-    };
-    struct cmsghdr *item;
-    int got[BUNCH];
-    uint32_t count;
+    size_t count;
 
-    if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) != (ssize_t)len)
-        return -EPROTO;
-    item = CMSG_FIRSTHDR(&message);
-    if (!item || item->cmsg_level != SOL_SOCKET ||
-        item->cmsg_type != SCM_RIGHTS)
-        return -EPROTO;
-    count = (uint32_t)((item->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-    memcpy(got, CMSG_DATA(item), count * sizeof(int));
-    if (count > most || message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) {
-        close_all(got, count);
-        return -EPROTO;
-    }
-    memcpy(fds, got, count * sizeof(int));
-    return (int)count;
+    if (chempi_rights_recv_fds(fd, data, len, fds, bunch_of(most), &count, 0) ==
+            (ssize_t)len &&
+        count > 0)
+        return (int)count;
+    close_all(fds, (uint32_t)count);
+    return -EPROTO;
 }
 
 /* Once connected, the bringer sends all without waiting. */
@@ -239,8 +202,6 @@ static int take_from(int fd, const char *name, const uint8_t *secret, int *fds,
         if (n == 0)
             n = receive_bunch(fd, &head, is_first ? sizeof(head) : 1,
                               fds + done, count - done);
-        if (n == 0)
-            n = -EPROTO;
         if (n > 0)
             done += (uint32_t)n;
         if (n > 0 && is_first &&

@@ -21,6 +21,7 @@
 #include "chempid/helper/helper.h"
 #include "chempid/helper/say.h"
 #include "common/control/msg.h"
+#include "common/fd/rights.h"
 
 #define NOBODY 65534u
 #define OWN 65530u
@@ -84,22 +85,8 @@ TestSuite(helper, .init = set_up);
 
 static void send_bytes(const void *data, size_t len, const int *fds, size_t n)
 {
-    struct iovec iov = {.iov_len = len};
-    char space[CMSG_SPACE(2 * sizeof(int))] = "";
-    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-    memcpy(&iov.iov_base, &data, sizeof(data)); /* which is not written to */
-    if (n) {
-        struct cmsghdr head = {.cmsg_level = SOL_SOCKET,
-                               .cmsg_type = SCM_RIGHTS,
-                               .cmsg_len = CMSG_LEN(n * sizeof(int))};
-
-        msg.msg_control = space;
-        msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
-        memcpy(space, &head, sizeof(head));
-        memcpy(space + CMSG_LEN(0), fds, n * sizeof(int));
-    }
-    cr_assert_eq(sendmsg(fd, &msg, MSG_NOSIGNAL), (ssize_t)len);
+    cr_assert_eq(chempi_rights_send_fds(fd, data, len, fds, n, 0),
+                 (ssize_t)len);
 }
 
 static struct chempi_helper_order start_of(uint32_t number, uint32_t uid,
@@ -120,20 +107,14 @@ static void order(uint32_t what, uint32_t number)
 static bool listen_to(struct chempi_helper_report *out, int *passed)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    struct iovec iov = {out, sizeof(*out)};
-    char space[CMSG_SPACE(sizeof(int))];
-    struct msghdr msg = {.msg_iov = &iov,
-                         .msg_iovlen = 1,
-                         .msg_control = space,
-                         .msg_controllen = sizeof(space)};
+    size_t count;
     ssize_t n;
 
     cr_assert_eq(poll(&p, 1, LIMIT_MS), 1);
-    n = recvmsg(fd, &msg, 0);
+    n = chempi_rights_recv_fds(fd, out, sizeof(*out), passed, 1, &count, 0);
     cr_assert(n <= 0 || n == (ssize_t)sizeof(*out));
-    *passed = -1;
-    if (n > 0 && msg.msg_controllen)
-        memcpy(passed, space + CMSG_LEN(0), sizeof(int));
+    if (count == 0)
+        *passed = -1;
     return n > 0;
 }
 

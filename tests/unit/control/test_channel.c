@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/control/channel.h"
+#include "common/fd/rights.h"
 
 #define IN_MAX 1024u
 
@@ -151,26 +152,12 @@ Test(channel, writing_to_a_peer_that_is_gone_is_an_error_and_no_signal)
 
 Test(channel, one_that_is_wary_takes_no_descriptors)
 {
-    struct iovec iov = {(char[]){'?'}, 1};
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {.room = ""};
-    struct msghdr msg = {.msg_iov = &iov,
-                         .msg_iovlen = 1,
-                         .msg_control = control.room,
-                         .msg_controllen = sizeof(control.room)};
-
-    control.head.cmsg_level = SOL_SOCKET;
-    control.head.cmsg_type = SCM_RIGHTS;
-    control.head.cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(&control.head), &a.fd, sizeof(int));
     b.is_wary = true;
     cr_expect_eq(chempi_channel_fill(&b), 0);
     cr_assert_eq(send(a.fd, "abc", 3, 0), 3);
     cr_expect_eq(chempi_channel_fill(&b), 1);
     cr_expect_eq(b.in_len, 3);
-    cr_assert_eq(sendmsg(a.fd, &msg, 0), 1);
+    cr_assert_eq(chempi_rights_send_fds(a.fd, "?", 1, &a.fd, 1, 0), 1);
     cr_expect_eq(chempi_channel_fill(&b), -EPERM);
     cr_expect_eq(b.in_len, 3);
 }

@@ -47,21 +47,8 @@ static int clinging_fd(void)
 static void pass_with(int to, size_t len)
 {
     const int fd = clinging_fd();
-    struct iovec iov = {(char[]){'?'}, len};
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {.room = ""};
-    struct msghdr msg = {.msg_iov = &iov,
-                         .msg_iovlen = 1,
-                         .msg_control = control.room,
-                         .msg_controllen = sizeof(control.room)};
 
-    control.head.cmsg_level = SOL_SOCKET;
-    control.head.cmsg_type = SCM_RIGHTS;
-    control.head.cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(&control.head), &fd, sizeof(int));
-    cr_assert_eq(sendmsg(to, &msg, 0), (ssize_t)len);
+    cr_assert_eq(chempi_rights_send_fds(to, "?", len, &fd, 1, 0), (ssize_t)len);
     cr_assert_eq(close(fd), 0);
 }
 
@@ -138,6 +125,51 @@ Test(rights, what_comes_with_empty_packets_is_left, .timeout = LIMIT_S)
         cr_expect_lt(send(fds[1], "?", 1, MSG_NOSIGNAL), 0);
         expect_no_children();
         (void)close(fds[1]);
+    }
+}
+
+/* The lowest number that is not used. */
+static int spare_fd(void)
+{
+    const int fd = fcntl(STDIN_FILENO, F_DUPFD, 0);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(close(fd), 0);
+    return fd;
+}
+
+Test(rights, who_asks_for_descriptors_has_no_more_than_that, .timeout = LIMIT_S)
+{
+    char data[4];
+    int got[2];
+    int fds[2];
+    size_t count;
+    int spare;
+
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
+    cr_assert_eq(chempi_rights_send_fds(fds[1], "ab", 2, fds, 2, 0), 2);
+    cr_assert_eq(
+        chempi_rights_recv_fds(fds[0], data, sizeof(data), got, 2, &count, 0),
+        2);
+    cr_assert_eq(count, 2);
+    cr_expect(is_open(got[0]) && is_open(got[1]));
+    cr_expect(fcntl(got[1], F_GETFD) & FD_CLOEXEC);
+    cr_assert_eq(chempi_rights_send_fds(fds[1], "ab", 2, NULL, 0, 0), 2);
+    cr_assert_eq(
+        chempi_rights_recv_fds(fds[0], data, sizeof(data), got, 2, &count, 0),
+        2);
+    cr_assert_eq(count, 0);
+    spare = spare_fd();
+    for (size_t n = 1; n <= 2; n++) { /* too long, too many */
+        cr_assert_eq(
+            chempi_rights_send_fds(fds[1], "abcde", 7 - 2 * n, fds, n, 0),
+            (ssize_t)(7 - 2 * n));
+        cr_expect_lt(chempi_rights_recv_fds(fds[0], data, sizeof(data), got, 1,
+                                            &count, 0),
+                     0);
+        cr_expect_eq(errno, EPROTO);
+        cr_expect_eq(count, 0);
+        cr_expect_eq(spare_fd(), spare);
     }
 }
 

@@ -24,6 +24,7 @@
 
 #include "common/base/sys.h"
 #include "common/fd/file.h"
+#include "common/fd/rights.h"
 #include "libchempi/devices/scivia/adapter/internal.h"
 #include "libchempi/services/cma.h"
 
@@ -331,30 +332,14 @@ void chempi_adapter_link_accept(struct chempi_adapter *adapter)
 /* 0 or -errno. */
 static int send_word(int fd, const struct word *word, const int *fds)
 {
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int) * ADAPTER_FDS_MAX)];
-    } control;
-    struct iovec iov;
-    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
     size_t count = 0;
 
-    iov.iov_base = (void *)(uintptr_t)word;
-    iov.iov_len = sizeof(*word);
     while (count < ADAPTER_FDS_MAX && fds[count] >= 0)
         count++;
-    if (count > 0) {
-        memset(&control, 0, sizeof(control));
-        msg.msg_control = &control;
-        msg.msg_controllen = CMSG_SPACE(sizeof(int) * count);
-        control.head.cmsg_level = SOL_SOCKET;
-        control.head.cmsg_type = SCM_RIGHTS;
-        control.head.cmsg_len = CMSG_LEN(sizeof(int) * count);
-        memcpy(CMSG_DATA(&control.head), fds, sizeof(int) * count);
-    }
-    if (chempi_sys->sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        return -errno;
-    return 0;
+    return chempi_rights_send_fds(fd, word, sizeof(*word), fds, count,
+                                  MSG_DONTWAIT) < 0
+               ? -errno
+               : 0;
 }
 
 static bool is_closed(int rc)
@@ -561,37 +546,15 @@ static void hear(struct chempi_adapter_link *link, const struct word *word,
     chempi_adapter_link_fail(link, -EPROTO);
 }
 
-static size_t take_fds(struct msghdr *msg, int fds[ADAPTER_FDS_MAX])
-{
-    struct cmsghdr *head = CMSG_FIRSTHDR(msg);
-    size_t count = 0;
-
-    if (head && head->cmsg_level == SOL_SOCKET &&
-        head->cmsg_type == SCM_RIGHTS && head->cmsg_len >= CMSG_LEN(0)) {
-        count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        count = count < ADAPTER_FDS_MAX ? count : ADAPTER_FDS_MAX;
-        memcpy(fds, CMSG_DATA(head), count * sizeof(int));
-    }
-    return count;
-}
-
 /* 1: a word was handled; 0: there is none. */
 static int read_word(struct chempi_adapter_link *link)
 {
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int) * ADAPTER_FDS_MAX)];
-    } control;
     int fds[ADAPTER_FDS_MAX] = {-1, -1};
     struct word word;
-    struct iovec iov = {.iov_base = &word, .iov_len = sizeof(word)};
-    struct msghdr msg = {.msg_iov = &iov,
-                         .msg_iovlen = 1,
-                         .msg_control = &control,
-                         .msg_controllen = sizeof(control)};
     size_t fd_count;
-    ssize_t n =
-        chempi_sys->recvmsg(link->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const ssize_t n =
+        chempi_rights_recv_fds(link->fd, &word, sizeof(word), fds,
+                               ADAPTER_FDS_MAX, &fd_count, MSG_DONTWAIT);
 
     if (n < 0) {
         if (errno == EAGAIN || errno == EINTR)
@@ -602,9 +565,7 @@ static int read_word(struct chempi_adapter_link *link)
             chempi_adapter_link_fail(link, -errno);
         return 1;
     }
-    fd_count = take_fds(&msg, fds);
-    if (n == (ssize_t)sizeof(word) &&
-        !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+    if (n == (ssize_t)sizeof(word)) {
         hear(link, &word, fds, fd_count);
         return 1;
     }
