@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors that somebody passes over Unix sockets: of a connection that is
- * not closed for an hour. The kernel is not asked to refuse them.
+ * Descriptors that somebody passes over Unix sockets (clinging.h). The kernel
+ * is not asked to refuse them.
  */
 #define _GNU_SOURCE /* accept4 */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -16,45 +15,14 @@
 
 #include "common/base/sys.h"
 #include "common/fd/rights.h"
+#include "tests/unit/fd/clinging.h"
 
 #define LIMIT_S 30
 #define SOCKETS 200
 
-/* A connection whose peer does not read what is on its way. */
-static int clinging_fd(void)
-{
-    const struct linger linger = {.l_onoff = 1, .l_linger = 3600};
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(at);
-    const int listener = socket(AF_INET, SOCK_STREAM, 0);
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    static const char data[1 << 16];
-
-    cr_assert_eq(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
-    cr_assert_eq(listen(listener, 1), 0);
-    cr_assert_eq(getsockname(listener, (struct sockaddr *)&at, &len), 0);
-    cr_assert_eq(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-    cr_assert_geq(accept(listener, NULL, NULL), 0);
-    cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)),
-                 0);
-    while (send(fd, data, sizeof(data), MSG_DONTWAIT) > 0)
-        ;
-    return fd;
-}
-
-/* Whoever takes it has the only one; with so many bytes. */
-static void pass_with(int to, size_t len)
-{
-    const int fd = clinging_fd();
-
-    cr_assert_eq(chempi_rights_send_fds(to, "?", len, &fd, 1, 0), (ssize_t)len);
-    cr_assert_eq(close(fd), 0);
-}
-
 static void pass(int to)
 {
-    pass_with(to, 1);
+    clinging_pass(to, 1);
 }
 
 static void make_pair(int fds[2])
@@ -115,7 +83,7 @@ Test(rights, what_comes_with_empty_packets_is_left, .timeout = LIMIT_S)
         cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
         if (behind)
             cr_assert_eq(send(fds[1], "", 0, 0), 0);
-        pass_with(fds[1], 0);
+        clinging_pass(fds[1], 0);
         if (!behind) {
             cr_expect_lt(chempi_rights_recv(fds[0], data, sizeof(data)), 0);
             cr_expect_eq(errno, EPERM);

@@ -16,6 +16,7 @@
 #include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "common/fd/file.h"
+#include "common/fd/rights.h"
 #include "libchempi/devices/scivia/adapter/internal.h"
 
 #define PAGE 4096u
@@ -178,7 +179,8 @@ void chempi_adapter_close(struct chempi_adapter *adapter)
         chempi_adapter_link_destroy(
             CHEMPI_CONTAINER_OF(chempi_list_first(&adapter->links),
                                 struct chempi_adapter_link, link));
-    chempi_file_close(adapter->listen_fd);
+    if (adapter->listen_fd >= 0)
+        chempi_rights_close_listener(adapter->listen_fd);
     chempi_file_close(adapter->event_fd);
     chempi_file_close(adapter->epoll_fd);
     chempi_file_close(adapter->page_fd);

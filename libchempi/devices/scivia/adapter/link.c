@@ -281,16 +281,16 @@ int chempi_adapter_link_state(const struct chempi_adapter_link *link)
 }
 
 /* The kernel's word on who is at the other end. */
-static int find_peer(struct chempi_adapter_link *link)
+static int find_peer(int fd, pid_t *pid)
 {
     struct ucred cred;
     socklen_t len = sizeof(cred);
 
-    if (getsockopt(link->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
         return -errno;
     if (cred.uid != geteuid())
         return -EPERM;
-    link->pid = cred.pid;
+    *pid = cred.pid;
     return 0;
 }
 
@@ -304,27 +304,29 @@ static void refuse(struct chempi_adapter *adapter)
         (void)close(adapter->reserve_fd); /* nothing is in it */
     fd = chempi_sys->accept4(adapter->listen_fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)
-        (void)close(fd); /* nothing was said */
+        chempi_rights_close(fd); /* it may be anybody's */
     adapter->reserve_fd = open_reserve();
 }
 
+/* Anybody can connect. Friends send descriptors with their first word, so the
+ * kernel cannot refuse them; who is none has its connection closed unread. */
 void chempi_adapter_link_accept(struct chempi_adapter *adapter)
 {
-    struct chempi_adapter_link *link;
+    struct chempi_adapter_link *link = NULL;
     int fd = chempi_sys->accept4(adapter->listen_fd, NULL, NULL,
                                  SOCK_NONBLOCK | SOCK_CLOEXEC);
+    pid_t pid = 0;
 
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         refuse(adapter);
     if (fd < 0)
         return;
-    link = adapter->guest_count < ADAPTER_GUEST_MAX
-               ? create(adapter, fd, LINK_GUEST)
-               : NULL;
-    if (!link)
-        (void)close(fd); /* it will see the end */
-    else if (find_peer(link) < 0)
-        chempi_adapter_link_fail(link, -EPERM);
+    if (find_peer(fd, &pid) == 0 && adapter->guest_count < ADAPTER_GUEST_MAX)
+        link = create(adapter, fd, LINK_GUEST);
+    if (link)
+        link->pid = pid;
+    else
+        chempi_rights_close(fd); /* it will see the end */
 }
 
 /* --- sending --- */
@@ -435,7 +437,7 @@ static int greet(struct chempi_adapter_link *link, int page_fd, int event_fd)
     void *memory = NULL;
     int rc;
 
-    rc = find_peer(link);
+    rc = find_peer(link->fd, &link->pid);
     if (rc == 0)
         rc = chempi_adapter_map_foreign(adapter, page_fd,
                                         sizeof(struct adapter_page),
