@@ -14,6 +14,8 @@
  *       request holds a reference of its own
  *   D4  a member that fails takes all steps of the round, and of the swap, and
  *       says so; whoever learns of it ends with the same error
+ *   D5  one that fails before it has begun returns its error at once: D4 goes
+ *       on without a handle, in `reserve` if there is no memory
  */
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +61,11 @@ struct idup {
     int error;       /* MPI error class of what has failed first */
     uint32_t ids[3]; /* by phase */
 };
+
+static struct {
+    struct idup d;
+    bool is_taken; /* under the lane lock */
+} reserve;
 
 static struct idup *of_request(struct chempi_request *req)
 {
@@ -264,7 +271,10 @@ static void destroy(struct chempi_request *req)
     chempi_comm_release(d->made);
     chempi_comm_release(req->comm);
     req->obj.magic = 0;
-    free(d);
+    if (d == &reserve.d)
+        reserve.is_taken = false;
+    else
+        free(d);
 }
 
 static const struct chempi_request_ops ops = {
@@ -283,7 +293,7 @@ static struct chempi_comm *make_unnamed(struct chempi_comm *comm)
     return chempi_comm_make(comm->local, NULL, 0, 0);
 }
 
-/* made may be NULL. */
+/* made may be NULL: then nobody asks how it ends. */
 static void start(struct idup *d, struct chempi_comm *comm,
                   struct chempi_comm *made, int rc)
 {
@@ -298,24 +308,45 @@ static void start(struct idup *d, struct chempi_comm *comm,
     enter_phase(d, AGREE_MINE);
     chempi_lane_lock(&chempi_lane_main);
     chempi_request_track(&d->req);
+    if (!made)
+        chempi_request_orphan(&d->req);
     chempi_progress_add_hook(&d->hook);
     (void)poll_one(&d->hook);
     chempi_progress_nudge();
     chempi_lane_unlock(&chempi_lane_main);
 }
 
-/* Nothing can be made here, which the others have to learn; returns rc. */
-static CHEMPI_COLD int fail(struct chempi_comm *comm, int rc)
+static bool is_reserve_free(void *arg)
 {
-    struct idup d = {.phase = OVER};
+    (void)arg;
+    return !reserve.is_taken;
+}
 
-    start(&d, comm, NULL, rc);
-    (void)chempi_request_await(&d.req);
+static struct idup *take_reserve(void)
+{
+    struct idup *d = NULL;
+
     chempi_lane_lock(&chempi_lane_main);
-    chempi_request_untrack(&d.req);
+    if (chempi_progress_wait_locked(is_reserve_free, NULL, NULL, NULL) ==
+        MPI_SUCCESS) {
+        d = &reserve.d;
+        memset(d, 0, sizeof(*d));
+        reserve.is_taken = true;
+    }
     chempi_lane_unlock(&chempi_lane_main);
-    chempi_comm_release(comm);
-    return d.req.error;
+    return d;
+}
+
+/* Nothing can be made here, which the others have to learn; returns rc. Waits
+ * only where there is no memory, as in such a call before, which is under way.
+ */
+static CHEMPI_COLD int fail(struct idup *d, struct chempi_comm *comm, int rc)
+{
+    if (!d)
+        d = take_reserve();
+    if (d)
+        start(d, comm, NULL, rc);
+    return rc;
 }
 
 static int idup(struct chempi_comm *comm, const struct chempi_info *hints,
@@ -328,10 +359,8 @@ static int idup(struct chempi_comm *comm, const struct chempi_info *hints,
     *newcomm = MPI_COMM_NULL;
     rc = made ? chempi_comm_dress(made, comm, hints, newcomm)
               : chempi_error_set(MPI_ERR_NO_MEM, "no room for a communicator");
-    if (rc != MPI_SUCCESS) {
-        free(d);
-        return fail(comm, rc);
-    }
+    if (rc != MPI_SUCCESS)
+        return fail(d, comm, rc);
     chempi_object_hold(&made->obj);
     *request = chempi_request_handle(&d->req);
     start(d, comm, made, MPI_SUCCESS);

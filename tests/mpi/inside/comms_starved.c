@@ -145,6 +145,23 @@ static bool starve(int (*call)(MPI_Comm *made), int who, int piece)
     return has[0] > 0;
 }
 
+/* MPI_Comm_idup without memory returns before the others have called. */
+static void fail_at_once(MPI_Comm comm)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+
+    if (check_rank() == 0) {
+        starve_one(0);
+        CHECK(check_class(idup_of(comm, &made)) == MPI_ERR_NO_MEM, "no error");
+        starve_end();
+        for (int peer = 1; peer < check_size(); peer++)
+            MPI_Send(NULL, 0, MPI_CHAR, peer, 0, world);
+        return;
+    }
+    MPI_Recv(NULL, 0, MPI_CHAR, 0, 0, world, MPI_STATUS_IGNORE);
+    CHECK(check_class(idup_of(comm, &made)) == MPI_ERR_NO_MEM, "no error");
+}
+
 /* So that there is memory for messages that come before their receives: a job
  * without it ends. */
 static void hold_some(void)
@@ -189,6 +206,10 @@ int main(int argc, char **argv)
             for (int piece = 0; piece < PIECES; piece++)
                 refused += starve(calls[i], who, piece);
     CHECK(refused > 0, "there was always memory");
+    fail_at_once(world);
+    fail_at_once(inter);
+    check_next(idup);
+    check_next(idup_inter);
     MPI_Comm_free(&half);
     MPI_Comm_free(&inter);
     MPI_Comm_free(&world);
