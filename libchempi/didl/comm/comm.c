@@ -24,7 +24,6 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/comm/comm_circle.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/session/session.h"
 #include "libchempi/didl/transport/lane.h"
@@ -119,7 +118,8 @@ struct chempi_comm *chempi_comm_make(struct chempi_group *local,
 static void fini(struct chempi_comm *comm)
 {
     unlink_from(comm);
-    chempi_comm_circle_forget(comm);
+    if (comm->fini_votes)
+        comm->fini_votes(comm);
     if (comm->fini_buffer)
         comm->fini_buffer(comm);
     if (comm->coll && comm->fini_coll)

@@ -59,6 +59,8 @@ struct chempi_comm {
     void (*fini_coll)(struct chempi_comm *comm);
     /* Set by who has attached a buffer for its sends; as fini_coll. */
     void (*fini_buffer)(struct chempi_comm *comm);
+    /* Set by who keeps votes that have come early in it; as fini_coll. */
+    void (*fini_votes)(struct chempi_comm *comm);
     struct chempi_topology *topology;
     void (*fini_topology)(struct chempi_comm *comm); /* as fini_coll */
     /* Give `to`, a duplicate of `from`, the same topology. MPI class. */

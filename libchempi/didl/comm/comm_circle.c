@@ -82,6 +82,22 @@ static bool is_for(const struct chempi_comm_channel *ch, const int64_t *vals,
     return chempi_comm_marked_circle(vals[n - 1]) == ch->circle;
 }
 
+/* The communicator goes, and with it what has come for circles in it to which
+ * this process has not come. */
+static void forget(struct chempi_comm *comm)
+{
+    (void)pthread_mutex_lock(&kept.lock);
+    CHEMPI_LIST_FOR_SAFE (link, &kept.votes) {
+        struct early *e = CHEMPI_CONTAINER_OF(link, struct early, link);
+
+        if (e->context - e->context % CHEMPI_CONTEXT_STEP != comm->recv_context)
+            continue;
+        chempi_list_remove(&e->link);
+        free(e);
+    }
+    (void)pthread_mutex_unlock(&kept.lock);
+}
+
 static int keep(const struct chempi_comm_channel *ch, int from,
                 const int64_t *vals, int n)
 {
@@ -95,6 +111,7 @@ static int keep(const struct chempi_comm_channel *ch, int from,
     memcpy(e->vals, vals, (size_t)n * sizeof(*vals));
     (void)pthread_mutex_lock(&kept.lock);
     chempi_list_append(&kept.votes, &e->link);
+    ch->comm->fini_votes = forget;
     (void)pthread_mutex_unlock(&kept.lock);
     return MPI_SUCCESS;
 }
@@ -130,20 +147,6 @@ static bool take_kept(const struct chempi_comm_channel *ch, int from,
     memcpy(vals, e->vals, (size_t)n * sizeof(*vals));
     free(e);
     return true;
-}
-
-void chempi_comm_circle_forget(const struct chempi_comm *comm)
-{
-    (void)pthread_mutex_lock(&kept.lock);
-    CHEMPI_LIST_FOR_SAFE (link, &kept.votes) {
-        struct early *e = CHEMPI_CONTAINER_OF(link, struct early, link);
-
-        if (e->context - e->context % CHEMPI_CONTEXT_STEP != comm->recv_context)
-            continue;
-        chempi_list_remove(&e->link);
-        free(e);
-    }
-    (void)pthread_mutex_unlock(&kept.lock);
 }
 
 /* ---- one step ---- */

@@ -44,8 +44,5 @@ static inline uint32_t chempi_comm_marked_circle(int64_t mark)
  * and the mark. MPI error class; then `in` says nothing. */
 int chempi_comm_circle_step(const struct chempi_comm_channel *ch, int to,
                             const int64_t *out, int from, int64_t *in, int n);
-/* The communicator goes: drop the votes that have come for circles in it to
- * which this process has not come. */
-void chempi_comm_circle_forget(const struct chempi_comm *comm);
 
 #endif
