@@ -60,6 +60,11 @@
 #define CHEMPI_CPU_RELAX() __asm__ __volatile__("" ::: "memory")
 #endif
 
+/* Has this processor these instructions? Not before constructors run. */
+#if defined(__x86_64__)
+#define CHEMPI_CPU_HAS(name) __builtin_cpu_supports(name)
+#endif
+
 /* 128-bit numbers, which C11 has no names for. */
 __extension__ typedef __int128 chempi_i128;
 __extension__ typedef unsigned __int128 chempi_u128;

@@ -51,7 +51,7 @@ static size_t predefined_index(const struct chempi_op *op)
 static chempi_op_loop *find_loop(const struct chempi_op *op,
                                  const struct chempi_datatype *type)
 {
-    return chempi_op_loops[predefined_index(op)][type->elem_kind];
+    return chempi_op_fast_loops()[predefined_index(op)][type->elem_kind];
 }
 
 /* How many numbers or pairs of its kind one element of a type is. */

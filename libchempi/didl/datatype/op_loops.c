@@ -7,6 +7,9 @@
  * two's complement result without undefined behaviour; only MIN and MAX know
  * the sign. Half precision numbers, which have no C type, are widened
  * to float and rounded once per operation.
+ *
+ * The build compiles this file once for every processor, and again for those
+ * with wider vectors, whose table it gives a name of its own.
  */
 #include "libchempi/didl/datatype/op_loops.h"
 
@@ -339,12 +342,14 @@ CHEMPI_BASIC_TYPE_NAMELESS(LOOPS_NAMELESS)
     [CHEMPI_BASIC_TYPE_NAMELESS_##value##_##index] =                           \
         maxloc_nameless_##value##_##index,
 
-struct chempi_op_booleans chempi_op_booleans[CHEMPI_OP_LOGICAL_SIZES];
-
 _Static_assert(sizeof(bool) == 1, "BOOL is handled as one byte");
 
+#ifndef CHEMPI_OP_LOOPS
+#define CHEMPI_OP_LOOPS chempi_op_loops
+#endif
+
 chempi_op_loop
-    *const chempi_op_loops[CHEMPI_OP_COUNT][CHEMPI_BASIC_TYPE_COUNT] = {
+    *const CHEMPI_OP_LOOPS[CHEMPI_OP_COUNT][CHEMPI_BASIC_TYPE_COUNT] = {
         [CHEMPI_OP_SUM] = {ROW_ANY_SIGN(sum), ROW_FLOAT(sum), ROW_COMPLEX(sum)},
         [CHEMPI_OP_PROD] = {ROW_ANY_SIGN(prod), ROW_FLOAT(prod),
                             ROW_COMPLEX(prod)},

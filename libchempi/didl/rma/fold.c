@@ -303,7 +303,7 @@ static bool fold_alone(uint32_t op, uint8_t elem, char *mem, uint64_t n,
     if (op == CHEMPI_OP_REPLACE)
         memcpy(mem, in, n * info->size);
     else if (op != CHEMPI_OP_NO_OP)
-        chempi_op_loops[op][elem](in, mem, n);
+        chempi_op_fast_loops()[op][elem](in, mem, n);
     return true;
 }
 

@@ -98,6 +98,45 @@ Test(op, operations_are_missing_where_the_standard_has_none)
     cr_assert_null(chempi_op_lookup(MPI_OP_NULL));
 }
 
+enum { ROOM = 1 << 14, ELEMENTS = 259, SEED = 12345 };
+
+/* Bytes of which no number is infinite or none, however they are read. */
+static void fill(unsigned char *data, uint32_t seed)
+{
+    for (int i = 0; i < ROOM; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        data[i] = (unsigned char)(seed >> 24 & 0xbf);
+    }
+}
+
+/* Extreme values with an index have padding, and are no vectors. */
+Test(op, wide_vectors_give_the_same_bits)
+{
+    static _Alignas(64) unsigned char in[ROOM];
+    static _Alignas(64) unsigned char plain[ROOM];
+    static _Alignas(64) unsigned char fast[ROOM];
+
+    fill(in, SEED);
+    for (int op = CHEMPI_OP_SUM; op <= CHEMPI_OP_LXOR; op++)
+        for (int kind = 0; kind < CHEMPI_BASIC_TYPE_COUNT; kind++) {
+            size_t extent = (size_t)chempi_basic_type_table[kind].extent;
+
+            if (!chempi_op_loops[op][kind]) {
+                cr_assert_null(chempi_op_fast_loops()[op][kind]);
+                continue;
+            }
+            cr_assert_lt((ELEMENTS + 1) * extent, ROOM);
+            fill(plain, SEED + 1);
+            fill(fast, SEED + 1);
+            for (size_t n = 0; n <= ELEMENTS; n += n < 40 ? 1 : 73) {
+                chempi_op_loops[op][kind](in + extent, plain, n);
+                chempi_op_fast_loops()[op][kind](in + extent, fast, n);
+                cr_assert_arr_eq(plain, fast, ROOM, "operation %d, kind %d", op,
+                                 kind);
+            }
+        }
+}
+
 static void add_one(void *in, void *inout, int *len, MPI_Datatype *type)
 {
     (void)in;
