@@ -81,24 +81,6 @@ static void note(struct async *a, int rc)
         a->error = rc;
 }
 
-/* Hold the types of steps from number `first` on, or let go of them. */
-static void hold_types(const struct async *a, uint32_t first, bool is_held)
-{
-    const struct chempi_coll_sched *s = &a->sched;
-
-    for (uint32_t i = first; i < s->count; i++) {
-        const struct chempi_coll_step *step = &s->steps[i];
-
-        if (step->kind == CHEMPI_COLL_NODE) {
-            chempi_node_later_hold_types(step->dst, is_held);
-            continue;
-        }
-        chempi_coll_hold_type(step->type, is_held);
-        if (step->dst_type)
-            chempi_coll_hold_type(step->dst_type, is_held);
-    }
-}
-
 /* E6 */
 static CHEMPI_COLD struct chempi_request *take_own(struct async *a, int kind)
 {
@@ -268,34 +250,13 @@ enum advance_flags {
     COMPLETED = 4
 };
 
-/* False: there is no room for so many messages. */
-static bool make_room(struct async *a)
-{
-    const int widest = a->sched.widest;
-    const size_t len = (size_t)widest * sizeof(a->children[0]);
-    bool had_few = a->children == a->few;
-    struct chempi_request **children;
-
-    if (CHEMPI_LIKELY(widest <= a->room))
-        return true;
-    children = had_few ? chempi_sys->malloc(len)
-                       : chempi_sys->realloc(a->children, len);
-    if (!children)
-        return false;
-    if (had_few)
-        memcpy(children, a->few, sizeof(a->few));
-    a->children = children;
-    a->room = widest;
-    return true;
-}
-
 /* Steps from number `first` on were appended. */
 static CHEMPI_COLD void take_in(struct async *a, uint32_t first)
 {
     a->sched.done = first;
-    if (CHEMPI_UNLIKELY(!make_room(a)))
+    if (CHEMPI_UNLIKELY(!chempi_coll_async_make_room(a)))
         chempi_coll_sched_fail(&a->sched, no_memory());
-    hold_types(a, first, true);
+    chempi_coll_async_hold_types(a, first, true);
 }
 
 /* The step in the node's memory; false: not over. */
@@ -481,7 +442,7 @@ static CHEMPI_COLD void forget_appended(struct async *a)
 {
     struct chempi_coll_sched *s = &a->sched;
 
-    hold_types(a, a->own_count, false);
+    chempi_coll_async_hold_types(a, a->own_count, false);
     s->count = a->own_count;
     s->error = MPI_SUCCESS;
     s->open = 0;
@@ -562,7 +523,7 @@ static void hold_all(struct async *a)
 {
     if (a->op && !a->op->is_predefined)
         chempi_object_hold(&a->op->obj);
-    hold_types(a, 0, true);
+    chempi_coll_async_hold_types(a, 0, true);
     a->has_held = true;
 }
 
@@ -570,27 +531,7 @@ static void release_all(struct async *a)
 {
     if (a->op)
         chempi_op_release(a->op);
-    hold_types(a, 0, false);
-}
-
-/* The buffers of a persistent operation's messages are those of persistent
- * requests. Under the lock. */
-static void hold_buffers(const struct async *a, bool is_held)
-{
-    const struct chempi_coll_sched *s = &a->sched;
-
-    for (uint32_t i = 0; i < a->own_count; i++) {
-        const struct chempi_coll_step *step = &s->steps[i];
-        const void *buf =
-            step->kind == CHEMPI_COLL_SEND ? step->src : step->dst;
-
-        if (step->kind > CHEMPI_COLL_RECV)
-            continue;
-        if (is_held)
-            chempi_message_hold_piece(buf, step->count, step->type);
-        else
-            chempi_message_unhold_piece(buf, step->count, step->type);
-    }
+    chempi_coll_async_hold_types(a, 0, false);
 }
 
 /* All but its own memory. */
@@ -602,7 +543,7 @@ static void clean_up(struct async *a)
         chempi_node_later_hold_types(a->single, false);
     } else {
         if (a->has_held && req->is_persistent)
-            hold_buffers(a, false);
+            chempi_coll_async_hold_buffers(a, false);
         if (a->has_held && req->is_persistent && node_op(a))
             chempi_node_later_release(node_op(a));
         if (a->has_held)
@@ -799,7 +740,7 @@ static void settle(struct async *a)
 {
     struct chempi_coll_sched *s = &a->sched;
 
-    if (!s->error && !make_room(a))
+    if (!s->error && !chempi_coll_async_make_room(a))
         chempi_coll_sched_fail(s, no_memory());
     a->failed = s->error;
     if (a->failed)
@@ -890,7 +831,7 @@ static int prepare(struct chempi_comm *comm, struct chempi_op *op,
     rc = keep_whole(a, rc);
     chempi_node_later_keep(comm, rc ? NULL : node_op(a));
     if (!rc)
-        hold_buffers(a, true);
+        chempi_coll_async_hold_buffers(a, true);
     chempi_lane_unlock(&chempi_lane_main);
     if (!rc)
         *request = chempi_request_handle(&a->req);

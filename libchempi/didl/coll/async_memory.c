@@ -3,9 +3,11 @@
 #include "libchempi/didl/coll/async_memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/comm/message_request.h"
 
 enum { POOL_MAX = 16 };
 
@@ -86,4 +88,62 @@ void chempi_coll_async_memory_fini(void)
         shrink(a);
     }
     pool.count = 0;
+}
+
+/* ---- what it holds ---- */
+
+void chempi_coll_async_hold_types(const struct async *a, uint32_t first,
+                                  bool is_held)
+{
+    const struct chempi_coll_sched *s = &a->sched;
+
+    for (uint32_t i = first; i < s->count; i++) {
+        const struct chempi_coll_step *step = &s->steps[i];
+
+        if (step->kind == CHEMPI_COLL_NODE) {
+            chempi_node_later_hold_types(step->dst, is_held);
+            continue;
+        }
+        chempi_coll_hold_type(step->type, is_held);
+        if (step->dst_type)
+            chempi_coll_hold_type(step->dst_type, is_held);
+    }
+}
+
+bool chempi_coll_async_make_room(struct async *a)
+{
+    const int widest = a->sched.widest;
+    const size_t len = (size_t)widest * sizeof(a->children[0]);
+    bool had_few = a->children == a->few;
+    struct chempi_request **children;
+
+    if (CHEMPI_LIKELY(widest <= a->room))
+        return true;
+    children = had_few ? chempi_sys->malloc(len)
+                       : chempi_sys->realloc(a->children, len);
+    if (!children)
+        return false;
+    if (had_few)
+        memcpy(children, a->few, sizeof(a->few));
+    a->children = children;
+    a->room = widest;
+    return true;
+}
+
+void chempi_coll_async_hold_buffers(const struct async *a, bool is_held)
+{
+    const struct chempi_coll_sched *s = &a->sched;
+
+    for (uint32_t i = 0; i < a->own_count; i++) {
+        const struct chempi_coll_step *step = &s->steps[i];
+        const void *buf =
+            step->kind == CHEMPI_COLL_SEND ? step->src : step->dst;
+
+        if (step->kind > CHEMPI_COLL_RECV)
+            continue;
+        if (is_held)
+            chempi_message_hold_piece(buf, step->count, step->type);
+        else
+            chempi_message_unhold_piece(buf, step->count, step->type);
+    }
 }

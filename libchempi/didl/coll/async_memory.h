@@ -88,4 +88,15 @@ void chempi_coll_async_give(struct async *a);
 
 void chempi_coll_async_memory_fini(void);
 
+/* Hold the types of steps from number `first` on, or let go of them. */
+void chempi_coll_async_hold_types(const struct async *a, uint32_t first,
+                                  bool is_held);
+
+/* The buffers of a persistent operation's messages are those of persistent
+ * requests. Under the lock. */
+void chempi_coll_async_hold_buffers(const struct async *a, bool is_held);
+
+/* For as many messages as its schedule needs; false: there is none. */
+bool chempi_coll_async_make_room(struct async *a);
+
 #endif
