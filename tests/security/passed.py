@@ -17,6 +17,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "fault")]
@@ -45,6 +46,7 @@ class Clinging:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.sock = socket.create_connection(self.listener.getsockname())
         self.peer = self.listener.accept()[0]
+        self.closer = threading.Thread(target=self.sock.close)
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                              struct.pack("ii", 1, LINGER_S))
         self.sock.setblocking(False)
@@ -54,12 +56,16 @@ class Clinging:
 
     def pass_over(self, to, data):
         """Leave the only descriptor to whoever reads there, or closes it;
-        returns whether the kernel has let it go that way."""
+        returns whether the kernel has let it go that way. If they were
+        quicker, the last one to close it is a thread here, which waits."""
+        fd = self.sock.fileno()
         try:
-            socket.send_fds(to, [data], [self.sock.fileno()])
+            socket.send_fds(to, [data], [fd])
         except (PermissionError, BrokenPipeError, ConnectionResetError):
             return False
-        self.sock.close()
+        self.closer.start()
+        while os.path.lexists(f"/proc/self/fd/{fd}"):
+            os.sched_yield()
         return True
 
     def __enter__(self):
@@ -68,6 +74,8 @@ class Clinging:
     def __exit__(self, kind, value, trace):
         self.peer.close()  # which sends a reset: nobody waits any more
         self.listener.close()
+        if self.closer.ident:
+            self.closer.join()
         self.sock.close()
 
 
