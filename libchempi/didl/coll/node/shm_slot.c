@@ -409,13 +409,6 @@ void chempi_coll_shm_slot_come_again(const struct cell *cell)
     chempi_coll_shm_slot_rouse_all(cell);
 }
 
-int chempi_coll_shm_slot_meet_again(const struct cell *cell)
-{
-    chempi_coll_shm_slot_come_again(cell);
-    return chempi_coll_shm_slot_wait_for_all(cell->st, &cell_count(cell)->met,
-                                             *cell_expected(cell));
-}
-
 bool chempi_coll_shm_slot_has_failed(const struct cell *cell, uint32_t phase)
 {
     for (int i = 0; i < cell->st->size; i++) {
@@ -443,17 +436,6 @@ bool chempi_coll_shm_slot_is_refused(const struct cell *cell, uint32_t phase)
     if (has_failed)
         cell->st->is_refused = true;
     return has_failed;
-}
-
-int chempi_coll_shm_slot_end_copies(const struct cell *cell, uint32_t phase,
-                                    int code, bool *is_void)
-{
-    int rc;
-
-    chempi_coll_shm_slot_reply(cell, phase, code);
-    rc = chempi_coll_shm_slot_meet_again(cell);
-    *is_void = chempi_coll_shm_slot_is_refused(cell, phase);
-    return rc;
 }
 
 int chempi_coll_shm_slot_barrier(struct chempi_coll_state *st)

@@ -237,19 +237,12 @@ const _Atomic uint32_t *chempi_coll_shm_slot_meeting(const struct cell *cell);
 /* All meet once more, as often as they like: when all have come, the count's
  * `met` is what this member expects. */
 void chempi_coll_shm_slot_come_again(const struct cell *cell);
-int chempi_coll_shm_slot_meet_again(const struct cell *cell);
 
-/*
- * All meet once more, after a phase in which they have copied from or to each
- * other's memory; code is the first failure among this member's copies, or 0.
- * *is_void: somebody's has failed in this phase or an earlier one, which all
- * learn. Phases are numbered from 1; place.reply was 0 when all met before.
- */
-int chempi_coll_shm_slot_end_copies(const struct cell *cell, uint32_t phase,
-                                    int code, bool *is_void);
-
-/* The same in two: say what this member's copies came to, before all meet; and
- * ask, when they have, whether one has failed. */
+/* After a phase in which all have copied from or to each other's memory: say
+ * before they meet once more what this member's copies came to (0, or the code
+ * of the first failure), and ask when they have met whether one has failed in
+ * this phase or an earlier one, which all learn. Phases are numbered from 1;
+ * place.reply was 0 when all met before. */
 void chempi_coll_shm_slot_reply(const struct cell *cell, uint32_t phase,
                                 int code);
 bool chempi_coll_shm_slot_is_refused(const struct cell *cell, uint32_t phase);
