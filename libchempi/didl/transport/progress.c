@@ -602,11 +602,10 @@ void chempi_progress_remove_hook(struct chempi_progress_hook *hook)
 
 static void wake_fd_ready(struct chempi_poll_item *item, uint32_t events)
 {
-    uint64_t count;
+    uint64_t count; /* all: later ones make the descriptor ready again */
 
     (void)events;
-    while (chempi_sys->read(item->fd, &count, sizeof(count)) > 0)
-        ;
+    (void)chempi_sys->read(item->fd, &count, sizeof(count));
 }
 
 int chempi_progress_init(void)
