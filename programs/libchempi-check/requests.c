@@ -21,8 +21,16 @@ struct request {
 
 enum { BUCKETS = 4096 };
 
-static struct request *table[BUCKETS]; /* K1 */
-static struct request *spare;          /* K1: as many as there were */
+/* The oldest first, for several may have one handle: collective operations that
+ * end in their start share it. Who completes a request, or frees it, takes what
+ * is known of it out until the call ends: what one has is nobody else's. */
+struct bucket {
+    struct request *first;
+    struct request *last; /* unless it is empty */
+};
+
+static struct bucket table[BUCKETS]; /* K1 */
+static struct request *spare;        /* K1: as many as there were */
 
 static struct request *take(void)
 {
@@ -36,33 +44,99 @@ static struct request *take(void)
     return r ? r : malloc(sizeof(*r));
 }
 
-static struct request **find(MPI_Request handle)
+static struct bucket *bucket_of(MPI_Request handle)
 {
     const uintptr_t value = (uintptr_t)handle;
-    struct request **at = &table[((value >> 4) * 2654435761u) % BUCKETS];
 
-    while (*at && (*at)->handle != handle)
-        at = &(*at)->next;
-    return at;
+    return &table[((value >> 4) * 2654435761u) % BUCKETS];
+}
+
+static void append(struct bucket *b, struct request *r)
+{
+    r->next = NULL;
+    if (b->first)
+        b->last->next = r;
+    else
+        b->first = r;
+    b->last = r;
+}
+
+static void prepend(struct bucket *b, struct request *r)
+{
+    if (!b->first)
+        b->last = r;
+    r->next = b->first;
+    b->first = r;
+}
+
+/* The oldest of this handle, and what stands before it; NULL: none. */
+static struct request *find(const struct bucket *b, MPI_Request handle,
+                            struct request **before)
+{
+    struct request *r = b->first;
+
+    *before = NULL;
+    while (r && r->handle != handle) {
+        *before = r;
+        r = r->next;
+    }
+    return r;
 }
 
 static struct request *look_up(MPI_Request handle)
 {
+    struct request *before;
     struct request *r;
 
     if (handle == MPI_REQUEST_NULL || !check_is_on())
         return NULL;
     check_lock();
-    r = *find(handle);
+    r = find(bucket_of(handle), handle, &before);
     check_unlock();
     return r;
 }
 
+static struct request *take_out(MPI_Request handle)
+{
+    struct bucket *b = bucket_of(handle);
+    struct request *before;
+    struct request *r;
+
+    if (handle == MPI_REQUEST_NULL || !check_is_on())
+        return NULL;
+    check_lock();
+    r = find(b, handle, &before);
+    if (r) {
+        *(before ? &before->next : &b->first) = r->next;
+        if (!r->next)
+            b->last = before;
+    }
+    check_unlock();
+    return r;
+}
+
+/* The oldest again. */
+static void put_back(struct request *r)
+{
+    check_lock();
+    prepend(bucket_of(r->handle), r);
+    check_unlock();
+}
+
+/* One that was taken out. */
+static void forget(struct request *r)
+{
+    check_lock();
+    r->next = spare;
+    spare = r;
+    check_unlock();
+}
+
 static struct request *add(const struct check_call *call, MPI_Request handle,
-                           const struct check_request_info *info)
+                           const struct check_request_info *info,
+                           struct check_match *match)
 {
     struct request *r;
-    struct request **at;
 
     if (handle == MPI_REQUEST_NULL || !check_is_on())
         return NULL;
@@ -72,11 +146,10 @@ static struct request *add(const struct check_call *call, MPI_Request handle,
     *r = (struct request){.handle = handle,
                           .site = call->site,
                           .info = *info,
+                          .match = match,
                           .is_active = !info->is_persistent};
     check_lock();
-    at = find(handle);
-    r->next = *at;
-    *at = r;
+    append(bucket_of(handle), r);
     check_unlock();
     return r;
 }
@@ -91,7 +164,7 @@ static void activate(struct request *r)
 void check_request_made(const struct check_call *call, MPI_Request request,
                         const struct check_request_info *info)
 {
-    struct request *r = add(call, request, info);
+    struct request *r = add(call, request, info, NULL);
 
     if (r && r->is_active && info->peer != MPI_PROC_NULL)
         activate(r);
@@ -103,7 +176,7 @@ void check_request_plain(const struct check_call *call, MPI_Request request,
     const struct check_request_info info = {.type = MPI_DATATYPE_NULL,
                                             .is_persistent = is_persistent};
 
-    (void)add(call, request, &info);
+    (void)add(call, request, &info, NULL);
 }
 
 /* A persistent operation is compared when it is made. */
@@ -112,15 +185,10 @@ void check_request_coll(const struct check_call *call, MPI_Request request,
 {
     const struct check_request_info info = {.type = MPI_DATATYPE_NULL,
                                             .is_persistent = is_persistent};
-    struct request *r = NULL;
+    const struct request *r =
+        add(call, request, &info, is_persistent ? NULL : match);
 
-    if (!is_persistent)
-        r = add(call, request, &info);
-    else
-        (void)add(call, request, &info);
-    if (r)
-        r->match = match;
-    else
+    if (is_persistent || !r)
         check_match_end(match);
 }
 
@@ -134,24 +202,9 @@ static void leave_match(struct request *r)
     r->match = NULL;
 }
 
-static void remove_request(struct request *r)
-{
-    struct request **at;
-
-    check_lock();
-    at = find(r->handle);
-    while (*at && *at != r) /* another thread may have been given the handle */
-        at = &(*at)->next;
-    if (*at) {
-        *at = r->next;
-        r->handle = MPI_REQUEST_NULL; /* nobody's who still has it */
-        r->next = spare;
-        spare = r;
-    }
-    check_unlock();
-}
-
-/* A handle before a call, and what is known of it; NULL: nothing. */
+/* A handle before a call, and what is known of it, which is the call's until
+ * release(). NULL: nothing, or it is gone, or the handle stood in the list
+ * before. */
 struct was {
     MPI_Request handle;
     struct request *known;
@@ -159,27 +212,34 @@ struct was {
 
 static struct was known_as(MPI_Request handle)
 {
-    return (struct was){.handle = handle, .known = look_up(handle)};
+    return (struct was){.handle = handle, .known = take_out(handle)};
+}
+
+static void release(struct was *was)
+{
+    if (was->known)
+        put_back(was->known);
+    was->known = NULL;
 }
 
 /* What a call that completes requests has done to one: `is` is the handle after
- * it; is_told: it says that this one is complete. One that stood twice in a
- * list is settled once. */
-static void settle(const struct check_call *call, const struct was *was,
+ * it; is_told: it says that this one is complete. */
+static void settle(const struct check_call *call, struct was *was,
                    MPI_Request is, bool is_told)
 {
     struct request *r = was->known;
     struct check_region *region;
 
-    if (!r || r->handle != was->handle ||
-        (is != MPI_REQUEST_NULL && !(is_told && r->info.is_persistent)))
+    if (!r || (is != MPI_REQUEST_NULL && !(is_told && r->info.is_persistent)))
         return;
     region = r->region;
     r->region = NULL;
     r->is_active = false;
     leave_match(r);
-    if (is == MPI_REQUEST_NULL)
-        remove_request(r);
+    if (is == MPI_REQUEST_NULL) {
+        was->known = NULL;
+        forget(r);
+    }
     check_region_close(region, &call->site);
 }
 
@@ -223,11 +283,19 @@ static struct was *all_known_as(int count, const MPI_Request requests[])
     return was;
 }
 
+/* In the order in which they were. */
+static void release_all(int count, struct was was[])
+{
+    for (int i = count - 1; was && i >= 0; i--)
+        release(&was[i]);
+    free(was);
+}
+
 /* ---- wrappers ---- */
 
 CHEMPI_EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status)
 {
-    const struct was was = known_as(request ? *request : MPI_REQUEST_NULL);
+    struct was was = known_as(request ? *request : MPI_REQUEST_NULL);
     struct check_call call;
     int rc;
 
@@ -237,13 +305,14 @@ CHEMPI_EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status)
     rc = PMPI_Wait(request, status);
     if (request)
         settle(&call, &was, *request, true);
+    release(&was);
     check_leave(&call);
     return rc;
 }
 
 CHEMPI_EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
-    const struct was was = known_as(request ? *request : MPI_REQUEST_NULL);
+    struct was was = known_as(request ? *request : MPI_REQUEST_NULL);
     struct check_call call;
     int rc;
 
@@ -251,13 +320,13 @@ CHEMPI_EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
     rc = PMPI_Test(request, flag, status);
     if (request && flag)
         settle(&call, &was, *request, *flag);
+    release(&was);
     check_leave(&call);
     return rc;
 }
 
 static void settle_all(const struct check_call *call, int count,
-                       const struct was was[], const MPI_Request is[],
-                       bool is_told)
+                       struct was was[], const MPI_Request is[], bool is_told)
 {
     for (int i = 0; was && i < count; i++)
         settle(call, &was[i], is[i], is_told);
@@ -276,8 +345,8 @@ CHEMPI_EXPORT int MPI_Waitall(int count, MPI_Request array_of_requests[],
     check_stick(are_messages(count, was));
     rc = PMPI_Waitall(count, array_of_requests, array_of_statuses);
     settle_all(&call, count, was, array_of_requests, rc == MPI_SUCCESS);
+    release_all(count, was);
     check_leave(&call);
-    free(was);
     return rc;
 }
 
@@ -292,15 +361,15 @@ CHEMPI_EXPORT int MPI_Testall(int count, MPI_Request array_of_requests[],
     rc = PMPI_Testall(count, array_of_requests, flag, array_of_statuses);
     settle_all(&call, count, was, array_of_requests,
                rc == MPI_SUCCESS && flag && *flag);
+    release_all(count, was);
     check_leave(&call);
-    free(was);
     return rc;
 }
 
 /* indices: those that are complete, `done` of them or MPI_UNDEFINED. */
 static void settle_some(const struct check_call *call, int count,
-                        const struct was was[], const MPI_Request is[],
-                        int done, const int indices[])
+                        struct was was[], const MPI_Request is[], int done,
+                        const int indices[])
 {
     for (int i = 0; was && i < done; i++)
         if (indices[i] >= 0 && indices[i] < count)
@@ -319,8 +388,8 @@ CHEMPI_EXPORT int MPI_Waitany(int count, MPI_Request array_of_requests[],
     rc = PMPI_Waitany(count, array_of_requests, indx, status);
     if (indx)
         settle_some(&call, count, was, array_of_requests, 1, indx);
+    release_all(count, was);
     check_leave(&call);
-    free(was);
     return rc;
 }
 
@@ -335,8 +404,8 @@ CHEMPI_EXPORT int MPI_Testany(int count, MPI_Request array_of_requests[],
     rc = PMPI_Testany(count, array_of_requests, indx, flag, status);
     if (indx && flag)
         settle_some(&call, count, was, array_of_requests, *flag != 0, indx);
+    release_all(count, was);
     check_leave(&call);
-    free(was);
     return rc;
 }
 
@@ -355,8 +424,8 @@ CHEMPI_EXPORT int MPI_Waitsome(int incount, MPI_Request array_of_requests[],
     if (outcount)
         settle_some(&call, incount, was, array_of_requests, *outcount,
                     array_of_indices);
+    release_all(incount, was);
     check_leave(&call);
-    free(was);
     return rc;
 }
 
@@ -374,15 +443,16 @@ CHEMPI_EXPORT int MPI_Testsome(int incount, MPI_Request array_of_requests[],
     if (outcount)
         settle_some(&call, incount, was, array_of_requests, *outcount,
                     array_of_indices);
+    release_all(incount, was);
     check_leave(&call);
-    free(was);
     return rc;
 }
 
 /* An active one goes on without the program: its buffer is not watched. */
 CHEMPI_EXPORT int MPI_Request_free(MPI_Request *request)
 {
-    struct request *r = request ? look_up(*request) : NULL;
+    struct was was = known_as(request ? *request : MPI_REQUEST_NULL);
+    struct request *r = was.known;
     struct check_call call;
     int rc;
 
@@ -391,8 +461,10 @@ CHEMPI_EXPORT int MPI_Request_free(MPI_Request *request)
     if (r && rc == MPI_SUCCESS) {
         check_region_close(r->region, NULL);
         leave_match(r);
-        remove_request(r);
+        was.known = NULL;
+        forget(r);
     }
+    release(&was);
     check_leave(&call);
     return rc;
 }
@@ -464,6 +536,6 @@ static void note_one(const struct request *r)
 void check_note_requests(void)
 {
     for (size_t b = 0; b < BUCKETS; b++)
-        for (const struct request *r = table[b]; r; r = r->next)
+        for (const struct request *r = table[b].first; r; r = r->next)
             note_one(r);
 }

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,19 @@ static void differing_order(void)
         MPI_Ibarrier(world, &requests[0]);
         MPI_Iallreduce(&value, &sum, 1, MPI_INT, MPI_SUM, world, &requests[1]);
     }
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+/* The root's two are over when they have started. */
+static void differing_first(void)
+{
+    MPI_Request requests[2];
+    double values[4] = {0};
+
+    MPI_Barrier(world);
+    /* @first-types */
+    MPI_Ibcast(values, 2, rank ? MPI_LONG : MPI_DOUBLE, 0, world, &requests[0]);
+    MPI_Ibcast(values + 2, 2, MPI_DOUBLE, 0, world, &requests[1]);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
@@ -578,12 +592,147 @@ static void right(void)
     MPI_Type_free(&type);
 }
 
+/* ---- those that are over when they have started ----
+ * Where a blocking one has given the communicator memory of the node before. */
+
+static int many[16];
+
+static void start_broadcasts(MPI_Request requests[2])
+{
+    MPI_Ibcast(many, 1, MPI_INT, 0, world, &requests[0]);
+    MPI_Ibcast(many + 1, 1, MPI_INT, 0, world, &requests[1]);
+}
+
+static void start_gathers(MPI_Request requests[2])
+{
+    MPI_Igather(&rank, 1, MPI_INT, many, 1, MPI_INT, 0, world, &requests[0]);
+    MPI_Igather(&rank, 1, MPI_INT, many + 8, 1, MPI_INT, 0, world,
+                &requests[1]);
+}
+
+static void end_by_waitall(MPI_Request requests[2])
+{
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+static void end_by_testall(MPI_Request requests[2])
+{
+    int flag = 0;
+
+    while (!flag)
+        MPI_Testall(2, requests, &flag, MPI_STATUSES_IGNORE);
+}
+
+static void end_by_some(MPI_Request requests[2])
+{
+    int indices[2];
+    int done = 0;
+
+    while (done != MPI_UNDEFINED)
+        MPI_Waitsome(2, requests, &done, indices, MPI_STATUSES_IGNORE);
+}
+
+static void end_by_testsome(MPI_Request requests[2])
+{
+    int indices[2];
+    int done = 0;
+
+    while (done != MPI_UNDEFINED)
+        MPI_Testsome(2, requests, &done, indices, MPI_STATUSES_IGNORE);
+}
+
+static void end_by_any(MPI_Request requests[2])
+{
+    int flag = 0;
+    int i;
+
+    MPI_Waitany(2, requests, &i, MPI_STATUS_IGNORE);
+    while (!flag)
+        MPI_Testany(2, requests, &i, &flag, MPI_STATUS_IGNORE);
+}
+
+static void end_one_by_one(MPI_Request requests[2])
+{
+    int flag = 0;
+
+    MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    while (!flag)
+        MPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE);
+}
+
+static void two_at_once(void (*end)(MPI_Request requests[2]))
+{
+    MPI_Request requests[2];
+
+    MPI_Barrier(world);
+    start_broadcasts(requests);
+    end(requests);
+    start_gathers(requests);
+    end(requests);
+}
+
+static void over_by_waitall(void)
+{
+    two_at_once(end_by_waitall);
+}
+
+static void over_by_testall(void)
+{
+    two_at_once(end_by_testall);
+}
+
+static void over_by_some(void)
+{
+    two_at_once(end_by_some);
+    two_at_once(end_by_testsome);
+}
+
+static void over_by_any(void)
+{
+    two_at_once(end_by_any);
+    two_at_once(end_one_by_one);
+}
+
+enum { TURNS = 200 };
+
+/* On a communicator of the thread's own. */
+static void *broadcast_often(void *arg)
+{
+    MPI_Comm *comm = arg;
+    MPI_Request requests[2];
+    int values[2] = {0};
+
+    MPI_Barrier(*comm);
+    for (int i = 0; i < TURNS; i++) {
+        MPI_Ibcast(values, 1, MPI_INT, 0, *comm, &requests[0]);
+        MPI_Ibcast(values + 1, 1, MPI_INT, 0, *comm, &requests[1]);
+        (i % 2 ? end_by_waitall : end_by_any)(requests);
+    }
+    return NULL;
+}
+
+static void over_in_threads(void)
+{
+    MPI_Comm comms[2];
+    pthread_t thread;
+
+    MPI_Comm_dup(world, &comms[0]);
+    MPI_Comm_dup(world, &comms[1]);
+    pthread_create(&thread, NULL, broadcast_often, &comms[1]);
+    broadcast_often(&comms[0]);
+    pthread_join(thread, NULL);
+    MPI_Comm_free(&comms[0]);
+    MPI_Comm_free(&comms[1]);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
+    bool has_threads;
 } programs[] = {
     {"differing_calls", differing_calls},
     {"differing_order", differing_order},
+    {"differing_first", differing_first},
     {"differing_roots", differing_roots},
     {"differing_operations", differing_operations},
     {"differing_types", differing_types},
@@ -612,7 +761,7 @@ static const struct {
     {"never_joined", never_joined},
     {"from_anybody", from_anybody},
     {"patient", patient},
-    {"helped", helped},
+    {"helped", helped, true},
     {"put_against_fence", put_against_fence},
     {"add_against_post", add_against_post},
     {"unchecked_start", unchecked_start},
@@ -626,7 +775,7 @@ static const struct {
     {"add_of_another", add_of_another},
     {"forgotten_promise", forgotten_promise},
     {"exclusive_turns", exclusive_turns},
-    {"adding_threads", adding_threads},
+    {"adding_threads", adding_threads, true},
     {"queried_memory", queried_memory},
     {"two_windows", two_windows},
     {"changed_promise", changed_promise},
@@ -639,23 +788,29 @@ static const struct {
     {"crash_with_handler", crash_with_handler},
     {"given_up", given_up},
     {"right", right},
+    {"over_by_waitall", over_by_waitall},
+    {"over_by_testall", over_by_testall},
+    {"over_by_some", over_by_some},
+    {"over_by_any", over_by_any},
+    {"over_in_threads", over_in_threads, true},
 };
 
 int main(int argc, char **argv)
 {
+    const size_t count = sizeof(programs) / sizeof(programs[0]);
+    size_t i = 0;
     int level;
 
+    while (i < count && (argc < 2 || strcmp(argv[1], programs[i].name) != 0))
+        i++;
     MPI_Init_thread(&argc, &argv,
-                    argc > 1 && (strcmp(argv[1], "helped") == 0 ||
-                                 strcmp(argv[1], "adding_threads") == 0)
-                        ? MPI_THREAD_MULTIPLE
-                        : MPI_THREAD_SINGLE,
+                    i < count && programs[i].has_threads ? MPI_THREAD_MULTIPLE
+                                                         : MPI_THREAD_SINGLE,
                     &level);
     MPI_Comm_rank(world, &rank);
     MPI_Comm_size(world, &size);
-    for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
-        if (argc > 1 && strcmp(argv[1], programs[i].name) == 0)
-            programs[i].run();
+    if (i < count)
+        programs[i].run();
     /* @finalize */
     MPI_Finalize();
     return 0;
