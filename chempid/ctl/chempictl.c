@@ -389,12 +389,22 @@ static int kill_job(struct ctl *c, const char *id)
  * elsewhere, a daemon passes the question on. */
 static int seek(struct ctl *c, const char *id)
 {
-    int status = 0;
+    bool has_more = false;
+    uint32_t count = 0;
+    int status;
 
     if (c->is_json && c->via)
         return misuse("where --json asks on this host, without --via");
-    if (!c->via &&
-        (c->is_json ? chempi_door_ask_json : chempi_door_ask)(stdout, id) > 0)
+    if (!c->via)
+        count = (c->is_json ? chempi_door_ask_json
+                            : chempi_door_ask)(stdout, id, &has_more);
+    if (has_more)
+        (void)fprintf(stderr,
+                      "chempictl: more than %u launchers are meant, the others "
+                      "are not asked: name a job, or a launcher by its process "
+                      "id\n",
+                      CHEMPI_DOOR_CALLS_MAX);
+    if (count > 0)
         return 0;
     if (!id || c->is_json) {
         (void)chempi_err_set(&c->err, -ESRCH,

@@ -249,20 +249,35 @@ static size_t copy_answer(FILE *file, const struct asked *a,
     return sum;
 }
 
+/* The names are read while others come and go: one may be there twice. */
+static bool is_among(const struct asked *all, size_t count,
+                     const struct sign *sign)
+{
+    for (size_t i = 0; i < count; i++)
+        if (all[i].user == sign->user && all[i].pid == sign->pid)
+            return true;
+    return false;
+}
+
 static size_t call_all(struct asked *all, size_t max, const char *job,
-                       bool is_json)
+                       bool is_json, bool *has_more)
 {
     FILE *names = fopen(NAMES, "re");
     char line[512];
     size_t count = 0;
 
-    while (names && count < max && fgets(line, sizeof(line), names)) {
+    *has_more = false;
+    while (names && fgets(line, sizeof(line), names)) {
         char *name = strrchr(line, '@');
         struct sign sign;
 
         line[strcspn(line, "\n")] = '\0';
-        if (!name || !read_sign(name + 1, &sign) || !is_meant(&sign, job))
+        if (!name || !read_sign(name + 1, &sign) || !is_meant(&sign, job) ||
+            is_among(all, count, &sign))
             continue;
+        *has_more = count == max;
+        if (*has_more)
+            break;
         all[count] =
             (struct asked){call(name + 1, &sign, is_json), sign.user, sign.pid};
         if (all[count].fd >= 0)
@@ -278,10 +293,11 @@ static uint64_t deadline(void)
     return chempi_clock_ns() + CHEMPI_DOOR_S * UINT64_C(1000000000);
 }
 
-uint32_t chempi_door_ask(FILE *file, const char *job)
+uint32_t chempi_door_ask(FILE *file, const char *job, bool *has_more)
 {
     struct asked all[CHEMPI_DOOR_CALLS_MAX];
-    const size_t count = call_all(all, CHEMPI_DOOR_CALLS_MAX, job, false);
+    const size_t count =
+        call_all(all, CHEMPI_DOOR_CALLS_MAX, job, false, has_more);
     const uint64_t deadline_ns = deadline();
     uint32_t answers = 0;
 
@@ -316,10 +332,11 @@ static void put_answer(struct chempi_json *j, const struct asked *a,
     free(text);
 }
 
-uint32_t chempi_door_ask_json(FILE *file, const char *job)
+uint32_t chempi_door_ask_json(FILE *file, const char *job, bool *has_more)
 {
     struct asked all[CHEMPI_DOOR_CALLS_MAX];
-    const size_t count = call_all(all, CHEMPI_DOOR_CALLS_MAX, job, true);
+    const size_t count =
+        call_all(all, CHEMPI_DOOR_CALLS_MAX, job, true, has_more);
     const uint64_t deadline_ns = deadline();
     struct chempi_json j = {.file = file};
 

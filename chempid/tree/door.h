@@ -57,11 +57,13 @@ void chempi_door_close(struct chempi_door *door);
  * that terminals obey; to root also of which user it comes. Returns how many
  * have answered. Anybody can have such a name: nobody can let it wait for
  * longer than CHEMPI_DOOR_S, or print more than CHEMPI_DOOR_ANSWER_MAX.
+ * *has_more: there are more of them than CHEMPI_DOOR_CALLS_MAX, which are all
+ * that are asked.
  */
-uint32_t chempi_door_ask(FILE *file, const char *job);
+uint32_t chempi_door_ask(FILE *file, const char *job, bool *has_more);
 /* The same as a list of JSON: of each one "pid", "uid" and, as "answer", the
  * value that it has sent, or null where it has sent none that is whole. Nothing
  * is printed if nobody is there. */
-uint32_t chempi_door_ask_json(FILE *file, const char *job);
+uint32_t chempi_door_ask_json(FILE *file, const char *job, bool *has_more);
 
 #endif

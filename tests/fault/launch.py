@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -662,9 +663,9 @@ def ask(*words, before=(), status=0):
 
 class Impostor:
     """Somebody with the name of a launcher, for `job`."""
-    def __init__(self, job, backlog=8):
+    def __init__(self, job, backlog=8, pid=os.getpid()):
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.bind(f"\0chempi-job/{os.getuid()}/{job}/{os.getpid()}")
+        self.sock.bind(f"\0chempi-job/{os.getuid()}/{job}/{pid}")
         self.sock.listen(backlog)
         self.sock.settimeout(LIMIT_S)
 
@@ -714,6 +715,27 @@ def who_has_the_name_of_a_launcher_does_no_harm():
                 pass  # it has enough
         asker.wait(timeout=LIMIT_S)
         check(file.seek(0, os.SEEK_END) < 2 << 20)
+
+
+@case
+def launchers_that_are_not_asked_are_not_passed_over_in_silence():
+    job = "00000000deadbeef"
+    for count in 64, 65:
+        with contextlib.ExitStack() as stack:
+            socks = [stack.enter_context(Impostor(job, pid=i + 1))
+                     for i in range(count)]
+            asker = subprocess.Popen([Programs.chempictl, "where", job],
+                                     stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.PIPE, text=True)
+            asked = 0
+            while asked < 64:
+                for sock in select.select(socks, [], [], LIMIT_S)[0]:
+                    with sock.accept()[0] as link:
+                        link.sendall(b"here\n")
+                    asked += 1
+            told = asker.communicate(timeout=LIMIT_S)[1]
+            check(("more than 64 launchers" in told) == (count > 64), told)
+            check(asker.returncode == 0, asker.returncode)
 
 
 @case
