@@ -21,7 +21,7 @@
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/comm/message_request.h"
 
-/* Of this context and tag, from this rank: V1. */
+/* The last one of this context and tag, from this rank: V1. */
 struct early {
     struct chempi_list link;
     uint32_t context;
@@ -32,7 +32,7 @@ struct early {
 
 static struct {
     pthread_mutex_t lock;
-    struct chempi_list votes; /* struct early, in the order of arrival */
+    struct chempi_list votes; /* struct early */
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .votes = {&kept.votes, &kept.votes}};
 
@@ -98,55 +98,60 @@ static void forget(struct chempi_comm *comm)
     (void)pthread_mutex_unlock(&kept.lock);
 }
 
-static int keep(const struct chempi_comm_channel *ch, int from,
-                const int64_t *vals, int n)
+/* Under the lock of those kept: that of this rank and tag, or NULL. */
+static struct early *find_kept(const struct chempi_comm_channel *ch, int from)
 {
-    struct early *e = chempi_sys->malloc(sizeof(*e));
-
-    if (!e)
-        return chempi_message_no_memory();
-    e->context = ch->comm->recv_context + ch->kind;
-    e->tag = ch->tag;
-    e->from = from;
-    memcpy(e->vals, vals, (size_t)n * sizeof(*vals));
-    (void)pthread_mutex_lock(&kept.lock);
-    chempi_list_append(&kept.votes, &e->link);
-    ch->comm->fini_votes = forget;
-    (void)pthread_mutex_unlock(&kept.lock);
-    return MPI_SUCCESS;
-}
-
-/* The first one for this circle, off the list; or NULL. */
-static struct early *find_kept(const struct chempi_comm_channel *ch, int from,
-                               int n)
-{
-    struct early *found = NULL;
-
-    (void)pthread_mutex_lock(&kept.lock);
     CHEMPI_LIST_FOR (link, &kept.votes) {
         struct early *e = CHEMPI_CONTAINER_OF(link, struct early, link);
 
-        if (e->context != ch->comm->recv_context + ch->kind ||
-            e->tag != ch->tag || e->from != from || !is_for(ch, e->vals, n))
-            continue;
-        chempi_list_remove(&e->link);
-        found = e;
-        break;
+        if (e->context == ch->comm->recv_context + ch->kind &&
+            e->tag == ch->tag && e->from == from)
+            return e;
+    }
+    return NULL;
+}
+
+/* In the place of an older one: its sender has left that circle, too, since a
+ * member of it is lost, which ends it here. */
+static int keep(const struct chempi_comm_channel *ch, int from,
+                const int64_t *vals, int n)
+{
+    struct early *e;
+
+    (void)pthread_mutex_lock(&kept.lock);
+    e = find_kept(ch, from);
+    if (!e) {
+        e = chempi_sys->malloc(sizeof(*e));
+        if (e)
+            chempi_list_append(&kept.votes, &e->link);
+    }
+    if (e) {
+        e->context = ch->comm->recv_context + ch->kind;
+        e->tag = ch->tag;
+        e->from = from;
+        memcpy(e->vals, vals, (size_t)n * sizeof(*vals));
+        ch->comm->fini_votes = forget;
     }
     (void)pthread_mutex_unlock(&kept.lock);
-    return found;
+    return e ? MPI_SUCCESS : chempi_message_no_memory();
 }
 
 static bool take_kept(const struct chempi_comm_channel *ch, int from,
                       int64_t *vals, int n)
 {
-    struct early *e = find_kept(ch, from, n);
+    struct early *e;
 
-    if (!e)
-        return false;
-    memcpy(vals, e->vals, (size_t)n * sizeof(*vals));
-    free(e);
-    return true;
+    (void)pthread_mutex_lock(&kept.lock);
+    e = find_kept(ch, from);
+    if (e && !is_for(ch, e->vals, n))
+        e = NULL;
+    if (e) {
+        chempi_list_remove(&e->link);
+        memcpy(vals, e->vals, (size_t)n * sizeof(*vals));
+        free(e);
+    }
+    (void)pthread_mutex_unlock(&kept.lock);
+    return e != NULL;
 }
 
 /* ---- one step ---- */
