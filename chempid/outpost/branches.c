@@ -20,6 +20,7 @@ int chempi_branches_init(struct chempi_branches *all, struct chempi_hub *hub,
     rc = chempi_supervisors_init(&all->supervisors, err);
     if (rc)
         return rc;
+    all->supervisors.is_of_one_job = true;
     all->items = chempi_sys->calloc(most, sizeof(*all->items));
     if (!all->items)
         return chempi_err_set(err, -ENOMEM, "out of memory");

@@ -286,7 +286,7 @@ _Noreturn static void be_child(const struct errand *errand, int fd,
         _exit(1);
     if (errand->is_call)
         chempi_outpost_knot(fd);
-    chempi_super_run(&errand->spec, errand->node, fd);
+    chempi_super_run(&errand->spec, errand->node, fd, false);
 }
 
 static int serve(struct chempi_seal *seal, const struct errand *errand)

@@ -159,35 +159,45 @@ static void raise_file_limit(struct chempi_super *s)
     (void)setrlimit(RLIMIT_NOFILE, &all); /* else the soft limit holds */
 }
 
+/* True: this process has none any more, or had none. */
+static bool drop_terminal(void)
+{
+    const int fd = chempi_sys->open(
+        "/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC, 0);
+    const bool has_none = fd < 0 ? errno == ENXIO : ioctl(fd, TIOCNOTTY) == 0;
+
+    chempi_file_close(fd);
+    return has_none;
+}
+
 /*
  * A terminal's signals are for whoever ordered the job, and nothing here opens
  * it. The kernel gives sessions that share a processor the same time on it,
  * whatever is in them, and a process that yields hands the processor to those
  * of its own session only (sched(7), autogroup). So the nodes of a job on one
- * host stay in the session of those that started them, each in a group of its
- * own, and without its terminal: in sessions of their own, ranks that wait
- * would keep a core for 0.1 to 0.3 ms from one of another node that has work.
+ * host stay in the session of its launcher, each in a group of its own, and
+ * without its terminal: in sessions of their own, ranks that wait would keep a
+ * core for 0.1 to 0.3 ms from one of another node that has work. Those of
+ * daemons have sessions of their own: whoever is in one may continue all others
+ * there, and set the priority of all.
  */
-static void leave_terminal(const struct chempi_spec *spec, uint32_t node)
+static void leave_terminal(const struct chempi_super *s)
 {
-    int fd;
+    const bool has_others =
+        s->shares_session && chempi_spec_host_nodes(s->spec, s->node) > 1;
 
-    if (chempi_spec_host_nodes(spec, node) == 1) {
-        (void)setsid(); /* fails for a leader only: a fresh child is none */
-        return;
-    }
-    (void)setpgid(0, 0); /* likewise */
-    fd = chempi_sys->open("/dev/tty", O_RDWR | O_CLOEXEC, 0);
-    if (fd >= 0)
-        (void)ioctl(fd, TIOCNOTTY);
-    chempi_file_close(fd);
+    /* Both fail for a leader only: a fresh child is none. */
+    if (has_others && drop_terminal())
+        (void)setpgid(0, 0);
+    else
+        (void)setsid();
 }
 
 static int set_up_process(struct chempi_super *s, struct chempi_err *err)
 {
     sigset_t set;
 
-    leave_terminal(s->spec, s->node);
+    leave_terminal(s);
     (void)prctl(PR_SET_NAME, "chempi-super");
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return chempi_err_set(err, -errno, "cannot become a subreaper: %s",
@@ -405,7 +415,7 @@ static void keep_only(int up_fd)
 }
 
 _Noreturn void chempi_super_run(const struct chempi_spec *spec, uint32_t node,
-                                int up_fd)
+                                int up_fd, bool shares_session)
 {
     struct chempi_super *s;
 
@@ -413,6 +423,7 @@ _Noreturn void chempi_super_run(const struct chempi_spec *spec, uint32_t node,
     s = open_up(UP_FD, chempi_super_take);
     s->spec = spec;
     s->node = node;
+    s->shares_session = shares_session;
     begin(s);
     ev_run(s->loop, 0);
     chempi_ending_leave(

@@ -112,6 +112,7 @@ struct chempi_super {
     chempi_link_frame_fn *on_rank_frame; /* of ranks' and gateway's links */
     chempi_link_lost_fn *on_rank_lost;
     bool has_become;                   /* its user, before it had spec */
+    bool shares_session;               /* with the job's other nodes here */
     const struct chempi_cgroup *group; /* for spec, then */
     struct chempi_share share;
     struct chempi_bind_map bind;
@@ -161,9 +162,11 @@ struct chempi_super {
 int chempi_super_number_ranks(struct chempi_super *s, struct chempi_err *err);
 
 /* Run node `node` of the job to its end. Call in a freshly forked child;
- * takes over up_fd and closes all other descriptors but the standard ones. */
+ * takes over up_fd and closes all other descriptors but the standard ones.
+ * shares_session: the caller is nobody's but the job's, whose nodes on this
+ * host may stay in its session. */
 _Noreturn void chempi_super_run(const struct chempi_spec *spec, uint32_t node,
-                                int up_fd);
+                                int up_fd, bool shares_session);
 
 /* The same for a process that is root and has no description: it enters the
  * control group (NULL, or zeros: none) and becomes the user first, of a group

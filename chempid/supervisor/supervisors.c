@@ -36,7 +36,7 @@ static int fork_one(struct chempi_supervisor_child *n,
     pid = chempi_cgroup_fork(group);
     code = -errno;
     if (pid == 0)
-        chempi_super_run(&own, n->node, up_fd);
+        chempi_super_run(&own, n->node, up_fd, n->supervisors->is_of_one_job);
     if (pid < 0) {
         chempi_cgroup_remove(group);
         return chempi_err_set(err, code,

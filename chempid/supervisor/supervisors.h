@@ -53,7 +53,8 @@ struct chempi_supervisors { /* one per process */
     struct chempi_nest nest;
     struct ev_loop *loop;
     ev_io child_io;
-    int signal_fd; /* SIGCHLD; -1: not watched */
+    int signal_fd;      /* SIGCHLD; -1: not watched */
+    bool is_of_one_job; /* they share this process's session; false at first */
 };
 
 enum chempi_supervisor_child_phase {

@@ -320,6 +320,20 @@ def a_keeper_that_is_killed_is_replaced():
 
 
 @case
+def supervisors_of_daemons_have_sessions_of_their_own():
+    """Whoever is in a session may continue all others there, and set the
+    priority of all."""
+    script = ("read -r line < /proc/$$/stat; set -- $line; echo $4 $6")
+    with Cluster(["a1", "a2"]) as cluster:
+        job = cluster.run("-n", "4", "--ppn", "2", "sh", "-c", script)
+        expect(job, 0)
+        seen = [line.split() for line in job.lines()]
+        check(len(seen) == 4, job.output)
+        for parent, session in seen:
+            check(parent == session, job.output)
+
+
+@case
 def chempictl_has_the_launcher_say_where_ranks_wait():
     with Cluster(["a1", "a2"]) as cluster:
         # With 0 ranks are not asked for a time limit, but for this they are.
