@@ -52,6 +52,17 @@ void chempi_engine_mark(struct chempi_peer *peer)
 
 /* ---- sending ---- */
 
+/* To users a device's other errors are of no class: no argument of theirs was
+ * wrong. */
+static int class_of(int rc)
+{
+    const int class = chempi_error_class_of_errno(rc);
+
+    return class == MPI_ERR_NO_MEM || class == MPI_ERR_PROC_ABORTED
+               ? class
+               : MPI_ERR_OTHER;
+}
+
 static void note_send_error(const struct chempi_peer *peer,
                             const struct chempi_route *route, int rc)
 {
@@ -59,9 +70,8 @@ static void note_send_error(const struct chempi_peer *peer,
     uint32_t node = chempi_ctx.services.node_of_proc[peer->proc];
 
     (void)chempi_error_set(
-        chempi_error_class_of_errno(rc),
-        "sending to rank %u on node %s over device %s: %s", peer->proc,
-        chempi_ctx.services.node_names[node], dev->ops->name,
+        class_of(rc), "sending to rank %u on node %s over device %s: %s",
+        peer->proc, chempi_ctx.services.node_names[node], dev->ops->name,
         dev->err.code == rc && dev->err.text[0] ? dev->err.text
                                                 : chempi_err_name(rc));
 }
@@ -143,7 +153,7 @@ int chempi_engine_send(struct chempi_request *req)
         return 0;
     }
     if (rc < 0)
-        return chempi_error_class_of_errno(rc);
+        return class_of(rc);
     if (rc == CHEMPI_DONE)
         chempi_request_progress(req, MPI_SUCCESS);
     return 0;
@@ -161,8 +171,7 @@ static void finish_waiting(struct chempi_outgoing *out, int rc)
     if (rc < 0 && req->pending > 1)
         req->pending = 1; /* no match will be reported either */
     if (rc != CHEMPI_PENDING)
-        chempi_request_progress(req, rc < 0 ? chempi_error_class_of_errno(rc)
-                                            : MPI_SUCCESS);
+        chempi_request_progress(req, rc < 0 ? class_of(rc) : MPI_SUCCESS);
 }
 
 static int send_waiting(struct chempi_peer *peer, struct chempi_outgoing *out)
@@ -483,8 +492,7 @@ static void finish_held(struct chempi_held *held, struct chempi_request *req)
         fill_receive(req, held->data, held->env.len);
     release_credit(held->peer, &held->env);
     chempi_match_held_destroy(held);
-    chempi_request_progress(
-        req, status < 0 ? chempi_error_class_of_errno(status) : MPI_SUCCESS);
+    chempi_request_progress(req, status < 0 ? class_of(status) : MPI_SUCCESS);
 }
 
 void chempi_engine_deliver_held(struct chempi_held *held,
@@ -504,8 +512,7 @@ void chempi_engine_deliver_held(struct chempi_held *held,
     rc = held->ep->dev->ops->accept(held->ep, held->token, &req->u.in.rx);
     chempi_match_held_destroy(held);
     if (rc != CHEMPI_PENDING)
-        chempi_request_progress(req, rc < 0 ? chempi_error_class_of_errno(rc)
-                                            : MPI_SUCCESS);
+        chempi_request_progress(req, rc < 0 ? class_of(rc) : MPI_SUCCESS);
 }
 
 int chempi_engine_recv(struct chempi_request *req)
@@ -538,7 +545,7 @@ static void delivered(void *arg, struct chempi_rx *rx, int status)
     if (CHEMPI_LIKELY(in->kind == CHEMPI_INCOMING_REQUEST)) {
         chempi_request_progress(
             CHEMPI_CONTAINER_OF(in, struct chempi_request, u.in),
-            status < 0 ? chempi_error_class_of_errno(status) : MPI_SUCCESS);
+            status < 0 ? class_of(status) : MPI_SUCCESS);
         return;
     }
     if (in->kind == CHEMPI_INCOMING_SYSTEM) {
@@ -569,8 +576,7 @@ static void sent(void *arg, struct chempi_tx *tx, int status)
         req->is_queued = false;
         req->pending--;
     }
-    chempi_request_progress(
-        req, status < 0 ? chempi_error_class_of_errno(status) : MPI_SUCCESS);
+    chempi_request_progress(req, status < 0 ? class_of(status) : MPI_SUCCESS);
 }
 
 static void room(void *arg, struct chempi_ep *ep)
