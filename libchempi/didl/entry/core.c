@@ -94,7 +94,8 @@ static bool tell_end(int exit_code, const char *text, bool is_inside)
 {
     if (!is_inside) {
         chempi_lane_lock(&chempi_lane_main); /* and never lets it go */
-        chempi_daemon_await_end();
+        if (*text) /* an error; MPI_Abort is nobody else's doing */
+            chempi_daemon_await_end();
     }
     if (stay_alone())
         chempi_core_report(); /* else another thread may change the counters */
