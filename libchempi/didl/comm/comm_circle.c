@@ -112,28 +112,26 @@ static struct early *find_kept(const struct chempi_comm_channel *ch, int from)
 }
 
 /* In the place of an older one: its sender has left that circle, too, since a
- * member of it is lost, which ends it here. */
-static int keep(const struct chempi_comm_channel *ch, int from,
-                const int64_t *vals, int n)
+ * member of it is lost, which ends it here. Else in *room, which is NULL then.
+ */
+static void keep(const struct chempi_comm_channel *ch, int from,
+                 const int64_t *vals, int n, struct early **room)
 {
     struct early *e;
 
     (void)pthread_mutex_lock(&kept.lock);
     e = find_kept(ch, from);
     if (!e) {
-        e = chempi_sys->malloc(sizeof(*e));
-        if (e)
-            chempi_list_append(&kept.votes, &e->link);
-    }
-    if (e) {
+        e = *room;
+        *room = NULL;
         e->context = ch->comm->recv_context + ch->kind;
         e->tag = ch->tag;
         e->from = from;
-        memcpy(e->vals, vals, (size_t)n * sizeof(*vals));
-        ch->comm->fini_votes = forget;
+        chempi_list_append(&kept.votes, &e->link);
     }
+    memcpy(e->vals, vals, (size_t)n * sizeof(*vals));
+    ch->comm->fini_votes = forget;
     (void)pthread_mutex_unlock(&kept.lock);
-    return e ? MPI_SUCCESS : chempi_message_no_memory();
 }
 
 static bool take_kept(const struct chempi_comm_channel *ch, int from,
@@ -264,33 +262,53 @@ static int note_other_group(const struct chempi_comm_channel *ch, int from)
                             from, ch->comm->rank);
 }
 
+/* Before a vote is received there is room to keep it: it does not come again.
+ */
+static bool has_room(struct early **room)
+{
+    if (!*room && chempi_ctx.job->survives)
+        *room = chempi_sys->malloc(sizeof(**room));
+    return *room || !chempi_ctx.job->survives;
+}
+
 static int step_locked(const struct chempi_comm_channel *ch, int to,
-                       const int64_t *out, int from, int64_t *in, int n)
+                       const int64_t *out, int from, int64_t *in, int n,
+                       struct early **room)
 {
     const bool is_here = from != MPI_PROC_NULL && take_kept(ch, from, in, n);
+    const bool is_starved =
+        !is_here && from != MPI_PROC_NULL && !has_room(room);
     bool has_in;
-    int rc = exchange_locked(ch, to, out, is_here ? MPI_PROC_NULL : from, in, n,
-                             &has_in);
+    int rc = exchange_locked(ch, to, out,
+                             is_here || is_starved ? MPI_PROC_NULL : from, in,
+                             n, &has_in);
 
     while (has_in && !is_for(ch, in, n)) {
-        const int code = chempi_ctx.job->survives ? keep(ch, from, in, n)
-                                                  : note_other_group(ch, from);
+        int code = MPI_SUCCESS;
 
+        if (chempi_ctx.job->survives)
+            keep(ch, from, in, n, room);
+        else
+            code = note_other_group(ch, from);
+        if (!code && !has_room(room))
+            code = chempi_message_no_memory();
         has_in = false;
         rc = rc ? rc : code;
         if (rc == MPI_SUCCESS)
             rc = exchange_locked(ch, MPI_PROC_NULL, NULL, from, in, n, &has_in);
     }
-    return rc;
+    return rc || !is_starved ? rc : chempi_message_no_memory();
 }
 
 int chempi_comm_circle_step(const struct chempi_comm_channel *ch, int to,
                             const int64_t *out, int from, int64_t *in, int n)
 {
+    struct early *room = NULL;
     int rc;
 
     chempi_lane_lock(&chempi_lane_main);
-    rc = step_locked(ch, to, out, from, in, n);
+    rc = step_locked(ch, to, out, from, in, n, &room);
     chempi_lane_unlock(&chempi_lane_main);
+    free(room);
     return rc;
 }
