@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/invariant.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/comm/message_request.h"
@@ -52,6 +53,9 @@ void chempi_coll_async_take(struct async *a)
         chempi_request_track(&a->req);
         return;
     }
+    CHEMPI_CHECK(a == pool.free ? NULL
+                                : "async E8: other memory was given back or "
+                                  "taken since this was found");
     pool.free = a->next_free;
     pool.count--;
 }

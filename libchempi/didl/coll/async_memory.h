@@ -23,6 +23,8 @@
  *   E7  as long as an operation whose only step is in the node's memory does
  *       without a schedule, `single` is that step. If its call has begun it
  *       there is no schedule yet (is_bare); the step lies where it will be then
+ *   E8  memory that was found is the first that is free until it is taken:
+ *       nothing gives memory back, or takes other, between the two
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_ASYNC_MEMORY_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_ASYNC_MEMORY_H
@@ -75,9 +77,10 @@ static inline struct async *chempi_coll_async_of_link(struct chempi_list *link)
     return CHEMPI_CONTAINER_OF(link, struct async, link);
 }
 
-/* Memory that is free, and stays so until it is taken: of one that is gone, or
- * new, or the spare one (E5), or NULL. On the list of all requests once it is
- * taken. Under the lock, as all of these. */
+/* Memory that is free, and stays so until it is taken (E8): of one that is
+ * gone, or new, or the spare one (E5), or NULL. On the list of all requests
+ * once it is taken. Under the lock, as all of these, which is kept until then;
+ * what is called between the two makes no progress and completes no request. */
 struct async *chempi_coll_async_find(void);
 void chempi_coll_async_take(struct async *a);
 bool chempi_coll_async_is_spare(const struct async *a);
