@@ -2,6 +2,7 @@
 /* Non-blocking collectives in a node's shared memory; see node_later.h. */
 #include "libchempi/didl/coll/node/node_later.h"
 
+#include "common/base/invariant.h"
 #include "libchempi/didl/coll/node/node_task.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 #include "libchempi/didl/transport/loss.h"
@@ -654,6 +655,9 @@ go_on(struct chempi_node_later_op *op, struct chempi_coll_sched *s, int *rc)
 {
     const bool needs = needs_schedule(op);
 
+    CHEMPI_CHECK(op->has_begun && is_first_left(op)
+                     ? NULL
+                     : "node_later L2: an operation goes on before its turn");
     if (needs && !s)
         return CHEMPI_NODE_LATER_NEEDS_SCHEDULE;
     if (op->steps)

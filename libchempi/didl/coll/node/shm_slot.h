@@ -66,7 +66,9 @@ int chempi_coll_shm_slot_await_some(const struct chempi_coll_state *st,
                                     chempi_progress_done_fn *done, void *arg);
 
 /* Before a wait makes progress for all: wait a moment for what is likely to
- * come next; misses(object, member) may be NULL. Returns done(arg). */
+ * come next; misses(object, member) may be NULL. Returns done(arg). It makes no
+ * progress, nor do done and misses: what has begun and what has ended here stay
+ * as they were, so that an operation whose turn it was still has it. */
 bool chempi_coll_shm_slot_tarry(struct chempi_coll_state *st,
                                 chempi_yield_policy_misses_fn *misses,
                                 const void *object,
