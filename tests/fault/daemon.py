@@ -7,6 +7,7 @@
 Cases wait for events (a line of output, the end of a process), never for a
 time to pass. After every case no process, socket or file may be left.
 """
+import contextlib
 import os
 import re
 import signal
@@ -55,21 +56,25 @@ def a_job_runs_over_a_tree_of_daemons():
                "rank 13 on node b4")
 
 
+@contextlib.contextmanager
+def held_address():
+    """Where nobody listens, nor gets the port by chance; a daemon may listen
+    there, as it reuses addresses, too."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{holder.getsockname()[1]}"
+
+
 @case
 def daemons_find_each_other_by_file():
-    with Cluster([]) as cluster:
-        ports = []
-        holders = [socket.socket() for _ in range(3)]
-        for holder in holders:
-            holder.bind(("127.0.0.1", 0))
-            ports.append(holder.getsockname()[1])
-        for holder in holders:
-            holder.close()
+    with Cluster([]) as cluster, contextlib.ExitStack() as stack:
         names = ["c1", "c2", "c3"]
         path = f"{cluster.dir}/log.cluster"
         with open(path, "w", encoding="utf-8") as file:
-            for name, port in zip(names, ports):
-                file.write(f"{name} 127.0.0.1:{port} 3\n")
+            for name in names:
+                address = stack.enter_context(held_address())
+                file.write(f"{name} {address} 3\n")
         for name in names:
             own = f"{cluster.dir}/log.{name}"
             os.mkdir(own, 0o700)
@@ -155,20 +160,15 @@ def expect_no_join(cluster, address, word, *options, name="j1", key=None,
         check(not os.listdir(own), os.listdir(own))
 
 
-def free_address():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return f"127.0.0.1:{listener.getsockname()[1]}"
-
-
 @case
 def who_cannot_join_does_not_stay():
-    with Cluster(["a1"]) as cluster:
+    with Cluster(["a1"]) as cluster, held_address() as free:
         address = "{}:{}".format(*cluster.address("a1"))
         other = f"{cluster.dir}/other"
         subprocess.run([Programs.chempictl, "key", other], check=True)
         expect_no_join(cluster, address, "secret", "--background", key=other)
         expect_no_join(cluster, address, "secret", key=other)
-        expect_no_join(cluster, free_address(), "refused", "--background")
+        expect_no_join(cluster, free, "refused", "--background")
         expect_no_join(cluster, address, "the same name (a1)", name="a1")
         os.unlink(other)
 
@@ -192,8 +192,7 @@ def a_silent_daemon_is_not_joined():
 
 @case
 def all_daemons_may_be_told_to_join_the_same_one():
-    with Cluster([]) as cluster:
-        address = free_address()
+    with Cluster([]) as cluster, held_address() as address:
         cluster.start("a1", "--listen", address, "--join", address)
         cluster.start("a2", "--join", address)
         expect(cluster.run("-n", "4", Programs.rank, "init", "everyone", "final"), 0)
