@@ -21,7 +21,8 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Programs, await_that, check, cores, expect, main)
+    LIMIT_S, Cluster, Programs, await_that, check, cores, expect, main,
+    run)
 from wire import MARK  # noqa: E402
 
 CASES = []
@@ -331,6 +332,15 @@ def jobs_beside_each_other_have_cores_of_their_own():
         await_that(lambda: cluster.ctl("jobs").count("\n") == 1, "the end")
         more = cluster.run("--show-binding", "-n", str(count), "true")
         check(len(set(bound_to(more).values())) == count, more.errors)
+
+
+@case
+def processors_of_another_job_are_left_alone():
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(f"\0chempi-core-{min(cores())}")
+        job = run("--private", "--show-binding", "-n", "2", "true")
+        expect(job, 0, r"\A(rank [01] on node \S+ may use processors [\d,-]+\n)"
+                       r"{2}\Z")
 
 
 @case

@@ -275,23 +275,6 @@ def ranks_that_fit_get_processors_of_their_own():
 
 
 @case
-def processors_of_another_job_are_left_alone():
-    with socket.socket(socket.AF_UNIX) as other:
-        def hold():
-            for core in cores():
-                try:
-                    other.bind(f"\0chempi-core-{core}")
-                    return True
-                except OSError:
-                    pass  # yet another job has it
-            return False
-        await_that(hold)
-        job = run("--show-binding", "-n", "2", "true")
-        expect(job, 0, r"\A(rank [01] on node \S+ may use processors [\d,-]+\n)"
-                       r"{2}\Z")
-
-
-@case
 def nobody_is_bound_against_their_will():
     for words in (["--bind", "none"], ["-n", "1", "true", ":"]):
         job = run("--show-binding", *words, "-n",
