@@ -531,7 +531,7 @@ def ranks_that_do_not_say_where_they_wait_are_named():
                    r"chempirun: rank 0 on node \S+ waits in MPI_Wait\n", told), told)
     check(asking(0, "-n", "2", Programs.rank, "init", "here", "X", "hang")
           .count("\n") == 1)
-    told = asking(1, "-n", "2", Programs.rank, "init", "here", "MPI_Wait",
+    told = asking(3, "-n", "2", Programs.rank, "init", "here", "MPI_Wait",
                   "only", "1", "half", "MPI_Test", "end", "hang")
     check("chempirun: rank 1 on node" in told and " waits in MPI_Test\n" in told,
           told)
