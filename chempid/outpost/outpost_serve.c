@@ -140,7 +140,8 @@ static int parse(const struct chempi_writer *in, size_t whole,
  * while the other one cannot: a launcher that does not read is still heard.
  *   Y1  of each direction no more is read before the last is handed on, so it
  *       holds a buffer of records each, at most
- *   Y2  nothing waits but poll()
+ *   Y2  nothing waits but poll(), and what is not handed on yet is among what
+ *       it waits for
  */
 struct relay {
     struct chempi_seal *seal;
@@ -202,17 +203,24 @@ static void hear_supervisor(struct relay *y)
     y->up_len = n > 0 ? (size_t)n : 0;
 }
 
-/* 0: all is written, 1: the command does not take it now, -errno. */
+/* 0: all is written, 1: the command does not take it now, -errno. What did not
+ * fit behind older records is sealed as soon as they are written: nothing else
+ * would wake it for that. */
 static int pass_up(struct relay *y)
 {
-    ssize_t n = 1;
+    int rc;
 
-    while (y->up_len && n > 0) {
-        n = chempi_seal_put(y->seal, y->up + y->up_head, y->up_len);
-        y->up_head += n > 0 ? (size_t)n : 0;
-        y->up_len -= n > 0 ? (size_t)n : 0;
-    }
-    return n < 0 ? (int)n : chempi_seal_flush(y->seal, 1);
+    do {
+        const ssize_t n =
+            chempi_seal_put(y->seal, y->up + y->up_head, y->up_len);
+
+        if (n < 0)
+            return (int)n;
+        y->up_head += (size_t)n;
+        y->up_len -= (size_t)n;
+        rc = chempi_seal_flush(y->seal, 1);
+    } while (rc == 0 && y->up_len);
+    return rc;
 }
 
 /* Milliseconds until it leaves in any case; -1: not yet. */

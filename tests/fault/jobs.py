@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs and clusters of daemons, for the tests that let things fail."""
+import contextlib
 import functools
 import os
 import re
@@ -234,6 +235,20 @@ class Job:
 
     def lines(self):
         return sorted(self.output.decode("utf-8", "replace").splitlines())
+
+
+@contextlib.contextmanager
+def started(command, env=None, **kwargs):
+    """A process for the time of a block. It and whatever it has started end
+    with the block, which else would wait for it for ever where a check fails."""
+    mark = uuid.uuid4().hex
+    env = dict(os.environ if env is None else env, **{jobrun.MARK: mark})
+    with subprocess.Popen(command, env=env, **kwargs) as process:
+        try:
+            yield process
+        finally:
+            jobrun.end_marked(mark, 0)
+            process.kill()  # also before it has the mark
 
 
 def run(*args, **kwargs):

@@ -17,7 +17,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "fault")]
-from jobs import LIMIT_S, await_that, check, run_cases  # noqa: E402
+from jobs import (LIMIT_S, await_that, check, children, run_cases,  # noqa: E402
+                  started, status_of)
 
 SECRET, LOUD = b"open-sesame-4711", b"loud-and-clear-4712"
 CASES = []
@@ -25,6 +26,8 @@ BUILD = ""
 # After how many bytes of which direction the next one is changed.
 CHANGES = {"listen": ("", 0), "down": ("down", 600), "up": ("up", 600),
            "input": ("down", 200000), "dam": ("", 0)}
+WINDOW = 256 << 10  # CHEMPI_OUTPUT_WINDOW: bytes that are not acknowledged
+ORDER = 2 + 16 + 4 + 16  # bytes of a signal on the way: a sealed frame
 
 
 def case(fn):
@@ -32,9 +35,9 @@ def case(fn):
     return fn
 
 
-def is_full(far):
+def is_full(pid):
     """The pipe of standard output of that process takes nothing now."""
-    fd = os.open(f"/proc/{far.pid}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
+    fd = os.open(f"/proc/{pid}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
     look = select.poll()
     look.register(fd, select.POLLOUT)
     found = look.poll(0)
@@ -44,13 +47,15 @@ def is_full(far):
 
 def hold_back(far, folder, ways, count):
     """From the handshake on nothing more is read of what the far side says
-    while there is a file `dam`; `full` tells that it can say no more."""
+    while there is a file `dam`; `full` tells that it can say no more, and who it
+    is."""
     out = far.stdout.fileno()
     if count < 600 or not os.path.exists(f"{folder}/dam"):
         return list(ways)
-    if not os.path.exists(f"{folder}/full") and is_full(far):
-        with open(f"{folder}/full", "x", encoding="ascii"):
-            pass
+    if not os.path.exists(f"{folder}/full") and is_full(far.pid):
+        with open(f"{folder}/full.new", "x", encoding="ascii") as file:
+            file.write(str(far.pid))
+        os.rename(file.name, f"{folder}/full")
     return [fd for fd in ways if fd != out]
 
 
@@ -132,42 +137,81 @@ def what_is_changed_on_the_way_ends_the_job():
                   b"the connection to host" in done.stderr, how, done.stderr)
 
 
+class Dammed:
+    """A job whose rank fills the way back: nobody reads there while there is a
+    dam, nor the launcher's standard output."""
+
+    def __init__(self, folder, before="", after=""):
+        self.dam, self.full, self.rank, self.down, self.up = (
+            pathlib.Path(folder, name)
+            for name in ("dam", "full", "rank", "a.down", "a.up"))
+        self.dam.touch()
+        reach = f"{sys.executable} {__file__} --tap {folder} dam"
+        self.command = [
+            f"{BUILD}/chempid/chempirun", "--launcher-exec", reach, "--nodes",
+            "a", "-n", "1", "--bind", "none", "sh", "-c",
+            # The end of input is the last that the launcher has to say.
+            f"{before} cat; echo $$ > {self.rank}.new; mv {self.rank}.new "
+            f"{self.rank}; head -c 1000000 /dev/zero; {after}"]
+
+    def start(self):
+        # With a page of output the launcher acknowledges none of it: it has
+        # never written all.
+        return started(self.command, stdin=subprocess.DEVNULL, pipesize=4096,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def await_full(self):
+        await_that(lambda: self.full.exists() and self.rank.exists(),
+                   "a pipe that is full")
+        return [int(path.read_text(encoding="ascii"))
+                for path in (self.full, self.rank)]
+
+
 @case
 def a_launcher_that_is_not_heard_ends_a_job():
     """The way back is full, as if the launcher stood still; what it orders
     passes, and the ranks end."""
     with tempfile.TemporaryDirectory(prefix="chempi-test-") as folder:
-        dam, full, rank, down = (pathlib.Path(folder, name) for name in
-                                 ("dam", "full", "rank", "a.down"))
-        dam.touch()
-        reach = f"{sys.executable} {__file__} --tap {folder} dam"
-        with subprocess.Popen(
-                [f"{BUILD}/chempid/chempirun", "--launcher-exec", reach,
-                 "--nodes", "a", "-n", "1", "--bind", "none", "sh", "-c",
-                 f"trap '' INT TERM; echo $$ > {rank}.new; "
-                 f"mv {rank}.new {rank}; head -c 1000000 /dev/zero; "
-                 "exec tail -f /dev/null"],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE) as run_it:
-            await_that(lambda: full.exists() and rank.exists(),
-                       "a pipe that is full")
-            # The second one kills. Then the launcher gives up nothing.
-            for number in (signal.SIGINT, signal.SIGTERM):
-                size = down.stat().st_size
+        job = Dammed(folder, "trap '' INT TERM;", "exec tail -f /dev/null")
+        with job.start() as run_it:
+            _, rank = job.await_full()
+            # The second one kills: it finds both, before its patience with the
+            # first one ends. Then the launcher gives up nothing.
+            size = job.down.stat().st_size
+            for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM,
+                           signal.SIGCONT):
                 run_it.send_signal(number)
-                await_that(lambda size=size: down.stat().st_size > size,
-                           "an order")
+            await_that(lambda: job.down.stat().st_size > size + 2 * ORDER,
+                       "the second order")
             run_it.send_signal(signal.SIGSTOP)
-            try:
-                pid = int(rank.read_text(encoding="ascii"))
-                await_that(lambda: not os.path.exists(f"/proc/{pid}"),
-                           "the end of the rank")
-            finally:
-                dam.unlink()
-                run_it.send_signal(signal.SIGCONT)
+            await_that(lambda: not os.path.exists(f"/proc/{rank}"),
+                       "the end of the rank")
+            job.dam.unlink()
+            run_it.send_signal(signal.SIGCONT)
             _, told = run_it.communicate(timeout=LIMIT_S)
         check(re.fullmatch(rb"chempirun: ended by signal \d+\n", told), told)
         check(run_it.returncode in (130, 143), run_it.returncode)
+
+
+@case
+def what_had_to_wait_goes_on_by_itself():
+    """The way back was full, and so was what the other end keeps; then it is
+    free, and the launcher says nothing to those there."""
+    with tempfile.TemporaryDirectory(prefix="chempi-test-") as folder:
+        job = Dammed(folder)
+        with job.start() as run_it:
+            far, rank = job.await_full()
+            await_that(lambda: is_full(rank) and
+                       all(status_of(pid, "State")[0][0] == "S"
+                           for pid in (far, *children(far))), "a standstill")
+            size = job.down.stat().st_size
+            job.dam.unlink()
+            await_that(lambda: job.up.stat().st_size > WINDOW,
+                       "what had to wait")
+            check(job.down.stat().st_size == size, "an acknowledgement")
+            out, told = run_it.communicate(timeout=LIMIT_S)
+        check(len(out) == 1000000 and not told, len(out), told)
+        check(run_it.returncode == 0, run_it.returncode)
 
 
 if __name__ == "__main__":
