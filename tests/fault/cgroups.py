@@ -63,12 +63,12 @@ def members(group):
         return {int(line) for line in file}
 
 
-def into(group, command):
-    """A process in a group."""
-    started = subprocess.Popen(command)
+def into(group, command, cluster):
+    """A process in a group, which ends with the cluster at the latest."""
+    process = subprocess.Popen(command, env=cluster.env)
     with open(f"{group}/cgroup.procs", "w", encoding="ascii") as file:
-        file.write(str(started.pid))
-    return started
+        file.write(str(process.pid))
+    return process
 
 
 def has_groups(cluster):
@@ -156,7 +156,7 @@ def what_a_job_forks_without_end_ends_with_it():
         job = cluster.job("-n", "2", "sh", "-c", f"echo up; {script}")
         job.await_lines(2)
         found = jobs_in(places)
-        others = [into(group, ["sleep", "600"]) for group in found]
+        others = [into(group, ["sleep", "600"], cluster) for group in found]
         name = cluster.ctl("jobs").splitlines()[1].split()[0]
         cluster.ctl("kill", name)
         job.status = job.finish()
@@ -205,7 +205,7 @@ def groups_of_a_daemon_without_a_keeper_go_with_the_next():
                    if comm(child).startswith("chempi-keeper")]
         inside = set().union(*map(members, jobs_in(places)))
         # Any daemon that starts, another test's, too, removes what is empty.
-        others = [into(group, ["sleep", "600"]) for group in jobs_in(places)]
+        others = [into(group, ["sleep", "600"], cluster) for group in jobs_in(places)]
         os.kill(pid, signal.SIGSTOP)  # it would start another keeper
         for keeper in keepers:
             os.kill(keeper, signal.SIGKILL)

@@ -25,7 +25,8 @@ import time
 
 from jobs import (
     LAYOUTS, LIMIT_S, ONE_SENTENCE, Job, Programs, await_that, check,
-    cores, expect, is_core_held, main, run, run_on_processors, with_input)
+    cores, expect, is_core_held, main, run, run_on_processors, started,
+    with_input)
 
 CASES = []
 
@@ -688,8 +689,8 @@ def who_has_the_name_of_a_launcher_does_no_harm():
             check(told == [{"pid": os.getpid(), "uid": os.getuid(),
                             "answer": wanted}], told)
     with Impostor(job) as sock, tempfile.TemporaryFile() as file, \
-            subprocess.Popen([Programs.chempictl, "where", job],
-                             stdout=file) as asker:
+            started([Programs.chempictl, "where", job],
+                    stdout=file) as asker:
         with sock.accept()[0] as link:
             try:
                 for _ in range(64):

@@ -622,7 +622,8 @@ def supervisors_of_others_are_not_theirs_to_read():
              f"{cluster.dir}/log.rank", "init", "print", "up", "hang"],
             env=cluster.env, cwd="/", user=NOBODY, group=NOBODY,
             extra_groups=(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-        check(run.stdout.readline() == b"up\n")
+        check(select.select([run.stdout], [], [], LIMIT_S)[0] and
+              run.stdout.readline() == b"up\n")
         supervisor = child_named(child_named(cluster.pid("a1"),
                                              "chempi-helper"), "chempi-super")
         rank, = children(supervisor)

@@ -23,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "fault")]
 from jobs import (  # noqa: E402
     LIMIT_S, Cluster, Job, Programs, await_that, check, control_version, expect,
-    main, root_only)
+    main, root_only, started)
 from ranks import enter_namespace  # noqa: E402
 from wire import frame, string  # noqa: E402
 
@@ -148,9 +148,9 @@ def who_asks_does_not_close_what_is_answered():
     with socket.socket(socket.AF_UNIX) as door:
         door.bind("\0" + name)
         door.listen()
-        with subprocess.Popen([Programs.chempictl, "where", "5" * 16],
-                              stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE) as asker, \
+        with started([Programs.chempictl, "where", "5" * 16],
+                     stdin=subprocess.DEVNULL,
+                     stdout=subprocess.PIPE) as asker, \
                 door.accept()[0] as sock, Clinging() as clinging:
             is_passed = clinging.pass_over(sock, b"here\n")
             if not is_passed:

@@ -12,7 +12,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "fault"))
 from jobs import (  # noqa: E402
-    Cluster, Programs, check, children, comm, expect, kill_and_wait, main)
+    LIMIT_S, Cluster, Programs, check, children, comm, expect, kill_and_wait,
+    main)
 
 CASES = []
 PTRACE_SEIZE = 0x4206
@@ -59,7 +60,7 @@ def a_traced_supervisor_does_not_stop_the_daemon():
         os.kill(supervisor, 9)
         cluster.ctl("nodes")
         expect(cluster.run("-n", "2", Programs.rank, "init", "final"), 0)
-        out, err = job.process.communicate()
+        out, err = job.process.communicate(timeout=LIMIT_S)
         check(job.process.returncode != 0 and b"traces it" in err, out, err)
         let_go([supervisor])
         check(not job.marked(""), job.marked(""))
@@ -76,7 +77,7 @@ def traced_ranks_do_not_stop_the_daemon():
         os.kill(supervisor_of(cluster, "a1"), 9)
         cluster.ctl("nodes")
         expect(cluster.run("-n", "2", Programs.rank, "init", "final"), 0)
-        out, err = job.process.communicate()
+        out, err = job.process.communicate(timeout=LIMIT_S)
         check(job.process.returncode != 0 and b"supervisor" in err, out, err)
         let_go(ranks)
 
@@ -85,7 +86,7 @@ def traced_ranks_do_not_stop_the_daemon():
         for pid in ranks:
             trace(pid)
         cluster.ctl("kill", job_id(cluster))
-        check(job.process.wait() != 0)
+        check(job.process.wait(LIMIT_S) != 0)
         cluster.ctl("nodes")
         let_go(ranks)
 
@@ -102,7 +103,7 @@ def a_standing_supervisor_does_not_outlive_its_launcher():
         supervisor = supervisor_of(cluster, "a1")
         os.kill(supervisor, 19)
         kill_and_wait(job.process.pid, [supervisor])
-        job.process.communicate()
+        job.process.communicate(timeout=LIMIT_S)
         check(job.finish() != 0)
 
 
