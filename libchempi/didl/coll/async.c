@@ -64,6 +64,7 @@ void chempi_coll_async_fini(void)
         engines[i].is_hooked = false;
     }
     chempi_coll_async_memory_fini();
+    chempi_coll_sched_forget();
 }
 
 /* ---- steps ---- */

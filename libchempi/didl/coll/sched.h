@@ -118,8 +118,8 @@ void chempi_coll_throttle(struct chempi_coll_sched *s);
  * class. */
 void chempi_coll_sched_fail(struct chempi_coll_sched *s, int rc);
 
-/* Temporary memory that lives as long as the schedule. S4 when there is
- * none. */
+/* Temporary memory that lives as long as the schedule, some of which is kept
+ * for later ones. S4 when there is none. */
 void *chempi_coll_bytes(struct chempi_coll_sched *s, MPI_Count len);
 
 /* The same for count elements of a type; element 0 is at the returned address
@@ -131,6 +131,9 @@ void *chempi_coll_temp(struct chempi_coll_sched *s, MPI_Count count,
  * may be used again by what is appended from now on: a fence comes before. */
 void chempi_coll_reuse(struct chempi_coll_sched *s,
                        const struct chempi_coll_block *kept);
+
+/* Free what is kept: no schedule is left. */
+void chempi_coll_sched_forget(void);
 
 /* Do all members of the team share a node? */
 bool chempi_coll_is_on_one_node(const struct chempi_coll_sched *s);
