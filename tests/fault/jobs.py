@@ -17,7 +17,7 @@ import uuid
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 
-LIMIT_S = 60  # for anything: reached only when something hangs
+LIMIT_S = 180  # for anything: reached only when something hangs
 COMPLAINT_S = 60  # as in chempid/peers/conn.h
 
 

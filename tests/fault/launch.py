@@ -189,9 +189,9 @@ def ranks_have_no_terminal():
 
 @case
 def lines_of_ranks_do_not_mix():
-    script = ("i=0; while [ $i -lt 300 ]; do printf 'rank %s ' $CHEMPI_RANK; "
+    script = ("i=0; while [ $i -lt 100 ]; do printf 'rank %s ' $CHEMPI_RANK; "
               "(:); printf 'line %s\\n' $i; i=$((i+1)); done")
-    wanted = sorted(f"rank {r} line {i}" for r in range(6) for i in range(300))
+    wanted = sorted(f"rank {r} line {i}" for r in range(6) for i in range(100))
     since = time.monotonic()
     job = run("--virtual", "2", "-n", "6", "sh", "-c", script)
     # What is unfinished for 0.1 s is shown: each time, on each node, that may
