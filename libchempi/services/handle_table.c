@@ -23,6 +23,11 @@ static int grow(struct chempi_handle_table *slots)
     return 0;
 }
 
+bool chempi_handle_table_has_room(struct chempi_handle_table *slots)
+{
+    return slots->free_slot || grow(slots) == 0;
+}
+
 int chempi_handle_table_put(struct chempi_handle_table *slots, void *ptr,
                             uint64_t *token)
 {

@@ -33,6 +33,8 @@ struct chempi_handle_table {
 /* Name ptr (not NULL); 0 or -ENOMEM. */
 int chempi_handle_table_put(struct chempi_handle_table *slots, void *ptr,
                             uint64_t *token);
+/* Whether the next one can be named without memory; takes some if need be. */
+bool chempi_handle_table_has_room(struct chempi_handle_table *slots);
 /* What the token names, or NULL. */
 void *chempi_handle_table_get(const struct chempi_handle_table *slots,
                               uint64_t token);

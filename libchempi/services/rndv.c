@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rendezvous; see rndv.h. */
+#define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/services/rndv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/clock.h"
+#include "common/base/compiler.h"
 #include "common/base/copy.h"
 #include "common/base/invariant.h"
 #include "common/base/sys.h"
@@ -49,6 +52,28 @@ static struct chempi_xfer *make(struct chempi_rndv_peer *peer,
         return xfer;
     free(xfer);
     return NULL;
+}
+
+/* For the next transfer. */
+static bool has_spare(struct chempi_rndv *rndv)
+{
+    if (!rndv->spare)
+        rndv->spare = chempi_sys->malloc(rndv->ops->xfer_size);
+    return rndv->spare && chempi_handle_table_has_room(&rndv->xfers);
+}
+
+bool chempi_rndv_has_room(struct chempi_rndv *rndv)
+{
+    uint64_t now_ns;
+
+    if (CHEMPI_LIKELY(has_spare(rndv))) {
+        rndv->poor_ns = 0;
+        return true;
+    }
+    now_ns = chempi_clock_ns();
+    if (rndv->poor_ns == 0)
+        rndv->poor_ns = now_ns;
+    return now_ns - rndv->poor_ns > CHEMPI_RNDV_PATIENCE_NS;
 }
 
 void chempi_rndv_forget(struct chempi_xfer *xfer)

@@ -98,6 +98,7 @@ struct chempi_rndv {
     struct chempi_handle_table xfers;
     uint32_t outgoing;         /* transfers with a tx */
     struct chempi_xfer *spare; /* the last to end, for the next */
+    uint64_t poor_ns;          /* since when there is no memory; 0: there is */
 };
 
 /* Of one endpoint. */
@@ -133,6 +134,16 @@ void chempi_rndv_forget(struct chempi_xfer *xfer);
 void chempi_rndv_end(struct chempi_xfer *xfer, int status);
 /* The peer is broken: that is the end of all but what is LEFT. */
 void chempi_rndv_fail(struct chempi_rndv_peer *peer, int status);
+
+/*
+ * Is there memory for one more transfer? False: there is no room now. What is
+ * to be sent waits, and so does an announcement that has come, and all behind
+ * it; the device asks again in a later progress(), before which the process
+ * does not sleep. After CHEMPI_RNDV_PATIENCE_NS of that it is true, and
+ * whatever the transfer is for fails.
+ */
+#define CHEMPI_RNDV_PATIENCE_NS UINT64_C(10000000000)
+bool chempi_rndv_has_room(struct chempi_rndv *rndv);
 
 /* --- sender --- */
 

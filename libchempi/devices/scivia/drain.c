@@ -23,6 +23,8 @@ int chempi_scivia_drain_ring(struct scivia_ep *ep, int budget)
         CHEMPI_PREFETCH(ep->in->data + (ep->rx_data & (SCIVIA_DATA_BYTES - 1)));
         memcpy(&line, &ep->in->lines[ep->rx_head % SCIVIA_LINES], sizeof(line));
         atomic_signal_fence(memory_order_seq_cst); /* read once */
+        if (!chempi_scivia_can_take(ep, line.kind))
+            break;
         ep->rx_head++;
         events++;
         why = chempi_scivia_take_line(ep, &line);
@@ -123,7 +125,7 @@ static int make_hot(struct scivia_dev *dev, struct scivia_ep *ep)
         if (!cold)
             return 0;
         events = cool(cold);
-        if (events == SCIVIA_DRAIN_BUDGET)
+        if (!cold->is_broken && scivia_has_line(cold))
             atomic_store(&dev->inbox->exist, 1); /* see `hear` */
     }
     dev->hot[dev->hot_count++] = ep;
@@ -156,8 +158,8 @@ int chempi_scivia_drain_hear(struct scivia_dev *dev)
         dev->heat += (uint64_t)n;
         if (n < SCIVIA_DRAIN_BUDGET)
             ep->heard = rung;
-        else
-            atomic_store(&dev->inbox->exist, 1); /* there may be more */
+        if (!ep->is_broken && scivia_has_line(ep))
+            atomic_store(&dev->inbox->exist, 1); /* there is more */
         events += make_hot(dev, ep);
     }
     return events;
@@ -186,6 +188,11 @@ static int serve(struct scivia_ep *ep)
         chempi_scivia_eager_refresh(ep);
     if (ep->is_broken || ep->is_gone)
         return report(ep);
+    if (chempi_scivia_via_eager_has_left(ep)) {
+        events += chempi_scivia_via_eager_retake(ep);
+        if (!chempi_scivia_via_eager_has_left(ep)) /* its sender may ask */
+            chempi_scivia_pair_accept_vis(scivia_dev_of(ep));
+    }
     events += chempi_scivia_via_eager_reap(ep);
     if (!ep->is_tx_open)
         return 0;
@@ -202,6 +209,7 @@ static int serve(struct scivia_ep *ep)
     if (chempi_list_is_empty(&ep->rndv.control) &&
         chempi_list_is_empty(&ep->rndv.pumping) && !ep->wants_room &&
         !ep->is_broken && !ep->is_tell_owed &&
+        !chempi_scivia_via_eager_has_left(ep) &&
         chempi_list_is_empty(&ep->sending))
         chempi_list_remove(&ep->busy_link);
     CHEMPI_CHECK(chempi_scivia_endpoint_check(ep));
@@ -225,8 +233,9 @@ static bool can_serve(struct scivia_ep *ep)
     if (ep->is_broken || ep->is_gone)
         return true;
     if (!ep->is_tx_open)
-        return false;
-    return atomic_load_explicit(&told->lines, memory_order_acquire) !=
+        return chempi_scivia_via_eager_has_left(ep);
+    return chempi_scivia_via_eager_has_left(ep) ||
+           atomic_load_explicit(&told->lines, memory_order_acquire) !=
                ep->tx_tail ||
            atomic_load_explicit(&told->data, memory_order_acquire) !=
                ep->data_tail ||

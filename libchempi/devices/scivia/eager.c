@@ -65,7 +65,7 @@ int chempi_scivia_eager_try(struct scivia_ep *ep, uint32_t len)
     return CHEMPI_LIKELY(scivia_has_room(ep, len)) ? 0 : find_room(ep, len);
 }
 
-static void want_room(struct scivia_ep *ep, uint32_t len)
+void chempi_scivia_eager_want(struct scivia_ep *ep, uint32_t len)
 {
     ep->wants_room = true;
     ep->wanted = len;
@@ -77,7 +77,7 @@ int chempi_scivia_eager_room(struct scivia_ep *ep, uint32_t len)
     int rc = chempi_scivia_eager_try(ep, len);
 
     if (rc == -EAGAIN)
-        want_room(ep, len);
+        chempi_scivia_eager_want(ep, len);
     return rc;
 }
 
@@ -117,7 +117,7 @@ static int send_eager(struct scivia_ep *ep, const struct chempi_envelope *env,
     rc = ep->carrier->send(ep, &line, &line.body.eager.span, data,
                            (uint32_t)len);
     if (CHEMPI_UNLIKELY(rc == -EAGAIN))
-        want_room(ep, (uint32_t)len);
+        chempi_scivia_eager_want(ep, (uint32_t)len);
     return rc;
 }
 

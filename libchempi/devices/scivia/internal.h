@@ -86,6 +86,7 @@ struct scivia_framed {
     struct scivia_told told;    /* as the peer's frames say */
     const unsigned char *bytes; /* payload of the frame being taken */
     uint32_t len;
+    struct chempi_list left; /* of receives: not taken yet (F5) */
     struct chempi_via_descriptor receives[SCIVIA_FRAMES];
 };
 
@@ -355,12 +356,16 @@ int chempi_scivia_eager_inject_iter(struct scivia_ep *ep,
 int chempi_scivia_eager_status(struct chempi_ep *ep);
 /* Room for a line and a span of len bytes? Asks for room() if not. */
 int chempi_scivia_eager_room(struct scivia_ep *ep, uint32_t len);
+/* Ask for room(), when there is as much. */
+void chempi_scivia_eager_want(struct scivia_ep *ep, uint32_t len);
 int chempi_scivia_eager_try(struct scivia_ep *ep, uint32_t len);
 /* Read what the peer has taken; it may not be more than was sent. */
 void chempi_scivia_eager_refresh(struct scivia_ep *ep);
 
 /* --- take.c: what lines and frames say --- */
 
+/* False: it stays where it is for now. */
+bool chempi_scivia_can_take(struct scivia_ep *ep, uint32_t kind);
 /* Handle one line of the peer; NULL, or why it breaks the rules. */
 const char *chempi_scivia_take_line(struct scivia_ep *ep,
                                     const struct scivia_line *line);
@@ -401,6 +406,12 @@ int chempi_scivia_via_eager_reap(struct scivia_ep *ep);
 /* A receive descriptor of frame_rx has come back. */
 void chempi_scivia_via_eager_take(struct scivia_ep *ep,
                                   struct chempi_via_descriptor *descriptor);
+/* Take frames for which memory was missing; returns events. */
+int chempi_scivia_via_eager_retake(struct scivia_ep *ep);
+static inline bool chempi_scivia_via_eager_has_left(const struct scivia_ep *ep)
+{
+    return ep->framed && !chempi_list_is_empty(&ep->framed->left);
+}
 /* The peer asks for its direction. 0, -EAGAIN: there will be memory later; an
  * error. */
 int chempi_scivia_via_eager_accept(struct scivia_ep *ep,

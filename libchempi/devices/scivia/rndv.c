@@ -96,9 +96,7 @@ int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
     if (protocol > SCIVIA_PROTOCOL_SEND) {
         rc = chempi_scivia_connect_via(ep);
         if (rc < 0) {
-            ep->wants_room = true;
-            ep->wanted = 0;
-            chempi_scivia_endpoint_mark(ep);
+            chempi_scivia_eager_want(ep, 0);
             return rc;
         }
         if (!ep->tx_vi || ep->is_via_refused) {
@@ -111,6 +109,10 @@ int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
     }
     if (protocol <= SCIVIA_PROTOCOL_SEND)
         protocol = ep->carrier->protocol;
+    if (!chempi_rndv_has_room(ep->rndv.rndv)) {
+        chempi_scivia_eager_want(ep, 0);
+        return -EAGAIN;
+    }
     return chempi_rndv_send(&ep->rndv, tx, protocol);
 }
 

@@ -56,6 +56,11 @@ static const char *take_eager(struct scivia_ep *ep,
     return announce(ep, &arrival);
 }
 
+bool chempi_scivia_can_take(struct scivia_ep *ep, uint32_t kind)
+{
+    return kind != SCIVIA_KIND_RTS || chempi_rndv_has_room(ep->rndv.rndv);
+}
+
 const char *chempi_scivia_take_line(struct scivia_ep *ep,
                                     const struct scivia_line *line)
 {

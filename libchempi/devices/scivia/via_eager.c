@@ -12,6 +12,8 @@
  *       the card gives it back, then in `kept` if the connection broke; these
  *       are in the order of seq, and count in dev->unsent
  *   F3  a frame is handled once: seq is the next one, or it had arrived (R6)
+ *   F5  a frame for which memory is missing stays in `left`, and those behind
+ * it: they are not posted, nor is another connection made, until all are taken
  *   F4  memory for SCIVIA_FRAMES_MIN slots, and for as many frames of each peer
  *       that frames will reach, is set aside in the share from the beginning:
  *       the daemon does not ask it back. More are taken while they are a small
@@ -96,6 +98,7 @@ static int init(struct scivia_ep *ep)
     ep->framed = chempi_sys->calloc(1, sizeof(*ep->framed));
     if (!ep->framed)
         return -ENOMEM;
+    chempi_list_init(&ep->framed->left);
     ep->framed->room = SCIVIA_FRAMES_MIN;
     ep->window = SCIVIA_FRAMES_MIN - scivia_frame_reserve(SCIVIA_FRAMES_MIN);
     ep->slots = &scivia_dev_of(ep)->slot_free;
@@ -363,15 +366,14 @@ static const char *take(struct scivia_ep *ep,
     return why;
 }
 
-void chempi_scivia_via_eager_take(struct scivia_ep *ep,
-                                  struct chempi_via_descriptor *d)
+static void take_now(struct scivia_ep *ep, struct chempi_via_descriptor *d)
 {
     struct scivia_framed *framed = ep->framed;
     bool is_new = false;
     const char *why;
 
-    if (d->status < 0 || ep->is_broken)
-        return; /* the connection is broken: drop_rx follows */
+    if (ep->is_broken)
+        return;
     why = take(ep, d, &is_new);
     if (why) {
         chempi_scivia_endpoint_break(ep, -EPROTO, why);
@@ -383,6 +385,46 @@ void chempi_scivia_via_eager_take(struct scivia_ep *ep,
     ep->rx_head += is_new;
     if (ep->rx_head - ep->rx_told >= quarter_of(framed))
         tell(ep, true);
+}
+
+static bool can_take(struct scivia_ep *ep,
+                     const struct chempi_via_descriptor *d)
+{
+    const struct scivia_frame *frame = d->segments[0].addr;
+
+    return ep->is_broken || d->length < SCIVIA_FRAME_HEAD ||
+           chempi_scivia_can_take(ep, frame->line.kind);
+}
+
+void chempi_scivia_via_eager_take(struct scivia_ep *ep,
+                                  struct chempi_via_descriptor *d)
+{
+    if (d->status < 0)
+        return; /* the connection is broken: drop_rx follows */
+    if (!chempi_scivia_via_eager_has_left(ep) && can_take(ep, d)) {
+        take_now(ep, d);
+        return;
+    }
+    chempi_list_append(&ep->framed->left, &d->link);
+    chempi_scivia_endpoint_mark(ep);
+}
+
+int chempi_scivia_via_eager_retake(struct scivia_ep *ep)
+{
+    int events = 0;
+
+    while (chempi_scivia_via_eager_has_left(ep)) {
+        struct chempi_via_descriptor *d =
+            CHEMPI_CONTAINER_OF(chempi_list_first(&ep->framed->left),
+                                struct chempi_via_descriptor, link);
+
+        if (!can_take(ep, d))
+            break;
+        chempi_list_remove(&d->link);
+        take_now(ep, d);
+        events++;
+    }
+    return events;
 }
 
 void chempi_scivia_via_eager_drop_rx(struct scivia_ep *ep)
@@ -416,6 +458,8 @@ int chempi_scivia_via_eager_accept(struct scivia_ep *ep,
     if (rc < 0)
         return rc;
     chempi_scivia_via_eager_drop_rx(ep);
+    if (chempi_scivia_via_eager_has_left(ep))
+        return -EAGAIN;
     rc = chempi_scivia_connect_receiver(ep, &ep->frame_rx);
     if (rc == 0)
         rc = chempi_scivia_connect_post(

@@ -78,6 +78,12 @@ static const char *CHEMPI_NOINLINE take_other(struct shm_ep *ep,
     }
 }
 
+/* False: it stays in the ring for now. */
+static bool can_take(struct shm_ep *ep, const struct shm_line *line)
+{
+    return line->kind != SHM_KIND_RTS || chempi_rndv_has_room(ep->rndv.rndv);
+}
+
 /* Publish what was taken, and call a sender that waits for it (W1). */
 static void tell(struct shm_ep *ep)
 {
@@ -121,8 +127,10 @@ int chempi_shm_drain_ring(struct shm_ep *ep, int budget)
             look_ahead(ep);
         if (CHEMPI_LIKELY(line->kind == SHM_KIND_SHORT))
             why = take_message(ep, line, true);
-        else
+        else if (can_take(ep, line))
             why = take_other(ep, line);
+        else
+            break;
         events++;
         ep->rx_head++;
         if (CHEMPI_UNLIKELY(why != NULL)) {
@@ -197,7 +205,8 @@ static int answer(struct shm_dev *dev, uint32_t sender)
         return 0;
     dev->bells++;
     events = chempi_shm_drain_ring(ep, dev->drain_budget);
-    if (events >= dev->drain_budget && !ep->is_hot)
+    if (!ep->is_hot && (events >= dev->drain_budget ||
+                        (!ep->is_broken && chempi_shm_eager_has_line(ep))))
         chempi_shm_endpoint_bell(dev->inbox, sender); /* there may be more */
     consider_hot(dev, ep);
     return events;

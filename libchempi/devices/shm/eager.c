@@ -94,15 +94,19 @@ int chempi_shm_eager_try(struct shm_ep *ep, uint32_t len)
     return CHEMPI_LIKELY(shm_has_room(ep, len)) ? 0 : find_room(ep, len);
 }
 
+void chempi_shm_eager_want(struct shm_ep *ep, uint32_t len)
+{
+    ep->wants_room = true;
+    ep->wanted = len;
+    chempi_shm_eager_wait(ep);
+}
+
 int chempi_shm_eager_room(struct shm_ep *ep, uint32_t len)
 {
     int rc = chempi_shm_eager_try(ep, len);
 
-    if (rc == -EAGAIN) {
-        ep->wants_room = true;
-        ep->wanted = len;
-        chempi_shm_eager_wait(ep);
-    }
+    if (rc == -EAGAIN)
+        chempi_shm_eager_want(ep, len);
     return rc;
 }
 

@@ -221,6 +221,8 @@ int chempi_shm_eager_inject_iter(struct shm_ep *ep,
 /* Is there a line and room for a span of len bytes? Looks at the peer's
  * counters if need be. 0, -EAGAIN, or why the endpoint cannot be used. */
 int chempi_shm_eager_room(struct shm_ep *ep, uint32_t len);
+/* Ask for the room() upcall, when there is as much. */
+void chempi_shm_eager_want(struct shm_ep *ep, uint32_t len);
 /* The same without asking for the room() upcall. */
 int chempi_shm_eager_try(struct shm_ep *ep, uint32_t len);
 /* Take room for len bytes, which is there. */

@@ -134,6 +134,10 @@ int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx)
 {
     int rc = chempi_shm_eager_room(ep, 0);
 
+    if (rc == 0 && !chempi_rndv_has_room(ep->rndv.rndv)) {
+        chempi_shm_eager_want(ep, 0);
+        return -EAGAIN;
+    }
     return rc < 0 ? rc : chempi_rndv_send(&ep->rndv, tx, tx->protocol);
 }
 

@@ -147,7 +147,8 @@ static const char *take_data(struct chempi_tcp_link *link,
 }
 
 /* The next frame from the n bytes at p. Returns the bytes used, 0 to wait for
- * more (they are stashed) or because the link has gone. */
+ * more (they are stashed) or for memory (unread), or because the link has gone.
+ */
 static size_t take_frame(struct chempi_tcp_link *link, const uint8_t *p,
                          size_t n)
 {
@@ -168,6 +169,10 @@ static size_t take_frame(struct chempi_tcp_link *link, const uint8_t *p,
         body = take_eager(link, &f, p + fixed, n - (size_t)fixed);
         break;
     case CHEMPI_TCP_RTS:
+        if (!chempi_rndv_has_room(link->rndv.rndv)) {
+            chempi_tcp_dev_of(link)->unread.link = link;
+            return 0;
+        }
         why = chempi_rndv_rts(&link->rndv, &f.env, f.sender, NULL);
         break;
     case CHEMPI_TCP_CTS:
@@ -204,9 +209,11 @@ static void stash(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
     link->stash_len = n;
 }
 
-/* Deliver from n bytes that have been read; returns the number of events. */
+/* Deliver from n bytes of rbuf that have been read; returns the number of
+ * events. */
 static int parse(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
 {
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
     int events = 0;
 
     while (n && link->state == CHEMPI_TCP_UP) {
@@ -226,8 +233,13 @@ static int parse(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
         p += used;
         n -= used;
     }
-    if (n && link->state == CHEMPI_TCP_UP)
+    if (dev->unread.link) {
+        dev->unread.from = (size_t)(p - dev->rbuf);
+        dev->unread.len = n;
+        dev->has_work = true;
+    } else if (n && link->state == CHEMPI_TCP_UP) {
         stash(link, p, n);
+    }
     return events;
 }
 
@@ -347,6 +359,7 @@ int chempi_tcp_drain_poll(struct chempi_tcp_link *link)
     int events = 0;
 
     while (link->state == CHEMPI_TCP_UP &&
+           !chempi_tcp_dev_of(link)->unread.link &&
            (budget || chempi_tcp_sealed_has_input(link))) {
         size_t n;
 
@@ -362,6 +375,18 @@ int chempi_tcp_drain_poll(struct chempi_tcp_link *link)
         chempi_tcp_link_heat(link);
     }
     return events;
+}
+
+int chempi_tcp_drain_unread(struct chempi_tcp_dev *dev)
+{
+    struct chempi_tcp_link *link = dev->unread.link;
+    int events;
+
+    if (!link)
+        return 0;
+    dev->unread.link = NULL;
+    events = parse(link, dev->rbuf + dev->unread.from, dev->unread.len);
+    return events + chempi_tcp_drain_poll(link);
 }
 
 void chempi_tcp_drain_rest(struct chempi_tcp_link *link)

@@ -274,6 +274,11 @@ int chempi_tcp_eager_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
     int rc;
 
     memset(tx->priv, 0, sizeof(tx->priv));
+    if (is_announced(tx) && !chempi_rndv_has_room(link->rndv.rndv)) {
+        link->ep->is_starved = true;
+        chempi_tcp_link_owe_room(link->ep);
+        return -EAGAIN;
+    }
     if (is_announced(tx))
         return chempi_rndv_send(&link->rndv, tx, CHEMPI_TCP_PROTO_RENDEZVOUS);
     if (tx->may_keep && tx->env.len <= CHEMPI_TCP_INJECT_MAX &&

@@ -194,7 +194,8 @@ struct chempi_tcp_listener {
 
 struct chempi_tcp_dev {
     struct chempi_dev dev;
-    bool has_work;             /* one of the five lists is not empty */
+    bool has_work;             /* one of the five lists is not empty, or
+                                  something is unread */
     bool is_working;           /* chempi_tcp_work() is on the stack */
     struct chempi_list flush;  /* chempi_tcp_link.flush_link */
     struct chempi_list done;   /* chempi_tx.link: sent() is owed */
@@ -221,6 +222,12 @@ struct chempi_tcp_dev {
     uint64_t redials; /* attempts that were made again */
     uint64_t blocked; /* times that the kernel took no more */
     uint8_t rbuf[CHEMPI_TCP_RBUF];
+    struct {
+        struct chempi_tcp_link *link; /* NULL: nothing */
+        size_t from;
+        size_t len;
+    } unread; /* in rbuf, which has no room for other input: memory for an
+                 announcement is missing */
     uint8_t scratch[CHEMPI_TCP_SCRATCH];
 };
 
@@ -358,6 +365,9 @@ void chempi_tcp_sealed_close(struct chempi_tcp_link *link);
 
 /* Read and deliver; returns the number of events. */
 int chempi_tcp_drain_poll(struct chempi_tcp_link *link);
+/* Deliver what is unread, if there is memory for it now, and what has come
+ * behind it. */
+int chempi_tcp_drain_unread(struct chempi_tcp_dev *dev);
 /* All that is here of a process that has ended. */
 void chempi_tcp_drain_rest(struct chempi_tcp_link *link);
 

@@ -154,6 +154,8 @@ void chempi_tcp_link_close_fd(struct chempi_tcp_link *link)
         if (dev->hot[i] == link)
             dev->hot[i] = NULL;
     }
+    if (dev->unread.link == link)
+        dev->unread.link = NULL;
     chempi_list_remove(&link->flush_link);
     chempi_tcp_sealed_close(link);
     if (link->item.fd < 0)

@@ -10,7 +10,7 @@
 static struct starve_sizes counted;
 static atomic_int left = INT_MAX; /* INT_MAX: as many as one likes */
 static atomic_int refused;
-static atomic_bool is_one;
+static atomic_int refusals; /* still to come, then there is memory again */
 
 struct chempi_sys starve_sys;
 
@@ -23,12 +23,11 @@ static bool is_refused(size_t len)
     do {
         if (n == INT_MAX)
             return false;
-    } while (!atomic_compare_exchange_weak(&left, &n,
-                                           n > 0                  ? n - 1
-                                           : atomic_load(&is_one) ? INT_MAX
-                                                                  : 0));
+    } while (!atomic_compare_exchange_weak(&left, &n, n > 0 ? n - 1 : 0));
     if (n > 0)
         return false;
+    if (atomic_fetch_sub(&refusals, 1) == 1)
+        atomic_store(&left, INT_MAX);
     atomic_fetch_add(&refused, 1);
     errno = ENOMEM;
     return true;
@@ -59,16 +58,20 @@ void starve_start(struct starve_sizes sizes)
     chempi_sys = &starve_sys;
 }
 
+void starve_some(int pieces, int count)
+{
+    atomic_store(&refusals, count);
+    atomic_store(&left, pieces);
+}
+
 void starve_one(int pieces)
 {
-    atomic_store(&is_one, true);
-    atomic_store(&left, pieces);
+    starve_some(pieces, 1);
 }
 
 void starve_all(int pieces)
 {
-    atomic_store(&is_one, false);
-    atomic_store(&left, pieces);
+    starve_some(pieces, INT_MAX);
 }
 
 void starve_end(void)

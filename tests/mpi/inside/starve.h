@@ -25,8 +25,9 @@ struct starve_sizes {
 void starve_start(struct starve_sizes sizes);
 extern struct chempi_sys starve_sys;
 
-/* From now on `pieces` are given, then none: only the next one is refused, or
- * all until starve_end(). */
+/* From now on `pieces` are given, then none: as many are refused, only the next
+ * one, or all until starve_end(). */
+void starve_some(int pieces, int count);
 void starve_one(int pieces);
 void starve_all(int pieces);
 void starve_end(void);

@@ -71,7 +71,7 @@ static void check_words(int rc)
 {
     bool has_words = false;
 
-    if (rc == 0 || rc == -ENOMEM)
+    if (rc == 0 || rc == -ENOMEM || rc == -EAGAIN) /* or no room for now */
         return;
     for (uint32_t i = 0; i < 2; i++)
         has_words = has_words || ends.end[i].err.text[0] ||
