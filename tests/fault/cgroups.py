@@ -205,7 +205,8 @@ def groups_of_a_daemon_without_a_keeper_go_with_the_next():
                    if comm(child).startswith("chempi-keeper")]
         inside = set().union(*map(members, jobs_in(places)))
         # Any daemon that starts, another test's, too, removes what is empty.
-        others = [into(group, ["sleep", "600"], cluster) for group in jobs_in(places)]
+        others = [into(group, ["sleep", "600"], cluster)
+                  for group in jobs_in(places)]
         os.kill(pid, signal.SIGSTOP)  # it would start another keeper
         for keeper in keepers:
             os.kill(keeper, signal.SIGKILL)

@@ -148,6 +148,7 @@ def who_asks_does_not_close_what_is_answered():
     with socket.socket(socket.AF_UNIX) as door:
         door.bind("\0" + name)
         door.listen()
+        door.settimeout(LIMIT_S)
         with started([Programs.chempictl, "where", "5" * 16],
                      stdin=subprocess.DEVNULL,
                      stdout=subprocess.PIPE) as asker, \

@@ -7,7 +7,7 @@
 #include "tests/mpi/check.h"
 #include "tests/mpi/inside/starve.h"
 
-enum { LEN = 150000, MESSAGES = 6, PIECES = 10, LONG = 50 };
+enum { LEN = 600000, MESSAGES = 6, PIECES = 10, LONG = 50 };
 
 static char out[MESSAGES][LEN];
 static char in[LEN];

@@ -26,8 +26,11 @@ static bool is_refused(size_t len)
     } while (!atomic_compare_exchange_weak(&left, &n, n > 0 ? n - 1 : 0));
     if (n > 0)
         return false;
-    if (atomic_fetch_sub(&refusals, 1) == 1)
+    n = atomic_fetch_sub(&refusals, 1);
+    if (n == 1)
         atomic_store(&left, INT_MAX);
+    if (n <= 0)
+        return false; /* another thread's was the last one */
     atomic_fetch_add(&refused, 1);
     errno = ENOMEM;
     return true;
