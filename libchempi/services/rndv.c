@@ -54,6 +54,8 @@ static struct chempi_xfer *make(struct chempi_rndv_peer *peer,
     return NULL;
 }
 
+#define PAUSE_NS UINT64_C(1000000000) /* nobody has asked for so long */
+
 /* For the next transfer. */
 static bool has_spare(struct chempi_rndv *rndv)
 {
@@ -71,8 +73,9 @@ bool chempi_rndv_has_room(struct chempi_rndv *rndv)
         return true;
     }
     now_ns = chempi_clock_ns();
-    if (rndv->poor_ns == 0)
-        rndv->poor_ns = now_ns;
+    if (rndv->poor_ns == 0 || now_ns - rndv->refused_ns > PAUSE_NS)
+        rndv->poor_ns = now_ns; /* another shortage */
+    rndv->refused_ns = now_ns;
     return now_ns - rndv->poor_ns > CHEMPI_RNDV_PATIENCE_NS;
 }
 

@@ -99,6 +99,7 @@ struct chempi_rndv {
     uint32_t outgoing;         /* transfers with a tx */
     struct chempi_xfer *spare; /* the last to end, for the next */
     uint64_t poor_ns;          /* since when there is no memory; 0: there is */
+    uint64_t refused_ns;       /* when that was last so */
 };
 
 /* Of one endpoint. */
@@ -144,6 +145,13 @@ void chempi_rndv_fail(struct chempi_rndv_peer *peer, int status);
  */
 #define CHEMPI_RNDV_PATIENCE_NS UINT64_C(10000000000)
 bool chempi_rndv_has_room(struct chempi_rndv *rndv);
+
+/* It was false when last asked: that room() is told then is no event, so that
+ * the process gives its core away and hears news while it asks. */
+static inline bool chempi_rndv_is_poor(const struct chempi_rndv *rndv)
+{
+    return rndv->poor_ns != 0;
+}
 
 /* --- sender --- */
 

@@ -172,6 +172,7 @@ static int report(struct scivia_ep *ep)
 {
     if (!ep->is_reported) {
         (void)chempi_scivia_drain_completed(scivia_dev_of(ep));
+        (void)chempi_scivia_via_eager_retake(ep);
         if (ep->in && chempi_scivia_drain_ring(ep, SCIVIA_DRAIN_BUDGET) ==
                           SCIVIA_DRAIN_BUDGET)
             return SCIVIA_DRAIN_BUDGET;
@@ -195,7 +196,7 @@ static int serve(struct scivia_ep *ep)
     }
     events += chempi_scivia_via_eager_reap(ep);
     if (!ep->is_tx_open)
-        return 0;
+        return events;
     if (ep->is_tell_owed)
         ep->carrier->tell(ep, true);
     events += chempi_rndv_flush(&ep->rndv);
@@ -204,7 +205,7 @@ static int serve(struct scivia_ep *ep)
         chempi_list_is_empty(&ep->opening_link)) {
         ep->wants_room = false;
         params->sink->room(params->sink_arg, &ep->base);
-        events++;
+        events += !chempi_rndv_is_poor(ep->rndv.rndv);
     }
     if (chempi_list_is_empty(&ep->rndv.control) &&
         chempi_list_is_empty(&ep->rndv.pumping) && !ep->wants_room &&

@@ -4,8 +4,8 @@
  *
  *   D1  an endpoint stands in dev->opening while something of its connection
  *       is awaited from the adapter or must be tried again
- *   D2  it stands in dev->busy while rndv.control or .pumping is not empty,
- *       wants_room is set, or its end must be reported
+ *   D2  it stands in dev->busy while rndv.control, .pumping or framed->left is
+ *       not empty, wants_room is set, or its end must be reported
  *
  * No upcall is made but from progress() and from serving the adapter.
  */

@@ -93,6 +93,10 @@ int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
     rc = chempi_scivia_eager_room(ep, 0);
     if (rc < 0)
         return rc;
+    if (!chempi_rndv_has_room(ep->rndv.rndv)) {
+        chempi_scivia_eager_want(ep, 0);
+        return -EAGAIN;
+    }
     if (protocol > SCIVIA_PROTOCOL_SEND) {
         rc = chempi_scivia_connect_via(ep);
         if (rc < 0) {
@@ -109,10 +113,6 @@ int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
     }
     if (protocol <= SCIVIA_PROTOCOL_SEND)
         protocol = ep->carrier->protocol;
-    if (!chempi_rndv_has_room(ep->rndv.rndv)) {
-        chempi_scivia_eager_want(ep, 0);
-        return -EAGAIN;
-    }
     return chempi_rndv_send(&ep->rndv, tx, protocol);
 }
 

@@ -12,12 +12,13 @@
  *       the card gives it back, then in `kept` if the connection broke; these
  *       are in the order of seq, and count in dev->unsent
  *   F3  a frame is handled once: seq is the next one, or it had arrived (R6)
- *   F5  a frame for which memory is missing stays in `left`, and those behind
- * it: they are not posted, nor is another connection made, until all are taken
  *   F4  memory for SCIVIA_FRAMES_MIN slots, and for as many frames of each peer
  *       that frames will reach, is set aside in the share from the beginning:
  *       the daemon does not ask it back. More are taken while they are a small
  *       part of the share
+ *   F5  a frame for which memory is missing stays in `left`, and those behind
+ *       it: they are not posted, nor is another connection made, until all are
+ *       taken, or it is reported that the peer is gone
  */
 #include <errno.h>
 #include <stdlib.h>

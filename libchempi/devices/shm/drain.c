@@ -268,7 +268,7 @@ static int serve(struct shm_ep *ep)
     if (ep->wants_room && shm_has_room(ep, ep->wanted)) {
         ep->wants_room = false;
         params->sink->room(params->sink_arg, &ep->base);
-        events++;
+        events += !chempi_rndv_is_poor(ep->rndv.rndv);
     }
     events += chempi_shm_rndv_pump(ep);
     if (chempi_list_is_empty(&ep->rndv.control) &&

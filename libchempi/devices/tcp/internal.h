@@ -27,16 +27,17 @@
 #include "libchempi/devices/tcp/wire.h"
 #include "libchempi/services/rndv.h"
 
-#define CHEMPI_TCP_CONGESTION_MAX 16   /* of a name, as the kernel's */
-#define CHEMPI_TCP_LINK_MAX 4          /* networks used towards one process */
-#define CHEMPI_TCP_ROUTE_MAX 8         /* size ranges with different networks */
-#define CHEMPI_TCP_LISTENER_MAX 9      /* networks, and one for all the rest */
-#define CHEMPI_TCP_GUEST_MAX 128       /* connections without proof */
-#define CHEMPI_TCP_HOT_MAX 2           /* links read without asking epoll */
-#define CHEMPI_TCP_RBUF (64 * 1024)    /* bytes of one ordinary read */
-#define CHEMPI_TCP_SCRATCH (64 * 1024) /* bytes packed at a time */
-#define CHEMPI_TCP_WHY_MAX 256         /* bytes with the terminating zero */
-#define CHEMPI_TCP_BULKY (16 * 1024)   /* a payload from here on is long */
+#define CHEMPI_TCP_CONGESTION_MAX 16 /* of a name, as the kernel's */
+#define CHEMPI_TCP_LINK_MAX 4        /* networks used towards one process */
+#define CHEMPI_TCP_ROUTE_MAX 8       /* size ranges with different networks */
+#define CHEMPI_TCP_LISTENER_MAX 9    /* networks, and one for all the rest */
+#define CHEMPI_TCP_GUEST_MAX 128     /* connections without proof */
+#define CHEMPI_TCP_HOT_MAX 2         /* links read without asking epoll */
+#define CHEMPI_TCP_RBUF (64 * 1024)  /* bytes of one ordinary read */
+/* Bytes packed at a time; what is unread has room there. */
+#define CHEMPI_TCP_SCRATCH CHEMPI_TCP_RBUF
+#define CHEMPI_TCP_WHY_MAX 256       /* bytes with the terminating zero */
+#define CHEMPI_TCP_BULKY (16 * 1024) /* a payload from here on is long */
 
 enum {
     CHEMPI_TCP_PROTO_EAGER,

@@ -77,7 +77,7 @@ static int work_room(struct chempi_tcp_dev *dev)
         chempi_list_remove(&ep->room_link);
         ep->is_starved = false;
         p->sink->room(p->sink_arg, &ep->ep);
-        events++;
+        events += !chempi_rndv_is_poor(&dev->rndv);
     }
     return events;
 }
