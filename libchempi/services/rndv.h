@@ -146,7 +146,7 @@ void chempi_rndv_fail(struct chempi_rndv_peer *peer, int status);
 #define CHEMPI_RNDV_PATIENCE_NS UINT64_C(10000000000)
 bool chempi_rndv_has_room(struct chempi_rndv *rndv);
 
-/* It was false when last asked: that room() is told then is no event, so that
+/* There was no memory when last asked: to tell room() is no event then, so that
  * the process gives its core away and hears news while it asks. */
 static inline bool chempi_rndv_is_poor(const struct chempi_rndv *rndv)
 {

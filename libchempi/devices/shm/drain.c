@@ -78,7 +78,7 @@ static const char *CHEMPI_NOINLINE take_other(struct shm_ep *ep,
     }
 }
 
-/* False: it stays in the ring for now. */
+/* False: it stays in the ring, until there is memory for it. */
 static bool can_take(struct shm_ep *ep, const struct shm_line *line)
 {
     return line->kind != SHM_KIND_RTS || chempi_rndv_has_room(ep->rndv.rndv);
