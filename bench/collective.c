@@ -4,7 +4,8 @@
  * contributes (bytes; a multiple of 8; to each other rank in an all-to-all
  * exchange). A reduce-scatter gives every rank at least one number.
  *
- * usage: collective NAME|iNAME|own-NAME|all|iall|own|overlap SIZE ...
+ * usage: collective NAME|iNAME|own-NAME|overlap-NAME SIZE ...
+ *        collective all|iall|own|overlap SIZE ...
  *
  * "all" are the blocking forms, "iall" the non-blocking ones, each started and
  * waited for. "own" is what these and the persistent forms take by what the
@@ -202,24 +203,58 @@ static double run_many(struct form *f, int repeats)
     return MPI_Wtime() - start;
 }
 
+static double now_s(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 /*
- * Seconds per call, at rank 0. The ranks start a batch together, and it lasts
- * until the slowest has finished; the median batch is taken, since what else
- * the machine does hits one or another.
+ * When a batch has begun and ended, by the clock of the host: from when the
+ * first rank began it until the last had finished. Ranks that share a core may
+ * do a whole batch each before the next one begins, so that what the longest
+ * takes of them says little.
  */
+static double run_batch(struct form *f, int calls, double *end)
+{
+    double begin;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    begin = now_s();
+    (void)run_many(f, calls);
+    *end = now_s();
+    return begin;
+}
+
+/* At rank 0 the seconds per call of each batch. */
+static void join_ranks(const double *begun, const double *ended, int batches,
+                       int calls, double *took)
+{
+    double first[IN_TURN_MAX * OWN_BATCHES];
+    int rank;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Reduce(begun, first, batches, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
+    MPI_Reduce(ended, took, batches, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    for (int i = 0; rank == 0 && i < batches; i++)
+        took[i] = (took[i] - first[i]) / calls;
+}
+
+/* The median batch, since what else the machine does hits one or another. */
 static double time_of(struct form *f, int repeats)
 {
-    double mine[BATCHES] = {0};
-    double longest[BATCHES] = {0};
+    double begun[BATCHES];
+    double ended[BATCHES];
+    double took[BATCHES] = {0};
     int batch = repeats / BATCHES > 0 ? repeats / BATCHES : 1;
     int count = repeats < BATCHES ? repeats : BATCHES;
 
-    for (int i = 0; i < count; i++) {
-        MPI_Barrier(MPI_COMM_WORLD);
-        mine[i] = run_many(f, batch) / batch;
-    }
-    MPI_Reduce(mine, longest, count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    return bench_median(longest, count);
+    for (int i = 0; i < count; i++)
+        begun[i] = run_batch(f, batch, &ended[i]);
+    join_ranks(begun, ended, count, batch, took);
+    return bench_median(took, count);
 }
 
 static void set_len(struct buffers *b, size_t len)
@@ -278,46 +313,22 @@ static void measure(const struct bench *bench, const struct operation *op,
     point(bench, &f, time_of(&f, repeats) * 1e6, "us");
 }
 
-static double now_s(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-/*
- * Forms in turn, so that those which are compared have run side by side, and
- * each of them is the first as often as the others. At rank 0 seconds per call,
- * from when the first rank began a batch until the last had finished it, by the
- * clock of the host: ranks that share a core may compute a whole batch each
- * before the next one begins.
+/* Forms in turn, so that those which are compared have run side by side, and
+ * each of them is the first as often as the others; at rank 0, as join_ranks().
  */
 static void time_in_turn(const struct bench *bench, struct form *f, int kinds,
                          double once, double took[][OWN_BATCHES])
 {
-    static double from[IN_TURN_MAX][OWN_BATCHES];
-    static double to[IN_TURN_MAX][OWN_BATCHES];
-    double begun[IN_TURN_MAX * OWN_BATCHES];
+    static double begun[IN_TURN_MAX][OWN_BATCHES];
+    static double ended[IN_TURN_MAX][OWN_BATCHES];
     int batch = bench_repeats(bench, once * OWN_BATCHES, 1);
 
     for (int i = 0; i < OWN_BATCHES * kinds; i++) {
         int k = (i + i / kinds) % kinds;
 
-        MPI_Barrier(MPI_COMM_WORLD);
-        from[k][i / kinds] = now_s();
-        (void)run_many(&f[k], batch);
-        to[k][i / kinds] = now_s();
+        begun[k][i / kinds] = run_batch(&f[k], batch, &ended[k][i / kinds]);
     }
-    MPI_Reduce(from, begun, kinds * OWN_BATCHES, MPI_DOUBLE, MPI_MIN, 0,
-               MPI_COMM_WORLD);
-    MPI_Reduce(to, took, kinds * OWN_BATCHES, MPI_DOUBLE, MPI_MAX, 0,
-               MPI_COMM_WORLD);
-    for (int i = 0; bench->rank == 0 && i < kinds * OWN_BATCHES; i++) {
-        double *one = &took[i / OWN_BATCHES][i % OWN_BATCHES];
-
-        *one = (*one - begun[i]) / batch;
-    }
+    join_ranks(begun[0], ended[0], kinds * OWN_BATCHES, batch, took[0]);
 }
 
 /* The median of the ratios. */
@@ -459,7 +470,8 @@ static int is_chosen(const struct operation *op, const char *word,
         (word[0] == 'i' && strcmp(word + 1, op->word) == 0))
         return 1;
     *kind = OVERLAPPING;
-    if (strcmp(word, "overlap") == 0)
+    if (strcmp(word, "overlap") == 0 ||
+        (strncmp(word, "overlap-", 8) == 0 && strcmp(word + 8, op->word) == 0))
         return 1;
     *kind = KINDS;
     return strcmp(word, "own") == 0 ||
