@@ -41,25 +41,34 @@
 #define AHEAD_LEN_MIN 16
 
 /*
- * A far list is packed from STREAMS places at a time, and unpacked where blocks
- * are not the shortest: the processor has more lines under way than in a single
- * sequence of equal strides.
+ * A far list is packed from STREAMS places at a time, and one that is longer
+ * than caches (STREAMS_LIST_MIN) unpacked where blocks are not the shortest:
+ * the processor has more lines under way than in a single sequence of equal
+ * strides.
  */
 #define STREAMS 4
+#define STREAMS_LIST_MIN 65536 /* blocks */
 #define STREAMS_BLOCKS_MIN 64
 #define STREAMS_SKEW 2 /* blocks */
 #define STREAMS_AHEAD 4
 
 /*
- * Blocks a multiple of SET_STRIDE apart share one set of the first-level cache.
- * A processor that runs ahead with stores asks for more lines at a time than
- * the set has ways, which throw each other out before they are used. So these
- * are unpacked SET_BLOCKS at a time, and the next not before the caches have
- * these. With more than SET_LIST_MAX the second-level cache is too small too.
+ * The first-level cache repeats its sets every SETS_BYTES: blocks whose
+ * distance is a multiple of a high power of two share few of them. A processor
+ * that runs ahead with stores (of STORE_BYTES each) asks for more lines at a
+ * time than these sets hold, which throw each other out before they are used;
+ * where the sets times the stores of a block are more than SETS_STORES, it does
+ * not get so far ahead. So such blocks, if they are more than the sets hold,
+ * are unpacked SETS_BLOCKS at a time, and the next not before the caches have
+ * these. Lines of lists beyond SETS_LIST_MAX come from memory: it should be
+ * asked for more of them at a time.
  */
-#define SET_STRIDE 4096 /* bytes */
-#define SET_BLOCKS 8
-#define SET_LIST_MAX 1024 /* blocks */
+#define SETS_BYTES 4096
+#define SETS_STORES 8
+#define SETS_WAYS 8 /* at least */
+#define SETS_BLOCKS 16
+#define SETS_LIST_MAX 32768 /* blocks */
+#define STORE_BYTES 16
 
 enum direction { PACK, UNPACK };
 
@@ -162,38 +171,41 @@ static CHEMPI_NOINLINE void unpack_ahead(char *mem, int64_t stride,
         unpack_ahead_loop(mem, stride, packed, packed_stride, n, 64);
 }
 
-CHEMPI_INLINE void unpack_set_loop(char *mem, int64_t stride,
-                                   const char *packed, int64_t packed_stride,
-                                   uint64_t n, size_t len)
+CHEMPI_INLINE void unpack_in_sets_loop(char *mem, int64_t stride,
+                                       const char *packed,
+                                       int64_t packed_stride, uint64_t n,
+                                       size_t len)
 {
     for (uint64_t i = 1; i <= n; i++) {
         memcpy(mem, packed, len);
         mem += stride;
         packed += packed_stride;
         /* No partner: the next blocks are asked for when these are stored. */
-        if (i % SET_BLOCKS == 0)
+        if (i % SETS_BLOCKS == 0)
             atomic_thread_fence(memory_order_seq_cst);
     }
 }
 
-/* len is one that meets_in_a_set() knows. */
-static CHEMPI_NOINLINE void unpack_set(char *mem, int64_t stride,
-                                       const char *packed,
-                                       int64_t packed_stride, uint64_t n,
-                                       size_t len)
+/* len is one that meet_in_sets() knows. */
+static CHEMPI_NOINLINE void unpack_in_sets(char *mem, int64_t stride,
+                                           const char *packed,
+                                           int64_t packed_stride, uint64_t n,
+                                           size_t len)
 {
     if (len == 4)
-        unpack_set_loop(mem, stride, packed, packed_stride, n, 4);
+        unpack_in_sets_loop(mem, stride, packed, packed_stride, n, 4);
     else if (len == 8)
-        unpack_set_loop(mem, stride, packed, packed_stride, n, 8);
+        unpack_in_sets_loop(mem, stride, packed, packed_stride, n, 8);
     else if (len == 12)
-        unpack_set_loop(mem, stride, packed, packed_stride, n, 12);
+        unpack_in_sets_loop(mem, stride, packed, packed_stride, n, 12);
     else if (len == 16)
-        unpack_set_loop(mem, stride, packed, packed_stride, n, 16);
+        unpack_in_sets_loop(mem, stride, packed, packed_stride, n, 16);
     else if (len == 24)
-        unpack_set_loop(mem, stride, packed, packed_stride, n, 24);
+        unpack_in_sets_loop(mem, stride, packed, packed_stride, n, 24);
+    else if (len == 32)
+        unpack_in_sets_loop(mem, stride, packed, packed_stride, n, 32);
     else
-        unpack_set_loop(mem, stride, packed, packed_stride, n, 32);
+        unpack_in_sets_loop(mem, stride, packed, packed_stride, n, 64);
 }
 
 /*
@@ -444,40 +456,48 @@ CHEMPI_INLINE void move_any(char *mem, char *packed, size_t len,
 KERNELS(pack, PACK)
 KERNELS(unpack, UNPACK)
 
-/* Do blocks of a length that unpack_set() knows, n of a list that covers span
- * bytes, throw out each other's lines? */
-static bool meets_in_a_set(int64_t stride, uint64_t n, size_t len,
-                           uint64_t span)
+/* How many sets of the first-level cache the lines of blocks so far apart use;
+ * for at most SETS_STORES this is right. */
+CHEMPI_INLINE uint64_t sets_of(uint64_t apart)
 {
-    uint64_t apart = (uint64_t)(stride < 0 ? -stride : stride);
-    bool is_short = len == 4 || len == 8 || len == 12 || len == 16 ||
-                    len == 24 || len == 32;
+    uint64_t power = apart & (~apart + 1); /* the highest that divides it */
 
-    return apart != 0 && apart % SET_STRIDE == 0 && is_short &&
-           n <= SET_LIST_MAX && span / apart <= SET_LIST_MAX;
+    return power < SETS_BYTES ? SETS_BYTES / power : 1;
 }
 
-/* The whole list, of which these n blocks are a part, covers span bytes. */
+/* Do blocks of a length that unpack_in_sets() knows, n of a list of `count`,
+ * throw out each other's lines? */
+static bool meet_in_sets(uint64_t apart, uint64_t n, size_t len, uint64_t count)
+{
+    bool is_short = len == 4 || len == 8 || len == 12 || len == 16 ||
+                    len == 24 || len == 32 || len == 64;
+
+    if (!is_short || apart < SETS_BYTES / SETS_STORES)
+        return false;
+    uint64_t sets = sets_of(apart);
+    uint64_t stores = (len + STORE_BYTES - 1) / STORE_BYTES;
+
+    return sets * stores <= SETS_STORES && n > sets * SETS_WAYS &&
+           count <= SETS_LIST_MAX;
+}
+
+/* n blocks of a list of `count`, or a few of no list. */
 static void do_strided(char *mem, int64_t stride, char *packed,
                        int64_t packed_stride, uint64_t n, size_t len,
-                       uint64_t span, enum direction dir)
+                       uint64_t count, enum direction dir)
 {
+    uint64_t apart = (uint64_t)(stride < 0 ? -stride : stride);
     bool is_apart = is_sparse(stride, len);
-    bool is_far = span >= FAR_SPAN_MIN;
-    bool is_streamed = is_apart && is_far && n >= STREAMS_BLOCKS_MIN;
+    bool is_far = count * apart >= FAR_SPAN_MIN;
+    bool is_streamed = is_apart && n >= STREAMS_BLOCKS_MIN;
 
-    if (meets_in_a_set(stride, n, len, span)) {
-        if (dir == PACK)
-            strided_pack(mem, stride, packed, packed_stride, n, len);
-        else
-            unpack_set(mem, stride, packed, packed_stride, n, len);
-        return;
-    }
-    if (dir == PACK && is_streamed)
+    if (dir == PACK && is_streamed && is_far)
         streams_pack(mem, stride, packed, packed_stride, n, len);
     else if (dir == PACK)
         strided_pack(mem, stride, packed, packed_stride, n, len);
-    else if (is_streamed && len >= AHEAD_LEN_MIN)
+    else if (meet_in_sets(apart, n, len, count))
+        unpack_in_sets(mem, stride, packed, packed_stride, n, len);
+    else if (is_streamed && len >= AHEAD_LEN_MIN && count >= STREAMS_LIST_MIN)
         streams_unpack(mem, stride, packed, packed_stride, n, len);
     else if (is_apart && (is_far || len >= AHEAD_LEN_MIN))
         unpack_ahead(mem, stride, packed, packed_stride, n, len);
@@ -545,13 +565,6 @@ static bool has_columns(const struct chempi_layout_node *node)
              node->child->kind == CHEMPI_LAYOUT_BLOCK));
 }
 
-/* Bytes from the first to the last child of a strided list. */
-static uint64_t span_of(const struct chempi_layout_node *list)
-{
-    return list->count *
-           (uint64_t)(list->stride < 0 ? -list->stride : list->stride);
-}
-
 /* n whole children of a strided list, the first one at mem. */
 static void move_repeated(const struct chempi_layout_node *list, char *mem,
                           char *packed, uint64_t n, enum direction dir)
@@ -561,7 +574,7 @@ static void move_repeated(const struct chempi_layout_node *list, char *mem,
 
     if (node->kind == CHEMPI_LAYOUT_BLOCK) {
         do_strided(at(mem, node->offset), stride, packed, (int64_t)node->size,
-                   n, node->size, span_of(list), dir);
+                   n, node->size, list->count, dir);
         return;
     }
     if (n >= 4 && has_columns(node)) {

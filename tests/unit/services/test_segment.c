@@ -290,6 +290,8 @@ Test(iter, copies_short_blocks_from_several_places)
             copy_far(len, 4096 + more, -520, UINT64_MAX);
             copy_far(len, 64 + more, 33000, UINT64_MAX);
             copy_far(len, 4096, 640, len * (61 + more) + 3);
+            copy_far(len, 65536 + more, 136, UINT64_MAX);
+            copy_far(len, 65536 + more, -136, len * 40000 + 3);
         }
 }
 
@@ -300,8 +302,10 @@ Test(iter, copies_blocks_that_share_a_set_of_the_cache)
     for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
         copy_far(lens[i], 300, 4096, UINT64_MAX);
         copy_far(lens[i], 300, -8192, 5 * lens[i] + 3);
-        copy_far(lens[i], 1024, 4096, UINT64_MAX);
-        copy_far(lens[i], 1025, 4096, UINT64_MAX);
+        copy_far(lens[i], 1025, -2048, UINT64_MAX);
+        copy_far(lens[i], 301, 1536, UINT64_MAX);
+        copy_far(lens[i], 32768, 512, UINT64_MAX);
+        copy_far(lens[i], 32769, 512, UINT64_MAX);
     }
 }
 
