@@ -53,3 +53,16 @@ void chempi_copy_ahead(void *to, const void *from, size_t len)
     }
     memcpy(dst, src, len);
 }
+
+void chempi_copy_blocks(void *to, const void *from, size_t len)
+{
+    char *dst = to;
+    const char *src = from;
+
+    for (; len > CHEMPI_COPY_BLOCK; len -= CHEMPI_COPY_BLOCK) {
+        memcpy(dst, src, CHEMPI_COPY_BLOCK);
+        dst += CHEMPI_COPY_BLOCK;
+        src += CHEMPI_COPY_BLOCK;
+    }
+    memcpy(dst, src, len);
+}

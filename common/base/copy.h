@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copying that does not depend on where in a page the two places lie.
+ * Copying that depends neither on where in a page the two places lie nor on how
+ * much there is.
  *
  * Where a store goes to the same offset in a page as a load that follows soon,
  * processors that compare only those bits first take the load for one of what
@@ -9,6 +10,11 @@
  * memcpy then takes up to 15 times longer (4 KiB, 8 bytes further: 1.2 us in
  * place of 0.08 us on an AMD EPYC). Rows and columns of arrays often lie so:
  * memory that malloc took from the kernel begins 16 bytes into a page.
+ *
+ * On processors with a fast move of strings the C library uses it up to the
+ * size of the second-level cache and loops beyond, which are slower (1 MiB:
+ * 16.1 us in place of 14.4 us, 8 MiB: 136 in place of 128). So long copies are
+ * made block by block.
  */
 #ifndef CHEMPI_COMMON_BASE_COPY_H
 #define CHEMPI_COMMON_BASE_COPY_H
@@ -21,7 +27,8 @@
 
 #define CHEMPI_COPY_LONG 2048u /* bytes; shorter copies suffer little */
 #define CHEMPI_COPY_PAGE 4096u
-#define CHEMPI_COPY_NEAR 64u /* bytes further in the page */
+#define CHEMPI_COPY_NEAR 64u           /* bytes further in the page */
+#define CHEMPI_COPY_BLOCK (256u << 10) /* bytes */
 
 /* Like memcpy, for places that meet in this way: loads are ahead of stores. */
 void chempi_copy_ahead(void *to, const void *from, size_t len);
@@ -33,11 +40,16 @@ CHEMPI_INLINE bool chempi_copy_meets(const void *to, const void *from)
     return (further - 1) % CHEMPI_COPY_PAGE < CHEMPI_COPY_NEAR - 1;
 }
 
+/* memcpy of any length. */
+void chempi_copy_blocks(void *to, const void *from, size_t len);
+
 /* memcpy; may be slower for short copies. */
 CHEMPI_INLINE void chempi_copy(void *to, const void *from, size_t len)
 {
     if (len >= CHEMPI_COPY_LONG && chempi_copy_meets(to, from))
         chempi_copy_ahead(to, from, len);
+    else if (len > CHEMPI_COPY_BLOCK)
+        chempi_copy_blocks(to, from, len);
     else
         memcpy(to, from, len);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packing into the user's buffers (MPI 5.0, section 5.2), and copying between
  * two layouts. */
-#include <string.h>
-
+#include "common/base/copy.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/recipe.h"
@@ -54,8 +53,8 @@ int chempi_datatype_pack(const void *inbuf, MPI_Count incount,
     if (rc != MPI_SUCCESS || bytes == 0)
         return rc;
     if (datatype->is_contiguous) {
-        memcpy((char *)outbuf + *position, start_of(inbuf, datatype),
-               (size_t)bytes);
+        chempi_copy((char *)outbuf + *position, start_of(inbuf, datatype),
+                    (size_t)bytes);
     } else {
         chempi_segment_init(&iter, inbuf, (uint64_t)incount, datatype->layout);
         (void)chempi_segment_pack(&iter, (char *)outbuf + *position,
@@ -78,8 +77,8 @@ int chempi_datatype_unpack(const void *inbuf, MPI_Count insize,
     if (rc != MPI_SUCCESS || bytes == 0)
         return rc;
     if (datatype->is_contiguous) {
-        memcpy(start_of(outbuf, datatype), (const char *)inbuf + *position,
-               (size_t)bytes);
+        chempi_copy(start_of(outbuf, datatype), (const char *)inbuf + *position,
+                    (size_t)bytes);
     } else {
         chempi_segment_init(&iter, outbuf, (uint64_t)outcount,
                             datatype->layout);
@@ -146,7 +145,8 @@ void chempi_datatype_copy_piece(const void *src, MPI_Count scount,
     begin_at(&from, src, scount, stype, at);
     begin_at(&to, dst, rcount, rtype, at);
     if (stype->is_contiguous && rtype->is_contiguous)
-        memcpy(start_of(dst, rtype) + at, start_of(src, stype) + at, bytes);
+        chempi_copy(start_of(dst, rtype) + at, start_of(src, stype) + at,
+                    bytes);
     else if (stype->is_contiguous)
         (void)chempi_segment_unpack(&to, start_of(src, stype) + at, bytes);
     else if (rtype->is_contiguous)

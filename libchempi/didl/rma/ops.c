@@ -5,8 +5,8 @@
  * the target.
  */
 #include <stdlib.h>
-#include <string.h>
 
+#include "common/base/copy.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
@@ -456,7 +456,7 @@ static int copy_mapped(const struct chempi_rma_op *op,
     chempi_lane_lock(&chempi_lane_main);
     if (is_put)
         chempi_rma_note_stores(op->win);
-    memcpy(is_put ? there : here, is_put ? here : there, op->len);
+    chempi_copy(is_put ? there : here, is_put ? here : there, op->len);
     chempi_rma_count(op->win, (enum chempi_rma_counter)which, 1);
     chempi_rma_count(op->win, (enum chempi_rma_counter)(which + 1), op->len);
     chempi_lane_unlock_posted(&chempi_lane_main);
@@ -479,11 +479,13 @@ static int transfer(const struct chempi_rma_call *call, bool is_put,
                     struct chempi_request *user)
 {
     const struct chempi_rma_side *mine = &call->origin;
-    struct chempi_rma_op op = {.win = call->win, .user = user};
+    struct chempi_rma_op op; /* most of it is for operations by message: to
+                                clear it takes as long as a short copy */
     int rc;
 
     if (call->rank == MPI_PROC_NULL)
         return MPI_SUCCESS;
+    op.win = call->win;
     rc = find_target(&op, call);
     if (rc == MPI_SUCCESS)
         rc = check_amount(&op, mine, is_put ? "origin" : "result");
@@ -497,6 +499,13 @@ static int transfer(const struct chempi_rma_call *call, bool is_put,
     if (CHEMPI_LIKELY(op.peer->is_mapped && mine->type->is_contiguous &&
                       call->type->is_contiguous))
         return copy_mapped(&op, mine, is_put);
+    op = (struct chempi_rma_op){.win = op.win,
+                                .peer = op.peer,
+                                .disp = op.disp,
+                                .count = op.count,
+                                .type = op.type,
+                                .len = op.len,
+                                .user = user};
     if (is_put)
         op.origin = *mine;
     else

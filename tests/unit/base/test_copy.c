@@ -5,7 +5,7 @@
 
 #include "common/base/copy.h"
 
-#define ROOM 16384
+#define ROOM (3 * CHEMPI_COPY_BLOCK)
 #define GUARD 0x5a
 
 /* Both on a page boundary; `from` holds a pattern, `to` the guard. */
@@ -50,6 +50,18 @@ Test(copy, all_of_it_and_nothing_else_is_copied)
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(places); i++) {
         for (size_t k = 0; k < CHEMPI_ARRAY_LEN(lens); k++)
             expect_copy(places[i], lens[k]);
+    }
+}
+
+Test(copy, long_copies_are_made_of_whole_blocks_and_a_rest)
+{
+    static const size_t lens[] = {CHEMPI_COPY_BLOCK - 1, CHEMPI_COPY_BLOCK,
+                                  CHEMPI_COPY_BLOCK + 1, 2 * CHEMPI_COPY_BLOCK,
+                                  2 * CHEMPI_COPY_BLOCK + 4097};
+
+    for (size_t k = 0; k < CHEMPI_ARRAY_LEN(lens); k++) {
+        expect_copy(2000, lens[k]);
+        expect_copy(65, lens[k]);
     }
 }
 
