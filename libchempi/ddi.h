@@ -13,9 +13,9 @@
  * of different protocols in any order, but must deliver each exactly once.
  *
  * Payload. A message that is completely at hand (avail == env.len) is
- * always taken during arrived(). Otherwise didl either accepts at once, naming
- * a receive, or leaves the message where it is and later calls accept() or
- * drop() with the device's token, once, in any order.
+ * taken during arrived(), unless there is NO_ROOM. Otherwise didl either
+ * accepts at once, naming a receive, or leaves the message where it is and
+ * later calls accept() or drop() with the device's token, once, in any order.
  *
  * What a peer wrote (ring entries, frames) is copied once and validated by the
  * device before it reaches the sink; a peer that breaks the rules is reported
@@ -41,6 +41,7 @@
 #include "libchempi/services/region.h"
 #include "libchempi/services/registration/memory.h"
 #include "libchempi/services/setting.h"
+#include "libchempi/services/shortage.h"
 
 #define CHEMPI_DEV_ABI 1
 
@@ -90,7 +91,10 @@ enum chempi_verdict {
     CHEMPI_TAKEN,  /* the payload was complete and has been consumed */
     CHEMPI_ACCEPT, /* *rx names the receive: move the data, then delivered()
                       (from inside this same progress, if you like) */
-    CHEMPI_LATER   /* accept() or drop() will follow; never for STREAMED */
+    CHEMPI_LATER,  /* accept() or drop() will follow; never for STREAMED */
+    CHEMPI_NO_ROOM /* memory is missing: leave it where it is, with all behind
+                      it, and announce it again in a later progress();
+                      is_ready() is true until it is taken */
 };
 
 struct chempi_dev;
@@ -349,6 +353,14 @@ static inline void chempi_dev_count(struct chempi_dev *dev, uint32_t protocol,
 {
     dev->received[protocol].messages++;
     dev->received[protocol].bytes += len;
+}
+
+/* It has been counted, and there was NO_ROOM. */
+static inline void chempi_dev_uncount(struct chempi_dev *dev, uint32_t protocol,
+                                      uint64_t len)
+{
+    dev->received[protocol].messages--;
+    dev->received[protocol].bytes -= len;
 }
 
 /* card() and card_arrived() of a device without CHEMPI_DEV_NEEDS_CARD. */

@@ -77,6 +77,7 @@ int chempi_hop_open(struct chempi_hop *hop,
     };
     chempi_list_init(&hop->dirty);
     chempi_list_init(&hop->incoming);
+    chempi_list_init(&hop->left);
     chempi_list_init(&hop->sending);
     hop->peers = chempi_sys->calloc(services->proc_count,
                                     sizeof(struct chempi_hop_peer *));
@@ -119,6 +120,7 @@ void chempi_hop_close(struct chempi_hop *hop)
         free(hop->peers[p]);
     }
     drop_all(&hop->incoming);
+    drop_all(&hop->left);
     drop_all(&hop->sending);
     free(hop->peers);
     hop->peers = NULL;
@@ -453,14 +455,21 @@ bool chempi_hop_arrived(struct chempi_hop *hop, const struct chempi_arrival *a,
         return false;
     *verdict = CHEMPI_TAKEN;
     if (a->avail == a->env.len) {
-        hop->ops->frame(hop->arg, a->ep->proc, a->data, (size_t)a->env.len,
-                        NULL);
+        if (!hop->ops->frame(hop->arg, a->ep->proc, a->data, (size_t)a->env.len,
+                             NULL))
+            *verdict = CHEMPI_NO_ROOM;
         return true;
     }
     buf = a->env.len <= CHEMPI_HOP_FRAME_MAX
               ? chempi_hop_buf_create((size_t)a->env.len)
               : NULL;
-    if (!buf) {
+    if (buf) {
+        chempi_shortage_end(&hop->shortage);
+    } else if (a->env.len <= CHEMPI_HOP_FRAME_MAX &&
+               chempi_shortage_may_wait(&hop->shortage)) {
+        *verdict = CHEMPI_NO_ROOM;
+        return true;
+    } else {
         hop->ops->lost(hop->arg, a->ep->proc,
                        a->env.len <= CHEMPI_HOP_FRAME_MAX
                            ? "out of memory for its frame"
@@ -479,6 +488,20 @@ bool chempi_hop_arrived(struct chempi_hop *hop, const struct chempi_arrival *a,
     return true;
 }
 
+/* A frame that a device has filled. False: it is left. */
+static bool take(struct chempi_hop *hop, struct chempi_hop_buf *buf)
+{
+    const uint32_t from = buf->flow; /* the holder's from now on */
+
+    if (!hop->ops->frame(hop->arg, from, buf->data, buf->len, buf)) {
+        buf->flow = from;
+        chempi_list_append(&hop->left, &buf->queue);
+        return false;
+    }
+    chempi_hop_buf_drop(buf);
+    return true;
+}
+
 bool chempi_hop_delivered(struct chempi_hop *hop, struct chempi_rx *rx,
                           int status)
 {
@@ -490,9 +513,27 @@ bool chempi_hop_delivered(struct chempi_hop *hop, struct chempi_rx *rx,
             continue;
         chempi_list_remove(&buf->queue);
         if (status == 0 && buf->len)
-            hop->ops->frame(hop->arg, buf->flow, buf->data, buf->len, buf);
-        chempi_hop_buf_drop(buf);
+            (void)take(hop, buf);
+        else
+            chempi_hop_buf_drop(buf);
         return true;
     }
     return false;
+}
+
+int chempi_hop_retake(struct chempi_hop *hop)
+{
+    struct chempi_list now; /* each once */
+    int events = 0;
+
+    chempi_list_init(&now);
+    chempi_list_splice(&now, &hop->left);
+    while (!chempi_list_is_empty(&now)) {
+        struct chempi_hop_buf *buf = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&now), struct chempi_hop_buf, queue);
+
+        chempi_list_remove(&buf->queue);
+        events += take(hop, buf);
+    }
+    return events;
 }

@@ -50,8 +50,8 @@ struct chempi_hop_buf {
 struct chempi_hop_ops {
     /* A frame has come from process `from`. The bytes are valid during the
      * call; when buf is not NULL they are its, and may be kept by taking a
-     * reference. */
-    void (*frame)(void *arg, uint32_t from, const uint8_t *data, size_t len,
+     * reference. False: memory is missing; it comes again. */
+    bool (*frame)(void *arg, uint32_t from, const uint8_t *data, size_t len,
                   struct chempi_hop_buf *buf);
     /* A buffer has left the queue for good: sent by buf->way, or thrown away
      * (UNSENT). */
@@ -68,10 +68,12 @@ struct chempi_hop {
     const uint32_t *device_count;
     const struct chempi_hop_ops *ops;
     void *arg;
-    struct chempi_hop_peer **peers; /* [proc_count], NULL until used */
-    struct chempi_list dirty;       /* chempi_hop_peer.dirty: may have room */
-    struct chempi_list incoming;    /* buf.queue: being filled by a device */
-    struct chempi_list sending;     /* buf.queue: being read by a device */
+    struct chempi_hop_peer **peers;  /* [proc_count], NULL until used */
+    struct chempi_list dirty;        /* chempi_hop_peer.dirty: may have room */
+    struct chempi_list incoming;     /* buf.queue: being filled by a device */
+    struct chempi_list left;         /* buf.queue: filled, and come again */
+    struct chempi_shortage shortage; /* of memory to fill */
+    struct chempi_list sending;      /* buf.queue: being read by a device */
     uint64_t queued; /* buffers in queues and devices (not incoming) */
 };
 
@@ -112,6 +114,15 @@ static inline bool chempi_hop_is_dirty(const struct chempi_hop *hop)
 
 /* The neighbour is gone: throw away what waits for it. */
 void chempi_hop_forget(struct chempi_hop *hop, uint32_t proc);
+
+/* Frames for which memory was missing, and of which no device knows any more,
+ * come again; returns the number of those that are taken. A process with some
+ * does not sleep. */
+static inline bool chempi_hop_has_left(const struct chempi_hop *hop)
+{
+    return !chempi_list_is_empty(&hop->left);
+}
+int chempi_hop_retake(struct chempi_hop *hop);
 
 /* What the devices' sink passes on. The first three say whether it was a
  * frame's. */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rendezvous; see rndv.h. */
-#define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/services/rndv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/clock.h"
 #include "common/base/compiler.h"
 #include "common/base/copy.h"
 #include "common/base/invariant.h"
@@ -54,8 +52,6 @@ static struct chempi_xfer *make(struct chempi_rndv_peer *peer,
     return NULL;
 }
 
-#define PAUSE_NS UINT64_C(1000000000) /* nobody has asked for so long */
-
 /* For the next transfer. */
 static bool has_spare(struct chempi_rndv *rndv)
 {
@@ -66,17 +62,10 @@ static bool has_spare(struct chempi_rndv *rndv)
 
 bool chempi_rndv_has_room(struct chempi_rndv *rndv)
 {
-    uint64_t now_ns;
-
-    if (CHEMPI_LIKELY(has_spare(rndv))) {
-        rndv->poor_ns = 0;
-        return true;
-    }
-    now_ns = chempi_clock_ns();
-    if (rndv->poor_ns == 0 || now_ns - rndv->refused_ns > PAUSE_NS)
-        rndv->poor_ns = now_ns; /* another shortage */
-    rndv->refused_ns = now_ns;
-    return now_ns - rndv->poor_ns > CHEMPI_RNDV_PATIENCE_NS;
+    if (CHEMPI_UNLIKELY(!has_spare(rndv)))
+        return !chempi_shortage_may_wait(&rndv->shortage);
+    chempi_shortage_end(&rndv->shortage);
+    return true;
 }
 
 void chempi_rndv_forget(struct chempi_xfer *xfer)
@@ -317,11 +306,14 @@ const char *chempi_rndv_rts(struct chempi_rndv_peer *peer,
     const struct chempi_dev_params *params = &peer->rndv->dev->params;
     const struct chempi_rndv_ops *ops = peer->rndv->ops;
     struct chempi_arrival arrival = {.ep = peer->ep, .env = *env};
+    enum chempi_verdict verdict;
     struct chempi_rx *rx = NULL;
     struct chempi_xfer *xfer;
 
     if (env->len == 0 || !chempi_envelope_is_known(env))
         return "an announcement of nothing";
+    if (!chempi_rndv_has_room(peer->rndv))
+        return chempi_shortage_left;
     xfer = make(peer, CHEMPI_RNDV_LEFT, env->len);
     if (!xfer)
         return "more messages than memory can hold";
@@ -333,9 +325,12 @@ const char *chempi_rndv_rts(struct chempi_rndv_peer *peer,
     arrival.token[0] = xfer->id;
     arrival.token[1] = (uintptr_t)peer; /* stays in this process */
     arrival.protocol = xfer->protocol;
-    if (params->sink->arrived(params->sink_arg, &arrival, &rx) ==
-            CHEMPI_ACCEPT &&
-        !start(xfer, rx))
+    verdict = params->sink->arrived(params->sink_arg, &arrival, &rx);
+    if (CHEMPI_UNLIKELY(verdict == CHEMPI_NO_ROOM)) {
+        chempi_rndv_forget(xfer);
+        return chempi_shortage_left;
+    }
+    if (verdict == CHEMPI_ACCEPT && !start(xfer, rx))
         params->sink->delivered(params->sink_arg, rx, 0);
     return NULL;
 }

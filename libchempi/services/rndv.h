@@ -35,6 +35,7 @@
 
 #include "libchempi/ddi.h"
 #include "libchempi/services/handle_table.h"
+#include "libchempi/services/shortage.h"
 
 enum chempi_rndv_state {
     CHEMPI_RNDV_ASKED,    /* out: the receiver has the RTS */
@@ -98,8 +99,7 @@ struct chempi_rndv {
     struct chempi_handle_table xfers;
     uint32_t outgoing;         /* transfers with a tx */
     struct chempi_xfer *spare; /* the last to end, for the next */
-    uint64_t poor_ns;          /* since when there is no memory; 0: there is */
-    uint64_t refused_ns;       /* when that was last so */
+    struct chempi_shortage shortage;
 };
 
 /* Of one endpoint. */
@@ -136,21 +136,16 @@ void chempi_rndv_end(struct chempi_xfer *xfer, int status);
 /* The peer is broken: that is the end of all but what is LEFT. */
 void chempi_rndv_fail(struct chempi_rndv_peer *peer, int status);
 
-/*
- * Is there memory for one more transfer? False: there is no room now. What is
- * to be sent waits, and so does an announcement that has come, and all behind
- * it; the device asks again in a later progress(), before which the process
- * does not sleep. After CHEMPI_RNDV_PATIENCE_NS of that it is true, and
- * whatever the transfer is for fails.
+/* Is there memory for one more transfer (shortage.h)? False: there is no room
+ * now. True after too long a shortage, and whatever the transfer is for fails.
  */
-#define CHEMPI_RNDV_PATIENCE_NS UINT64_C(10000000000)
 bool chempi_rndv_has_room(struct chempi_rndv *rndv);
 
 /* There was no memory when last asked: to tell room() is no event then, so that
  * the process gives its core away and hears news while it asks. */
 static inline bool chempi_rndv_is_poor(const struct chempi_rndv *rndv)
 {
-    return rndv->poor_ns != 0;
+    return chempi_shortage_is(&rndv->shortage);
 }
 
 /* --- sender --- */
@@ -169,7 +164,7 @@ const char *chempi_rndv_fin(struct chempi_rndv_peer *peer, uint64_t id);
 
 /* --- receiver --- */
 
-/* An announcement has come; likewise. */
+/* An announcement has come; likewise, or chempi_shortage_left. */
 const char *chempi_rndv_rts(struct chempi_rndv_peer *peer,
                             const struct chempi_envelope *env, uint64_t peer_id,
                             const void *rts);

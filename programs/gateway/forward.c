@@ -171,7 +171,24 @@ static void forward(struct gateway *g, const struct chempi_hop_frame *f,
         answer_gone(g, f);
 }
 
-static void frame(void *arg, uint32_t from, const uint8_t *data, size_t len,
+/* A buffer of the gateway's own for a frame that lies with a device. NULL:
+ * memory is missing. */
+static struct chempi_hop_buf *copy(struct gateway *g, const uint8_t *data,
+                                   size_t len)
+{
+    struct chempi_hop_buf *buf = chempi_hop_buf_create(len);
+
+    if (buf) {
+        chempi_shortage_end(&g->shortage);
+        memcpy(buf->data, data, len);
+    } else if (!chempi_shortage_may_wait(&g->shortage)) {
+        gateway_give_up(g, "out of memory for a frame");
+    }
+    return buf;
+}
+
+/* Whoever gives one up goes on to the end with what comes. */
+static bool frame(void *arg, uint32_t from, const uint8_t *data, size_t len,
                   struct chempi_hop_buf *buf)
 {
     struct gateway *g = gateway_of(arg);
@@ -183,19 +200,17 @@ static void frame(void *arg, uint32_t from, const uint8_t *data, size_t len,
         why = check(g, from, &f);
     if (why) {
         gateway_give_up(g, "process %u sent %s", from, why);
-        return;
+        return true;
     }
     if (!buf) {
-        own = chempi_hop_buf_create(len);
-        if (!own) {
-            gateway_give_up(g, "out of memory for a frame");
-            return;
-        }
-        memcpy(own->data, data, len);
+        own = copy(g, data, len);
         buf = own;
     }
+    if (!buf)
+        return false;
     forward(g, &f, buf);
     chempi_hop_buf_drop(own);
+    return true;
 }
 
 /* G1 */

@@ -51,6 +51,7 @@ struct gateway {
     uint32_t device_count;
     struct chempi_hop hop;
     struct gateway_flows flows;
+    struct chempi_shortage shortage; /* of memory for frames */
     struct chempi_route_stats tally; /* is_on: chempirun --trace-routes */
     struct chempi_host host;
     struct chempi_poll_item control;

@@ -262,8 +262,12 @@ static const char *take_eager(struct peer *peer,
     if (env->len > DATA_MAX || !chempi_envelope_is_known(env))
         return "a message that is none";
     chempi_dev_count(peer->ep.dev, PROTOCOL_EAGER, env->len);
-    (void)params->sink->arrived(params->sink_arg, &arrival, &rx); /* TAKEN */
-    return NULL;
+    if (params->sink->arrived(params->sink_arg, &arrival, &rx) ==
+        CHEMPI_NO_ROOM) {
+        chempi_dev_uncount(peer->ep.dev, PROTOCOL_EAGER, env->len);
+        return chempi_shortage_left;
+    }
+    return NULL; /* TAKEN */
 }
 
 static const char *take_data(struct peer *peer, uint64_t id, const void *data,
@@ -322,6 +326,10 @@ static int take(struct mailbox *mb, struct peer *peer)
         why = chempi_rndv_fin(&peer->rndv, id);
     else if (kind == LETTER_DATA)
         why = take_data(peer, id, letter->data, len);
+    if (why == chempi_shortage_left) {
+        mb->has_work = true; /* it is taken in a later progress() */
+        return 0;
+    }
     if (why) {
         lose(peer, why);
         return 1;

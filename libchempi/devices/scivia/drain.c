@@ -23,11 +23,13 @@ int chempi_scivia_drain_ring(struct scivia_ep *ep, int budget)
         CHEMPI_PREFETCH(ep->in->data + (ep->rx_data & (SCIVIA_DATA_BYTES - 1)));
         memcpy(&line, &ep->in->lines[ep->rx_head % SCIVIA_LINES], sizeof(line));
         atomic_signal_fence(memory_order_seq_cst); /* read once */
-        if (!chempi_scivia_can_take(ep, line.kind))
-            break;
         ep->rx_head++;
-        events++;
         why = chempi_scivia_take_line(ep, &line);
+        if (CHEMPI_UNLIKELY(why == chempi_shortage_left)) {
+            ep->rx_head--;
+            break;
+        }
+        events++;
         if (CHEMPI_UNLIKELY(why != NULL)) {
             chempi_scivia_endpoint_break(ep, -EPROTO, why);
             break;

@@ -364,9 +364,8 @@ void chempi_scivia_eager_refresh(struct scivia_ep *ep);
 
 /* --- take.c: what lines and frames say --- */
 
-/* False: it stays where it is, until there is memory for it. */
-bool chempi_scivia_can_take(struct scivia_ep *ep, uint32_t kind);
-/* Handle one line of the peer; NULL, or why it breaks the rules. */
+/* Handle one line of the peer; NULL, why it breaks the rules, or
+ * chempi_shortage_left. */
 const char *chempi_scivia_take_line(struct scivia_ep *ep,
                                     const struct scivia_line *line);
 

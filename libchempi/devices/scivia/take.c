@@ -5,6 +5,7 @@
  */
 #include "libchempi/devices/scivia/internal.h"
 
+/* NULL, which rule is broken, or chempi_shortage_left. */
 static const char *announce(struct scivia_ep *ep,
                             struct chempi_arrival *arrival)
 {
@@ -19,8 +20,12 @@ static const char *announce(struct scivia_ep *ep,
     arrival->protocol = ep->carrier->protocol;
     scivia_dev_of(ep)->bytes_copied += arrival->env.len;
     chempi_dev_count(ep->base.dev, arrival->protocol, arrival->env.len);
-    (void)params->sink->arrived(params->sink_arg, arrival, &rx); /* TAKEN */
-    return NULL;
+    if (CHEMPI_LIKELY(params->sink->arrived(params->sink_arg, arrival, &rx) !=
+                      CHEMPI_NO_ROOM))
+        return NULL;
+    scivia_dev_of(ep)->bytes_copied -= arrival->env.len;
+    chempi_dev_uncount(ep->base.dev, arrival->protocol, arrival->env.len);
+    return chempi_shortage_left;
 }
 
 static const char *take_short(struct scivia_ep *ep,
@@ -49,16 +54,16 @@ static const char *take_eager(struct scivia_ep *ep,
                               const struct scivia_line *line)
 {
     struct chempi_arrival arrival = {.env = line->body.eager.env};
+    const uint32_t rx_data = ep->rx_data;
+    const char *why;
 
     arrival.data = ep->carrier->take_span(ep, &line->body.eager.span);
     if (!arrival.data || line->body.eager.span.len != arrival.env.len)
         return "a span out of bounds";
-    return announce(ep, &arrival);
-}
-
-bool chempi_scivia_can_take(struct scivia_ep *ep, uint32_t kind)
-{
-    return kind != SCIVIA_KIND_RTS || chempi_rndv_has_room(ep->rndv.rndv);
+    why = announce(ep, &arrival);
+    if (CHEMPI_UNLIKELY(why == chempi_shortage_left))
+        ep->rx_data = rx_data;
+    return why;
 }
 
 const char *chempi_scivia_take_line(struct scivia_ep *ep,

@@ -335,7 +335,7 @@ static uint32_t quarter_of(const struct scivia_framed *framed)
                                                       : SCIVIA_FRAMES_MIN);
 }
 
-/* NULL, or why the peer breaks the rules. */
+/* NULL, why the peer breaks the rules, or chempi_shortage_left. */
 static const char *take(struct scivia_ep *ep,
                         const struct chempi_via_descriptor *d, bool *is_new)
 {
@@ -367,18 +367,21 @@ static const char *take(struct scivia_ep *ep,
     return why;
 }
 
-static void take_now(struct scivia_ep *ep, struct chempi_via_descriptor *d)
+/* False: memory is missing. */
+static bool take_now(struct scivia_ep *ep, struct chempi_via_descriptor *d)
 {
     struct scivia_framed *framed = ep->framed;
     bool is_new = false;
     const char *why;
 
     if (ep->is_broken)
-        return;
+        return true;
     why = take(ep, d, &is_new);
+    if (CHEMPI_UNLIKELY(why == chempi_shortage_left))
+        return false;
     if (why) {
         chempi_scivia_endpoint_break(ep, -EPROTO, why);
-        return;
+        return true;
     }
     ep->breaks = 0;
     if (ep->frame_rx)
@@ -386,15 +389,7 @@ static void take_now(struct scivia_ep *ep, struct chempi_via_descriptor *d)
     ep->rx_head += is_new;
     if (ep->rx_head - ep->rx_told >= quarter_of(framed))
         tell(ep, true);
-}
-
-static bool can_take(struct scivia_ep *ep,
-                     const struct chempi_via_descriptor *d)
-{
-    const struct scivia_frame *frame = d->segments[0].addr;
-
-    return ep->is_broken || d->length < SCIVIA_FRAME_HEAD ||
-           chempi_scivia_can_take(ep, frame->line.kind);
+    return true;
 }
 
 void chempi_scivia_via_eager_take(struct scivia_ep *ep,
@@ -402,10 +397,8 @@ void chempi_scivia_via_eager_take(struct scivia_ep *ep,
 {
     if (d->status < 0)
         return; /* the connection is broken: drop_rx follows */
-    if (!chempi_scivia_via_eager_has_left(ep) && can_take(ep, d)) {
-        take_now(ep, d);
+    if (!chempi_scivia_via_eager_has_left(ep) && take_now(ep, d))
         return;
-    }
     chempi_list_append(&ep->framed->left, &d->link);
     chempi_scivia_endpoint_mark(ep);
 }
@@ -419,10 +412,11 @@ int chempi_scivia_via_eager_retake(struct scivia_ep *ep)
             CHEMPI_CONTAINER_OF(chempi_list_first(&ep->framed->left),
                                 struct chempi_via_descriptor, link);
 
-        if (!can_take(ep, d))
-            break;
         chempi_list_remove(&d->link);
-        take_now(ep, d);
+        if (!take_now(ep, d)) {
+            chempi_list_prepend(&ep->framed->left, &d->link);
+            break;
+        }
         events++;
     }
     return events;

@@ -227,8 +227,8 @@ static void self_drop(struct chempi_ep *ep, const uint64_t token[2])
     item_put(self, item);
 }
 
-/* Announce one item and do what the sink says. */
-static void announce(struct self_dev *self, struct item *item)
+/* Announce one item and do what the sink says. False: there is NO_ROOM. */
+static bool announce(struct self_dev *self, struct item *item)
 {
     const struct chempi_sink *sink = self->base.params.sink;
     void *arg = self->base.params.sink_arg;
@@ -250,16 +250,22 @@ static void announce(struct self_dev *self, struct item *item)
     switch (sink->arrived(arg, &arrival, &rx)) {
     case CHEMPI_TAKEN:
         item_put(self, item);
-        return;
+        break;
     case CHEMPI_ACCEPT:
         copy(tx, rx);
         item_put(self, item);
         sink->delivered(arg, rx, 0);
         sink->sent(arg, tx, 0);
-        return;
+        break;
     case CHEMPI_LATER:
-        return;
+        break;
+    case CHEMPI_NO_ROOM:
+        chempi_dev_uncount(&self->base, arrival.protocol, item->env.len);
+        chempi_list_remove(&item->link);
+        chempi_list_prepend(&self->ready, &item->link);
+        return false;
     }
+    return true;
 }
 
 static int self_progress(struct chempi_dev *dev)
@@ -276,8 +282,9 @@ static int self_progress(struct chempi_dev *dev)
         events++;
     }
     while (!chempi_list_is_empty(&self->ready) && events < EVENTS_MAX) {
-        announce(self, CHEMPI_CONTAINER_OF(chempi_list_first(&self->ready),
-                                           struct item, link));
+        if (!announce(self, CHEMPI_CONTAINER_OF(chempi_list_first(&self->ready),
+                                                struct item, link)))
+            break;
         events++;
     }
     return events;

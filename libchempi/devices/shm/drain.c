@@ -15,11 +15,25 @@
 
 /* --- lines --- */
 
+/* There is no memory for this message: it stays in the ring, which is left as
+ * it was. */
+static CHEMPI_COLD const char *
+leave(struct shm_ep *ep, const struct chempi_arrival *arrival, uint32_t rx_data)
+{
+    if (arrival->protocol == SHM_PROTOCOL_SHORT)
+        ep->rx_head -= shm_row_rest(arrival->env.len);
+    else
+        ep->rx_data = rx_data;
+    chempi_dev_uncount(ep->base.dev, arrival->protocol, arrival->env.len);
+    return chempi_shortage_left;
+}
+
 /* A message that is completely at hand. Returns the rule broken, or NULL. */
 static const char *take_message(struct shm_ep *ep, const struct shm_line *line,
                                 bool is_short)
 {
     const struct chempi_dev_params *params = &ep->base.dev->params;
+    const uint32_t rx_data = is_short ? 0 : ep->rx_data;
     struct chempi_arrival arrival;
     struct chempi_rx *rx = NULL;
 
@@ -53,7 +67,9 @@ static const char *take_message(struct shm_ep *ep, const struct shm_line *line,
     arrival.flags = 0;
     arrival.protocol = is_short ? SHM_PROTOCOL_SHORT : SHM_PROTOCOL_EAGER;
     chempi_dev_count(ep->base.dev, arrival.protocol, arrival.env.len);
-    (void)params->sink->arrived(params->sink_arg, &arrival, &rx); /* TAKEN */
+    if (CHEMPI_UNLIKELY(params->sink->arrived(params->sink_arg, &arrival,
+                                              &rx) == CHEMPI_NO_ROOM))
+        return leave(ep, &arrival, rx_data);
     return NULL;
 }
 
@@ -76,12 +92,6 @@ static const char *CHEMPI_NOINLINE take_other(struct shm_ep *ep,
     default:
         return "a line of unknown kind";
     }
-}
-
-/* False: it stays in the ring, until there is memory for it. */
-static bool can_take(struct shm_ep *ep, const struct shm_line *line)
-{
-    return line->kind != SHM_KIND_RTS || chempi_rndv_has_room(ep->rndv.rndv);
 }
 
 /* Publish what was taken, and call a sender that waits for it (W1). */
@@ -127,16 +137,17 @@ int chempi_shm_drain_ring(struct shm_ep *ep, int budget)
             look_ahead(ep);
         if (CHEMPI_LIKELY(line->kind == SHM_KIND_SHORT))
             why = take_message(ep, line, true);
-        else if (can_take(ep, line))
-            why = take_other(ep, line);
         else
-            break;
-        events++;
-        ep->rx_head++;
+            why = take_other(ep, line);
         if (CHEMPI_UNLIKELY(why != NULL)) {
-            chempi_shm_eager_break(ep, why);
+            if (why != chempi_shortage_left) {
+                chempi_shm_eager_break(ep, why);
+                events++;
+            }
             break;
         }
+        events++;
+        ep->rx_head++;
         if (CHEMPI_UNLIKELY(ep->rx_head - ep->rx_told >= lag_max ||
                             ep->rx_data - ep->rx_data_told >= data_lag_max))
             tell(ep);

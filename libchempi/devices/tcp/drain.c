@@ -84,8 +84,15 @@ static void begin_frame(struct chempi_tcp_link *link, struct chempi_rx *rx,
     link->rx_limit = xfer ? xfer->want : rx->cap < len ? rx->cap : len;
 }
 
+/* Memory is missing: what has been read stays in rbuf. */
+static void leave(struct chempi_tcp_link *link)
+{
+    chempi_tcp_dev_of(link)->unread.link = link;
+}
+
 /* An eager message whose fixed part has been read; `have` bytes of payload
- * stand at p. Returns the payload bytes used, or -1: wait for all of it. */
+ * stand at p. Returns the payload bytes used, or -1: wait for all of it, or for
+ * memory (unread). */
 static ssize_t take_eager(struct chempi_tcp_link *link,
                           const struct chempi_tcp_frame *f, const uint8_t *p,
                           size_t have)
@@ -101,19 +108,21 @@ static ssize_t take_eager(struct chempi_tcp_link *link,
     if (have >= f->len) {
         arrival.data = p;
         arrival.avail = f->len;
-        chempi_dev_count(dev, arrival.protocol, f->len);
-        verdict = sink->arrived(dev->params.sink_arg, &arrival, &rx);
-        assert(verdict == CHEMPI_TAKEN);
-        (void)verdict;
-        return (ssize_t)f->len;
-    }
-    if (f->len <= CHEMPI_TCP_INJECT_MAX)
+    } else if (f->len <= CHEMPI_TCP_INJECT_MAX) {
         return -1;
-    arrival.flags = CHEMPI_ARRIVAL_STREAMED;
+    } else {
+        arrival.flags = CHEMPI_ARRIVAL_STREAMED;
+    }
     chempi_dev_count(dev, arrival.protocol, f->len);
     verdict = sink->arrived(dev->params.sink_arg, &arrival, &rx);
-    assert(verdict == CHEMPI_ACCEPT && rx);
-    (void)verdict;
+    if (CHEMPI_UNLIKELY(verdict == CHEMPI_NO_ROOM)) {
+        chempi_dev_uncount(dev, arrival.protocol, f->len);
+        leave(link);
+        return -1;
+    }
+    assert(verdict == (arrival.flags ? CHEMPI_ACCEPT : CHEMPI_TAKEN));
+    if (verdict == CHEMPI_TAKEN)
+        return (ssize_t)f->len;
     rx->ep = &link->ep->ep;
     begin_frame(link, rx, NULL, f->len);
     if (have)
@@ -169,11 +178,11 @@ static size_t take_frame(struct chempi_tcp_link *link, const uint8_t *p,
         body = take_eager(link, &f, p + fixed, n - (size_t)fixed);
         break;
     case CHEMPI_TCP_RTS:
-        if (!chempi_rndv_has_room(link->rndv.rndv)) {
-            chempi_tcp_dev_of(link)->unread.link = link;
+        why = chempi_rndv_rts(&link->rndv, &f.env, f.sender, NULL);
+        if (CHEMPI_UNLIKELY(why == chempi_shortage_left)) {
+            leave(link);
             return 0;
         }
-        why = chempi_rndv_rts(&link->rndv, &f.env, f.sender, NULL);
         break;
     case CHEMPI_TCP_CTS:
         why = take_cts(link, &f);
@@ -193,18 +202,26 @@ static size_t take_frame(struct chempi_tcp_link *link, const uint8_t *p,
     return body < 0 ? 0 : (size_t)fixed + (size_t)body;
 }
 
+static CHEMPI_COLD void cannot_stash(struct chempi_tcp_link *link)
+{
+    if (chempi_shortage_may_wait(&chempi_tcp_dev_of(link)->shortage))
+        leave(link);
+    else
+        chempi_tcp_link_break(link, -ENOMEM,
+                              "out of memory for a message of process %u",
+                              (unsigned)link->ep->ep.proc);
+}
+
 static void stash(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
 {
     assert(n <= STASH_MAX); /* else take_frame() would have used it */
-    if (!link->stash) {
+    if (!link->stash)
         link->stash = chempi_sys->malloc(STASH_MAX);
-        if (!link->stash) {
-            chempi_tcp_link_break(link, -ENOMEM,
-                                  "out of memory for a message of process %u",
-                                  (unsigned)link->ep->ep.proc);
-            return;
-        }
+    if (!link->stash) {
+        cannot_stash(link);
+        return;
     }
+    chempi_shortage_end(&chempi_tcp_dev_of(link)->shortage);
     memcpy(link->stash, p, n);
     link->stash_len = n;
 }
@@ -233,12 +250,12 @@ static int parse(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
         p += used;
         n -= used;
     }
-    if (dev->unread.link) {
+    if (!dev->unread.link && n && link->state == CHEMPI_TCP_UP)
+        stash(link, p, n);
+    if (CHEMPI_UNLIKELY(dev->unread.link != NULL)) {
         dev->unread.from = (size_t)(p - dev->rbuf);
         dev->unread.len = n;
         dev->has_work = true;
-    } else if (n && link->state == CHEMPI_TCP_UP) {
-        stash(link, p, n);
     }
     return events;
 }

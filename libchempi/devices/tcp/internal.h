@@ -227,8 +227,9 @@ struct chempi_tcp_dev {
         struct chempi_tcp_link *link; /* NULL: nothing */
         size_t from;
         size_t len;
-    } unread; /* in rbuf, which has no room for other input: memory for an
-                 announcement is missing */
+    } unread; /* in rbuf, which has no room for other input: memory for it is
+                 missing */
+    struct chempi_shortage shortage; /* of stashes */
     uint8_t scratch[CHEMPI_TCP_SCRATCH];
 };
 

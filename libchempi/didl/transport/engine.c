@@ -21,24 +21,32 @@
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/where/sent_sites.h"
+#include "libchempi/services/shortage.h"
 
 static struct {
     struct chempi_list dirty; /* struct chempi_peer.dirty */
     uint64_t waiting;         /* entries on all waiting lists */
     bool is_up;
-    bool misses; /* a process, and goes on (loss.h) */
+    bool misses;                /* a process, and goes on (loss.h) */
+    struct chempi_list starved; /* struct chempi_peer.dirty: they miss memory
+                                   for what is due; dirty in the next settle */
+    struct chempi_shortage shortage; /* of memory for messages that come, */
+    struct chempi_peer *first_poor;  /* since this one of this peer, or NULL */
+    uint32_t poor_serial;
     const struct chempi_engine_system *system;
 } engine;
 
 void chempi_engine_set_system(const struct chempi_engine_system *system)
 {
     engine.system = system;
+    engine.first_poor = NULL;
 }
 
 static inline void mark_dirty(struct chempi_peer *peer)
 {
     if (!engine.is_up) {
         chempi_list_init(&engine.dirty);
+        chempi_list_init(&engine.starved);
         engine.is_up = true;
     }
     if (chempi_list_is_empty(&peer->dirty))
@@ -209,10 +217,14 @@ uint64_t chempi_engine_waiting_count(void)
     return engine.waiting;
 }
 
+bool chempi_engine_has_due(void)
+{
+    return engine.is_up && !chempi_list_is_empty(&engine.dirty);
+}
+
 bool chempi_engine_is_idle(void)
 {
-    return engine.waiting == 0 &&
-           (!engine.is_up || chempi_list_is_empty(&engine.dirty));
+    return engine.waiting == 0 && !chempi_engine_has_due();
 }
 
 void chempi_engine_queue(struct chempi_peer *peer, struct chempi_outgoing *out)
@@ -324,17 +336,35 @@ static enum chempi_verdict receive_arrived(struct chempi_request *req,
     return CHEMPI_ACCEPT;
 }
 
-static CHEMPI_COLD void out_of_memory(const struct chempi_peer *peer,
-                                      uint64_t len)
+/* There is no memory for a message: it stays where it is, but not for too long.
+ * The time counts from the first that stays, until it is taken (or, as far as
+ * the shortage goes, no other one is refused for a while). */
+static CHEMPI_COLD void miss_memory(struct chempi_peer *peer,
+                                    const struct chempi_envelope *env)
 {
+    if (!engine.first_poor ||
+        (int32_t)(engine.first_poor->serial_in - engine.poor_serial) > 0) {
+        chempi_shortage_end(&engine.shortage);
+        engine.first_poor = peer;
+        engine.poor_serial = env->serial;
+    }
+    if (chempi_shortage_may_wait(&engine.shortage))
+        return;
     chempi_fatal_die(1,
                      "out of memory for an unexpected message of %llu bytes "
                      "from rank %u; post receives earlier, or send fewer "
                      "messages before they are received",
-                     (unsigned long long)len, peer->proc);
+                     (unsigned long long)env->len, peer->proc);
 }
 
-/* Keep a message that has no receive yet (or is early). */
+static CHEMPI_COLD enum chempi_verdict
+has_no_room(struct chempi_peer *peer, const struct chempi_envelope *env)
+{
+    miss_memory(peer, env);
+    return CHEMPI_NO_ROOM;
+}
+
+/* Keep a message that has no receive yet (or is early). NULL: no memory. */
 static struct chempi_held *hold_arrived(struct chempi_peer *peer,
                                         const struct chempi_arrival *a)
 {
@@ -343,10 +373,8 @@ static struct chempi_held *hold_arrived(struct chempi_peer *peer,
     struct chempi_held *held;
 
     held = chempi_match_held_create(is_whole || is_stream ? a->env.len : 0);
-    if (!held) {
-        out_of_memory(peer, a->env.len);
+    if (!held)
         return NULL;
-    }
     held->env = a->env;
     held->peer = peer;
     held->ep = a->ep;
@@ -377,15 +405,17 @@ static enum chempi_verdict verdict_of(struct chempi_held *held,
     return CHEMPI_ACCEPT;
 }
 
-static void match_or_hold(struct chempi_held *held)
+/* False: no memory. */
+static bool match_or_hold(struct chempi_held *held)
 {
     struct chempi_request *req = chempi_match_take_posted(
         held->env.context, held->env.source, held->env.tag);
 
-    if (req)
+    if (req) {
         chempi_engine_deliver_held(held, req);
-    else if (chempi_match_hold(held))
-        out_of_memory(held->peer, held->env.len);
+        return true;
+    }
+    return chempi_match_hold(held) == 0;
 }
 
 static CHEMPI_NOINLINE enum chempi_verdict hold(struct chempi_peer *peer,
@@ -394,10 +424,14 @@ static CHEMPI_NOINLINE enum chempi_verdict hold(struct chempi_peer *peer,
 {
     struct chempi_held *held = hold_arrived(peer, a);
 
-    if (!held)
-        return CHEMPI_TAKEN;
-    if (chempi_match_hold(held))
-        out_of_memory(peer, a->env.len);
+    if (held && chempi_match_hold(held)) {
+        chempi_match_held_destroy(held);
+        held = NULL;
+    }
+    if (!held) {
+        peer->serial_in--; /* it comes again */
+        return has_no_room(peer, &a->env);
+    }
     if (CHEMPI_UNLIKELY(engine.misses))
         mark_dirty(peer); /* nobody may want it */
     return verdict_of(held, rx);
@@ -418,7 +452,7 @@ arrived_out_of_order(struct chempi_peer *peer, const struct chempi_arrival *a,
         chempi_conn_set_lost(peer->proc, "it sent a message twice");
     held = hold_arrived(peer, a);
     if (!held)
-        return CHEMPI_TAKEN;
+        return has_no_room(peer, &a->env);
     while (pos != &peer->early &&
            (int32_t)(CHEMPI_CONTAINER_OF(pos, struct chempi_held, all)
                          ->env.serial -
@@ -451,8 +485,10 @@ system_arrived(struct chempi_peer *peer, const struct chempi_arrival *a,
     if (a->avail != a->env.len || is_body(&a->env))
         return arrived_out_of_order(peer, a, 0, rx);
     take_number(peer);
-    engine.system->arrived(peer, &a->env, a->data);
-    return CHEMPI_TAKEN;
+    if (CHEMPI_LIKELY(engine.system->arrived(peer, &a->env, a->data)))
+        return CHEMPI_TAKEN;
+    peer->serial_in--;
+    return has_no_room(peer, &a->env);
 }
 
 static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
@@ -646,45 +682,64 @@ static void release_body(struct chempi_peer *peer, struct chempi_held *held)
     }
 }
 
+/* It is due, but there is no memory for it: the next settle tries again. */
+static CHEMPI_COLD void starve(struct chempi_peer *peer,
+                               const struct chempi_held *held)
+{
+    miss_memory(peer, &held->env);
+    chempi_list_remove(&peer->dirty);
+    chempi_list_append(&engine.starved, &peer->dirty);
+}
+
 /* A system message that its device announces, though it is short: fetch it. */
 static void fetch(struct chempi_held *held)
 {
-    int rc = -ENOMEM;
+    int rc;
 
+    held->data = chempi_sys->malloc((size_t)held->env.len);
+    if (!held->data) {
+        starve(held->peer, held);
+        return;
+    }
     held->state = CHEMPI_HELD_STREAM;
     held->room = held->env.len;
-    held->data = chempi_sys->malloc((size_t)held->env.len);
-    if (held->data) {
-        held->in.rx.buf = held->data;
-        held->in.rx.iter = NULL;
-        held->in.rx.cap = held->env.len;
-        rc = held->ep->dev->ops->accept(held->ep, held->token, &held->in.rx);
-    } else {
-        out_of_memory(held->peer, held->env.len);
-    }
+    held->in.rx.buf = held->data;
+    held->in.rx.iter = NULL;
+    held->in.rx.cap = held->env.len;
+    rc = held->ep->dev->ops->accept(held->ep, held->token, &held->in.rx);
     if (rc == CHEMPI_PENDING)
         return;
     held->state = CHEMPI_HELD_COMPLETE;
     held->status = rc;
 }
 
-/* The next in order is a system message; false: its payload is not here yet. */
+/* Have the next in order handled, which is whole. False: no memory. */
+static bool run_system(struct chempi_peer *peer, struct chempi_held *held)
+{
+    chempi_list_remove(&held->all);
+    peer->serial_in++;
+    if (held->status == 0 &&
+        !engine.system->arrived(peer, &held->env, held->data)) {
+        peer->serial_in--;
+        chempi_list_prepend(&peer->early, &held->all);
+        starve(peer, held);
+        return false;
+    }
+    chempi_match_held_destroy(held);
+    return true;
+}
+
+/* The next in order is a system message; false: its payload is not here yet, or
+ * there is no memory for it. */
 static bool release_system(struct chempi_peer *peer, struct chempi_held *held)
 {
     if (held->state == CHEMPI_HELD_REMOTE && !is_body(&held->env))
         fetch(held);
-    if (held->state == CHEMPI_HELD_STREAM)
-        return false;
-    if (is_body(&held->env)) {
+    if (is_body(&held->env) && held->state != CHEMPI_HELD_STREAM) {
         release_body(peer, held);
         return true;
     }
-    chempi_list_remove(&held->all);
-    peer->serial_in++;
-    if (held->status == 0)
-        engine.system->arrived(peer, &held->env, held->data);
-    chempi_match_held_destroy(held);
-    return true;
+    return held->state == CHEMPI_HELD_COMPLETE && run_system(peer, held);
 }
 
 static void release_early(struct chempi_peer *peer)
@@ -708,7 +763,12 @@ static void release_early(struct chempi_peer *peer)
             continue;
         }
         peer->serial_in++;
-        match_or_hold(held);
+        if (CHEMPI_UNLIKELY(!match_or_hold(held))) {
+            peer->serial_in--;
+            chempi_list_prepend(&peer->early, &held->all);
+            starve(peer, held);
+            return;
+        }
     }
 }
 
@@ -752,6 +812,7 @@ void chempi_engine_settle(void)
         if (peer->matched_count)
             engine.system->tell_matched(peer);
     }
+    chempi_list_splice(&engine.dirty, &engine.starved);
     if (CHEMPI_UNLIKELY(engine.misses))
         drop_vain();
 }

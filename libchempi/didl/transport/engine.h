@@ -24,8 +24,9 @@ extern const struct chempi_sink chempi_engine_sink;
  * arriving side inside progress.
  */
 struct chempi_engine_system {
-    /* The next in order is here, whole. */
-    void (*arrived)(struct chempi_peer *peer, const struct chempi_envelope *env,
+    /* The next in order is here, whole. False: memory is missing; it comes
+     * again. */
+    bool (*arrived)(struct chempi_peer *peer, const struct chempi_envelope *env,
                     const void *data);
     /* The next in order is a body: where to put it, or NULL for nowhere. */
     struct chempi_incoming *(*room)(struct chempi_peer *peer,
@@ -134,6 +135,9 @@ void chempi_engine_unqueue(struct chempi_request *req);
 
 /* After a device's progress: do what its upcalls have caused. */
 void chempi_engine_settle(void);
+
+/* Is there something for the next settle, since memory was missing? */
+bool chempi_engine_has_due(void);
 
 /* Messages that wait for room. */
 uint64_t chempi_engine_waiting_count(void);

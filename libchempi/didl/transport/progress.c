@@ -266,6 +266,8 @@ bool chempi_progress_is_ready(void)
 {
     uint32_t count = chempi_conn_device_count();
 
+    if (CHEMPI_UNLIKELY(chempi_engine_has_due()))
+        return true;
     CHEMPI_LIST_FOR (pos, &progress.hooks) {
         struct chempi_progress_hook *hook =
             CHEMPI_CONTAINER_OF(pos, struct chempi_progress_hook, link);

@@ -374,16 +374,6 @@ static CHEMPI_COLD void ignore(const struct chempi_peer *peer,
                peer->proc);
 }
 
-static CHEMPI_COLD bool has_memory(struct chempi_peer *peer)
-{
-    if (CHEMPI_LIKELY(known(peer) != NULL))
-        return true;
-    chempi_fatal_die(1,
-                     "out of memory for messages of rank %u; use less memory",
-                     peer->proc);
-    return false;
-}
-
 static const struct chempi_sysmsg_handler *
 handler_of(const struct chempi_envelope *env)
 {
@@ -425,7 +415,7 @@ static void begin(const struct chempi_sysmsg_handler *handler,
     in->peer->system->room = room;
 }
 
-static void arrived(struct chempi_peer *peer, const struct chempi_envelope *env,
+static bool arrived(struct chempi_peer *peer, const struct chempi_envelope *env,
                     const void *data)
 {
     const struct chempi_sysmsg_handler *handler = handler_of(env);
@@ -436,11 +426,11 @@ static void arrived(struct chempi_peer *peer, const struct chempi_envelope *env,
 
     if (!handler) {
         ignore(peer, env);
-        return;
+        return true;
     }
     if ((env->flags & (CHEMPI_ENVELOPE_REQUEST | CHEMPI_ENVELOPE_SPLIT)) &&
-        !has_memory(peer))
-        return;
+        !known(peer))
+        return false;
     if (in.head_len)
         memcpy(head, data, in.head_len);
     in.head = head;
@@ -454,11 +444,12 @@ static void arrived(struct chempi_peer *peer, const struct chempi_envelope *env,
         in.cost = cost_of(in.head_len, in.body_len);
     if (is_split) {
         begin(handler, &in);
-        return;
+        return true;
     }
     handler->run(&in);
     if (in.cost)
         chempi_sysmsg_repay(peer, in.cost);
+    return true;
 }
 
 static void delivered(struct chempi_incoming *incoming, int status)

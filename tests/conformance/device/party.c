@@ -158,6 +158,11 @@ arrived(void *arg, const struct chempi_arrival *arrival, struct chempi_rx **rx)
     const struct chempi_envelope *env = &arrival->env;
     struct in *in;
 
+    if (party->refused < party->refusals) {
+        party->refused++;
+        return CHEMPI_NO_ROOM;
+    }
+    party->refused = 0;
     mark(party, env);
     WORLD_CHECK(env->context == 1 && env->kind == CHEMPI_KIND_MESSAGE);
     WORLD_CHECK(arrival->ep->proc == (uint32_t)env->source);

@@ -30,6 +30,7 @@ struct party {
     bool is_scattered; /* receive into non-contiguous memory */
     uint32_t reply;    /* inject this many replies from inside arrived() */
     bool expects_loss;
+    uint32_t refusals; /* so often there is no room for each message */
 
     uint32_t received;  /* messages whose payload is in place */
     uint32_t announced; /* and left */
@@ -39,6 +40,7 @@ struct party {
     uint32_t failed; /* sent() or delivered() with an error */
     uint32_t lost;
     uint32_t replied;
+    uint32_t refused;        /* as the next message, so far */
     struct chempi_list left; /* announced, waiting */
     uint8_t *seen[WORLD_MAX];
 };

@@ -17,7 +17,7 @@ static uint32_t partner(const struct party *party)
     return party->world->count - 1 - party->world->proc;
 }
 
-static void all_sizes(struct world *world)
+static void send_all_sizes(struct world *world, uint32_t refusals)
 {
     const int *how = world->arg;
     struct party party;
@@ -26,6 +26,7 @@ static void all_sizes(struct world *world)
 
     party_open(&party, world);
     party.is_scattered = *how == PARTY_SEND_ITER;
+    party.refusals = refusals;
     count = party.world->dev->caps->protocol_count;
     for (uint32_t protocol = 0; protocol < count; protocol++)
         for (size_t i = 0; i < CHEMPI_ARRAY_LEN(sizes); i++)
@@ -37,6 +38,16 @@ static void all_sizes(struct world *world)
     party_finish(&party);
     WORLD_CHECK(party.received == serial && party.failed == 0);
     party_close(&party);
+}
+
+static void all_sizes(struct world *world)
+{
+    send_all_sizes(world, 0);
+}
+
+static void all_sizes_refused(struct world *world)
+{
+    send_all_sizes(world, 3);
 }
 
 DEVICE_TEST(contiguous_messages_of_all_sizes_arrive)
@@ -65,6 +76,19 @@ DEVICE_TEST(messages_that_need_consent_of_all_sizes_arrive)
     int how = PARTY_SEND_CONSENT;
 
     cr_assert_eq(world_run(device, suite_procs(device, 2), all_sizes, &how), 0);
+}
+
+DEVICE_TEST(messages_without_room_come_again)
+{
+    static const int ways[] = {PARTY_INJECT, PARTY_SEND, PARTY_SEND_CONSENT};
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(ways); i++) {
+        int how = ways[i];
+
+        cr_assert_eq(
+            world_run(device, suite_procs(device, 2), all_sizes_refused, &how),
+            0);
+    }
 }
 
 /* Between rounds. What the other sends in the next one comes while this process

@@ -36,28 +36,6 @@ static void pass_on(void)
     MPI_Waitall(MESSAGES, sends, MPI_STATUSES_IGNORE);
 }
 
-/* So that there is memory for what is kept of messages that come before their
- * receives: a job without it ends. */
-static void hold_some(void)
-{
-    const int size = check_size();
-    const int to = (check_rank() + 1) % size;
-    const int from = (check_rank() + size - 1) % size;
-    MPI_Request sends[4 * MESSAGES];
-    char byte;
-
-    for (int i = 0; i < 4 * MESSAGES; i++)
-        MPI_Isend(out[0], 1, MPI_CHAR, to, i % MESSAGES, MPI_COMM_WORLD,
-                  &sends[i]);
-    MPI_Send(NULL, 0, MPI_CHAR, to, MESSAGES, MPI_COMM_WORLD);
-    MPI_Recv(NULL, 0, MPI_CHAR, from, MESSAGES, MPI_COMM_WORLD,
-             MPI_STATUS_IGNORE);
-    for (int i = 0; i < 4 * MESSAGES; i++)
-        MPI_Recv(&byte, 1, MPI_CHAR, from, i % MESSAGES, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
-    MPI_Waitall(4 * MESSAGES, sends, MPI_STATUSES_IGNORE);
-}
-
 int main(int argc, char **argv)
 {
     int refused = 0;
@@ -68,7 +46,6 @@ int main(int argc, char **argv)
     for (int i = 0; i < MESSAGES; i++)
         memset(out[i], byte_of(check_rank(), i), LEN);
     MPI_Barrier(MPI_COMM_WORLD); /* all are connected */
-    hold_some();
     pass_on();
     for (int who = 0; who < check_size(); who++)
         for (int piece = 0; piece < PIECES; piece++)

@@ -162,30 +162,6 @@ static void fail_at_once(MPI_Comm comm)
     CHECK(check_class(idup_of(comm, &made)) == MPI_ERR_NO_MEM, "no error");
 }
 
-/* So that there is memory for messages that come before their receives: a job
- * without it ends. */
-static void hold_some(void)
-{
-    enum { HELD = 8 };
-    const int size = check_size();
-    const int sent = 0;
-    MPI_Request *sends = malloc((size_t)(HELD * size) * sizeof(*sends));
-    int value;
-
-    CHECK_OR_DIE(sends, "no memory");
-    for (int i = 0; i < HELD; i++)
-        for (int peer = 0; peer < size; peer++)
-            MPI_Isend(&sent, 1, MPI_INT, peer, i, world,
-                      &sends[i * size + peer]);
-    for (int peer = 0; peer < size; peer++)
-        MPI_Probe(peer, HELD - 1, world, MPI_STATUS_IGNORE);
-    for (int i = 0; i < HELD; i++)
-        for (int peer = 0; peer < size; peer++)
-            MPI_Recv(&value, 1, MPI_INT, peer, i, world, MPI_STATUS_IGNORE);
-    MPI_Waitall(HELD * size, sends, MPI_STATUSES_IGNORE);
-    free(sends);
-}
-
 int main(int argc, char **argv)
 {
     MPI_Comm half;
@@ -200,7 +176,6 @@ int main(int argc, char **argv)
     MPI_Intercomm_create(half, 0, world, is_high() ? 0 : check_size() / 2, 1,
                          &inter);
     MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
-    hold_some();
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
         for (int who = 0; who < check_size(); who++)
             for (int piece = 0; piece < PIECES; piece++)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libchempi/services/rndv.h"
+#include "tests/unit/services/rig.h"
 
 enum { LEN = 1000, PROTOCOL = 1 };
 
@@ -24,6 +25,7 @@ static struct {
     bool is_broken;
     bool is_fetching;
     bool is_wanted; /* at once */
+    uint32_t refusals;
     uint64_t token[2];
     uint32_t words[16];
     uint64_t word_ids[16];
@@ -108,6 +110,10 @@ arrived(void *arg, const struct chempi_arrival *arrival, struct chempi_rx **rx)
     (void)arg;
     memcpy(toy.token, arrival->token, sizeof(toy.token));
     cr_assert_eq(arrival->protocol, (uint32_t)PROTOCOL);
+    if (toy.refusals > 0) {
+        toy.refusals--;
+        return CHEMPI_NO_ROOM;
+    }
     if (!toy.is_wanted)
         return CHEMPI_LATER;
     *rx = &toy.rx;
@@ -337,4 +343,27 @@ Test(rndv, a_transfer_that_has_done_too_much_is_noticed)
     cr_assert_not_null(chempi_rndv_check(&toy.rndv));
     xfer->done = 400;
     cr_assert_null(chempi_rndv_check(&toy.rndv));
+}
+
+Test(rndv, an_announcement_without_memory_is_left_and_comes_again)
+{
+    const struct chempi_envelope env = {.len = LEN,
+                                        .kind = CHEMPI_KIND_MESSAGE};
+
+    toy.is_wanted = true;
+    rig_fail(RIG_MALLOC, 1, ENOMEM, 1);
+    cr_assert_eq(chempi_rndv_rts(&toy.peers[0], &env, 77, NULL),
+                 chempi_shortage_left);
+    cr_assert(chempi_rndv_is_poor(&toy.rndv));
+    rig_reset();
+    toy.refusals = 2; /* and then there is none for whoever hears of it */
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(chempi_rndv_rts(&toy.peers[0], &env, 77, NULL),
+                     chempi_shortage_left);
+    cr_assert_not(chempi_rndv_is_poor(&toy.rndv));
+    cr_assert_eq(toy.rndv.xfers.used, 0u);
+    ask(77);
+    cr_assert_eq(toy.word_count, 1u);
+    cr_assert_eq(toy.words[0], (uint32_t)CHEMPI_RNDV_CTS);
+    cr_assert_eq(toy.word_ids[0], 77u);
 }

@@ -85,6 +85,16 @@ Test(shm_fault, a_transfer_waits_for_memory)
     rig_reset();
     ends_settle(&ends);
     cr_assert_eq(ends.end[0].rooms, 1);
+    rig_fail(RIG_MALLOC, 1, ENOMEM, 1);
+    for (uint32_t i = 1; i < 4; i++) { /* to ask in vain is no event */
+        cr_assert_eq(ends.end[0].rooms, i);
+        cr_assert_eq(
+            ends_send(&ends, 0, 1, &tx, data, 50000, SHM_PROTOCOL_PIPELINE),
+            -EAGAIN);
+        cr_assert(chempi_shm_ops.is_ready(ends.end[0].dev));
+        cr_assert_eq(chempi_shm_ops.progress(ends.end[0].dev), 0);
+    }
+    rig_reset();
     cr_assert(chempi_shm_ops.is_drained(ends.end[0].dev));
     cr_assert_eq(
         ends_send(&ends, 0, 1, &tx, data, 50000, SHM_PROTOCOL_PIPELINE),

@@ -42,8 +42,11 @@ static enum chempi_verdict
 arrived(void *arg, const struct chempi_arrival *arrival, struct chempi_rx **rx)
 {
     struct end *end = arg;
-    struct arrival *a = calloc(1, sizeof(*a));
+    struct arrival *a;
 
+    if (end->refuses && arrival->ep->proc == end->refused)
+        return CHEMPI_NO_ROOM;
+    a = calloc(1, sizeof(*a));
     a->env = arrival->env;
     a->token[0] = arrival->token[0];
     a->token[1] = arrival->token[1];

@@ -225,6 +225,43 @@ Test(tcp_fault, an_interrupted_or_postponed_call_loses_nothing)
     }
 }
 
+static bool is_unread(struct ends *all, const void *arg)
+{
+    (void)arg;
+    return ((struct chempi_tcp_dev *)(void *)all->end[0].dev)->unread.link !=
+           NULL;
+}
+
+/* What one process sent last is read though the buffer holds what another one
+ * has sent, for which there is no memory. */
+Test(tcp_fault, what_waits_for_memory_hides_nothing_of_an_ended_process)
+{
+    struct end *end = &ends.end[0];
+
+    cr_assert_eq(ends_open(&ends, 3, true), 0);
+    for (uint32_t i = 1; i < 3; i++)
+        cr_assert_eq(ends_inject(&ends, i, 0, "x", 1, 1), 0);
+    cr_assert(ends_wait_arrivals(&ends, 0, 2));
+    end->refuses = true;
+    end->refused = 1;
+    fill(data, 1000, 1);
+    cr_assert_eq(ends_inject(&ends, 1, 0, data, 1000, 1), 0);
+    cr_assert(ends_wait(&ends, is_unread, NULL));
+    cr_assert(chempi_tcp_ops.is_ready(end->dev));
+    cr_assert_eq(ends_inject(&ends, 2, 0, "last", 4, 2), 0);
+    cr_assert(ends_wait_drained(&ends, 2));
+    cr_assert_eq(end->arrival_count, 2u);
+    chempi_tcp_ops.ended(end->dev, 2);
+    cr_assert_eq(end->arrival_count, 3u);
+    cr_assert_eq(memcmp(end->arrivals[2]->data, "last", 4), 0);
+    cr_assert(is_unread(&ends, NULL));
+    end->refuses = false;
+    cr_assert(ends_wait_arrivals(&ends, 0, 4));
+    cr_assert_eq(end->arrivals[3]->from, 1u);
+    cr_assert(is_filled(end->arrivals[3]->data, 1000, 1));
+    ends_close(&ends);
+}
+
 /* Leave this process only so many free descriptors. */
 static int use_up_files(int left, int *fds, int max)
 {

@@ -403,6 +403,23 @@ int chempi_routed_flow_take(struct chempi_routed_flow *flow,
     return true;
 }
 
+void chempi_routed_flow_untake(struct chempi_routed_flow *flow,
+                               const struct chempi_hop_frame *f)
+{
+    const uint32_t behind = (uint32_t)flow->seq_in - f->seq;
+
+    if ((int32_t)behind <= 0) { /* another one is missing before it */
+        *seen_word(flow, f->seq) &= ~seen_bit(f->seq);
+        flow->early--;
+    } else {
+        for (uint32_t i = 1; i < behind; i++)
+            *seen_word(flow, flow->seq_in - i) |= seen_bit(flow->seq_in - i);
+        flow->early += behind - 1;
+        flow->seq_in -= behind;
+    }
+    chempi_routed_sealed_note(flow);
+}
+
 /* ---- going on ----------------------------------------------------------- */
 
 static int pump_held(struct chempi_routed_flow *flow)

@@ -8,7 +8,8 @@
 #include "common/base/log.h"
 #include "libchempi/didl/transport/routed/internal.h"
 
-/* A message is announced to the sink, whole or without its payload. */
+/* A message is announced to the sink, whole or without its payload. NULL, or
+ * chempi_shortage_left. */
 static const char *take_message(struct chempi_routed_flow *flow,
                                 const struct chempi_hop_frame *f)
 {
@@ -23,11 +24,17 @@ static const char *take_message(struct chempi_routed_flow *flow,
         .token = {f->sender, f->env.len},
         .protocol = is_whole ? CHEMPI_ROUTED_EAGER : CHEMPI_ROUTED_RENDEZVOUS,
     };
+    enum chempi_verdict verdict;
     struct chempi_rx *rx = NULL;
     int rc;
 
     chempi_dev_count(&routed->dev, arrival.protocol, f->env.len);
-    if (p->sink->arrived(p->sink_arg, &arrival, &rx) != CHEMPI_ACCEPT)
+    verdict = p->sink->arrived(p->sink_arg, &arrival, &rx);
+    if (verdict == CHEMPI_NO_ROOM) {
+        chempi_dev_uncount(&routed->dev, arrival.protocol, f->env.len);
+        return chempi_shortage_left;
+    }
+    if (verdict != CHEMPI_ACCEPT)
         return NULL;
     rc = routed->dev.ops->accept(&flow->ep, arrival.token, rx);
     if (rc != CHEMPI_PENDING)
@@ -49,7 +56,10 @@ static const char *take_part(struct chempi_routed_flow *flow,
     whole.data = part->data;
     whole.len = (uint32_t)part->env.len;
     why = take_message(flow, &whole);
-    free(part);
+    if (why == chempi_shortage_left)
+        chempi_routed_part_untake(flow, f, part);
+    else
+        free(part);
     return why;
 }
 
@@ -114,10 +124,28 @@ static const char *take_data(struct chempi_routed_flow *flow,
     return NULL;
 }
 
-/* NULL, or what is wrong with it. */
+static const char *take_new(struct chempi_routed_flow *flow,
+                            const struct chempi_hop_frame *f)
+{
+    switch (f->kind) {
+    case CHEMPI_HOP_CTS:
+        return take_cts(flow, f);
+    case CHEMPI_HOP_DROP:
+        return take_drop(flow, f);
+    case CHEMPI_HOP_DATA:
+        return take_data(flow, f);
+    case CHEMPI_HOP_PART:
+        return take_part(flow, f);
+    default:
+        return take_message(flow, f);
+    }
+}
+
+/* NULL, what is wrong with it, or chempi_shortage_left: it comes again. */
 static const char *take(struct chempi_routed_flow *flow,
                         const struct chempi_hop_frame *f)
 {
+    const char *why;
     int rc;
 
     chempi_routed_flow_acked(flow, f->ack);
@@ -132,18 +160,10 @@ static const char *take(struct chempi_routed_flow *flow,
     if (flow->has_ended && f->kind != CHEMPI_HOP_EAGER &&
         f->kind != CHEMPI_HOP_PART)
         return NULL; /* F11 */
-    switch (f->kind) {
-    case CHEMPI_HOP_CTS:
-        return take_cts(flow, f);
-    case CHEMPI_HOP_DROP:
-        return take_drop(flow, f);
-    case CHEMPI_HOP_DATA:
-        return take_data(flow, f);
-    case CHEMPI_HOP_PART:
-        return take_part(flow, f);
-    default:
-        return take_message(flow, f);
-    }
+    why = take_new(flow, f);
+    if (CHEMPI_UNLIKELY(why == chempi_shortage_left))
+        chempi_routed_flow_untake(flow, f);
+    return why;
 }
 
 /* The last gateway of its way has sent it (or its source, when no gateway is
@@ -202,7 +222,7 @@ static bool take_gone(struct chempi_routed_flow *flow,
     return true;
 }
 
-void chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,
+bool chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,
                          size_t len, struct chempi_hop_buf *buf)
 {
     struct chempi_routed *routed = arg;
@@ -221,17 +241,22 @@ void chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,
     }
     if (!rc)
         rc = chempi_routed_flow_get(routed, f.src, &flow);
+    if (rc == -ENOMEM && chempi_shortage_may_wait(&routed->shortage))
+        return false;
     if (!rc && take_gone(flow, &f))
-        return;
+        return true;
     if (!rc)
         rc = chempi_routed_sealed_get(flow, data, len, &f, &why);
     if (rc) {
         refuse(routed, from, peer, rc == -EPROTO ? why : chempi_err_name(rc));
-        return;
+        return true;
     }
     if (!chempi_routed_way_find(flow, 0))
         chempi_routed_way_learn(flow, &f);
     why = take(flow, &f);
+    if (CHEMPI_UNLIKELY(why == chempi_shortage_left))
+        return false;
     if (why)
         p->sink->lost(p->sink_arg, f.src, -EPROTO, why);
+    return true;
 }

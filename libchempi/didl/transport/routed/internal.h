@@ -127,6 +127,7 @@ struct chempi_routed_part {
 struct chempi_routed {
     struct chempi_dev dev;
     struct chempi_hop hop;
+    struct chempi_shortage shortage;   /* of memory for flows and parts */
     struct chempi_routed_flow **flows; /* [rank_count], NULL until used */
     uint32_t rank_count;
     uint8_t *gateways; /* [gateways], enum chempi_routed_state */
@@ -220,6 +221,10 @@ void chempi_routed_flow_acked(struct chempi_routed_flow *flow, uint32_t ack);
  * have been sent. */
 int chempi_routed_flow_take(struct chempi_routed_flow *flow,
                             const struct chempi_hop_frame *f);
+/* The frame that has just been taken is not after all, since memory for it is
+ * missing: it comes again. */
+void chempi_routed_flow_untake(struct chempi_routed_flow *flow,
+                               const struct chempi_hop_frame *f);
 /* Send what is held and what is cleared, as far as there is room; returns the
  * number of events. */
 int chempi_routed_flow_pump(struct chempi_routed_flow *flow);
@@ -242,11 +247,17 @@ int chempi_routed_part_send(struct chempi_routed_flow *flow,
                             const struct chempi_routed_way *way,
                             const struct chempi_envelope *env, const void *data,
                             struct chempi_segment *iter);
-/* A part has come. NULL, or what is wrong with it; *whole is the message when
- * it was the last one, the caller's to free after its use, or NULL. */
+/* A part has come. NULL, what is wrong with it, or chempi_shortage_left; *whole
+ * is the message when it was the last one, the caller's to free after its use,
+ * or NULL. */
 const char *chempi_routed_part_take(struct chempi_routed_flow *flow,
                                     const struct chempi_hop_frame *f,
                                     struct chempi_routed_part **whole);
+/* The last part of this message comes again, since there was no memory for the
+ * message. */
+void chempi_routed_part_untake(struct chempi_routed_flow *flow,
+                               const struct chempi_hop_frame *f,
+                               struct chempi_routed_part *part);
 
 /* way.c */
 
@@ -338,7 +349,7 @@ void chempi_routed_sealed_note(struct chempi_routed_flow *flow);
 void chempi_routed_sealed_check(struct chempi_routed *routed);
 
 /* input.c */
-void chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,
+bool chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,
                          size_t len, struct chempi_hop_buf *buf);
 
 #endif

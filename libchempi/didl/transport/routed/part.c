@@ -105,6 +105,7 @@ static struct chempi_routed_part *begin(struct chempi_routed_flow *flow,
 
     if (!part)
         return NULL;
+    chempi_shortage_end(&chempi_routed_of(flow)->shortage);
     part->number = f->sender;
     part->got = 0;
     part->env = f->env;
@@ -126,7 +127,9 @@ const char *chempi_routed_part_take(struct chempi_routed_flow *flow,
     if (!part)
         part = begin(flow, f);
     if (!part)
-        return "out of memory for its message";
+        return chempi_shortage_may_wait(&chempi_routed_of(flow)->shortage)
+                   ? chempi_shortage_left
+                   : "out of memory for its message";
     if (part->env.len != f->env.len || part->env.serial != f->env.serial ||
         f->len > part->env.len - part->got)
         return "it sent parts that make no message";
@@ -138,4 +141,13 @@ const char *chempi_routed_part_take(struct chempi_routed_flow *flow,
     flow->part_count--;
     *whole = part;
     return NULL;
+}
+
+void chempi_routed_part_untake(struct chempi_routed_flow *flow,
+                               const struct chempi_hop_frame *f,
+                               struct chempi_routed_part *part)
+{
+    part->got -= f->len;
+    chempi_list_append(&flow->parts, &part->link);
+    flow->part_count++;
 }

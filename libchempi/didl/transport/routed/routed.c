@@ -50,6 +50,8 @@ static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
     enum chempi_verdict verdict;
 
     if (self.routed && chempi_hop_arrived(&self.routed->hop, a, &verdict, rx)) {
+        if (verdict == CHEMPI_NO_ROOM)
+            return verdict;
         counted->messages--; /* the messages in frames are counted here */
         counted->bytes -= a->env.len;
         return verdict;
@@ -483,6 +485,8 @@ static int routed_progress(struct chempi_dev *dev)
         events += pay(routed);
     if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&routed->gaps)))
         chempi_routed_sealed_check(routed);
+    if (CHEMPI_UNLIKELY(chempi_hop_has_left(&routed->hop)))
+        events += chempi_hop_retake(&routed->hop);
     if (chempi_hop_is_dirty(&routed->hop)) {
         chempi_hop_flush(&routed->hop);
         events++;
@@ -499,7 +503,8 @@ static bool gate_is_ready(struct chempi_dev *dev)
         return true;
     }
     return !chempi_list_is_empty(&routed->work) ||
-           chempi_hop_is_dirty(&routed->hop);
+           chempi_hop_is_dirty(&routed->hop) ||
+           chempi_hop_has_left(&routed->hop);
 }
 
 /* ---- the end ------------------------------------------------------------ */
