@@ -4,12 +4,30 @@
  * simply taken back; for one that has, the receiver is asked, and either has
  * it unmatched and drops it, or it is too late. The request stays pending
  * until the answer.
+ *
+ *   K1  a request that is_cancelling stands in its peer's `cancels`, asked, or,
+ *       as long as memory is missing to ask, in `unasked`; from the first of
+ *       these on the hook is there
  */
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
+#include "libchempi/services/shortage.h"
+
+static int ask_all(struct chempi_progress_hook *hook);
+static bool is_ready(struct chempi_progress_hook *hook);
+
+/* Under the lane's lock. */
+static struct {
+    struct chempi_list unasked; /* struct chempi_request.outgoing.link */
+    struct chempi_progress_hook hook;
+    bool has_hook;
+    struct chempi_shortage shortage;
+} self = {.unasked = {&self.unasked, &self.unasked},
+          .hook = {.poll = ask_all, .is_ready = is_ready}};
 
 bool chempi_message_is_waiting(const struct chempi_request *req)
 {
@@ -30,10 +48,81 @@ static void hear_oneself(const struct chempi_request *req)
         (void)chempi_progress_poll();
 }
 
+static void finish(struct chempi_request *req, bool is_taken_back)
+{
+    chempi_list_remove(&req->outgoing.link);
+    req->is_cancelling = false;
+    req->is_cancelled = is_taken_back;
+    if (is_taken_back && req->is_queued) { /* no match will be reported */
+        chempi_list_remove(&req->match_link);
+        req->is_queued = false;
+        req->pending--;
+    }
+    chempi_request_progress(req, MPI_SUCCESS);
+}
+
+/* False: no memory. */
+static bool ask(struct chempi_request *req)
+{
+    const uint32_t serial = req->u.tx.env.serial;
+
+    if (chempi_sysmsg_post(req->peer, CHEMPI_SYSMSG_CANCEL, &serial,
+                           sizeof(serial)))
+        return false;
+    chempi_list_append(&req->peer->cancels, &req->outgoing.link);
+    return true;
+}
+
+/* Whoever waits for a message that was cancelled waits for the answer. */
+static void wait_for_memory(const struct chempi_request *req)
+{
+    if (!chempi_shortage_may_wait(&self.shortage))
+        chempi_fatal_die(1, "out of memory to cancel a message to rank %u",
+                         req->peer->proc);
+}
+
+static CHEMPI_COLD void ask_later(struct chempi_request *req)
+{
+    if (!self.has_hook)
+        chempi_progress_add_hook(&self.hook);
+    self.has_hook = true;
+    chempi_list_append(&self.unasked, &req->outgoing.link);
+    wait_for_memory(req);
+}
+
+static int ask_all(struct chempi_progress_hook *hook)
+{
+    int events = 0;
+
+    (void)hook;
+    while (!chempi_list_is_empty(&self.unasked)) {
+        struct chempi_request *req =
+            CHEMPI_CONTAINER_OF(chempi_list_first(&self.unasked),
+                                struct chempi_request, outgoing.link);
+
+        chempi_list_remove(&req->outgoing.link);
+        if (req->pending == 1) { /* it is over, but for this */
+            finish(req, false);
+        } else if (!ask(req)) {
+            chempi_list_prepend(&self.unasked, &req->outgoing.link);
+            wait_for_memory(req);
+            return events;
+        }
+        events++;
+    }
+    chempi_shortage_end(&self.shortage);
+    return events;
+}
+
+static bool is_ready(struct chempi_progress_hook *hook)
+{
+    (void)hook;
+    return !chempi_list_is_empty(&self.unasked); /* there may be memory now */
+}
+
 void chempi_message_cancel_send(struct chempi_request *req)
 {
     struct chempi_peer *peer = req->peer;
-    uint32_t serial = req->u.tx.env.serial;
 
     if (req->is_cancelling || req->is_cancelled)
         return;
@@ -44,11 +133,10 @@ void chempi_message_cancel_send(struct chempi_request *req)
         chempi_request_progress(req, MPI_SUCCESS);
         return;
     }
-    if (chempi_sysmsg_post(peer, CHEMPI_SYSMSG_CANCEL, &serial, sizeof(serial)))
-        return; /* no memory: it simply cannot be cancelled */
     req->is_cancelling = true;
     req->pending++;
-    chempi_list_append(&peer->cancels, &req->outgoing.link);
+    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&self.unasked)) || !ask(req))
+        ask_later(req);
     chempi_engine_settle();
     if (peer->proc == chempi_ctx.services.proc)
         hear_oneself(req);
@@ -65,19 +153,6 @@ static void on_cancel(struct chempi_sysmsg_in *in)
         chempi_engine_drop_held(held);
     chempi_sysmsg_answer(in->peer, CHEMPI_SYSMSG_CANCEL_ANSWER, answer,
                          sizeof(answer));
-}
-
-static void finish(struct chempi_request *req, bool is_taken_back)
-{
-    chempi_list_remove(&req->outgoing.link);
-    req->is_cancelling = false;
-    req->is_cancelled = is_taken_back;
-    if (is_taken_back && req->is_queued) { /* no match will be reported */
-        chempi_list_remove(&req->match_link);
-        req->is_queued = false;
-        req->pending--;
-    }
-    chempi_request_progress(req, MPI_SUCCESS);
 }
 
 static void on_answer(struct chempi_sysmsg_in *in)
@@ -102,6 +177,7 @@ static const struct chempi_sysmsg_handler answer_handler = {8, 8, on_answer,
 
 void chempi_message_register(void)
 {
+    self.has_hook = false;
     chempi_sysmsg_register(CHEMPI_SYSMSG_CANCEL, &cancel_handler);
     chempi_sysmsg_register(CHEMPI_SYSMSG_CANCEL_ANSWER, &answer_handler);
 }
