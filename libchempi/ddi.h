@@ -320,9 +320,11 @@ struct chempi_dev_ops {
      * there is (or may be) something to do now. Changes nothing visible. */
     bool (*is_ready)(struct chempi_dev *dev);
 
-    /* A process has ended and its job goes on: report what is under way with
-     * it, then lost(), from progress(). NULL: the device notices by itself. */
-    void (*ended)(struct chempi_dev *dev, uint32_t proc);
+    /* A process has ended and its job goes on: take what it had sent, report
+     * what is under way with it, then lost(), from progress(), unless the
+     * device notices that by itself. False: there is NO_ROOM for some of it,
+     * and didl asks again. NULL: there is nothing to do. */
+    bool (*ended)(struct chempi_dev *dev, uint32_t proc);
 
     /* True when everything handed in has left this process for good, so that
      * it may exit. */

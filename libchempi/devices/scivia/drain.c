@@ -5,6 +5,7 @@
  * in eager.c).
  */
 #include <errno.h>
+#include <limits.h>
 
 #include "common/base/invariant.h"
 #include "libchempi/devices/scivia/internal.h"
@@ -169,17 +170,22 @@ int chempi_scivia_drain_hear(struct scivia_dev *dev)
 
 /* --- endpoints that wait --- */
 
+bool chempi_scivia_drain_rest(struct scivia_ep *ep)
+{
+    if (ep->is_reported || ep->is_broken)
+        return true;
+    (void)chempi_scivia_drain_completed(scivia_dev_of(ep));
+    (void)chempi_scivia_via_eager_retake(ep);
+    if (ep->in)
+        (void)chempi_scivia_drain_ring(ep, INT_MAX);
+    return ep->is_broken || (!(ep->in && scivia_has_line(ep)) &&
+                             !chempi_scivia_via_eager_has_left(ep));
+}
+
 /* What has arrived counts, although nothing can be answered. */
 static int report(struct scivia_ep *ep)
 {
-    if (!ep->is_reported) {
-        (void)chempi_scivia_drain_completed(scivia_dev_of(ep));
-        (void)chempi_scivia_via_eager_retake(ep);
-        if (ep->in && chempi_scivia_drain_ring(ep, SCIVIA_DRAIN_BUDGET) ==
-                          SCIVIA_DRAIN_BUDGET)
-            return SCIVIA_DRAIN_BUDGET;
-    }
-    return chempi_scivia_pair_report(ep);
+    return chempi_scivia_drain_rest(ep) ? chempi_scivia_pair_report(ep) : 0;
 }
 
 static int serve(struct scivia_ep *ep)

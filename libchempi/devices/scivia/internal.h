@@ -377,6 +377,9 @@ int chempi_scivia_drain_ring(struct scivia_ep *ep, int budget);
 int chempi_scivia_drain_completed(struct scivia_dev *dev);
 /* Hear the bells: drain the rings of all that rang. Returns events. */
 int chempi_scivia_drain_hear(struct scivia_dev *dev);
+/* Take what has come from a process that has ended. False: memory for some of
+ * it is missing. */
+bool chempi_scivia_drain_rest(struct scivia_ep *ep);
 /* Serve the endpoints that wait for room. Returns events. */
 int chempi_scivia_drain_serve(struct scivia_dev *dev);
 bool chempi_scivia_drain_can_serve(struct scivia_dev *dev);

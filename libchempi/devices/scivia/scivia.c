@@ -450,6 +450,14 @@ static bool scivia_is_ready(struct chempi_dev *base)
     return false;
 }
 
+/* The adapter says that it has ended; this may be known earlier. */
+static bool scivia_ended(struct chempi_dev *base, uint32_t proc)
+{
+    struct scivia_ep *ep = to_scivia(base)->eps[proc];
+
+    return !ep || chempi_scivia_drain_rest(ep);
+}
+
 static bool scivia_is_drained(struct chempi_dev *base)
 {
     struct scivia_dev *dev = to_scivia(base);
@@ -474,4 +482,5 @@ const struct chempi_dev_ops chempi_scivia_ops = {
     .is_ready = scivia_is_ready,
     .is_drained = scivia_is_drained,
     .close = scivia_close,
+    .ended = scivia_ended,
 };

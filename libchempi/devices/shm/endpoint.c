@@ -253,6 +253,15 @@ void chempi_shm_endpoint_bell(struct shm_inbox *inbox, uint32_t sender)
                                    memory_order_acq_rel);
 }
 
+bool chempi_shm_endpoint_has_rung(const struct shm_inbox *inbox,
+                                  uint32_t sender)
+{
+    return atomic_load_explicit(&inbox->words[sender / 64],
+                                memory_order_acquire) >>
+               sender % 64 &
+           1;
+}
+
 void chempi_shm_endpoint_ring(struct shm_ep *ep)
 {
     struct shm_dev *dev = shm_dev_of(ep);

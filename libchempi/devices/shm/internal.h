@@ -201,6 +201,9 @@ void chempi_shm_endpoint_fini(struct shm_dev *dev);
 void chempi_shm_endpoint_ring(struct shm_ep *ep);
 /* Ring a bell of an inbox, also of this process's own. */
 void chempi_shm_endpoint_bell(struct shm_inbox *inbox, uint32_t sender);
+/* Is that one's ringing? */
+bool chempi_shm_endpoint_has_rung(const struct shm_inbox *inbox,
+                                  uint32_t sender);
 /* Has a line arrived, or rung? */
 bool chempi_shm_endpoint_is_ready(struct shm_dev *dev);
 /* Stop polling the ring of a broken endpoint. */

@@ -117,20 +117,33 @@ static bool shm_is_ready(struct chempi_dev *base)
            chempi_shm_drain_can_serve(dev);
 }
 
-static void shm_ended(struct chempi_dev *base, uint32_t proc)
+/* Else nothing is reserved where its lines would be. */
+static bool has_sent(const struct shm_dev *dev, const struct shm_ep *ep)
+{
+    return ep->rx_head != 0 || ep->is_hot ||
+           chempi_shm_endpoint_has_rung(dev->inbox, ep->peer);
+}
+
+static bool shm_ended(struct chempi_dev *base, uint32_t proc)
 {
     const struct chempi_services *services = base->params.services;
     struct shm_ep *ep;
 
     if (services->node_of_proc[proc] != services->node)
-        return;
+        return true;
     (void)chempi_shm_drain_hear(to_shm(base)); /* what it had sent before */
     ep = chempi_shm_endpoint_ep(to_shm(base),
                                 services->local_rank_of_proc[proc]);
-    if (ep->rx_head != 0 && !ep->is_broken) /* else nothing is reserved there */
+    if (ep->is_broken)
+        return true;
+    if (has_sent(to_shm(base), ep)) {
         (void)chempi_shm_drain_ring(ep, INT_MAX);
+        if (!ep->is_broken && chempi_shm_eager_has_line(ep))
+            return false;
+    }
     (void)chempi_err_set(&base->err, -EPIPE, "its process has ended");
     chempi_shm_eager_give_up(ep, -EPIPE);
+    return true;
 }
 
 static bool shm_is_drained(struct chempi_dev *base)

@@ -406,27 +406,12 @@ int chempi_tcp_drain_unread(struct chempi_tcp_dev *dev)
     return events + chempi_tcp_drain_poll(link);
 }
 
-void chempi_tcp_drain_rest(struct chempi_tcp_link *link)
+bool chempi_tcp_drain_rest(struct chempi_tcp_link *link)
 {
     struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
-    struct chempi_tcp_link *other = dev->unread.link;
-    const size_t len = dev->unread.len;
 
-    if (other == link) {
-        (void)chempi_tcp_drain_unread(dev);
-    } else if (other) { /* what is unread of another one makes room */
-        memcpy(dev->scratch, dev->rbuf + dev->unread.from, len);
-        dev->unread.link = NULL;
-    }
+    (void)chempi_tcp_drain_unread(dev);
     for (int i = 0; i < REST_POLLS && chempi_tcp_drain_poll(link); i++)
         ;
-    if (!other || other == link)
-        return;
-    dev->unread.link = NULL; /* there is no memory for it, and no sender */
-    if (other->state != CHEMPI_TCP_UP)
-        return;
-    memcpy(dev->rbuf, dev->scratch, len);
-    dev->unread.link = other;
-    dev->unread.from = 0;
-    dev->unread.len = len;
+    return link->state != CHEMPI_TCP_UP || !dev->unread.link;
 }

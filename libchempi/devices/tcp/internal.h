@@ -27,17 +27,16 @@
 #include "libchempi/devices/tcp/wire.h"
 #include "libchempi/services/rndv.h"
 
-#define CHEMPI_TCP_CONGESTION_MAX 16 /* of a name, as the kernel's */
-#define CHEMPI_TCP_LINK_MAX 4        /* networks used towards one process */
-#define CHEMPI_TCP_ROUTE_MAX 8       /* size ranges with different networks */
-#define CHEMPI_TCP_LISTENER_MAX 9    /* networks, and one for all the rest */
-#define CHEMPI_TCP_GUEST_MAX 128     /* connections without proof */
-#define CHEMPI_TCP_HOT_MAX 2         /* links read without asking epoll */
-#define CHEMPI_TCP_RBUF (64 * 1024)  /* bytes of one ordinary read */
-/* Bytes packed at a time; what is unread has room there. */
-#define CHEMPI_TCP_SCRATCH CHEMPI_TCP_RBUF
-#define CHEMPI_TCP_WHY_MAX 256       /* bytes with the terminating zero */
-#define CHEMPI_TCP_BULKY (16 * 1024) /* a payload from here on is long */
+#define CHEMPI_TCP_CONGESTION_MAX 16   /* of a name, as the kernel's */
+#define CHEMPI_TCP_LINK_MAX 4          /* networks used towards one process */
+#define CHEMPI_TCP_ROUTE_MAX 8         /* size ranges with different networks */
+#define CHEMPI_TCP_LISTENER_MAX 9      /* networks, and one for all the rest */
+#define CHEMPI_TCP_GUEST_MAX 128       /* connections without proof */
+#define CHEMPI_TCP_HOT_MAX 2           /* links read without asking epoll */
+#define CHEMPI_TCP_RBUF (64 * 1024)    /* bytes of one ordinary read */
+#define CHEMPI_TCP_SCRATCH (64 * 1024) /* bytes packed at a time */
+#define CHEMPI_TCP_WHY_MAX 256         /* bytes with the terminating zero */
+#define CHEMPI_TCP_BULKY (16 * 1024)   /* a payload from here on is long */
 
 enum {
     CHEMPI_TCP_PROTO_EAGER,
@@ -370,8 +369,9 @@ int chempi_tcp_drain_poll(struct chempi_tcp_link *link);
 /* Deliver what is unread, if there is memory for it now, and what has come
  * behind it. */
 int chempi_tcp_drain_unread(struct chempi_tcp_dev *dev);
-/* All that is here of a process that has ended. */
-void chempi_tcp_drain_rest(struct chempi_tcp_link *link);
+/* All that is here of a process that has ended. False: there is memory missing
+ * for it, or for what another one has sent, which is in the way. */
+bool chempi_tcp_drain_rest(struct chempi_tcp_link *link);
 
 /* rndv.c */
 

@@ -277,9 +277,10 @@ static bool tcp_is_drained(struct chempi_dev *d)
 /* What it had sent comes first, also over a connection for which it had just
  * given its last word. Then a connection that is up ends by itself; one that is
  * being made may wait for the other side. */
-static void tcp_ended(struct chempi_dev *d, uint32_t proc)
+static bool tcp_ended(struct chempi_dev *d, uint32_t proc)
 {
     struct chempi_tcp_ep *ep = dev_of(d)->eps[proc];
+    bool is_read = true;
     bool is_up = false;
 
     for (uint32_t i = 0; ep && i < ep->link_count; i++) {
@@ -287,12 +288,13 @@ static void tcp_ended(struct chempi_dev *d, uint32_t proc)
 
         if (link->state == CHEMPI_TCP_DIALING && link->item.slot)
             link->item.ready(&link->item, EPOLLIN);
-        chempi_tcp_drain_rest(link);
+        is_read = chempi_tcp_drain_rest(link) && is_read;
         is_up |= link->state == CHEMPI_TCP_UP;
     }
     for (uint32_t i = 0; ep && !is_up && i < ep->link_count; i++)
         chempi_tcp_link_break(ep->links[i], -ECONNRESET,
                               "its process has ended");
+    return is_read;
 }
 
 /* Say BYE, and take what has come, so that the kernel ends the connection in

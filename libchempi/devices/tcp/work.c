@@ -7,17 +7,33 @@
 #include "common/base/invariant.h"
 #include "libchempi/devices/tcp/internal.h"
 
+/* What had come elsewhere. */
+static bool drain_links(const struct chempi_tcp_ep *ep)
+{
+    bool is_read = true;
+
+    for (uint32_t i = 0; i < ep->link_count && ep->is_lost; i++)
+        is_read = chempi_tcp_drain_rest(ep->links[i]) && is_read;
+    return is_read;
+}
+
 static int work_broken(struct chempi_tcp_dev *dev)
 {
+    struct chempi_list now;
     int events = 0;
 
-    while (!chempi_list_is_empty(&dev->broken)) {
+    chempi_list_init(&now);
+    chempi_list_splice(&now, &dev->broken);
+    while (!chempi_list_is_empty(&now)) {
         struct chempi_tcp_ep *ep = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&dev->broken), struct chempi_tcp_ep, broken_link);
+            chempi_list_first(&now), struct chempi_tcp_ep, broken_link);
 
         chempi_list_remove(&ep->broken_link);
-        for (uint32_t i = 0; i < ep->link_count && ep->is_lost; i++)
-            chempi_tcp_drain_rest(ep->links[i]); /* what had come elsewhere */
+        if (!drain_links(ep)) { /* when there is memory */
+            chempi_list_append(&dev->broken, &ep->broken_link);
+            dev->has_work = true;
+            continue;
+        }
         chempi_tcp_link_reap(ep);
         if (ep->is_lost && !ep->is_told)
             chempi_list_append(&dev->lost, &ep->lost_link);

@@ -539,11 +539,15 @@ void chempi_conn_on_lost(void (*told)(struct chempi_peer *peer))
     conn.on_lost = told;
 }
 
-void chempi_conn_end(uint32_t proc)
+bool chempi_conn_end(uint32_t proc)
 {
+    bool is_over = true;
+
     for (uint32_t i = 0; i < conn.device_count; i++)
         if (conn.devices[i]->ops->ended)
-            conn.devices[i]->ops->ended(conn.devices[i], proc);
+            is_over =
+                conn.devices[i]->ops->ended(conn.devices[i], proc) && is_over;
+    return is_over;
 }
 
 void chempi_conn_set_lost(uint32_t proc, const char *why)

@@ -186,9 +186,10 @@ static inline uint64_t chempi_conn_missing_count(void)
 {
     return atomic_load_explicit(&chempi_ctx.missing, memory_order_relaxed);
 }
-/* Let devices end what is under way with one: some cannot notice. Not from an
- * upcall of theirs. */
-void chempi_conn_end(uint32_t proc);
+/* Let devices take what one had sent, and end what is under way with it: some
+ * cannot notice. False: memory for some of it is missing; call again. Not from
+ * an upcall of theirs. */
+bool chempi_conn_end(uint32_t proc);
 /* Is this rank one of them? */
 bool chempi_conn_is_missing(uint32_t proc);
 

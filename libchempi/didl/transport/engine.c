@@ -27,7 +27,8 @@ static struct {
     struct chempi_list dirty; /* struct chempi_peer.dirty */
     uint64_t waiting;         /* entries on all waiting lists */
     bool is_up;
-    bool misses;                /* a process, and goes on (loss.h) */
+    bool misses;   /* a process, and goes on (loss.h) */
+    bool has_vain; /* posted receives, since what had come may be for them */
     struct chempi_list starved; /* struct chempi_peer.dirty: they miss memory
                                    for what is due; dirty in the next settle */
     struct chempi_shortage shortage; /* of memory for messages that come, */
@@ -566,7 +567,9 @@ int chempi_engine_recv(struct chempi_request *req)
     } else if (CHEMPI_UNLIKELY(engine.misses) &&
                chempi_loss_is_vain(req->comm, req->context, req->peer_rank,
                                    req->peer_tag)) {
-        chempi_loss_end_receive(req);
+        engine.has_vain = chempi_engine_has_due();
+        if (!engine.has_vain)
+            chempi_loss_end_receive(req);
     }
     return MPI_SUCCESS;
 }
@@ -772,24 +775,35 @@ static void release_early(struct chempi_peer *peer)
     }
 }
 
+/* What it had sent comes first; as long as memory for that is missing, its end
+ * is settled again. */
 static CHEMPI_COLD void settle_lost(struct chempi_peer *peer)
 {
     if (engine.system)
         engine.system->lost(peer);
-    if (chempi_conn_is_missing(peer->proc)) {
-        engine.misses = true;
-        chempi_conn_end(peer->proc);
-        release_early(peer); /* what had come before others of one network */
-        chempi_loss_end(peer);
+    if (!chempi_conn_is_missing(peer->proc))
+        return;
+    engine.misses = true;
+    if (!chempi_conn_end(peer->proc)) {
+        chempi_list_remove(&peer->dirty);
+        chempi_list_append(&engine.starved, &peer->dirty);
+        return;
     }
+    release_early(peer); /* what had come before others of one network */
+    if (chempi_list_is_empty(&peer->dirty))
+        chempi_loss_end(peer);
 }
 
-static CHEMPI_COLD void drop_vain(void)
+static CHEMPI_COLD void settle_vain(void)
 {
     struct chempi_held *held;
 
     while ((held = chempi_loss_take_vain()))
         chempi_engine_drop_held(held);
+    if (!engine.has_vain || chempi_engine_has_due())
+        return;
+    engine.has_vain = false;
+    chempi_loss_end_vain();
 }
 
 void chempi_engine_settle(void)
@@ -814,5 +828,5 @@ void chempi_engine_settle(void)
     }
     chempi_list_splice(&engine.dirty, &engine.starved);
     if (CHEMPI_UNLIKELY(engine.misses))
-        drop_vain();
+        settle_vain();
 }

@@ -143,20 +143,33 @@ static bool has_member(const struct chempi_comm *comm, uint32_t proc)
     return false;
 }
 
+static bool is_vain(const struct chempi_request *req, const void *arg)
+{
+    (void)arg;
+    return chempi_loss_is_vain(req->comm, req->context, req->peer_rank,
+                               req->peer_tag);
+}
+
 static bool is_ended(const struct chempi_request *req, const void *arg)
 {
     const struct chempi_peer *peer = arg;
 
-    return chempi_loss_is_vain(req->comm, req->context, req->peer_rank,
-                               req->peer_tag) ||
-           (req->peer_rank == MPI_ANY_SOURCE &&
-            has_member(req->comm, peer->proc));
+    return is_vain(req, NULL) || (req->peer_rank == MPI_ANY_SOURCE &&
+                                  has_member(req->comm, peer->proc));
 }
 
 void chempi_loss_end_receive(struct chempi_request *req)
 {
     chempi_match_unpost(req);
     chempi_request_progress(req, MPI_ERR_PROC_ABORTED);
+}
+
+void chempi_loss_end_vain(void)
+{
+    struct chempi_request *req;
+
+    while ((req = chempi_match_find_posted(is_vain, NULL)))
+        chempi_loss_end_receive(req);
 }
 
 void chempi_loss_end(struct chempi_peer *peer)

@@ -566,12 +566,13 @@ static bool gate_is_drained(struct chempi_dev *dev)
     return is_drained;
 }
 
-static void routed_ended(struct chempi_dev *dev, uint32_t proc)
+static bool routed_ended(struct chempi_dev *dev, uint32_t proc)
 {
     struct chempi_routed *routed = of_device(dev);
 
     if (proc < routed->rank_count && routed->flows[proc])
         chempi_routed_flow_bury(routed->flows[proc]);
+    return true;
 }
 
 const struct chempi_dev_ops chempi_routed_ops = {

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank dies whose last messages the other one has no memory for, also not
+ * when it hears of that (chempirun --survive): all that had been sent whole is
+ * received, and what was only announced ends with an error.
+ */
+#define _GNU_SOURCE /* kill */
+#include <signal.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/match.h"
+#include "tests/mpi/check.h"
+#include "tests/mpi/inside/starve.h"
+
+enum { LEN = 600000, MESSAGES = 20, GO = MESSAGES, LONG, NEVER, POLLS = 200 };
+
+static const int lens[] = {8, 3000, 60};
+static char data[LEN];
+
+_Noreturn static void send_and_die(void)
+{
+    MPI_Request announced;
+    MPI_Request sends[MESSAGES];
+
+    MPI_Recv(NULL, 0, MPI_CHAR, 0, GO, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Isend(data, LEN, MPI_CHAR, 0, LONG, MPI_COMM_WORLD, &announced);
+    for (int i = 0; i < MESSAGES; i++) {
+        memset(data, i + 1, LEN);
+        MPI_Isend(data, lens[i % 3], MPI_CHAR, 0, i, MPI_COMM_WORLD, &sends[i]);
+        MPI_Wait(&sends[i], MPI_STATUS_IGNORE);
+    }
+    (void)kill(getpid(), SIGKILL);
+    for (;;)
+        (void)pause();
+}
+
+/* Work, but receive nothing, until the other one is known to be gone, and then
+ * for a while. */
+static void hear_of_it(void)
+{
+    MPI_Request never;
+    int is_there;
+    int polls = 0;
+
+    MPI_Irecv(NULL, 0, MPI_CHAR, 0, NEVER, MPI_COMM_SELF, &never);
+    while (polls < POLLS) {
+        MPI_Test(&never, &is_there, MPI_STATUS_IGNORE);
+        polls += chempi_conn_missing_count() > 0;
+    }
+    MPI_Cancel(&never);
+    MPI_Wait(&never, MPI_STATUS_IGNORE);
+}
+
+static int receive(int tag)
+{
+    return check_class(MPI_Recv(data, LEN, MPI_CHAR, 1, tag, MPI_COMM_WORLD,
+                                MPI_STATUS_IGNORE));
+}
+
+int main(int argc, char **argv)
+{
+    int received = 0;
+    int code;
+
+    starve_start((struct starve_sizes){SIZE_MAX, sizeof(struct chempi_held)});
+    check_start(&argc, &argv);
+    check_need(2);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank() == 1)
+        send_and_die();
+    starve_all(0);
+    MPI_Send(NULL, 0, MPI_CHAR, 1, GO, MPI_COMM_WORLD);
+    hear_of_it();
+    CHECK(starve_refused() > 0, "there was always memory");
+    starve_end();
+    for (int i = MESSAGES - 1; i >= 0; i--) {
+        code = receive(i);
+        CHECK(code == MPI_SUCCESS && data[0] == i + 1 &&
+                  data[lens[i % 3] - 1] == i + 1,
+              "message %d: class %d, %d", i, code, data[0]);
+        received += code == MPI_SUCCESS;
+    }
+    code = receive(LONG);
+    CHECK(code == MPI_ERR_PROC_ABORTED, "class %d of what was announced", code);
+    code = receive(NEVER);
+    CHECK(code == MPI_ERR_PROC_ABORTED, "class %d of nothing", code);
+    if (received == MESSAGES)
+        puts("all was received");
+    return check_finish();
+}
