@@ -678,32 +678,12 @@ static int await(struct chempi_request *req)
         .cancel = chempi_request_cancel_nothing, .finish = finish,             \
         .destroy = destroy, .awaits = put_children, .await = await             \
     }
-#define BOTH(small, large)                                                     \
-    {                                                                          \
-        OPS("MPI_I" small), OPS("MPI_" large "_init")                          \
-    }
+#define BOTH(kind, small, large)                                               \
+    [kind] = {OPS("MPI_I" small), OPS("MPI_" large "_init")},
 
 /* [is_persistent]: how the calls are named in words */
 static const struct chempi_request_ops call_ops[CHEMPI_COLL_KIND_COUNT][2] = {
-    [CHEMPI_COLL_BARRIER] = BOTH("barrier", "Barrier"),
-    [CHEMPI_COLL_BCAST] = BOTH("bcast", "Bcast"),
-    [CHEMPI_COLL_REDUCE] = BOTH("reduce", "Reduce"),
-    [CHEMPI_COLL_ALLREDUCE] = BOTH("allreduce", "Allreduce"),
-    [CHEMPI_COLL_GATHER] = BOTH("gather", "Gather"),
-    [CHEMPI_COLL_GATHERV] = BOTH("gatherv", "Gatherv"),
-    [CHEMPI_COLL_SCATTER] = BOTH("scatter", "Scatter"),
-    [CHEMPI_COLL_SCATTERV] = BOTH("scatterv", "Scatterv"),
-    [CHEMPI_COLL_ALLGATHER] = BOTH("allgather", "Allgather"),
-    [CHEMPI_COLL_ALLGATHERV] = BOTH("allgatherv", "Allgatherv"),
-    [CHEMPI_COLL_ALLTOALL] = BOTH("alltoall", "Alltoall"),
-    [CHEMPI_COLL_ALLTOALLV] = BOTH("alltoallv", "Alltoallv"),
-    [CHEMPI_COLL_ALLTOALLW] = BOTH("alltoallw", "Alltoallw"),
-    [CHEMPI_COLL_REDUCE_SCATTER] = BOTH("reduce_scatter", "Reduce_scatter"),
-    [CHEMPI_COLL_REDUCE_SCATTER_BLOCK] =
-        BOTH("reduce_scatter_block", "Reduce_scatter_block"),
-    [CHEMPI_COLL_SCAN] = BOTH("scan", "Scan"),
-    [CHEMPI_COLL_EXSCAN] = BOTH("exscan", "Exscan"),
-};
+    CHEMPI_COLL_NAMES(BOTH)};
 
 static const struct chempi_request_ops neighbor_ops =
     OPS("a neighborhood collective operation");
@@ -963,7 +943,7 @@ static bool begin_at_once(const struct chempi_coll_call *c,
     }
     tag = chempi_coll_next_tag(c->comm);
     req = begun == CHEMPI_NODE_LATER_HAS_BEGUN ? adopt(a, c, tag)
-                                               : chempi_coll_over(c->comm, rc);
+                                               : chempi_coll_over(c, rc);
     if (CHEMPI_LIKELY(req != NULL))
         *request = chempi_request_handle(req);
     chempi_lane_unlock(&chempi_lane_main);

@@ -21,15 +21,37 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
                       chempi_coll_async_build_fn *build, const void *arg,
                       bool is_persistent, MPI_Request *request);
 
+/* X(kind, name behind MPI_I, name before _init) */
+#define CHEMPI_COLL_NAMES(X)                                                   \
+    X(CHEMPI_COLL_BARRIER, "barrier", "Barrier")                               \
+    X(CHEMPI_COLL_BCAST, "bcast", "Bcast")                                     \
+    X(CHEMPI_COLL_REDUCE, "reduce", "Reduce")                                  \
+    X(CHEMPI_COLL_ALLREDUCE, "allreduce", "Allreduce")                         \
+    X(CHEMPI_COLL_GATHER, "gather", "Gather")                                  \
+    X(CHEMPI_COLL_GATHERV, "gatherv", "Gatherv")                               \
+    X(CHEMPI_COLL_SCATTER, "scatter", "Scatter")                               \
+    X(CHEMPI_COLL_SCATTERV, "scatterv", "Scatterv")                            \
+    X(CHEMPI_COLL_ALLGATHER, "allgather", "Allgather")                         \
+    X(CHEMPI_COLL_ALLGATHERV, "allgatherv", "Allgatherv")                      \
+    X(CHEMPI_COLL_ALLTOALL, "alltoall", "Alltoall")                            \
+    X(CHEMPI_COLL_ALLTOALLV, "alltoallv", "Alltoallv")                         \
+    X(CHEMPI_COLL_ALLTOALLW, "alltoallw", "Alltoallw")                         \
+    X(CHEMPI_COLL_REDUCE_SCATTER, "reduce_scatter", "Reduce_scatter")          \
+    X(CHEMPI_COLL_REDUCE_SCATTER_BLOCK, "reduce_scatter_block",                \
+      "Reduce_scatter_block")                                                  \
+    X(CHEMPI_COLL_SCAN, "scan", "Scan")                                        \
+    X(CHEMPI_COLL_EXSCAN, "exscan", "Exscan")
+
 /* The request of an operation that is over, and came to the error class *rc,
  * which is 0 then. NULL: there is no memory to tell that later. Under the lane
  * lock. */
-struct chempi_request *chempi_coll_failed(struct chempi_comm *comm, int *rc);
-static inline struct chempi_request *chempi_coll_over(struct chempi_comm *comm,
-                                                      int *rc)
+struct chempi_request *chempi_coll_failed(const struct chempi_coll_call *c,
+                                          int *rc);
+static inline struct chempi_request *
+chempi_coll_over(const struct chempi_coll_call *c, int *rc)
 {
     return CHEMPI_LIKELY(!*rc) ? &chempi_request_over
-                               : chempi_coll_failed(comm, rc);
+                               : chempi_coll_failed(c, rc);
 }
 
 /* A request of the library's own: without checks, under the lane lock. Its

@@ -10,22 +10,25 @@ static void destroy(struct chempi_request *req)
     chempi_request_recycle(req);
 }
 
-static const struct chempi_request_ops failed_ops = {
-    .call = "a non-blocking collective operation",
-    .start = chempi_request_start_nothing,
-    .cancel = chempi_request_cancel_nothing,
-    .finish = chempi_request_finish_empty,
-    .destroy = destroy,
-};
+#define FAILED(kind, small, large)                                             \
+    [kind] = {.call = "MPI_I" small,                                           \
+              .start = chempi_request_start_nothing,                           \
+              .cancel = chempi_request_cancel_nothing,                         \
+              .finish = chempi_request_finish_empty,                           \
+              .destroy = destroy},
 
-CHEMPI_COLD struct chempi_request *chempi_coll_failed(struct chempi_comm *comm,
-                                                      int *rc)
+static const struct chempi_request_ops failed_ops[CHEMPI_COLL_KIND_COUNT] = {
+    CHEMPI_COLL_NAMES(FAILED)};
+
+CHEMPI_COLD struct chempi_request *
+chempi_coll_failed(const struct chempi_coll_call *c, int *rc)
 {
     struct chempi_request *req = chempi_request_alloc();
 
     if (!req)
         return NULL;
-    chempi_request_init(req, CHEMPI_REQUEST_COLL, &failed_ops, comm, NULL);
+    chempi_request_init(req, CHEMPI_REQUEST_COLL, &failed_ops[c->kind], c->comm,
+                        NULL);
     req->pending = 0;
     req->error = *rc;
     *rc = MPI_SUCCESS;

@@ -654,6 +654,31 @@ static void uneven_alltoall(void)
     free(out);
 }
 
+/* All have handed in another amount when the root calls, so its operation is
+ * over then: the words name the call all the same. */
+static void over_at_once(void)
+{
+    int data[2] = {1, 2};
+    int sum[2];
+    char words[MPI_MAX_ERROR_STRING];
+    MPI_Request request;
+    int error;
+    int len;
+
+    for (int peer = 1; peer < check_size() && check_rank() == 0; peer++)
+        MPI_Recv(NULL, 0, MPI_INT, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Ireduce(data, sum, check_rank() == 0 ? 2 : 1, MPI_INT, MPI_SUM, 0,
+                MPI_COMM_WORLD, &request);
+    error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (check_rank() != 0) {
+        MPI_Send(NULL, 0, MPI_INT, 0, 0, MPI_COMM_WORLD);
+        return;
+    }
+    expect(error, MPI_ERR_COUNT, "a reduction of other amounts");
+    MPI_Error_string(error, words, &len);
+    CHECK(strstr(words, "MPI_Ireduce: "), "\"%s\"", words);
+}
+
 int main(int argc, char **argv)
 {
     check_start(&argc, &argv);
@@ -674,6 +699,7 @@ int main(int argc, char **argv)
     if (check_is_one_node()) {
         uneven_alltoall();
         all_different_roots();
+        over_at_once();
     }
     if (check_is_one_node() && check_size() > 2)
         uneven_in_the_background();
