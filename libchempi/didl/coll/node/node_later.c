@@ -567,15 +567,14 @@ bool chempi_node_later_is_ready(struct chempi_node_later_op *op)
     return can_begin(op) || can_go_on(op) || chempi_loss_is_in(op->call.comm);
 }
 
-static void begin_task(struct chempi_node_task *t,
-                       const struct chempi_node_steps *steps,
-                       const struct cell *cell,
-                       const struct chempi_coll_call *c)
+static void begin_task(struct chempi_node_later_op *op)
 {
-    memset(t, 0, steps->size);
-    t->cell = *cell;
-    t->c = c;
-    task_go_on(t, steps->first);
+    struct chempi_node_task *t = op->task;
+
+    memset(t, 0, op->steps->cleared);
+    t->cell = op->cell;
+    t->c = &op->call;
+    task_go_on(t, op->steps->first);
 }
 
 static void begin(struct chempi_node_later_op *op)
@@ -586,7 +585,7 @@ static void begin(struct chempi_node_later_op *op)
         op->rc = op->parts->begin(&op->cell, &op->call, op->len);
         return;
     }
-    begin_task(op->task, op->steps, &op->cell, &op->call);
+    begin_task(op);
 }
 
 /* L6. Behind the operation there is room for its task in the schedule. */
@@ -596,7 +595,7 @@ static CHEMPI_COLD void make_long(struct chempi_node_later_op *op,
     op->is_lengthened = true;
     op->steps = &chempi_node_steps_bcast;
     op->task = chempi_coll_bytes(s, (MPI_Count)op->steps->size);
-    begin_task(op->task, op->steps, &op->cell, &op->call);
+    begin_task(op);
 }
 
 /* Messages that a step has appended come next, and behind them the task again.
@@ -728,15 +727,12 @@ try_parts(struct chempi_node_later_op *op, const struct chempi_coll_call *c)
 }
 
 /* A task that needs no schedule, nor its cell. */
-static enum chempi_node_later_begun try_task(struct chempi_node_later_op *op,
-                                             const struct chempi_coll_call *c)
+CHEMPI_INLINE enum chempi_node_later_begun
+try_task(struct chempi_node_later_op *op, const struct chempi_coll_call *c)
 {
-    begin_task(op->task, op->steps, &op->cell, c);
-    op->task->next(op->task);
-    if (op->task->next)
-        return CHEMPI_NODE_LATER_HAS_BEGUN;
-    op->rc = op->task->rc;
-    return CHEMPI_NODE_LATER_HAS_ENDED;
+    return op->steps->at_once(op->task, &op->cell, c, &op->rc)
+               ? CHEMPI_NODE_LATER_HAS_ENDED
+               : CHEMPI_NODE_LATER_HAS_BEGUN;
 }
 
 /* The next one, if nothing else is under way; its parts or steps are set, c is

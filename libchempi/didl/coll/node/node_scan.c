@@ -22,8 +22,10 @@
  *       who make theirs, with another length in their line: all get
  *       MPI_ERR_COUNT, nobody has SPSC rings, and the next operation begins
  *       anew
- *   X4  who begins a non-blocking one tells the member before it how far it has
- *       read: that one may compute, and wait for room
+ *   X4  who begins a non-blocking one behind a blocking one tells the member
+ *       before it how far it has read: that one may compute, and wait for room
+ *       without an agent that has heard of it. What is read from then on it
+ *       hears in time (spsc_ring.h, Q6)
  */
 #include <string.h>
 
@@ -392,9 +394,10 @@ static inline bool is_first(const struct chempi_coll_state *st,
     return st->rank == (next < st->size ? next : 0);
 }
 
-/* It begins; the rings are there. */
-static void set_up(struct job *j, struct chempi_coll_state *st,
-                   const struct chempi_coll_call *c, bool is_later)
+/* It begins; the rings are there. What is not set here is set before it is
+ * read. */
+CHEMPI_INLINE void set_up(struct job *j, struct chempi_coll_state *st,
+                          const struct chempi_coll_call *c, bool is_later)
 {
     struct chempi_node_chain *p = &st->chain;
     const uint64_t len = (uint64_t)(c->recv.count * c->recv.type->extent);
@@ -405,10 +408,16 @@ static void set_up(struct job *j, struct chempi_coll_state *st,
     j->c = c;
     j->input = c->send.buf == MPI_IN_PLACE ? c->recv.buf : c->send.buf;
     j->len = len;
+    j->at = 0;
     j->mark = mark_of(c, len);
+    j->pieces = 0;
     j->is_ex = c->kind == CHEMPI_COLL_EXSCAN;
     j->is_scan = is_scan(c);
     j->is_first = is_first(st, c);
+    j->is_through = false;
+    j->has_piece = false;
+    j->rc = MPI_SUCCESS;
+    j->whole = 0;
     if (CHEMPI_UNLIKELY(p->is_broken)) {
         j->rc = chempi_error_set(MPI_ERR_INTERN,
                                  "an earlier call on this communicator has "
@@ -440,7 +449,7 @@ static bool is_more(void *reader)
 
 static int run(struct chempi_coll_state *st, const struct chempi_coll_call *c)
 {
-    struct job j = {.rc = MPI_SUCCESS};
+    struct job j;
     enum stop stop;
     int rc = MPI_SUCCESS;
 
@@ -526,7 +535,7 @@ bool chempi_coll_node_scan(struct chempi_coll_state *st,
 /* A reduction for which there are no rings becomes one by workers. */
 union chain_task {
     struct chempi_node_task task;
-    struct {
+    struct chain {
         struct chempi_node_task task;
         struct job job;
     } chain;
@@ -558,14 +567,14 @@ static void await_member(struct chempi_node_task *t, int way,
     task_await(t, (st->rank + way + st->size) % st->size, NULL, 0, next);
 }
 
-static void chain_on(struct chempi_node_task *t)
-{
-    struct job *j = of_task(t);
+static chempi_node_step_fn chain_on;
 
-    j->c = t->c;
-    switch (go_on(j)) {
+/* What comes next. */
+static void stop_at(struct chempi_node_task *t, enum stop stop)
+{
+    switch (stop) {
     case OVER:
-        task_note(t, end(t->cell.st, j));
+        task_note(t, end(t->cell.st, of_task(t)));
         task_end(t);
         break;
     case LACKS_PIECE:
@@ -579,16 +588,32 @@ static void chain_on(struct chempi_node_task *t)
     }
 }
 
+static void chain_on(struct chempi_node_task *t)
+{
+    struct job *j = of_task(t);
+
+    j->c = t->c;
+    stop_at(t, go_on(j));
+}
+
+/* As far as it can. */
+static inline enum stop begin(struct job *j, struct chempi_coll_state *st,
+                              const struct chempi_coll_call *c)
+{
+    struct chempi_node_chain *p = &st->chain;
+    const bool was_urgent = p->in.is_urgent;
+
+    set_up(j, st, c, true);
+    if (CHEMPI_UNLIKELY(!was_urgent) && !p->is_broken)
+        chempi_spsc_ring_tell(&p->in); /* X4 */
+    if (c->kind == CHEMPI_COLL_REDUCE)
+        chempi_coll_count(CHEMPI_COLL_WAY_CHAIN);
+    return go_on(j);
+}
+
 static void chain_begin(struct chempi_node_task *t)
 {
-    struct chempi_node_chain *p = &t->cell.st->chain;
-
-    set_up(of_task(t), t->cell.st, t->c, true);
-    if (CHEMPI_LIKELY(!p->is_broken))
-        chempi_spsc_ring_tell(&p->in); /* X4 */
-    if (t->c->kind == CHEMPI_COLL_REDUCE)
-        chempi_coll_count(CHEMPI_COLL_WAY_CHAIN);
-    chain_on(t);
+    stop_at(t, begin(of_task(t), t->cell.st, t->c));
 }
 
 /* All have met. */
@@ -608,6 +633,22 @@ static bool spares_cell(const struct chempi_coll_state *st)
     return st->chain.is_made && !st->chain.is_off;
 }
 
+/* A task is made only of what is not over at once. */
+static bool chain_at_once(struct chempi_node_task *t, const struct cell *cell,
+                          const struct chempi_coll_call *c, int *rc)
+{
+    struct job *j = of_task(t);
+    const enum stop stop = begin(j, cell->st, c);
+
+    if (CHEMPI_LIKELY(stop == OVER)) {
+        *rc = end(cell->st, j);
+        return true;
+    }
+    *t = (struct chempi_node_task){.cell = *cell, .c = c};
+    stop_at(t, stop);
+    return false;
+}
+
 static void chain_first(struct chempi_node_task *t)
 {
     if (CHEMPI_LIKELY(spares_cell(t->cell.st))) {
@@ -617,6 +658,7 @@ static void chain_first(struct chempi_node_task *t)
         chempi_coll_node_task_meet(t, chain_met);
     } else if (t->c->kind == CHEMPI_COLL_REDUCE &&
                chempi_coll_node_is_for_workers(t->c)) {
+        memset(t + 1, 0, chempi_node_steps_fold.cleared - sizeof(*t));
         chempi_node_steps_fold.first(t);
     } else {
         t->is_void = true;
@@ -629,6 +671,8 @@ static_assert(sizeof(union chain_task) == CHEMPI_NODE_TASK_MAX,
 
 const struct chempi_node_steps chempi_node_steps_chain = {
     .size = sizeof(union chain_task),
+    .cleared = sizeof(struct chain),
     .first = chain_first,
     .spares_cell = spares_cell,
+    .at_once = chain_at_once,
 };

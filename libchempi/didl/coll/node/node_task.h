@@ -50,21 +50,25 @@ struct chempi_node_task {
     bool is_void; /* at the end: all do the operation again by messages */
 };
 
-/* An operation: bytes of the struct that begins with its task, all of which but
- * cell, c and messages is zero; its first step; and whether it has no use for
- * its cell and appends no messages, which all know alike when the task before
- * it has ended (NULL: no). */
+/* An operation: bytes of the struct that begins with its task, and how many of
+ * them, but for cell, c and messages, are zero; its first step; and whether it
+ * has no use for its cell and appends no messages, which all know alike when
+ * the task before it has ended (NULL: no). If so, at_once() does it, *rc is
+ * what it came to; or makes a task of it that has begun: then false. */
 struct chempi_node_steps {
     size_t size;
+    size_t cleared;
     chempi_node_step_fn *first;
     bool (*spares_cell)(const struct chempi_coll_state *st);
+    bool (*at_once)(struct chempi_node_task *t, const struct cell *cell,
+                    const struct chempi_coll_call *c, int *rc);
 };
 
 #define CHEMPI_NODE_STEPS(type, first_step)                                    \
     {                                                                          \
         .size = sizeof(type) *                                                 \
                 sizeof(char[sizeof(type) <= CHEMPI_NODE_TASK_MAX ? 1 : -1]),   \
-        .first = (first_step)                                                  \
+        .cleared = sizeof(type), .first = (first_step)                         \
     }
 
 extern const struct chempi_node_steps chempi_node_steps_allgather;
