@@ -248,8 +248,24 @@ static int bcast_end(const struct cell *cell, const struct chempi_coll_call *c,
     return rc || cell_is_root(cell, c) ? rc : bcast_here(cell, c);
 }
 
+/* What turns out to be long goes on some other way (node_later.h, L6). */
+static bool bcast_at_once(const struct cell *cell,
+                          const struct chempi_coll_call *c, uint64_t unused,
+                          int *rc)
+{
+    (void)unused;
+    *rc = MPI_SUCCESS;
+    if (cell_is_root(cell, c) && CHEMPI_LIKELY(cell_claim(cell)))
+        return bcast_root(cell, c, 0, rc);
+    if (!cell_is_soon(is_bcast_ready, cell, c) ||
+        CHEMPI_UNLIKELY(chempi_coll_node_bcast_is_long(cell)))
+        return false;
+    *rc = bcast_end(cell, c, 0);
+    return true;
+}
+
 const struct chempi_node_parts chempi_node_parts_bcast = {
-    bcast_begin, is_bcast_ready, bcast_end};
+    bcast_begin, is_bcast_ready, bcast_end, bcast_at_once};
 
 bool chempi_coll_node_bcast(struct chempi_coll_state *st,
                             const struct chempi_coll_call *c, int tag, int *rc)

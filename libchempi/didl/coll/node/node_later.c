@@ -9,8 +9,7 @@
 #include "libchempi/didl/transport/where/wait_report.h"
 
 enum {
-    GROUP = CHEMPI_NODE_LATER_CELLS / 2, /* come free together */
-    LOOKS = 8
+    GROUP = CHEMPI_NODE_LATER_CELLS / 2 /* come free together */
 };
 
 struct chempi_node_later_op {
@@ -51,8 +50,16 @@ static int barrier_end(const struct cell *cell,
     return MPI_SUCCESS;
 }
 
+static bool barrier_at_once(const struct cell *cell,
+                            const struct chempi_coll_call *c, uint64_t unused,
+                            int *rc)
+{
+    return cell_do_at_once(barrier_begin, chempi_coll_shm_slot_is_over,
+                           barrier_end, cell, c, unused, rc);
+}
+
 static const struct chempi_node_parts barrier_parts = {
-    barrier_begin, chempi_coll_shm_slot_is_over, barrier_end};
+    barrier_begin, chempi_coll_shm_slot_is_over, barrier_end, barrier_at_once};
 
 static const struct chempi_node_parts *const parts_by_kind[] = {
     [CHEMPI_COLL_BARRIER] = &barrier_parts,
@@ -694,45 +701,13 @@ chempi_node_later_advance(struct chempi_node_later_op *op,
 
 /* ---- beginning in the call ---- */
 
-/* Have all come, of those who are about to? To look takes as long as to make a
- * request, and is in vain where they share cores. */
-static bool are_there(const struct chempi_node_parts *parts,
-                      const struct chempi_coll_call *c, const struct cell *cell)
+/* A task that needs no schedule needs no cell either. */
+CHEMPI_INLINE bool do_at_once(struct chempi_node_later_op *op,
+                              const struct chempi_coll_call *c)
 {
-    bool are = parts->is_ready(cell, c);
-
-    if (!are && chempi_progress_spins() > 0)
-        for (int i = 0; i < LOOKS && !are; i++) {
-            CHEMPI_CPU_RELAX();
-            are = parts->is_ready(cell, c);
-        }
-    return are;
-}
-
-/* op has parts, call is the caller's. */
-CHEMPI_INLINE enum chempi_node_later_begun
-try_parts(struct chempi_node_later_op *op, const struct chempi_coll_call *c)
-{
-    const struct chempi_node_parts *parts = op->parts;
-    const struct cell *cell = &op->cell;
-
-    op->rc = parts->begin(cell, c, op->len);
-    if (!are_there(parts, c, cell))
-        return CHEMPI_NODE_LATER_HAS_BEGUN;
-    if (c->kind == CHEMPI_COLL_BCAST &&
-        CHEMPI_UNLIKELY(chempi_coll_node_bcast_is_long(cell)))
-        return CHEMPI_NODE_LATER_HAS_BEGUN; /* L6 */
-    op->rc = cell_first_error(op->rc, parts->end(cell, c, op->len));
-    return CHEMPI_NODE_LATER_HAS_ENDED;
-}
-
-/* A task that needs no schedule, nor its cell. */
-CHEMPI_INLINE enum chempi_node_later_begun
-try_task(struct chempi_node_later_op *op, const struct chempi_coll_call *c)
-{
-    return op->steps->at_once(op->task, &op->cell, c, &op->rc)
-               ? CHEMPI_NODE_LATER_HAS_ENDED
-               : CHEMPI_NODE_LATER_HAS_BEGUN;
+    if (op->parts)
+        return op->parts->at_once(&op->cell, c, op->len, &op->rc);
+    return op->steps->at_once(op->task, &op->cell, c, &op->rc);
 }
 
 /* The next one, if nothing else is under way; its parts or steps are set, c is
@@ -742,23 +717,21 @@ begin_alone(struct chempi_node_later_op *op, struct chempi_coll_state *st,
             const struct chempi_coll_call *c)
 {
     const uint32_t number = st->later.started + 1;
-    enum chempi_node_later_begun begun;
 
     if (number != 1 + count_own_finished(st) ||
         !(op->parts ? is_cell_free(st, number) : spares_cell(st, op->steps)))
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
     open_cell(st, number, &op->cell);
     st->later.begun = number;
-    begun = op->steps ? try_task(op, c) : try_parts(op, c);
-    if (begun == CHEMPI_NODE_LATER_HAS_ENDED) {
+    if (CHEMPI_LIKELY(do_at_once(op, c))) {
         st->later.started = number;
         st->later.last_task = number;
         say_finished(st, number);
-        return begun;
+        return CHEMPI_NODE_LATER_HAS_ENDED;
     }
     op->has_begun = true;
     take_number(st, op->steps || may_be_long(op));
-    return begun;
+    return CHEMPI_NODE_LATER_HAS_BEGUN;
 }
 
 enum chempi_node_later_begun

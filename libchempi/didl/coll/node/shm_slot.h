@@ -332,11 +332,49 @@ static inline MPI_Count chempi_coll_part_count(const struct chempi_coll_call *c,
 typedef int chempi_node_part_fn(const struct cell *cell,
                                 const struct chempi_coll_call *c, uint64_t len);
 
+typedef bool chempi_node_ready_fn(const struct cell *cell,
+                                  const struct chempi_coll_call *c);
+
 struct chempi_node_parts {
     chempi_node_part_fn *begin;
-    bool (*is_ready)(const struct cell *cell, const struct chempi_coll_call *c);
+    chempi_node_ready_fn *is_ready;
     chempi_node_part_fn *end; /* MPI error class, as begin */
+    /* All three, if this member need not wait, or hardly: true. Else it has
+     * begun. *rc is what came of it. */
+    bool (*at_once)(const struct cell *cell, const struct chempi_coll_call *c,
+                    uint64_t len, int *rc);
 };
+
+enum { CELL_LOOKS = 8 };
+
+/* Have all come, of those who are about to? To look takes as long as to make a
+ * request, and is in vain where they share cores. */
+CHEMPI_INLINE bool cell_is_soon(chempi_node_ready_fn *is_ready,
+                                const struct cell *cell,
+                                const struct chempi_coll_call *c)
+{
+    bool is = is_ready(cell, c);
+
+    if (!is && chempi_progress_spins() > 0)
+        for (int i = 0; i < CELL_LOOKS && !is; i++) {
+            CHEMPI_CPU_RELAX();
+            is = is_ready(cell, c);
+        }
+    return is;
+}
+
+/* at_once, of parts that are constants. */
+CHEMPI_INLINE bool
+cell_do_at_once(chempi_node_part_fn *begin, chempi_node_ready_fn *is_ready,
+                chempi_node_part_fn *end, const struct cell *cell,
+                const struct chempi_coll_call *c, uint64_t len, int *rc)
+{
+    *rc = begin(cell, c, len);
+    if (!cell_is_soon(is_ready, cell, c))
+        return false;
+    *rc = cell_first_error(*rc, end(cell, c, len));
+    return true;
+}
 
 /* A blocking one in which all meet; parts is a constant. */
 static inline int cell_run_meeting(const struct chempi_node_parts *parts,
