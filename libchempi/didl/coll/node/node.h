@@ -128,7 +128,7 @@ struct chempi_node_piece {
 /* What a member says of its non-blocking operations (node_later.h), and of the
  * pipe. */
 struct chempi_node_ended {
-    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t number; /* of the last one */
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t number; /* a group's last */
     _Atomic uint32_t is_starved; /* the common one: a member waits for cells */
     _Atomic uint32_t pieces;     /* it has done, ever; for words */
 };

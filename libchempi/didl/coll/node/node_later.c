@@ -165,12 +165,12 @@ steps_of_reduction(const struct chempi_coll_call *c)
 static const struct chempi_node_steps *
 steps_for(const struct chempi_coll_call *c)
 {
+    if (is_scan(c))
+        return steps_of_reduction(c);
     if (c->kind == CHEMPI_COLL_GATHERV)
         return &chempi_node_steps_gather;
     if (c->kind == CHEMPI_COLL_SCATTERV)
         return &chempi_node_steps_scatter;
-    if (is_scan(c))
-        return steps_of_reduction(c);
     if (is_pair(c))
         return chempi_coll_node_pair_is_for_boards(c) ? &chempi_node_steps_pair
                                                       : NULL;
@@ -197,6 +197,22 @@ steps_for(const struct chempi_coll_call *c)
 
 /* ---- building ---- */
 
+/* By parts, or in steps; neither: not this way. */
+CHEMPI_INLINE void choose(struct chempi_node_later_op *op,
+                          const struct chempi_coll_state *st,
+                          const struct chempi_coll_call *c)
+{
+    op->len = 0;
+    op->parts = NULL;
+    if (!is_scan(c)) {
+        if (is_reduction(c))
+            op->len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
+                                 c->recv.type->extent);
+        op->parts = parts_for(c, op->len);
+    }
+    op->steps = op->parts ? NULL : steps_for(c);
+}
+
 /* Does it go this way? Then all but the rest of the cell is set. */
 static bool find_way(const struct chempi_coll_call *c,
                      struct chempi_coll_state *st,
@@ -205,12 +221,7 @@ static bool find_way(const struct chempi_coll_call *c,
     *op = (struct chempi_node_later_op){.call = *c, .cell = {.st = st}};
     if (!st || !st->is_on || st->later_cells == 0)
         return false;
-    if (is_reduction(c))
-        op->len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
-                             c->recv.type->extent);
-    op->parts = parts_for(c, op->len);
-    if (!op->parts)
-        op->steps = steps_for(c);
+    choose(op, st, c);
     return op->parts || op->steps;
 }
 
@@ -452,7 +463,7 @@ static uint32_t count_finished(const struct chempi_coll_state *st)
         atomic_load_explicit(&st->later.finished, memory_order_relaxed);
 
     for (int i = 0; i < st->size; i++) {
-        /* Sequentially consistent for find_free(); and orders the members'
+        /* Sequentially consistent for is_cell_free(); and orders the members'
          * last looks into a cell before what is written there next. */
         uint32_t number = atomic_load(&st->later.ended[i].number);
 
@@ -483,12 +494,8 @@ static inline void say_finished(struct chempi_coll_state *st, uint32_t number)
     /* Orders a task's last steps before a blocking one; partner:
      * chempi_coll_node_has_turn(). */
     atomic_store_explicit(&later->finished, number, memory_order_release);
-    if (number % GROUP != 0) {
-        /* Orders reading the cell before; partner: count_finished(). */
-        atomic_store_explicit(&later->ended[st->rank].number, number,
-                              memory_order_release);
+    if (CHEMPI_LIKELY(number % GROUP != 0))
         return;
-    }
     atomic_store(&later->ended[st->rank].number, number);
     if (atomic_load(&later->ended[st->size].is_starved) &&
         atomic_exchange(&later->ended[st->size].is_starved, 0))
@@ -701,13 +708,20 @@ chempi_node_later_advance(struct chempi_node_later_op *op,
 
 /* ---- beginning in the call ---- */
 
-/* A task that needs no schedule needs no cell either. */
+/* The operation of this number; true: it is over. */
 CHEMPI_INLINE bool do_at_once(struct chempi_node_later_op *op,
+                              struct chempi_coll_state *st, uint32_t number,
                               const struct chempi_coll_call *c)
 {
-    if (op->parts)
+    if (op->parts) {
+        open_cell(st, number, &op->cell);
         return op->parts->at_once(&op->cell, c, op->len, &op->rc);
-    return op->steps->at_once(op->task, &op->cell, c, &op->rc);
+    }
+    if (CHEMPI_LIKELY(op->steps->at_once(op->task, st, c, &op->rc)))
+        return true;
+    open_cell(st, number, &op->cell);
+    op->task->cell = op->cell;
+    return false;
 }
 
 /* The next one, if nothing else is under way; its parts or steps are set, c is
@@ -721,9 +735,8 @@ begin_alone(struct chempi_node_later_op *op, struct chempi_coll_state *st,
     if (number != 1 + count_own_finished(st) ||
         !(op->parts ? is_cell_free(st, number) : spares_cell(st, op->steps)))
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
-    open_cell(st, number, &op->cell);
     st->later.begun = number;
-    if (CHEMPI_LIKELY(do_at_once(op, c))) {
+    if (CHEMPI_LIKELY(do_at_once(op, st, number, c))) {
         st->later.started = number;
         st->later.last_task = number;
         say_finished(st, number);
@@ -763,12 +776,7 @@ chempi_node_later_try(const struct chempi_coll_call *c, void *room, int *rc)
 
     if (!st || !st->is_on || st->later_cells == 0)
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
-    op->len = is_reduction(c)
-                  ? (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
-                               c->recv.type->extent)
-                  : 0;
-    op->parts = parts_for(c, op->len);
-    op->steps = op->parts ? NULL : steps_for(c);
+    choose(op, st, c);
     op->task = (void *)(op + 1);
     begun = begin_alone(op, st, c);
     if (begun != CHEMPI_NODE_LATER_HAS_BEGUN) {

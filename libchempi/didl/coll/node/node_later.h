@@ -9,9 +9,9 @@
  *   L2  a member begins and ends its operations in the order of their numbers.
  *       It begins one when its cell is free, perhaps later than its start
  *   L3  a cell is free when all members have ended the operation that had it
- *       before. Cells come free in GROUPS: a member's word says which number
- *       it has ended, and whoever lacks cells says so and is roused at the end
- *       of a group. A task that needs only rings waits for no cell
+ *       before. Cells come free in GROUPS: at the end of each a member's word
+ *       says which number it has ended, and whoever lacks cells says so and is
+ *       roused then. A task that needs only rings waits for no cell
  *   -   all of it happens under the lane lock
  *   L5  a task begins when all operations before it have ended here
  *   L6  with three and more members, a broadcast that a member takes for a

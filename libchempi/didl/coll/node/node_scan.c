@@ -634,17 +634,18 @@ static bool spares_cell(const struct chempi_coll_state *st)
 }
 
 /* A task is made only of what is not over at once. */
-static bool chain_at_once(struct chempi_node_task *t, const struct cell *cell,
+static bool chain_at_once(struct chempi_node_task *t,
+                          struct chempi_coll_state *st,
                           const struct chempi_coll_call *c, int *rc)
 {
     struct job *j = of_task(t);
-    const enum stop stop = begin(j, cell->st, c);
+    const enum stop stop = begin(j, st, c);
 
     if (CHEMPI_LIKELY(stop == OVER)) {
-        *rc = end(cell->st, j);
+        *rc = end(st, j);
         return true;
     }
-    *t = (struct chempi_node_task){.cell = *cell, .c = c};
+    *t = (struct chempi_node_task){.cell.st = st, .c = c};
     stop_at(t, stop);
     return false;
 }
