@@ -41,11 +41,22 @@ static void block(struct chempi_tcp_link *link)
         link->is_armed = true;
 }
 
+/* Does more of the message follow behind the frame that is being written? The
+ * kernel then need not send a short packet at the frame's end. */
+static bool is_amid_message(const struct chempi_tcp_link *link)
+{
+    const struct chempi_tcp_current *c = &link->current;
+
+    return c->tx && c->xfer && c->pos + c->left < c->xfer->want;
+}
+
 /* Bytes written, 0 when the kernel takes none, or -errno. */
 static ssize_t write_bytes(struct chempi_tcp_link *link, struct iovec *iov,
                            size_t count)
 {
     struct msghdr msg = {.msg_iov = iov, .msg_iovlen = count};
+    const int flags =
+        MSG_NOSIGNAL | MSG_DONTWAIT | (is_amid_message(link) ? MSG_MORE : 0);
     ssize_t n;
 
     link->is_acked = false;
@@ -58,10 +69,9 @@ static ssize_t write_bytes(struct chempi_tcp_link *link, struct iovec *iov,
     do {
         if (count == 1)
             n = chempi_sys->send(link->item.fd, iov->iov_base, iov->iov_len,
-                                 MSG_NOSIGNAL | MSG_DONTWAIT);
+                                 flags);
         else
-            n = chempi_sys->sendmsg(link->item.fd, &msg,
-                                    MSG_NOSIGNAL | MSG_DONTWAIT);
+            n = chempi_sys->sendmsg(link->item.fd, &msg, flags);
     } while (n < 0 && errno == EINTR);
     if (n >= 0)
         return n;
@@ -300,8 +310,8 @@ int chempi_tcp_eager_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
     return CHEMPI_DONE;
 }
 
-/* Payload of a DATA frame at most, bytes. Every frame costs both sides a short
- * packet at its end and the receiver a read of a head. */
+/* Payload of a DATA frame at most, bytes. Every frame costs the receiver a read
+ * of a head. */
 static uint64_t piece_max(struct chempi_tcp_link *link)
 {
     uint64_t chunk = chempi_tcp_setting(link, CHEMPI_TCP_SET_CHUNK);
