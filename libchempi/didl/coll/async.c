@@ -88,7 +88,7 @@ static CHEMPI_COLD struct chempi_request *take_own(struct async *a, int kind)
     if (a->is_own_used[kind])
         return NULL;
     a->is_own_used[kind] = true;
-    chempi_request_track(&a->own[kind]);
+    chempi_request_track(&a->own[kind], &chempi_lane_main);
     return &a->own[kind];
 }
 
@@ -109,7 +109,7 @@ static void drop_child(struct async *a, struct chempi_request *child)
 static bool begin_message(struct async *a, const struct chempi_coll_step *step)
 {
     const struct chempi_coll_sched *s = &a->sched;
-    struct chempi_request *child = chempi_request_alloc();
+    struct chempi_request *child = chempi_request_alloc(&chempi_lane_main);
     int rc;
 
     if (CHEMPI_UNLIKELY(!child))
@@ -692,7 +692,8 @@ static const struct chempi_request_ops neighbor_ops =
 static void init(struct async *a, const struct chempi_request_ops *ops,
                  struct chempi_comm *comm, struct chempi_op *op)
 {
-    chempi_request_init(&a->req, CHEMPI_REQUEST_COLL, ops, NULL, NULL);
+    chempi_request_init(&a->req, &chempi_lane_main, CHEMPI_REQUEST_COLL, ops,
+                        NULL, NULL);
     a->req.comm = comm; /* held by the caller */
     chempi_list_init(&a->link);
     a->op = op;
@@ -787,7 +788,7 @@ static int keep_whole(struct async *a, int rc)
 {
     if (!a)
         return rc;
-    chempi_request_track(&a->req);
+    chempi_request_track(&a->req, &chempi_lane_main);
     if (rc)
         destroy(&a->req);
     return rc;
@@ -853,7 +854,7 @@ static CHEMPI_COLD int go_without(struct chempi_comm *comm,
     build(&a.sched, arg);
     settle(&a);
     chempi_lane_lock(&chempi_lane_main);
-    chempi_request_track(&a.req);
+    chempi_request_track(&a.req, &chempi_lane_main);
     (void)start(&a.req);
     rc = chempi_request_await_locked(&a.req);
     chempi_request_untrack(&a.req);

@@ -36,7 +36,7 @@ static CHEMPI_NOINLINE struct async *grow(void)
     if (!a)
         return is_spare_taken ? NULL : &spare;
     a->req.obj.magic = 0;
-    chempi_request_track(&a->req);
+    chempi_request_track(&a->req, &chempi_lane_main);
     put_into_pool(a);
     return a;
 }
@@ -50,7 +50,7 @@ void chempi_coll_async_take(struct async *a)
 {
     if (CHEMPI_UNLIKELY(a == &spare)) {
         is_spare_taken = true;
-        chempi_request_track(&a->req);
+        chempi_request_track(&a->req, &chempi_lane_main);
         return;
     }
     CHEMPI_CHECK(a == pool.free ? NULL

@@ -137,7 +137,7 @@ void chempi_message_cancel_send(struct chempi_request *req)
     req->pending++;
     if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&self.unasked)) || !ask(req))
         ask_later(req);
-    chempi_engine_settle();
+    chempi_engine_settle(req->lane);
     if (peer->proc == chempi_ctx.services.proc)
         hear_oneself(req);
 }
@@ -146,7 +146,8 @@ void chempi_message_cancel_send(struct chempi_request *req)
 static void on_cancel(struct chempi_sysmsg_in *in)
 {
     const uint32_t *serial = in->head;
-    struct chempi_held *held = chempi_match_take_serial(in->peer, *serial);
+    struct chempi_held *held =
+        chempi_match_take_serial(in->peer->lane->match, in->peer, *serial);
     uint32_t answer[2] = {*serial, held != NULL};
 
     if (held)

@@ -108,6 +108,7 @@ struct chempi_comm *chempi_comm_make(struct chempi_group *local,
     }
     comm->send_context = send_context;
     comm->recv_context = recv_context;
+    comm->lane = &chempi_lane_main;
     comm->handle = (MPI_Comm)(void *)comm;
     fill(comm, local, remote);
     CHEMPI_CHECK(chempi_comm_check(comm));
@@ -165,6 +166,7 @@ static int init_one(struct chempi_comm *comm, MPI_Comm handle, const char *name,
         return chempi_error_set(MPI_ERR_NO_MEM, "no room for %s", name);
     comm->send_context = context;
     comm->recv_context = context;
+    comm->lane = &chempi_lane_main;
     comm->handle = handle;
     (void)snprintf(comm->name, sizeof(comm->name), "%s", name);
     fill(comm, group, NULL);

@@ -34,6 +34,7 @@ enum chempi_context_kind {
 struct chempi_attrs;      /* attr.c */
 struct chempi_errhandler; /* error.h */
 struct chempi_info;       /* info.h */
+struct chempi_lane;       /* lane.h */
 struct chempi_coll_state; /* coll/: per communicator, NULL until needed */
 struct chempi_topology;   /* topology; NULL when none */
 
@@ -41,6 +42,7 @@ struct chempi_comm {
     struct chempi_object obj;
     uint32_t send_context;
     uint32_t recv_context;
+    struct chempi_lane *lane;    /* chempi_comm_lane() */
     int32_t rank;                /* of this process in the local group */
     uint32_t size;               /* local group */
     uint32_t remote_size;        /* processes that ranks of messages name */

@@ -304,10 +304,11 @@ static void start(struct idup *d, struct chempi_comm *comm,
     d->channel.inter = NULL; /* each side agrees by itself */
     d->hook.poll = poll_one;
     chempi_list_init(&d->hook.link);
-    chempi_request_init(&d->req, CHEMPI_REQUEST_COLL, &ops, comm, NULL);
+    chempi_request_init(&d->req, &chempi_lane_main, CHEMPI_REQUEST_COLL, &ops,
+                        comm, NULL);
     enter_phase(d, AGREE_MINE);
     chempi_lane_lock(&chempi_lane_main);
-    chempi_request_track(&d->req);
+    chempi_request_track(&d->req, &chempi_lane_main);
     if (!made)
         chempi_request_orphan(&d->req);
     chempi_progress_add_hook(&d->hook);

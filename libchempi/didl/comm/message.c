@@ -148,7 +148,7 @@ static void cancel_recv(struct chempi_request *req)
 {
     if (!req->is_queued)
         return; /* matched, or complete */
-    chempi_match_unpost(req);
+    chempi_match_unpost(req->lane->match, req);
     req->is_cancelled = true;
     chempi_request_progress(req, MPI_SUCCESS);
 }
@@ -201,9 +201,10 @@ static void put_origin(char *out, size_t len, const struct chempi_request *req)
 
     out[0] = '\0';
     if (req->sent_bits && req->source >= 0 &&
-        chempi_send_site_ask(chempi_conn_peer(chempi_comm_proc(
-                                 req->comm, (uint32_t)req->source)),
-                             req->serial, text))
+        chempi_send_site_ask(
+            chempi_conn_peer(
+                req->lane, chempi_comm_proc(req->comm, (uint32_t)req->source)),
+            req->serial, text))
         (void)snprintf(out, len, "; %s", text);
 }
 
@@ -323,16 +324,17 @@ void chempi_message_fini(struct chempi_request *req)
     req->obj.magic = 0;
 }
 
-static void fill_send(struct chempi_request *req, const void *buf,
-                      MPI_Count count, struct chempi_datatype *type, int dest,
-                      int tag, struct chempi_comm *comm, uint32_t kind,
+static void fill_send(struct chempi_lane *lane, struct chempi_request *req,
+                      const void *buf, MPI_Count count,
+                      struct chempi_datatype *type, int dest, int tag,
+                      struct chempi_comm *comm, uint32_t kind,
                       enum chempi_send_mode mode)
 {
     const struct chempi_request_ops *ops = &send_ops;
 
     if (dest == MPI_PROC_NULL)
         ops = &null_send_ops;
-    chempi_request_init(req,
+    chempi_request_init(req, lane,
                         dest == MPI_PROC_NULL ? CHEMPI_REQUEST_NULL_PEER
                                               : CHEMPI_REQUEST_SEND,
                         ops, NULL, type);
@@ -344,14 +346,16 @@ static void fill_send(struct chempi_request *req, const void *buf,
     req->peer_tag = tag;
     req->context = comm->send_context + kind;
     if (dest != MPI_PROC_NULL)
-        req->peer = chempi_conn_peer(chempi_comm_proc(comm, (uint32_t)dest));
+        req->peer =
+            chempi_conn_peer(lane, chempi_comm_proc(comm, (uint32_t)dest));
 }
 
-static void fill_recv(struct chempi_request *req, void *buf, MPI_Count count,
-                      struct chempi_datatype *type, int source, int tag,
-                      struct chempi_comm *comm, uint32_t kind)
+static void fill_recv(struct chempi_lane *lane, struct chempi_request *req,
+                      void *buf, MPI_Count count, struct chempi_datatype *type,
+                      int source, int tag, struct chempi_comm *comm,
+                      uint32_t kind)
 {
-    chempi_request_init(req,
+    chempi_request_init(req, lane,
                         source == MPI_PROC_NULL ? CHEMPI_REQUEST_NULL_PEER
                                                 : CHEMPI_REQUEST_RECV,
                         source == MPI_PROC_NULL ? &null_recv_ops : &recv_ops,
@@ -369,7 +373,8 @@ void chempi_message_init_send(struct chempi_request *req, const void *buf,
                               int dest, int tag, struct chempi_comm *comm,
                               uint32_t kind, enum chempi_send_mode mode)
 {
-    fill_send(req, buf, count, type, dest, tag, comm, kind, mode);
+    fill_send(chempi_message_lane(comm, kind), req, buf, count, type, dest, tag,
+              comm, kind, mode);
     chempi_object_hold(&comm->obj);
 }
 
@@ -378,7 +383,8 @@ void chempi_message_init_recv(struct chempi_request *req, void *buf,
                               int source, int tag, struct chempi_comm *comm,
                               uint32_t kind)
 {
-    fill_recv(req, buf, count, type, source, tag, comm, kind);
+    fill_recv(chempi_message_lane(comm, kind), req, buf, count, type, source,
+              tag, comm, kind);
     chempi_object_hold(&comm->obj);
 }
 
@@ -386,7 +392,7 @@ void chempi_message_init_recv(struct chempi_request *req, void *buf,
  * returns. */
 static inline void trust(struct chempi_request *req)
 {
-    if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
+    if (CHEMPI_UNLIKELY(req->lane->is_locking))
         chempi_object_hold(&req->comm->obj);
     else
         req->hold = CHEMPI_REQUEST_TRUSTS;
@@ -395,7 +401,7 @@ static inline void trust(struct chempi_request *req)
 /* The same under the lane lock until the request is over. */
 static inline void trust_locked(struct chempi_request *req)
 {
-    if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
+    if (CHEMPI_UNLIKELY(req->lane->is_locking))
         chempi_request_share(req);
     else
         req->hold = CHEMPI_REQUEST_TRUSTS;
@@ -430,15 +436,16 @@ int chempi_message_isend(const void *buf, MPI_Count count,
                          enum chempi_send_mode mode,
                          struct chempi_request **out)
 {
+    struct chempi_lane *lane = chempi_message_lane(comm, kind);
     struct chempi_request *req;
     int rc;
 
-    chempi_lane_lock(&chempi_lane_main);
-    req = chempi_request_alloc();
+    chempi_lane_lock(lane);
+    req = chempi_request_alloc(lane);
     if (CHEMPI_UNLIKELY(!req)) {
         rc = chempi_message_no_memory();
     } else {
-        fill_send(req, buf, count, type, dest, tag, comm, kind, mode);
+        fill_send(lane, req, buf, count, type, dest, tag, comm, kind, mode);
         chempi_request_share(req);
         req->is_posted =
             kind == CHEMPI_CONTEXT_PT2PT && chempi_agent_is_offered();
@@ -447,7 +454,7 @@ int chempi_message_isend(const void *buf, MPI_Count count,
             chempi_request_owe(req, (uint64_t)(count * type->size));
         chempi_progress_nudge();
     }
-    chempi_lane_unlock_posted(&chempi_lane_main);
+    chempi_lane_unlock_posted(lane);
     return rc;
 }
 
@@ -456,22 +463,23 @@ int chempi_message_irecv(void *buf, MPI_Count count,
                          struct chempi_comm *comm, uint32_t kind,
                          struct chempi_request **out)
 {
+    struct chempi_lane *lane = chempi_message_lane(comm, kind);
     struct chempi_request *req;
     int rc;
 
-    chempi_lane_lock(&chempi_lane_main);
-    req = chempi_request_alloc();
+    chempi_lane_lock(lane);
+    req = chempi_request_alloc(lane);
     if (CHEMPI_UNLIKELY(!req)) {
         rc = chempi_message_no_memory();
     } else {
-        fill_recv(req, buf, count, type, source, tag, comm, kind);
+        fill_recv(lane, req, buf, count, type, source, tag, comm, kind);
         chempi_request_share(req);
         rc = chempi_message_launch(req, out);
         if (rc == MPI_SUCCESS && kind == CHEMPI_CONTEXT_PT2PT)
             chempi_request_owe(req, (uint64_t)(count * type->size));
         chempi_progress_nudge();
     }
-    chempi_lane_unlock_posted(&chempi_lane_main);
+    chempi_lane_unlock_posted(lane);
     return rc;
 }
 
@@ -482,11 +490,12 @@ int chempi_message_send_by_request(const void *buf, MPI_Count count,
                                    int tag, struct chempi_comm *comm,
                                    uint32_t kind, enum chempi_send_mode mode)
 {
+    struct chempi_lane *lane = chempi_message_lane(comm, kind);
     struct chempi_request req;
     int rc;
 
-    chempi_lane_lock(&chempi_lane_main);
-    fill_send(&req, buf, count, type, dest, tag, comm, kind, mode);
+    chempi_lane_lock(lane);
+    fill_send(lane, &req, buf, count, type, dest, tag, comm, kind, mode);
     trust_locked(&req);
     rc = req.ops->start(&req);
     chempi_progress_nudge();
@@ -495,7 +504,7 @@ int chempi_message_send_by_request(const void *buf, MPI_Count count,
     if (!rc)
         rc = req.error;
     chempi_message_fini(&req);
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock(lane);
     return rc;
 }
 
@@ -504,11 +513,12 @@ int chempi_message_recv_on(void *buf, MPI_Count count,
                            struct chempi_comm *comm,
                            enum chempi_context_kind kind, MPI_Status *status)
 {
+    struct chempi_lane *lane = chempi_message_lane(comm, kind);
     struct chempi_request req;
     int rc;
 
-    chempi_lane_lock(&chempi_lane_main);
-    fill_recv(&req, buf, count, type, source, tag, comm, kind);
+    chempi_lane_lock(lane);
+    fill_recv(lane, &req, buf, count, type, source, tag, comm, kind);
     trust_locked(&req);
     rc = req.ops->start(&req);
     chempi_progress_nudge();
@@ -517,7 +527,7 @@ int chempi_message_recv_on(void *buf, MPI_Count count,
     if (!rc)
         rc = chempi_request_finish_locked(&req, status);
     chempi_message_fini(&req);
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock(lane);
     return rc;
 }
 
@@ -558,8 +568,9 @@ static bool leave_nothing(bool is_send, int peer, int tag,
                           struct chempi_comm *comm,
                           enum chempi_context_kind kind)
 {
+    struct chempi_lane *lane = chempi_message_lane(comm, kind);
     struct chempi_datatype *byte = chempi_datatype_lookup(MPI_BYTE);
-    struct chempi_request *req = chempi_request_alloc();
+    struct chempi_request *req = chempi_request_alloc(lane);
     int rc;
 
     if (!req)
@@ -584,14 +595,15 @@ void chempi_message_pass(bool is_send, int peer, int tag,
                          struct chempi_comm *comm,
                          enum chempi_context_kind kind, bool is_locked)
 {
+    struct chempi_lane *lane = chempi_message_lane(comm, kind);
     struct chempi_datatype *byte = chempi_datatype_lookup(MPI_BYTE);
     bool is_left;
 
     if (!is_locked)
-        chempi_lane_lock(&chempi_lane_main);
+        chempi_lane_lock(lane);
     is_left = leave_nothing(is_send, peer, tag, comm, kind);
     if (!is_locked)
-        chempi_lane_unlock(&chempi_lane_main);
+        chempi_lane_unlock(lane);
     if (is_left)
         return;
     if (is_locked)
@@ -660,10 +672,11 @@ int chempi_message_wait_all(struct chempi_request **reqs, int n)
  * failure nobody knows the requests any more. */
 static int start_pair(struct chempi_request pair[2])
 {
+    struct chempi_lane *lane = pair[0].lane;
     int in;
     int out;
 
-    chempi_lane_lock(&chempi_lane_main);
+    chempi_lane_lock(lane);
     in = pair[0].ops->start(&pair[0]);
     if (in)
         pair[0].pending = 0;
@@ -671,11 +684,11 @@ static int start_pair(struct chempi_request pair[2])
     if (out)
         pair[1].pending = 0;
     if (out && pair[0].is_queued) {
-        chempi_match_unpost(&pair[0]);
+        chempi_match_unpost(lane->match, &pair[0]);
         pair[0].pending = 0;
     }
     chempi_progress_nudge();
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock(lane);
     if (in || out) { /* a device may be filling one, or reading the other */
         (void)chempi_request_await(&pair[0]);
         (void)chempi_request_await(&pair[1]);
@@ -696,9 +709,10 @@ int chempi_message_sendrecv_on(const void *sbuf, MPI_Count scount,
     struct all all = {.reqs = reqs, .n = 2};
     int rc;
 
-    fill_recv(&pair[0], rbuf, rcount, rtype, source, rtag, comm, kind);
-    fill_send(&pair[1], sbuf, scount, stype, dest, stag, comm, kind,
-              CHEMPI_SEND_STANDARD);
+    fill_recv(chempi_message_lane(comm, kind), &pair[0], rbuf, rcount, rtype,
+              source, rtag, comm, kind);
+    fill_send(chempi_message_lane(comm, kind), &pair[1], sbuf, scount, stype,
+              dest, stag, comm, kind, CHEMPI_SEND_STANDARD);
     trust(&pair[0]);
     trust(&pair[1]);
     rc = start_pair(pair);

@@ -15,6 +15,13 @@
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
 
+/* The lane of messages over a communicator in a context. */
+static inline struct chempi_lane *
+chempi_message_lane(const struct chempi_comm *comm, uint32_t kind)
+{
+    return kind == CHEMPI_CONTEXT_PT2PT ? comm->lane : &chempi_lane_main;
+}
+
 /* Fill in a request (memory is the caller's); nothing is started. kind: enum
  * chempi_context_kind. dest, source may be MPI_PROC_NULL. */
 void chempi_message_init_send(struct chempi_request *req, const void *buf,
@@ -87,6 +94,7 @@ static inline int chempi_message_send(const void *buf, MPI_Count count,
                                       int tag, struct chempi_comm *comm,
                                       uint32_t kind, enum chempi_send_mode mode)
 {
+    struct chempi_lane *lane = chempi_message_lane(comm, kind);
     int rc = -EAGAIN;
 
     if (CHEMPI_UNLIKELY(dest == MPI_PROC_NULL))
@@ -100,12 +108,12 @@ static inline int chempi_message_send(const void *buf, MPI_Count count,
             .kind = CHEMPI_KIND_MESSAGE,
         };
 
-        chempi_lane_lock(&chempi_lane_main);
+        chempi_lane_lock(lane);
         rc = chempi_engine_inject(
-            chempi_conn_peer(chempi_comm_proc(comm, (uint32_t)dest)), &env,
-            (const char *)buf + type->true_lb);
+            chempi_conn_peer(lane, chempi_comm_proc(comm, (uint32_t)dest)),
+            &env, (const char *)buf + type->true_lb);
         chempi_progress_nudge();
-        chempi_lane_unlock(&chempi_lane_main);
+        chempi_lane_unlock(lane);
     }
     if (CHEMPI_LIKELY(rc == 0))
         return MPI_SUCCESS;

@@ -209,7 +209,7 @@ static int attach_tools(struct chempi_err *err)
 static void close_progress(void)
 {
     chempi_agent_fini();
-    chempi_request_fini();
+    chempi_request_fini(&chempi_lane_main);
     chempi_progress_fini();
 }
 
@@ -217,7 +217,7 @@ static void close_conn(void)
 {
     struct chempi_match_lost lost;
 
-    chempi_match_find_lost(&lost);
+    chempi_match_find_lost(chempi_lane_main.match, &lost);
     if (lost.count)
         chempi_log(CHEMPI_LOG_WARNING, "core",
                    "%llu message%s never received, the first one from rank %d "
@@ -226,9 +226,9 @@ static void close_conn(void)
                    (unsigned long long)lost.count,
                    lost.count == 1 ? " was" : "s were", lost.source, lost.tag,
                    (unsigned long long)lost.bytes);
-    (void)chempi_match_fini();
+    (void)chempi_match_fini(chempi_lane_main.match);
     chempi_conn_close();
-    chempi_sysmsg_fini();
+    chempi_sysmsg_fini(&chempi_lane_main);
 }
 
 /* Some of the devices may be open when another one fails. */
@@ -380,8 +380,10 @@ int chempi_core_enter(int required, int *provided)
 static bool is_drained(void *arg)
 {
     (void)arg;
-    return chempi_engine_is_idle() && chempi_sysmsg_waiting_count() == 0 &&
-           chempi_request_orphans() == 0 && chempi_conn_is_drained();
+    return chempi_engine_is_idle(&chempi_lane_main) &&
+           chempi_sysmsg_waiting_count(&chempi_lane_main) == 0 &&
+           chempi_request_orphans(&chempi_lane_main) == 0 &&
+           chempi_conn_is_drained(&chempi_lane_main);
 }
 
 int chempi_core_drain(void)

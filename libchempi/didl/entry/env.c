@@ -126,7 +126,7 @@ int chempi_env_init_thread(int *argc, char ***argv, int required, int *provided)
 static bool has_no_orphans(void *arg)
 {
     (void)arg;
-    return chempi_request_orphans() == 0;
+    return chempi_request_orphans(&chempi_lane_main) == 0;
 }
 
 /*

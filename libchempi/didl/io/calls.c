@@ -148,8 +148,8 @@ static struct io_request *make_request(bool is_write)
 
     if (!r)
         return NULL;
-    chempi_request_init(&r->req, CHEMPI_REQUEST_FILE, &ops[is_write], NULL,
-                        NULL);
+    chempi_request_init(&r->req, &chempi_lane_main, CHEMPI_REQUEST_FILE,
+                        &ops[is_write], NULL, NULL);
     chempi_list_init(&r->job.link);
     r->job.run = run_job;
     r->job.finish = finish_job;

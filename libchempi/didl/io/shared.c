@@ -191,7 +191,8 @@ static int ask_locked(struct chempi_file *file, struct question *q,
     struct ask ask = {file->token, count, file->views, ++shared.serials};
     int rc;
 
-    q->peer = chempi_conn_peer(chempi_comm_proc(file->comm, 0));
+    q->peer =
+        chempi_conn_peer(&chempi_lane_main, chempi_comm_proc(file->comm, 0));
     rc = chempi_conn_resolve(q->peer);
     if (rc)
         return rc;
@@ -207,7 +208,7 @@ static int ask_locked(struct chempi_file *file, struct question *q,
     if (rc)
         return chempi_error_from(rc, NULL);
     chempi_list_append(&shared.asked, &q->link);
-    chempi_engine_settle();
+    chempi_engine_settle(&chempi_lane_main);
     return MPI_SUCCESS;
 }
 

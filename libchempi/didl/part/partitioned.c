@@ -246,8 +246,8 @@ int chempi_partitioned_send_init(const void *buf, int partitions,
     ps = chempi_sys->malloc(sizeof(*ps) + (size_t)partitions);
     if (!ps)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
-    chempi_request_init(&ps->req, CHEMPI_REQUEST_COLL, &psend_ops, comm,
-                        datatype);
+    chempi_request_init(&ps->req, &chempi_lane_main, CHEMPI_REQUEST_COLL,
+                        &psend_ops, comm, datatype);
     ps->req.is_persistent = true;
     ps->req.is_active = false;
     ps->req.pending = 0;
@@ -258,7 +258,7 @@ int chempi_partitioned_send_init(const void *buf, int partitions,
     ps->dest = dest;
     chempi_list_init(&ps->link);
     chempi_lane_lock(&chempi_lane_main);
-    chempi_request_track(&ps->req);
+    chempi_request_track(&ps->req, &chempi_lane_main);
     chempi_message_hold_piece(buf, elements_of(ps), datatype);
     if (dest != MPI_PROC_NULL) {
         rc = reserve(ps);
@@ -283,7 +283,7 @@ static int start_child(struct chempi_request *child)
 
 static int send_by_request(struct psend *ps, const void *buf, int tag)
 {
-    struct chempi_request *child = chempi_request_alloc();
+    struct chempi_request *child = chempi_request_alloc(&chempi_lane_main);
 
     if (!child)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a partition");
@@ -311,8 +311,9 @@ static int send_partition(struct psend *ps, int k)
 
     if (type->is_contiguous &&
         chempi_engine_inject(
-            chempi_conn_peer(chempi_comm_proc(comm, (uint32_t)ps->dest)), &env,
-            buf + type->true_lb) == 0) {
+            chempi_conn_peer(&chempi_lane_main,
+                             chempi_comm_proc(comm, (uint32_t)ps->dest)),
+            &env, buf + type->true_lb) == 0) {
         chempi_request_progress(&ps->req, MPI_SUCCESS);
         return MPI_SUCCESS;
     }

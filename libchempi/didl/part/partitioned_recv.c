@@ -78,7 +78,7 @@ static struct hello *post_hello(struct precv *pr, int *rc)
                              chempi_datatype_lookup(MPI_BYTE), pr->source,
                              pr->tag, pr->req.comm, CHEMPI_CONTEXT_PARTITIONED);
     hello->req.is_active = false; /* nobody waits for it but an active precv */
-    chempi_request_track(&hello->req);
+    chempi_request_track(&hello->req, &chempi_lane_main);
     *rc = chempi_message_start(&hello->req);
     if (!*rc)
         return hello;
@@ -207,7 +207,7 @@ static int start_child(struct chempi_request *child)
 
 static int post_child(struct precv *pr, int64_t k)
 {
-    struct chempi_request *child = chempi_request_alloc();
+    struct chempi_request *child = chempi_request_alloc(&chempi_lane_main);
     MPI_Count at = k * pr->sender.len;
     MPI_Count room = at < pr->total ? pr->total - at : 0;
 
@@ -377,8 +377,8 @@ int chempi_partitioned_recv_init(void *buf, int partitions, MPI_Count count,
                                    (size_t)partitions * sizeof(pr->missing[0]));
     if (!pr)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
-    chempi_request_init(&pr->req, CHEMPI_REQUEST_COLL, &precv_ops, comm,
-                        datatype);
+    chempi_request_init(&pr->req, &chempi_lane_main, CHEMPI_REQUEST_COLL,
+                        &precv_ops, comm, datatype);
     pr->req.is_persistent = true;
     pr->req.is_active = false;
     pr->req.pending = 0;
@@ -390,7 +390,7 @@ int chempi_partitioned_recv_init(void *buf, int partitions, MPI_Count count,
     pr->tag = tag;
     chempi_list_init(&pr->link);
     chempi_lane_lock(&chempi_lane_main);
-    chempi_request_track(&pr->req);
+    chempi_request_track(&pr->req, &chempi_lane_main);
     clear_abandoned();
     chempi_message_hold_piece(buf, elements_of(pr), datatype);
     if (dest != MPI_PROC_NULL)

@@ -387,7 +387,8 @@ int chempi_buffer_iflush(struct chempi_object *owner, MPI_Request *request)
 
     if (!f)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
-    chempi_request_init(&f->req, CHEMPI_REQUEST_FLUSH, &flush_ops, NULL, NULL);
+    chempi_request_init(&f->req, &chempi_lane_main, CHEMPI_REQUEST_FLUSH,
+                        &flush_ops, NULL, NULL);
     chempi_lane_lock(&chempi_lane_main);
     f->drain.req = &f->req;
     begin_drain(&f->drain, find(owner));
@@ -515,7 +516,7 @@ static struct piece *make_piece_soon(struct buffer *b, size_t payload)
 static int start_piece(struct piece *piece, struct chempi_request *req,
                        size_t payload)
 {
-    struct chempi_request *own = chempi_request_alloc();
+    struct chempi_request *own = chempi_request_alloc(req->lane);
     int rc;
 
     if (!own) {

@@ -86,7 +86,8 @@ int chempi_request_grequest_start(MPI_Grequest_query_function *query_fn,
 
     if (!g)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
-    chempi_request_init(&g->req, CHEMPI_REQUEST_GENERAL, &ops, NULL, NULL);
+    chempi_request_init(&g->req, &chempi_lane_main, CHEMPI_REQUEST_GENERAL,
+                        &ops, NULL, NULL);
     g->query = query_fn;
     g->release = free_fn;
     g->cancel = cancel_fn;

@@ -16,13 +16,13 @@
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 
-static struct chempi_request *alloc_request(void)
+static struct chempi_request *alloc_request(struct chempi_lane *lane)
 {
     struct chempi_request *req;
 
-    chempi_lane_lock(&chempi_lane_main);
-    req = chempi_request_alloc();
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_lock(lane);
+    req = chempi_request_alloc(lane);
+    chempi_lane_unlock(lane);
     return req;
 }
 
@@ -31,9 +31,9 @@ static void make_persistent(struct chempi_request *req, MPI_Request *request)
     req->is_persistent = true;
     req->is_active = false;
     req->pending = 0;
-    chempi_lane_lock(&chempi_lane_main);
+    chempi_lane_lock(req->lane);
     chempi_message_hold(req);
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock(req->lane);
     *request = chempi_request_handle(req);
 }
 
@@ -42,7 +42,7 @@ int chempi_pt2pt_send_init(const void *buf, MPI_Count count,
                            struct chempi_comm *comm, MPI_Request *request,
                            int mode)
 {
-    struct chempi_request *req = alloc_request();
+    struct chempi_request *req = alloc_request(comm->lane);
 
     if (!req)
         return chempi_message_no_memory();
@@ -59,7 +59,7 @@ int chempi_pt2pt_recv_init(void *buf, MPI_Count count,
                            int tag, struct chempi_comm *comm,
                            MPI_Request *request)
 {
-    struct chempi_request *req = alloc_request();
+    struct chempi_request *req = alloc_request(comm->lane);
 
     if (!req)
         return chempi_message_no_memory();
@@ -139,11 +139,11 @@ struct pair {
     struct chempi_request *send;
 };
 
-static int alloc_pair(struct pair *pair)
+static int alloc_pair(struct pair *pair, struct chempi_lane *lane)
 {
-    pair->parent = chempi_request_alloc();
-    pair->recv = chempi_request_alloc();
-    pair->send = chempi_request_alloc();
+    pair->parent = chempi_request_alloc(lane);
+    pair->recv = chempi_request_alloc(lane);
+    pair->send = chempi_request_alloc(lane);
     if (pair->parent && pair->recv && pair->send)
         return MPI_SUCCESS;
     if (pair->parent)
@@ -162,17 +162,18 @@ static int isendrecv(const void *sendbuf, MPI_Count sendcount,
                      struct chempi_comm *comm, void *packed,
                      MPI_Request *request)
 {
+    struct chempi_lane *lane = comm->lane;
     struct pair pair;
     int rc;
 
-    chempi_lane_lock(&chempi_lane_main);
-    rc = alloc_pair(&pair);
+    chempi_lane_lock(lane);
+    rc = alloc_pair(&pair, lane);
     if (rc) {
-        chempi_lane_unlock(&chempi_lane_main);
+        chempi_lane_unlock(lane);
         free(packed);
         return rc;
     }
-    chempi_request_init(pair.parent, CHEMPI_REQUEST_COLL, &pair_ops, comm,
+    chempi_request_init(pair.parent, lane, CHEMPI_REQUEST_COLL, &pair_ops, comm,
                         recvtype);
     pair.parent->pending = 2;
     pair.parent->count = recvcount;
@@ -196,7 +197,7 @@ static int isendrecv(const void *sendbuf, MPI_Count sendcount,
         *request = chempi_request_handle(pair.parent);
     }
     chempi_progress_nudge();
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock(lane);
     return rc;
 }
 

@@ -26,8 +26,9 @@ static bool is_found(struct look *look)
 {
     if (look->held) /* asked again after it was found */
         return true;
-    look->held = chempi_match_find_held(look->context, look->source, look->tag,
-                                        look->take, &look->error);
+    look->held = chempi_match_find_held(look->comm->lane->match, look->context,
+                                        look->source, look->tag, look->take,
+                                        &look->error);
     if (look->held)
         chempi_status_set(&look->status, look->held->env.source,
                           look->held->env.tag, (MPI_Count)look->held->env.len,
@@ -81,17 +82,19 @@ static struct look look_for(int source, int tag, struct chempi_comm *comm,
 
 static void look_once(struct look *look)
 {
+    struct chempi_lane *lane = look->comm->lane;
+
     for (int turn = 0; turn < 2 && !look->held && !look->error; turn++) {
         if (turn)
             (void)chempi_progress_poll();
-        chempi_lane_lock(&chempi_lane_main);
+        chempi_lane_lock(lane);
         (void)is_found(look);
-        chempi_lane_unlock(&chempi_lane_main);
+        chempi_lane_unlock(lane);
     }
     if (CHEMPI_UNLIKELY(chempi_conn_missing_count()) && !look->held) {
-        chempi_lane_lock(&chempi_lane_main);
+        chempi_lane_lock(lane);
         (void)is_over(look);
-        chempi_lane_unlock(&chempi_lane_main);
+        chempi_lane_unlock(lane);
     }
 }
 
@@ -210,7 +213,7 @@ static void start_mrecv(struct chempi_request *req, struct chempi_held *held,
     held->comm = NULL;
     chempi_message_aim_recv(req);
     chempi_engine_deliver_held(held, req);
-    chempi_engine_settle();
+    chempi_engine_settle(req->lane);
     chempi_progress_nudge();
 }
 
@@ -220,6 +223,7 @@ int chempi_pt2pt_mrecv(void *buf, MPI_Count count,
 {
     struct chempi_request req;
     struct chempi_held *held;
+    struct chempi_lane *lane;
     int rc = MPI_SUCCESS;
 
     if (*message == MPI_MESSAGE_NO_PROC) {
@@ -231,9 +235,10 @@ int chempi_pt2pt_mrecv(void *buf, MPI_Count count,
     if (!held)
         return rc;
     *message = MPI_MESSAGE_NULL;
-    chempi_lane_lock(&chempi_lane_main);
+    lane = held->comm->lane;
+    chempi_lane_lock(lane);
     start_mrecv(&req, held, buf, count, datatype);
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock(lane);
     rc = chempi_request_await(&req);
     if (!rc)
         rc = req.ops->finish(&req, status);
@@ -249,6 +254,7 @@ int chempi_pt2pt_imrecv(void *buf, MPI_Count count,
 {
     struct chempi_request *req;
     struct chempi_held *held = NULL;
+    struct chempi_lane *lane;
     int rc = MPI_SUCCESS;
 
     if (*message != MPI_MESSAGE_NO_PROC) {
@@ -256,8 +262,9 @@ int chempi_pt2pt_imrecv(void *buf, MPI_Count count,
         if (!held)
             return rc;
     }
-    chempi_lane_lock(&chempi_lane_main);
-    req = chempi_request_alloc();
+    lane = held ? held->comm->lane : chempi_comm_self.lane;
+    chempi_lane_lock(lane);
+    req = chempi_request_alloc(lane);
     if (!req) {
         rc = chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
     } else if (held) {
@@ -267,7 +274,7 @@ int chempi_pt2pt_imrecv(void *buf, MPI_Count count,
                                  &chempi_comm_self, CHEMPI_CONTEXT_PT2PT);
         rc = chempi_message_start(req);
     }
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock(lane);
     if (!rc) {
         *message = MPI_MESSAGE_NULL;
         *request = chempi_request_handle(req);

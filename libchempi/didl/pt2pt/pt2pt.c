@@ -47,11 +47,12 @@ static int ibsend(const void *buf, MPI_Count count,
                   struct chempi_datatype *type, int dest, int tag,
                   struct chempi_comm *comm, struct chempi_request **out)
 {
+    struct chempi_lane *lane = comm->lane;
     struct chempi_request *req;
     int rc;
 
-    chempi_lane_lock(&chempi_lane_main);
-    req = chempi_request_alloc();
+    chempi_lane_lock(lane);
+    req = chempi_request_alloc(lane);
     if (CHEMPI_UNLIKELY(!req)) {
         rc = chempi_message_no_memory();
     } else {
@@ -61,7 +62,7 @@ static int ibsend(const void *buf, MPI_Count count,
         rc = chempi_message_launch(req, out);
         chempi_progress_nudge();
     }
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock(lane);
     return rc;
 }
 

@@ -79,7 +79,7 @@ int chempi_rma_send(struct chempi_rma_peer *peer, struct chempi_rma_item *item,
                     struct chempi_datatype *type, uint32_t tag,
                     enum chempi_rma_context context)
 {
-    item->req = chempi_request_alloc();
+    item->req = chempi_request_alloc(&chempi_lane_main);
     if (!item->req)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
     chempi_message_init_send(item->req, buf, count, type, (int)peer->rank,
@@ -94,7 +94,7 @@ int chempi_rma_receive(struct chempi_rma_peer *peer,
                        struct chempi_datatype *type, uint32_t tag,
                        enum chempi_rma_context context)
 {
-    item->req = chempi_request_alloc();
+    item->req = chempi_request_alloc(&chempi_lane_main);
     if (!item->req)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
     chempi_message_init_recv(item->req, buf, count, type, (int)peer->rank,
@@ -116,7 +116,8 @@ int chempi_rma_inject(struct chempi_rma_peer *peer, const void *data,
         .flags = CHEMPI_ENVELOPE_URGENT,
     };
 
-    return chempi_engine_inject(chempi_conn_peer(peer->proc), &env, data);
+    return chempi_engine_inject(chempi_conn_peer(&chempi_lane_main, peer->proc),
+                                &env, data);
 }
 
 void chempi_rma_borrow_type(struct chempi_datatype *type,

@@ -29,7 +29,8 @@ static void end_tokens(struct chempi_win *win)
 {
     struct chempi_request *req;
 
-    while ((req = chempi_match_find_posted(is_token, win)))
+    while (
+        (req = chempi_match_find_posted(chempi_lane_main.match, is_token, win)))
         chempi_loss_end_receive(req);
 }
 

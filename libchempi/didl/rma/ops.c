@@ -298,7 +298,8 @@ static struct chempi_request *make_user(const struct chempi_rma_call *call,
         (void)chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
         return NULL;
     }
-    chempi_request_init(&user->req, CHEMPI_REQUEST_RMA, ops, NULL, NULL);
+    chempi_request_init(&user->req, &chempi_lane_main, CHEMPI_REQUEST_RMA, ops,
+                        NULL, NULL);
     user->win = call->win;
     user->rank = (uint32_t)call->rank;
     user->disp = call->disp;

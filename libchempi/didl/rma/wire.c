@@ -308,7 +308,7 @@ static int post_slot(struct chempi_win *win, struct chempi_rma_slot *slot)
     chempi_message_init_recv(&slot->req, slot->data, CHEMPI_RMA_MESSAGE_MAX,
                              chempi_rma_bytes(), MPI_ANY_SOURCE, 0, win->comm,
                              CHEMPI_RMA_REQUESTS);
-    chempi_request_track(&slot->req);
+    chempi_request_track(&slot->req, &chempi_lane_main);
     return chempi_message_start(&slot->req);
 }
 

@@ -29,11 +29,13 @@ static struct {
         return value;                                                          \
     }
 
-READER(match_posted, chempi_match_stats().posted)
-READER(match_held, chempi_match_stats().held)
-READER(match_held_max, chempi_match_stats().held_max)
-READER(match_met_posted, chempi_match_stats().met_posted)
-READER(match_met_held, chempi_match_stats().met_held)
+READER(match_posted, chempi_match_stats(chempi_lane_main.match).posted)
+READER(match_held, chempi_match_stats(chempi_lane_main.match).held)
+READER(match_held_max, chempi_match_stats(chempi_lane_main.match).held_max)
+READER(match_met_posted, chempi_match_stats(chempi_lane_main.match).met_posted)
+READER(match_met_held, chempi_match_stats(chempi_lane_main.match).met_held)
+READER(match_rearm, chempi_match_rearm(chempi_lane_main.match))
+READER(conn_waiting, chempi_engine_waiting_count(&chempi_lane_main))
 READER(progress_sleeps, chempi_progress_stats()->sleeps)
 READER(progress_yields, chempi_progress_stats()->yields)
 READER(progress_spins_in_vain, chempi_progress_stats()->spins)
@@ -58,7 +60,7 @@ static const struct own own[] = {
     {"conn", "lost", "Processes that cannot be reached any more, a count.",
      MPI_T_PVAR_CLASS_LEVEL, true, chempi_conn_lost_count, NULL},
     {"conn", "waiting", "Messages that wait for room at a device, a count.",
-     MPI_T_PVAR_CLASS_LEVEL, false, chempi_engine_waiting_count, NULL},
+     MPI_T_PVAR_CLASS_LEVEL, false, conn_waiting, NULL},
     {"match", "posted", "Receives that wait for a message, a count.",
      MPI_T_PVAR_CLASS_LEVEL, true, match_posted, NULL},
     {"match", "unexpected", "Messages that wait for a receive, a count.",
@@ -66,7 +68,7 @@ static const struct own own[] = {
     {"match", "unexpected_max",
      "The most messages that ever waited for a "
      "receive, a count.",
-     MPI_T_PVAR_CLASS_HIGHWATERMARK, true, match_held_max, chempi_match_rearm},
+     MPI_T_PVAR_CLASS_HIGHWATERMARK, true, match_held_max, match_rearm},
     {"match", "met_posted", "Messages whose receive was there first, a count.",
      MPI_T_PVAR_CLASS_COUNTER, true, match_met_posted, NULL},
     {"match", "met_unexpected",
@@ -212,16 +214,17 @@ static void describe_gauge(const struct place *at, struct chempi_tool_pvar *out)
 
 static uint64_t read_place(const struct place *at)
 {
-    for (uint32_t i = 0; i < chempi_conn_device_count(); i++) {
-        struct chempi_dev *dev = chempi_conn_device(i);
+    for (uint32_t i = 0; i < chempi_conn_device_count(&chempi_lane_main); i++) {
+        struct chempi_dev *dev = chempi_conn_device(&chempi_lane_main, i);
         struct chempi_dev_traffic t;
 
         if (dev->ops != at->ops)
             continue;
         if (at->gauge)
             return chempi_gauge_read(at->gauge, dev);
-        t = at->is_received ? dev->received[at->protocol]
-                            : chempi_conn_sent(i, at->protocol);
+        t = at->is_received
+                ? dev->received[at->protocol]
+                : chempi_conn_sent(&chempi_lane_main, i, at->protocol);
         return at->is_bytes ? t.bytes : t.messages;
     }
     return 0; /* the device is not in use */

@@ -19,16 +19,11 @@
 #include "libchempi/didl/transport/event.h"
 
 enum {
-    DEVICES_MAX = 16,
     CARD_MAX = CHEMPI_KVS_VALUE_MAX,
     ROUTES_PER_RANGE = 2 /* through gateways: eager and rendezvous */
 };
 
 static struct {
-    struct chempi_peer *peers; /* [rank_count()], zero until they are made */
-    struct chempi_peer *made;  /* the last one, see next_made */
-    struct chempi_dev *devices[DEVICES_MAX];
-    uint32_t device_count;
     bool has_fds;
     const struct chempi_conn_overlay *overlay; /* NULL: the job needs none */
     uint64_t resolved;                         /* peers with routes */
@@ -43,28 +38,19 @@ static uint32_t rank_count(void)
     return chempi_ctx.job->size;
 }
 
-uint32_t chempi_conn_device_count(void)
-{
-    return conn.device_count;
-}
-
-struct chempi_dev *chempi_conn_device(uint32_t i)
-{
-    return conn.devices[i];
-}
-
 bool chempi_conn_has_fds(void)
 {
     return conn.has_fds;
 }
 
-static CHEMPI_COLD CHEMPI_NOINLINE void make_peer(struct chempi_peer *peer,
-                                                  uint32_t proc)
+static CHEMPI_COLD CHEMPI_NOINLINE void
+make_peer(struct chempi_lane *lane, struct chempi_peer *peer, uint32_t proc)
 {
     static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
     (void)pthread_mutex_lock(&making);
     if (!atomic_load_explicit(&peer->is_made, memory_order_relaxed)) {
+        peer->lane = lane;
         peer->proc = proc;
         peer->quota = (uint32_t)chempi_conn_quota();
         peer->node = chempi_ctx.services.node_of_proc[proc];
@@ -73,21 +59,21 @@ static CHEMPI_COLD CHEMPI_NOINLINE void make_peer(struct chempi_peer *peer,
         chempi_list_init(&peer->early);
         chempi_list_init(&peer->sync);
         chempi_list_init(&peer->cancels);
-        peer->next_made = conn.made;
-        conn.made = peer;
+        peer->next_made = lane->conn.made;
+        lane->conn.made = peer;
         atomic_store_explicit(&peer->is_made, true,
                               memory_order_release); /* partner: peer() */
     }
     (void)pthread_mutex_unlock(&making);
 }
 
-struct chempi_peer *chempi_conn_peer(uint32_t proc)
+struct chempi_peer *chempi_conn_peer(struct chempi_lane *lane, uint32_t proc)
 {
-    struct chempi_peer *peer = &conn.peers[proc];
+    struct chempi_peer *peer = &lane->conn.peers[proc];
 
     if (CHEMPI_UNLIKELY(
             !atomic_load_explicit(&peer->is_made, memory_order_acquire)))
-        make_peer(peer, proc);
+        make_peer(lane, peer, proc);
     return peer;
 }
 
@@ -107,35 +93,37 @@ static int publish_card(struct chempi_dev *dev)
     return rc ? rc : chempi_daemon_put(key, card, len);
 }
 
-static int find_device(const char *name)
+static int find_device(const struct chempi_lane *lane, const char *name)
 {
-    for (uint32_t i = 0; i < conn.device_count; i++)
-        if (strcmp(conn.devices[i]->ops->name, name) == 0)
+    for (uint32_t i = 0; i < lane->conn.device_count; i++)
+        if (strcmp(lane->conn.devices[i]->ops->name, name) == 0)
             return (int)i;
     return -1;
 }
 
-static int open_device(const struct chempi_dev_ops *ops,
+static int open_device(struct chempi_lane *lane,
+                       const struct chempi_dev_ops *ops,
                        const struct chempi_conn_params *with,
                        struct chempi_err *err)
 {
     const struct chempi_dev_params params = {
         .services = &chempi_ctx.services,
         .sink = with->sink,
+        .sink_arg = lane,
         .settings = with->settings(ops),
     };
     struct chempi_dev *dev = NULL;
     int rc;
 
-    if (conn.device_count == DEVICES_MAX)
+    if (lane->conn.device_count == CHEMPI_LANE_DEVICES_MAX)
         return chempi_err_set(err, -ENOSPC, "more than %d devices",
-                              DEVICES_MAX);
+                              (int)CHEMPI_LANE_DEVICES_MAX);
     rc = ops->open(&params, &dev, err);
     if (rc) {
         (void)chempi_err_prefix(err, "device %s", ops->name);
         return rc;
     }
-    conn.devices[conn.device_count++] = dev;
+    lane->conn.devices[lane->conn.device_count++] = dev;
     conn.has_fds |= (dev->caps->flags & CHEMPI_DEV_HAS_FDS) != 0;
     rc = publish_card(dev);
     if (rc)
@@ -145,13 +133,13 @@ static int open_device(const struct chempi_dev_ops *ops,
 }
 
 /* Can a device that is already open reach this process? */
-static bool is_reached(uint32_t proc)
+static bool is_reached(const struct chempi_lane *lane, uint32_t proc)
 {
-    for (uint32_t i = 0; i < conn.device_count; i++) {
+    for (uint32_t i = 0; i < lane->conn.device_count; i++) {
         struct chempi_ep *ep;
 
-        if (conn.devices[i]->ops->connect(conn.devices[i], proc, &ep, NULL) ==
-            0)
+        if (lane->conn.devices[i]->ops->connect(lane->conn.devices[i], proc,
+                                                &ep, NULL) == 0)
             return true;
     }
     return false;
@@ -159,7 +147,8 @@ static bool is_reached(uint32_t proc)
 
 /* Without a table: devices in order of preference until this process, one
  * neighbour and one process elsewhere are reached. */
-static int open_by_reach(const struct chempi_conn_params *with,
+static int open_by_reach(struct chempi_lane *lane,
+                         const struct chempi_conn_params *with,
                          struct chempi_err *err)
 {
     const struct chempi_services *s = &chempi_ctx.services;
@@ -173,18 +162,19 @@ static int open_by_reach(const struct chempi_conn_params *with,
             probes[s->node_of_proc[p] == s->node ? 1 : 2] = p;
     all = chempi_registry_all(&count);
     for (size_t i = 0; i < count && !rc; i++)
-        if (!is_reached(probes[0]) || !is_reached(probes[1]) ||
-            !is_reached(probes[2]))
-            rc = open_device(all[i], with, err);
+        if (!is_reached(lane, probes[0]) || !is_reached(lane, probes[1]) ||
+            !is_reached(lane, probes[2]))
+            rc = open_device(lane, all[i], with, err);
     return rc;
 }
 
-static int open_by_name(const char *name, const struct chempi_conn_params *with,
+static int open_by_name(struct chempi_lane *lane, const char *name,
+                        const struct chempi_conn_params *with,
                         struct chempi_err *err)
 {
     const struct chempi_dev_ops *ops;
 
-    if (find_device(name) >= 0)
+    if (find_device(lane, name) >= 0)
         return 0;
     ops = chempi_registry_find(name);
     if (!ops)
@@ -193,11 +183,12 @@ static int open_by_name(const char *name, const struct chempi_conn_params *with,
                               "this build does not have; name another device "
                               "for that network in the description",
                               name);
-    return open_device(ops, with, err);
+    return open_device(lane, ops, with, err);
 }
 
 /* For messages to itself: the first that reaches this process. */
-static int open_for_self(const struct chempi_conn_params *with,
+static int open_for_self(struct chempi_lane *lane,
+                         const struct chempi_conn_params *with,
                          struct chempi_err *err)
 {
     size_t count;
@@ -205,17 +196,18 @@ static int open_for_self(const struct chempi_conn_params *with,
     int rc = 0;
 
     for (size_t i = 0;
-         i < count && !rc && !is_reached(chempi_ctx.services.proc); i++)
-        rc = open_device(all[i], with, err);
+         i < count && !rc && !is_reached(lane, chempi_ctx.services.proc); i++)
+        rc = open_device(lane, all[i], with, err);
     return rc;
 }
 
 /* With a table: the devices that it names towards nodes of this job. */
-static int open_by_table(const struct chempi_conn_params *with,
+static int open_by_table(struct chempi_lane *lane,
+                         const struct chempi_conn_params *with,
                          struct chempi_err *err)
 {
     const struct chempi_services *s = &chempi_ctx.services;
-    int rc = open_for_self(with, err);
+    int rc = open_for_self(lane, with, err);
 
     for (uint32_t n = 0; n < s->node_count && !rc; n++) {
         const struct chempi_table_range *ranges;
@@ -232,7 +224,7 @@ static int open_by_table(const struct chempi_conn_params *with,
                                   s->node_names[n], s->node_names[s->node]);
         ranges = chempi_table_ranges(s->table, node, &range_count);
         for (uint32_t i = 0; i < range_count && !rc; i++)
-            rc = open_by_name(ranges[i].device, with, err);
+            rc = open_by_name(lane, ranges[i].device, with, err);
     }
     return rc;
 }
@@ -244,63 +236,72 @@ static void free_peer(struct chempi_peer *peer)
 }
 
 /* Over the real devices, which it goes before when devices are closed. */
-static int open_overlay(const struct chempi_conn_params *with,
+static int open_overlay(struct chempi_lane *lane,
+                        const struct chempi_conn_params *with,
                         struct chempi_err *err)
 {
     struct chempi_dev *dev = NULL;
     int rc;
 
-    if (conn.device_count == DEVICES_MAX)
+    if (lane->conn.device_count == CHEMPI_LANE_DEVICES_MAX)
         return chempi_err_set(err, -ENOSPC, "more than %d devices",
-                              DEVICES_MAX);
-    rc = conn.overlay->open(conn.devices, &conn.device_count,
+                              (int)CHEMPI_LANE_DEVICES_MAX);
+    rc = conn.overlay->open(lane->conn.devices, &lane->conn.device_count,
                             with->settings(conn.overlay->ops), &dev, err);
     if (!rc)
-        conn.devices[conn.device_count++] = dev;
+        lane->conn.devices[lane->conn.device_count++] = dev;
     return rc;
 }
 
 int chempi_conn_open(const struct chempi_conn_params *params)
 {
     struct chempi_conn_params with = *params;
+    struct chempi_lane *lane = &chempi_lane_main;
     struct chempi_err err = {0};
     int rc;
 
-    conn.peers = chempi_sparse_alloc(rank_count(), sizeof(*conn.peers));
-    rc = conn.peers ? 0 : -ENOMEM;
+    lane->conn.peers =
+        chempi_sparse_alloc(rank_count(), sizeof(struct chempi_peer));
+    rc = lane->conn.peers ? 0 : -ENOMEM;
     if (rc)
         return chempi_error_from(rc, NULL);
     conn.on_resolved = with.resolved;
     conn.overlay = with.overlay->is_needed() ? with.overlay : NULL;
     if (conn.overlay)
         with.sink = conn.overlay->sink(with.sink);
-    rc = chempi_ctx.services.table ? open_by_table(&with, &err)
-                                   : open_by_reach(&with, &err);
+    rc = chempi_ctx.services.table ? open_by_table(lane, &with, &err)
+                                   : open_by_reach(lane, &with, &err);
     if (!rc && conn.overlay)
-        rc = open_overlay(&with, &err);
+        rc = open_overlay(lane, &with, &err);
     return rc ? chempi_error_from(rc, &err) : MPI_SUCCESS;
 }
 
-bool chempi_conn_is_drained(void)
+bool chempi_conn_is_drained(const struct chempi_lane *lane)
 {
-    for (uint32_t i = 0; i < conn.device_count; i++)
-        if (!conn.devices[i]->ops->is_drained(conn.devices[i]))
+    for (uint32_t i = 0; i < lane->conn.device_count; i++)
+        if (!lane->conn.devices[i]->ops->is_drained(lane->conn.devices[i]))
             return false;
     return true;
 }
 
+static void close_lane(struct chempi_lane *lane)
+{
+    for (uint32_t i = lane->conn.device_count; i-- > 0;)
+        lane->conn.devices[i]->ops->close(lane->conn.devices[i]);
+    lane->conn.device_count = 0;
+    for (struct chempi_peer *p = lane->conn.made; p; p = p->next_made)
+        free_peer(p);
+    lane->conn.made = NULL;
+    chempi_sparse_free(lane->conn.peers, rank_count(),
+                       sizeof(struct chempi_peer));
+    lane->conn.peers = NULL;
+}
+
 void chempi_conn_close(void)
 {
-    for (uint32_t i = conn.device_count; i-- > 0;)
-        conn.devices[i]->ops->close(conn.devices[i]);
-    conn.device_count = 0;
+    close_lane(&chempi_lane_main);
     conn.has_fds = false;
     conn.overlay = NULL;
-    for (struct chempi_peer *p = conn.made; p; p = p->next_made)
-        free_peer(p);
-    conn.made = NULL;
-    chempi_sparse_free(conn.peers, rank_count(), sizeof(*conn.peers));
-    conn.peers = NULL;
     conn.resolved = 0;
     conn.lost = 0;
     chempi_ctx.missing = 0;
@@ -312,7 +313,7 @@ static int add_route(struct chempi_peer *peer, uint32_t device,
                      uint32_t protocol, uint64_t max_len, uint32_t range,
                      struct chempi_err *err)
 {
-    struct chempi_dev *dev = conn.devices[device];
+    struct chempi_dev *dev = peer->lane->conn.devices[device];
     const struct chempi_dev_caps *caps = dev->caps;
     struct chempi_route *route = &peer->routes[peer->route_count];
     bool is_eager = caps->protocol_max[protocol] <= caps->eager_max;
@@ -349,7 +350,8 @@ static int add_overlay_routes(struct chempi_peer *peer,
 {
     const struct chempi_services *s = &chempi_ctx.services;
     const struct chempi_dev_caps *caps;
-    int device = conn.overlay ? find_device(conn.overlay->ops->name) : -1;
+    int device =
+        conn.overlay ? find_device(peer->lane, conn.overlay->ops->name) : -1;
     int rc = 0;
 
     if (device < 0)
@@ -361,7 +363,7 @@ static int add_overlay_routes(struct chempi_peer *peer,
             "a common network in the description",
             range->max_len, s->node_names[s->node], s->node_names[peer->node],
             chempi_table_node_name(s->table, range->stages[0].hops[0]));
-    caps = conn.devices[device]->caps;
+    caps = peer->lane->conn.devices[device]->caps;
     for (uint32_t i = 0; i < caps->protocol_count && !rc; i++) {
         uint64_t max_len = caps->protocol_max[i] < range->max_len
                                ? caps->protocol_max[i]
@@ -382,13 +384,14 @@ static int add_table_route(struct chempi_peer *peer,
                            uint32_t index, struct chempi_err *err)
 {
     const struct chempi_table_range *range = &ranges[index];
-    int device = find_device(range->device);
+    int device = find_device(peer->lane, range->device);
     int protocol;
 
     if (range->stage_count > 1)
         return add_overlay_routes(
             peer, range, index ? ranges[index - 1].max_len + 1 : 0, index, err);
-    protocol = find_protocol(conn.devices[device]->caps, range->protocol);
+    protocol =
+        find_protocol(peer->lane->conn.devices[device]->caps, range->protocol);
     if (protocol < 0)
         return chempi_err_set(err, -ENOPROTOOPT,
                               "the connection table names protocol \"%s\", "
@@ -425,13 +428,14 @@ static int routes_from_table(struct chempi_peer *peer, struct chempi_err *err)
 /* By what the devices say of themselves: the first that reaches the peer. */
 static int routes_by_reach(struct chempi_peer *peer, struct chempi_err *err)
 {
-    for (uint32_t d = 0; d < conn.device_count; d++) {
-        const struct chempi_dev *dev = conn.devices[d];
+    for (uint32_t d = 0; d < peer->lane->conn.device_count; d++) {
+        const struct chempi_dev *dev = peer->lane->conn.devices[d];
         const struct chempi_dev_caps *caps = dev->caps;
         struct chempi_ep *ep;
         int rc = 0;
 
-        if (dev->ops->connect(conn.devices[d], peer->proc, &ep, err) != 0)
+        if (dev->ops->connect(peer->lane->conn.devices[d], peer->proc, &ep,
+                              err) != 0)
             continue;
         peer->routes =
             chempi_sys->calloc(caps->protocol_count, sizeof(*peer->routes));
@@ -452,7 +456,7 @@ static int ask_cards(const struct chempi_peer *peer)
 
     for (uint32_t i = 0; i < peer->route_count; i++) {
         const struct chempi_route *route = &peer->routes[i];
-        const struct chempi_dev *dev = conn.devices[route->device];
+        const struct chempi_dev *dev = peer->lane->conn.devices[route->device];
         char key[CHEMPI_KVS_KEY_MAX];
         int rc;
 
@@ -513,16 +517,16 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
 {
     struct chempi_peer *peer;
 
-    if (!conn.peers)
+    if (!chempi_lane_main.conn.peers)
         return;
     if (conn.overlay)
         conn.overlay->card(proc, key, card, len);
     if (proc >= rank_count())
         return;
-    peer = &conn.peers[proc];
+    peer = &chempi_lane_main.conn.peers[proc];
     for (uint32_t i = 0; i < peer->route_count; i++) {
         struct chempi_route *route = &peer->routes[i];
-        struct chempi_dev *dev = conn.devices[route->device];
+        struct chempi_dev *dev = chempi_lane_main.conn.devices[route->device];
         char own_key[CHEMPI_KVS_KEY_MAX];
         struct chempi_err err = {0};
 
@@ -539,14 +543,17 @@ void chempi_conn_on_lost(void (*told)(struct chempi_peer *peer))
     conn.on_lost = told;
 }
 
-bool chempi_conn_end(uint32_t proc)
+bool chempi_conn_end(struct chempi_peer *peer)
 {
+    const struct chempi_lane *lane = peer->lane;
     bool is_over = true;
 
-    for (uint32_t i = 0; i < conn.device_count; i++)
-        if (conn.devices[i]->ops->ended)
-            is_over =
-                conn.devices[i]->ops->ended(conn.devices[i], proc) && is_over;
+    for (uint32_t i = 0; i < lane->conn.device_count; i++) {
+        struct chempi_dev *dev = lane->conn.devices[i];
+
+        if (dev->ops->ended)
+            is_over = dev->ops->ended(dev, peer->proc) && is_over;
+    }
     return is_over;
 }
 
@@ -554,14 +561,14 @@ void chempi_conn_set_lost(uint32_t proc, const char *why)
 {
     struct chempi_peer *peer;
 
-    if (!conn.peers)
+    if (!chempi_lane_main.conn.peers)
         return;
     if (proc >= rank_count()) {
         if (conn.overlay)
             conn.overlay->lost(proc, why);
         return;
     }
-    peer = chempi_conn_peer(proc);
+    peer = chempi_conn_peer(&chempi_lane_main, proc);
     if (!peer->is_lost) {
         conn.lost++;
         chempi_error_note_loss(proc, why);
@@ -576,14 +583,15 @@ void chempi_conn_set_lost(uint32_t proc, const char *why)
 
 void chempi_conn_set_ended(uint32_t proc, const char *why)
 {
-    if (conn.peers && proc < rank_count())
-        chempi_conn_peer(proc)->has_ended = true;
+    if (chempi_lane_main.conn.peers && proc < rank_count())
+        chempi_conn_peer(&chempi_lane_main, proc)->has_ended = true;
     chempi_conn_set_lost(proc, why);
 }
 
 bool chempi_conn_has_ended(uint32_t rank)
 {
-    return chempi_conn_is_missing(rank) && conn.peers[rank].has_ended;
+    return chempi_conn_is_missing(rank) &&
+           chempi_lane_main.conn.peers[rank].has_ended;
 }
 
 void chempi_conn_drained(uint32_t gateway, bool is_drained)
@@ -607,15 +615,16 @@ uint64_t chempi_conn_lost_count(void)
 bool chempi_conn_is_missing(uint32_t proc)
 {
     return chempi_conn_missing_count() && proc < rank_count() &&
-           conn.peers[proc].is_lost;
+           chempi_lane_main.conn.peers[proc].is_lost;
 }
 
-struct chempi_dev_traffic chempi_conn_sent(uint32_t device, uint32_t protocol)
+struct chempi_dev_traffic chempi_conn_sent(const struct chempi_lane *lane,
+                                           uint32_t device, uint32_t protocol)
 {
     struct chempi_dev_traffic sum = {0};
 
     for (uint32_t p = 0; p < rank_count(); p++) {
-        const struct chempi_peer *peer = &conn.peers[p];
+        const struct chempi_peer *peer = &lane->conn.peers[p];
 
         for (uint32_t i = 0; i < peer->route_count; i++) {
             const struct chempi_route *route = &peer->routes[i];
@@ -655,7 +664,7 @@ static void report_route(uint32_t what, const struct chempi_peer *peer,
                          const struct chempi_route *route,
                          struct chempi_writer *out)
 {
-    const struct chempi_dev *dev = conn.devices[route->device];
+    const struct chempi_dev *dev = peer->lane->conn.devices[route->device];
     const uint32_t node = chempi_ctx.services.node;
     const char *protocol = dev->caps->protocols[route->protocol];
     const char *network = network_of_route(peer, route);
@@ -684,8 +693,8 @@ static void report_route(uint32_t what, const struct chempi_peer *peer,
 
 int chempi_conn_report(uint32_t what, struct chempi_writer *out)
 {
-    for (uint32_t p = 0; conn.peers && p < rank_count(); p++) {
-        struct chempi_peer *peer = &conn.peers[p];
+    for (uint32_t p = 0; chempi_lane_main.conn.peers && p < rank_count(); p++) {
+        struct chempi_peer *peer = &chempi_lane_main.conn.peers[p];
 
         for (uint32_t i = 0; i < peer->route_count; i++) {
             struct chempi_route *route = &peer->routes[i];

@@ -14,7 +14,7 @@
  *   N5  while is_blocked, serial_in is the number of a system message whose
  *       body is being moved; later ones are early
  *
- * Guarded by the lane lock.
+ * Guarded by the lock of the lane that the peer belongs to.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_CONN_H
 #define CHEMPI_LIBCHEMPI_DIDL_CONN_H
@@ -24,6 +24,7 @@
 #include "libchempi/ddi.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/transport/lane.h"
 
 enum chempi_envelope_flags {
     CHEMPI_ENVELOPE_COUNTED = 1, /* the payload counts against the quota */
@@ -46,7 +47,7 @@ struct chempi_route {
     struct chempi_ep *ep;
     const struct chempi_dev_ops *ops;
     uint32_t protocol;
-    uint32_t device;     /* index among the open devices */
+    uint32_t device;     /* index among the lane's */
     uint32_t range;      /* of the table, 0 without one */
     uint64_t inject_max; /* bytes; 0: send() only */
     uint64_t eager_max;  /* bytes */
@@ -60,6 +61,7 @@ struct chempi_route {
 
 struct chempi_peer {
     struct chempi_peer *next_made;
+    struct chempi_lane *lane;
     struct chempi_list waiting;  /* struct chempi_outgoing */
     struct chempi_route *routes; /* [route_count]; NULL until first use */
     uint32_t serial_out;
@@ -129,12 +131,12 @@ struct chempi_conn_params {
  * class. */
 int chempi_conn_open(const struct chempi_conn_params *params);
 /* True when all that was handed to devices has left the process. */
-bool chempi_conn_is_drained(void);
+bool chempi_conn_is_drained(const struct chempi_lane *lane);
 void chempi_conn_close(void);
 
-/* Peer by process index (valid index), made at its first use: who is not
- * spoken to costs no memory but addresses. From any thread. */
-struct chempi_peer *chempi_conn_peer(uint32_t proc);
+/* Peer of a lane by process index (valid index), made at its first use: who is
+ * not spoken to costs no memory but addresses. From any thread. */
+struct chempi_peer *chempi_conn_peer(struct chempi_lane *lane, uint32_t proc);
 
 /* Find the routes of a peer; idempotent. MPI error class with words. */
 int chempi_conn_resolve(struct chempi_peer *peer);
@@ -155,9 +157,16 @@ chempi_conn_route(const struct chempi_peer *peer, uint64_t len)
     return route;
 }
 
-/* Open devices. */
-uint32_t chempi_conn_device_count(void);
-struct chempi_dev *chempi_conn_device(uint32_t i);
+/* Open devices of a lane. */
+static inline uint32_t chempi_conn_device_count(const struct chempi_lane *lane)
+{
+    return lane->conn.device_count;
+}
+static inline struct chempi_dev *
+chempi_conn_device(const struct chempi_lane *lane, uint32_t i)
+{
+    return lane->conn.devices[i];
+}
 bool chempi_conn_has_fds(void); /* some open device sleeps on descriptors */
 
 /* A card that the key-value store delivered (length 0: none was published). */
@@ -189,12 +198,13 @@ static inline uint64_t chempi_conn_missing_count(void)
 /* Let devices take what one had sent, and end what is under way with it: some
  * cannot notice. False: memory for some of it is missing; call again. Not from
  * an upcall of theirs. */
-bool chempi_conn_end(uint32_t proc);
+bool chempi_conn_end(struct chempi_peer *peer);
 /* Is this rank one of them? */
 bool chempi_conn_is_missing(uint32_t proc);
 
 /* What was sent by a protocol of an open device. */
-struct chempi_dev_traffic chempi_conn_sent(uint32_t device, uint32_t protocol);
+struct chempi_dev_traffic chempi_conn_sent(const struct chempi_lane *lane,
+                                           uint32_t device, uint32_t protocol);
 
 /* Append "traffic ...", "route ..." and "hop ..." lines
  * (chempid/stats/traffic.h, trace.h), as `what` says (CHEMPI_STATS_*), for what

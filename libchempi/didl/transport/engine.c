@@ -23,35 +23,17 @@
 #include "libchempi/didl/transport/where/sent_sites.h"
 #include "libchempi/services/shortage.h"
 
-static struct {
-    struct chempi_list dirty; /* struct chempi_peer.dirty */
-    uint64_t waiting;         /* entries on all waiting lists */
-    bool is_up;
-    bool misses;   /* a process, and goes on (loss.h) */
-    bool has_vain; /* posted receives, since what had come may be for them */
-    struct chempi_list starved; /* struct chempi_peer.dirty: they miss memory
-                                   for what is due; dirty in the next settle */
-    struct chempi_shortage shortage; /* of memory for messages that come, */
-    struct chempi_peer *first_poor;  /* since this one of this peer, or NULL */
-    uint32_t poor_serial;
-    const struct chempi_engine_system *system;
-} engine;
+static const struct chempi_engine_system *system_messages;
 
 void chempi_engine_set_system(const struct chempi_engine_system *system)
 {
-    engine.system = system;
-    engine.first_poor = NULL;
+    system_messages = system;
 }
 
 static inline void mark_dirty(struct chempi_peer *peer)
 {
-    if (!engine.is_up) {
-        chempi_list_init(&engine.dirty);
-        chempi_list_init(&engine.starved);
-        engine.is_up = true;
-    }
     if (chempi_list_is_empty(&peer->dirty))
-        chempi_list_append(&engine.dirty, &peer->dirty);
+        chempi_list_append(&peer->lane->engine.dirty, &peer->dirty);
 }
 
 void chempi_engine_mark(struct chempi_peer *peer)
@@ -139,7 +121,7 @@ static int try_send(struct chempi_peer *peer, struct chempi_request *req)
     }
     if (rc != CHEMPI_KEPT)
         return rc;
-    chempi_lane_keep(&chempi_lane_main);
+    chempi_lane_keep(peer->lane);
     return CHEMPI_DONE;
 }
 
@@ -158,7 +140,7 @@ int chempi_engine_send(struct chempi_request *req)
         req->outgoing.is_system = false;
         chempi_conn_route(peer, req->u.tx.env.len)->waits++;
         chempi_list_append(&peer->waiting, &req->outgoing.link);
-        engine.waiting++;
+        peer->lane->engine.waiting++;
         return 0;
     }
     if (rc < 0)
@@ -173,7 +155,7 @@ static void finish_waiting(struct chempi_outgoing *out, int rc)
     struct chempi_request *req;
 
     if (out->is_system) {
-        engine.system->finish(out, rc);
+        system_messages->finish(out, rc);
         return;
     }
     req = CHEMPI_CONTAINER_OF(out, struct chempi_request, outgoing);
@@ -186,7 +168,7 @@ static void finish_waiting(struct chempi_outgoing *out, int rc)
 static int send_waiting(struct chempi_peer *peer, struct chempi_outgoing *out)
 {
     if (out->is_system)
-        return engine.system->send(out);
+        return system_messages->send(out);
     return try_send(peer,
                     CHEMPI_CONTAINER_OF(out, struct chempi_request, outgoing));
 }
@@ -202,7 +184,7 @@ static void flush_waiting(struct chempi_peer *peer)
         if (rc == -EAGAIN)
             return;
         chempi_list_remove(&out->link);
-        engine.waiting--;
+        peer->lane->engine.waiting--;
         finish_waiting(out, rc);
     }
 }
@@ -210,28 +192,28 @@ static void flush_waiting(struct chempi_peer *peer)
 void chempi_engine_unqueue(struct chempi_request *req)
 {
     chempi_list_remove(&req->outgoing.link);
-    engine.waiting--;
+    req->lane->engine.waiting--;
 }
 
-uint64_t chempi_engine_waiting_count(void)
+uint64_t chempi_engine_waiting_count(const struct chempi_lane *lane)
 {
-    return engine.waiting;
+    return lane->engine.waiting;
 }
 
-bool chempi_engine_has_due(void)
+bool chempi_engine_has_due(const struct chempi_lane *lane)
 {
-    return engine.is_up && !chempi_list_is_empty(&engine.dirty);
+    return !chempi_list_is_empty(&lane->engine.dirty);
 }
 
-bool chempi_engine_is_idle(void)
+bool chempi_engine_is_idle(const struct chempi_lane *lane)
 {
-    return engine.waiting == 0 && !chempi_engine_has_due();
+    return lane->engine.waiting == 0 && !chempi_engine_has_due(lane);
 }
 
 void chempi_engine_queue(struct chempi_peer *peer, struct chempi_outgoing *out)
 {
     chempi_list_append(&peer->waiting, &out->link);
-    engine.waiting++;
+    peer->lane->engine.waiting++;
     mark_dirty(peer);
 }
 
@@ -247,7 +229,7 @@ static inline void release_credit(struct chempi_peer *peer,
     if (CHEMPI_UNLIKELY(peer->eager_released - peer->eager_told >=
                         peer->quota / 4)) {
         peer->eager_told = peer->eager_released;
-        engine.system->credit(peer);
+        system_messages->credit(peer);
     }
 }
 
@@ -303,7 +285,7 @@ static inline void begin_receive(struct chempi_request *req,
     if (CHEMPI_UNLIKELY(env->flags & CHEMPI_SIGNATURE_BITS))
         check_signature(req, env);
     if (CHEMPI_UNLIKELY(env->kind == CHEMPI_KIND_SYNC))
-        engine.system->matched(peer, env->serial);
+        system_messages->matched(peer, env->serial);
 }
 
 /* Copy a payload that is here into the receive's buffer. */
@@ -343,13 +325,15 @@ static enum chempi_verdict receive_arrived(struct chempi_request *req,
 static CHEMPI_COLD void miss_memory(struct chempi_peer *peer,
                                     const struct chempi_envelope *env)
 {
-    if (!engine.first_poor ||
-        (int32_t)(engine.first_poor->serial_in - engine.poor_serial) > 0) {
-        chempi_shortage_end(&engine.shortage);
-        engine.first_poor = peer;
-        engine.poor_serial = env->serial;
+    struct chempi_lane *lane = peer->lane;
+    const struct chempi_peer *first = lane->engine.first_poor;
+
+    if (!first || (int32_t)(first->serial_in - lane->engine.poor_serial) > 0) {
+        chempi_shortage_end(&lane->engine.shortage);
+        lane->engine.first_poor = peer;
+        lane->engine.poor_serial = env->serial;
     }
-    if (chempi_shortage_may_wait(&engine.shortage))
+    if (chempi_shortage_may_wait(&lane->engine.shortage))
         return;
     chempi_fatal_die(1,
                      "out of memory for an unexpected message of %llu bytes "
@@ -365,6 +349,11 @@ has_no_room(struct chempi_peer *peer, const struct chempi_envelope *env)
     return CHEMPI_NO_ROOM;
 }
 
+static inline void destroy_held(struct chempi_held *held)
+{
+    chempi_match_held_destroy(held->peer->lane->match, held);
+}
+
 /* Keep a message that has no receive yet (or is early). NULL: no memory. */
 static struct chempi_held *hold_arrived(struct chempi_peer *peer,
                                         const struct chempi_arrival *a)
@@ -373,7 +362,8 @@ static struct chempi_held *hold_arrived(struct chempi_peer *peer,
     bool is_stream = !is_whole && (a->flags & CHEMPI_ARRIVAL_STREAMED);
     struct chempi_held *held;
 
-    held = chempi_match_held_create(is_whole || is_stream ? a->env.len : 0);
+    held = chempi_match_held_create(peer->lane->match,
+                                    is_whole || is_stream ? a->env.len : 0);
     if (!held)
         return NULL;
     held->env = a->env;
@@ -409,14 +399,15 @@ static enum chempi_verdict verdict_of(struct chempi_held *held,
 /* False: no memory. */
 static bool match_or_hold(struct chempi_held *held)
 {
+    struct chempi_match *match = held->peer->lane->match;
     struct chempi_request *req = chempi_match_take_posted(
-        held->env.context, held->env.source, held->env.tag);
+        match, held->env.context, held->env.source, held->env.tag);
 
     if (req) {
         chempi_engine_deliver_held(held, req);
         return true;
     }
-    return chempi_match_hold(held) == 0;
+    return chempi_match_hold(match, held) == 0;
 }
 
 static CHEMPI_NOINLINE enum chempi_verdict hold(struct chempi_peer *peer,
@@ -425,15 +416,15 @@ static CHEMPI_NOINLINE enum chempi_verdict hold(struct chempi_peer *peer,
 {
     struct chempi_held *held = hold_arrived(peer, a);
 
-    if (held && chempi_match_hold(held)) {
-        chempi_match_held_destroy(held);
+    if (held && chempi_match_hold(peer->lane->match, held)) {
+        destroy_held(held);
         held = NULL;
     }
     if (!held) {
         peer->serial_in--; /* it comes again */
         return has_no_room(peer, &a->env);
     }
-    if (CHEMPI_UNLIKELY(engine.misses))
+    if (CHEMPI_UNLIKELY(peer->lane->engine.misses))
         mark_dirty(peer); /* nobody may want it */
     return verdict_of(held, rx);
 }
@@ -486,7 +477,7 @@ system_arrived(struct chempi_peer *peer, const struct chempi_arrival *a,
     if (a->avail != a->env.len || is_body(&a->env))
         return arrived_out_of_order(peer, a, 0, rx);
     take_number(peer);
-    if (CHEMPI_LIKELY(engine.system->arrived(peer, &a->env, a->data)))
+    if (CHEMPI_LIKELY(system_messages->arrived(peer, &a->env, a->data)))
         return CHEMPI_TAKEN;
     peer->serial_in--;
     return has_no_room(peer, &a->env);
@@ -495,18 +486,19 @@ system_arrived(struct chempi_peer *peer, const struct chempi_arrival *a,
 static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
                                    struct chempi_rx **rx)
 {
-    struct chempi_peer *peer = chempi_conn_peer(a->ep->proc);
+    struct chempi_lane *lane = arg;
+    struct chempi_peer *peer = chempi_conn_peer(lane, a->ep->proc);
     int32_t ahead = (int32_t)(a->env.serial - peer->serial_in);
     struct chempi_request *req;
 
-    (void)arg;
     take_credit(peer, a->env.credit);
     if (CHEMPI_UNLIKELY(ahead != 0))
         return arrived_out_of_order(peer, a, ahead, rx);
     if (CHEMPI_UNLIKELY(a->env.kind == CHEMPI_KIND_SYSTEM))
         return system_arrived(peer, a, rx);
     take_number(peer);
-    req = chempi_match_take_posted(a->env.context, a->env.source, a->env.tag);
+    req = chempi_match_take_posted(lane->match, a->env.context, a->env.source,
+                                   a->env.tag);
     if (CHEMPI_LIKELY(req != NULL))
         return receive_arrived(req, peer, a, rx);
     return hold(peer, a, rx);
@@ -517,7 +509,7 @@ void chempi_engine_drop_held(struct chempi_held *held)
     release_credit(held->peer, &held->env);
     if (held->state == CHEMPI_HELD_REMOTE)
         held->ep->dev->ops->drop(held->ep, held->token);
-    chempi_match_held_destroy(held);
+    destroy_held(held);
 }
 
 /* The payload of a held message is here, or will never be whole. */
@@ -528,7 +520,7 @@ static void finish_held(struct chempi_held *held, struct chempi_request *req)
     if (CHEMPI_LIKELY(status == 0))
         fill_receive(req, held->data, held->env.len);
     release_credit(held->peer, &held->env);
-    chempi_match_held_destroy(held);
+    destroy_held(held);
     chempi_request_progress(req, status < 0 ? class_of(status) : MPI_SUCCESS);
 }
 
@@ -547,7 +539,7 @@ void chempi_engine_deliver_held(struct chempi_held *held,
         return;
     }
     rc = held->ep->dev->ops->accept(held->ep, held->token, &req->u.in.rx);
-    chempi_match_held_destroy(held);
+    destroy_held(held);
     if (rc != CHEMPI_PENDING)
         chempi_request_progress(req, rc < 0 ? class_of(rc) : MPI_SUCCESS);
 }
@@ -557,18 +549,18 @@ int chempi_engine_recv(struct chempi_request *req)
     struct chempi_held *held;
     int error;
 
-    held = chempi_match_post(req, &error);
+    held = chempi_match_post(req->lane->match, req, &error);
     if (CHEMPI_UNLIKELY(error))
         return chempi_error_set(MPI_ERR_NO_MEM,
                                 "no memory to post the receive");
     if (held) {
         chempi_engine_deliver_held(held, req);
-        chempi_engine_settle();
-    } else if (CHEMPI_UNLIKELY(engine.misses) &&
+        chempi_engine_settle(req->lane);
+    } else if (CHEMPI_UNLIKELY(req->lane->engine.misses) &&
                chempi_loss_is_vain(req->comm, req->context, req->peer_rank,
                                    req->peer_tag)) {
-        engine.has_vain = chempi_engine_has_due();
-        if (!engine.has_vain)
+        req->lane->engine.has_vain = chempi_engine_has_due(req->lane);
+        if (!req->lane->engine.has_vain)
             chempi_loss_end_receive(req);
     }
     return MPI_SUCCESS;
@@ -588,7 +580,7 @@ static void delivered(void *arg, struct chempi_rx *rx, int status)
         return;
     }
     if (in->kind == CHEMPI_INCOMING_SYSTEM) {
-        engine.system->delivered(in, status);
+        system_messages->delivered(in, status);
         return;
     }
     held = CHEMPI_CONTAINER_OF(in, struct chempi_held, in);
@@ -607,7 +599,7 @@ static void sent(void *arg, struct chempi_tx *tx, int status)
 
     (void)arg;
     if (CHEMPI_UNLIKELY(tx->env.kind == CHEMPI_KIND_SYSTEM)) {
-        engine.system->sent(tx, status);
+        system_messages->sent(tx, status);
         return;
     }
     if (CHEMPI_UNLIKELY(status < 0 && req->is_queued)) {
@@ -620,8 +612,7 @@ static void sent(void *arg, struct chempi_tx *tx, int status)
 
 static void room(void *arg, struct chempi_ep *ep)
 {
-    (void)arg;
-    mark_dirty(chempi_conn_peer(ep->proc));
+    mark_dirty(chempi_conn_peer(arg, ep->proc));
 }
 
 static void lost(void *arg, uint32_t proc, int status, const char *why)
@@ -660,7 +651,7 @@ static void fill_room(struct chempi_rx *rx, const struct chempi_held *held)
 /* The next in order is a body: move it to the room that its head was given. */
 static void release_body(struct chempi_peer *peer, struct chempi_held *held)
 {
-    struct chempi_incoming *in = engine.system->room(peer, &held->env);
+    struct chempi_incoming *in = system_messages->room(peer, &held->env);
     int rc;
 
     chempi_list_remove(&held->all);
@@ -676,9 +667,9 @@ static void release_body(struct chempi_peer *peer, struct chempi_held *held)
     } else {
         rc = held->ep->dev->ops->accept(held->ep, held->token, &in->rx);
     }
-    chempi_match_held_destroy(held);
+    destroy_held(held);
     if (rc != CHEMPI_PENDING) {
-        engine.system->delivered(in, rc);
+        system_messages->delivered(in, rc);
     } else if (in->is_blocking) {
         peer->serial_in--;
         peer->is_blocked = true;
@@ -691,7 +682,7 @@ static CHEMPI_COLD void starve(struct chempi_peer *peer,
 {
     miss_memory(peer, &held->env);
     chempi_list_remove(&peer->dirty);
-    chempi_list_append(&engine.starved, &peer->dirty);
+    chempi_list_append(&peer->lane->engine.starved, &peer->dirty);
 }
 
 /* A system message that its device announces, though it is short: fetch it. */
@@ -722,13 +713,13 @@ static bool run_system(struct chempi_peer *peer, struct chempi_held *held)
     chempi_list_remove(&held->all);
     peer->serial_in++;
     if (held->status == 0 &&
-        !engine.system->arrived(peer, &held->env, held->data)) {
+        !system_messages->arrived(peer, &held->env, held->data)) {
         peer->serial_in--;
         chempi_list_prepend(&peer->early, &held->all);
         starve(peer, held);
         return false;
     }
-    chempi_match_held_destroy(held);
+    destroy_held(held);
     return true;
 }
 
@@ -779,14 +770,14 @@ static void release_early(struct chempi_peer *peer)
  * is settled again. */
 static CHEMPI_COLD void settle_lost(struct chempi_peer *peer)
 {
-    if (engine.system)
-        engine.system->lost(peer);
+    if (system_messages)
+        system_messages->lost(peer);
     if (!chempi_conn_is_missing(peer->proc))
         return;
-    engine.misses = true;
-    if (!chempi_conn_end(peer->proc)) {
+    peer->lane->engine.misses = true;
+    if (!chempi_conn_end(peer)) {
         chempi_list_remove(&peer->dirty);
-        chempi_list_append(&engine.starved, &peer->dirty);
+        chempi_list_append(&peer->lane->engine.starved, &peer->dirty);
         return;
     }
     release_early(peer); /* what had come before others of one network */
@@ -794,25 +785,25 @@ static CHEMPI_COLD void settle_lost(struct chempi_peer *peer)
         chempi_loss_end(peer);
 }
 
-static CHEMPI_COLD void settle_vain(void)
+static CHEMPI_COLD void settle_vain(struct chempi_lane *lane)
 {
     struct chempi_held *held;
 
-    while ((held = chempi_loss_take_vain()))
+    while ((held = chempi_loss_take_vain(lane)))
         chempi_engine_drop_held(held);
-    if (!engine.has_vain || chempi_engine_has_due())
+    if (!lane->engine.has_vain || chempi_engine_has_due(lane))
         return;
-    engine.has_vain = false;
-    chempi_loss_end_vain();
+    lane->engine.has_vain = false;
+    chempi_loss_end_vain(lane);
 }
 
-void chempi_engine_settle(void)
+void chempi_engine_settle_dirty(struct chempi_lane *lane)
 {
-    if (CHEMPI_LIKELY(!engine.is_up || chempi_list_is_empty(&engine.dirty)))
-        return;
-    while (!chempi_list_is_empty(&engine.dirty)) {
+    struct chempi_list *dirty = &lane->engine.dirty;
+
+    while (!chempi_list_is_empty(dirty)) {
         struct chempi_peer *peer = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&engine.dirty), struct chempi_peer, dirty);
+            chempi_list_first(dirty), struct chempi_peer, dirty);
 
         chempi_list_remove(&peer->dirty);
         release_early(peer);
@@ -824,9 +815,9 @@ void chempi_engine_settle(void)
             chempi_conn_set_lost(peer->proc, chempi_error_words());
         flush_waiting(peer);
         if (peer->matched_count)
-            engine.system->tell_matched(peer);
+            system_messages->tell_matched(peer);
     }
-    chempi_list_splice(&engine.dirty, &engine.starved);
-    if (CHEMPI_UNLIKELY(engine.misses))
-        settle_vain();
+    chempi_list_splice(dirty, &lane->engine.starved);
+    if (CHEMPI_UNLIKELY(lane->engine.misses))
+        settle_vain(lane);
 }

@@ -2,7 +2,8 @@
 /*
  * The message engine: between requests and devices. Sends a request's message
  * by its route or queues it, matches arrivals, moves payload, answers sync
- * sends. Shared by pt2pt, sysmsg and conn; everything under the lane lock.
+ * sends. Shared by pt2pt, sysmsg and conn; everything under the lock of the
+ * lane that the peer or the request belongs to.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_ENGINE_H
 #define CHEMPI_LIBCHEMPI_DIDL_ENGINE_H
@@ -13,7 +14,7 @@
 #include "libchempi/didl/transport/match.h"
 #include "libchempi/didl/transport/request.h"
 
-/* The sink that devices report to. */
+/* The sink that devices report to; its arg is the lane. */
 extern const struct chempi_sink chempi_engine_sink;
 
 /* The tag of bodies that travel apart from their heads. */
@@ -134,15 +135,20 @@ void chempi_engine_drop_held(struct chempi_held *held);
 void chempi_engine_unqueue(struct chempi_request *req);
 
 /* After a device's progress: do what its upcalls have caused. */
-void chempi_engine_settle(void);
+void chempi_engine_settle_dirty(struct chempi_lane *lane);
+static inline void chempi_engine_settle(struct chempi_lane *lane)
+{
+    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&lane->engine.dirty)))
+        chempi_engine_settle_dirty(lane);
+}
 
 /* Is there something for the next settle, since memory was missing? */
-bool chempi_engine_has_due(void);
+bool chempi_engine_has_due(const struct chempi_lane *lane);
 
 /* Messages that wait for room. */
-uint64_t chempi_engine_waiting_count(void);
+uint64_t chempi_engine_waiting_count(const struct chempi_lane *lane);
 
 /* Any peer with messages that wait for room? (finalize) */
-bool chempi_engine_is_idle(void);
+bool chempi_engine_is_idle(const struct chempi_lane *lane);
 
 #endif

@@ -12,8 +12,6 @@
 #include "common/base/invariant.h"
 #include "common/wake/futex.h"
 
-struct chempi_lane chempi_lane_main;
-
 enum {
     RELAXES_MAX = 1000, /* before the core is given away */
     YIELDS_MAX = 32,    /* before a thread sleeps until the lock is free */

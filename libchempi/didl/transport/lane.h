@@ -2,7 +2,7 @@
 /*
  * Locking. A lane has its own queues, lock and device endpoints; every
  * communicator belongs to one. There is one lane in this version, but nothing
- * outside lane.[ch], progress, agent and conn may assume that.
+ * outside lane.[ch], lanes.c, progress, agent and conn may assume that.
  *
  * The lock costs one predicted branch unless MPI_THREAD_MULTIPLE was asked
  * for. It is never held while sleeping and never while user code (attribute
@@ -41,6 +41,16 @@
 #include <stdint.h>
 
 #include "common/base/compiler.h"
+#include "common/containers/list.h"
+#include "libchempi/services/shortage.h"
+
+struct chempi_dev;
+struct chempi_match;
+struct chempi_peer;
+struct chempi_request;
+struct chempi_sysmsg_lane;
+
+#define CHEMPI_LANE_DEVICES_MAX 16u
 
 enum {
     CHEMPI_LANE_LOCKS = 1,
@@ -76,6 +86,34 @@ struct chempi_lane {
     _Atomic uint32_t leaves; /* of an application that has an agent; it wraps */
     uint32_t owed;           /* L4 */
     const struct chempi_lane_lender *lender; /* NULL: nobody */
+    /* What the transport keeps, each part under the lock: */
+    struct chempi_match *match;
+    struct chempi_sysmsg_lane *system;
+    struct {                      /* engine.c */
+        struct chempi_list dirty; /* struct chempi_peer.dirty */
+        uint64_t waiting;         /* entries on all waiting lists */
+        bool misses;              /* a process, and goes on (loss.h) */
+        bool
+            has_vain; /* posted receives, since what had come may be for them */
+        struct chempi_list starved; /* chempi_peer.dirty: they miss memory for
+                                       what is due; dirty in the next settle */
+        struct chempi_shortage shortage; /* of memory for messages that come, */
+        struct chempi_peer *first_poor;  /* since this one of this peer */
+        uint32_t poor_serial;
+    } engine;
+    struct {                         /* request.c */
+        struct chempi_request *free; /* chained through u.tx.ep */
+        uint32_t free_count;
+        uint32_t orphans;
+        struct chempi_list all;   /* Q5 */
+        struct chempi_list lulls; /* struct chempi_request_lull.link */
+    } requests;
+    struct {                       /* conn.c */
+        struct chempi_peer *peers; /* [ranks], zero until they are made */
+        struct chempi_peer *made;  /* the last one, see next_made */
+        struct chempi_dev *devices[CHEMPI_LANE_DEVICES_MAX];
+        uint32_t device_count;
+    } conn;
 };
 
 extern struct chempi_lane chempi_lane_main;

@@ -82,9 +82,9 @@ static bool is_for_nobody(const struct chempi_envelope *env)
            self.is_bereft(context);
 }
 
-struct chempi_held *chempi_loss_take_vain(void)
+struct chempi_held *chempi_loss_take_vain(struct chempi_lane *lane)
 {
-    return chempi_match_take_remote(is_for_nobody);
+    return chempi_match_take_remote(lane->match, is_for_nobody);
 }
 
 void chempi_loss_watch(struct chempi_loss_circle *circle)
@@ -160,15 +160,15 @@ static bool is_ended(const struct chempi_request *req, const void *arg)
 
 void chempi_loss_end_receive(struct chempi_request *req)
 {
-    chempi_match_unpost(req);
+    chempi_match_unpost(req->lane->match, req);
     chempi_request_progress(req, MPI_ERR_PROC_ABORTED);
 }
 
-void chempi_loss_end_vain(void)
+void chempi_loss_end_vain(struct chempi_lane *lane)
 {
     struct chempi_request *req;
 
-    while ((req = chempi_match_find_posted(is_vain, NULL)))
+    while ((req = chempi_match_find_posted(lane->match, is_vain, NULL)))
         chempi_loss_end_receive(req);
 }
 
@@ -176,7 +176,7 @@ void chempi_loss_end(struct chempi_peer *peer)
 {
     struct chempi_request *req;
 
-    while ((req = chempi_match_find_posted(is_ended, peer)))
+    while ((req = chempi_match_find_posted(peer->lane->match, is_ended, peer)))
         chempi_loss_end_receive(req);
     while (!chempi_list_is_empty(&peer->cancels)) {
         req = CHEMPI_CONTAINER_OF(chempi_list_first(&peer->cancels),

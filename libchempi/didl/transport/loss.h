@@ -55,12 +55,12 @@ static inline bool chempi_loss_is_vain(const struct chempi_comm *comm,
  * of any source that it might have met, too) and the synchronous sends that it
  * has not matched. What devices have under way they end themselves. */
 void chempi_loss_end(struct chempi_peer *peer);
-/* End the posted receives for which nothing may come any more. */
-void chempi_loss_end_vain(void);
+/* End the posted receives of a lane for which nothing may come any more. */
+void chempi_loss_end_vain(struct chempi_lane *lane);
 /* A held message that nobody will receive, though its sender waits for that: of
  * a collective operation of a communicator that misses a member, or of a
  * communicator that did and is gone; or NULL. The caller drops it. */
-struct chempi_held *chempi_loss_take_vain(void);
+struct chempi_held *chempi_loss_take_vain(struct chempi_lane *lane);
 /* Does the communicator of this context (a multiple of CHEMPI_CONTEXT_STEP)
  * miss a member? Set at the start. */
 typedef bool chempi_loss_context_fn(uint32_t context);

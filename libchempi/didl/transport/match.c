@@ -16,7 +16,7 @@ enum {
     BUCKETS_MIN = 64 /* power of two */
 };
 
-static struct {
+struct chempi_match {
     struct chempi_queue **buckets;
     uint32_t mask;
     uint32_t queue_count;
@@ -34,20 +34,22 @@ static struct {
     struct chempi_list held_pool;
     uint32_t held_pool_size;
     struct chempi_queue *first[BUCKETS_MIN];
-} table;
+};
 
-static void table_init(void)
+struct chempi_match chempi_match_main;
+
+static void table_init(struct chempi_match *m)
 {
-    table.buckets = table.first;
-    table.mask = BUCKETS_MIN - 1;
-    chempi_list_init(&table.all);
-    chempi_list_init(&table.held_pool);
+    m->buckets = m->first;
+    m->mask = BUCKETS_MIN - 1;
+    chempi_list_init(&m->all);
+    chempi_list_init(&m->held_pool);
 }
 
-static inline void ensure_table(void)
+static inline void ensure_table(struct chempi_match *m)
 {
-    if (CHEMPI_UNLIKELY(!table.buckets))
-        table_init();
+    if (CHEMPI_UNLIKELY(!m->buckets))
+        table_init(m);
 }
 
 static inline int kind_of(int32_t source, int32_t tag)
@@ -76,26 +78,27 @@ static bool queue_is_idle(const struct chempi_queue *q)
     return chempi_list_is_empty(&q->posted) && chempi_list_is_empty(&q->held);
 }
 
-static void retire_queue(struct chempi_queue *q)
+static void retire_queue(struct chempi_match *m, struct chempi_queue *q)
 {
     for (int k = 0; k < CHEMPI_MATCH_KINDS; k++)
-        if (table.last[k] == q)
-            table.last[k] = NULL;
-    q->next = table.free_queues;
-    table.free_queues = q;
-    table.queue_count--;
+        if (m->last[k] == q)
+            m->last[k] = NULL;
+    q->next = m->free_queues;
+    m->free_queues = q;
+    m->queue_count--;
 }
 
-static void rehash(struct chempi_queue **to, uint32_t mask)
+static void rehash(struct chempi_match *m, struct chempi_queue **to,
+                   uint32_t mask)
 {
-    for (uint32_t i = 0; i <= table.mask; i++) {
-        struct chempi_queue *q = table.buckets[i];
+    for (uint32_t i = 0; i <= m->mask; i++) {
+        struct chempi_queue *q = m->buckets[i];
 
         while (q) {
             struct chempi_queue *next = q->next;
 
             if (queue_is_idle(q)) {
-                retire_queue(q);
+                retire_queue(m, q);
             } else {
                 uint32_t b = hash_of(q->context, q->source, q->tag) & mask;
 
@@ -104,38 +107,38 @@ static void rehash(struct chempi_queue **to, uint32_t mask)
             }
             q = next;
         }
-        table.buckets[i] = NULL;
+        m->buckets[i] = NULL;
     }
 }
 
 /* Forget idle queues and, if most are busy, double the buckets. A failed
  * allocation only makes the chains longer. */
-static CHEMPI_COLD void make_room(void)
+static CHEMPI_COLD void make_room(struct chempi_match *m)
 {
     uint32_t busy = 0;
-    uint32_t size = table.mask + 1;
+    uint32_t size = m->mask + 1;
     struct chempi_queue **fresh;
 
-    for (uint32_t i = 0; i <= table.mask; i++)
-        for (struct chempi_queue *q = table.buckets[i]; q; q = q->next)
+    for (uint32_t i = 0; i <= m->mask; i++)
+        for (struct chempi_queue *q = m->buckets[i]; q; q = q->next)
             busy += !queue_is_idle(q);
     if (busy > size / 2)
         size *= 2;
     fresh = chempi_sys->calloc(size, sizeof(struct chempi_queue *));
     if (!fresh)
         return;
-    rehash(fresh, size - 1);
-    if (table.buckets != table.first)
-        free(table.buckets);
-    table.buckets = fresh;
-    table.mask = size - 1;
+    rehash(m, fresh, size - 1);
+    if (m->buckets != m->first)
+        free(m->buckets);
+    m->buckets = fresh;
+    m->mask = size - 1;
 }
 
 /* There is no memory: idle queues serve again where they are. */
-static CHEMPI_COLD void retire_idle(void)
+static CHEMPI_COLD void retire_idle(struct chempi_match *m)
 {
-    for (uint32_t i = 0; i <= table.mask; i++) {
-        struct chempi_queue **at = &table.buckets[i];
+    for (uint32_t i = 0; i <= m->mask; i++) {
+        struct chempi_queue **at = &m->buckets[i];
 
         while (*at) {
             struct chempi_queue *q = *at;
@@ -145,77 +148,80 @@ static CHEMPI_COLD void retire_idle(void)
                 continue;
             }
             *at = q->next;
-            retire_queue(q);
+            retire_queue(m, q);
         }
     }
 }
 
 static CHEMPI_NOINLINE struct chempi_queue *
-add_queue(uint32_t context, int32_t source, int32_t tag)
+add_queue(struct chempi_match *m, uint32_t context, int32_t source, int32_t tag)
 {
     struct chempi_queue *q;
     uint32_t b;
 
-    if (table.queue_count > table.mask)
-        make_room();
-    q = table.free_queues ? NULL : chempi_sys->malloc(sizeof(*q));
-    if (!q && !table.free_queues)
-        retire_idle();
-    if (!q && !table.free_queues)
+    if (m->queue_count > m->mask)
+        make_room(m);
+    q = m->free_queues ? NULL : chempi_sys->malloc(sizeof(*q));
+    if (!q && !m->free_queues)
+        retire_idle(m);
+    if (!q && !m->free_queues)
         return NULL;
     if (!q) {
-        q = table.free_queues;
-        table.free_queues = q->next;
+        q = m->free_queues;
+        m->free_queues = q->next;
     }
     q->context = context;
     q->source = source;
     q->tag = tag;
     chempi_list_init(&q->posted);
     chempi_list_init(&q->held);
-    b = hash_of(context, source, tag) & table.mask;
-    q->next = table.buckets[b];
-    table.buckets[b] = q;
-    table.queue_count++;
+    b = hash_of(context, source, tag) & m->mask;
+    q->next = m->buckets[b];
+    m->buckets[b] = q;
+    m->queue_count++;
     return q;
 }
 
 /* The queue of a pattern; NULL if there is none yet. */
-static inline struct chempi_queue *find_queue(int kind, uint32_t context,
-                                              int32_t source, int32_t tag)
+static inline struct chempi_queue *find_queue(struct chempi_match *m, int kind,
+                                              uint32_t context, int32_t source,
+                                              int32_t tag)
 {
-    struct chempi_queue *q = table.last[kind];
+    struct chempi_queue *q = m->last[kind];
 
     if (CHEMPI_LIKELY(q && is_queue(q, context, source, tag)))
         return q;
-    q = table.buckets[hash_of(context, source, tag) & table.mask];
+    q = m->buckets[hash_of(context, source, tag) & m->mask];
     while (q && !is_queue(q, context, source, tag))
         q = q->next;
     if (q)
-        table.last[kind] = q;
+        m->last[kind] = q;
     return q;
 }
 
-static inline struct chempi_queue *get_queue(int kind, uint32_t context,
-                                             int32_t source, int32_t tag)
+static inline struct chempi_queue *get_queue(struct chempi_match *m, int kind,
+                                             uint32_t context, int32_t source,
+                                             int32_t tag)
 {
-    struct chempi_queue *q = find_queue(kind, context, source, tag);
+    struct chempi_queue *q = find_queue(m, kind, context, source, tag);
 
     if (CHEMPI_LIKELY(q != NULL))
         return q;
-    q = add_queue(context, source, tag);
+    q = add_queue(m, context, source, tag);
     if (q)
-        table.last[kind] = q;
+        m->last[kind] = q;
     return q;
 }
 
-static inline struct chempi_request *first_posted(int kind, uint32_t context,
+static inline struct chempi_request *first_posted(struct chempi_match *m,
+                                                  int kind, uint32_t context,
                                                   int32_t source, int32_t tag)
 {
     struct chempi_queue *q;
 
-    if (!table.posted[kind])
+    if (!m->posted[kind])
         return NULL;
-    q = find_queue(kind, context, source, tag);
+    q = find_queue(m, kind, context, source, tag);
     if (!q || chempi_list_is_empty(&q->posted))
         return NULL;
     return CHEMPI_CONTAINER_OF(chempi_list_first(&q->posted),
@@ -230,44 +236,46 @@ static inline struct chempi_request *older(struct chempi_request *a,
     return !b || a->stamp < b->stamp ? a : b;
 }
 
-static inline void unpost(struct chempi_request *req)
+static inline void unpost(struct chempi_match *m, struct chempi_request *req)
 {
     chempi_list_remove(&req->match_link);
-    table.posted[kind_of(req->peer_rank, req->peer_tag)]--;
+    m->posted[kind_of(req->peer_rank, req->peer_tag)]--;
     req->is_queued = false;
 }
 
-void chempi_match_unpost(struct chempi_request *req)
+void chempi_match_unpost(struct chempi_match *m, struct chempi_request *req)
 {
-    unpost(req);
-    table.taken_back++;
+    unpost(m, req);
+    m->taken_back++;
 }
 
-struct chempi_request *chempi_match_take_posted(uint32_t context,
+struct chempi_request *chempi_match_take_posted(struct chempi_match *m,
+                                                uint32_t context,
                                                 int32_t source, int32_t tag)
 {
     struct chempi_request *req;
 
-    ensure_table();
-    req = first_posted(KIND_EXACT, context, source, tag);
-    if (CHEMPI_UNLIKELY(table.posted[KIND_ANY_TAG]))
-        req = older(req,
-                    first_posted(KIND_ANY_TAG, context, source, MPI_ANY_TAG));
-    if (CHEMPI_UNLIKELY(table.posted[KIND_ANY_SOURCE]))
+    ensure_table(m);
+    req = first_posted(m, KIND_EXACT, context, source, tag);
+    if (CHEMPI_UNLIKELY(m->posted[KIND_ANY_TAG]))
         req = older(
-            req, first_posted(KIND_ANY_SOURCE, context, MPI_ANY_SOURCE, tag));
-    if (CHEMPI_UNLIKELY(table.posted[KIND_ANY]))
-        req = older(
-            req, first_posted(KIND_ANY, context, MPI_ANY_SOURCE, MPI_ANY_TAG));
+            req, first_posted(m, KIND_ANY_TAG, context, source, MPI_ANY_TAG));
+    if (CHEMPI_UNLIKELY(m->posted[KIND_ANY_SOURCE]))
+        req = older(req, first_posted(m, KIND_ANY_SOURCE, context,
+                                      MPI_ANY_SOURCE, tag));
+    if (CHEMPI_UNLIKELY(m->posted[KIND_ANY]))
+        req = older(req, first_posted(m, KIND_ANY, context, MPI_ANY_SOURCE,
+                                      MPI_ANY_TAG));
     if (req)
-        unpost(req);
+        unpost(m, req);
     return req;
 }
 
 /* Put a held message into the queue of one kind. One that claims to come from
  * anybody, or to have any tag, is garbage: its exact queue would be that of
  * another kind, which is linked through another member. It stays unmatched. */
-static int index_held(struct chempi_held *held, int kind)
+static int index_held(struct chempi_match *m, struct chempi_held *held,
+                      int kind)
 {
     const struct chempi_envelope *env = &held->env;
     struct chempi_queue *q;
@@ -275,7 +283,7 @@ static int index_held(struct chempi_held *held, int kind)
     if (CHEMPI_UNLIKELY(env->source == MPI_ANY_SOURCE ||
                         env->tag == MPI_ANY_TAG))
         return 0;
-    q = get_queue(kind, env->context,
+    q = get_queue(m, kind, env->context,
                   kind & KIND_ANY_SOURCE ? MPI_ANY_SOURCE : env->source,
                   kind & KIND_ANY_TAG ? MPI_ANY_TAG : env->tag);
     if (!q)
@@ -284,39 +292,39 @@ static int index_held(struct chempi_held *held, int kind)
     return 0;
 }
 
-static void unindex_held(struct chempi_held *held)
+static void unindex_held(struct chempi_match *m, struct chempi_held *held)
 {
     for (int k = 0; k < CHEMPI_MATCH_KINDS; k++)
         chempi_list_remove(&held->by[k]);
     chempi_list_remove(&held->all);
     held->is_indexed = false;
-    table.held_count--;
+    m->held_count--;
 }
 
 /* First use of a wildcard kind: index what is held already (M2). */
-static CHEMPI_COLD int start_kind(int kind)
+static CHEMPI_COLD int start_kind(struct chempi_match *m, int kind)
 {
     int rc = 0;
 
-    CHEMPI_LIST_FOR (pos, &table.all) {
+    CHEMPI_LIST_FOR (pos, &m->all) {
         struct chempi_held *held =
             CHEMPI_CONTAINER_OF(pos, struct chempi_held, all);
 
         chempi_list_remove(&held->by[kind]);
-        rc = index_held(held, kind);
+        rc = index_held(m, held, kind);
         if (rc)
             return rc;
     }
-    table.is_used[kind] = true;
+    m->is_used[kind] = true;
     return 0;
 }
 
-static inline int ensure_kind(int kind)
+static inline int ensure_kind(struct chempi_match *m, int kind)
 {
-    ensure_table();
-    if (CHEMPI_LIKELY(kind == KIND_EXACT || table.is_used[kind]))
+    ensure_table(m);
+    if (CHEMPI_LIKELY(kind == KIND_EXACT || m->is_used[kind]))
         return 0;
-    return start_kind(kind);
+    return start_kind(m, kind);
 }
 
 static inline struct chempi_held *first_held(struct chempi_queue *q, int kind)
@@ -329,85 +337,88 @@ static inline struct chempi_held *first_held(struct chempi_queue *q, int kind)
     return CHEMPI_CONTAINER_OF(by - kind, struct chempi_held, by);
 }
 
-struct chempi_held *chempi_match_post(struct chempi_request *req, int *error)
+struct chempi_held *chempi_match_post(struct chempi_match *m,
+                                      struct chempi_request *req, int *error)
 {
     int kind = kind_of(req->peer_rank, req->peer_tag);
     struct chempi_queue *q;
     struct chempi_held *held;
 
-    *error = ensure_kind(kind);
+    *error = ensure_kind(m, kind);
     if (*error)
         return NULL;
-    q = get_queue(kind, req->context, req->peer_rank, req->peer_tag);
+    q = get_queue(m, kind, req->context, req->peer_rank, req->peer_tag);
     if (CHEMPI_UNLIKELY(!q)) {
         *error = -ENOMEM;
         return NULL;
     }
     held = first_held(q, kind);
     if (held) {
-        unindex_held(held);
+        unindex_held(m, held);
         return held;
     }
     chempi_list_append(&q->posted, &req->match_link);
-    req->stamp = table.stamp++;
+    req->stamp = m->stamp++;
     req->is_queued = true;
-    table.posted[kind]++;
-    CHEMPI_CHECK_EVERY(256, chempi_match_check());
+    m->posted[kind]++;
+    CHEMPI_CHECK_EVERY(256, chempi_match_check(m));
     return NULL;
 }
 
-struct chempi_held *chempi_match_find_held(uint32_t context, int32_t source,
+struct chempi_held *chempi_match_find_held(struct chempi_match *m,
+                                           uint32_t context, int32_t source,
                                            int32_t tag, bool take, int *error)
 {
     int kind = kind_of(source, tag);
     struct chempi_held *held;
 
-    *error = ensure_kind(kind);
+    *error = ensure_kind(m, kind);
     if (*error)
         return NULL;
-    if (!table.held_count)
+    if (!m->held_count)
         return NULL;
-    held = first_held(find_queue(kind, context, source, tag), kind);
+    held = first_held(find_queue(m, kind, context, source, tag), kind);
     if (held && take)
-        unindex_held(held);
+        unindex_held(m, held);
     return held;
 }
 
-int chempi_match_hold(struct chempi_held *held)
+int chempi_match_hold(struct chempi_match *m, struct chempi_held *held)
 {
     int rc;
 
-    ensure_table();
-    rc = index_held(held, KIND_EXACT);
+    ensure_table(m);
+    rc = index_held(m, held, KIND_EXACT);
     for (int k = 1; k < CHEMPI_MATCH_KINDS && !rc; k++)
-        if (CHEMPI_UNLIKELY(table.is_used[k]))
-            rc = index_held(held, k);
+        if (CHEMPI_UNLIKELY(m->is_used[k]))
+            rc = index_held(m, held, k);
     if (rc) {
         for (int k = 0; k < CHEMPI_MATCH_KINDS; k++)
             chempi_list_remove(&held->by[k]);
         return rc;
     }
-    chempi_list_append(&table.all, &held->all);
+    chempi_list_append(&m->all, &held->all);
     held->is_indexed = true;
-    table.held_total++;
-    if (++table.held_count > table.held_max)
-        table.held_max = table.held_count;
-    CHEMPI_CHECK_EVERY(256, chempi_match_check());
+    m->held_total++;
+    if (++m->held_count > m->held_max)
+        m->held_max = m->held_count;
+    CHEMPI_CHECK_EVERY(256, chempi_match_check(m));
     return 0;
 }
 
-struct chempi_held *chempi_match_take_serial(struct chempi_peer *peer,
+struct chempi_held *chempi_match_take_serial(struct chempi_match *m,
+                                             struct chempi_peer *peer,
                                              uint32_t serial)
 {
-    ensure_table();
-    CHEMPI_LIST_FOR (pos, &table.all) {
+    ensure_table(m);
+    CHEMPI_LIST_FOR (pos, &m->all) {
         struct chempi_held *held =
             CHEMPI_CONTAINER_OF(pos, struct chempi_held, all);
 
         if (held->peer == peer && held->env.serial == serial &&
             held->state != CHEMPI_HELD_STREAM) {
-            unindex_held(held);
-            table.dropped++;
+            unindex_held(m, held);
+            m->dropped++;
             return held;
         }
     }
@@ -415,40 +426,42 @@ struct chempi_held *chempi_match_take_serial(struct chempi_peer *peer,
 }
 
 struct chempi_held *
-chempi_match_take_remote(bool (*fits)(const struct chempi_envelope *env))
+chempi_match_take_remote(struct chempi_match *m,
+                         bool (*fits)(const struct chempi_envelope *env))
 {
-    ensure_table();
-    CHEMPI_LIST_FOR (pos, &table.all) {
+    ensure_table(m);
+    CHEMPI_LIST_FOR (pos, &m->all) {
         struct chempi_held *held =
             CHEMPI_CONTAINER_OF(pos, struct chempi_held, all);
 
         if (held->state != CHEMPI_HELD_REMOTE || !fits(&held->env))
             continue;
-        unindex_held(held);
-        table.dropped++;
+        unindex_held(m, held);
+        m->dropped++;
         return held;
     }
     return NULL;
 }
 
-static struct chempi_held *held_from_pool(void)
+static struct chempi_held *held_from_pool(struct chempi_match *m)
 {
     struct chempi_list *link;
 
-    if (chempi_list_is_empty(&table.held_pool))
+    if (chempi_list_is_empty(&m->held_pool))
         return chempi_sys->malloc(sizeof(struct chempi_held));
-    link = chempi_list_first(&table.held_pool);
+    link = chempi_list_first(&m->held_pool);
     chempi_list_remove(link);
-    table.held_pool_size--;
+    m->held_pool_size--;
     return CHEMPI_CONTAINER_OF(link, struct chempi_held, all);
 }
 
-struct chempi_held *chempi_match_held_create(uint64_t len)
+struct chempi_held *chempi_match_held_create(struct chempi_match *m,
+                                             uint64_t len)
 {
     struct chempi_held *held;
 
-    ensure_table();
-    held = held_from_pool();
+    ensure_table(m);
+    held = held_from_pool(m);
     if (!held)
         return NULL;
     chempi_object_init(&held->obj, CHEMPI_MAGIC_MESSAGE);
@@ -469,24 +482,24 @@ struct chempi_held *chempi_match_held_create(uint64_t len)
     if (len <= SIZE_MAX)
         held->data = chempi_sys->malloc((size_t)len);
     if (!held->data) {
-        chempi_list_append(&table.held_pool, &held->all);
-        table.held_pool_size++;
+        chempi_list_append(&m->held_pool, &held->all);
+        m->held_pool_size++;
         return NULL;
     }
     return held;
 }
 
-void chempi_match_held_destroy(struct chempi_held *held)
+void chempi_match_held_destroy(struct chempi_match *m, struct chempi_held *held)
 {
     if (held->data != held->small)
         free(held->data);
     held->obj.magic = 0;
-    if (table.held_pool_size >= chempi_setting(CHEMPI_SET_MATCH_POOL)) {
+    if (m->held_pool_size >= chempi_setting(CHEMPI_SET_MATCH_POOL)) {
         free(held);
         return;
     }
-    chempi_list_prepend(&table.held_pool, &held->all);
-    table.held_pool_size++;
+    chempi_list_prepend(&m->held_pool, &held->all);
+    m->held_pool_size++;
 }
 
 static struct chempi_request *
@@ -505,41 +518,42 @@ find_in_queue(const struct chempi_queue *q,
 }
 
 struct chempi_request *chempi_match_find_posted(
+    struct chempi_match *m,
     bool (*fits)(const struct chempi_request *req, const void *arg),
     const void *arg)
 {
     struct chempi_request *req = NULL;
 
-    for (uint32_t i = 0; table.buckets && i <= table.mask && !req; i++)
-        for (struct chempi_queue *q = table.buckets[i]; q && !req; q = q->next)
+    for (uint32_t i = 0; m->buckets && i <= m->mask && !req; i++)
+        for (struct chempi_queue *q = m->buckets[i]; q && !req; q = q->next)
             req = find_in_queue(q, fits, arg);
     return req;
 }
 
 /* Every receive that was posted has a stamp, so matches need no counter. */
-struct chempi_match_stats chempi_match_stats(void)
+struct chempi_match_stats chempi_match_stats(const struct chempi_match *m)
 {
     struct chempi_match_stats stats = {
-        .held = table.held_count,
-        .held_max = table.held_max,
-        .met_held = table.held_total - table.held_count - table.dropped,
+        .held = m->held_count,
+        .held_max = m->held_max,
+        .met_held = m->held_total - m->held_count - m->dropped,
     };
 
     for (int k = 0; k < CHEMPI_MATCH_KINDS; k++)
-        stats.posted += table.posted[k];
-    stats.met_posted = table.stamp - table.taken_back - stats.posted;
+        stats.posted += m->posted[k];
+    stats.met_posted = m->stamp - m->taken_back - stats.posted;
     return stats;
 }
 
-uint64_t chempi_match_rearm(void)
+uint64_t chempi_match_rearm(struct chempi_match *m)
 {
-    table.held_max = table.held_count;
-    return table.held_count;
+    m->held_max = m->held_count;
+    return m->held_count;
 }
 
-uint64_t chempi_match_held_count(void)
+uint64_t chempi_match_held_count(const struct chempi_match *m)
 {
-    return table.held_count;
+    return m->held_count;
 }
 
 static void free_queue_list(struct chempi_queue *q)
@@ -575,11 +589,11 @@ static const char *check_queue(const struct chempi_queue *q, uint64_t *posted)
 }
 
 /* M2 */
-static const char *check_held(void)
+static const char *check_held(const struct chempi_match *m)
 {
     uint64_t count = 0;
 
-    CHEMPI_LIST_FOR (pos, &table.all) {
+    CHEMPI_LIST_FOR (pos, &m->all) {
         const struct chempi_held *held =
             CHEMPI_CONTAINER_OF(pos, struct chempi_held, all);
         bool is_garbage =
@@ -589,40 +603,41 @@ static const char *check_held(void)
         if (!held->is_indexed)
             return "match M2: a held message that is in no queue";
         for (int k = 0; k < CHEMPI_MATCH_KINDS && !is_garbage; k++) {
-            bool is_due = k == KIND_EXACT || table.is_used[k];
+            bool is_due = k == KIND_EXACT || m->is_used[k];
 
             if (chempi_list_is_empty(&held->by[k]) == is_due)
                 return "match M2: a held message in too few or many queues";
         }
     }
-    return count == table.held_count
+    return count == m->held_count
                ? NULL
                : "match: the number of held messages is wrong";
 }
 
-const char *chempi_match_check(void)
+const char *chempi_match_check(struct chempi_match *m)
 {
     uint64_t posted[CHEMPI_MATCH_KINDS] = {0};
     const char *why = NULL;
 
-    ensure_table();
-    for (uint32_t i = 0; i <= table.mask && !why; i++) {
-        for (const struct chempi_queue *q = table.buckets[i]; q && !why;
+    ensure_table(m);
+    for (uint32_t i = 0; i <= m->mask && !why; i++) {
+        for (const struct chempi_queue *q = m->buckets[i]; q && !why;
              q = q->next)
             why = check_queue(q, &posted[kind_of(q->source, q->tag)]);
     }
     for (int k = 0; k < CHEMPI_MATCH_KINDS && !why; k++) {
-        if (posted[k] != table.posted[k])
+        if (posted[k] != m->posted[k])
             why = "match M4: the number of posted receives is wrong";
     }
-    return why ? why : check_held();
+    return why ? why : check_held(m);
 }
 
-void chempi_match_find_lost(struct chempi_match_lost *out)
+void chempi_match_find_lost(struct chempi_match *m,
+                            struct chempi_match_lost *out)
 {
     *out = (struct chempi_match_lost){0};
-    ensure_table();
-    CHEMPI_LIST_FOR (link, &table.all) {
+    ensure_table(m);
+    CHEMPI_LIST_FOR (link, &m->all) {
         const struct chempi_held *held =
             CHEMPI_CONTAINER_OF(link, struct chempi_held, all);
 
@@ -636,31 +651,31 @@ void chempi_match_find_lost(struct chempi_match_lost *out)
     }
 }
 
-uint64_t chempi_match_fini(void)
+uint64_t chempi_match_fini(struct chempi_match *m)
 {
     uint64_t dropped = 0;
 
-    ensure_table();
-    CHEMPI_CHECK(chempi_match_check());
-    while (!chempi_list_is_empty(&table.all)) {
+    ensure_table(m);
+    CHEMPI_CHECK(chempi_match_check(m));
+    while (!chempi_list_is_empty(&m->all)) {
         struct chempi_held *held = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&table.all), struct chempi_held, all);
+            chempi_list_first(&m->all), struct chempi_held, all);
 
-        unindex_held(held);
-        chempi_match_held_destroy(held);
+        unindex_held(m, held);
+        chempi_match_held_destroy(m, held);
         dropped++;
     }
-    while (!chempi_list_is_empty(&table.held_pool)) {
-        struct chempi_list *link = chempi_list_first(&table.held_pool);
+    while (!chempi_list_is_empty(&m->held_pool)) {
+        struct chempi_list *link = chempi_list_first(&m->held_pool);
 
         chempi_list_remove(link);
         free(CHEMPI_CONTAINER_OF(link, struct chempi_held, all));
     }
-    for (uint32_t i = 0; i <= table.mask; i++)
-        free_queue_list(table.buckets[i]);
-    free_queue_list(table.free_queues);
-    if (table.buckets != table.first)
-        free(table.buckets);
-    memset(&table, 0, sizeof(table));
+    for (uint32_t i = 0; i <= m->mask; i++)
+        free_queue_list(m->buckets[i]);
+    free_queue_list(m->free_queues);
+    if (m->buckets != m->first)
+        free(m->buckets);
+    memset(m, 0, sizeof(*m));
     return dropped;
 }

@@ -18,7 +18,7 @@
  *
  * chempi_match_check() looks at all of them.
  *
- * Everything here is guarded by the lane lock.
+ * Every lane has queues of its own, guarded by its lock.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_MATCH_H
 #define CHEMPI_LIBCHEMPI_DIDL_MATCH_H
@@ -29,6 +29,10 @@
 #include "libchempi/didl/transport/request.h"
 
 enum { CHEMPI_MATCH_KINDS = 4 };
+
+/* The queues of one lane; zero before its first use. */
+struct chempi_match;
+extern struct chempi_match chempi_match_main; /* of chempi_lane_main */
 
 enum chempi_held_state {
     CHEMPI_HELD_COMPLETE, /* payload is in data[] */
@@ -66,42 +70,50 @@ struct chempi_queue {
 };
 
 /* Take the receive that an arrived envelope matches, or NULL. */
-struct chempi_request *chempi_match_take_posted(uint32_t context,
+struct chempi_request *chempi_match_take_posted(struct chempi_match *m,
+                                                uint32_t context,
                                                 int32_t source, int32_t tag);
 
 /* Post a receive (context, peer_rank and peer_tag are set) unless a held
  * message fits: then that message is returned, taken out. -ENOMEM through
  * *error, and NULL. */
-struct chempi_held *chempi_match_post(struct chempi_request *req, int *error);
+struct chempi_held *chempi_match_post(struct chempi_match *m,
+                                      struct chempi_request *req, int *error);
 
 /* The oldest held message that fits, or NULL; take: remove it. */
-struct chempi_held *chempi_match_find_held(uint32_t context, int32_t source,
+struct chempi_held *chempi_match_find_held(struct chempi_match *m,
+                                           uint32_t context, int32_t source,
                                            int32_t tag, bool take, int *error);
 
 /* Hold a message that matched nothing. 0 or -ENOMEM. */
-int chempi_match_hold(struct chempi_held *held);
+int chempi_match_hold(struct chempi_match *m, struct chempi_held *held);
 
 /* Any posted receive that fits, or NULL. Linear in what is posted. */
 struct chempi_request *chempi_match_find_posted(
+    struct chempi_match *m,
     bool (*fits)(const struct chempi_request *req, const void *arg),
     const void *arg);
 
 /* Take a posted receive out again (cancel). */
-void chempi_match_unpost(struct chempi_request *req);
+void chempi_match_unpost(struct chempi_match *m, struct chempi_request *req);
 
 /* Take a held message of a process out by its serial number (cancel of a
  * send), or NULL when it is not here or still streaming in. Linear in the
  * number of held messages. */
-struct chempi_held *chempi_match_take_serial(struct chempi_peer *peer,
+struct chempi_held *chempi_match_take_serial(struct chempi_match *m,
+                                             struct chempi_peer *peer,
                                              uint32_t serial);
 
 /* Take one out whose payload is at the sender still, or NULL. Linear, too. */
 struct chempi_held *
-chempi_match_take_remote(bool (*fits)(const struct chempi_envelope *env));
+chempi_match_take_remote(struct chempi_match *m,
+                         bool (*fits)(const struct chempi_envelope *env));
 
 /* A message object with room for len bytes of payload; NULL: no memory. */
-struct chempi_held *chempi_match_held_create(uint64_t len);
-void chempi_match_held_destroy(struct chempi_held *held);
+struct chempi_held *chempi_match_held_create(struct chempi_match *m,
+                                             uint64_t len);
+void chempi_match_held_destroy(struct chempi_match *m,
+                               struct chempi_held *held);
 
 struct chempi_match_stats {
     uint64_t posted;     /* receives that wait */
@@ -111,15 +123,15 @@ struct chempi_match_stats {
     uint64_t met_held;   /* receives and probes that took their message */
 };
 
-struct chempi_match_stats chempi_match_stats(void);
+struct chempi_match_stats chempi_match_stats(const struct chempi_match *m);
 /* Let held_max begin again at the level, which is returned. */
-uint64_t chempi_match_rearm(void);
+uint64_t chempi_match_rearm(struct chempi_match *m);
 
 /* Number of held messages. */
-uint64_t chempi_match_held_count(void);
+uint64_t chempi_match_held_count(const struct chempi_match *m);
 
 /* NULL, or what does not hold (invariant.h). Linear in what waits. */
-const char *chempi_match_check(void);
+const char *chempi_match_check(struct chempi_match *m);
 
 /* Messages of the user's that nobody has received, and the first of them. */
 struct chempi_match_lost {
@@ -128,9 +140,10 @@ struct chempi_match_lost {
     int32_t source; /* rank in its communicator */
     int32_t tag;
 };
-void chempi_match_find_lost(struct chempi_match_lost *out);
+void chempi_match_find_lost(struct chempi_match *m,
+                            struct chempi_match_lost *out);
 
 /* Drop everything (finalize); returns the number of messages dropped. */
-uint64_t chempi_match_fini(void);
+uint64_t chempi_match_fini(struct chempi_match *m);
 
 #endif

@@ -154,11 +154,11 @@ static int poll_hooks(void)
 
 static inline int poll_devices(void)
 {
-    uint32_t count = chempi_conn_device_count();
+    uint32_t count = chempi_conn_device_count(&chempi_lane_main);
     int events = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        struct chempi_dev *dev = chempi_conn_device(i);
+        struct chempi_dev *dev = chempi_conn_device(&chempi_lane_main, i);
 
         events += dev->ops->progress(dev);
     }
@@ -181,7 +181,7 @@ static int poll_all(void)
         progress.fd_turn = 0;
         events += poll_fds();
     }
-    chempi_engine_settle();
+    chempi_engine_settle(&chempi_lane_main);
     return events;
 }
 
@@ -207,7 +207,7 @@ static CHEMPI_COLD void tell_news(chempi_wait_report_fn *words,
 static void take_news(void)
 {
     chempi_daemon_poll_news();
-    chempi_engine_settle();
+    chempi_engine_settle(&chempi_lane_main);
 }
 
 int chempi_progress_poll(void)
@@ -243,7 +243,7 @@ int chempi_progress_turn(void)
         if (hook->is_ready)
             events += hook->poll(hook);
     }
-    chempi_engine_settle();
+    chempi_engine_settle(&chempi_lane_main);
     return events;
 }
 
@@ -252,7 +252,7 @@ void chempi_progress_let_go(void)
     if (!atomic_load_explicit(&chempi_lane_main.keeps, memory_order_relaxed))
         return;
     (void)poll_devices();
-    chempi_engine_settle();
+    chempi_engine_settle(&chempi_lane_main);
 }
 
 bool chempi_progress_is_attended(void)
@@ -264,9 +264,9 @@ bool chempi_progress_is_attended(void)
 
 bool chempi_progress_is_ready(void)
 {
-    uint32_t count = chempi_conn_device_count();
+    uint32_t count = chempi_conn_device_count(&chempi_lane_main);
 
-    if (CHEMPI_UNLIKELY(chempi_engine_has_due()))
+    if (CHEMPI_UNLIKELY(chempi_engine_has_due(&chempi_lane_main)))
         return true;
     CHEMPI_LIST_FOR (pos, &progress.hooks) {
         struct chempi_progress_hook *hook =
@@ -276,7 +276,7 @@ bool chempi_progress_is_ready(void)
             return true;
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct chempi_dev *dev = chempi_conn_device(i);
+        struct chempi_dev *dev = chempi_conn_device(&chempi_lane_main, i);
 
         if (dev->ops->is_ready(dev))
             return true;
@@ -387,7 +387,7 @@ static void yield_core(struct idling *state)
     }
     if (state->yields % chempi_setting(CHEMPI_SET_PROGRESS_DAEMON_EVERY) == 0) {
         chempi_daemon_poll();
-        chempi_engine_settle(); /* as take_news() */
+        chempi_engine_settle(&chempi_lane_main); /* as take_news() */
     }
 }
 
@@ -538,7 +538,7 @@ void chempi_progress_notify(void)
     chempi_progress_nudge();
 }
 
-void chempi_progress_nudge(void)
+void chempi_progress_rouse_own(void)
 {
     if (progress.is_asleep)
         chempi_wake_rouse(progress.wake, progress.wake_fd);

@@ -12,6 +12,7 @@
 
 #include "common/containers/list.h"
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/where/wait_report.h"
 
 /* True when the wait is over. Called under the lane lock; must be cheap, and
@@ -92,7 +93,12 @@ void chempi_progress_notify(void);
 
 /* Another thread of this process has made work for the one that sleeps in a
  * wait, if any. Under the lock. */
-void chempi_progress_nudge(void);
+void chempi_progress_rouse_own(void);
+static inline void chempi_progress_nudge(void)
+{
+    if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
+        chempi_progress_rouse_own();
+}
 
 /* Measure the machine, make the descriptors for sleeping; after services are
  * set up. 0 or -errno. And the reverse. */

@@ -9,26 +9,16 @@
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/transport/lane.h"
 
-static struct {
-    struct chempi_request *free; /* chained through u.tx.ep */
-    uint32_t free_count;
-    uint32_t orphans;
-    struct chempi_list all;   /* Q5 */
-    struct chempi_list lulls; /* struct chempi_request_lull.link */
-} pool = {
-    .all = {&pool.all, &pool.all},
-    .lulls = {&pool.lulls, &pool.lulls},
-};
-
 static void (*notify)(void); /* chempi_request_on_complete() */
 
-void chempi_request_init(struct chempi_request *req,
+void chempi_request_init(struct chempi_request *req, struct chempi_lane *lane,
                          enum chempi_request_kind kind,
                          const struct chempi_request_ops *ops,
                          struct chempi_comm *comm, struct chempi_datatype *type)
 {
     chempi_object_init(&req->obj, CHEMPI_MAGIC_REQUEST);
     req->ops = ops;
+    req->lane = lane;
     req->pending = 1;
     req->kind = (uint8_t)kind;
     req->mode = CHEMPI_SEND_STANDARD;
@@ -93,32 +83,35 @@ static const struct chempi_request_ops over_ops = {
 struct chempi_request chempi_request_over = {
     .obj = {.magic = CHEMPI_MAGIC_REQUEST, .refs = 1},
     .ops = &over_ops,
+    .lane = &chempi_lane_main,
     .kind = CHEMPI_REQUEST_COLL,
     .is_active = true,
 };
 
 /* ---- the list of all ---- */
 
-void chempi_request_track(struct chempi_request *req)
+void chempi_request_track(struct chempi_request *req, struct chempi_lane *lane)
 {
-    chempi_list_append(&pool.all, &req->all_link);
+    req->lane = lane;
+    chempi_list_append(&lane->requests.all, &req->all_link);
 }
 
-static struct chempi_request *of_link(struct chempi_list *link)
+static struct chempi_request *of_link(const struct chempi_lane *lane,
+                                      struct chempi_list *link)
 {
-    return link == &pool.all
+    return link == &lane->requests.all
                ? NULL
                : CHEMPI_CONTAINER_OF(link, struct chempi_request, all_link);
 }
 
 void chempi_request_untrack(struct chempi_request *req)
 {
-    CHEMPI_LIST_FOR (link, &pool.lulls) {
+    CHEMPI_LIST_FOR (link, &req->lane->requests.lulls) {
         struct chempi_request_lull *lull =
             CHEMPI_CONTAINER_OF(link, struct chempi_request_lull, link);
 
         if (lull->blocker == req)
-            lull->blocker = of_link(req->all_link.next);
+            lull->blocker = of_link(req->lane, req->all_link.next);
     }
     chempi_list_remove(&req->all_link);
 }
@@ -131,7 +124,7 @@ void chempi_request_lull_open(struct chempi_request_lull *lull,
     lull->comm = comm;
     lull->blocker = NULL;
     chempi_lane_lock(&chempi_lane_main);
-    chempi_list_append(&pool.lulls, &lull->link);
+    chempi_list_append(&chempi_lane_main.requests.lulls, &lull->link);
     chempi_lane_unlock(&chempi_lane_main);
 }
 
@@ -157,17 +150,18 @@ static bool is_under_way(const struct chempi_request *req)
  * under way. */
 bool chempi_request_lull_is_there(struct chempi_request_lull *lull)
 {
+    struct chempi_lane *lane = &chempi_lane_main;
     int32_t refs =
         atomic_load_explicit(&lull->comm->obj.refs, memory_order_acquire) +
         (int32_t)lull->comm->requests - (lull->comm->requests > 0);
     struct chempi_list *start =
-        lull->blocker ? &lull->blocker->all_link : &pool.all;
+        lull->blocker ? &lull->blocker->all_link : &lane->requests.all;
     struct chempi_list *link = start;
 
     if (refs == 1)
         return true;
     do {
-        struct chempi_request *req = of_link(link);
+        struct chempi_request *req = of_link(lane, link);
 
         link = link->next;
         if (!req || !is_holding(req, lull->comm))
@@ -181,10 +175,10 @@ bool chempi_request_lull_is_there(struct chempi_request_lull *lull)
     return refs == 1;
 }
 
-bool chempi_request_is_any_filling(void)
+bool chempi_request_is_any_filling(const struct chempi_lane *lane)
 {
-    CHEMPI_LIST_FOR (link, &pool.all) {
-        const struct chempi_request *req = of_link(link);
+    CHEMPI_LIST_FOR (link, &lane->requests.all) {
+        const struct chempi_request *req = of_link(lane, link);
 
         if (req->obj.magic == CHEMPI_MAGIC_REQUEST &&
             chempi_request_is_filling(req))
@@ -195,14 +189,14 @@ bool chempi_request_is_any_filling(void)
 
 /* ---- the pool ---- */
 
-static CHEMPI_NOINLINE struct chempi_request *grow(void)
+static CHEMPI_NOINLINE struct chempi_request *grow(struct chempi_lane *lane)
 {
     struct chempi_request *req = chempi_sys->malloc(sizeof(*req));
 
     if (!req)
         return NULL;
     req->obj.magic = 0;
-    chempi_request_track(req);
+    chempi_request_track(req, lane);
     return req;
 }
 
@@ -212,39 +206,41 @@ static void shrink(struct chempi_request *req)
     free(req);
 }
 
-struct chempi_request *chempi_request_alloc(void)
+struct chempi_request *chempi_request_alloc(struct chempi_lane *lane)
 {
-    struct chempi_request *req = pool.free;
+    struct chempi_request *req = lane->requests.free;
 
     if (CHEMPI_LIKELY(req != NULL)) {
-        pool.free = (struct chempi_request *)(void *)req->u.tx.ep;
-        pool.free_count--;
+        lane->requests.free = (struct chempi_request *)(void *)req->u.tx.ep;
+        lane->requests.free_count--;
         return req;
     }
-    return grow();
+    return grow(lane);
 }
 
 void chempi_request_recycle(struct chempi_request *req)
 {
+    struct chempi_lane *lane = req->lane;
+
     req->obj.magic = 0;
-    if (pool.free_count >= chempi_setting(CHEMPI_SET_REQUEST_POOL)) {
+    if (lane->requests.free_count >= chempi_setting(CHEMPI_SET_REQUEST_POOL)) {
         shrink(req);
         return;
     }
-    req->u.tx.ep = (struct chempi_ep *)(void *)pool.free;
-    pool.free = req;
-    pool.free_count++;
+    req->u.tx.ep = (struct chempi_ep *)(void *)lane->requests.free;
+    lane->requests.free = req;
+    lane->requests.free_count++;
 }
 
-void chempi_request_fini(void)
+void chempi_request_fini(struct chempi_lane *lane)
 {
-    while (pool.free) {
-        struct chempi_request *req = pool.free;
+    while (lane->requests.free) {
+        struct chempi_request *req = lane->requests.free;
 
-        pool.free = (struct chempi_request *)(void *)req->u.tx.ep;
+        lane->requests.free = (struct chempi_request *)(void *)req->u.tx.ep;
         shrink(req);
     }
-    pool.free_count = 0;
+    lane->requests.free_count = 0;
 }
 
 /* ---- completion ---- */
@@ -253,11 +249,12 @@ void chempi_request_fini(void)
 CHEMPI_NOINLINE int chempi_request_finish_unlocked(struct chempi_request *req,
                                                    MPI_Status *status)
 {
+    struct chempi_lane *lane = req->lane;
     int error;
 
-    chempi_lane_pause(&chempi_lane_main);
+    chempi_lane_pause(lane);
     error = req->ops->finish(req, status);
-    chempi_lane_lock(&chempi_lane_main);
+    chempi_lane_lock(lane);
     return error;
 }
 
@@ -269,12 +266,12 @@ void chempi_request_drop(struct chempi_request *req)
 void chempi_request_orphan(struct chempi_request *req)
 {
     req->is_freed = true;
-    pool.orphans++;
+    req->lane->requests.orphans++;
 }
 
-uint32_t chempi_request_orphans(void)
+uint32_t chempi_request_orphans(const struct chempi_lane *lane)
 {
-    return pool.orphans;
+    return lane->requests.orphans;
 }
 
 /* Complete, and nobody has a handle: tell the parent, if any, and go. */
@@ -283,7 +280,7 @@ static CHEMPI_NOINLINE void finish_orphan(struct chempi_request *req)
     struct chempi_request *parent = req->parent;
     int error = req->error;
 
-    pool.orphans--;
+    req->lane->requests.orphans--;
     if (parent && req->kind == CHEMPI_REQUEST_RECV) {
         parent->source = req->source;
         parent->tag = req->tag;
@@ -305,7 +302,7 @@ void chempi_request_owe(struct chempi_request *req, uint64_t len)
         req->pending == 0)
         return;
     req->is_owed = true;
-    chempi_lane_owe(&chempi_lane_main);
+    chempi_lane_owe(req->lane);
 }
 
 void chempi_request_progress(struct chempi_request *req, int error)
@@ -316,12 +313,12 @@ void chempi_request_progress(struct chempi_request *req, int error)
         return;
     if (CHEMPI_UNLIKELY(req->is_owed)) {
         req->is_owed = false;
-        chempi_lane_repay(&chempi_lane_main);
+        chempi_lane_repay(req->lane);
     }
     if (CHEMPI_UNLIKELY(req->is_freed)) {
         finish_orphan(req);
         return;
     }
-    if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
+    if (CHEMPI_UNLIKELY(req->lane->is_locking))
         notify();
 }

@@ -6,7 +6,7 @@
  *   -   an active request is referenced by its engine (device, matching,
  *       schedule); the user's handle is a second reference
  *   -   a request that the user freed while active is destroyed at completion
- *   -   all members are guarded by the lane lock
+ *   -   all members are guarded by the lock of its lane
  *   Q5  every request that holds a communicator is on the list of all
  *       requests, those of the pool while they are free, too; but for those
  *       on the stack of a call and the first message of a partitioned send,
@@ -24,6 +24,7 @@
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/datatype/datatype.h"
 
+struct chempi_lane;
 struct chempi_peer;
 struct chempi_queue;
 struct chempi_wait_report;
@@ -113,6 +114,7 @@ enum chempi_request_hold {
 struct chempi_request {
     struct chempi_object obj;
     const struct chempi_request_ops *ops;
+    struct chempi_lane *lane; /* whose lock guards it */
     uint32_t pending;
     uint8_t kind; /* enum chempi_request_kind */
     uint8_t mode; /* enum chempi_send_mode */
@@ -172,9 +174,10 @@ static inline MPI_Request chempi_request_handle(struct chempi_request *req)
     return (MPI_Request)(void *)req;
 }
 
-/* Set the common members of a new request (memory is the caller's): one
+/* Set the common members of a new request (memory is the caller's, or of the
+ * lane's pool): one
  * reference, active, pending 1, no error. comm and type are held if given. */
-void chempi_request_init(struct chempi_request *req,
+void chempi_request_init(struct chempi_request *req, struct chempi_lane *lane,
                          enum chempi_request_kind kind,
                          const struct chempi_request_ops *ops,
                          struct chempi_comm *comm,
@@ -197,14 +200,14 @@ static inline void chempi_request_leave(struct chempi_request *req)
         chempi_comm_release(req->comm);
 }
 
-/* A request from the pool for point-to-point; NULL when out of memory. Under
- * the lane lock. */
-struct chempi_request *chempi_request_alloc(void);
+/* A request from the pool of a lane, which it then belongs to; NULL when out
+ * of memory. Under the lane's lock. */
+struct chempi_request *chempi_request_alloc(struct chempi_lane *lane);
 void chempi_request_recycle(struct chempi_request *req);
 
-/* Put a request outside the pool on the list of all, and take it off before it
- * goes. Under the lock. */
-void chempi_request_track(struct chempi_request *req);
+/* Put a request outside the pool on the list of all of a lane, and take it off
+ * before it goes. Under the lock. */
+void chempi_request_track(struct chempi_request *req, struct chempi_lane *lane);
 void chempi_request_untrack(struct chempi_request *req);
 
 /*
@@ -251,7 +254,7 @@ static inline bool chempi_request_is_filling(const struct chempi_request *req)
 }
 
 /* Is there any such receive? Looks at all requests. Under the lock. */
-bool chempi_request_is_any_filling(void);
+bool chempi_request_is_any_filling(const struct chempi_lane *lane);
 
 /* The MPI call behind a request, for messages: "MPI_Issend". */
 const char *chempi_request_call(const struct chempi_request *req);
@@ -293,9 +296,9 @@ int chempi_request_release_general(struct chempi_request *req);
 void chempi_request_orphan(struct chempi_request *req);
 
 /* Give pooled memory back (finalize). */
-void chempi_request_fini(void);
+void chempi_request_fini(struct chempi_lane *lane);
 
 /* Operations in flight whose handle the user freed (finalize waits). */
-uint32_t chempi_request_orphans(void);
+uint32_t chempi_request_orphans(const struct chempi_lane *lane);
 
 #endif

@@ -31,13 +31,20 @@ struct chempi_sysmsg_peer {
     struct chempi_sysmsg_room *room; /* of the body that comes next */
 };
 
-static struct {
-    const struct chempi_sysmsg_handler *handlers[HANDLERS_MAX];
+/* What is kept for one lane. */
+struct chempi_sysmsg_lane {
     uint64_t waiting; /* for quota, all peers */
     struct chempi_sysmsg *spare[16];
     uint32_t spare_count;
     unsigned char scratch[SCRATCH_BYTES];
-} sysmsg;
+};
+
+static const struct chempi_sysmsg_handler *handlers[HANDLERS_MAX];
+
+static inline struct chempi_sysmsg_lane *lane_of(const struct chempi_peer *peer)
+{
+    return peer->lane->system;
+}
 
 static uint32_t quota(void)
 {
@@ -109,7 +116,7 @@ int chempi_sysmsg_send(struct chempi_sysmsg *msg)
         if (!msg->peer->is_lost &&
             (!chempi_list_is_empty(&peer->waiting) || !has_quota(msg))) {
             chempi_list_append(&peer->waiting, &msg->outgoing.link);
-            sysmsg.waiting++;
+            lane_of(msg->peer)->waiting++;
             return 0;
         }
     }
@@ -118,7 +125,8 @@ int chempi_sysmsg_send(struct chempi_sysmsg *msg)
 }
 
 /* The peer has given quota back. */
-static void admit_waiting(struct chempi_sysmsg_peer *peer)
+static void admit_waiting(struct chempi_sysmsg_lane *lane,
+                          struct chempi_sysmsg_peer *peer)
 {
     while (!chempi_list_is_empty(&peer->waiting)) {
         struct chempi_sysmsg *msg =
@@ -128,7 +136,7 @@ static void admit_waiting(struct chempi_sysmsg_peer *peer)
         if (!has_quota(msg))
             return;
         chempi_list_remove(&msg->outgoing.link);
-        sysmsg.waiting--;
+        lane->waiting--;
         admit(msg);
     }
 }
@@ -163,7 +171,8 @@ static int inject(struct chempi_sysmsg *msg, struct chempi_route *route,
     int rc;
 
     chempi_engine_stamp(msg->peer, env);
-    rc = route->ops->inject(route->ep, env, sysmsg.scratch, (size_t)env->len);
+    rc = route->ops->inject(route->ep, env, lane_of(msg->peer)->scratch,
+                            (size_t)env->len);
     if (rc == 0)
         chempi_engine_left(msg->peer, route, env);
     return rc;
@@ -189,7 +198,7 @@ static int send_whole(struct chempi_sysmsg *msg, struct chempi_route *route)
 
     env.len = msg->head_len + msg->body_len;
     if (env.len <= caps->inject_max && env.len <= SCRATCH_BYTES) {
-        pack(msg, sysmsg.scratch);
+        pack(msg, lane_of(msg->peer)->scratch);
         return inject(msg, route, &env);
     }
     if (!msg->packed) {
@@ -209,12 +218,12 @@ static int send_whole(struct chempi_sysmsg *msg, struct chempi_route *route)
 static int send_split_head(struct chempi_sysmsg *msg)
 {
     struct chempi_envelope env = envelope_of(msg);
+    unsigned char *scratch = lane_of(msg->peer)->scratch;
 
     env.len = msg->head_len + sizeof(msg->body_len);
     env.flags |= CHEMPI_ENVELOPE_SPLIT;
-    memcpy(sysmsg.scratch, msg->head, msg->head_len);
-    memcpy(sysmsg.scratch + msg->head_len, &msg->body_len,
-           sizeof(msg->body_len));
+    memcpy(scratch, msg->head, msg->head_len);
+    memcpy(scratch + msg->head_len, &msg->body_len, sizeof(msg->body_len));
     return inject(msg, chempi_conn_route(msg->peer, env.len), &env);
 }
 
@@ -291,22 +300,24 @@ static CHEMPI_COLD void die_unanswered(const struct chempi_peer *peer)
 /* Each synchronous message has an answer: a few are kept for the next. */
 static void free_posted(struct chempi_sysmsg *msg, int status)
 {
+    struct chempi_sysmsg_lane *lane = lane_of(msg->peer);
+
     /* A lost peer waits for no answer; one that is there does. */
     if (CHEMPI_UNLIKELY(status == -ENOMEM || status == -ENOSPC))
         die_unanswered(msg->peer);
-    if (sysmsg.spare_count < CHEMPI_ARRAY_LEN(sysmsg.spare))
-        sysmsg.spare[sysmsg.spare_count++] = msg;
+    if (lane->spare_count < CHEMPI_ARRAY_LEN(lane->spare))
+        lane->spare[lane->spare_count++] = msg;
     else
         free(msg);
 }
 
-static struct chempi_sysmsg *alloc_posted(void)
+static struct chempi_sysmsg *alloc_posted(struct chempi_sysmsg_lane *lane)
 {
     struct chempi_sysmsg *msg;
 
-    if (sysmsg.spare_count == 0)
+    if (lane->spare_count == 0)
         return chempi_sys->calloc(1, sizeof(*msg));
-    msg = sysmsg.spare[--sysmsg.spare_count];
+    msg = lane->spare[--lane->spare_count];
     *msg = (struct chempi_sysmsg){0};
     return msg;
 }
@@ -314,7 +325,7 @@ static struct chempi_sysmsg *alloc_posted(void)
 int chempi_sysmsg_post(struct chempi_peer *peer, int32_t tag, const void *head,
                        size_t head_len)
 {
-    struct chempi_sysmsg *msg = alloc_posted();
+    struct chempi_sysmsg *msg = alloc_posted(lane_of(peer));
 
     if (!msg)
         return -ENOMEM;
@@ -359,7 +370,7 @@ static void on_repaid(struct chempi_sysmsg_in *in)
     if (!peer || *repaid - peer->credit > peer->out - peer->credit)
         return; /* more than was ever asked for */
     peer->credit = *repaid;
-    admit_waiting(peer);
+    admit_waiting(lane_of(in->peer), peer);
 }
 
 /* ---- receiving ---- */
@@ -383,7 +394,7 @@ handler_of(const struct chempi_envelope *env)
 
     if (env->tag >= 0 || env->tag < CHEMPI_SYSMSG_LAST)
         return NULL;
-    handler = sysmsg.handlers[-env->tag];
+    handler = handlers[-env->tag];
     if (!handler || env->context < handler->head_min ||
         env->context > handler->head_max || env->len < env->context + behind)
         return NULL;
@@ -502,14 +513,14 @@ static void lost(struct chempi_peer *peer)
             chempi_list_first(&known->waiting), struct chempi_outgoing, link);
 
         chempi_list_remove(&out->link);
-        sysmsg.waiting--;
+        lane_of(peer)->waiting--;
         complete(msg_of(out), -EPIPE);
     }
 }
 
-uint64_t chempi_sysmsg_waiting_count(void)
+uint64_t chempi_sysmsg_waiting_count(const struct chempi_lane *lane)
 {
-    return sysmsg.waiting;
+    return lane->system->waiting;
 }
 
 /* ---- what the engine needs ---- */
@@ -608,7 +619,7 @@ static void on_matched(struct chempi_sysmsg_in *in)
 void chempi_sysmsg_register(int32_t tag,
                             const struct chempi_sysmsg_handler *handler)
 {
-    sysmsg.handlers[-tag] = handler;
+    handlers[-tag] = handler;
 }
 
 void chempi_sysmsg_init(void)
@@ -629,7 +640,9 @@ void chempi_sysmsg_init(void)
         .tell_matched = tell_matched,
         .lost = lost,
     };
+    static struct chempi_sysmsg_lane first;
 
+    chempi_lane_main.system = &first;
     chempi_engine_set_system(&system);
     chempi_conn_on_lost(chempi_engine_mark);
     chempi_sysmsg_register(CHEMPI_SYSMSG_MATCHED, &matched);
@@ -637,8 +650,10 @@ void chempi_sysmsg_init(void)
     chempi_sysmsg_register(CHEMPI_SYSMSG_REPAID, &repaid);
 }
 
-void chempi_sysmsg_fini(void)
+void chempi_sysmsg_fini(struct chempi_lane *lane)
 {
-    while (sysmsg.spare_count > 0)
-        free(sysmsg.spare[--sysmsg.spare_count]);
+    struct chempi_sysmsg_lane *own = lane->system;
+
+    while (own->spare_count > 0)
+        free(own->spare[--own->spare_count]);
 }

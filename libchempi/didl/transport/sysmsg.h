@@ -150,13 +150,13 @@ int chempi_sysmsg_post(struct chempi_peer *peer, int32_t tag, const void *head,
 void chempi_sysmsg_answer(struct chempi_peer *peer, int32_t tag,
                           const void *head, size_t head_len);
 
-/* Requests that wait for quota, all peers. Under the lane lock. */
-uint64_t chempi_sysmsg_waiting_count(void);
+/* Requests that wait for quota, all peers of a lane. Under its lock. */
+uint64_t chempi_sysmsg_waiting_count(const struct chempi_lane *lane);
 
 /* Before the devices are opened. */
 void chempi_sysmsg_init(void);
 
-/* After they are closed: give kept memory back. */
-void chempi_sysmsg_fini(void);
+/* After they are closed: give memory back that the lane keeps. */
+void chempi_sysmsg_fini(struct chempi_lane *lane);
 
 #endif

@@ -96,7 +96,7 @@ static void ask(int target)
 {
     for (uint32_t i = 1; i <= ASKS; i++) {
         struct chempi_sysmsg msg = {
-            .peer = chempi_conn_peer((uint32_t)target),
+            .peer = chempi_conn_peer(&chempi_lane_main, (uint32_t)target),
             .tag = TAG_ASK,
             .is_urgent = true,
             .done = on_sent,
@@ -104,7 +104,7 @@ static void ask(int target)
 
         chempi_lane_lock(&chempi_lane_main);
         CHECK(chempi_sysmsg_send(&msg) == 0, "no memory");
-        chempi_engine_settle();
+        chempi_engine_settle(&chempi_lane_main);
         chempi_lane_unlock(&chempi_lane_main);
         (void)chempi_progress_wait(is_answered, &i);
     }

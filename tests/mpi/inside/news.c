@@ -26,8 +26,8 @@ static void send_all(int first_tag)
     check_fill(data, LONG, 7);
     MPI_Send(data, LONG, MPI_BYTE, 0, first_tag, MPI_COMM_WORLD);
     MPI_Send(data, SHORT, MPI_BYTE, 0, first_tag + 1, MPI_COMM_WORLD);
-    for (uint32_t i = 0; i < chempi_conn_device_count(); i++) {
-        struct chempi_dev *dev = chempi_conn_device(i);
+    for (uint32_t i = 0; i < chempi_conn_device_count(&chempi_lane_main); i++) {
+        struct chempi_dev *dev = chempi_conn_device(&chempi_lane_main, i);
 
         while (!dev->ops->is_drained(dev))
             (void)chempi_progress_poll();
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
     (void)sigwait(&wake, &(int){0});
     chempi_lane_lock(&chempi_lane_main);
     chempi_conn_set_lost(1, "the test says so");
-    chempi_engine_settle();
+    chempi_engine_settle(&chempi_lane_main);
     chempi_lane_unlock(&chempi_lane_main);
     rc = MPI_Wait(&req, MPI_STATUS_IGNORE);
     CHECK_OR_DIE(!rc && check_differs(posted, SHORT, 7) == SIZE_MAX,

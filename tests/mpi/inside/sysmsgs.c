@@ -290,7 +290,7 @@ static struct op *ask(uint32_t to, uint32_t number, uint32_t how, uint64_t len)
     } else {
         op->msg.body = op->data;
     }
-    op->msg.peer = chempi_conn_peer(to);
+    op->msg.peer = chempi_conn_peer(&chempi_lane_main, to);
     op->msg.tag = TAG_ASK;
     op->msg.head_len = sizeof(head);
     memcpy(op->msg.head, &head, sizeof(head));
@@ -301,7 +301,7 @@ static struct op *ask(uint32_t to, uint32_t number, uint32_t how, uint64_t len)
     chempi_lane_lock(&chempi_lane_main);
     CHECK(chempi_sysmsg_send(&op->msg) == 0, "no memory");
     CHECK(!op->is_sent, "done() before send() returns");
-    chempi_engine_settle();
+    chempi_engine_settle(&chempi_lane_main);
     chempi_lane_unlock(&chempi_lane_main);
     return op;
 }
@@ -383,8 +383,8 @@ static void flood(uint32_t first, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t to = 0; to < size; to++) {
             ops[i * size + to] = ask(to, first + i, ECHO, FLOOD_BODY);
-            if (chempi_sysmsg_waiting_count() > waited)
-                waited = chempi_sysmsg_waiting_count();
+            if (chempi_sysmsg_waiting_count(&chempi_lane_main) > waited)
+                waited = chempi_sysmsg_waiting_count(&chempi_lane_main);
         }
     }
     for (uint32_t i = 0; i < count * size; i++)
@@ -394,7 +394,8 @@ static void flood(uint32_t first, uint32_t count)
           "nothing has waited for quota");
     CHECK(my.kept_max <= quota * size, "%llu bytes of requests were kept",
           (unsigned long long)my.kept_max);
-    CHECK(chempi_sysmsg_waiting_count() == 0, "some still wait");
+    CHECK(chempi_sysmsg_waiting_count(&chempi_lane_main) == 0,
+          "some still wait");
 }
 
 static const struct chempi_sysmsg_handler ask_handler = {
@@ -416,7 +417,8 @@ int main(int argc, char **argv)
     MPI_Barrier(MPI_COMM_WORLD);
     /* what has no handler is ignored */
     chempi_lane_lock(&chempi_lane_main);
-    CHECK(chempi_sysmsg_post(chempi_conn_peer(0), TAG_UNKNOWN, "abc", 3) == 0,
+    CHECK(chempi_sysmsg_post(chempi_conn_peer(&chempi_lane_main, 0),
+                             TAG_UNKNOWN, "abc", 3) == 0,
           "no memory");
     chempi_lane_unlock(&chempi_lane_main);
     rounds(count);

@@ -11,6 +11,8 @@
 
 enum { STEPS = 40000, CONTEXTS = 2, SOURCES = 3, TAGS = 4, MODEL_MAX = 4096 };
 
+#define M (&chempi_match_main)
+
 struct model_entry {
     uint32_t context;
     int32_t source;
@@ -90,12 +92,12 @@ static void post_random(unsigned *seed)
     source = source < 0 ? MPI_ANY_SOURCE : source;
     tag = tag < 0 ? MPI_ANY_TAG : tag;
     req = new_request(context, source, tag);
-    held = chempi_match_post(req, &error);
+    held = chempi_match_post(M, req, &error);
     cr_assert(error == 0);
     cr_assert(held ==
               model_post((struct model_entry){context, source, tag, req}));
     if (held) {
-        chempi_match_held_destroy(held);
+        chempi_match_held_destroy(M, held);
         free(req);
     }
 }
@@ -105,8 +107,9 @@ static void arrive_random(unsigned *seed)
     uint32_t context = 4u * (1u + (unsigned)rand_r(seed) % CONTEXTS);
     int32_t source = rand_r(seed) % SOURCES;
     int32_t tag = rand_r(seed) % TAGS;
-    struct chempi_held *held = chempi_match_held_create(0);
-    struct chempi_request *req = chempi_match_take_posted(context, source, tag);
+    struct chempi_held *held = chempi_match_held_create(M, 0);
+    struct chempi_request *req =
+        chempi_match_take_posted(M, context, source, tag);
 
     cr_assert(held != NULL);
     cr_assert(req ==
@@ -115,9 +118,9 @@ static void arrive_random(unsigned *seed)
         .context = context, .source = source, .tag = tag};
     if (req) {
         free(req);
-        chempi_match_held_destroy(held);
+        chempi_match_held_destroy(M, held);
     } else {
-        cr_assert(chempi_match_hold(held) == 0);
+        cr_assert(chempi_match_hold(M, held) == 0);
     }
 }
 
@@ -128,7 +131,7 @@ static void cancel_random(unsigned *seed)
     if (!model.posted_count)
         return;
     i = rand_r(seed) % model.posted_count;
-    chempi_match_unpost(model.posted[i].what);
+    chempi_match_unpost(M, model.posted[i].what);
     free(model.posted[i].what);
     remove_entry(model.posted, &model.posted_count, i);
 }
@@ -148,11 +151,11 @@ Test(match, agrees_with_a_linear_model_for_all_kinds_of_receives)
             cancel_random(&seed);
         else if (model.held_count < MODEL_MAX)
             arrive_random(&seed);
-        cr_assert(chempi_match_held_count() == (uint64_t)model.held_count);
+        cr_assert(chempi_match_held_count(M) == (uint64_t)model.held_count);
     }
     while (model.posted_count)
         cancel_random(&seed);
-    cr_assert(chempi_match_fini() == (uint64_t)model.held_count);
+    cr_assert(chempi_match_fini(M) == (uint64_t)model.held_count);
 }
 
 Test(match, finds_each_of_many_posted_receives_whatever_their_order)
@@ -164,15 +167,15 @@ Test(match, finds_each_of_many_posted_receives_whatever_their_order)
     cr_assert(reqs != NULL);
     for (int i = 0; i < COUNT; i++) {
         reqs[i] = new_request(4, i % 100, i);
-        cr_assert(chempi_match_post(reqs[i], &error) == NULL && !error);
+        cr_assert(chempi_match_post(M, reqs[i], &error) == NULL && !error);
     }
     for (int i = COUNT - 1; i >= 0; i--) {
-        cr_assert(chempi_match_take_posted(4, i % 100, i) == reqs[i]);
+        cr_assert(chempi_match_take_posted(M, 4, i % 100, i) == reqs[i]);
         free(reqs[i]);
     }
-    cr_assert(chempi_match_take_posted(4, 0, 0) == NULL);
+    cr_assert(chempi_match_take_posted(M, 4, 0, 0) == NULL);
     free(reqs);
-    (void)chempi_match_fini();
+    (void)chempi_match_fini(M);
 }
 
 /* Every queue is visited once per match: count steps instead of time by
@@ -184,28 +187,28 @@ Test(match, forgets_idle_patterns)
     for (int tag = 0; tag < 200000; tag++) {
         struct chempi_request *req = new_request(4, 0, tag);
 
-        cr_assert(chempi_match_post(req, &error) == NULL && !error);
-        cr_assert(chempi_match_take_posted(4, 0, tag) == req);
+        cr_assert(chempi_match_post(M, req, &error) == NULL && !error);
+        cr_assert(chempi_match_take_posted(M, 4, 0, tag) == req);
         free(req);
     }
-    cr_assert(chempi_match_fini() == 0);
+    cr_assert(chempi_match_fini(M) == 0);
 }
 
 Test(match, takes_a_message_back_by_its_serial)
 {
     struct chempi_peer peer = {.proc = 1};
-    struct chempi_held *held = chempi_match_held_create(100);
+    struct chempi_held *held = chempi_match_held_create(M, 100);
 
     cr_assert(held != NULL);
     held->peer = &peer;
     held->state = CHEMPI_HELD_COMPLETE;
     held->env = (struct chempi_envelope){.context = 4, .serial = 7};
-    cr_assert(chempi_match_hold(held) == 0);
-    cr_assert(chempi_match_take_serial(&peer, 8) == NULL);
-    cr_assert(chempi_match_take_serial(&peer, 7) == held);
-    cr_assert(chempi_match_held_count() == 0);
-    chempi_match_held_destroy(held);
-    (void)chempi_match_fini();
+    cr_assert(chempi_match_hold(M, held) == 0);
+    cr_assert(chempi_match_take_serial(M, &peer, 8) == NULL);
+    cr_assert(chempi_match_take_serial(M, &peer, 7) == held);
+    cr_assert(chempi_match_held_count(M) == 0);
+    chempi_match_held_destroy(M, held);
+    (void)chempi_match_fini(M);
 }
 
 Test(match, leaves_a_message_unmatched_that_claims_to_come_from_anybody)
@@ -218,19 +221,19 @@ Test(match, leaves_a_message_unmatched_that_claims_to_come_from_anybody)
     int error;
 
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(garbage); i++) {
-        struct chempi_held *held = chempi_match_held_create(0);
+        struct chempi_held *held = chempi_match_held_create(M, 0);
 
         cr_assert(held != NULL);
         held->env = garbage[i];
-        cr_assert(chempi_match_hold(held) == 0);
+        cr_assert(chempi_match_hold(M, held) == 0);
     }
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(garbage); i++) {
         struct chempi_request *req =
             new_request(4, garbage[i].source, garbage[i].tag);
 
-        cr_assert(chempi_match_post(req, &error) == NULL && !error);
-        chempi_match_unpost(req);
+        cr_assert(chempi_match_post(M, req, &error) == NULL && !error);
+        chempi_match_unpost(M, req);
         free(req);
     }
-    cr_assert(chempi_match_fini() == CHEMPI_ARRAY_LEN(garbage));
+    cr_assert(chempi_match_fini(M) == CHEMPI_ARRAY_LEN(garbage));
 }

@@ -63,7 +63,7 @@ void chempi_io_task_starve(void)
 static int launch(struct chempi_io_task *t, void *buf, MPI_Count len, int rank,
                   int tag, bool is_send, struct chempi_request **out)
 {
-    struct chempi_request *req = chempi_request_alloc();
+    struct chempi_request *req = chempi_request_alloc(&chempi_lane_main);
 
     if (!req)
         return MPI_ERR_NO_MEM;

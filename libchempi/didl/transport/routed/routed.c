@@ -14,6 +14,7 @@
 #include "common/containers/sparse.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/control/daemon.h"
+#include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/routed/internal.h"
 
 #define POLLS_MAX 256u         /* until an acknowledgement goes by itself */
@@ -246,7 +247,10 @@ static int open_over(struct chempi_dev *const *devices,
     routed->dev = (struct chempi_dev){
         .ops = &chempi_routed_ops,
         .caps = &routed_caps,
-        .params = {.services = s, .sink = self.above, .settings = settings_now},
+        .params = {.services = s,
+                   .sink = self.above,
+                   .sink_arg = &chempi_lane_main,
+                   .settings = settings_now},
     };
     routed->rank_count = chempi_ctx.job->size;
     routed->tally.is_on = chempi_ctx.job->want_stats & CHEMPI_STATS_ROUTES;

@@ -277,9 +277,10 @@ static uint64_t count_received(void)
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < chempi_conn_device_count(); i++)
+    for (uint32_t i = 0; i < chempi_conn_device_count(&chempi_lane_main); i++)
         for (uint32_t p = 0; p < CHEMPI_DEV_PROTOCOLS_MAX; p++)
-            sum += chempi_conn_device(i)->received[p].messages;
+            sum +=
+                chempi_conn_device(&chempi_lane_main, i)->received[p].messages;
     return sum;
 }
 
@@ -299,7 +300,8 @@ static uint64_t moves_of(const struct chempi_wait_report *w, size_t start)
 {
     uint64_t hash = chempi_call_site_moves();
 
-    if (hash == 0 || w->is_moving || chempi_request_is_any_filling())
+    if (hash == 0 || w->is_moving ||
+        chempi_request_is_any_filling(&chempi_lane_main))
         return 0;
     hash = mix(hash, count_received());
     for (size_t i = start; i < w->len; i++)
