@@ -488,7 +488,7 @@ static enum chempi_node_later_begun start_single(struct async *a)
     if (begun == CHEMPI_NODE_LATER_HAS_ENDED) {
         note(a, rc);
         a->req.error = a->error;
-        a->req.pending = 0;
+        chempi_request_set_pending(&a->req, 0);
     } else {
         owe(a);
     }
@@ -501,7 +501,7 @@ static int start(struct chempi_request *req)
     bool is_user = a->op && !a->op->is_predefined;
     enum chempi_node_later_begun begun = CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
 
-    req->pending = 1;
+    chempi_request_set_pending(req, 1);
     req->error = MPI_SUCCESS;
     a->mismatch.rank = -1;
     a->next = 0;
@@ -806,7 +806,7 @@ static int prepare(struct chempi_comm *comm, struct chempi_op *op,
     if (!rc) {
         a->req.is_persistent = true;
         a->req.is_active = false;
-        a->req.pending = 0;
+        chempi_request_set_pending(&a->req, 0);
         a->sched.is_silent = false; /* once it is started */
     }
     chempi_lane_lock(&chempi_lane_main);

@@ -30,7 +30,7 @@ chempi_coll_failed(const struct chempi_coll_call *c, int *rc)
         return NULL;
     chempi_request_init(req, &chempi_lane_main, CHEMPI_REQUEST_COLL,
                         &failed_ops[c->kind], c->comm, NULL);
-    req->pending = 0;
+    chempi_request_set_pending(req, 0);
     req->error = *rc;
     *rc = MPI_SUCCESS;
     return req;

@@ -56,7 +56,7 @@ static void finish(struct chempi_request *req, bool is_taken_back)
     if (is_taken_back && req->is_queued) { /* no match will be reported */
         chempi_list_remove(&req->match_link);
         req->is_queued = false;
-        req->pending--;
+        chempi_request_set_pending(req, chempi_request_pending(req) - 1);
     }
     chempi_request_progress(req, MPI_SUCCESS);
 }
@@ -101,7 +101,7 @@ static int ask_all(struct chempi_progress_hook *hook)
                                 struct chempi_request, outgoing.link);
 
         chempi_list_remove(&req->outgoing.link);
-        if (req->pending == 1) { /* it is over, but for this */
+        if (chempi_request_pending(req) == 1) { /* it is over, but for this */
             finish(req, false);
         } else if (!ask(req)) {
             chempi_list_prepend(&self.unasked, &req->outgoing.link);
@@ -129,12 +129,12 @@ void chempi_message_cancel_send(struct chempi_request *req)
     if (chempi_message_is_waiting(req)) {
         chempi_engine_unqueue(req);
         req->is_cancelled = true;
-        req->pending = 1;
+        chempi_request_set_pending(req, 1);
         chempi_request_progress(req, MPI_SUCCESS);
         return;
     }
     req->is_cancelling = true;
-    req->pending++;
+    chempi_request_add_pending(req, 1);
     if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&self.unasked)) || !ask(req))
         ask_later(req);
     chempi_engine_settle(req->lane);

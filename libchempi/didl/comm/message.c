@@ -45,7 +45,7 @@ static int start_send(struct chempi_request *req)
     struct chempi_tx *tx = &req->u.tx;
     MPI_Count len = req->count * req->type->size;
 
-    req->pending = req->mode == CHEMPI_SEND_SYNC ? 2 : 1;
+    chempi_request_set_pending(req, req->mode == CHEMPI_SEND_SYNC ? 2 : 1);
     tx->env = (struct chempi_envelope){
         .len = (uint64_t)len,
         .context = req->context,
@@ -76,7 +76,7 @@ void chempi_message_aim_recv(struct chempi_request *req)
 {
     struct chempi_rx *rx = &req->u.in.rx;
 
-    req->pending = 1;
+    chempi_request_set_pending(req, 1);
     req->u.in.kind = CHEMPI_INCOMING_REQUEST;
     rx->cap = (uint64_t)(req->count * req->type->size);
     rx->buf = NULL;
@@ -140,7 +140,7 @@ static void unhold(const struct chempi_request *req)
 
 static int start_null(struct chempi_request *req)
 {
-    req->pending = 0;
+    chempi_request_set_pending(req, 0);
     return MPI_SUCCESS;
 }
 
@@ -679,13 +679,13 @@ static int start_pair(struct chempi_request pair[2])
     chempi_lane_lock(lane);
     in = pair[0].ops->start(&pair[0]);
     if (in)
-        pair[0].pending = 0;
+        chempi_request_set_pending(&pair[0], 0);
     out = pair[1].ops->start(&pair[1]);
     if (out)
-        pair[1].pending = 0;
+        chempi_request_set_pending(&pair[1], 0);
     if (out && pair[0].is_queued) {
         chempi_match_unpost(lane->match, &pair[0]);
-        pair[0].pending = 0;
+        chempi_request_set_pending(&pair[0], 0);
     }
     chempi_progress_nudge();
     chempi_lane_unlock(lane);

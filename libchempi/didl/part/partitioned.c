@@ -184,10 +184,10 @@ static int start(struct chempi_request *req)
 
     req->error = MPI_SUCCESS;
     if (ps->dest == MPI_PROC_NULL) {
-        req->pending = 0;
+        chempi_request_set_pending(req, 0);
         return MPI_SUCCESS;
     }
-    req->pending = (uint32_t)ps->partitions;
+    chempi_request_set_pending(req, (uint32_t)ps->partitions);
     memset(ps->is_ready, 0, (size_t)ps->partitions);
     return MPI_SUCCESS;
 }
@@ -250,7 +250,7 @@ int chempi_partitioned_send_init(const void *buf, int partitions,
                         &psend_ops, comm, datatype);
     ps->req.is_persistent = true;
     ps->req.is_active = false;
-    ps->req.pending = 0;
+    chempi_request_set_pending(&ps->req, 0);
     ps->buf = buf;
     ps->count = count;
     ps->len = len;

@@ -189,7 +189,7 @@ static int start_child(struct chempi_request *child)
     struct chempi_rx *rx = &child->u.in.rx;
     uint64_t at = (uint64_t)child->bytes;
 
-    child->pending = 1;
+    chempi_request_set_pending(child, 1);
     child->u.in.kind = CHEMPI_INCOMING_REQUEST;
     rx->cap = (uint64_t)child->count;
     rx->buf = NULL;
@@ -232,7 +232,7 @@ static void post_all(struct precv *pr)
 
     pr->req.error = pr->error;
     count_missing(pr);
-    pr->req.pending += (uint32_t)n;
+    chempi_request_add_pending(&pr->req, (uint32_t)n);
     for (int64_t k = 0; k < n; k++) {
         if (!rc)
             rc = post_child(pr, k);
@@ -290,10 +290,10 @@ static int start(struct chempi_request *req)
 
     req->error = MPI_SUCCESS;
     if (pr->source == MPI_PROC_NULL) {
-        req->pending = 0;
+        chempi_request_set_pending(req, 0);
         return MPI_SUCCESS;
     }
-    req->pending = 1;
+    chempi_request_set_pending(req, 1);
     if (is_known(pr)) {
         post_all(pr);
         return MPI_SUCCESS;
@@ -381,7 +381,7 @@ int chempi_partitioned_recv_init(void *buf, int partitions, MPI_Count count,
                         &precv_ops, comm, datatype);
     pr->req.is_persistent = true;
     pr->req.is_active = false;
-    pr->req.pending = 0;
+    chempi_request_set_pending(&pr->req, 0);
     pr->buf = buf;
     pr->total = partitions * len;
     pr->len = len;

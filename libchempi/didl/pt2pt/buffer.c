@@ -580,7 +580,7 @@ static int start(struct chempi_request *req)
         (void)chempi_datatype_copy(req->buf, req->count, req->type, piece + 1,
                                    payload, chempi_datatype_lookup(MPI_BYTE));
     rc = start_piece(piece, req, (size_t)payload);
-    req->pending = 1;
+    chempi_request_set_pending(req, 1);
     if (!rc)
         chempi_request_progress(req, MPI_SUCCESS);
     return rc;

@@ -30,7 +30,7 @@ static void make_persistent(struct chempi_request *req, MPI_Request *request)
 {
     req->is_persistent = true;
     req->is_active = false;
-    req->pending = 0;
+    chempi_request_set_pending(req, 0);
     chempi_lane_lock(req->lane);
     chempi_message_hold(req);
     chempi_lane_unlock(req->lane);
@@ -175,7 +175,7 @@ static int isendrecv(const void *sendbuf, MPI_Count sendcount,
     }
     chempi_request_init(pair.parent, lane, CHEMPI_REQUEST_COLL, &pair_ops, comm,
                         recvtype);
-    pair.parent->pending = 2;
+    chempi_request_set_pending(pair.parent, 2);
     pair.parent->count = recvcount;
     pair.parent->peer_rank = source;
     pair.parent->packed = packed;

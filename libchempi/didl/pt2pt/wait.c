@@ -135,16 +135,6 @@ static int harvest(MPI_Request *handle, struct chempi_request *req,
     return error;
 }
 
-static bool is_complete(struct chempi_request *req)
-{
-    bool is;
-
-    chempi_lane_lock(&chempi_lane_main);
-    is = chempi_request_is_complete(req);
-    chempi_lane_pause(&chempi_lane_main); /* the call goes on */
-    return is;
-}
-
 /* ---- one ---- */
 
 int chempi_request_wait(MPI_Request *request, MPI_Status *status)
@@ -180,9 +170,9 @@ int chempi_request_test(MPI_Request *request, int *flag, MPI_Status *status)
         chempi_status_set_empty(status);
         return check_all(1, request);
     }
-    if (!is_complete(req)) {
+    if (!chempi_request_is_complete(req)) {
         (void)chempi_progress_poll();
-        if (!is_complete(req)) {
+        if (!chempi_request_is_complete(req)) {
             *flag = 0;
             return MPI_SUCCESS;
         }
@@ -200,9 +190,9 @@ int chempi_request_get_status(MPI_Request request, int *flag,
         chempi_status_set_empty(status);
         return check_all(1, &request);
     }
-    if (!is_complete(req))
+    if (!chempi_request_is_complete(req))
         (void)chempi_progress_poll();
-    *flag = is_complete(req);
+    *flag = chempi_request_is_complete(req);
     if (*flag)
         peek(req, status);
     return MPI_SUCCESS;
@@ -459,7 +449,7 @@ static int harvest_some(int incount, MPI_Request requests[], int *outcount,
         MPI_Status *status = status_at(statuses, n);
         int error;
 
-        if (!req || !is_complete(req))
+        if (!req || !chempi_request_is_complete(req))
             continue;
         error = harvest(&requests[i], req, status);
         if (status)
@@ -526,7 +516,7 @@ int chempi_request_get_status_some(int incount,
     for (int i = 0; i < incount; i++) {
         struct chempi_request *req = active(array_of_requests[i]);
 
-        if (!req || !is_complete(req))
+        if (!req || !chempi_request_is_complete(req))
             continue;
         peek(req, status_at(array_of_statuses, n));
         array_of_indices[n++] = i;
@@ -556,7 +546,7 @@ static int start_one(MPI_Request handle, int i)
     req->source = MPI_ANY_SOURCE;
     req->tag = MPI_ANY_TAG;
     req->bytes = 0;
-    req->pending = 0;
+    chempi_request_set_pending(req, 0);
     req->is_posted = chempi_agent_is_offered();
     rc = req->ops->start(req);
     if (rc) {

@@ -55,7 +55,7 @@ void chempi_rma_add_item(struct chempi_rma_peer *peer, struct chempi_list *list,
     if (item->is_answer)
         peer->answers++;
     if (item->user)
-        item->user->pending++;
+        chempi_request_add_pending(item->user, 1);
 }
 
 /* What is large goes on while this process is away, as all large messages. */

@@ -159,8 +159,9 @@ static void finish_waiting(struct chempi_outgoing *out, int rc)
         return;
     }
     req = CHEMPI_CONTAINER_OF(out, struct chempi_request, outgoing);
-    if (rc < 0 && req->pending > 1)
-        req->pending = 1; /* no match will be reported either */
+    if (rc < 0 && chempi_request_pending(req) > 1)
+        chempi_request_set_pending(req,
+                                   1); /* no match will be reported either */
     if (rc != CHEMPI_PENDING)
         chempi_request_progress(req, rc < 0 ? class_of(rc) : MPI_SUCCESS);
 }
@@ -605,7 +606,7 @@ static void sent(void *arg, struct chempi_tx *tx, int status)
     if (CHEMPI_UNLIKELY(status < 0 && req->is_queued)) {
         chempi_list_remove(&req->match_link); /* nor will it be matched */
         req->is_queued = false;
-        req->pending--;
+        chempi_request_set_pending(req, chempi_request_pending(req) - 1);
     }
     chempi_request_progress(req, status < 0 ? class_of(status) : MPI_SUCCESS);
 }

@@ -19,7 +19,7 @@ void chempi_request_init(struct chempi_request *req, struct chempi_lane *lane,
     chempi_object_init(&req->obj, CHEMPI_MAGIC_REQUEST);
     req->ops = ops;
     req->lane = lane;
-    req->pending = 1;
+    chempi_request_set_pending(req, 1);
     req->kind = (uint8_t)kind;
     req->mode = CHEMPI_SEND_STANDARD;
     req->is_persistent = false;
@@ -299,7 +299,7 @@ void chempi_request_on_complete(void (*tell)(void))
 void chempi_request_owe(struct chempi_request *req, uint64_t len)
 {
     if (CHEMPI_LIKELY(len < chempi_setting(CHEMPI_SET_AGENT_BYTES)) ||
-        req->pending == 0)
+        chempi_request_is_complete(req))
         return;
     req->is_owed = true;
     chempi_lane_owe(req->lane);
@@ -307,9 +307,13 @@ void chempi_request_owe(struct chempi_request *req, uint64_t len)
 
 void chempi_request_progress(struct chempi_request *req, int error)
 {
+    uint32_t left;
+
     if (CHEMPI_UNLIKELY(error != MPI_SUCCESS) && req->error == MPI_SUCCESS)
         req->error = error;
-    if (--req->pending != 0)
+    left = chempi_request_pending(req) - 1;
+    chempi_request_set_pending(req, left);
+    if (left != 0)
         return;
     if (CHEMPI_UNLIKELY(req->is_owed)) {
         req->is_owed = false;

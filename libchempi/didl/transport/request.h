@@ -7,6 +7,10 @@
  *       schedule); the user's handle is a second reference
  *   -   a request that the user freed while active is destroyed at completion
  *   -   all members are guarded by the lock of its lane
+ *   Q6  pending is also read without the lock, but changed under it only. Who
+ *       has found it 0 may read what the operation has left, and takes the
+ *       lock before the request is used again or goes: who completed it is in
+ *       there until it lets go
  *   Q5  every request that holds a communicator is on the list of all
  *       requests, those of the pool while they are free, too; but for those
  *       on the stack of a call and the first message of a partitioned send,
@@ -17,6 +21,7 @@
 #define CHEMPI_LIBCHEMPI_DIDL_REQUEST_H
 
 #include <mpi.h>
+#include <stdatomic.h>
 
 #include "common/containers/list.h"
 #include "libchempi/ddi.h"
@@ -115,9 +120,9 @@ struct chempi_request {
     struct chempi_object obj;
     const struct chempi_request_ops *ops;
     struct chempi_lane *lane; /* whose lock guards it */
-    uint32_t pending;
-    uint8_t kind; /* enum chempi_request_kind */
-    uint8_t mode; /* enum chempi_send_mode */
+    _Atomic uint32_t pending; /* Q6 */
+    uint8_t kind;             /* enum chempi_request_kind */
+    uint8_t mode;             /* enum chempi_send_mode */
     bool is_persistent;
     bool is_active;    /* started, or not persistent */
     bool is_freed;     /* the user's handle is gone */
@@ -241,16 +246,36 @@ void chempi_request_progress(struct chempi_request *req, int error);
  * Set by progress before the first request. */
 void chempi_request_on_complete(void (*tell)(void));
 
+/* Any thread that has the request (Q6). */
 static inline bool chempi_request_is_complete(const struct chempi_request *req)
 {
-    return req->pending == 0;
+    return atomic_load_explicit(&req->pending, memory_order_acquire) == 0;
+}
+
+/* Under the lock, as all that follow. */
+static inline uint32_t chempi_request_pending(const struct chempi_request *req)
+{
+    return atomic_load_explicit(&req->pending, memory_order_relaxed);
+}
+
+static inline void chempi_request_set_pending(struct chempi_request *req,
+                                              uint32_t pending)
+{
+    atomic_store_explicit(&req->pending, pending,
+                          memory_order_release); /* partner: is_complete() */
+}
+
+static inline void chempi_request_add_pending(struct chempi_request *req,
+                                              uint32_t more)
+{
+    chempi_request_set_pending(req, chempi_request_pending(req) + more);
 }
 
 /* Is it a receive that has met its message, and gets the data now? */
 static inline bool chempi_request_is_filling(const struct chempi_request *req)
 {
     return req->kind == CHEMPI_REQUEST_RECV && req->is_active &&
-           req->pending != 0 && !req->is_queued;
+           !chempi_request_is_complete(req) && !req->is_queued;
 }
 
 /* Is there any such receive? Looks at all requests. Under the lock. */
