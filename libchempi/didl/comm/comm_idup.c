@@ -17,6 +17,8 @@
  *   D5  one that fails before it has begun returns its error at once: D4 goes
  *       on without a handle, in `reserve` if there is no memory
  */
+#define _GNU_SOURCE /* clock_gettime */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,11 +27,13 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
+#include "libchempi/services/shortage.h"
 
 enum phase {
     AGREE_MINE, /* the id on which the new communicator receives */
@@ -317,19 +321,12 @@ static void start(struct idup *d, struct chempi_comm *comm,
     chempi_lane_unlock(&chempi_lane_main);
 }
 
-static bool is_reserve_free(void *arg)
-{
-    (void)arg;
-    return !reserve.is_taken;
-}
-
 static struct idup *take_reserve(void)
 {
     struct idup *d = NULL;
 
     chempi_lane_lock(&chempi_lane_main);
-    if (chempi_progress_wait_locked(is_reserve_free, NULL, NULL, NULL) ==
-        MPI_SUCCESS) {
+    if (!reserve.is_taken) {
         d = &reserve.d;
         memset(d, 0, sizeof(*d));
         reserve.is_taken = true;
@@ -338,15 +335,31 @@ static struct idup *take_reserve(void)
     return d;
 }
 
+/* A call before has the reserve until others have come to it, and they may wait
+ * here likewise, for one that comes to theirs: so memory is asked for, too. */
+static struct idup *wait_for_some(const struct chempi_comm *comm)
+{
+    struct chempi_shortage shortage = {0};
+    struct idup *d;
+
+    while (!(d = take_reserve()) && !(d = chempi_sys->calloc(1, sizeof(*d)))) {
+        if (!chempi_shortage_may_wait(&shortage))
+            chempi_fatal_die(1,
+                             "out of memory to tell the members of a "
+                             "communicator of %u that MPI_Comm_idup has failed",
+                             comm->size);
+        (void)chempi_progress_poll();
+        (void)sched_yield();
+    }
+    return d;
+}
+
 /* Nothing can be made here, which the others have to learn; returns rc. Waits
  * only where there is no memory, as in such a call before, which is under way.
  */
 static CHEMPI_COLD int fail(struct idup *d, struct chempi_comm *comm, int rc)
 {
-    if (!d)
-        d = take_reserve();
-    if (d)
-        start(d, comm, NULL, rc);
+    start(d ? d : wait_for_some(comm), comm, NULL, rc);
     return rc;
 }
 

@@ -3,6 +3,8 @@
  * A rank that runs out of memory while communicators are made: nobody waits for
  * it for ever, whoever gets no communicator gets an error, and the next call is
  * right again. Each call, with each rank refused each of its pieces of memory.
+ *
+ * usage: comms_starved [cross: also two calls, in one order and in the other]
  */
 #include "tests/mpi/check.h"
 #include "tests/mpi/inside/starve.h"
@@ -162,6 +164,26 @@ static void fail_at_once(MPI_Comm comm)
     CHECK(check_class(idup_of(comm, &made)) == MPI_ERR_NO_MEM, "no error");
 }
 
+/* Two that fail everywhere, in one order here and in the other one there: each
+ * is waited for by somebody who has not come to the other one. */
+static void fail_crosswise(void)
+{
+    enum { WHILE = 60 };
+    MPI_Comm comms[2] = {world, MPI_COMM_NULL};
+    MPI_Comm made = MPI_COMM_NULL;
+
+    MPI_Comm_dup(world, &comms[1]);
+    MPI_Comm_set_errhandler(comms[1], MPI_ERRORS_RETURN);
+    MPI_Barrier(world);
+    starve_some(0, WHILE);
+    for (int i = 0; i < 2; i++)
+        CHECK(check_class(idup_of(comms[(i + check_rank()) % 2], &made)) ==
+                  MPI_ERR_NO_MEM,
+              "no error");
+    starve_end();
+    MPI_Comm_free(&comms[1]);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm half;
@@ -183,6 +205,8 @@ int main(int argc, char **argv)
     CHECK(refused > 0, "there was always memory");
     fail_at_once(world);
     fail_at_once(inter);
+    if (argc > 1)
+        fail_crosswise();
     check_next(idup);
     check_next(idup_inter);
     MPI_Comm_free(&half);
