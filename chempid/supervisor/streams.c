@@ -16,9 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/sys.h"
 
-#define LINE_WAIT_S 0.1 /* how long the beginning of a line is held */
+/* How long the beginning of a line is held. */
+#define LINE_WAIT_NS (100 * CHEMPI_NS_PER_MS)
 
 static void send_output(struct chempi_stream *st, const char *a, size_t a_len,
                         const char *b, size_t b_len)
@@ -45,6 +47,12 @@ static void flush_held(struct chempi_stream *st)
     st->held_len = 0;
 }
 
+static void wait_for_line(struct chempi_super *s, uint64_t ns)
+{
+    s->line_timer.repeat = (double)ns / (double)CHEMPI_NS_PER_S;
+    ev_timer_again(s->loop, &s->line_timer);
+}
+
 /* Keep the beginning of a line; without memory, or when it is very long, it
  * goes as it is. */
 static void hold(struct chempi_stream *st, const char *text, size_t len)
@@ -60,10 +68,12 @@ static void hold(struct chempi_stream *st, const char *text, size_t len)
     }
     if (len == 0)
         return;
+    if (st->held_len == 0)
+        st->held_ns = chempi_clock_ns();
     memcpy(st->held + st->held_len, text, len);
     st->held_len += len;
     if (!ev_is_active(&s->line_timer))
-        ev_timer_again(s->loop, &s->line_timer);
+        wait_for_line(s, LINE_WAIT_NS);
 }
 
 static void take_text(struct chempi_stream *st, const char *text, size_t len)
@@ -189,21 +199,40 @@ void chempi_streams_open(struct chempi_super *s, struct chempi_stream *st,
     ev_io_start(s->loop, &st->io);
 }
 
+/* For how long this beginning of a line is held yet, ns. */
+static uint64_t time_left(const struct chempi_stream *st, uint64_t now_ns)
+{
+    const uint64_t until_ns = st->held_ns + LINE_WAIT_NS;
+
+    return until_ns > now_ns ? until_ns - now_ns : 0;
+}
+
+/* Of one stream, at least: those of others are held for as long as it was. */
 static void line_is_late(struct ev_loop *loop, ev_timer *w, int events)
 {
+    const uint64_t now_ns = chempi_clock_ns();
     struct chempi_super *s = w->data;
+    uint64_t next_ns = UINT64_MAX;
 
     (void)events;
     ev_timer_stop(loop, w);
     for (uint32_t i = 0; i < s->local_size; i++)
-        for (int k = 0; k < 2; k++)
-            if (s->ranks[i].streams[k].held_len)
-                flush_held(&s->ranks[i].streams[k]);
+        for (int k = 0; k < 2; k++) {
+            struct chempi_stream *st = &s->ranks[i].streams[k];
+            const uint64_t left_ns = time_left(st, now_ns);
+
+            if (left_ns == 0)
+                flush_held(st);
+            else if (st->held_len && left_ns < next_ns)
+                next_ns = left_ns;
+        }
+    if (next_ns != UINT64_MAX)
+        wait_for_line(s, next_ns);
 }
 
 void chempi_streams_init(struct chempi_super *s)
 {
-    ev_timer_init(&s->line_timer, line_is_late, LINE_WAIT_S, LINE_WAIT_S);
+    ev_timer_init(&s->line_timer, line_is_late, 0, 0);
     s->line_timer.data = s;
 }
 

@@ -56,6 +56,7 @@ struct chempi_stream {
     int fd;         /* -1: at its end */
     char *held;     /* the beginning of a line */
     size_t held_len;
+    uint64_t held_ns; /* since when */
 };
 
 /* Standard input of a rank that gets some. */
