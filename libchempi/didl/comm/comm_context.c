@@ -87,12 +87,14 @@ void chempi_comm_agreement_open(struct chempi_comm_agreement *ag,
 }
 
 /* What a member may have in the place of a proposal: it says "not now", or has
- * no id left (or no memory). */
-enum { HAS_ID, NOT_NOW, EXHAUSTED };
+ * no id left (or no memory). Or it has failed before the round: then nobody
+ * gets an id, and whoever hears that may propose his again. */
+enum { HAS_ID, NOT_NOW, EXHAUSTED, NOBODY };
 
 /* Values of a vote: the largest proposal; minus the smallest one; the worst of
  * what there is in place of others. */
-void chempi_comm_agreement_cast(struct chempi_comm_agreement *ag, int64_t *vals)
+void chempi_comm_agreement_cast(struct chempi_comm_agreement *ag, int rc,
+                                int64_t *vals)
 {
     bool is_exhausted = false;
 
@@ -110,7 +112,10 @@ void chempi_comm_agreement_cast(struct chempi_comm_agreement *ag, int64_t *vals)
     (void)pthread_mutex_unlock(&all.lock);
     vals[0] = ag->id;
     vals[1] = ag->id ? -(int64_t)ag->id : -(int64_t)CHEMPI_CONTEXT_ID_END;
-    vals[2] = is_exhausted ? EXHAUSTED : ag->id == 0 ? NOT_NOW : HAS_ID;
+    vals[2] = rc != MPI_SUCCESS ? NOBODY
+              : is_exhausted    ? EXHAUSTED
+              : ag->id == 0     ? NOT_NOW
+                                : HAS_ID;
 }
 
 /* No agreement in this round: from where does the next one propose? */
@@ -141,7 +146,8 @@ int chempi_comm_agreement_settle(struct chempi_comm_agreement *ag,
 
     (void)pthread_mutex_lock(&all.lock);
     if (!is_agreed && ag->id != 0)
-        chempi_comm_return_context(ag->id * CHEMPI_CONTEXT_STEP, rc);
+        chempi_comm_return_context(ag->id * CHEMPI_CONTEXT_STEP,
+                                   vals[2] == NOBODY ? MPI_SUCCESS : rc);
     if (ag->is_owner)
         all.is_turn_taken = false;
     if (!is_agreed && ag->is_first_round)
@@ -181,7 +187,7 @@ int chempi_comm_agree_context(const struct chempi_comm_channel *ch, int rc,
 
     chempi_comm_agreement_open(&ag, ch);
     while (!is_over) {
-        chempi_comm_agreement_cast(&ag, vals);
+        chempi_comm_agreement_cast(&ag, rc, vals);
         rc = chempi_comm_max(ch, rc, vals, CHEMPI_COMM_VOTE_VALS);
         rc = chempi_comm_agreement_settle(&ag, vals, rc, &is_over);
     }

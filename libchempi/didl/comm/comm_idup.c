@@ -99,7 +99,7 @@ static void plan_round(struct idup *d)
             chempi_comm_plan_bcast(&d->channel, d->steps + d->step_count);
     } else {
         d->step_count = chempi_comm_plan_max(&d->channel, d->steps);
-        chempi_comm_agreement_cast(&d->agreement, d->vals);
+        chempi_comm_agreement_cast(&d->agreement, d->error, d->vals);
     }
     note(d, MPI_SUCCESS);
 }

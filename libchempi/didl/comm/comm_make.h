@@ -157,7 +157,9 @@ struct chempi_comm_agreement {
 
 void chempi_comm_agreement_open(struct chempi_comm_agreement *ag,
                                 const struct chempi_comm_channel *ch);
-void chempi_comm_agreement_cast(struct chempi_comm_agreement *ag,
+/* rc: what has failed here before, or MPI_SUCCESS; the caller's vote says so,
+ * too. */
+void chempi_comm_agreement_cast(struct chempi_comm_agreement *ag, int rc,
                                 int64_t *vals);
 /* MPI_SUCCESS with *is_over, or an error class, after which it is over. rc:
  * how the maximum went. */

@@ -6,6 +6,7 @@
  *
  * usage: comms_starved [cross: also two calls, in one order and in the other]
  */
+#include "libchempi/didl/comm/comm.h"
 #include "tests/mpi/check.h"
 #include "tests/mpi/inside/starve.h"
 
@@ -164,6 +165,18 @@ static void fail_at_once(MPI_Comm comm)
     CHECK(check_class(idup_of(comm, &made)) == MPI_ERR_NO_MEM, "no error");
 }
 
+/* The id that the next communicator gets. */
+static uint32_t find_next_id(void)
+{
+    MPI_Comm made;
+    uint32_t id;
+
+    MPI_Comm_dup(world, &made);
+    id = chempi_comm_lookup(made)->recv_context;
+    MPI_Comm_free(&made);
+    return id;
+}
+
 /* Two that fail everywhere, in one order here and in the other one there: each
  * is waited for by somebody who has not come to the other one. */
 static void fail_crosswise(void)
@@ -187,6 +200,7 @@ static void fail_crosswise(void)
 int main(int argc, char **argv)
 {
     MPI_Comm half;
+    uint32_t id;
     int refused = 0;
 
     starve_start((struct starve_sizes){1, 0});
@@ -203,7 +217,9 @@ int main(int argc, char **argv)
             for (int piece = 0; piece < PIECES; piece++)
                 refused += starve(calls[i], who, piece);
     CHECK(refused > 0, "there was always memory");
+    id = find_next_id();
     fail_at_once(world);
+    CHECK(find_next_id() == id, "an id is lost");
     fail_at_once(inter);
     if (argc > 1)
         fail_crosswise();
