@@ -63,7 +63,7 @@ struct chempi_wake {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t state;
     _Atomic uint32_t order;     /* enum chempi_wake_order; as in the header */
     _Atomic uint32_t bell;      /* enum chempi_wake_bell; a futex of its own */
-    _Atomic uint32_t has_agent; /* 1 from the birth of an agent to its end */
+    _Atomic uint32_t has_agent; /* 1: urgent work rings the bell */
     _Atomic uint32_t notices;   /* W8 */
 };
 

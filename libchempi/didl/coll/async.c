@@ -16,6 +16,7 @@
 #include "libchempi/didl/coll/check.h"
 #include "libchempi/didl/coll/node/node_later.h"
 #include "libchempi/didl/comm/message_request.h"
+#include "libchempi/didl/transport/agent.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
@@ -501,6 +502,7 @@ static int start(struct chempi_request *req)
     bool is_user = a->op && !a->op->is_predefined;
     enum chempi_node_later_begun begun = CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
 
+    chempi_agent_note_begun();
     chempi_request_set_pending(req, 1);
     req->error = MPI_SUCCESS;
     a->mismatch.rank = -1;
@@ -942,6 +944,7 @@ static bool begin_at_once(const struct chempi_coll_call *c,
         chempi_lane_pause(&chempi_lane_main);
         return false;
     }
+    chempi_agent_note_begun();
     tag = chempi_coll_next_tag(c->comm);
     req = begun == CHEMPI_NODE_LATER_HAS_BEGUN ? adopt(a, c, tag)
                                                : chempi_coll_over(c, rc);

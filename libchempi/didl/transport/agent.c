@@ -33,6 +33,10 @@ enum {
     PAUSES_MAX = 8     /* while the application comes and goes */
 };
 
+/* Operations in turn, at 20 ns and more, with nothing owed until the agent goes
+ * off duty: putting it on duty again has the kernel interrupt others, 2 us. */
+enum { DUTY_BEGUN = 1024 };
+
 enum phase { PHASE_NONE, PHASE_BEING_BORN, PHASE_UP, PHASE_REFUSED };
 
 static struct {
@@ -41,6 +45,7 @@ static struct {
     pthread_t thread;
     _Atomic int phase; /* enum phase */
     _Atomic bool is_stopping;
+    uint32_t begun;       /* since something was owed; the holder's */
     bool is_watching;     /* the agent's own: it waits for descriptors */
     _Atomic bool watches; /* A7 */
     _Atomic uint64_t births;
@@ -285,9 +290,6 @@ static bool bear(void)
         return false;
     }
     count(&agent.births);
-    atomic_store(&agent.wake->has_agent, 1);
-    (void)chempi_wake_barrier(); /* who saw 0 has published before our polls */
-    bell_set(CHEMPI_WAKE_URGENT);
     atomic_store(&agent.phase, PHASE_UP);
     return true;
 }
@@ -310,6 +312,7 @@ void chempi_agent_stop(void)
         bell_set(CHEMPI_WAKE_URGENT);
         call_agent();
         (void)pthread_join(agent.thread, NULL);
+        chempi_lane_main.is_on_duty = false;
         atomic_store(&agent.wake->has_agent, 0);
         chempi_wake_cancel(agent.wake);
     }
@@ -423,6 +426,26 @@ static void leave_lent(struct chempi_lane *lane, bool has_posted)
     }
 }
 
+/* A8: what is published from now on rings; what was before is polled. */
+static CHEMPI_COLD void put_on_duty(struct chempi_lane *lane)
+{
+    lane->is_on_duty = true;
+    atomic_store(&agent.wake->has_agent, 1);
+    (void)chempi_wake_barrier(); /* who saw 0 has published */
+    bell_set(CHEMPI_WAKE_URGENT);
+}
+
+CHEMPI_COLD void chempi_agent_count_begun(void)
+{
+    struct chempi_lane *lane = &chempi_lane_main;
+
+    if (lane->owed || ++agent.begun < DUTY_BEGUN)
+        return;
+    agent.begun = 0;
+    lane->is_on_duty = false;
+    atomic_store_explicit(&agent.wake->has_agent, 0, memory_order_relaxed);
+}
+
 static void leave(struct chempi_lane *lane, bool has_posted)
 {
     bool is_up =
@@ -439,6 +462,9 @@ static void leave(struct chempi_lane *lane, bool has_posted)
     chempi_lane_count_leave(lane);
     if (!lane->owed)
         return;
+    agent.begun = 0;
+    if (CHEMPI_UNLIKELY(!lane->is_on_duty))
+        put_on_duty(lane);
     if (lane->is_locking)
         leave_locked(lane);
     else

@@ -19,12 +19,18 @@
  *       the bell is set. A call clears the bit and makes a descriptor readable;
  *       the application may read that first, and the agent sleeps on, without
  *       a bit. So who leaves looks for that, and calls again
+ *   A8  while nothing has been owed for long, the agent is off duty: others
+ * find has_agent 0 in the wake page and do not ring. Leaving with something
+ *       owed puts it on duty, orders all producers, and polls: who saw 0 has
+ *       published before that
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_AGENT_H
 #define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_AGENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "libchempi/didl/transport/lane.h"
 
 /* Offer the lane to an agent, unless a setting says no; after progress. */
 void chempi_agent_init(void);
@@ -38,6 +44,15 @@ void chempi_agent_stop(void);
 
 /* The same, and none is born until the next chempi_agent_init(). */
 void chempi_agent_fini(void);
+
+/* An operation begins of those for which others ring; of many in turn with
+ * nothing owed the agent goes off duty (A8). Holder of the lane. */
+void chempi_agent_count_begun(void);
+static inline void chempi_agent_note_begun(void)
+{
+    if (CHEMPI_UNLIKELY(chempi_lane_main.is_on_duty))
+        chempi_agent_count_begun();
+}
 
 /* Since the process began. */
 struct chempi_agent_stats {

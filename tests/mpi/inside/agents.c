@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The agent: born when something is owed, not before; serves urgent requests
- * while its process calls nothing of MPI; is not woken when nothing is owed.
+ * while its process calls nothing of MPI; is not woken when nothing is owed,
+ * and off duty when nothing has been for long.
  *
  *   inside-agents FOLDER
  */
@@ -22,8 +23,9 @@ enum {
     ASKS = 50,
     SMALL = 20, /* ordinary messages, which wait in the ring, and wake nobody */
     LARGE = 1 << 20,
-    POSTS = 20, /* of small messages in a row, which a device may gather */
-    TURNS = 5
+    POSTS = 20,   /* of small messages in a row, which a device may gather */
+    SHORT = 3000, /* operations */
+    TURNS = 6
 };
 
 static struct {
@@ -94,6 +96,7 @@ static bool is_answered(void *arg)
 /* One after the other, so that the agent sleeps in between. */
 static void ask(int target)
 {
+    my.answers = 0;
     for (uint32_t i = 1; i <= ASKS; i++) {
         struct chempi_sysmsg msg = {
             .peer = chempi_conn_peer(&chempi_lane_main, (uint32_t)target),
@@ -119,8 +122,24 @@ static void serve(int turn)
     await_outside(turn);
     chempi_lane_lock(&chempi_lane_main);
     CHECK(my.handled == ASKS, "%u requests were handled", my.handled);
+    my.handled = 0;
     chempi_lane_repay(&chempi_lane_main);
     chempi_lane_unlock(&chempi_lane_main);
+}
+
+/* Over a network messages that a device keeps are owed in between. */
+static void go_off_duty(void)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    for (int i = 0; i < SHORT; i++) {
+        MPI_Request request;
+
+        MPI_Ibarrier(MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    CHECK(s->local_size == 1 || !s->wakes[s->local_rank].has_agent,
+          "others ring for nothing");
 }
 
 /* Small messages to a process that is away and owes nothing. */
@@ -222,6 +241,13 @@ int main(int argc, char **argv)
     }
     stay_asleep(me, 3);
     post_and_go(me, 4);
+    go_off_duty();
+    if (me == 0) {
+        ask(1);
+        tell_outside(5);
+    } else {
+        serve(5);
+    }
     CHECK(chempi_lane_main.owed == 0, "%u are still owed",
           chempi_lane_main.owed);
     return check_finish();

@@ -19,7 +19,9 @@ One poll takes at most one message.  Consumption itself is not buffered: the
 stores in the lane precede the releasing store in the same FIFO.  In some
 configurations devices keep messages that the application posts (lane.h, L6):
 a poll, by whom ever, lets them leave.  In some it visits a lane that it has
-lent (L7): the state word stays as it is.
+lent (L7): the state word stays as it is.  In some it has the agent go off duty
+at any time with nothing owed (agent.h, A8): urgent producers that find it so
+look as ordinary ones do.
 
 Abstraction of the application: in MPI it may at any time poll, go to sleep
 (prepare, last look, futex) or leave with owed = 0 or 1; so every call is in.
@@ -71,6 +73,8 @@ PARTS = {
     'tell_kept': 'leaving with a message kept: wake an agent that sleeps',
     'agent_sees_visit': 'agent_in = 1, a visit under way -> withdraw',
     'visit_waits': 'a visit waits for agent_in == 0',
+    'duty_barrier': 'the membarrier after the agent was put on duty',
+    'duty_urgent': 'who puts the agent on duty sets URGENT, so leaving polls',
     'wake_clears': 'who wakes the agent clears its ASLEEP bit first',
 }
 
@@ -78,8 +82,9 @@ PARTS = {
 class Config:
     def __init__(self, producers='ou', parts=None, fence=False,
                  owed_values=(0, 1), room=None, split=True, hand_over=False,
-                 keeps=False, visits=False):
+                 keeps=False, visits=False, duty=False):
         self.kinds = producers
+        self.duty = duty            # the agent goes off it and comes back
         self.visits = visits        # the application does, while away
         self.keeps = keeps          # the application posts what is kept
         self.parts = frozenset(PARTS if parts is None else parts)
@@ -90,22 +95,25 @@ class Config:
         self.split = split
 
     def name(self):
-        return 'producers %s, order %s%s%s%s%s' % (
+        return 'producers %s, order %s%s%s%s%s%s' % (
             '+'.join(self.kinds), 'FENCE' if self.fence else 'BARRIER',
             ', bounded leaving' if self.hand_over else '',
             ', messages kept' if self.keeps else '',
             ', visits' if self.visits else '',
+            ', off duty' if self.duty else '',
             ', never owed' if self.owed_values == (0,) else '')
 
 
 # State: (word, bell, agent_in, owed, keeps,
 #         app pc, app local, app buffer, agent pc, agent local, agent buffer,
-#         visited, then per producer: pc, local, buffered messages, messages in memory)
-W, B, AI, OW, KP, AP, AL, AB, GP, GL, GB, V, P0 = range(13)
-# The application's buffer holds values of the word, and these of `visited`:
-VISIT, END_VISIT = 3, 4
-APP_INSIDE = {'in', 's1', 's2', 's3', 'l0', 'l1', 'l2', 'l6', 'l6x', 'l6y',
-              'h1', 'v2'}
+#         visited, has_agent, then per producer: pc, local, buffered messages,
+#         messages in memory)
+W, B, AI, OW, KP, AP, AL, AB, GP, GL, GB, V, HA, P0 = range(14)
+# The application's buffer holds values of the word, and these of `visited` and
+# has_agent:
+VISIT, END_VISIT, OFF = 3, 4, 5
+APP_INSIDE = {'in', 's1', 's2', 's3', 'd0', 'd1', 'd2', 'l0', 'l1', 'l2', 'l6',
+              'l6x', 'l6y', 'h1', 'v2'}
 AGENT_INSIDE = {'g7', 'g8', 'g8b', 'g10'}
 
 
@@ -124,7 +132,9 @@ def successors(s, c):
     pend = [s[P0 + 4 * i + 3] for i in range(n)]
 
     # -- store buffers drain on their own
-    if s[AB] and s[AB][0] >= VISIT:
+    if s[AB] and s[AB][0] == OFF:
+        put('app.buffer', 'has_agent <- 0', HA, 0, AB, s[AB][1:])
+    elif s[AB] and s[AB][0] >= VISIT:
         put('app.buffer', 'visited <- %d' % (s[AB][0] == VISIT),
             V, int(s[AB][0] == VISIT), AB, s[AB][1:])
     elif s[AB]:
@@ -141,9 +151,13 @@ def successors(s, c):
 
     def drained_app():              # pairs that drain the application
         words = [x for x in s[AB] if x < VISIT]
-        visits = [x for x in s[AB] if x >= VISIT]
+        visits = [x for x in s[AB] if x in (VISIT, END_VISIT)]
         return [W, words[-1] if words else s[W],
-                V, int(visits[-1] == VISIT) if visits else s[V], AB, ()]
+                V, int(visits[-1] == VISIT) if visits else s[V],
+                HA, 0 if OFF in s[AB] else s[HA], AB, ()]
+
+    def is_on_duty():               # as the application knows it
+        return s[HA] and OFF not in s[AB]
 
     def drained_agent():
         return [AI, s[GB][-1], GB, ()] if s[GB] else []
@@ -212,7 +226,20 @@ def successors(s, c):
                 free=True)
         if 1 in c.owed_values:
             put('app', 'wants to leave, something owed',
-                AP, 'l0', OW, 1, free=True)
+                AP, 'l0' if is_on_duty() else 'd0', OW, 1, free=True)
+        if c.duty and is_on_duty() and roomy and not s[KP]:
+            put('app', 'nothing owed for long: stores has_agent = 0', OW, 0,
+                AB, s[AB] + (OFF,), free=True)
+    elif a == 'd0':                 # before leaving
+        put('app', 'puts the agent on duty', AP,
+            'd1' if 'duty_barrier' in m else 'd2', AB, (), *drained_app(),
+            HA, 1)
+    elif a == 'd1':
+        barrier('app', AP, 'd2', AL, frozenset(['agent'] + list(range(n))))
+    elif a == 'd2':
+        put('app', 'on duty: sets URGENT', AP, 'l0',
+            B, s[B] | URGENT if 'duty_urgent' in m else s[B], AB, (),
+            *drained_app())
     elif a == 's1':
         put('app', 'exchanges ASLEEP in', AP, 's3' if c.fence or
             'sleeper_barrier' not in m else 's2', *drained_app(), W, ASLEEP)
@@ -392,6 +419,12 @@ def successors(s, c):
                 put(who, 'fences', b, 'p2', *own)
             else:
                 put(who, 'compiler barrier', b, 'p2')
+        elif p == 'p1' and not s[HA]:
+            if c.fence:
+                put(who, 'fences, no agent on duty', b, 'p2', b + 1,
+                    (True, False), *own)
+            else:
+                put(who, 'no agent on duty', b, 'p2', b + 1, (True, False))
         elif p == 'p1':
             first = not s[B] & URGENT
             asleep = bool(s[B] & A_ASLEEP)
@@ -434,7 +467,7 @@ def successors(s, c):
 
 def initial(c):
     return (AWAKE, 0, 0, 0, 0, 'in', None, (), 'g0', None, (),
-            0) + \
+            0, 1) + \
         ('p0', None, 0, 0) * len(c.kinds)
 
 
@@ -578,6 +611,7 @@ def without(part):
     for owed, kinds, more in (((0, 1), 'u', {}),
                               ((0, 1), 'u', {'keeps': True}),
                               ((0, 1), 'u', {'visits': True}),
+                              ((0, 1), 'u', {'duty': True}),
                               ((0, 1), 'ou', {}), ((0,), 'u', {})):
         if not found:
             c = Config(kinds, set(PARTS) - {part}, owed_values=owed,
@@ -603,7 +637,8 @@ def main():
         return check_parts()
     plan = [Config('u'), Config('u', owed_values=(0,)),
             Config('u', hand_over=True), Config('u', fence=True),
-            Config('u', keeps=True), Config('u', visits=True)]
+            Config('u', keeps=True), Config('u', visits=True),
+            Config('u', duty=True)]
     if '--full' in sys.argv[1:]:
         plan += [Config('ou', room=[1, 1], split=False), Config('ou'),
                  Config('ou', owed_values=(0,)),
@@ -612,6 +647,9 @@ def main():
                  Config('u', hand_over=True, visits=True),
                  Config('ou', room=[1, 1], visits=True),
                  Config('ou', fence=True, room=[1, 1]),
+                 Config('ou', room=[1, 1], duty=True),
+                 Config('u', hand_over=True, duty=True),
+                 Config('u', fence=True, duty=True),
                  Config('uu', split=False, room=[1, 1]),
                  Config('ou', hand_over=True, room=[1, 1])]
     failed = False
