@@ -279,6 +279,8 @@ void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
 void chempi_tcp_link_fail(struct chempi_tcp_link *link, int status);
 /* The peer has finished; what it has not taken fails, but it is not lost. */
 void chempi_tcp_link_end(struct chempi_tcp_link *link);
+/* Something of this endpoint is broken or ended: reap it. */
+void chempi_tcp_link_owe_reap(struct chempi_tcp_ep *ep);
 /* Report what was pending on a broken or ended endpoint. */
 void chempi_tcp_link_reap(struct chempi_tcp_ep *ep);
 void chempi_tcp_link_close_fd(struct chempi_tcp_link *link);

@@ -165,7 +165,7 @@ void chempi_tcp_link_close_fd(struct chempi_tcp_link *link)
     link->item.fd = -1;
 }
 
-static void owe_reap(struct chempi_tcp_ep *ep)
+void chempi_tcp_link_owe_reap(struct chempi_tcp_ep *ep)
 {
     struct chempi_tcp_dev *dev = (struct chempi_tcp_dev *)(void *)ep->ep.dev;
 
@@ -187,7 +187,7 @@ static void end_link(struct chempi_tcp_link *link)
 {
     chempi_tcp_link_close_fd(link);
     link->state = CHEMPI_TCP_ENDED;
-    owe_reap(link->ep);
+    chempi_tcp_link_owe_reap(link->ep);
 }
 
 void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
@@ -212,7 +212,7 @@ void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
     for (uint32_t i = 0; i < ep->link_count; i++)
         if (ep->links[i] == link || ep->links[i]->state != CHEMPI_TCP_UP)
             put_down(ep->links[i]);
-    owe_reap(ep);
+    chempi_tcp_link_owe_reap(ep);
 }
 
 void chempi_tcp_link_fail(struct chempi_tcp_link *link, int status)

@@ -30,8 +30,7 @@ static int work_broken(struct chempi_tcp_dev *dev)
 
         chempi_list_remove(&ep->broken_link);
         if (!drain_links(ep)) { /* when there is memory */
-            chempi_list_append(&dev->broken, &ep->broken_link);
-            dev->has_work = true;
+            chempi_tcp_link_owe_reap(ep);
             continue;
         }
         chempi_tcp_link_reap(ep);
