@@ -46,6 +46,7 @@ struct chempi_pollset {
     uint32_t item_count;
     _Atomic int stage; /* enum stage */
     int ready_count;
+    int in_vain; /* calls of this dispatch */
     struct epoll_event events[EVENTS_MAX];
 };
 
@@ -226,6 +227,7 @@ int chempi_pollset_dispatch(struct chempi_pollset *set)
             memory_order_relaxed))
         return 0;
     count = set->ready_count;
+    set->in_vain = 0;
     for (int i = 0; i < count; i++) {
         uint32_t index = (uint32_t)(set->events[i].data.u64 & UINT32_MAX);
         uint32_t generation = (uint32_t)(set->events[i].data.u64 >> 32);
@@ -239,6 +241,12 @@ int chempi_pollset_dispatch(struct chempi_pollset *set)
         slot->item->ready(slot->item, set->events[i].events);
         calls++;
     }
+    calls -= set->in_vain;
     atomic_store_explicit(&set->stage, STAGE_IDLE, memory_order_release);
     return calls;
+}
+
+void chempi_pollset_in_vain(struct chempi_pollset *set)
+{
+    set->in_vain++;
 }

@@ -58,7 +58,11 @@ int chempi_pollset_collect(struct chempi_pollset *set, int timeout_ms);
 void chempi_pollset_watch(struct chempi_pollset *set);
 
 /* Call ready() for what the last collect found. Under the lane lock. Returns
- * the number of calls. */
+ * the number of calls that were not in vain. */
 int chempi_pollset_dispatch(struct chempi_pollset *set);
+
+/* From ready(), once: the item stays ready, but nothing could be done with it
+ * now. Whoever polls then finds nothing, and gives others the core. */
+void chempi_pollset_in_vain(struct chempi_pollset *set);
 
 #endif

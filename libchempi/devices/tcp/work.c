@@ -141,17 +141,21 @@ static void link_ready(struct chempi_poll_item *item, uint32_t events)
     struct chempi_tcp_link *link =
         CHEMPI_CONTAINER_OF(item, struct chempi_tcp_link, item);
     struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+    struct chempi_pollset *set = dev->dev.params.services->pollset;
+    int done = 0;
 
     if (events & EPOLLOUT) {
         if (chempi_tcp_link_is_written(link) &&
-            chempi_pollset_modify(dev->dev.params.services->pollset, item,
-                                  EPOLLIN) == 0)
+            chempi_pollset_modify(set, item, EPOLLIN) == 0)
             link->is_armed = false;
         chempi_tcp_eager_flush(link);
+        done++;
     }
     if (events & ~(uint32_t)EPOLLOUT)
-        (void)chempi_tcp_drain_poll(link);
-    (void)chempi_tcp_work(dev);
+        done += chempi_tcp_drain_poll(link);
+    done += chempi_tcp_work(dev);
+    if (!done) /* what has been read waits for memory */
+        chempi_pollset_in_vain(set);
     CHEMPI_CHECK(chempi_tcp_link_check(link));
 }
 

@@ -14,6 +14,7 @@
 
 #include "libchempi/devices/tcp/internal.h"
 #include "libchempi/devices/tcp/tcp.h"
+#include "libchempi/services/pollset.h"
 #include "tests/unit/tcp/ends.h"
 
 static struct ends ends;
@@ -251,6 +252,10 @@ Test(tcp_fault, what_waits_for_memory_loses_nothing_of_an_ended_process)
     cr_assert_eq(ends_inject(&ends, 2, 0, "last", 4, 2), 0);
     cr_assert(ends_wait_drained(&ends, 2));
     cr_assert_eq(end->arrival_count, 2u);
+    (void)end_poll(end); /* whatever else there may have been */
+    cr_assert_eq(end_poll(end), 0);
+    cr_assert_gt(chempi_pollset_collect(end->services.pollset, 0), 0);
+    cr_assert_eq(chempi_pollset_dispatch(end->services.pollset), 0);
     chempi_tcp_ops.close(ends.end[2].dev);
     ends.end[2].dev = NULL;
     for (int i = 0; i < 3; i++) {
