@@ -36,12 +36,13 @@ static bool is_found(struct look *look)
     return look->held || look->error;
 }
 
-/* Found, or nothing can come any more. */
+/* Found, or nothing can come any more: also not what had come before a loss,
+ * and waits for memory. */
 static CHEMPI_NOINLINE bool is_over(void *arg)
 {
     struct look *look = arg;
 
-    if (!is_found(look) &&
+    if (!is_found(look) && !chempi_engine_has_due(look->comm->lane) &&
         chempi_loss_is_vain(look->comm, look->context, look->source, look->tag))
         look->error = -EPIPE;
     return look->held || look->error;

@@ -2,7 +2,7 @@
 /*
  * A rank dies whose last messages the other one has no memory for, also not
  * when it hears of that (chempirun --survive): all that had been sent whole is
- * received, and what was only announced ends with an error.
+ * found by probes and received, and what was only announced ends with an error.
  */
 #define _GNU_SOURCE /* kill */
 #include <signal.h>
@@ -14,7 +14,8 @@
 #include "tests/mpi/check.h"
 #include "tests/mpi/inside/starve.h"
 
-enum { LEN = 600000, MESSAGES = 20, GO = MESSAGES, LONG, NEVER, POLLS = 200 };
+enum { LEN = 600000, MESSAGES = 20, GO = MESSAGES, LONG, NEVER };
+enum { POLLS = 200, REFUSALS = 50 };
 
 static const int lens[] = {8, 3000, 60};
 static char data[LEN];
@@ -59,6 +60,24 @@ static int receive(int tag)
                                 MPI_STATUS_IGNORE));
 }
 
+/* Look for the last one, also when memory comes while this waits. */
+static void probe(void)
+{
+    MPI_Status status;
+    int len = -1;
+    int is_there;
+    int code = check_class(MPI_Iprobe(1, MESSAGES - 1, MPI_COMM_WORLD,
+                                      &is_there, MPI_STATUS_IGNORE));
+
+    CHECK(code == MPI_SUCCESS && !is_there, "class %d, found %d", code,
+          is_there);
+    starve_some(0, REFUSALS);
+    code = check_class(MPI_Probe(1, MESSAGES - 1, MPI_COMM_WORLD, &status));
+    if (code == MPI_SUCCESS)
+        MPI_Get_count(&status, MPI_CHAR, &len);
+    CHECK(len == lens[(MESSAGES - 1) % 3], "class %d, %d bytes", code, len);
+}
+
 int main(int argc, char **argv)
 {
     int received = 0;
@@ -75,7 +94,7 @@ int main(int argc, char **argv)
     MPI_Send(NULL, 0, MPI_CHAR, 1, GO, MPI_COMM_WORLD);
     hear_of_it();
     CHECK(starve_refused() > 0, "there was always memory");
-    starve_end();
+    probe();
     for (int i = MESSAGES - 1; i >= 0; i--) {
         code = receive(i);
         CHECK(code == MPI_SUCCESS && data[0] == i + 1 &&
@@ -87,6 +106,8 @@ int main(int argc, char **argv)
     CHECK(code == MPI_ERR_PROC_ABORTED, "class %d of what was announced", code);
     code = receive(NEVER);
     CHECK(code == MPI_ERR_PROC_ABORTED, "class %d of nothing", code);
+    code = check_class(MPI_Probe(1, NEVER, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    CHECK(code == MPI_ERR_PROC_ABORTED, "class %d of a probe", code);
     if (received == MESSAGES)
         puts("all was received");
     return check_finish();
