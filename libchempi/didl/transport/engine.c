@@ -203,7 +203,8 @@ uint64_t chempi_engine_waiting_count(const struct chempi_lane *lane)
 
 bool chempi_engine_has_due(const struct chempi_lane *lane)
 {
-    return !chempi_list_is_empty(&lane->engine.dirty);
+    return !chempi_list_is_empty(&lane->engine.dirty) ||
+           lane->engine.is_settling;
 }
 
 bool chempi_engine_is_idle(const struct chempi_lane *lane)
@@ -560,8 +561,9 @@ int chempi_engine_recv(struct chempi_request *req)
     } else if (CHEMPI_UNLIKELY(req->lane->engine.misses) &&
                chempi_loss_is_vain(req->comm, req->context, req->peer_rank,
                                    req->peer_tag)) {
-        req->lane->engine.has_vain = chempi_engine_has_due(req->lane);
-        if (!req->lane->engine.has_vain)
+        if (chempi_engine_has_due(req->lane))
+            req->lane->engine.has_vain = true;
+        else
             chempi_loss_end_receive(req);
     }
     return MPI_SUCCESS;
@@ -801,7 +803,9 @@ static CHEMPI_COLD void settle_vain(struct chempi_lane *lane)
 void chempi_engine_settle_dirty(struct chempi_lane *lane)
 {
     struct chempi_list *dirty = &lane->engine.dirty;
+    const bool is_within = lane->engine.is_settling;
 
+    lane->engine.is_settling = true;
     while (!chempi_list_is_empty(dirty)) {
         struct chempi_peer *peer = CHEMPI_CONTAINER_OF(
             chempi_list_first(dirty), struct chempi_peer, dirty);
@@ -819,6 +823,7 @@ void chempi_engine_settle_dirty(struct chempi_lane *lane)
             system_messages->tell_matched(peer);
     }
     chempi_list_splice(dirty, &lane->engine.starved);
+    lane->engine.is_settling = is_within;
     if (CHEMPI_UNLIKELY(lane->engine.misses))
         settle_vain(lane);
 }

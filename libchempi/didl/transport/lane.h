@@ -93,6 +93,7 @@ struct chempi_lane {
     struct {                      /* engine.c */
         struct chempi_list dirty; /* struct chempi_peer.dirty */
         uint64_t waiting;         /* entries on all waiting lists */
+        bool is_settling;         /* a peer is on no list meanwhile */
         bool misses;              /* a process, and goes on (loss.h) */
         bool
             has_vain; /* posted receives, since what had come may be for them */
