@@ -321,20 +321,31 @@ static enum chempi_verdict receive_arrived(struct chempi_request *req,
     return CHEMPI_ACCEPT;
 }
 
+static bool is_taken(const struct chempi_peer *peer, uint32_t serial)
+{
+    return (int32_t)(serial - peer->serial_in) < 0;
+}
+
 /* There is no memory for a message: it stays where it is, but not for too long.
  * The time counts from the first that stays, until it is taken (or, as far as
- * the shortage goes, no other one is refused for a while). */
+ * the shortage goes, no other one is refused for a while). A duplicate, which
+ * has been taken before, begins nothing. */
 static CHEMPI_COLD void miss_memory(struct chempi_peer *peer,
                                     const struct chempi_envelope *env)
 {
     struct chempi_lane *lane = peer->lane;
-    const struct chempi_peer *first = lane->engine.first_poor;
+    struct chempi_peer *first = lane->engine.first_poor;
 
-    if (!first || (int32_t)(first->serial_in - lane->engine.poor_serial) > 0) {
+    if (first && is_taken(first, lane->engine.poor_serial)) {
         chempi_shortage_end(&lane->engine.shortage);
-        lane->engine.first_poor = peer;
+        first = NULL;
+    }
+    if (!first && !is_taken(peer, env->serial)) {
+        chempi_shortage_end(&lane->engine.shortage);
+        first = peer;
         lane->engine.poor_serial = env->serial;
     }
+    lane->engine.first_poor = first;
     if (chempi_shortage_may_wait(&lane->engine.shortage))
         return;
     chempi_fatal_die(1,
