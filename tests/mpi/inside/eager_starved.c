@@ -39,6 +39,7 @@ static void receive_from(int from, int round)
 {
     MPI_Status status;
     int len;
+    int last;
 
     for (int k = TAGS - 1; k >= 0; k--)
         for (int i = 0; i < LENS; i++) {
@@ -47,9 +48,10 @@ static void receive_from(int from, int round)
                      MPI_COMM_WORLD, &status);
             MPI_Get_count(&status, MPI_CHAR, &len);
             CHECK(len == lens[i], "%d of %d bytes", len, lens[i]);
+            last = len > 0 ? len - 1 : 0;
             CHECK(len == 0 ||
-                      (in[0] == byte_of(from, i, k) && in[len - 1] == in[0]),
-                  "message %d of %d: %d, %d", i, k, in[0], in[len - 1]);
+                      (in[0] == byte_of(from, i, k) && in[last] == in[0]),
+                  "message %d of %d: %d, %d", i, k, in[0], in[last]);
         }
 }
 
