@@ -141,6 +141,14 @@ static const char *take_new(struct chempi_routed_flow *flow,
     }
 }
 
+/* Of a process that has died messages are taken, also those that it only
+ * announced: others stand behind them in order (F11). */
+static bool is_message(const struct chempi_hop_frame *f)
+{
+    return f->kind == CHEMPI_HOP_EAGER || f->kind == CHEMPI_HOP_PART ||
+           f->kind == CHEMPI_HOP_RTS;
+}
+
 /* NULL, what is wrong with it, or chempi_shortage_left: it comes again. */
 static const char *take(struct chempi_routed_flow *flow,
                         const struct chempi_hop_frame *f)
@@ -157,9 +165,8 @@ static const char *take(struct chempi_routed_flow *flow,
     rc = chempi_routed_flow_take(flow, f);
     if (rc <= 0)
         return rc ? "it sent a frame beyond its window" : NULL;
-    if (flow->has_ended && f->kind != CHEMPI_HOP_EAGER &&
-        f->kind != CHEMPI_HOP_PART)
-        return NULL; /* F11 */
+    if (flow->has_ended && !is_message(f))
+        return NULL;
     why = take_new(flow, f);
     if (CHEMPI_UNLIKELY(why == chempi_shortage_left))
         chempi_routed_flow_untake(flow, f);
