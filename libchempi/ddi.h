@@ -322,8 +322,8 @@ struct chempi_dev_ops {
 
     /* A process has ended and its job goes on: take what it had sent, report
      * what is under way with it, then lost(), from progress(), unless the
-     * device notices that by itself. False: there is NO_ROOM for some of it,
-     * and didl asks again. NULL: there is nothing to do. */
+     * device notices that by itself. False: some of it may still come, as when
+     * there was NO_ROOM, and didl asks again. NULL: there is nothing to do. */
     bool (*ended)(struct chempi_dev *dev, uint32_t proc);
 
     /* True when everything handed in has left this process for good, so that

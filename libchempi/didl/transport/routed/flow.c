@@ -398,6 +398,7 @@ int chempi_routed_flow_take(struct chempi_routed_flow *flow,
         flow->seq_in++;
         flow->early--;
     }
+    flow->come_poll = chempi_routed_of(flow)->polls;
     chempi_routed_sealed_note(flow);
     owe(flow, f->len, (f->flags & CHEMPI_HOP_HURRY) != 0);
     return true;

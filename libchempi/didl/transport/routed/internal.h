@@ -32,8 +32,8 @@
  *       receiver has it in `parts` from the first that comes until the last,
  *       and announces it then: to all others it is one that came whole
  *   F11 a flow whose process has died is gone, too, and has nothing in
- *       `cleared`: of what still comes out of gateways only whole messages are
- *       taken
+ *       `cleared`: of what still comes out of gateways only messages are taken,
+ *       and accept() refuses those that were announced
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ROUTED_INTERNAL_H
 #define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ROUTED_INTERNAL_H
@@ -110,6 +110,8 @@ struct chempi_routed_flow {
     uint32_t owed_bytes;
     uint32_t owed_polls;
     bool owes_now;
+    uint64_t come_poll; /* of routed.polls, when a frame was taken last */
+    uint64_t quiet_ns;  /* it has died; since when nothing has come */
     struct chempi_handle_table cleared;
     struct chempi_list parts; /* chempi_routed_part.link (F10) */
     uint32_t part_count;
@@ -135,8 +137,10 @@ struct chempi_routed {
     struct chempi_list owing;
     struct chempi_list pressed; /* flow.pressed (F8) */
     uint64_t unacked_bytes;     /* of all flows (F2) */
-    bool is_sleepy;    /* the process wants to sleep: acknowledge now */
-    uint64_t drain_ns; /* since when only acknowledgements are missing */
+    uint64_t polls;             /* calls of progress() */
+    uint64_t left_poll; /* the one when a frame was left to a device last */
+    bool is_sleepy;     /* the process wants to sleep: acknowledge now */
+    uint64_t drain_ns;  /* since when only acknowledgements are missing */
     struct chempi_poll_item timer;
     struct chempi_hop_seal *seals;   /* [rank_count]; NULL: the job is not
                                         secure */

@@ -18,6 +18,8 @@
 #include "libchempi/didl/transport/routed/internal.h"
 
 #define POLLS_MAX 256u         /* until an acknowledgement goes by itself */
+#define ENDED_POLLS 64u        /* without a frame of a process that has died, */
+#define ENDED_NS 10000000u     /* and then so long */
 #define DRAIN_TICK_NS 5000000L /* how often a drain looks at the clock */
 
 static struct {
@@ -51,8 +53,10 @@ static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
     enum chempi_verdict verdict;
 
     if (self.routed && chempi_hop_arrived(&self.routed->hop, a, &verdict, rx)) {
-        if (verdict == CHEMPI_NO_ROOM)
+        if (verdict == CHEMPI_NO_ROOM) {
+            self.routed->left_poll = self.routed->polls;
             return verdict;
+        }
         counted->messages--; /* the messages in frames are counted here */
         counted->bytes -= a->env.len;
         return verdict;
@@ -474,6 +478,7 @@ static int routed_progress(struct chempi_dev *dev)
     struct chempi_list now;
     int events = 0;
 
+    routed->polls++;
     if (!chempi_list_is_empty(&routed->work)) {
         chempi_list_init(&now);
         chempi_list_splice(&now, &routed->work);
@@ -570,13 +575,29 @@ static bool gate_is_drained(struct chempi_dev *dev)
     return is_drained;
 }
 
+static bool is_recent(const struct chempi_routed *routed, uint64_t poll)
+{
+    return poll && routed->polls - poll < ENDED_POLLS;
+}
+
+/* Nobody says what of a process lies in gateways, or behind a frame that one of
+ * them has been left with: it is over when nothing has come for a while. */
 static bool routed_ended(struct chempi_dev *dev, uint32_t proc)
 {
     struct chempi_routed *routed = of_device(dev);
+    struct chempi_routed_flow *flow =
+        proc < routed->rank_count ? routed->flows[proc] : NULL;
+    uint64_t now_ns;
 
-    if (proc < routed->rank_count && routed->flows[proc])
-        chempi_routed_flow_bury(routed->flows[proc]);
-    return true;
+    if (!flow)
+        return true;
+    now_ns = chempi_clock_ns();
+    if (!flow->quiet_ns || chempi_hop_has_left(&routed->hop) ||
+        is_recent(routed, routed->left_poll) ||
+        is_recent(routed, flow->come_poll))
+        flow->quiet_ns = now_ns;
+    chempi_routed_flow_bury(flow);
+    return now_ns - flow->quiet_ns >= ENDED_NS;
 }
 
 const struct chempi_dev_ops chempi_routed_ops = {
