@@ -10,6 +10,7 @@
 static struct starve_sizes counted;
 static atomic_int left = INT_MAX; /* INT_MAX: as many as one likes */
 static atomic_int refused;
+static atomic_int given;
 static atomic_int refusals; /* still to come, then there is memory again */
 
 struct chempi_sys starve_sys;
@@ -36,19 +37,27 @@ static bool is_refused(size_t len)
     return true;
 }
 
+static bool is_given(size_t len)
+{
+    if (is_refused(len))
+        return false;
+    atomic_fetch_add(&given, 1);
+    return true;
+}
+
 static void *take(size_t len)
 {
-    return is_refused(len) ? NULL : malloc(len);
+    return is_given(len) ? malloc(len) : NULL;
 }
 
 static void *take_more(void *p, size_t len)
 {
-    return is_refused(len) ? NULL : realloc(p, len);
+    return is_given(len) ? realloc(p, len) : NULL;
 }
 
 static void *take_zeroed(size_t n, size_t len)
 {
-    return is_refused(n * len) ? NULL : calloc(n, len);
+    return is_given(n * len) ? calloc(n, len) : NULL;
 }
 
 void starve_start(struct starve_sizes sizes)
@@ -85,4 +94,9 @@ void starve_end(void)
 int starve_refused(void)
 {
     return atomic_exchange(&refused, 0);
+}
+
+int starve_given(void)
+{
+    return atomic_exchange(&given, 0);
 }

@@ -32,7 +32,9 @@ void starve_one(int pieces);
 void starve_all(int pieces);
 void starve_end(void);
 
-/* How many have been refused since this was last asked. */
+/* How many have been refused since this was last asked, and how many of any
+ * size have been given. */
 int starve_refused(void);
+int starve_given(void);
 
 #endif

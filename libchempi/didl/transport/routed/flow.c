@@ -404,11 +404,24 @@ int chempi_routed_flow_take(struct chempi_routed_flow *flow,
     return true;
 }
 
+/* The last frame is not taken after all, or it would be acknowledged again for
+ * each time that it comes. Nothing has been sent meanwhile. */
+static void owe_no_more(struct chempi_routed_flow *flow, uint32_t bytes)
+{
+    if (flow->owed_frames <= 1) {
+        has_told(flow);
+        return;
+    }
+    flow->owed_frames--;
+    flow->owed_bytes -= bytes;
+}
+
 void chempi_routed_flow_untake(struct chempi_routed_flow *flow,
                                const struct chempi_hop_frame *f)
 {
     const uint32_t behind = (uint32_t)flow->seq_in - f->seq;
 
+    owe_no_more(flow, f->len);
     if ((int32_t)behind <= 0) { /* another one is missing before it */
         *seen_word(flow, f->seq) &= ~seen_bit(f->seq);
         flow->early--;
