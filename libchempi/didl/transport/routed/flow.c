@@ -28,6 +28,7 @@ int chempi_routed_flow_get(struct chempi_routed *routed, uint32_t proc,
     flow = chempi_sys->calloc(1, sizeof(*flow));
     if (!flow)
         return -ENOMEM;
+    chempi_shortage_end(&routed->shortage);
     flow->ep = (struct chempi_ep){.dev = &routed->dev, .proc = proc};
     chempi_list_init(&flow->work);
     chempi_list_init(&flow->owing);
