@@ -446,6 +446,17 @@ void chempi_hop_room(struct chempi_hop *hop, const struct chempi_ep *ep)
 
 /* ---- receiving ---------------------------------------------------------- */
 
+/* So a neighbour makes this process keep no more of what is left than was under
+ * way from it when the first was. */
+static bool has_left_from(const struct chempi_hop *hop, uint32_t proc)
+{
+    CHEMPI_LIST_FOR (pos, &hop->left)
+        if (CHEMPI_CONTAINER_OF(pos, struct chempi_hop_buf, queue)->flow ==
+            proc)
+            return true;
+    return false;
+}
+
 bool chempi_hop_arrived(struct chempi_hop *hop, const struct chempi_arrival *a,
                         enum chempi_verdict *verdict, struct chempi_rx **rx)
 {
@@ -458,6 +469,10 @@ bool chempi_hop_arrived(struct chempi_hop *hop, const struct chempi_arrival *a,
         if (!hop->ops->frame(hop->arg, a->ep->proc, a->data, (size_t)a->env.len,
                              NULL))
             *verdict = CHEMPI_NO_ROOM;
+        return true;
+    }
+    if (CHEMPI_UNLIKELY(has_left_from(hop, a->ep->proc))) {
+        *verdict = CHEMPI_NO_ROOM;
         return true;
     }
     buf = a->env.len <= CHEMPI_HOP_FRAME_MAX
