@@ -25,7 +25,10 @@ enum {
     LARGE = 1 << 20,
     POSTS = 20,   /* of small messages in a row, which a device may gather */
     SHORT = 3000, /* operations */
-    TURNS = 6
+    SCANS = 32,   /* which fill a ring */
+    SCANNED = 2000,
+    SCANNED_LONG = 60000,
+    TURNS = 7
 };
 
 static struct {
@@ -142,6 +145,36 @@ static void go_off_duty(void)
           "others ring for nothing");
 }
 
+/* A process goes away in a scan for which there is no room, behind blocking
+ * ones that nobody has told it are read. */
+static void scan_and_go(int me, int turn)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    const struct chempi_wake *other = &s->wakes[1 - s->local_rank];
+    static int in[SCANNED_LONG];
+    static int out[SCANNED_LONG];
+    MPI_Request request;
+
+    MPI_Scan(in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD); /* makes rings */
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (me == 1) {
+        MPI_Recv(NULL, 0, MPI_INT, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        while (!(other->bell & CHEMPI_WAKE_AGENT_ASLEEP))
+            sched_yield();
+    }
+    for (int i = 0; i < SCANS; i++)
+        MPI_Scan(in, out, SCANNED, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Iscan(in, out, SCANNED_LONG, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+              &request);
+    if (me == 0) {
+        MPI_Send(NULL, 0, MPI_INT, 1, 4, MPI_COMM_WORLD);
+        await_outside(turn);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (me == 1)
+        tell_outside(turn);
+}
+
 /* Small messages to a process that is away and owes nothing. */
 static void stay_asleep(int me, int turn)
 {
@@ -248,6 +281,8 @@ int main(int argc, char **argv)
     } else {
         serve(5);
     }
+    if (chempi_ctx.services.local_size > 1)
+        scan_and_go(me, 6);
     CHECK(chempi_lane_main.owed == 0, "%u are still owed",
           chempi_lane_main.owed);
     return check_finish();

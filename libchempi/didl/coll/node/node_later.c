@@ -479,7 +479,8 @@ static bool is_cell_free(struct chempi_coll_state *st, uint32_t number)
     uint32_t needed = before_group(number) - GROUP;
     struct chempi_node_later *later = &st->later;
 
-    if ((int32_t)(later->all_finished - needed) >= 0)
+    /* It was seen any number of operations ago, since tasks need no cell. */
+    if (number - later->all_finished <= number - needed)
         return true;
     /* Either who ends a group sees this or its word is seen here. */
     atomic_store(&later->ended[st->size].is_starved, 1);
