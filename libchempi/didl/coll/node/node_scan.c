@@ -288,13 +288,14 @@ static inline bool look(struct job *j)
         return false;
     j->rc = ring_piece(j->in, &j->piece);
     j->has_piece = !j->rc;
-    j->whole = j->piece.len;
     if (CHEMPI_UNLIKELY(j->rc)) { /* X2 */
         j->is_void = true;
         j->is_through = true;
-    } else if (CHEMPI_UNLIKELY(!j->is_void && !is_expected(j))) {
-        j->is_void = true;
+        return true;
     }
+    j->whole = j->piece.len;
+    if (CHEMPI_UNLIKELY(!j->is_void && !is_expected(j)))
+        j->is_void = true;
     return true;
 }
 
