@@ -233,7 +233,7 @@ static int parse(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
     struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
     int events = 0;
 
-    while (n && link->state == CHEMPI_TCP_UP) {
+    while (n && chempi_tcp_is_open(link)) {
         size_t used;
 
         if (link->rx) {
@@ -250,7 +250,7 @@ static int parse(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
         p += used;
         n -= used;
     }
-    if (!dev->unread.link && n && link->state == CHEMPI_TCP_UP)
+    if (!dev->unread.link && n && chempi_tcp_is_open(link))
         stash(link, p, n);
     if (CHEMPI_UNLIKELY(dev->unread.link != NULL)) {
         dev->unread.from = (size_t)(p - dev->rbuf);
@@ -375,8 +375,7 @@ int chempi_tcp_drain_poll(struct chempi_tcp_link *link)
     size_t budget = chempi_tcp_setting(link, CHEMPI_TCP_SET_READ);
     int events = 0;
 
-    while (link->state == CHEMPI_TCP_UP &&
-           !chempi_tcp_dev_of(link)->unread.link &&
+    while (chempi_tcp_is_open(link) && !chempi_tcp_dev_of(link)->unread.link &&
            (budget || chempi_tcp_sealed_has_input(link))) {
         size_t n;
 
@@ -413,5 +412,5 @@ bool chempi_tcp_drain_rest(struct chempi_tcp_link *link)
     (void)chempi_tcp_drain_unread(dev);
     for (int i = 0; i < REST_POLLS && chempi_tcp_drain_poll(link); i++)
         ;
-    return link->state != CHEMPI_TCP_UP || !dev->unread.link;
+    return !chempi_tcp_is_open(link) || !dev->unread.link;
 }

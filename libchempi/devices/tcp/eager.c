@@ -36,7 +36,7 @@ static void block(struct chempi_tcp_link *link)
     rc = chempi_pollset_modify(dev->dev.params.services->pollset, &link->item,
                                EPOLLIN | EPOLLOUT);
     if (rc)
-        chempi_tcp_link_fail(link, rc);
+        chempi_tcp_link_mute(link, rc);
     else
         link->is_armed = true;
 }
@@ -119,7 +119,7 @@ void chempi_tcp_eager_control(struct chempi_tcp_link *link, const void *frame,
 {
     uint8_t *to;
 
-    if (link->state >= CHEMPI_TCP_ENDED)
+    if (link->state > CHEMPI_TCP_UP)
         return;
     to = reserve(&link->out, len);
     if (!to) {
@@ -161,7 +161,7 @@ static int inject_now(struct chempi_tcp_link *link,
     if (CHEMPI_LIKELY(n == (ssize_t)total))
         return CHEMPI_DONE;
     if (n < 0) {
-        chempi_tcp_link_fail(link, (int)n);
+        chempi_tcp_link_mute(link, (int)n);
         return link->ep->status;
     }
     if (!reserve(&link->out, total - (size_t)n)) {
@@ -514,7 +514,7 @@ void chempi_tcp_eager_flush(struct chempi_tcp_link *link)
             total += iov[i].iov_len;
         n = write_bytes(link, iov, count);
         if (n < 0) {
-            chempi_tcp_link_fail(link, (int)n);
+            chempi_tcp_link_mute(link, (int)n);
             break;
         }
         if (n)

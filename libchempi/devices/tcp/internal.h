@@ -4,8 +4,8 @@
  * endpoint stands for a process, a link for the connection to it over one
  * network. doc/devices-tcp.md draws the states.
  *
- *   T1  a link has a descriptor exactly while it is UP, or DIALING with its
- *       attempt past socket(); item.slot != 0 then
+ *   T1  a link has a descriptor exactly while it is UP or MUTE, or DIALING
+ *       with its attempt past socket(); item.slot != 0 then
  *   T2  attempt != NULL exactly while DIALING
  *   T3  no upcall is made but from chempi_tcp_work(), and from input while
  *       nothing of the link is half changed; whatever else finishes or breaks
@@ -14,9 +14,11 @@
  *       `current` when it is_started, else what stands in `out`
  *   T5  a link with output that is UP is is_blocked (the kernel will say
  *       when) or stands in dev->flush; with kept messages, too
+ *   T6  a MUTE link's endpoint is lost and owed to be reaped, which reads the
+ *       rest and then puts the link down; so it is with UP ones beside it
  *   -   once BROKEN or ENDED, always so
  *
- * chempi_tcp_link_check() looks at T1, T2 and T5.
+ * chempi_tcp_link_check() looks at T1, T2, T5 and T6.
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_TCP_STATE_H
 #define CHEMPI_LIBCHEMPI_DEVICES_TCP_STATE_H
@@ -55,6 +57,7 @@ enum chempi_tcp_state {
     CHEMPI_TCP_DIALING, /* our connection is under way */
     CHEMPI_TCP_YIELDED, /* the peer's is, and has precedence */
     CHEMPI_TCP_UP,
+    CHEMPI_TCP_MUTE,  /* a write has failed; what had come is still read */
     CHEMPI_TCP_ENDED, /* the peer has said BYE */
     CHEMPI_TCP_BROKEN
 };
@@ -238,6 +241,12 @@ chempi_tcp_dev_of(const struct chempi_tcp_link *link)
     return (struct chempi_tcp_dev *)(void *)link->ep->ep.dev;
 }
 
+/* May there be something to read? */
+static inline bool chempi_tcp_is_open(const struct chempi_tcp_link *link)
+{
+    return link->state == CHEMPI_TCP_UP || link->state == CHEMPI_TCP_MUTE;
+}
+
 /* panel.c: what tools may see and set. */
 extern const struct chempi_dev_panel chempi_tcp_panel;
 /* Capabilities as the settings say. */
@@ -275,8 +284,11 @@ struct chempi_tcp_link *chempi_tcp_endpoint_link(const struct chempi_tcp_ep *ep,
 /* Nothing goes to this process any more; lost() follows. Closes. */
 void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
                            const char *fmt, ...) CHEMPI_PRINTF(3, 4);
-/* The same from errno of a read or write. */
+/* The same from errno. */
 void chempi_tcp_link_fail(struct chempi_tcp_link *link, int status);
+/* The same of an UP link, from errno of a write: what had come is read before.
+ */
+void chempi_tcp_link_mute(struct chempi_tcp_link *link, int status);
 /* The peer has finished; what it has not taken fails, but it is not lost. */
 void chempi_tcp_link_end(struct chempi_tcp_link *link);
 /* Something of this endpoint is broken or ended: reap it. */

@@ -113,13 +113,14 @@ const char *chempi_tcp_link_check(const struct chempi_tcp_link *link)
 {
     const bool has_fd = link->item.fd >= 0;
 
-    if ((link->state == CHEMPI_TCP_UP) != has_fd &&
-        link->state != CHEMPI_TCP_DIALING)
+    if (chempi_tcp_is_open(link) != has_fd && link->state != CHEMPI_TCP_DIALING)
         return "tcp T1: a descriptor without a use, or none";
     if (has_fd != (link->item.slot != 0))
         return "tcp T1: a descriptor that nobody watches";
     if ((link->attempt != NULL) != (link->state == CHEMPI_TCP_DIALING))
         return "tcp T2: an attempt to connect in another state";
+    if (link->state == CHEMPI_TCP_MUTE && !link->ep->is_lost)
+        return "tcp T6: nobody will put down what cannot be written";
     if (link->state == CHEMPI_TCP_UP && !chempi_tcp_link_is_written(link) &&
         !link->is_blocked && chempi_list_is_empty(&link->flush_link))
         return "tcp T5: output that nobody will write";
@@ -210,7 +211,8 @@ void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
     va_end(args);
     (void)chempi_err_set(&ep->ep.dev->err, status, "%s", ep->why);
     for (uint32_t i = 0; i < ep->link_count; i++)
-        if (ep->links[i] == link || ep->links[i]->state != CHEMPI_TCP_UP)
+        if (!chempi_tcp_is_open(ep->links[i]) ||
+            (ep->links[i] == link && link->state == CHEMPI_TCP_UP))
             put_down(ep->links[i]);
     chempi_tcp_link_owe_reap(ep);
 }
@@ -230,11 +232,22 @@ void chempi_tcp_link_fail(struct chempi_tcp_link *link, int status)
                               chempi_err_name(status));
 }
 
+/* Who has said BYE on another link has nothing more to say on this one. */
+void chempi_tcp_link_mute(struct chempi_tcp_link *link, int status)
+{
+    struct chempi_tcp_ep *ep = link->ep;
+
+    if (ep->is_lost || !ep->status)
+        link->state = CHEMPI_TCP_MUTE;
+    if (!ep->is_lost)
+        chempi_tcp_link_fail(link, status);
+}
+
 void chempi_tcp_link_end(struct chempi_tcp_link *link)
 {
     struct chempi_tcp_ep *ep = link->ep;
 
-    if (link->state != CHEMPI_TCP_UP)
+    if (!chempi_tcp_is_open(link))
         return;
     if (!ep->status) {
         ep->status = -EPIPE;
@@ -272,7 +285,7 @@ void chempi_tcp_link_reap(struct chempi_tcp_ep *ep)
     for (uint32_t i = 0; i < ep->link_count; i++) {
         struct chempi_tcp_link *link = ep->links[i];
 
-        if (ep->is_lost && link->state == CHEMPI_TCP_UP)
+        if (ep->is_lost && chempi_tcp_is_open(link))
             put_down(link);
         if (link->state >= CHEMPI_TCP_ENDED)
             reap_link(link, ep->status);

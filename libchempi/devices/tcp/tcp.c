@@ -281,7 +281,7 @@ static bool tcp_ended(struct chempi_dev *d, uint32_t proc)
 {
     struct chempi_tcp_ep *ep = dev_of(d)->eps[proc];
     bool is_read = true;
-    bool is_up = false;
+    bool is_open = false;
 
     for (uint32_t i = 0; ep && i < ep->link_count; i++) {
         struct chempi_tcp_link *link = ep->links[i];
@@ -289,9 +289,9 @@ static bool tcp_ended(struct chempi_dev *d, uint32_t proc)
         if (link->state == CHEMPI_TCP_DIALING && link->item.slot)
             link->item.ready(&link->item, EPOLLIN);
         is_read = chempi_tcp_drain_rest(link) && is_read;
-        is_up |= link->state == CHEMPI_TCP_UP;
+        is_open |= chempi_tcp_is_open(link);
     }
-    for (uint32_t i = 0; ep && !is_up && i < ep->link_count; i++)
+    for (uint32_t i = 0; ep && !is_open && i < ep->link_count; i++)
         chempi_tcp_link_break(ep->links[i], -ECONNRESET,
                               "its process has ended");
     return is_read;

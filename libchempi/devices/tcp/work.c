@@ -145,7 +145,8 @@ static void link_ready(struct chempi_poll_item *item, uint32_t events)
     int done = 0;
 
     if (events & EPOLLOUT) {
-        if (chempi_tcp_link_is_written(link) &&
+        if ((link->state != CHEMPI_TCP_UP ||
+             chempi_tcp_link_is_written(link)) &&
             chempi_pollset_modify(set, item, EPOLLIN) == 0)
             link->is_armed = false;
         chempi_tcp_eager_flush(link);

@@ -273,6 +273,56 @@ Test(tcp_fault, what_waits_for_memory_loses_nothing_of_an_ended_process)
     ends_close(&ends);
 }
 
+static bool has_loss(struct ends *all, const void *arg)
+{
+    (void)arg;
+    return all->end[0].lost > 0 || all->end[0].sent_failed > 0;
+}
+
+/* A write fails while something that has come waits for memory: the peer is
+ * lost, but all of it is read before that is told. */
+Test(tcp_fault, a_write_that_fails_loses_nothing_that_had_come)
+{
+    struct end *end = &ends.end[0];
+    struct chempi_tx tx = {.iter = NULL};
+
+    cr_assert_eq(ends_open(&ends, 2, true), 0);
+    cr_assert_eq(ends_inject(&ends, 1, 0, "x", 1, 1), 0);
+    cr_assert(ends_wait_arrivals(&ends, 0, 1));
+    end->refuses = true;
+    end->refused = 1;
+    fill(data, 1000, 1);
+    cr_assert_eq(ends_inject(&ends, 1, 0, data, 1000, 1), 0);
+    cr_assert(ends_wait(&ends, is_unread, NULL));
+    cr_assert_eq(ends_inject(&ends, 1, 0, "last", 4, 2), 0);
+    cr_assert(ends_wait_drained(&ends, 1));
+    rig_short(1000); /* and the next time that there is room: */
+    cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, 100000, 1, 0),
+                 CHEMPI_PENDING);
+    rig(RIG_SEND, 1, ECONNRESET);
+    for (int i = 0; i < 10; i++)
+        (void)end_poll(end);
+    rig_lift();
+    cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), -ECONNRESET);
+    cr_assert_eq(end_poll(end), 0);
+    cr_assert(chempi_tcp_ops.is_ready(end->dev));
+    cr_assert_not(chempi_tcp_ops.ended(end->dev, 1));
+    cr_assert(is_unread(&ends, NULL));
+    cr_assert_not(has_loss(&ends, NULL));
+    cr_assert_eq(end->arrival_count, 1u);
+    end->refuses = false;
+    (void)end_poll(end);
+    cr_assert_eq(end->lost, 1);
+    cr_assert_eq(end->lost_status, -ECONNRESET);
+    cr_assert_eq(end->sent_failed, 1);
+    cr_assert_eq(end->arrival_count, 3u);
+    cr_assert(is_filled(end->arrivals[1]->data, 1000, 1));
+    cr_assert_eq(memcmp(end->arrivals[2]->data, "last", 4), 0);
+    cr_assert(ends_wait_drained(&ends, 0));
+    cr_assert(ends_wait_lost(&ends, 1));
+    ends_close(&ends);
+}
+
 /* Leave this process only so many free descriptors. */
 static int use_up_files(int left, int *fds, int max)
 {

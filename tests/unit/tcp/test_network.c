@@ -371,3 +371,51 @@ Test(tcp_network, a_loss_on_one_network_leaves_what_has_come_on_the_other)
         close_planned();
     }
 }
+
+/* The same, and what had come on the other one waits for memory. */
+Test(tcp_network, a_loss_on_one_network_leaves_what_waits_for_memory)
+{
+    const struct plan plan = {
+        .devices = {"tcp", "tcp"},
+        .address = {{"127.0.1.1", "127.0.2.1"}, {"127.0.1.2", "127.0.2.2"}},
+        .small = 1,
+        .large = 0};
+    static uint8_t data[5000];
+    struct end *end = &ends.end[1];
+    struct chempi_tx txs[2] = {{.iter = NULL}, {.iter = NULL}};
+    struct chempi_tcp_link *const *links;
+    struct pollfd fds[2] = {{.events = POLLRDHUP}, {.events = POLLIN}};
+    size_t len; /* of what goes over the second link */
+
+    cr_assert_eq(open_planned(&plan), 0);
+    exchange();
+    links = ep_of(1)->links;
+    len = links[1] == ep_of(1)->routes[0].link ? 1 : sizeof(data);
+    for (uint32_t i = 0; i < 2; i++)
+        fds[i].fd = links[i]->item.fd;
+    cr_assert_eq(ends_send(&ends, 0, 1, &txs[0], data, len, 7, 0), CHEMPI_DONE);
+    cr_assert_eq(
+        shutdown(chempi_tcp_endpoint_link(ep_of(0), links[0]->network)->item.fd,
+                 SHUT_WR),
+        0);
+    for (uint32_t i = 0; i < 2; i++)
+        cr_assert_eq(poll(&fds[i], 1, -1), 1);
+    end->refuses = true;
+    end->refused = 0;
+    rig(RIG_SEND, 1, EPIPE);
+    cr_assert_neq(ends_send(&ends, 1, 0, &txs[1], data, len, 7, 0),
+                  CHEMPI_DONE);
+    rig_lift();
+    for (int i = 0; i < 3; i++) {
+        (void)chempi_tcp_work((struct chempi_tcp_dev *)(void *)end->dev);
+        cr_assert_eq(links[0]->state, CHEMPI_TCP_ENDED);
+        cr_assert_eq(links[1]->state, CHEMPI_TCP_MUTE);
+        cr_assert_eq(end->lost, 0);
+    }
+    end->refuses = false;
+    (void)end_poll(end);
+    cr_assert_eq(links[1]->state, CHEMPI_TCP_BROKEN);
+    cr_assert_eq(end->lost, 1);
+    cr_assert_eq(end_complete(end), 3);
+    close_planned();
+}
