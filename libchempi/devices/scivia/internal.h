@@ -378,7 +378,7 @@ int chempi_scivia_drain_completed(struct scivia_dev *dev);
 /* Hear the bells: drain the rings of all that rang. Returns events. */
 int chempi_scivia_drain_hear(struct scivia_dev *dev);
 /* Take what has come from a process that has ended. False: memory for some of
- * it is missing. */
+ * it is missing, or it is more than is taken at a time. */
 bool chempi_scivia_drain_rest(struct scivia_ep *ep);
 /* Serve the endpoints that wait for room. Returns events. */
 int chempi_scivia_drain_serve(struct scivia_dev *dev);
