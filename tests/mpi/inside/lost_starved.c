@@ -3,10 +3,13 @@
  * A rank dies whose last messages the other one has no memory for, also not
  * when it hears of that (chempirun --survive): all that had been sent whole is
  * found by probes and received, and what was only announced ends with an error.
+ * With an argument, also when it has gone on sending to the dead one meanwhile.
  */
 #define _GNU_SOURCE /* kill */
+#include <linux/sockios.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "libchempi/didl/transport/conn.h"
@@ -15,10 +18,25 @@
 #include "tests/mpi/inside/starve.h"
 
 enum { LEN = 600000, MESSAGES = 20, GO = MESSAGES, LONG, NEVER, SENT, DIE };
-enum { POLLS = 2000, TAKEN_MAX = 3, REFUSALS = 50 };
+enum { POLLS = 2000, TAKEN_MAX = 3, REFUSALS = 50, FILES = 256 };
 
 static const int lens[] = {8, 3000, 60};
 static char data[LEN];
+
+/* Is what was sent in the other one's system? Ours throws away what it has not
+ * sent yet when somebody sends to the dead. */
+static bool is_acknowledged(void)
+{
+    int is_there;
+    int len;
+
+    MPI_Iprobe(MPI_ANY_SOURCE, NEVER, MPI_COMM_SELF, &is_there,
+               MPI_STATUS_IGNORE); /* what is kept leaves */
+    for (int fd = 0; fd < FILES; fd++)
+        if (ioctl(fd, SIOCOUTQ, &len) == 0 && len > 0)
+            return false;
+    return true;
+}
 
 _Noreturn static void send_and_die(void)
 {
@@ -36,6 +54,8 @@ _Noreturn static void send_and_die(void)
         MPI_Send(NULL, 0, MPI_CHAR, 2, SENT, MPI_COMM_WORLD);
         MPI_Recv(NULL, 0, MPI_CHAR, 0, DIE, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
+    while (!is_acknowledged())
+        ;
     (void)kill(getpid(), SIGKILL);
     for (;;)
         (void)pause();
@@ -62,9 +82,18 @@ static void pass_on(void)
     MPI_Send(NULL, 0, MPI_CHAR, 0, SENT, MPI_COMM_WORLD);
 }
 
+static void send_nothing(void)
+{
+    MPI_Request request;
+
+    if (MPI_Isend(NULL, 0, MPI_CHAR, 1, GO, MPI_COMM_WORLD, &request) ==
+        MPI_SUCCESS) /* else it is known to be dead */
+        MPI_Request_free(&request);
+}
+
 /* Work, but receive nothing, until the other one is known to be gone, and then
  * for a while: to wait for memory takes none (but for news). */
-static void hear_of_it(void)
+static void hear_of_it(bool is_sending)
 {
     MPI_Request never;
     int is_there;
@@ -74,6 +103,8 @@ static void hear_of_it(void)
     MPI_Irecv(NULL, 0, MPI_CHAR, 0, NEVER, MPI_COMM_SELF, &never);
     while (polls < POLLS) {
         MPI_Test(&never, &is_there, MPI_STATUS_IGNORE);
+        if (is_sending && polls == 0)
+            send_nothing();
         polls += chempi_conn_missing_count() > 0;
         if (polls == POLLS / 2)
             (void)starve_given();
@@ -125,7 +156,7 @@ int main(int argc, char **argv)
         return check_finish();
     }
     let_it_send();
-    hear_of_it();
+    hear_of_it(argc > 1);
     CHECK(starve_refused() > 0, "there was always memory");
     probe();
     for (int i = MESSAGES - 1; i >= 0; i--) {
