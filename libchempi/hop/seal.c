@@ -158,6 +158,17 @@ int chempi_hop_seal_get(struct chempi_hop_seal *s, const uint8_t *frame,
     return mark(s, count) ? n : -EALREADY;
 }
 
+void chempi_hop_seal_unget(struct chempi_hop_seal *s, const uint8_t *frame,
+                           size_t len)
+{
+    uint64_t count;
+
+    memcpy(&count, frame + len - sizeof(count), sizeof(count));
+    count = le64toh(count);
+    if (count + CHEMPI_HOP_SEAL_SEEN >= s->top)
+        *seen_word(s, count) &= ~(UINT64_C(1) << count % 64);
+}
+
 int chempi_hop_seal_undo(const struct chempi_hop_seal *s, const uint8_t *frame,
                          size_t len, uint64_t seq, uint64_t ack, uint8_t *out)
 {

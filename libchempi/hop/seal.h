@@ -16,8 +16,9 @@
  *   Q2  what is authenticated of number and acknowledgement has 64 bits, of
  *       which the header shows 32: a frame of another round does not open
  *   -   nothing of a frame is handed on before it has opened
- *   Q4  a count opens once, among the last CHEMPI_HOP_SEAL_SEEN: an older
- *       frame may be late, and its number says whether it came before
+ *   Q4  a count opens once, among the last CHEMPI_HOP_SEAL_SEEN, or again when
+ *       memory was missing for its frame: an older one may be late, and its
+ *       number says whether it came before
  *   Q5  no frame is good in the other direction or for another pair
  *
  * One thread at a time per struct. Nothing blocks.
@@ -62,7 +63,11 @@ int chempi_hop_seal_get(struct chempi_hop_seal *s, const uint8_t *frame,
                         size_t len, uint64_t seq, uint64_t ack, uint8_t *out,
                         const char **why);
 
-/* The same of a frame of our own, to send it again. */
+/* The frame that has been opened just now comes again. */
+void chempi_hop_seal_unget(struct chempi_hop_seal *s, const uint8_t *frame,
+                           size_t len);
+
+/* The same as get() of a frame of our own, to send it again. */
 int chempi_hop_seal_undo(const struct chempi_hop_seal *s, const uint8_t *frame,
                          size_t len, uint64_t seq, uint64_t ack, uint8_t *out);
 

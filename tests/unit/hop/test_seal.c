@@ -138,6 +138,26 @@ Test(hop_seal, a_frame_opens_once)
     cr_assert_eq(get(second, len), -EALREADY);
 }
 
+Test(hop_seal, a_frame_that_is_left_opens_again)
+{
+    static uint8_t frames[CHEMPI_HOP_SEAL_SEEN + 2][ROOM];
+    const uint32_t n = CHEMPI_HOP_SEAL_SEEN;
+    size_t len = 0;
+
+    for (uint32_t i = 0; i < n + 2; i++)
+        len = seal(frames[i], CHEMPI_HOP_ACK, 0, 0);
+    cr_assert_gt(get(frames[1], len), 0);
+    cr_assert_gt(get(frames[0], len), 0);
+    chempi_hop_seal_unget(&b, frames[0], len);
+    cr_assert_eq(get(frames[1], len), -EALREADY);
+    cr_assert_gt(get(frames[0], len), 0);
+    cr_assert_eq(get(frames[0], len), -EALREADY);
+    cr_assert_gt(get(frames[n + 1], len), 0);
+    cr_assert_gt(get(frames[n], len), 0);
+    chempi_hop_seal_unget(&b, frames[0], len); /* one too old to tell */
+    cr_assert_eq(get(frames[n], len), -EALREADY);
+}
+
 Test(hop_seal, counts_are_remembered_for_as_long_as_it_says)
 {
     static uint8_t frames[3 * CHEMPI_HOP_SEAL_SEEN][ROOM];

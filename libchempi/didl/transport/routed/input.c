@@ -261,8 +261,10 @@ bool chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,
     if (!chempi_routed_way_find(flow, 0))
         chempi_routed_way_learn(flow, &f);
     why = take(flow, &f);
-    if (CHEMPI_UNLIKELY(why == chempi_shortage_left))
+    if (CHEMPI_UNLIKELY(why == chempi_shortage_left)) {
+        chempi_routed_sealed_unget(flow, data, len);
         return false;
+    }
     if (why)
         p->sink->lost(p->sink_arg, f.src, -EPROTO, why);
     return true;

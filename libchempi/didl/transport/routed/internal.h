@@ -346,6 +346,9 @@ int chempi_routed_sealed_undo(const struct chempi_routed_flow *flow,
 int chempi_routed_sealed_get(struct chempi_routed_flow *flow,
                              const uint8_t *data, size_t len,
                              struct chempi_hop_frame *f, const char **why);
+/* What has been opened just now is left, and comes again. */
+void chempi_routed_sealed_unget(struct chempi_routed_flow *flow,
+                                const uint8_t *data, size_t len);
 /* A frame was taken: is one before it missing? */
 void chempi_routed_sealed_note(struct chempi_routed_flow *flow);
 /* Report flows of which a number is missing for too long. Only if any is

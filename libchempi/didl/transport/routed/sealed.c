@@ -108,6 +108,13 @@ int chempi_routed_sealed_get(struct chempi_routed_flow *flow,
                  : chempi_hop_frame_get(routed->opened, (size_t)n, f, why);
 }
 
+void chempi_routed_sealed_unget(struct chempi_routed_flow *flow,
+                                const uint8_t *data, size_t len)
+{
+    if (chempi_routed_of(flow)->seals)
+        chempi_hop_seal_unget(seal_of(flow), data, len);
+}
+
 /* ---- gaps ---------------------------------------------------------------- */
 
 /* That it woke us is all that matters: progress checks. */
