@@ -110,8 +110,9 @@ struct chempi_routed_flow {
     uint32_t owed_bytes;
     uint32_t owed_polls;
     bool owes_now;
-    uint64_t come_poll; /* of routed.polls, when a frame was taken last */
-    uint64_t quiet_ns;  /* it has died; since when nothing has come */
+    uint64_t come_poll;  /* of routed.polls, when a frame was taken last */
+    uint64_t quiet_ns;   /* it has died; since when nothing has come ... */
+    uint64_t quiet_poll; /* ... and since which of routed.polls */
     struct chempi_handle_table cleared;
     struct chempi_list parts; /* chempi_routed_part.link (F10) */
     uint32_t part_count;

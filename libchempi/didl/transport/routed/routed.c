@@ -594,10 +594,13 @@ static bool routed_ended(struct chempi_dev *dev, uint32_t proc)
     now_ns = chempi_clock_ns();
     if (!flow->quiet_ns || chempi_hop_has_left(&routed->hop) ||
         is_recent(routed, routed->left_poll) ||
-        is_recent(routed, flow->come_poll))
+        is_recent(routed, flow->come_poll)) {
         flow->quiet_ns = now_ns;
+        flow->quiet_poll = routed->polls;
+    }
     chempi_routed_flow_bury(flow);
-    return now_ns - flow->quiet_ns >= ENDED_NS;
+    return now_ns - flow->quiet_ns >= ENDED_NS &&
+           routed->polls - flow->quiet_poll >= ENDED_POLLS;
 }
 
 const struct chempi_dev_ops chempi_routed_ops = {
