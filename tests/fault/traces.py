@@ -105,7 +105,7 @@ def flood_and_kill(size, count, victim):
     job = Job(*virtual("two", "a0,b0", 2), "--trace-routes", program("unread"),
               str(stop), str(size), str(count))
     job.await_line(b"pushed")
-    pid = gateways.gateways(job)[victim]
+    pid = gateways.await_gateways(job, 2)[victim]
     dead = node_of(pid)
     os.kill(pid, signal.SIGKILL)
     await_error(job, "is lost: killed by signal 9")
