@@ -57,7 +57,7 @@ FLOORS = [
     ['chempid/job'],
     ['chempid/process', 'chempid/stats'],
     ['chempid/supervisor'],
-    ['chempid/hosts', 'chempid/outpost', 'chempid/where', 'chempid/peers'],
+    ['chempid/hosts', 'chempid/remote', 'chempid/where', 'chempid/peers'],
     ['chempid/options', 'chempid/helper'],
     ['chempid/launcher', 'chempid/daemon', 'chempid/ctl'],
 ]

@@ -7,7 +7,7 @@ import subprocess
 Cost = collections.namedtuple(
     "Cost", "ranks nodes ns steps allocations peak kept")
 Size = collections.namedtuple(
-    "Size", "ranks nodes classes table daemons outposts")
+    "Size", "ranks nodes classes table daemons remotes")
 
 
 def run(program, per_node, per_rack, runs, ranks):

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #include "bench/scale/stages.h"
-#include "chempid/outpost/outpost.h"
+#include "chempid/remote/remote.h"
 #include "chempid/tree/pieces.h"
 
 #define RUNS_MAX 99u
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
         (void)printf("sizes %u|%u|%u|%zu|%u|%u\n", job.ranks, job.nodes,
                      job.desc.class_count, job.table.len,
                      depth_of(job.nodes, CHEMPI_DAEMON_FANOUT, 1),
-                     depth_of(job.nodes, CHEMPI_OUTPOST_CALLS, 0));
+                     depth_of(job.nodes, CHEMPI_REMOTE_CALLS, 0));
         scale_job_fini(&job);
     }
     return 0;

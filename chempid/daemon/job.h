@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A job at a daemon; private to jobs.c and launch.c. Its knot (hub.h) has as
- * children this node's supervisor, if the job has ranks or a gateway here, up
- * to CHEMPI_DAEMON_FANOUT daemons that pass the job on to the other nodes, and
- * the daemon of each spare node by itself, so that nothing takes a gateway
- * along with another one.
+ * A job at a daemon; private to jobs.c and launch.c. Its place in the tree
+ * (hub.h) has as children this node's supervisor, if the job has ranks or a
+ * gateway here, up to CHEMPI_DAEMON_FANOUT daemons that pass the job on to the
+ * other nodes, and the daemon of each spare node by itself, so that nothing
+ * takes a gateway along with another one.
  *
  * LAUNCH: count n, n x u32 node (those below), then what ranks have of their
  * submitter (shell.h; of a local client not known), then the description

@@ -22,7 +22,7 @@
 #include "chempid/launcher/verdict.h"
 #include "chempid/options/option_table.h"
 #include "chempid/options/options.h"
-#include "chempid/outpost/outpost_tree.h"
+#include "chempid/remote/remote_tree.h"
 #include "chempid/tree/local.h"
 #include "chempid/version.h"
 #include "common/base/clock.h"
@@ -210,22 +210,22 @@ static bool calls_others(const struct chempi_options *opt, const char *launcher)
 static int call_hosts(const struct chempi_options *opt,
                       const struct chempi_spec *spec, const char *launcher)
 {
-    struct chempi_outpost *posts = chempi_outpost_create(spec->node_count);
+    struct chempi_remote *remotes = chempi_remote_create(spec->node_count);
     struct chempi_err err;
     int rc;
 
-    if (!posts)
+    if (!remotes)
         return out_of_memory();
     for (uint32_t i = 0; i < spec->node_count; i++)
-        posts[i].host = spec->node_names[i];
-    rc = chempi_outpost_reach(
-        posts, spec->node_count,
+        remotes[i].host = spec->node_names[i];
+    rc = chempi_remote_reach(
+        remotes, spec->node_count,
         calls_others(opt, launcher) ? chempi_spec_first_spare(spec) : 0,
         launcher, opt->is_verbose, &err);
-    rc =
-        rc ? fail(&err, CHEMPI_EXIT_FAILURE) : chempi_run_far(opt, spec, posts);
-    chempi_outpost_leave(posts, spec->node_count);
-    chempi_outpost_destroy(posts, spec->node_count);
+    rc = rc ? fail(&err, CHEMPI_EXIT_FAILURE)
+            : chempi_run_far(opt, spec, remotes);
+    chempi_remote_leave(remotes, spec->node_count);
+    chempi_remote_destroy(remotes, spec->node_count);
     return rc;
 }
 
@@ -594,8 +594,8 @@ int main(int argc, char **argv)
     int status;
 
     hold_standard_streams();
-    if (argc == 2 && strcmp(argv[1], CHEMPI_OUTPOST_OPTION) == 0)
-        return chempi_outpost_serve();
+    if (argc == 2 && strcmp(argv[1], CHEMPI_REMOTE_OPTION) == 0)
+        return chempi_remote_serve();
     if (argc > 1 && strcmp(argv[1], CHEMPI_SINGLETON_OPTION) == 0)
         return chempi_singleton_answer(argv[2]);
     if (chempi_options_parse(&opt, argc, argv, &err))

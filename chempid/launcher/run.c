@@ -17,8 +17,8 @@
 #include "chempid/launcher/job_stats.h"
 #include "chempid/launcher/mpir.h"
 #include "chempid/launcher/verdict.h"
-#include "chempid/outpost/branches.h"
-#include "chempid/outpost/outpost_tree.h"
+#include "chempid/remote/branches.h"
+#include "chempid/remote/remote_tree.h"
 #include "chempid/tree/hub.h"
 #include "chempid/tree/link.h"
 #include "chempid/where/deadlock.h"
@@ -781,7 +781,8 @@ int chempi_run_private(const struct chempi_options *opt,
 }
 
 int chempi_run_far(const struct chempi_options *opt,
-                   const struct chempi_spec *spec, struct chempi_outpost *posts)
+                   const struct chempi_spec *spec,
+                   struct chempi_remote *remotes)
 {
     struct run r = {.opt = opt, .spec = spec, .signal_fd = -1};
     struct chempi_err err = {0};
@@ -790,9 +791,9 @@ int chempi_run_far(const struct chempi_options *opt,
     if (!rc)
         chempi_hub_expect(&r.hub, spec->node_count);
     for (uint32_t i = 0; !rc && i < spec->node_count; i++)
-        if (posts[i].via == i)
-            rc = chempi_branches_start_far(&r.branches, posts, spec->node_count,
-                                           i, &err);
+        if (remotes[i].via == i)
+            rc = chempi_branches_start_far(&r.branches, remotes,
+                                           spec->node_count, i, &err);
     return finish(&r, &err, rc);
 }
 

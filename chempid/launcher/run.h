@@ -30,13 +30,13 @@
 int chempi_run_private(const struct chempi_options *opt,
                        const struct chempi_spec *spec);
 
-struct chempi_outpost;
+struct chempi_remote;
 
 /* Run the job with supervisors that answer already, one for each node of the
- * description in its order (outpost_tree.h); connections are taken over. */
+ * description in its order (remote_tree.h); connections are taken over. */
 int chempi_run_far(const struct chempi_options *opt,
                    const struct chempi_spec *spec,
-                   struct chempi_outpost *posts);
+                   struct chempi_remote *remotes);
 
 /* Run the job through the daemon at the other end of fd (taken over), which
  * is that of node `daemon`. taken->code is -EAGAIN, with words that were not

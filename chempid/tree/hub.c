@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A job's knot in the tree; see hub.h. */
+/* A job's place in the tree; see hub.h. */
 #include "chempid/tree/hub.h"
 
 #include <errno.h>

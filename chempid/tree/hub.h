@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One job's knot in the tree: in the launcher (the root) and in every daemon
+ * One job's place in the tree: in the launcher (the root) and in every daemon
  * that has part in the job. Below it are supervisors and further daemons. The
  * hub combines what goes up, so that no message count grows with the number
  * of nodes below, and finds the way of what is addressed to a node.

@@ -116,7 +116,7 @@ enum chempi_msg {
                                 after so long at most */
     CHEMPI_MSG_BEGIN = 57,   /* - ; ranks that are held may begin */
 
-    /* without daemons, before LAUNCH (chempid/outpost/outpost_tree.h) */
+    /* without daemons, before LAUNCH (chempid/remote/remote_tree.h) */
     CHEMPI_MSG_CALL = 58,   /* u32 ms for each host to answer, str launcher,
                                count n, n x (u32 node, str host): call them */
     CHEMPI_MSG_CALLED = 59, /* count n, n x (u32 node, str why): not reached */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sequences of messages and losses against the knot of a job's tree (hub.h),
+ * Sequences of messages and losses against a job's place in the tree (hub.h),
  * with its invariants looked at after each step. An input is the shape of the
  * tree and a row of steps:
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A job's knot in the tree: combining, finding ways, losing children. */
+/* A job's place in the tree: combining, finding ways, losing children. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>

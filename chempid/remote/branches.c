@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What stands below the root of a job's tree; see branches.h. */
-#include "chempid/outpost/branches.h"
+#include "chempid/remote/branches.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "chempid/outpost/outpost_tree.h"
+#include "chempid/remote/remote_tree.h"
 #include "common/base/sys.h"
 
 int chempi_branches_init(struct chempi_branches *all, struct chempi_hub *hub,
@@ -138,26 +138,26 @@ static void far_lost(struct chempi_link *link, int code,
     char fate[96];
 
     chempi_link_close(link);
-    (void)chempi_outpost_fate(b->post, fate, sizeof(fate));
+    (void)chempi_remote_fate(b->remote, fate, sizeof(fate));
     (void)snprintf(text, sizeof(text),
                    "the connection to host %s%s%s%s is lost: %.700s%s",
-                   b->post->host, from ? ", which was called from node " : "",
+                   b->remote->host, from ? ", which was called from node " : "",
                    from ? from : "", from ? "," : "",
                    code == -EPIPE ? "it was closed" : err->text, fate);
     lose_branch(b, text);
 }
 
 int chempi_branches_start_far(struct chempi_branches *all,
-                              struct chempi_outpost *posts, uint32_t count,
+                              struct chempi_remote *remotes, uint32_t count,
                               uint32_t at, struct chempi_err *err)
 {
     struct chempi_branch *b = add(all);
 
-    b->post = &posts[at];
+    b->remote = &remotes[at];
     b->stream.on_frame = take_far;
     b->stream.on_lost = far_lost;
-    return chempi_outpost_start(posts, count, at, all->spec, all->hub,
-                                &b->stream, all->loop, err);
+    return chempi_remote_start(remotes, count, at, all->spec, all->hub,
+                               &b->stream, all->loop, err);
 }
 
 /* ---- a daemon ------------------------------------------------------------ */
@@ -275,7 +275,7 @@ void chempi_branches_leave(struct chempi_branches *all, double seconds,
         (void)snprintf(text, sizeof(text),
                        "node %s has not told within %g s that the job has "
                        "ended",
-                       b->post ? b->post->host : all->daemon, seconds);
+                       b->remote ? b->remote->host : all->daemon, seconds);
         lose_branch(b, text);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calling supervisors on other hosts; see outpost.h. */
+/* Calling supervisors on other hosts; see remote.h. */
 #define _GNU_SOURCE /* strsep, pidfd, pipe2 */
-#include "chempid/outpost/outpost.h"
+#include "chempid/remote/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 #include <sodium.h>
 
-#include "chempid/outpost/outpost_mark.h"
+#include "chempid/remote/remote_mark.h"
 #include "chempid/supervisor/super.h"
 #include "common/auth/auth.h"
 #include "common/auth/handshake.h"
@@ -36,7 +36,7 @@
 #define LINE_MAX_LEN 256u /* bytes of it that are written at a time */
 #define LEAVE_MS 3000u
 
-/* What is read of a post until its mark has come and hands are shaken. In
+/* What is read of a remote until its mark has come and hands are shaken. In
  * memory for secrets. */
 struct call {
     uint64_t deadline_ns;
@@ -54,37 +54,37 @@ struct call {
     uint8_t bytes[CHEMPI_HANDSHAKE_MSG_MAX];
 };
 
-/* All posts, and those of them that are called now. */
+/* All remotes, and those of them that are called now. */
 struct party {
-    struct chempi_outpost *posts;
+    struct chempi_remote *remotes;
     struct call *calls; /* [count], as places */
     const uint32_t *places;
     uint32_t count;
     uint32_t started;
-    const struct chempi_outpost_way *way;
+    const struct chempi_remote_way *way;
 };
 
-static struct chempi_outpost *post_of(const struct party *p, uint32_t i)
+static struct chempi_remote *post_of(const struct party *p, uint32_t i)
 {
-    return &p->posts[p->places[i]];
+    return &p->remotes[p->places[i]];
 }
 
-struct chempi_outpost *chempi_outpost_create(uint32_t count)
+struct chempi_remote *chempi_remote_create(uint32_t count)
 {
-    struct chempi_outpost *posts = chempi_sys->calloc(count, sizeof(*posts));
+    struct chempi_remote *remotes = chempi_sys->calloc(count, sizeof(*remotes));
 
-    for (uint32_t i = 0; posts && i < count; i++) {
-        posts[i].node = i;
-        posts[i].via = CHEMPI_OUTPOST_NONE;
-        posts[i].err_fd = posts[i].ch.fd = -1;
+    for (uint32_t i = 0; remotes && i < count; i++) {
+        remotes[i].node = i;
+        remotes[i].via = CHEMPI_REMOTE_NONE;
+        remotes[i].err_fd = remotes[i].ch.fd = -1;
     }
-    return posts;
+    return remotes;
 }
 
-void chempi_outpost_destroy(struct chempi_outpost *posts, uint32_t count)
+void chempi_remote_destroy(struct chempi_remote *remotes, uint32_t count)
 {
     (void)count;
-    free(posts);
+    free(remotes);
 }
 
 /* ---- starting commands --------------------------------------------------- */
@@ -104,7 +104,7 @@ static int make_order(char *order, size_t size, struct chempi_err *err)
     for (const char *c = path; *c && at + 8 < size; c++)
         at += (size_t)snprintf(order + at, size - at,
                                *c == '\'' ? "'\\''" : "%c", *c);
-    (void)snprintf(order + at, size - at, "' " CHEMPI_OUTPOST_OPTION);
+    (void)snprintf(order + at, size - at, "' " CHEMPI_REMOTE_OPTION);
     return 0;
 }
 
@@ -144,36 +144,36 @@ _Noreturn static void become(const char *launcher, const char *host,
     _exit(127);
 }
 
-static int start(struct chempi_outpost *post,
-                 const struct chempi_outpost_way *way, char *order,
+static int start(struct chempi_remote *remote,
+                 const struct chempi_remote_way *way, char *order,
                  struct chempi_err *err)
 {
     const pid_t self = getpid();
-    const char *const host = post->host; /* the child finds *post empty */
+    const char *const host = remote->host; /* the child finds *remote empty */
     int fds[2];
     int errs[2] = {-1, -1};
 
     if (chempi_sys->socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return chempi_err_set(err, -errno, "cannot create a socket: %s",
                               chempi_err_name(errno));
-    chempi_channel_init(&post->ch, fds[0], CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
+    chempi_channel_init(&remote->ch, fds[0], CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
     if (way->is_trial && chempi_sys->pipe2(errs, O_CLOEXEC) < 0) {
         (void)close(fds[1]); /* nothing runs there */
         return chempi_err_set(err, -errno, "cannot create a pipe: %s",
                               chempi_err_name(errno));
     }
-    post->pid = chempi_sys->fork();
-    if (post->pid == 0)
+    remote->pid = chempi_sys->fork();
+    if (remote->pid == 0)
         become(way->launcher, host, order, fds[1], errs[1], self);
     (void)close(fds[1]); /* the child's ends */
     if (errs[1] >= 0) {
         (void)close(errs[1]);
         (void)fcntl(errs[0], F_SETFL, O_NONBLOCK);
     }
-    post->err_fd = errs[0];
-    if (post->pid > 0)
+    remote->err_fd = errs[0];
+    if (remote->pid > 0)
         return 0;
-    post->pid = 0;
+    remote->pid = 0;
     return chempi_err_set(err, -EAGAIN,
                           "cannot start a process for host %s; raise the limit "
                           "of processes ('ulimit -u')",
@@ -194,7 +194,7 @@ static void write_noise(struct call *call)
 /* Take one byte: the mark has a first byte that it holds nowhere else. */
 static void match(struct call *call, char byte)
 {
-    static const char mark[] = CHEMPI_OUTPOST_MARK;
+    static const char mark[] = CHEMPI_REMOTE_MARK;
 
     if (byte == mark[call->matched]) {
         call->is_marked = ++call->matched == sizeof(mark) - 1;
@@ -211,14 +211,14 @@ static void match(struct call *call, char byte)
         write_noise(call);
 }
 
-int chempi_outpost_fate(struct chempi_outpost *post, char *text, size_t size)
+int chempi_remote_fate(struct chempi_remote *remote, char *text, size_t size)
 {
     int status;
 
     text[0] = '\0';
-    if (!post->pid || waitpid(post->pid, &status, WNOHANG) != post->pid)
+    if (!remote->pid || waitpid(remote->pid, &status, WNOHANG) != remote->pid)
         return -1;
-    post->pid = 0;
+    remote->pid = 0;
     if (!WIFEXITED(status)) {
         (void)snprintf(text, size, ": the command was ended by signal %d",
                        WTERMSIG(status));
@@ -243,7 +243,7 @@ static const char *advice(int code)
 }
 
 /* Of what the command has complained of; false: nothing. */
-static bool last_words(const struct chempi_outpost *post, char *text,
+static bool last_words(const struct chempi_remote *remote, char *text,
                        size_t size)
 {
     char heard[1024];
@@ -252,7 +252,7 @@ static bool last_words(const struct chempi_outpost *post, char *text,
     ssize_t len = 0;
 
     /* The end of a long complaint is in the last full buffer, about. */
-    while (post->err_fd >= 0 && (n = read(post->err_fd, heard, 1023)) > 0)
+    while (remote->err_fd >= 0 && (n = read(remote->err_fd, heard, 1023)) > 0)
         len = n;
     while (len > 0 && strchr("\r\n ", heard[len - 1]))
         len--;
@@ -266,42 +266,42 @@ static bool last_words(const struct chempi_outpost *post, char *text,
 }
 
 /* The end of its output comes a moment before its own. */
-static int fail_post(struct chempi_outpost *post, const char *why,
+static int fail_post(struct chempi_remote *remote, const char *why,
                      struct chempi_err *err)
 {
-    char words[CHEMPI_OUTPOST_WHY_MAX];
+    char words[CHEMPI_REMOTE_WHY_MAX];
     char fate[96] = "";
     int code;
     const int pidfd =
-        post->pid ? (int)syscall(SYS_pidfd_open, post->pid, 0) : -1;
+        remote->pid ? (int)syscall(SYS_pidfd_open, remote->pid, 0) : -1;
     struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
     if (pidfd >= 0) {
         (void)poll(&p, 1, (int)LEAVE_MS);
         (void)close(pidfd); /* only waited on */
     }
-    code = chempi_outpost_fate(post, fate, sizeof(fate));
-    if (last_words(post, words, sizeof(words))) /* they know better */
+    code = chempi_remote_fate(remote, fate, sizeof(fate));
+    if (last_words(remote, words, sizeof(words))) /* they know better */
         why = words;
-    return chempi_err_set(err, -EHOSTUNREACH, "host %s: %s%s%s", post->host,
+    return chempi_err_set(err, -EHOSTUNREACH, "host %s: %s%s%s", remote->host,
                           why, fate, why == no_answer ? advice(code) : "");
 }
 
 /* Into an empty socket: a part is a failure. */
-static int say(struct chempi_outpost *post, const void *data, size_t len,
+static int say(struct chempi_remote *remote, const void *data, size_t len,
                struct chempi_err *err)
 {
-    return send(post->ch.fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+    return send(remote->ch.fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) ==
                    (ssize_t)len
                ? 0
-               : fail_post(post, "it does not listen", err);
+               : fail_post(remote, "it does not listen", err);
 }
 
 /* The mark is there: a fresh key, and the first message of the handshake. */
-static int greet(struct chempi_outpost *post, struct call *call,
+static int greet(struct chempi_remote *remote, struct call *call,
                  struct chempi_err *err)
 {
-    uint8_t out[CHEMPI_OUTPOST_KEY + CHEMPI_HANDSHAKE_MSG_MAX];
+    uint8_t out[CHEMPI_REMOTE_KEY + CHEMPI_HANDSHAKE_MSG_MAX];
     size_t len;
     int rc;
 
@@ -310,20 +310,20 @@ static int greet(struct chempi_outpost *post, struct call *call,
         chempi_noise_make_pair(&call->keys.node))
         return chempi_err_set(err, -EIO, "libsodium does not start");
     rc = chempi_handshake_init(&call->shake, true, &call->keys,
-                               CHEMPI_OUTPOST_PURPOSE,
-                               sizeof(CHEMPI_OUTPOST_PURPOSE) - 1, NULL, NULL);
+                               CHEMPI_REMOTE_PURPOSE,
+                               sizeof(CHEMPI_REMOTE_PURPOSE) - 1, NULL, NULL);
     if (rc)
         return chempi_err_set(err, rc, "libsodium does not start");
-    memcpy(out, call->keys.cluster[0], CHEMPI_OUTPOST_KEY);
-    rc = chempi_handshake_step(&call->shake, NULL, 0, out + CHEMPI_OUTPOST_KEY,
+    memcpy(out, call->keys.cluster[0], CHEMPI_REMOTE_KEY);
+    rc = chempi_handshake_step(&call->shake, NULL, 0, out + CHEMPI_REMOTE_KEY,
                                &len, err);
-    rc = rc < 0 ? rc : say(post, out, CHEMPI_OUTPOST_KEY + len, err);
+    rc = rc < 0 ? rc : say(remote, out, CHEMPI_REMOTE_KEY + len, err);
     sodium_memzero(out, sizeof(out));
     return rc;
 }
 
 /* It has said all that it has to say in the handshake. */
-static int finish_call(const struct party *p, struct chempi_outpost *post,
+static int finish_call(const struct party *p, struct chempi_remote *remote,
                        struct call *call, struct chempi_err *err)
 {
     uint8_t out[CHEMPI_HANDSHAKE_MSG_MAX];
@@ -333,40 +333,40 @@ static int finish_call(const struct party *p, struct chempi_outpost *post,
 
     if (chempi_handshake_step(&call->shake, call->bytes, call->said, out, &len,
                               &why) != 1)
-        return fail_post(post, why.text, err);
+        return fail_post(remote, why.text, err);
     call->is_over = true;
-    post->via = (uint32_t)(post - p->posts);
+    remote->via = (uint32_t)(remote - p->remotes);
     (void)chempi_handshake_split(&call->shake, &call->tx, &call->rx);
     chempi_handshake_fini(&call->shake);
     sodium_memzero(&call->keys, sizeof(call->keys));
-    rc = say(post, out, len, err);
-    if (!rc && chempi_channel_seal(&post->ch, &call->tx, &call->rx))
+    rc = say(remote, out, len, err);
+    if (!rc && chempi_channel_seal(&remote->ch, &call->tx, &call->rx))
         rc = chempi_err_set(err, -ENOMEM, "out of memory");
     return rc;
 }
 
 static int hear(const struct party *p, uint32_t i, struct chempi_err *err)
 {
-    struct chempi_outpost *post = post_of(p, i);
+    struct chempi_remote *remote = post_of(p, i);
     struct call *call = &p->calls[i];
     uint8_t byte;
-    const ssize_t n = recv(post->ch.fd, &byte, 1, MSG_DONTWAIT);
+    const ssize_t n = recv(remote->ch.fd, &byte, 1, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (n <= 0) {
         write_noise(call);
-        return fail_post(post, no_answer, err);
+        return fail_post(remote, no_answer, err);
     }
     if (!call->is_marked) {
         match(call, (char)byte);
         if (call->noise > NOISE_MAX)
-            return fail_post(post, "its shell prints too much", err);
-        return call->is_marked ? greet(post, call, err) : 0;
+            return fail_post(remote, "its shell prints too much", err);
+        return call->is_marked ? greet(remote, call, err) : 0;
     }
     call->bytes[call->said++] = byte;
     return call->said == chempi_handshake_need(&call->shake)
-               ? finish_call(p, post, call, err)
+               ? finish_call(p, remote, call, err)
                : 0;
 }
 
@@ -377,41 +377,42 @@ static uint32_t heard(const struct call *call)
 }
 
 /* It is closed; its command ends, and is waited for with the others. */
-static void hang_up(struct chempi_outpost *post)
+static void hang_up(struct chempi_remote *remote)
 {
-    chempi_channel_fini(&post->ch); /* E3 */
-    if (post->err_fd >= 0)
-        (void)close(post->err_fd); /* only read */
-    post->err_fd = -1;
-    post->via = CHEMPI_OUTPOST_NONE;
+    chempi_channel_fini(&remote->ch); /* E3 */
+    if (remote->err_fd >= 0)
+        (void)close(remote->err_fd); /* only read */
+    remote->err_fd = -1;
+    remote->via = CHEMPI_REMOTE_NONE;
 }
 
 /* A failure to reach it, which in a trial is noted only. */
 static int note(const struct party *p, uint32_t i, int rc,
                 struct chempi_err *err)
 {
-    struct chempi_outpost *post = post_of(p, i);
+    struct chempi_remote *remote = post_of(p, i);
 
     if (rc != -EHOSTUNREACH || !p->way->is_trial)
         return rc;
-    (void)snprintf(post->why, sizeof(post->why), "%.*s",
-                   (int)sizeof(post->why) - 1, err->text);
+    (void)snprintf(remote->why, sizeof(remote->why), "%.*s",
+                   (int)sizeof(remote->why) - 1, err->text);
     *err = (struct chempi_err){0};
-    hang_up(post);
+    hang_up(remote);
     p->calls[i].is_over = true;
     return 0;
 }
 
 static int be_late(const struct party *p, uint32_t i, struct chempi_err *err)
 {
-    struct chempi_outpost *post = post_of(p, i);
+    struct chempi_remote *remote = post_of(p, i);
     char text[64];
 
     (void)snprintf(text, sizeof(text), "no answer within %g s",
                    p->way->limit_ms / 1000.0);
-    if (p->way->is_trial && post->pid)
-        (void)kill(post->pid, SIGTERM); /* nobody else may be asked meanwhile */
-    return note(p, i, fail_post(post, text, err), err);
+    if (p->way->is_trial && remote->pid)
+        (void)kill(remote->pid,
+                   SIGTERM); /* nobody else may be asked meanwhile */
+    return note(p, i, fail_post(remote, text, err), err);
 }
 
 static int take_bytes(const struct party *p, uint32_t i, struct chempi_err *err)
@@ -430,14 +431,14 @@ static int take_bytes(const struct party *p, uint32_t i, struct chempi_err *err)
 /* Wait for whoever answers next. */
 static int listen_to(const struct party *p, struct chempi_err *err)
 {
-    struct pollfd fds[CHEMPI_OUTPOST_CALLS];
-    uint32_t who[CHEMPI_OUTPOST_CALLS];
+    struct pollfd fds[CHEMPI_REMOTE_CALLS];
+    uint32_t who[CHEMPI_REMOTE_CALLS];
     uint64_t deadline_ns = UINT64_MAX;
     nfds_t n = 0;
     uint64_t now_ns;
     int rc = 0;
 
-    for (uint32_t i = 0; i < p->started && n < CHEMPI_OUTPOST_CALLS; i++)
+    for (uint32_t i = 0; i < p->started && n < CHEMPI_REMOTE_CALLS; i++)
         if (!p->calls[i].is_over) {
             fds[n] =
                 (struct pollfd){.fd = post_of(p, i)->ch.fd, .events = POLLIN};
@@ -464,13 +465,13 @@ static uint32_t count_open(const struct party *p)
     return n;
 }
 
-int chempi_outpost_call(struct chempi_outpost *posts, uint32_t count,
-                        const uint32_t *places, uint32_t place_count,
-                        const struct chempi_outpost_way *way,
-                        struct chempi_err *err)
+int chempi_remote_call(struct chempi_remote *remotes, uint32_t count,
+                       const uint32_t *places, uint32_t place_count,
+                       const struct chempi_remote_way *way,
+                       struct chempi_err *err)
 {
     struct party p = {
-        .posts = posts,
+        .remotes = remotes,
         .places = places,
         .count = place_count,
         .way = way,
@@ -481,7 +482,7 @@ int chempi_outpost_call(struct chempi_outpost *posts, uint32_t count,
 
     while (!rc && (p.started < p.count || count_open(&p))) {
         if (p.started < p.count &&
-            count_open(&p) < CHEMPI_OUTPOST_CALLS) { /* E2 */
+            count_open(&p) < CHEMPI_REMOTE_CALLS) { /* E2 */
             p.calls[p.started].deadline_ns =
                 chempi_clock_ns() + way->limit_ms * CHEMPI_NS_PER_MS;
             rc = start(post_of(&p, p.started), way, order, err);
@@ -492,14 +493,14 @@ int chempi_outpost_call(struct chempi_outpost *posts, uint32_t count,
     }
     chempi_secret_destroy(p.calls, place_count * sizeof(*p.calls));
     if (rc)
-        chempi_outpost_leave(posts, count);
+        chempi_remote_leave(remotes, count);
     return rc;
 }
 
-static void await_end(struct chempi_outpost *post, uint64_t deadline_ns)
+static void await_end(struct chempi_remote *remote, uint64_t deadline_ns)
 {
     const uint64_t now_ns = chempi_clock_ns();
-    const int pidfd = (int)syscall(SYS_pidfd_open, post->pid, 0);
+    const int pidfd = (int)syscall(SYS_pidfd_open, remote->pid, 0);
     struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
     if (pidfd < 0)
@@ -509,21 +510,21 @@ static void await_end(struct chempi_outpost *post, uint64_t deadline_ns)
     (void)close(pidfd); /* only waited on */
 }
 
-void chempi_outpost_leave(struct chempi_outpost *posts, uint32_t count)
+void chempi_remote_leave(struct chempi_remote *remotes, uint32_t count)
 {
     const uint64_t deadline_ns =
         chempi_clock_ns() + LEAVE_MS * CHEMPI_NS_PER_MS;
 
     for (uint32_t i = 0; i < count; i++)
-        hang_up(&posts[i]);
+        hang_up(&remotes[i]);
     for (uint32_t i = 0; i < count; i++) {
-        if (!posts[i].pid)
+        if (!remotes[i].pid)
             continue;
-        await_end(&posts[i], deadline_ns);
-        if (waitpid(posts[i].pid, NULL, WNOHANG) == 0) {
-            (void)kill(posts[i].pid, SIGKILL);
-            (void)waitpid(posts[i].pid, NULL, 0);
+        await_end(&remotes[i], deadline_ns);
+        if (waitpid(remotes[i].pid, NULL, WNOHANG) == 0) {
+            (void)kill(remotes[i].pid, SIGKILL);
+            (void)waitpid(remotes[i].pid, NULL, 0);
         }
-        posts[i].pid = 0;
+        remotes[i].pid = 0;
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What stands below the root of a job's tree, or below a knot of it on another
- * host: a supervisor of our own for each node, one on another host for each, or
- * the one daemon that has the job.
+ * What stands below the root of a job's tree, or below an inner node of it on
+ * another host: a supervisor of our own for each node, one on another host for
+ * each, or the one daemon that has the job.
  *
  *   -   branch i is child i of the hub
  *   -   a branch that was lost is told to the hub once, with its words
@@ -22,14 +22,14 @@
 #include "common/base/err.h"
 
 struct chempi_branches;
-struct chempi_outpost;
+struct chempi_remote;
 
 struct chempi_branch {
     struct chempi_branches *all;
     struct chempi_link *link;                        /* to one of these: */
     struct chempi_supervisor_child supervisor_child; /* a supervisor of ours, */
-    struct chempi_link stream;   /* a daemon, or a supervisor of */
-    struct chempi_outpost *post; /* this host */
+    struct chempi_link stream;    /* a daemon, or a supervisor of */
+    struct chempi_remote *remote; /* this host */
 };
 
 struct chempi_branches {
@@ -64,11 +64,12 @@ int chempi_branches_watch(struct chempi_branches *all, struct ev_loop *loop,
 int chempi_branches_start(struct chempi_branches *all, uint32_t node,
                           struct chempi_err *err);
 
-/* Give the supervisor posts[at] of `count`, which answers already, its part of
- * the description; its connection is taken over. 0 or a negative errno value.
+/* Give the supervisor remotes[at] of `count`, which answers already, its part
+ * of the description; its connection is taken over. 0 or a negative errno
+ * value.
  */
 int chempi_branches_start_far(struct chempi_branches *all,
-                              struct chempi_outpost *posts, uint32_t count,
+                              struct chempi_remote *remotes, uint32_t count,
                               uint32_t at, struct chempi_err *err);
 
 /* Give the whole job to the daemon of that node, at the other end of fd, which

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The other end of an outpost; see outpost.h. */
+/* The other end of a remote; see remote.h. */
 #define _GNU_SOURCE /* SOCK_CLOEXEC */
 #include <errno.h>
 #include <poll.h>
@@ -14,9 +14,9 @@
 
 #include <sodium.h>
 
-#include "chempid/outpost/outpost_mark.h"
-#include "chempid/outpost/outpost_tree.h"
 #include "chempid/process/orphans.h"
+#include "chempid/remote/remote_mark.h"
+#include "chempid/remote/remote_tree.h"
 #include "chempid/supervisor/super.h"
 #include "chempid/tree/limits.h"
 #include "common/auth/handshake.h"
@@ -29,7 +29,7 @@
 
 static int fail(const char *what, int code)
 {
-    (void)fprintf(stderr, "chempirun " CHEMPI_OUTPOST_OPTION ": %s: %s\n", what,
+    (void)fprintf(stderr, "chempirun " CHEMPI_REMOTE_OPTION ": %s: %s\n", what,
                   chempi_err_name(code));
     return EXIT_FAILURE;
 }
@@ -293,7 +293,7 @@ _Noreturn static void be_child(const struct errand *errand, int fd,
     if (getppid() != parent || chempi_file_leave_streams())
         _exit(1);
     if (errand->is_call)
-        chempi_outpost_knot(fd);
+        chempi_remote_serve_inner(fd);
     chempi_super_run(&errand->spec, errand->node, fd, false);
 }
 
@@ -331,8 +331,8 @@ static int shake_hands(const struct chempi_keys *keys,
     struct chempi_err err;
     size_t len;
     int rc =
-        chempi_handshake_init(shake, false, keys, CHEMPI_OUTPOST_PURPOSE,
-                              sizeof(CHEMPI_OUTPOST_PURPOSE) - 1, NULL, NULL);
+        chempi_handshake_init(shake, false, keys, CHEMPI_REMOTE_PURPOSE,
+                              sizeof(CHEMPI_REMOTE_PURPOSE) - 1, NULL, NULL);
 
     while (rc == 0) {
         const size_t need = chempi_handshake_need(shake);
@@ -359,7 +359,7 @@ static int meet(struct chempi_seal **seal)
     if (rc)
         return rc;
     s->keys.cluster_count = 1;
-    rc = chempi_file_read_all(0, s->keys.cluster[0], CHEMPI_OUTPOST_KEY);
+    rc = chempi_file_read_all(0, s->keys.cluster[0], CHEMPI_REMOTE_KEY);
     rc = rc ? rc : chempi_noise_make_pair(&s->keys.node);
     rc = rc ? rc : shake_hands(&s->keys, &s->shake);
     rc = rc ? rc : chempi_handshake_split(&s->shake, &s->tx, &s->rx);
@@ -385,7 +385,7 @@ static int read_errand(struct chempi_seal *seal, struct chempi_writer *in,
     return errand->is_call ? 0 : parse(in, whole, &errand->spec, &errand->node);
 }
 
-int chempi_outpost_serve(void)
+int chempi_remote_serve(void)
 {
     struct chempi_seal *seal = NULL;
     struct chempi_writer in = {0};
@@ -393,8 +393,8 @@ int chempi_outpost_serve(void)
     int rc;
 
     (void)signal(SIGPIPE, SIG_IGN);
-    rc = chempi_file_write_all(1, CHEMPI_OUTPOST_MARK,
-                               sizeof(CHEMPI_OUTPOST_MARK) - 1);
+    rc = chempi_file_write_all(1, CHEMPI_REMOTE_MARK,
+                               sizeof(CHEMPI_REMOTE_MARK) - 1);
     rc = rc ? rc : meet(&seal);
     rc = rc ? rc : read_errand(seal, &in, &errand);
     if (rc) {

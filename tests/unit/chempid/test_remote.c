@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What callers and those whom they have called make of frames that no honest
- * other end sends: CALL and LAUNCH at a knot of the tree, which is a process
- * of its own here, and CALLED at its caller.
+ * other end sends: CALL and LAUNCH at an inner node of the tree, which is a
+ * process of its own here, and CALLED at its caller.
  */
 #define _GNU_SOURCE /* pipe2 */
 #include <criterion/criterion.h>
@@ -14,47 +14,48 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chempid/outpost/outpost_tree.h"
+#include "chempid/remote/remote_tree.h"
 #include "common/base/clock.h"
 #include "common/control/msg.h"
 
 #define NOBODY "false" /* a launcher that reaches no host */
 #define WAIT_NS UINT64_C(30000000000)
 
-/* ---- a knot -------------------------------------------------------------- */
+/* ---- an inner node --------------------------------------------------------
+ */
 
 static struct {
     pid_t pid;
     int words; /* what it complains of */
     struct chempi_channel ch;
-} knot;
+} inner;
 
-static void start_knot(void)
+static void start_inner(void)
 {
     int ends[2];
     int words[2];
 
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     cr_assert_eq(pipe2(words, O_CLOEXEC), 0);
-    knot.pid = fork();
-    cr_assert(knot.pid >= 0);
-    if (knot.pid == 0) {
+    inner.pid = fork();
+    cr_assert(inner.pid >= 0);
+    if (inner.pid == 0) {
         (void)close(ends[0]);
         (void)dup2(words[1], 2);
         (void)fcntl(ends[1], F_SETFL, O_NONBLOCK);
-        chempi_outpost_knot(ends[1]);
+        chempi_remote_serve_inner(ends[1]);
     }
     (void)close(ends[1]);
     (void)close(words[1]);
     (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    knot.words = words[0];
-    chempi_channel_init(&knot.ch, ends[0], CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
+    inner.words = words[0];
+    chempi_channel_init(&inner.ch, ends[0], CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
 }
 
 static void say(uint16_t type, const void *data, size_t len)
 {
-    cr_assert_eq(chempi_channel_send(&knot.ch, type, 0, data, len), 0);
-    (void)chempi_outpost_flush(&knot.ch, chempi_clock_ns() + WAIT_NS);
+    cr_assert_eq(chempi_channel_send(&inner.ch, type, 0, data, len), 0);
+    (void)chempi_remote_flush(&inner.ch, chempi_clock_ns() + WAIT_NS);
 }
 
 /* It ends with status 1 and these words, and says nothing to its caller. */
@@ -67,17 +68,17 @@ static void expect_refused(const char *what, const char *words)
     ssize_t n;
 
     cr_expect_eq(
-        chempi_outpost_await(&knot.ch, chempi_clock_ns() + WAIT_NS, &frame),
+        chempi_remote_await(&inner.ch, chempi_clock_ns() + WAIT_NS, &frame),
         -EPIPE, "%s", what);
     while (len < sizeof(text) - 1 &&
-           (n = read(knot.words, text + len, sizeof(text) - 1 - len)) > 0)
+           (n = read(inner.words, text + len, sizeof(text) - 1 - len)) > 0)
         len += (size_t)n;
     text[len] = '\0';
-    cr_assert_eq(waitpid(knot.pid, &status, 0), knot.pid);
+    cr_assert_eq(waitpid(inner.pid, &status, 0), inner.pid);
     cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 1, "%s", what);
     cr_expect(strstr(text, words), "%s: %s", what, text);
-    (void)close(knot.words);
-    chempi_channel_fini(&knot.ch);
+    (void)close(inner.words);
+    chempi_channel_fini(&inner.ch);
 }
 
 /* ---- CALL ---------------------------------------------------------------- */
@@ -95,21 +96,21 @@ static void put_call(struct chempi_writer *w, uint32_t limit_ms, uint32_t count,
 static void refuse_call(uint16_t type, const void *data, size_t len,
                         const char *what)
 {
-    start_knot();
+    start_inner();
     say(type, data, len);
     expect_refused(what, "a call that is malformed");
 }
 
-Test(outpost, malformed_calls_end_the_knot)
+Test(remote, malformed_calls_end_the_inner_node)
 {
     static const struct {
         uint32_t limit_ms;
         uint32_t count;
         const char *host;
     } wrong[] = {
-        {CHEMPI_OUTPOST_LIMIT_MS + 1, 1, "b"}, /* longer than anybody may */
-        {1000, 0, "b"},                        /* and a host all the same */
-        {1000, 2, "b"},                        /* of which one is missing */
+        {CHEMPI_REMOTE_LIMIT_MS + 1, 1, "b"}, /* longer than anybody may */
+        {1000, 0, "b"},                       /* and a host all the same */
+        {1000, 2, "b"},                       /* of which one is missing */
         {1000, UINT32_MAX, "b"},
         {1000, 1, ""},
         {1000, 1, "../b"},
@@ -133,19 +134,19 @@ Test(outpost, malformed_calls_end_the_knot)
 
 /* ---- LAUNCH -------------------------------------------------------------- */
 
-/* A knot that has been told of a host which it does not reach. */
+/* An inner node that has been told of a host which it does not reach. */
 static void start_called(void)
 {
     struct chempi_writer w = {0};
     struct chempi_frame frame;
     struct chempi_reader r;
 
-    start_knot();
+    start_inner();
     put_call(&w, 1000, 1, "b");
     say(CHEMPI_MSG_CALL, w.data, w.len);
     chempi_wire_clear(&w);
     cr_assert_eq(
-        chempi_outpost_await(&knot.ch, chempi_clock_ns() + WAIT_NS, &frame), 0);
+        chempi_remote_await(&inner.ch, chempi_clock_ns() + WAIT_NS, &frame), 0);
     cr_assert_eq(frame.type, CHEMPI_MSG_CALLED);
     chempi_wire_read(&r, frame.data, frame.len);
     cr_assert_eq(chempi_wire_get_u32(&r), 1);
@@ -191,7 +192,7 @@ static void refuse_launch(uint16_t type, const void *data, size_t len,
     expect_refused(what, "a launch that is malformed");
 }
 
-Test(outpost, malformed_launches_end_the_knot)
+Test(remote, malformed_launches_end_the_inner_node)
 {
     static const uint32_t alone[] = {0};
     static const uint32_t lost[] = {0, 1};
@@ -217,26 +218,26 @@ Test(outpost, malformed_launches_end_the_knot)
 /* ---- CALLED -------------------------------------------------------------- */
 
 /* Post 0 has been told of 1 and 2, and 3 is its caller's own. */
-static struct chempi_outpost *make_posts(void)
+static struct chempi_remote *make_posts(void)
 {
     static const uint32_t via[] = {0, 0, 0, 3};
-    struct chempi_outpost *posts = chempi_outpost_create(4);
+    struct chempi_remote *remotes = chempi_remote_create(4);
 
-    cr_assert(posts);
+    cr_assert(remotes);
     for (uint32_t i = 0; i < 4; i++) {
-        posts[i].node = 10 + i;
-        posts[i].via = via[i];
+        remotes[i].node = 10 + i;
+        remotes[i].via = via[i];
     }
-    return posts;
+    return remotes;
 }
 
-static int take(struct chempi_outpost *posts, uint16_t type,
+static int take(struct chempi_remote *remotes, uint16_t type,
                 const struct chempi_writer *w, size_t cut)
 {
     struct chempi_frame frame = {
         .type = type, .data = w->data, .len = (uint32_t)(w->len - cut)};
 
-    return chempi_outpost_take_called(posts, 4, 0, &frame);
+    return chempi_remote_take_called(remotes, 4, 0, &frame);
 }
 
 static void put_called(struct chempi_writer *w, uint32_t count, uint32_t node,
@@ -247,45 +248,46 @@ static void put_called(struct chempi_writer *w, uint32_t count, uint32_t node,
     chempi_wire_put_str(w, why);
 }
 
-Test(outpost, whoever_has_called_tells_of_its_own_group_only)
+Test(remote, whoever_has_called_tells_of_its_own_group_only)
 {
     static const uint32_t nodes[] = {10, 13, 14, 0, UINT32_MAX};
-    struct chempi_outpost *posts = make_posts();
+    struct chempi_remote *remotes = make_posts();
     struct chempi_writer w = {0};
 
     for (size_t i = 0; i < sizeof(nodes) / sizeof(*nodes); i++) {
         put_called(&w, 1, nodes[i], "x");
-        cr_expect_eq(take(posts, CHEMPI_MSG_CALLED, &w, 0), -EBADMSG);
+        cr_expect_eq(take(remotes, CHEMPI_MSG_CALLED, &w, 0), -EBADMSG);
         chempi_wire_clear(&w);
     }
     for (uint32_t i = 0; i < 4; i++)
-        cr_expect_neq(posts[i].via, CHEMPI_OUTPOST_NONE);
-    chempi_outpost_destroy(posts, 4);
+        cr_expect_neq(remotes[i].via, CHEMPI_REMOTE_NONE);
+    chempi_remote_destroy(remotes, 4);
 }
 
-Test(outpost, malformed_answers_are_refused)
+Test(remote, malformed_answers_are_refused)
 {
-    struct chempi_outpost *posts = make_posts();
+    struct chempi_remote *remotes = make_posts();
     struct chempi_writer w = {0};
 
     put_called(&w, 1, 11, "x");
-    cr_expect_eq(take(posts, CHEMPI_MSG_CALL, &w, 0), -EBADMSG);
+    cr_expect_eq(take(remotes, CHEMPI_MSG_CALL, &w, 0), -EBADMSG);
     for (size_t cut = 1; cut <= w.len; cut++)
-        cr_expect_eq(take(posts, CHEMPI_MSG_CALLED, &w, cut), -EBADMSG);
+        cr_expect_eq(take(remotes, CHEMPI_MSG_CALLED, &w, cut), -EBADMSG);
     chempi_wire_put_u8(&w, 0);
-    cr_expect_eq(take(posts, CHEMPI_MSG_CALLED, &w, 0), -EBADMSG);
+    cr_expect_eq(take(remotes, CHEMPI_MSG_CALLED, &w, 0), -EBADMSG);
     chempi_wire_clear(&w);
     put_called(&w, UINT32_MAX, 11, "x");
-    cr_expect_eq(take(posts, CHEMPI_MSG_CALLED, &w, 0), -EBADMSG);
+    cr_expect_eq(take(remotes, CHEMPI_MSG_CALLED, &w, 0), -EBADMSG);
     chempi_wire_clear(&w);
-    chempi_outpost_destroy(posts, 4);
-    posts = make_posts();
+    chempi_remote_destroy(remotes, 4);
+    remotes = make_posts();
     put_called(&w, 2, 12, "gone\x1b[31m");
     chempi_wire_put_u32(&w, 12); /* once more */
     chempi_wire_put_str(&w, "y");
-    cr_expect_eq(take(posts, CHEMPI_MSG_CALLED, &w, 0), -EBADMSG);
-    cr_expect_eq(posts[2].via, CHEMPI_OUTPOST_NONE);
-    cr_expect_str_eq(posts[2].why, "gone?[31m", "terminals obey nothing of it");
+    cr_expect_eq(take(remotes, CHEMPI_MSG_CALLED, &w, 0), -EBADMSG);
+    cr_expect_eq(remotes[2].via, CHEMPI_REMOTE_NONE);
+    cr_expect_str_eq(remotes[2].why, "gone?[31m",
+                     "terminals obey nothing of it");
     chempi_wire_clear(&w);
-    chempi_outpost_destroy(posts, 4);
+    chempi_remote_destroy(remotes, 4);
 }
