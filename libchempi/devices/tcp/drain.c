@@ -9,6 +9,13 @@
  * nothing behind it is read and the poll ends: whoever waited for it may be
  * about to post the receive of the next, which would else be kept in memory of
  * our own and copied.
+ *
+ * What there is no memory for waits, with all behind it on its link, and is
+ * asked for again in each chempi_tcp_work(). What has been read of the first
+ * such link is put aside (dev->unread). There is but one place for that; so the
+ * other links are then read no further than what is delivered: payload that
+ * has its place, and whole frames, which are looked at before they are taken
+ * from the connection.
  */
 #define _GNU_SOURCE /* MSG_DONTWAIT */
 #include <errno.h>
@@ -84,15 +91,29 @@ static void begin_frame(struct chempi_tcp_link *link, struct chempi_rx *rx,
     link->rx_limit = xfer ? xfer->want : rx->cap < len ? rx->cap : len;
 }
 
-/* Memory is missing: what has been read stays in rbuf. */
+/* Memory is missing for what has come: it stays where it is. */
 static void leave(struct chempi_tcp_link *link)
 {
-    chempi_tcp_dev_of(link)->unread.link = link;
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+
+    if (chempi_list_is_empty(&link->left_link))
+        chempi_list_append(&dev->left, &link->left_link);
+    dev->has_work = true;
+}
+
+static bool is_left(const struct chempi_tcp_link *link)
+{
+    return !chempi_list_is_empty(&link->left_link);
+}
+
+static bool is_put_aside(const struct chempi_tcp_link *link)
+{
+    return chempi_tcp_dev_of(link)->unread.link == link;
 }
 
 /* An eager message whose fixed part has been read; `have` bytes of payload
  * stand at p. Returns the payload bytes used, or -1: wait for all of it, or for
- * memory (unread). */
+ * memory (it is left). */
 static ssize_t take_eager(struct chempi_tcp_link *link,
                           const struct chempi_tcp_frame *f, const uint8_t *p,
                           size_t have)
@@ -156,8 +177,8 @@ static const char *take_data(struct chempi_tcp_link *link,
 }
 
 /* The next frame from the n bytes at p. Returns the bytes used, 0 to wait for
- * more (they are stashed) or for memory (unread), or because the link has gone.
- */
+ * more (they are stashed) or for memory (they are left), or because the link
+ * has gone. */
 static size_t take_frame(struct chempi_tcp_link *link, const uint8_t *p,
                          size_t n)
 {
@@ -202,7 +223,8 @@ static size_t take_frame(struct chempi_tcp_link *link, const uint8_t *p,
     return body < 0 ? 0 : (size_t)fixed + (size_t)body;
 }
 
-static CHEMPI_COLD void cannot_stash(struct chempi_tcp_link *link)
+/* No memory for what has come. Leave it, or it has been too long. */
+static CHEMPI_COLD void miss_memory(struct chempi_tcp_link *link)
 {
     if (chempi_shortage_may_wait(&chempi_tcp_dev_of(link)->shortage))
         leave(link);
@@ -212,52 +234,62 @@ static CHEMPI_COLD void cannot_stash(struct chempi_tcp_link *link)
                               (unsigned)link->ep->ep.proc);
 }
 
-static void stash(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
+/* Keep the start of a frame; returns n, or 0: memory is missing. */
+static size_t stash(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
 {
     assert(n <= STASH_MAX); /* else take_frame() would have used it */
     if (!link->stash)
         link->stash = chempi_sys->malloc(STASH_MAX);
     if (!link->stash) {
-        cannot_stash(link);
-        return;
+        miss_memory(link);
+        return 0;
     }
     chempi_shortage_end(&chempi_tcp_dev_of(link)->shortage);
     memcpy(link->stash, p, n);
     link->stash_len = n;
+    return n;
 }
 
-/* Deliver from n bytes of rbuf that have been read; returns the number of
- * events. */
-static int parse(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
+/* Deliver from n bytes that have been read. Returns how many have been used or
+ * stashed: all, unless they are left or the link has gone. */
+static size_t parse(struct chempi_tcp_link *link, const uint8_t *p, size_t n,
+                    int *events)
 {
-    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
-    int events = 0;
+    size_t done = 0;
 
-    while (n && chempi_tcp_is_open(link)) {
-        size_t used;
+    chempi_list_remove(&link->left_link);
+    while (done < n && chempi_tcp_is_open(link)) {
+        size_t used = n - done;
 
         if (link->rx) {
-            used = link->rx_left < n ? (size_t)link->rx_left : n;
-            store(link, p, used);
+            if (link->rx_left < used)
+                used = (size_t)link->rx_left;
+            store(link, p + done, used);
             if (!link->rx_left)
                 finish_frame(link);
         } else {
-            used = take_frame(link, p, n);
+            used = take_frame(link, p + done, used);
             if (!used)
                 break;
         }
-        events++;
-        p += used;
-        n -= used;
+        ++*events;
+        done += used;
     }
-    if (!dev->unread.link && n && chempi_tcp_is_open(link))
-        stash(link, p, n);
-    if (CHEMPI_UNLIKELY(dev->unread.link != NULL)) {
-        dev->unread.from = (size_t)(p - dev->rbuf);
-        dev->unread.len = n;
-        dev->has_work = true;
-    }
-    return events;
+    if (done < n && chempi_tcp_is_open(link) && !is_left(link))
+        done += stash(link, p + done, n - done);
+    return done;
+}
+
+/* These n bytes, the last that were read of the link, are left. */
+static CHEMPI_COLD void put_aside(struct chempi_tcp_link *link,
+                                  const uint8_t *p, size_t n)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+
+    memcpy(dev->unread.data, p, n);
+    dev->unread.link = link;
+    dev->unread.from = 0;
+    dev->unread.len = n;
 }
 
 /* Where the payload of the current frame goes without a copy: runs of user
@@ -300,6 +332,8 @@ static ssize_t read_bytes(struct chempi_tcp_link *link, struct iovec *iov,
 
     if (link->seal) {
         n = chempi_tcp_sealed_read(link, iov, count);
+        if (n > 0)
+            chempi_shortage_end(&chempi_tcp_dev_of(link)->shortage);
         errno = n < 0 ? (int)-n : 0;
         return n < 0 ? -1 : n;
     }
@@ -320,6 +354,79 @@ static bool ends_long(const struct chempi_tcp_link *link, size_t direct)
            link->rx_pos + direct >= link->rx_limit;
 }
 
+/* A read has returned n: is there nothing to go on with? */
+static bool is_nothing(struct chempi_tcp_link *link, ssize_t n, int *events)
+{
+    if (CHEMPI_LIKELY(n > 0))
+        return false;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return true;
+    if (n < 0 && errno == ENOMEM) {
+        miss_memory(link);
+        return true;
+    }
+    chempi_tcp_link_fail(link, n < 0 ? -errno : 0);
+    ++*events;
+    return true;
+}
+
+/* Look at what has come, without taking it. Bytes, 0: the end, or -1. */
+static ssize_t peek_bytes(struct chempi_tcp_link *link, uint8_t *to,
+                          size_t room)
+{
+    ssize_t n;
+
+    if (link->seal) {
+        n = chempi_tcp_sealed_peek(link, to, room);
+        errno = n < 0 ? (int)-n : 0;
+        return n < 0 ? -1 : n;
+    }
+    do
+        n = chempi_sys->recv(link->item.fd, to, room, MSG_PEEK | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* Take n bytes that have been looked at. */
+static void take_bytes(struct chempi_tcp_link *link, size_t n)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+
+    while (n && chempi_tcp_is_open(link)) {
+        struct iovec iov = {.iov_base = dev->rbuf, .iov_len = n};
+        const ssize_t got = read_bytes(link, &iov, 1);
+
+        if (got <= 0)
+            chempi_tcp_link_fail(link, got < 0 ? -errno : 0);
+        else
+            n -= (size_t)got;
+    }
+}
+
+/* As read_once(), between frames, while there is no place for what cannot be
+ * delivered. */
+static CHEMPI_COLD size_t peek_once(struct chempi_tcp_link *link, int *events)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+    const size_t held = link->stash_len;
+    const size_t room = sizeof(dev->rbuf) - held;
+    const ssize_t n = peek_bytes(link, dev->rbuf + held, room);
+    size_t used;
+
+    if (is_nothing(link, n, events))
+        return 0;
+    if (held)
+        memcpy(dev->rbuf, link->stash, held);
+    link->stash_len = 0;
+    used = parse(link, dev->rbuf, held + (size_t)n, events);
+    if (!used) {
+        link->stash_len = held;
+        return 0;
+    }
+    take_bytes(link, used - held);
+    return used < held + room ? 0 : used;
+}
+
 /* One read and what follows from it. Returns the bytes read, 0 when there is
  * nothing more for now; *events counts. */
 static size_t read_once(struct chempi_tcp_link *link, int *events)
@@ -334,22 +441,22 @@ static size_t read_once(struct chempi_tcp_link *link, int *events)
     size_t got;
     ssize_t n;
 
+    if (CHEMPI_UNLIKELY(dev->unread.link != NULL) && !link->rx)
+        return peek_once(link, events);
     if (link->rx)
         count = direct_runs(link, iov, &direct);
     is_end = direct && ends_long(link, direct);
     if (direct)
         room = direct == link->rx_left && !is_end ? BEHIND : 0;
+    if (CHEMPI_UNLIKELY(dev->unread.link != NULL) &&
+        room > link->rx_left - direct)
+        room = (size_t)link->rx_left - direct; /* nothing of the next frame */
     if (room)
         iov[count++] =
             (struct iovec){.iov_base = dev->rbuf + held, .iov_len = room};
     n = read_bytes(link, iov, count);
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+    if (is_nothing(link, n, events))
         return 0;
-    if (n <= 0) {
-        chempi_tcp_link_fail(link, n < 0 ? -errno : 0);
-        ++*events;
-        return 0;
-    }
     ++*events; /* also where it does not complete a frame */
     got = (size_t)n;
     if (direct) {
@@ -365,8 +472,12 @@ static size_t read_once(struct chempi_tcp_link *link, int *events)
         memcpy(dev->rbuf, link->stash, held);
         link->stash_len = 0;
     }
-    if (got)
-        *events += parse(link, dev->rbuf, held + got);
+    if (got) {
+        size_t used = parse(link, dev->rbuf, held + got, events);
+
+        if (CHEMPI_UNLIKELY(is_left(link)))
+            put_aside(link, dev->rbuf + used, held + got - used);
+    }
     return is_end || (size_t)n < direct + room ? 0 : (size_t)n;
 }
 
@@ -375,13 +486,16 @@ int chempi_tcp_drain_poll(struct chempi_tcp_link *link)
     size_t budget = chempi_tcp_setting(link, CHEMPI_TCP_SET_READ);
     int events = 0;
 
-    while (chempi_tcp_is_open(link) && !chempi_tcp_dev_of(link)->unread.link &&
+    if (CHEMPI_UNLIKELY(is_put_aside(link)))
+        return 0;
+    chempi_list_remove(&link->left_link);
+    while (chempi_tcp_is_open(link) &&
            (budget || chempi_tcp_sealed_has_input(link))) {
         size_t n;
 
         link->is_sparing = !budget;
         n = read_once(link, &events);
-        if (!n && !chempi_tcp_sealed_has_input(link))
+        if (is_left(link) || (!n && !chempi_tcp_sealed_has_input(link)))
             break;
         budget -= n < budget ? n : budget;
     }
@@ -393,24 +507,47 @@ int chempi_tcp_drain_poll(struct chempi_tcp_link *link)
     return events;
 }
 
-int chempi_tcp_drain_unread(struct chempi_tcp_dev *dev)
+/* Deliver what was left of the link, if there is memory for it now, and what
+ * has come behind it. */
+static int drain_left(struct chempi_tcp_link *link)
 {
-    struct chempi_tcp_link *link = dev->unread.link;
-    int events;
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+    int events = 0;
 
-    if (!link)
-        return 0;
-    dev->unread.link = NULL;
-    events = parse(link, dev->rbuf + dev->unread.from, dev->unread.len);
+    if (is_put_aside(link)) {
+        size_t used = parse(link, dev->unread.data + dev->unread.from,
+                            dev->unread.len, &events);
+
+        dev->unread.from += used;
+        dev->unread.len -= used;
+        if (is_left(link))
+            return events;
+        dev->unread.link = NULL;
+    }
     return events + chempi_tcp_drain_poll(link);
+}
+
+int chempi_tcp_drain_left(struct chempi_tcp_dev *dev)
+{
+    struct chempi_list now;
+    int events = 0;
+
+    chempi_list_init(&now);
+    chempi_list_splice(&now, &dev->left);
+    while (!chempi_list_is_empty(&now)) {
+        struct chempi_tcp_link *link = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&now), struct chempi_tcp_link, left_link);
+
+        chempi_list_remove(&link->left_link);
+        events += drain_left(link);
+    }
+    return events;
 }
 
 bool chempi_tcp_drain_rest(struct chempi_tcp_link *link)
 {
-    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
-
-    (void)chempi_tcp_drain_unread(dev);
+    (void)drain_left(link);
     for (int i = 0; i < REST_POLLS && chempi_tcp_drain_poll(link); i++)
         ;
-    return !chempi_tcp_is_open(link) || !dev->unread.link;
+    return !is_left(link);
 }

@@ -16,9 +16,11 @@
  *       when) or stands in dev->flush; with kept messages, too
  *   T6  a MUTE link's endpoint is lost and owed to be reaped, which reads the
  *       rest and then puts the link down; so it is with UP ones beside it
+ *   T7  a link that is left, as dev->unread.link is, has something that waits
+ *       for memory, and has_work is set; it has not when it is read anew
  *   -   once BROKEN or ENDED, always so
  *
- * chempi_tcp_link_check() looks at T1, T2, T5 and T6.
+ * chempi_tcp_link_check() looks at T1, T2, T5, T6 and T7.
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_TCP_STATE_H
 #define CHEMPI_LIBCHEMPI_DEVICES_TCP_STATE_H
@@ -138,6 +140,7 @@ struct chempi_tcp_link {
     uint32_t post_tick; /* this call of progress() */
     uint64_t kept_ns;   /* since when `out` is not empty, if they are kept */
     struct chempi_list flush_link;
+    struct chempi_list left_link;
     struct chempi_tcp_attempt *attempt;
     struct chempi_tcp_address peer;
 
@@ -197,9 +200,10 @@ struct chempi_tcp_listener {
 
 struct chempi_tcp_dev {
     struct chempi_dev dev;
-    bool has_work;             /* one of the five lists is not empty, or
-                                  something is unread */
+    bool has_work;             /* one of the six lists is not empty */
     bool is_working;           /* chempi_tcp_work() is on the stack */
+    struct chempi_list left;   /* chempi_tcp_link.left_link: memory is missing
+                                  for what has come */
     struct chempi_list flush;  /* chempi_tcp_link.flush_link */
     struct chempi_list done;   /* chempi_tx.link: sent() is owed */
     struct chempi_list room;   /* chempi_tcp_ep.room_link: room() is owed */
@@ -229,9 +233,9 @@ struct chempi_tcp_dev {
         struct chempi_tcp_link *link; /* NULL: nothing */
         size_t from;
         size_t len;
-    } unread; /* in rbuf, which has no room for other input: memory for it is
-                 missing */
-    struct chempi_shortage shortage; /* of stashes */
+        uint8_t data[CHEMPI_TCP_RBUF];
+    } unread;                        /* has been read, and is left */
+    struct chempi_shortage shortage; /* of stashes, and of sealed bytes */
     uint8_t scratch[CHEMPI_TCP_SCRATCH];
 };
 
@@ -363,12 +367,16 @@ void chempi_tcp_eager_control(struct chempi_tcp_link *link, const void *frame,
  * lot. */
 void chempi_tcp_eager_flush(struct chempi_tcp_link *link);
 
-/* sealed.c: as send and recv of a secure link, but with -errno. */
+/* sealed.c: as send and recv of a secure link, but with -errno; -ENOMEM:
+ * nothing has been lost. */
 
 ssize_t chempi_tcp_sealed_write(struct chempi_tcp_link *link,
                                 const struct iovec *iov, size_t count);
 ssize_t chempi_tcp_sealed_read(struct chempi_tcp_link *link,
                                const struct iovec *iov, size_t count);
+/* As recv with MSG_PEEK: what comes next, of one record. */
+ssize_t chempi_tcp_sealed_peek(struct chempi_tcp_link *link, uint8_t *to,
+                               size_t room);
 /* Has been sealed and does not leave: the socket is full. */
 bool chempi_tcp_sealed_is_pending(const struct chempi_tcp_link *link);
 /* Something has been read from the socket that the next read finds; epoll
@@ -380,11 +388,11 @@ void chempi_tcp_sealed_close(struct chempi_tcp_link *link);
 
 /* Read and deliver; returns the number of events. */
 int chempi_tcp_drain_poll(struct chempi_tcp_link *link);
-/* Deliver what is unread, if there is memory for it now, and what has come
- * behind it. */
-int chempi_tcp_drain_unread(struct chempi_tcp_dev *dev);
+/* Deliver what is left, if there is memory for it now, and what has come behind
+ * it. */
+int chempi_tcp_drain_left(struct chempi_tcp_dev *dev);
 /* All that is here of a process that has ended. False: there is memory missing
- * for it, or for what another one has sent, which is in the way. */
+ * for it. */
 bool chempi_tcp_drain_rest(struct chempi_tcp_link *link);
 
 /* rndv.c */

@@ -124,6 +124,9 @@ const char *chempi_tcp_link_check(const struct chempi_tcp_link *link)
     if (link->state == CHEMPI_TCP_UP && !chempi_tcp_link_is_written(link) &&
         !link->is_blocked && chempi_list_is_empty(&link->flush_link))
         return "tcp T5: output that nobody will write";
+    if (chempi_tcp_dev_of(link)->unread.link == link &&
+        chempi_list_is_empty(&link->left_link))
+        return "tcp T7: input that nobody will ask for";
     return NULL;
 }
 
@@ -157,6 +160,7 @@ void chempi_tcp_link_close_fd(struct chempi_tcp_link *link)
     }
     if (dev->unread.link == link)
         dev->unread.link = NULL;
+    chempi_list_remove(&link->left_link);
     chempi_list_remove(&link->flush_link);
     chempi_tcp_sealed_close(link);
     if (link->item.fd < 0)

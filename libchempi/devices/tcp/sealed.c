@@ -41,17 +41,28 @@ ssize_t chempi_tcp_sealed_write(struct chempi_tcp_link *link,
     return rc < 0 ? rc : total;
 }
 
-/* Open the next record, of len bytes: to the reader if it has room, else to
- * link->plain. Returns the bytes that the reader has got, or -errno. */
-static ssize_t open_record(struct chempi_tcp_link *link, size_t len,
-                           uint8_t *to, size_t room)
+/* The bytes of the next record, which is here; 0: end of stream, -EAGAIN: none
+ * now. */
+static ssize_t find_record(struct chempi_tcp_link *link, bool *is_dry)
+{
+    for (;;) {
+        ssize_t n = chempi_seal_next(link->seal);
+
+        if (n)
+            return n;
+        if (*is_dry || link->is_sparing)
+            return -EAGAIN;
+        n = chempi_seal_fill(link->seal, link->item.fd, is_dry);
+        if (n <= 0 && n != -EINTR)
+            return n;
+    }
+}
+
+/* Open the next record, of len bytes, to link->plain. */
+static int open_plain(struct chempi_tcp_link *link, size_t len)
 {
     int rc;
 
-    if (len <= room) {
-        rc = chempi_seal_open(link->seal, to);
-        return rc ? rc : (ssize_t)len;
-    }
     if (!link->plain)
         link->plain = chempi_sys->malloc(CHEMPI_SEAL_PLAIN_MAX);
     if (!link->plain)
@@ -59,42 +70,63 @@ static ssize_t open_record(struct chempi_tcp_link *link, size_t len,
     rc = chempi_seal_open(link->seal, link->plain);
     if (rc)
         return rc;
-    memcpy(to, link->plain, room);
-    link->plain_head = room;
-    link->plain_len = len - room;
-    return (ssize_t)room;
+    link->plain_head = 0;
+    link->plain_len = len;
+    return 0;
 }
 
-static size_t take_plain(struct chempi_tcp_link *link, uint8_t *to, size_t room)
+static size_t look_at_plain(const struct chempi_tcp_link *link, uint8_t *to,
+                            size_t room)
 {
     const size_t n = link->plain_len < room ? link->plain_len : room;
 
     memcpy(to, link->plain + link->plain_head, n);
+    return n;
+}
+
+static size_t take_plain(struct chempi_tcp_link *link, uint8_t *to, size_t room)
+{
+    const size_t n = look_at_plain(link, to, room);
+
     link->plain_head += n;
     link->plain_len -= n;
     return n;
 }
 
-/* Some bytes for the reader; 0: end of stream, -EAGAIN: none now. */
+/* Some bytes for the reader, whose room the next record goes to if it has
+ * enough; 0: end of stream, -EAGAIN: none now. */
 static ssize_t read_some(struct chempi_tcp_link *link, uint8_t *to, size_t room,
                          bool *is_dry)
 {
-    for (;;) {
-        ssize_t n;
+    ssize_t n;
+    int rc;
 
-        if (link->plain_len)
-            return (ssize_t)take_plain(link, to, room);
-        n = chempi_seal_next(link->seal);
-        if (n > 0)
-            n = open_record(link, (size_t)n, to, room);
-        if (n)
-            return n == -EBADMSG ? -EKEYREJECTED : n;
-        if (*is_dry || link->is_sparing)
-            return -EAGAIN;
-        n = chempi_seal_fill(link->seal, link->item.fd, is_dry);
-        if (n <= 0 && n != -EINTR)
-            return n;
+    if (link->plain_len)
+        return (ssize_t)take_plain(link, to, room);
+    n = find_record(link, is_dry);
+    if (n <= 0)
+        return n == -EBADMSG ? -EKEYREJECTED : n;
+    rc = (size_t)n <= room ? chempi_seal_open(link->seal, to)
+                           : open_plain(link, (size_t)n);
+    if (rc)
+        return rc == -EBADMSG ? -EKEYREJECTED : rc;
+    return (size_t)n <= room ? n : (ssize_t)take_plain(link, to, room);
+}
+
+ssize_t chempi_tcp_sealed_peek(struct chempi_tcp_link *link, uint8_t *to,
+                               size_t room)
+{
+    bool is_dry = false;
+    ssize_t n;
+    int rc = 0;
+
+    if (!link->plain_len) {
+        n = find_record(link, &is_dry);
+        rc = n > 0 ? open_plain(link, (size_t)n) : (int)n;
+        if (n == 0 || rc)
+            return rc == -EBADMSG ? -EKEYREJECTED : rc;
     }
+    return (ssize_t)look_at_plain(link, to, room);
 }
 
 ssize_t chempi_tcp_sealed_read(struct chempi_tcp_link *link,

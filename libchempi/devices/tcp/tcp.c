@@ -61,6 +61,7 @@ static int tcp_open(const struct chempi_dev_params *params,
         return chempi_err_set(err, -ENOMEM, "out of memory for device tcp");
     dev->dev = (struct chempi_dev){.ops = &chempi_tcp_ops, .params = *params};
     chempi_tcp_panel_take(dev);
+    chempi_list_init(&dev->left);
     chempi_list_init(&dev->flush);
     chempi_list_init(&dev->done);
     chempi_list_init(&dev->room);

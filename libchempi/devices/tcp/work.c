@@ -123,7 +123,7 @@ int chempi_tcp_work(struct chempi_tcp_dev *dev)
     dev->is_working = true;
     if (dev->has_work) {
         dev->has_work = false; /* whoever appends sets it again */
-        events += chempi_tcp_drain_unread(dev);
+        events += chempi_tcp_drain_left(dev);
         events += work_flush(dev);
         events += work_broken(dev);
         events += work_done(dev);

@@ -44,7 +44,7 @@ arrived(void *arg, const struct chempi_arrival *arrival, struct chempi_rx **rx)
     struct end *end = arg;
     struct arrival *a;
 
-    if (end->refuses && arrival->ep->proc == end->refused)
+    if (end->refused & 1u << arrival->ep->proc)
         return CHEMPI_NO_ROOM;
     a = calloc(1, sizeof(*a));
     a->env = arrival->env;

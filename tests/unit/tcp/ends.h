@@ -34,8 +34,8 @@ struct end {
     size_t arrival_count;
     uint64_t cap; /* bytes that a receive takes */
     bool wants_late;
-    bool refuses; /* there is NO_ROOM for what comes from this process: */
-    uint32_t refused;
+    uint32_t refused; /* the processes, a bit each, from which there is NO_ROOM
+                         for what comes */
     const struct chempi_layout *layout; /* of receives; NULL: contiguous */
     uint8_t *area;                      /* where they go then */
     int sent;

@@ -233,22 +233,65 @@ static bool is_unread(struct ends *all, const void *arg)
            NULL;
 }
 
-/* What one process sent last waits while the buffer holds what another one has
- * sent, for which there is no memory; then it is read. */
+static const _Atomic uint64_t *secure_settings(void)
+{
+    static _Atomic uint64_t settings[CHEMPI_TCP_SET_COUNT];
+
+    for (uint32_t i = 0; i < CHEMPI_TCP_SET_COUNT; i++)
+        settings[i] = chempi_tcp_ops.panel->settings[i].initial;
+    settings[CHEMPI_TCP_SET_SECURE] = 1;
+    return settings;
+}
+
+/* The others have talked to process 0 once; what 1 and, if so, others say now
+ * has no memory there. */
+static void starve(uint32_t count, bool is_secure, uint32_t refused)
+{
+    ends_default(&ends, count);
+    ends.settings = is_secure ? secure_settings() : NULL;
+    cr_assert_eq(ends_open_as(&ends, count, true), 0);
+    for (uint32_t i = 1; i < count; i++)
+        cr_assert_eq(ends_inject(&ends, i, 0, "x", 1, 1), 0);
+    cr_assert(ends_wait_arrivals(&ends, 0, count - 1));
+    ends.end[0].refused = refused;
+    fill(data, sizeof(data), 1);
+    cr_assert_eq(ends_inject(&ends, 1, 0, data, 1000, 1), 0);
+    cr_assert(ends_wait(&ends, is_unread, NULL));
+}
+
+/* What one process sent last is read while there is no memory for what another
+ * one has sent. */
+Test(tcp_fault, what_waits_for_memory_holds_nothing_back_of_an_ended_process)
+{
+    struct end *end = &ends.end[0];
+
+    starve(3, false, 1u << 1);
+    cr_assert(chempi_tcp_ops.is_ready(end->dev));
+    cr_assert_eq(ends_inject(&ends, 2, 0, "last", 4, 2), 0);
+    cr_assert(ends_wait_drained(&ends, 2));
+    chempi_tcp_ops.close(ends.end[2].dev);
+    ends.end[2].dev = NULL;
+    cr_assert(chempi_tcp_ops.ended(end->dev, 2));
+    cr_assert_eq(end->arrival_count, 3u);
+    cr_assert_eq(end->arrivals[2]->from, 2u);
+    cr_assert_eq(memcmp(end->arrivals[2]->data, "last", 4), 0);
+    cr_assert(is_unread(&ends, NULL));
+    cr_assert_not(chempi_tcp_ops.ended(end->dev, 1));
+    (void)end_poll(end); /* whatever else there may have been */
+    cr_assert_eq(end_poll(end), 0);
+    end->refused = 0;
+    (void)end_poll(end);
+    cr_assert_eq(end->arrival_count, 4u);
+    cr_assert(is_filled(end->arrivals[3]->data, 1000, 1));
+    ends_close(&ends);
+}
+
+/* The same of one that has sent something without memory, too. */
 Test(tcp_fault, what_waits_for_memory_loses_nothing_of_an_ended_process)
 {
     struct end *end = &ends.end[0];
 
-    cr_assert_eq(ends_open(&ends, 3, true), 0);
-    for (uint32_t i = 1; i < 3; i++)
-        cr_assert_eq(ends_inject(&ends, i, 0, "x", 1, 1), 0);
-    cr_assert(ends_wait_arrivals(&ends, 0, 2));
-    end->refuses = true;
-    end->refused = 1;
-    fill(data, 1000, 1);
-    cr_assert_eq(ends_inject(&ends, 1, 0, data, 1000, 1), 0);
-    cr_assert(ends_wait(&ends, is_unread, NULL));
-    cr_assert(chempi_tcp_ops.is_ready(end->dev));
+    starve(3, false, 1u << 1 | 1u << 2);
     cr_assert_eq(ends_inject(&ends, 2, 0, "last", 4, 2), 0);
     cr_assert(ends_wait_drained(&ends, 2));
     cr_assert_eq(end->arrival_count, 2u);
@@ -264,13 +307,94 @@ Test(tcp_fault, what_waits_for_memory_loses_nothing_of_an_ended_process)
     }
     cr_assert(is_unread(&ends, NULL));
     cr_assert_eq(end->arrival_count, 2u);
-    end->refuses = false;
+    end->refused = 0;
     cr_assert(chempi_tcp_ops.ended(end->dev, 2));
+    cr_assert_eq(end->arrival_count, 3u);
+    cr_assert_eq(end->arrivals[2]->from, 2u);
+    cr_assert_eq(memcmp(end->arrivals[2]->data, "last", 4), 0);
+    (void)end_poll(end);
     cr_assert_eq(end->arrival_count, 4u);
-    cr_assert(is_filled(end->arrivals[2]->data, 1000, 1));
-    cr_assert_eq(end->arrivals[3]->from, 2u);
-    cr_assert_eq(memcmp(end->arrivals[3]->data, "last", 4), 0);
+    cr_assert(is_filled(end->arrivals[3]->data, 1000, 1));
     ends_close(&ends);
+}
+
+/* Small, long, announced and strided ones, in this order; also by writes that
+ * cut frames. */
+static void send_each_kind(uint32_t from, size_t max)
+{
+    static struct chempi_tx txs[2];
+
+    rig_short(max);
+    txs[0].iter = NULL;
+    txs[1].iter = NULL;
+    for (int i = 0; i < 40; i++)
+        cr_assert_eq(ends_inject(&ends, from, 0, data, 4000, 1), 0);
+    cr_assert_geq(ends_send(&ends, from, 0, &txs[0], data, sizeof(data), 2, 0),
+                  0);
+    cr_assert_geq(ends_send(&ends, from, 0, &txs[1], data, sizeof(data), 3, 1),
+                  0);
+}
+
+/* From here on, what one process has sent by send_each_kind(). */
+static void check_each_kind(size_t at, uint32_t from)
+{
+    const struct end *end = &ends.end[0];
+    int tags[3] = {0, 0, 0};
+
+    for (size_t i = at; i < end->arrival_count; i++) {
+        const struct arrival *a = end->arrivals[i];
+
+        if (a->from != from)
+            continue;
+        cr_assert(a->is_complete);
+        cr_assert(is_filled(a->data, (size_t)a->env.len, 1));
+        cr_assert_eq(a->env.len, a->env.tag == 1 ? 4000u : sizeof(data));
+        tags[a->env.tag - 1]++;
+        cr_assert(a->env.tag > 1 || (tags[1] == 0 && tags[2] == 0));
+    }
+    cr_assert_eq(tags[0], 40);
+    cr_assert_eq(tags[1], 1);
+    cr_assert_eq(tags[2], 1);
+}
+
+/* 1 and 2 wait, 3 does not; then all have come, each in its order. */
+static void hold_back_two(bool is_secure, size_t max)
+{
+    struct end *end = &ends.end[0];
+
+    starve(4, is_secure, 1u << 1 | 1u << 2);
+    send_each_kind(2, max);
+    for (int i = 0; i < 20; i++)
+        (void)ends_poll(&ends);
+    cr_assert_eq(end->arrival_count, 3u);
+    send_each_kind(3, max);
+    cr_assert(ends_wait_arrivals(&ends, 0, 45), "%zu", end_complete(end));
+    check_each_kind(3, 3);
+    cr_assert(is_unread(&ends, NULL));
+    end->refused = 1u << 2;
+    cr_assert(ends_wait_arrivals(&ends, 0, 46));
+    cr_assert_eq(end->arrivals[45]->from, 1u);
+    (void)end_poll(end); /* whatever else there may have been */
+    cr_assert(is_unread(&ends, NULL));
+    end->refused = 0;
+    cr_assert(ends_wait_arrivals(&ends, 0, 88));
+    check_each_kind(46, 2);
+    rig_lift();
+    ends_close(&ends);
+}
+
+Test(tcp_fault, what_waits_for_memory_holds_back_its_connection_alone)
+{
+    static const size_t pieces[] = {0, 3000, 37};
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(pieces); i++)
+        hold_back_two(false, pieces[i]);
+}
+
+Test(tcp_fault, what_waits_for_memory_holds_back_its_sealed_connection_alone)
+{
+    hold_back_two(true, 0);
+    hold_back_two(true, 3000);
 }
 
 static bool has_loss(struct ends *all, const void *arg)
@@ -289,8 +413,7 @@ Test(tcp_fault, a_write_that_fails_loses_nothing_that_had_come)
     cr_assert_eq(ends_open(&ends, 2, true), 0);
     cr_assert_eq(ends_inject(&ends, 1, 0, "x", 1, 1), 0);
     cr_assert(ends_wait_arrivals(&ends, 0, 1));
-    end->refuses = true;
-    end->refused = 1;
+    end->refused = 1u << 1;
     fill(data, 1000, 1);
     cr_assert_eq(ends_inject(&ends, 1, 0, data, 1000, 1), 0);
     cr_assert(ends_wait(&ends, is_unread, NULL));
@@ -310,7 +433,7 @@ Test(tcp_fault, a_write_that_fails_loses_nothing_that_had_come)
     cr_assert(is_unread(&ends, NULL));
     cr_assert_not(has_loss(&ends, NULL));
     cr_assert_eq(end->arrival_count, 1u);
-    end->refuses = false;
+    end->refused = 0;
     (void)end_poll(end);
     cr_assert_eq(end->lost, 1);
     cr_assert_eq(end->lost_status, -ECONNRESET);
@@ -412,13 +535,9 @@ Test(tcp_fault, two_jobs_do_not_talk_to_each_other)
 Test(tcp_fault, who_has_what_gateways_have_is_no_rank)
 {
     static const uint8_t key[32] = {7};
-    static _Atomic uint64_t settings[CHEMPI_TCP_SET_COUNT];
 
-    for (uint32_t i = 0; i < CHEMPI_TCP_SET_COUNT; i++)
-        settings[i] = chempi_tcp_ops.panel->settings[i].initial;
-    settings[CHEMPI_TCP_SET_SECURE] = 1;
     ends_default(&ends, 3);
-    ends.settings = settings;
+    ends.settings = secure_settings();
     for (uint32_t i = 0; i < 3; i++)
         ends.end[i].services.rank_count = 2;
     ends.end[0].services.rank_key = key;

@@ -400,8 +400,7 @@ Test(tcp_network, a_loss_on_one_network_leaves_what_waits_for_memory)
         0);
     for (uint32_t i = 0; i < 2; i++)
         cr_assert_eq(poll(&fds[i], 1, -1), 1);
-    end->refuses = true;
-    end->refused = 0;
+    end->refused = 1u << 0;
     rig(RIG_SEND, 1, EPIPE);
     cr_assert_neq(ends_send(&ends, 1, 0, &txs[1], data, len, 7, 0),
                   CHEMPI_DONE);
@@ -412,7 +411,7 @@ Test(tcp_network, a_loss_on_one_network_leaves_what_waits_for_memory)
         cr_assert_eq(links[1]->state, CHEMPI_TCP_MUTE);
         cr_assert_eq(end->lost, 0);
     }
-    end->refuses = false;
+    end->refused = 0;
     (void)end_poll(end);
     cr_assert_eq(links[1]->state, CHEMPI_TCP_BROKEN);
     cr_assert_eq(end->lost, 1);
