@@ -48,6 +48,8 @@ static size_t put_fixed(uint8_t *dst, const struct chempi_hop_frame *f)
         return n + put_u64(dst + n, f->number);
     case CHEMPI_HOP_DROP:
         return put_u64(dst, f->sender);
+    case CHEMPI_HOP_FLUSHED:
+        return put_u64(dst, f->number);
     case CHEMPI_HOP_DATA:
         n = put_u64(dst, f->receiver);
         return n + put_u64(dst + n, f->number);
@@ -125,7 +127,7 @@ int chempi_hop_frame_head(const uint8_t *src, size_t n,
         wire.version != CHEMPI_HOP_VERSION)
         return -EPROTO;
     *why = "a frame with an impossible way";
-    if (wire.kind < CHEMPI_HOP_EAGER || wire.kind > CHEMPI_HOP_PART ||
+    if (wire.kind < CHEMPI_HOP_EAGER || wire.kind > CHEMPI_HOP_FLUSHED ||
         wire.gateway_count > CHEMPI_HOP_GATEWAYS_MAX ||
         wire.at > wire.gateway_count || n < at + 4u * wire.gateway_count)
         return -EPROTO;
@@ -176,6 +178,8 @@ static const uint8_t fixed_len[] = {
     [CHEMPI_HOP_ACK] = 0,
     [CHEMPI_HOP_GONE] = 0,
     [CHEMPI_HOP_PART] = sizeof(struct chempi_envelope) + 16,
+    [CHEMPI_HOP_FLUSH] = 0,
+    [CHEMPI_HOP_FLUSHED] = 8,
 };
 
 static void get_fixed(const uint8_t *at, struct chempi_hop_frame *out)
@@ -200,6 +204,9 @@ static void get_fixed(const uint8_t *at, struct chempi_hop_frame *out)
         break;
     case CHEMPI_HOP_DROP:
         out->sender = get_u64(&at);
+        break;
+    case CHEMPI_HOP_FLUSHED:
+        out->number = get_u64(&at);
         break;
     case CHEMPI_HOP_DATA:
         out->receiver = get_u64(&at);

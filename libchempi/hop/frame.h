@@ -18,6 +18,11 @@
  *   DATA      the receiver's token and an offset; a piece of the payload
  *   ACK       nothing: the header says it
  *   GONE      from a gateway: process `src` has finished and takes no more
+ *   FLUSH     to the last gateway that it names, not to `dst`, which has ended:
+ *             what has it passed on of `dst` for `src`?
+ *   FLUSHED   the answer, from the first gateway that it names: all that has
+ *             come from `src` and is numbered, so many frames, the last of them
+ *             before number `seq`
  *
  * EAGER to DATA and PART are numbered per flow (ordered pair of processes);
  * `ack` is the number up to which the frames of the opposite flow have arrived.
@@ -32,7 +37,7 @@
 #include "libchempi/ddi.h"
 
 #define CHEMPI_HOP_MARK 0x4867u /* tells a frame's start from garbage */
-#define CHEMPI_HOP_VERSION 2u
+#define CHEMPI_HOP_VERSION 3u
 #define CHEMPI_HOP_GATEWAYS_MAX (CHEMPI_TABLE_STAGES_MAX - 1u)
 #define CHEMPI_HOP_CHUNK_MAX (64u * 1024u)     /* payload of a frame, bytes */
 #define CHEMPI_HOP_LEN_MAX (UINT64_C(1) << 56) /* of a message, bytes */
@@ -45,7 +50,9 @@ enum chempi_hop_kind {
     CHEMPI_HOP_DATA = 5,
     CHEMPI_HOP_ACK = 6,
     CHEMPI_HOP_GONE = 7,
-    CHEMPI_HOP_PART = 8
+    CHEMPI_HOP_PART = 8,
+    CHEMPI_HOP_FLUSH = 9,
+    CHEMPI_HOP_FLUSHED = 10
 };
 
 /* Flags of a frame. */
@@ -98,7 +105,8 @@ struct chempi_hop_frame {
     struct chempi_envelope env;
     uint64_t sender;     /* token; PART: number of the message */
     uint64_t receiver;   /* token */
-    uint64_t number;     /* CTS: bytes wanted; DATA, PART: offset */
+    uint64_t number;     /* CTS: bytes wanted; DATA, PART: offset; FLUSHED:
+                            frames */
     const uint8_t *data; /* payload, in the bytes that were read */
     uint32_t len;        /* of it, bytes */
 };

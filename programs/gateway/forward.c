@@ -86,32 +86,25 @@ static const char *check(const struct gateway *g, uint32_t from,
     return NULL;
 }
 
-/* Tell a sender that its receiver has finished: back by the same way. */
+/* Tell a sender that its receiver has finished. */
 static void answer_gone(struct gateway *g, const struct chempi_hop_frame *f)
 {
-    struct chempi_hop_frame gone = {
-        .kind = CHEMPI_HOP_GONE,
-        .gateway_count = (uint8_t)(f->at + 1u),
-        .at = 1,
-        .src = f->dst,
-        .dst = f->src,
-    };
-    uint8_t head[CHEMPI_HOP_FIXED_MAX];
-    struct chempi_hop_buf *buf;
-    size_t len;
+    struct chempi_hop_frame gone = {.kind = CHEMPI_HOP_GONE};
 
-    if (f->kind == CHEMPI_HOP_GONE)
+    if (f->kind == CHEMPI_HOP_GONE || f->kind == CHEMPI_HOP_FLUSHED)
         return;
-    for (uint32_t i = 0; i <= f->at; i++)
-        gone.gateways[i] = f->gateways[f->at - i];
-    len = chempi_hop_frame_put(head, &gone);
-    buf = chempi_hop_buf_create(len);
-    if (!buf)
-        return; /* it asks again with its next frame */
-    memcpy(buf->data, head, len);
-    if (chempi_hop_queue(
-            &g->hop, gone.gateway_count > 1 ? gone.gateways[1] : gone.dst, buf))
-        chempi_hop_buf_drop(buf);
+    /* Without memory it asks again with its next frame. */
+    (void)gateway_answer(g, f, &gone);
+}
+
+/* G3; what is sent again over another way is another frame. */
+static void note_taken(struct gateway_flow *flow,
+                       const struct chempi_hop_frame *f)
+{
+    if (f->at || !chempi_hop_is_numbered(f->kind))
+        return;
+    if (!flow->taken++ || (int32_t)(f->seq + 1 - flow->behind) > 0)
+        flow->behind = f->seq + 1;
 }
 
 /* The number of the way that counts this frame from here on. */
@@ -162,8 +155,10 @@ static void forward(struct gateway *g, const struct chempi_hop_frame *f,
         flow->peak = flow->held;
     chempi_hop_buf_hold(buf);
     rc = chempi_hop_queue(&g->hop, next_of(f), buf);
-    if (rc == 0)
+    if (rc == 0) {
+        note_taken(flow, f);
         return;
+    }
     flow->held -= buf->len;
     g->dropped++;
     chempi_hop_buf_drop(buf);
@@ -208,7 +203,10 @@ static bool frame(void *arg, uint32_t from, const uint8_t *data, size_t len,
     }
     if (!buf)
         return false;
-    forward(g, &f, buf);
+    if (f.kind == CHEMPI_HOP_FLUSH && f.at + 1u == f.gateway_count)
+        gateway_flush_ask(g, &f, buf);
+    else
+        forward(g, &f, buf);
     chempi_hop_buf_drop(own);
     return true;
 }

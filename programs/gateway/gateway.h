@@ -7,6 +7,9 @@
  *       has it; nothing of it is remembered afterwards
  *   G2  a flow holds at most GATEWAY_FLOW_MAX bytes here: its sender's window
  *       is smaller, so one that sends more breaks the rules, and ends the job
+ *   G3  who asks what of an ended rank has passed here is answered once, when
+ *       nothing more of that rank lies with the devices; until then the frame
+ *       that asks stands in `flush` of the flow that it asks for
  *   -   nothing waits for anything else: each neighbour has a queue of its own
  *
  * One thread.
@@ -33,6 +36,15 @@ struct gateway_flow {
     uint64_t peak; /* the most that were */
     uint64_t frames;
     uint64_t bytes;
+    uint64_t taken;               /* numbered frames from src itself, */
+    uint32_t behind;              /* the number behind the last of them */
+    struct chempi_hop_buf *flush; /* G3, or NULL */
+};
+
+enum gateway_end {
+    GATEWAY_END_NONE,
+    GATEWAY_END_TOLD, /* some of it may still lie with the devices */
+    GATEWAY_END_OVER
 };
 
 struct gateway_flows {
@@ -52,6 +64,8 @@ struct gateway {
     struct chempi_hop hop;
     struct gateway_flows flows;
     struct chempi_shortage shortage; /* of memory for frames */
+    uint8_t *ends;                   /* [job->size], enum gateway_end */
+    uint32_t end_count;              /* ranks that are TOLD */
     struct chempi_route_stats tally; /* is_on: chempirun --trace-routes */
     struct chempi_host host;
     struct chempi_poll_item control;
@@ -64,6 +78,24 @@ struct gateway {
 struct gateway_flow *gateway_flows_get(struct gateway_flows *flows,
                                        uint32_t src, uint32_t dst);
 void gateway_flows_fini(struct gateway_flows *flows);
+
+/* answer.c: send *answer (its kind and what that needs) to the rank that *f has
+ * come from, back by the same way, as if from the rank that it is for. False:
+ * no memory. */
+bool gateway_answer(struct gateway *g, const struct chempi_hop_frame *f,
+                    struct chempi_hop_frame *answer);
+
+/* flush.c (G3) */
+
+/* A frame that asks has come; takes a reference. */
+void gateway_flush_ask(struct gateway *g, const struct chempi_hop_frame *f,
+                       struct chempi_hop_buf *buf);
+/* A process has ended. */
+void gateway_flush_ended(struct gateway *g, uint32_t proc);
+/* Take from the devices what ended ranks had sent, and answer who asks for it;
+ * returns the number of ranks of which nothing more comes. Not from an upcall.
+ */
+int gateway_flush_settle(struct gateway *g);
 
 /* forward.c */
 extern const struct chempi_hop_ops gateway_hop_ops;

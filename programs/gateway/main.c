@@ -41,6 +41,7 @@ static void rank_lost(void *arg, uint32_t rank, const char *text)
 
     (void)text;
     chempi_hop_forget(&g->hop, rank);
+    gateway_flush_ended(g, rank);
 }
 
 static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
@@ -130,6 +131,8 @@ static int poll_all(struct gateway *g, int timeout_ms)
         chempi_hop_flush(&g->hop);
     if (chempi_pollset_collect(g->services.pollset, timeout_ms) > 0)
         n += chempi_pollset_dispatch(g->services.pollset);
+    if (CHEMPI_UNLIKELY(g->end_count))
+        n += gateway_flush_settle(g);
     if (chempi_hop_is_dirty(&g->hop)) {
         chempi_hop_flush(&g->hop);
         n++;
@@ -142,7 +145,7 @@ static bool is_anything_ready(struct gateway *g)
     for (uint32_t i = 0; i < g->device_count; i++)
         if (g->devices[i]->ops->is_ready(g->devices[i]))
             return true;
-    return chempi_hop_is_dirty(&g->hop);
+    return chempi_hop_is_dirty(&g->hop) || g->end_count;
 }
 
 /* As wake.h says: publish, look once more, sleep. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a gateway needs before it can forward; see gateway.h. */
 #include <errno.h>
+#include <stdlib.h>
 
+#include "common/base/sys.h"
 #include "libchempi/devices/registry.h"
 #include "programs/gateway/gateway.h"
 
@@ -137,6 +139,11 @@ int gateway_start(struct gateway *g, struct chempi_err *err)
     if (!rc && chempi_hop_open(&g->hop, &g->services, g->devices,
                                &g->device_count, &gateway_hop_ops, g))
         rc = chempi_err_set(err, -ENOMEM, "out of memory");
+    if (!rc) {
+        g->ends = chempi_sys->calloc(g->job->size, sizeof(*g->ends));
+        if (!g->ends)
+            rc = chempi_err_set(err, -ENOMEM, "out of memory");
+    }
     rc = rc ? rc : open_devices(g, err);
     if (!rc)
         tell_memory(g);
@@ -150,6 +157,8 @@ void gateway_stop(struct gateway *g)
     g->device_count = 0;
     chempi_hop_close(&g->hop);
     gateway_flows_fini(&g->flows);
+    free(g->ends);
+    g->ends = NULL;
     chempi_route_stats_fini(&g->tally);
     chempi_host_close(&g->host, &g->services);
 }

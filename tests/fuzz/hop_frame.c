@@ -46,7 +46,7 @@ size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
     };
     size_t len;
 
-    if (i + 1 > CHEMPI_HOP_PART)
+    if (i + 1 > CHEMPI_HOP_FLUSHED)
         return 0;
     if (frame.kind == CHEMPI_HOP_PART)
         frame.env.len = 20; /* the second half of it */

@@ -54,7 +54,7 @@ static int read_frame(const uint8_t *bytes, size_t len,
 
 Test(hop_frame, every_kind_survives_the_wire)
 {
-    for (uint8_t k = CHEMPI_HOP_EAGER; k <= CHEMPI_HOP_PART; k++) {
+    for (uint8_t k = CHEMPI_HOP_EAGER; k <= CHEMPI_HOP_FLUSHED; k++) {
         uint8_t bytes[CHEMPI_HOP_FIXED_MAX + 5];
         const struct chempi_hop_frame want = sample(k);
         struct chempi_hop_frame f;
@@ -67,6 +67,8 @@ Test(hop_frame, every_kind_survives_the_wire)
         cr_assert_eq(f.gateways[1], want.gateways[1]);
         if (k <= CHEMPI_HOP_RTS || k == CHEMPI_HOP_PART)
             cr_assert_eq(memcmp(&f.env, &want.env, sizeof(f.env)), 0);
+        if (k == CHEMPI_HOP_FLUSHED)
+            cr_assert_eq(f.number, want.number);
         if (k == CHEMPI_HOP_DATA || k == CHEMPI_HOP_PART) {
             cr_assert_eq(memcmp(f.data, "hello", f.len), 0);
             cr_assert_eq(f.number, want.number);

@@ -78,6 +78,7 @@ void chempi_routed_flow_destroy(struct chempi_routed_flow *flow)
     chempi_handle_table_fini(&flow->announced);
     chempi_handle_table_fini(&flow->cleared);
     drop_parts(flow);
+    free(flow->flush);
     free(flow->ways);
     free(flow);
 }

@@ -215,29 +215,63 @@ static void refuse(struct chempi_routed *routed, uint32_t from, int64_t peer,
     p->sink->lost(p->sink_arg, (uint32_t)peer, -EBADMSG, text);
 }
 
-/* Is there no more to do? Gateways are not believed in a secure job: see
- * gate_is_drained(). */
-static bool take_gone(struct chempi_routed_flow *flow,
-                      const struct chempi_hop_frame *f)
+/* A gateway says something itself. It is not believed in a secure job: see
+ * gate_is_drained(). 0, or -EPROTO with *why. */
+static int take_word(struct chempi_routed_flow *flow, const uint8_t *data,
+                     size_t len, const char **why)
 {
-    if (f->kind != CHEMPI_HOP_GONE)
-        return false;
-    if (chempi_routed_of(flow)->seals)
+    struct chempi_hop_frame f;
+    int rc = chempi_hop_frame_get(data, len, &f, why);
+
+    if (rc)
+        return rc;
+    if (f.kind == CHEMPI_HOP_FLUSHED)
+        chempi_routed_flush_take(flow, &f);
+    else if (chempi_routed_of(flow)->seals)
         flow->is_said_gone = true;
     else
         chempi_routed_flow_end(flow);
-    return true;
+    return 0;
+}
+
+static bool is_word(const struct chempi_hop_frame *f)
+{
+    return f->kind == CHEMPI_HOP_GONE || f->kind == CHEMPI_HOP_FLUSHED;
+}
+
+/* What the flow's peer has sent. 0, -EPROTO with *why, or -ENOMEM: it is left.
+ */
+static int take_frame(struct chempi_routed_flow *flow, const uint8_t *data,
+                      size_t len, struct chempi_hop_frame *f, const char **why)
+{
+    const struct chempi_dev_params *p = &flow->ep.dev->params;
+    const uint32_t src = f->src;
+    int rc = chempi_routed_sealed_get(flow, data, len, f, why);
+    const char *wrong;
+
+    if (rc)
+        return rc;
+    if (!chempi_routed_way_find(flow, 0))
+        chempi_routed_way_learn(flow, f);
+    wrong = take(flow, f);
+    if (CHEMPI_UNLIKELY(wrong == chempi_shortage_left)) {
+        chempi_routed_sealed_unget(flow, data, len);
+        return -ENOMEM;
+    }
+    if (wrong)
+        p->sink->lost(p->sink_arg, src, -EPROTO, wrong);
+    return 0;
 }
 
 bool chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,
                          size_t len, struct chempi_hop_buf *buf)
 {
     struct chempi_routed *routed = arg;
-    const struct chempi_dev_params *p = &routed->dev.params;
     struct chempi_routed_flow *flow = NULL;
     struct chempi_hop_frame f;
     const char *why;
     int64_t peer = -1;
+    bool is_counted = false;
     int rc = chempi_hop_frame_head(data, len, &f, &why);
 
     (void)buf; /* it is used up here */
@@ -245,27 +279,20 @@ bool chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,
         peer = find_pair(routed, &f);
         why = "a frame that is not for this process";
         rc = is_placed(routed, from, &f) ? 0 : -EPROTO;
+        is_counted = f.gateway_count > 0 && chempi_hop_is_numbered(f.kind);
     }
     if (!rc)
         rc = chempi_routed_flow_get(routed, f.src, &flow);
     if (rc == -ENOMEM && chempi_shortage_may_wait(&routed->shortage))
         return false;
-    if (!rc && take_gone(flow, &f))
-        return true;
     if (!rc)
-        rc = chempi_routed_sealed_get(flow, data, len, &f, &why);
-    if (rc) {
-        refuse(routed, from, peer, rc == -EPROTO ? why : chempi_err_name(rc));
-        return true;
-    }
-    if (!chempi_routed_way_find(flow, 0))
-        chempi_routed_way_learn(flow, &f);
-    why = take(flow, &f);
-    if (CHEMPI_UNLIKELY(why == chempi_shortage_left)) {
-        chempi_routed_sealed_unget(flow, data, len);
+        rc = is_word(&f) ? take_word(flow, data, len, &why)
+                         : take_frame(flow, data, len, &f, &why);
+    if (flow && rc == -ENOMEM)
         return false;
-    }
-    if (why)
-        p->sink->lost(p->sink_arg, f.src, -EPROTO, why);
+    if (flow)
+        flow->come += is_counted; /* F12; also one that is refused */
+    if (rc)
+        refuse(routed, from, peer, rc == -EPROTO ? why : chempi_err_name(rc));
     return true;
 }

@@ -34,6 +34,9 @@
  *   F11 a flow whose process has died is gone, too, and has nothing in
  *       `cleared`: of what still comes out of gateways only messages are taken,
  *       and accept() refuses those that were announced
+ *   F12 such a flow has a `flush` while gateways may have something of it: what
+ *       each of them that the process can have sent by has taken of the flow,
+ *       when it has said so; `come` counts the same here
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ROUTED_INTERNAL_H
 #define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ROUTED_INTERNAL_H
@@ -116,6 +119,8 @@ struct chempi_routed_flow {
     struct chempi_handle_table cleared;
     struct chempi_list parts; /* chempi_routed_part.link (F10) */
     uint32_t part_count;
+    uint64_t come; /* numbered frames that have come through gateways */
+    struct chempi_routed_flush *flush; /* F12, or NULL */
 };
 
 /* A message of which some parts have come. */
@@ -264,8 +269,26 @@ void chempi_routed_part_untake(struct chempi_routed_flow *flow,
                                const struct chempi_hop_frame *f,
                                struct chempi_routed_part *part);
 
+/* flush.c (F12) */
+
+/* Has all come that gateways have of this process, which has died? Asks them.
+ * is_quiet: nothing has come from it for a while. */
+bool chempi_routed_flush_is_over(struct chempi_routed_flow *flow,
+                                 bool is_quiet);
+/* A gateway has answered. */
+void chempi_routed_flush_take(struct chempi_routed_flow *flow,
+                              const struct chempi_hop_frame *f);
+/* A gateway is lost, and with it perhaps frames, questions and answers. */
+void chempi_routed_flush_lose(struct chempi_routed_flow *flow,
+                              uint32_t gateway);
+
 /* way.c */
 
+/* Gateways that lead to a gateway, it being the last, for a message of its own;
+ * returns how many, or 0: no way leads there (any more). */
+uint32_t
+chempi_routed_way_to_gateway(const struct chempi_routed *routed, uint32_t proc,
+                             uint32_t gateways[CHEMPI_HOP_GATEWAYS_MAX]);
 /* The ways that the table has for this process. -EHOSTUNREACH: none, or no
  * gateway of them is left. */
 int chempi_routed_way_open(struct chempi_routed_flow *flow);

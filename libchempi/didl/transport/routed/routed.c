@@ -156,9 +156,12 @@ static void gateway_lost(uint32_t proc, const char *why)
         return;
     routed->gateways[proc - routed->rank_count] = CHEMPI_ROUTED_DEAD;
     chempi_hop_forget(&routed->hop, proc);
-    for (uint32_t p = 0; p < routed->rank_count; p++)
-        if (routed->flows[p])
-            is_cut |= chempi_routed_flow_reroute(routed->flows[p], proc) != 0;
+    for (uint32_t p = 0; p < routed->rank_count; p++) {
+        if (!routed->flows[p])
+            continue;
+        is_cut |= chempi_routed_flow_reroute(routed->flows[p], proc) != 0;
+        chempi_routed_flush_lose(routed->flows[p], proc);
+    }
     if (is_cut)
         chempi_routed_way_cut(routed, proc, why);
 }
@@ -580,27 +583,37 @@ static bool is_recent(const struct chempi_routed *routed, uint64_t poll)
     return poll && routed->polls - poll < ENDED_POLLS;
 }
 
-/* Nobody says what of a process lies in gateways, or behind a frame that one of
- * them has been left with: it is over when nothing has come for a while. */
-static bool routed_ended(struct chempi_dev *dev, uint32_t proc)
+/* Has nothing of it come for a while, nor been left here or at a device? */
+static bool is_quiet(struct chempi_routed_flow *flow)
 {
-    struct chempi_routed *routed = of_device(dev);
-    struct chempi_routed_flow *flow =
-        proc < routed->rank_count ? routed->flows[proc] : NULL;
-    uint64_t now_ns;
+    const struct chempi_routed *routed = chempi_routed_of(flow);
+    const uint64_t now_ns = chempi_clock_ns();
 
-    if (!flow)
-        return true;
-    now_ns = chempi_clock_ns();
     if (!flow->quiet_ns || chempi_hop_has_left(&routed->hop) ||
         is_recent(routed, routed->left_poll) ||
         is_recent(routed, flow->come_poll)) {
         flow->quiet_ns = now_ns;
         flow->quiet_poll = routed->polls;
     }
-    chempi_routed_flow_bury(flow);
     return now_ns - flow->quiet_ns >= ENDED_NS &&
            routed->polls - flow->quiet_poll >= ENDED_POLLS;
+}
+
+/* Also who has not been heard of gets a flow: something of it may come late. */
+static bool routed_ended(struct chempi_dev *dev, uint32_t proc)
+{
+    struct chempi_routed *routed = of_device(dev);
+    const struct chempi_services *s = dev->params.services;
+    struct chempi_routed_flow *flow;
+    int rc;
+
+    if (proc == s->proc || s->node_of_proc[proc] == s->node)
+        return true; /* no gateway is on its way */
+    rc = chempi_routed_flow_get(routed, proc, &flow);
+    if (rc)
+        return rc != -ENOMEM || !chempi_shortage_may_wait(&routed->shortage);
+    chempi_routed_flow_bury(flow);
+    return chempi_routed_flush_is_over(flow, is_quiet(flow));
 }
 
 const struct chempi_dev_ops chempi_routed_ops = {

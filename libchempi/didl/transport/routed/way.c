@@ -105,6 +105,38 @@ int chempi_routed_way_choose(struct chempi_routed_flow *flow)
     return 0;
 }
 
+uint32_t
+chempi_routed_way_to_gateway(const struct chempi_routed *routed, uint32_t proc,
+                             uint32_t gateways[CHEMPI_HOP_GATEWAYS_MAX])
+{
+    const struct chempi_services *s = routed->dev.params.services;
+    const uint32_t hash = hash_pair(s->proc, proc);
+    const struct chempi_table_range *ranges;
+    uint32_t node =
+        chempi_table_find_node(s->table, s->node_names[s->node_of_proc[proc]]);
+    uint32_t count = 0;
+
+    if (node == CHEMPI_TABLE_NONE)
+        return 0;
+    ranges = chempi_table_ranges(s->table, node, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t n = 0;
+
+        while (n + 1 < ranges[i].stage_count &&
+               n + 1 < CHEMPI_HOP_GATEWAYS_MAX) {
+            gateways[n] = pick(routed, &ranges[i], n, hash);
+            if (gateways[n] == CHEMPI_TABLE_NONE)
+                break;
+            n++;
+        }
+        if (n + 1 != (ranges[i].stage_count ? ranges[i].stage_count : 1))
+            continue;
+        gateways[n] = proc;
+        return n + 1;
+    }
+    return 0;
+}
+
 static uint32_t chunk_of(const struct chempi_table_range *range)
 {
     if (range->switch_len < CHEMPI_ROUTED_CHUNK_MIN)

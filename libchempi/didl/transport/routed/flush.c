@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What gateways have of a process that has died (F12 of internal.h). Each one
+ * that it can have sent by is asked (FLUSH) and answers (FLUSHED) when it has
+ * taken all that had been sent to it: so many frames, up to this number. All is
+ * here when that number has come, or so many frames: then also where others
+ * before that number never reached a gateway.
+ *
+ * Time decides only where nobody knows more: frames may be lost with a gateway,
+ * a gateway is not believed in a secure job, and answers none while the
+ * launcher has not said that the process is dead (its connection here may have
+ * broken).
+ */
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/sys.h"
+#include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/transport/routed/internal.h"
+
+enum { TO_ASK, ASKED, ANSWERED };
+
+struct chempi_routed_flush {
+    uint64_t since_ns;
+    uint64_t taken;   /* frames, by all gateways together */
+    uint64_t behind;  /* the number behind the last of these */
+    uint32_t missing; /* answers */
+    bool has_gap;     /* some of it may be lost, or unknown */
+    uint8_t states[]; /* [gateways] */
+};
+
+static uint32_t gateway_count(const struct chempi_routed *routed)
+{
+    return routed->dev.params.services->proc_count - routed->rank_count;
+}
+
+/* Can the process have sent to this rank by that gateway first? */
+static bool may_be_first(const struct chempi_routed_flow *flow,
+                         uint32_t gateway)
+{
+    const struct chempi_services *s = flow->ep.dev->params.services;
+    const uint32_t node = s->node_of_proc[gateway];
+    const uint32_t from = s->node_of_proc[flow->ep.proc];
+    uint32_t at;
+    uint32_t there;
+
+    if (node == s->node || node == from)
+        return false; /* no way passes its own ends */
+    at = chempi_table_find_node(s->table, s->node_names[node]);
+    there = chempi_table_find_node(s->table, s->node_names[from]);
+    return at == CHEMPI_TABLE_NONE || there == CHEMPI_TABLE_NONE ||
+           chempi_table_has_common(s->table, at, there);
+}
+
+static void close_one(struct chempi_routed_flush *flush, uint32_t k)
+{
+    if (flush->states[k] != ANSWERED)
+        flush->missing--;
+    flush->states[k] = ANSWERED;
+}
+
+static struct chempi_routed_flush *begin(const struct chempi_routed_flow *flow)
+{
+    const struct chempi_routed *routed = chempi_routed_of(flow);
+    const uint32_t count = gateway_count(routed);
+    struct chempi_routed_flush *flush =
+        chempi_sys->calloc(1, sizeof(*flush) + count);
+
+    if (!flush)
+        return NULL;
+    flush->since_ns = chempi_clock_ns();
+    flush->missing = count;
+    for (uint32_t k = 0; k < count; k++) {
+        const bool is_dead = routed->gateways[k] == CHEMPI_ROUTED_DEAD;
+
+        flush->has_gap |= is_dead;
+        if (is_dead || !may_be_first(flow, routed->rank_count + k))
+            close_one(flush, k);
+    }
+    return flush;
+}
+
+static void ask(struct chempi_routed_flow *flow, uint32_t k)
+{
+    struct chempi_routed *routed = chempi_routed_of(flow);
+    struct chempi_hop_frame f = {
+        .kind = CHEMPI_HOP_FLUSH,
+        .src = routed->dev.params.services->proc,
+        .dst = flow->ep.proc,
+    };
+    uint8_t head[CHEMPI_HOP_FIXED_MAX];
+    struct chempi_hop_buf *buf;
+    size_t len;
+    int rc;
+
+    f.gateway_count = (uint8_t)chempi_routed_way_to_gateway(
+        routed, routed->rank_count + k, f.gateways);
+    if (!f.gateway_count) {
+        flow->flush->has_gap = true;
+        close_one(flow->flush, k);
+        return;
+    }
+    len = chempi_hop_frame_put(head, &f);
+    buf = chempi_hop_buf_create(len);
+    if (!buf)
+        return; /* the next time */
+    memcpy(buf->data, head, len);
+    rc = chempi_hop_queue(&routed->hop, f.gateways[0], buf);
+    if (rc)
+        chempi_hop_buf_drop(buf); /* that it is lost is said soon */
+    else
+        flow->flush->states[k] = ASKED;
+}
+
+/* Does it help to go on waiting? */
+static bool is_in_vain(const struct chempi_routed_flow *flow)
+{
+    const struct chempi_routed *routed = chempi_routed_of(flow);
+    const uint64_t ns = chempi_clock_ns() - flow->flush->since_ns;
+
+    if (!chempi_conn_has_ended(flow->ep.proc))
+        return ns >=
+               chempi_setting(CHEMPI_SET_DAEMON_SUSPECT) * CHEMPI_NS_PER_MS;
+    return routed->seals &&
+           ns >= chempi_dev_setting(&routed->dev, CHEMPI_ROUTED_SET_GAP) *
+                     CHEMPI_NS_PER_MS;
+}
+
+bool chempi_routed_flush_is_over(struct chempi_routed_flow *flow, bool is_quiet)
+{
+    struct chempi_routed *routed = chempi_routed_of(flow);
+    const uint32_t count = gateway_count(routed);
+    const struct chempi_routed_flush *flush;
+
+    if (!flow->way_count && !flow->come)
+        return true; /* no way leads from here to there, or back */
+    if (!flow->flush) {
+        flow->flush = begin(flow);
+        if (!flow->flush)
+            return !chempi_shortage_may_wait(&routed->shortage);
+        chempi_shortage_end(&routed->shortage);
+    }
+    flush = flow->flush;
+    for (uint32_t k = 0; flush->missing && k < count; k++)
+        if (flush->states[k] == TO_ASK)
+            ask(flow, k);
+    if (is_in_vain(flow))
+        return is_quiet;
+    if (flush->missing)
+        return false;
+    if (flow->seq_in >= flush->behind)
+        return true;
+    return flush->has_gap ? is_quiet : flow->come >= flush->taken;
+}
+
+void chempi_routed_flush_take(struct chempi_routed_flow *flow,
+                              const struct chempi_hop_frame *f)
+{
+    const uint32_t k = f->gateways[0] - chempi_routed_of(flow)->rank_count;
+    struct chempi_routed_flush *flush = flow->flush;
+    uint64_t behind;
+
+    if (!flush || !f->gateway_count ||
+        k >= gateway_count(chempi_routed_of(flow)) || flush->states[k] != ASKED)
+        return;
+    close_one(flush, k);
+    flush->taken += f->number;
+    behind = f->number ? chempi_hop_seal_extend(flow->seq_in, f->seq) : 0;
+    if (behind > flush->behind)
+        flush->behind = behind;
+}
+
+void chempi_routed_flush_lose(struct chempi_routed_flow *flow, uint32_t gateway)
+{
+    const uint32_t first = chempi_routed_of(flow)->rank_count;
+    struct chempi_routed_flush *flush = flow->flush;
+
+    if (!flush)
+        return;
+    flush->has_gap = true;
+    close_one(flush, gateway - first);
+    for (uint32_t k = 0; k < gateway_count(chempi_routed_of(flow)); k++)
+        if (flush->states[k] == ASKED)
+            flush->states[k] = TO_ASK;
+}

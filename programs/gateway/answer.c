@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a gateway says itself; see gateway.h. */
+#include <string.h>
+
+#include "programs/gateway/gateway.h"
+
+bool gateway_answer(struct gateway *g, const struct chempi_hop_frame *f,
+                    struct chempi_hop_frame *answer)
+{
+    uint8_t head[CHEMPI_HOP_FIXED_MAX];
+    struct chempi_hop_buf *buf;
+    size_t len;
+
+    answer->gateway_count = (uint8_t)(f->at + 1u);
+    answer->at = 1;
+    answer->src = f->dst;
+    answer->dst = f->src;
+    for (uint32_t i = 0; i <= f->at; i++)
+        answer->gateways[i] = f->gateways[f->at - i];
+    len = chempi_hop_frame_put(head, answer);
+    buf = chempi_hop_buf_create(len);
+    if (!buf)
+        return false;
+    memcpy(buf->data, head, len);
+    if (chempi_hop_queue(
+            &g->hop,
+            answer->gateway_count > 1 ? answer->gateways[1] : answer->dst, buf))
+        chempi_hop_buf_drop(buf);
+    return true;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What of an ended rank has passed: a rank that waits for it asks every gateway
+ * that the ended one may have sent by, and knows from the answers how many
+ * frames are still to come. Only what the first gateway of a way has taken
+ * counts, so that nothing is counted twice.
+ */
+#include "programs/gateway/gateway.h"
+
+void gateway_flush_ended(struct gateway *g, uint32_t proc)
+{
+    if (proc >= g->job->size || g->ends[proc] != GATEWAY_END_NONE)
+        return;
+    g->ends[proc] = GATEWAY_END_TOLD;
+    g->end_count++;
+}
+
+void gateway_flush_ask(struct gateway *g, const struct chempi_hop_frame *f,
+                       struct chempi_hop_buf *buf)
+{
+    struct gateway_flow *flow = gateway_flows_get(&g->flows, f->dst, f->src);
+
+    if (!flow) {
+        gateway_give_up(g, "out of memory for one more pair of ranks");
+        return;
+    }
+    chempi_hop_buf_hold(buf);
+    chempi_hop_buf_drop(flow->flush); /* one that has lost the answer */
+    flow->flush = buf;
+    if (g->ends[f->dst] != GATEWAY_END_OVER)
+        return;
+    g->ends[f->dst] = GATEWAY_END_TOLD; /* it is answered with the others */
+    g->end_count++;
+}
+
+/* False: no memory. */
+static bool answer(struct gateway *g, struct gateway_flow *flow)
+{
+    struct chempi_hop_frame flushed = {
+        .kind = CHEMPI_HOP_FLUSHED, .seq = flow->behind, .number = flow->taken};
+    struct chempi_hop_frame f;
+    const char *why;
+
+    if (chempi_hop_frame_head(flow->flush->data, flow->flush->len, &f, &why) >=
+            0 && /* it was read before */
+        !gateway_answer(g, &f, &flushed))
+        return false;
+    chempi_hop_buf_drop(flow->flush);
+    flow->flush = NULL;
+    return true;
+}
+
+static bool is_taken(struct gateway *g, uint32_t rank)
+{
+    bool is_taken = true;
+
+    for (uint32_t i = 0; i < g->device_count; i++)
+        if (g->devices[i]->ops->ended)
+            is_taken =
+                g->devices[i]->ops->ended(g->devices[i], rank) && is_taken;
+    return is_taken;
+}
+
+static bool answer_all(struct gateway *g, uint32_t rank)
+{
+    for (uint32_t i = 0; i < g->flows.count; i++) {
+        struct gateway_flow *flow = &g->flows.at[i];
+
+        if (flow->src == rank && flow->flush && !answer(g, flow))
+            return false;
+    }
+    return true;
+}
+
+int gateway_flush_settle(struct gateway *g)
+{
+    int events = 0;
+
+    for (uint32_t rank = 0; g->end_count && rank < g->job->size; rank++) {
+        if (g->ends[rank] != GATEWAY_END_TOLD || !is_taken(g, rank) ||
+            !answer_all(g, rank))
+            continue;
+        g->ends[rank] = GATEWAY_END_OVER;
+        g->end_count--;
+        events++;
+    }
+    return events;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank dies while what it has sent lies in front of a gateway that gets no
+ * processor (chempirun --survive). Whoever hears of that meanwhile goes on
+ * waiting: all that had been sent whole is received when the gateway goes on,
+ * and what was only announced ends with an error. With "new" the two have never
+ * spoken before; with "killed N" gateway N does not go on, but ends.
+ */
+#define _GNU_SOURCE /* kill */
+#include <dirent.h>
+#include <linux/sockios.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/transport/conn.h"
+#include "tests/mpi/check.h"
+
+enum { LEN = 600000, MESSAGES = 20, HELLO = MESSAGES, LONG, NEVER };
+enum { POLLS = 256, FILES = 256, GATEWAYS_MAX = 4, WORDS = 256 };
+#define POLLING_S 0.05
+
+static const int lens[] = {8, 3000, 60};
+static char data[LEN];
+static pid_t gateways[GATEWAYS_MAX];
+static int gateway_count;
+
+/* A file of a process, its zeros as spaces. */
+static const char *read_words(pid_t pid, const char *name)
+{
+    static char words[WORDS];
+    char path[64];
+    size_t len;
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    file = fopen(path, "r");
+    len = file ? fread(words, 1, sizeof(words) - 1, file) : 0;
+    if (file)
+        (void)fclose(file);
+    for (size_t i = 0; i < len; i++)
+        if (!words[i])
+            words[i] = ' ';
+    words[len] = '\0';
+    return words;
+}
+
+/* Those of this job, in the order of their nodes' names. */
+static int find_gateways(void)
+{
+    char nodes[GATEWAYS_MAX][WORDS];
+    char start[WORDS];
+    struct dirent *entry;
+    DIR *all = opendir("/proc");
+    int count = 0;
+
+    (void)snprintf(start, sizeof(start), "chempi-gateway --job %s --node ",
+                   chempi_ctx.job->id);
+    while (all && (entry = readdir(all))) {
+        const pid_t pid = (pid_t)atoi(entry->d_name);
+        const char *words = pid > 0 ? read_words(pid, "cmdline") : "";
+        int at = count;
+
+        if (strncmp(words, start, strlen(start)) != 0 || at == GATEWAYS_MAX)
+            continue;
+        for (; at > 0 && strcmp(nodes[at - 1], words) > 0; at--) {
+            memcpy(nodes[at], nodes[at - 1], WORDS);
+            gateways[at] = gateways[at - 1];
+        }
+        (void)snprintf(nodes[at], WORDS, "%s", words);
+        gateways[at] = pid;
+        count++;
+    }
+    if (all)
+        (void)closedir(all);
+    return count;
+}
+
+static bool is_stopped(pid_t pid)
+{
+    const char *state = strrchr(read_words(pid, "stat"), ')');
+
+    return state && state[1] == ' ' && state[2] == 'T';
+}
+
+static void stop_gateways(void)
+{
+    for (int i = 0; i < gateway_count; i++)
+        (void)kill(gateways[i], SIGSTOP);
+    for (int i = 0; i < gateway_count; i++)
+        while (!is_stopped(gateways[i]))
+            ;
+}
+
+/* When it returns at `from`, it has come. */
+static void greet(int from, int to)
+{
+    if (check_rank() == from)
+        MPI_Ssend(NULL, 0, MPI_CHAR, to, HELLO, MPI_COMM_WORLD);
+    else if (check_rank() == to)
+        MPI_Recv(NULL, 0, MPI_CHAR, from, HELLO, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+}
+
+/* Is what was sent in the gateways' systems? */
+static bool is_acknowledged(void)
+{
+    int len;
+
+    for (int fd = 0; fd < FILES; fd++)
+        if (ioctl(fd, SIOCOUTQ, &len) == 0 && len > 0)
+            return false;
+    return true;
+}
+
+_Noreturn static void send_and_die(void)
+{
+    MPI_Request announced;
+    MPI_Request send;
+    int is_there;
+
+    stop_gateways();
+    MPI_Isend(data, LEN, MPI_CHAR, 0, LONG, MPI_COMM_WORLD, &announced);
+    for (int i = 0; i < MESSAGES; i++) {
+        memset(data, i + 1, LEN);
+        MPI_Isend(data, lens[i % 3], MPI_CHAR, 0, i, MPI_COMM_WORLD, &send);
+        MPI_Wait(&send, MPI_STATUS_IGNORE);
+    }
+    do
+        MPI_Iprobe(MPI_ANY_SOURCE, NEVER, MPI_COMM_SELF, &is_there,
+                   MPI_STATUS_IGNORE); /* what is kept leaves */
+    while (!is_acknowledged());
+    (void)kill(getpid(), SIGKILL);
+    for (;;)
+        (void)pause();
+}
+
+/* Wait for the first message until the other one is known to be dead, and then
+ * for a while. */
+static MPI_Request hear_of_it(void)
+{
+    MPI_Request first;
+    double heard = 0;
+    int is_there = 0;
+    int polls = 0;
+
+    MPI_Irecv(data, LEN, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &first);
+    while (!is_there && (polls < POLLS || MPI_Wtime() - heard < POLLING_S)) {
+        MPI_Request_get_status(first, &is_there, MPI_STATUS_IGNORE);
+        polls += chempi_conn_missing_count() > 0;
+        if (polls <= 1)
+            heard = MPI_Wtime();
+    }
+    CHECK(!is_there, "what was under way was not waited for");
+    return first;
+}
+
+static int receive(int tag)
+{
+    return check_class(MPI_Recv(data, LEN, MPI_CHAR, 1, tag, MPI_COMM_WORLD,
+                                MPI_STATUS_IGNORE));
+}
+
+/* victim: number of a gateway, or -1. */
+static void receive_all(int victim)
+{
+    const bool is_killed = victim >= 0;
+    MPI_Request first = hear_of_it();
+    int received = 0;
+    int code;
+
+    if (is_killed)
+        (void)kill(gateways[victim % GATEWAYS_MAX], SIGKILL);
+    for (int i = 0; i < gateway_count; i++)
+        (void)kill(gateways[i], SIGCONT);
+    for (int i = 0; i < MESSAGES; i++) {
+        code =
+            i ? receive(i) : check_class(MPI_Wait(&first, MPI_STATUS_IGNORE));
+        CHECK(code == MPI_SUCCESS
+                  ? data[0] == i + 1 && data[lens[i % 3] - 1] == i + 1
+                  : is_killed && code == MPI_ERR_PROC_ABORTED,
+              "message %d: class %d, %d", i, code, data[0]);
+        received += code == MPI_SUCCESS;
+    }
+    code = receive(LONG);
+    CHECK(code == MPI_ERR_PROC_ABORTED, "class %d of what was announced", code);
+    code = receive(NEVER);
+    CHECK(code == MPI_ERR_PROC_ABORTED, "class %d of nothing", code);
+    if (received == MESSAGES || is_killed)
+        puts("all has ended");
+}
+
+int main(int argc, char **argv)
+{
+    bool is_new;
+    int victim;
+    int rank;
+
+    check_start(&argc, &argv);
+    check_need(4);
+    rank = check_rank();
+    is_new = argc > 1 && strcmp(argv[1], "new") == 0;
+    victim = argc > 2 && strcmp(argv[1], "killed") == 0 ? atoi(argv[2]) : -1;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    gateway_count = victim < 0 ? 1 : 2;
+    while (find_gateways() < gateway_count)
+        ; /* one that is not on the way may start late */
+    if (!is_new)
+        greet(1, 0);
+    greet(1, 2);
+    if (rank == 1)
+        send_and_die();
+    if (rank == 0)
+        receive_all(victim);
+    greet(3, 0);
+    return check_finish();
+}
