@@ -102,10 +102,27 @@ static void bind_source(struct chempi_tcp_link *link, int fd, int family)
     }
 }
 
+static void start_ready(struct chempi_poll_item *item, uint32_t events);
+
+/* Begin anew when there is memory, but not for too long. */
+static bool wait_for_memory(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+
+    if (!chempi_shortage_may_wait(&dev->shortage))
+        return false;
+    chempi_tcp_link_cancel(link);
+    link->item.ready = start_ready;
+    chempi_tcp_link_owe_flush(link);
+    return true;
+}
+
 static void fail(struct chempi_tcp_link *link, int code)
 {
     char name[CHEMPI_TCP_WHY_MAX];
 
+    if (code == -ENOMEM && wait_for_memory(link))
+        return;
     (void)chempi_tcp_link_name(link, name);
     if (code == -EMFILE || code == -ENFILE)
         chempi_tcp_link_break(
@@ -283,6 +300,7 @@ void chempi_tcp_connect_start(struct chempi_tcp_link *link)
         fail(link, -ENOMEM);
         return;
     }
+    chempi_shortage_end(&dev->shortage);
     link->attempt = a;
     link->state = CHEMPI_TCP_DIALING;
     /* It was validated when it came. */
@@ -298,6 +316,13 @@ void chempi_tcp_connect_start(struct chempi_tcp_link *link)
         return;
     }
     call(link);
+}
+
+static void start_ready(struct chempi_poll_item *item, uint32_t events)
+{
+    (void)events; /* it is owed */
+    chempi_tcp_connect_start(
+        CHEMPI_CONTAINER_OF(item, struct chempi_tcp_link, item));
 }
 
 static const char *refusal(unsigned code)
@@ -382,8 +407,8 @@ static void welcome(struct chempi_tcp_link *link)
     chempi_tcp_link_cancel(link);
     rc = chempi_tcp_work_up(link, fd, &proof);
     chempi_tcp_proof_fini(&proof);
-    if (rc)
-        fail(link, rc);
+    if (rc) /* the other side has taken the connection into use */
+        chempi_tcp_link_fail(link, rc);
 }
 
 /* in_need bytes are there. */

@@ -50,7 +50,13 @@ static bool is_amid_message(const struct chempi_tcp_link *link)
     return c->tx && c->xfer && c->pos + c->left < c->xfer->want;
 }
 
-/* Bytes written, 0 when the kernel takes none, or -errno. */
+static CHEMPI_COLD bool may_wait(struct chempi_tcp_link *link)
+{
+    return chempi_shortage_may_wait(&chempi_tcp_dev_of(link)->shortage);
+}
+
+/* Bytes written, 0 when the kernel takes none, or memory is missing to seal
+ * them, or -errno. */
 static ssize_t write_bytes(struct chempi_tcp_link *link, struct iovec *iov,
                            size_t count)
 {
@@ -62,6 +68,8 @@ static ssize_t write_bytes(struct chempi_tcp_link *link, struct iovec *iov,
     link->is_acked = false;
     if (link->seal) {
         n = chempi_tcp_sealed_write(link, iov, count);
+        if (n == -ENOMEM && may_wait(link))
+            return 0; /* the socket has room: it is asked for again at once */
         if (n >= 0 && chempi_tcp_sealed_is_pending(link))
             block(link);
         return n;
@@ -97,14 +105,9 @@ static uint8_t *reserve(struct chempi_tcp_out *out, size_t len)
 
 static void owe_flush(struct chempi_tcp_link *link)
 {
-    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
-
-    if (link->is_blocked || link->state != CHEMPI_TCP_UP ||
-        chempi_tcp_link_is_written(link) ||
-        !chempi_list_is_empty(&link->flush_link))
-        return;
-    chempi_list_append(&dev->flush, &link->flush_link); /* T5 */
-    dev->has_work = true;
+    if (!link->is_blocked && link->state == CHEMPI_TCP_UP &&
+        !chempi_tcp_link_is_written(link))
+        chempi_tcp_link_owe_flush(link); /* T5 */
 }
 
 /* Write what can be written now, without upcalls. */
@@ -114,22 +117,20 @@ static void kick(struct chempi_tcp_link *link)
         chempi_tcp_eager_flush(link);
 }
 
-void chempi_tcp_eager_control(struct chempi_tcp_link *link, const void *frame,
-                              size_t len)
+int chempi_tcp_eager_control(struct chempi_tcp_link *link, const void *frame,
+                             size_t len)
 {
     uint8_t *to;
 
     if (link->state > CHEMPI_TCP_UP)
-        return;
+        return 0; /* sent() tells */
     to = reserve(&link->out, len);
-    if (!to) {
-        chempi_tcp_link_break(link, -ENOMEM,
-                              "out of memory for an answer to process %u",
-                              (unsigned)link->ep->ep.proc);
-        return;
-    }
+    if (!to)
+        return -ENOMEM;
+    chempi_shortage_end(&chempi_tcp_dev_of(link)->shortage);
     memcpy(to, frame, len);
     kick(link);
+    return 0;
 }
 
 /* Nothing waits before it: write a small message now. What the kernel does
@@ -199,6 +200,7 @@ static int line_up(struct chempi_tcp_link *link,
     at = reserve(&link->out, total);
     if (!at)
         return -ENOMEM;
+    chempi_shortage_end(&chempi_tcp_dev_of(link)->shortage);
     *to = at + chempi_tcp_wire_put_eager(at, env);
     return CHEMPI_DONE;
 }

@@ -189,6 +189,5 @@ void chempi_tcp_endpoint_destroy(struct chempi_tcp_ep *ep)
         return;
     for (uint32_t i = 0; i < ep->link_count; i++)
         destroy_link(ep->links[i]);
-    free(ep->card);
     free(ep);
 }

@@ -13,7 +13,8 @@
  *   T4  a frame that is partly written is finished before anything else:
  *       `current` when it is_started, else what stands in `out`
  *   T5  a link with output that is UP is is_blocked (the kernel will say
- *       when) or stands in dev->flush; with kept messages, too
+ *       when) or stands in dev->flush; with kept messages, and with words of
+ *       rndv for which memory is missing, too
  *   T6  a MUTE link's endpoint is lost and owed to be reaped, which reads the
  *       rest and then puts the link down; so it is with UP ones beside it
  *   T7  a link that is left, as dev->unread.link is, has something that waits
@@ -177,12 +178,12 @@ struct chempi_tcp_ep {
     uint32_t link_count;
     struct chempi_tcp_route routes[CHEMPI_TCP_ROUTE_MAX];
     struct chempi_tcp_link *links[CHEMPI_TCP_LINK_MAX];
-    uint8_t *card; /* as it came, validated; NULL: not yet */
-    size_t card_len;
-    int status;      /* 0, or why nothing goes any more */
-    bool is_starved; /* was told -EAGAIN; room() is owed */
-    bool is_lost;    /* and not just finished: lost() is owed */
-    bool is_told;    /* or not any more */
+    size_t card_len;                     /* 0: it has not come */
+    uint8_t card[CHEMPI_TCP_CARD_BYTES]; /* as it came, validated */
+    int status;                          /* 0, or why nothing goes any more */
+    bool is_starved;                     /* was told -EAGAIN; room() is owed */
+    bool is_lost; /* and not just finished: lost() is owed */
+    bool is_told; /* or not any more */
     struct chempi_list room_link;
     struct chempi_list broken_link;
     struct chempi_list lost_link;
@@ -235,7 +236,7 @@ struct chempi_tcp_dev {
         size_t len;
         uint8_t data[CHEMPI_TCP_RBUF];
     } unread;                        /* has been read, and is left */
-    struct chempi_shortage shortage; /* of stashes, and of sealed bytes */
+    struct chempi_shortage shortage; /* of all but transfers */
     uint8_t scratch[CHEMPI_TCP_SCRATCH];
 };
 
@@ -313,6 +314,9 @@ const char *chempi_tcp_link_check(const struct chempi_tcp_link *link);
 void chempi_tcp_link_heat(struct chempi_tcp_link *link);
 /* room() is owed to the endpoint. */
 void chempi_tcp_link_owe_room(struct chempi_tcp_ep *ep);
+/* chempi_tcp_work() goes on with what the link has to write, answer or connect
+ * for. */
+void chempi_tcp_link_owe_flush(struct chempi_tcp_link *link);
 /* Options of a connection or of a listener, which hands them on. */
 void chempi_tcp_link_set_options(struct chempi_tcp_dev *dev, int fd);
 /*
@@ -339,7 +343,8 @@ int chempi_tcp_work_up(struct chempi_tcp_link *link, int fd,
 
 /* connect.c: connecting. */
 
-/* IDLE -> DIALING (or BROKEN). The card is there. */
+/* IDLE -> DIALING (or BROKEN); or IDLE and in dev->flush: again, when there is
+ * memory. The card is there. */
 void chempi_tcp_connect_start(struct chempi_tcp_link *link);
 /* What the authentication is bound to; returns its length. */
 size_t chempi_tcp_connect_context(const struct chempi_services *services,
@@ -360,9 +365,9 @@ int chempi_tcp_eager_inject(struct chempi_tcp_link *link,
                             const struct chempi_envelope *env, const void *data,
                             size_t len);
 int chempi_tcp_eager_send(struct chempi_tcp_link *link, struct chempi_tx *tx);
-/* Put a control frame into `out` and write it if possible. */
-void chempi_tcp_eager_control(struct chempi_tcp_link *link, const void *frame,
-                              size_t len);
+/* Put a control frame into `out` and write it if possible; 0, -ENOMEM. */
+int chempi_tcp_eager_control(struct chempi_tcp_link *link, const void *frame,
+                             size_t len);
 /* Write until the kernel takes no more, all is written, or it has been a
  * lot. */
 void chempi_tcp_eager_flush(struct chempi_tcp_link *link);

@@ -150,6 +150,15 @@ void chempi_tcp_link_owe_room(struct chempi_tcp_ep *ep)
     dev->has_work = true;
 }
 
+void chempi_tcp_link_owe_flush(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+
+    if (chempi_list_is_empty(&link->flush_link))
+        chempi_list_append(&dev->flush, &link->flush_link);
+    dev->has_work = true;
+}
+
 void chempi_tcp_link_close_fd(struct chempi_tcp_link *link)
 {
     struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);

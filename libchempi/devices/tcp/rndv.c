@@ -4,6 +4,8 @@
  * here. They stay with the link that they were
  * announced on; their payload leaves in DATA frames (eager.c).
  */
+#include <errno.h>
+
 #include "libchempi/devices/tcp/internal.h"
 
 static struct chempi_tcp_link *link_of(struct chempi_rndv_peer *peer)
@@ -24,10 +26,20 @@ static int send_rts(struct chempi_xfer *xfer)
 {
     uint8_t frame[CHEMPI_TCP_FIXED_MAX];
 
-    chempi_tcp_eager_control(
+    return chempi_tcp_eager_control(
         link_of(xfer->peer), frame,
         chempi_tcp_wire_put_rts(frame, &xfer->tx->env, xfer->id));
-    return 0; /* also when it broke: sent() tells */
+}
+
+/* For a word that is owed: again, when there is some, but not for too long. */
+static CHEMPI_COLD void miss_memory(struct chempi_tcp_link *link)
+{
+    if (chempi_shortage_may_wait(&chempi_tcp_dev_of(link)->shortage))
+        chempi_tcp_link_owe_flush(link);
+    else
+        chempi_tcp_link_break(link, -ENOMEM,
+                              "out of memory for an answer to process %u",
+                              (unsigned)link->ep->ep.proc);
 }
 
 static int send_owed(struct chempi_xfer *xfer)
@@ -43,13 +55,16 @@ static int send_owed(struct chempi_xfer *xfer)
     } else {
         len = chempi_tcp_wire_put_drop(frame, xfer->peer_id);
     }
-    chempi_tcp_eager_control(link, frame, len);
+    if (chempi_tcp_eager_control(link, frame, len)) {
+        miss_memory(link);
+        return -EAGAIN;
+    }
     return 0;
 }
 
 static void owes(struct chempi_rndv_peer *peer)
 {
-    (void)chempi_rndv_flush(peer); /* there is always room */
+    (void)chempi_rndv_flush(peer);
 }
 
 const struct chempi_rndv_ops chempi_tcp_rndv_ops = {

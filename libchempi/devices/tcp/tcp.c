@@ -120,21 +120,14 @@ static int tcp_card_arrived(struct chempi_ep *ep, const void *card, size_t len,
 {
     struct chempi_tcp_ep *e = ep_of(ep);
     struct chempi_tcp_card parsed;
-    uint8_t *copy;
 
-    if (e->card)
+    if (e->card_len)
         return 0;
     if (chempi_tcp_card_get(card, len, &parsed) != 0)
         return chempi_err_set(err, -EBADMSG,
                               "the tcp address of process %u is malformed",
                               (unsigned)ep->proc);
-    copy = chempi_sys->malloc(len);
-    if (!copy)
-        return chempi_err_set(err, -ENOMEM,
-                              "out of memory for the address of process %u",
-                              (unsigned)ep->proc);
-    memcpy(copy, card, len);
-    e->card = copy;
+    memcpy(e->card, card, len); /* at most what it may have */
     e->card_len = len;
     chempi_tcp_link_owe_room(e);
     return 0;
@@ -155,12 +148,27 @@ static int find_link(struct chempi_tcp_ep *ep, uint64_t len,
         return chempi_err_set(&ep->ep.dev->err, ep->status, "%s", ep->why);
     if (route->link->state != CHEMPI_TCP_IDLE)
         return 0;
-    if (!ep->card) {
+    if (!ep->card_len) {
         ep->is_starved = true;
         return -EAGAIN;
     }
     chempi_tcp_connect_start(route->link);
     return ep->status;
+}
+
+/* Nothing has been taken. Without memory there is no room, for a while. */
+static CHEMPI_COLD int has_no_room(struct chempi_tcp_ep *ep, int rc)
+{
+    struct chempi_tcp_dev *dev = dev_of(ep->ep.dev);
+
+    if (rc != -EAGAIN && rc != -ENOMEM)
+        return rc;
+    if (rc == -ENOMEM && !chempi_shortage_may_wait(&dev->shortage))
+        return rc;
+    ep->is_starved = true;
+    if (rc == -ENOMEM)
+        chempi_tcp_link_owe_room(ep);
+    return -EAGAIN;
 }
 
 static int tcp_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
@@ -172,9 +180,7 @@ static int tcp_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
     if (CHEMPI_UNLIKELY(rc))
         return rc;
     rc = chempi_tcp_eager_inject(link, env, data, len);
-    if (CHEMPI_UNLIKELY(rc == -EAGAIN))
-        ep_of(ep)->is_starved = true;
-    return rc;
+    return CHEMPI_UNLIKELY(rc < 0) ? has_no_room(ep_of(ep), rc) : rc;
 }
 
 static int tcp_send(struct chempi_ep *ep, struct chempi_tx *tx)

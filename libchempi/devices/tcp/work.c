@@ -54,8 +54,11 @@ static int work_flush(struct chempi_tcp_dev *dev)
             chempi_list_first(&now), struct chempi_tcp_link, flush_link);
 
         chempi_list_remove(&link->flush_link);
+        if (link->state == CHEMPI_TCP_IDLE) /* it waits to connect */
+            link->item.ready(&link->item, 0);
+        (void)chempi_rndv_flush(&link->rndv);
         chempi_tcp_eager_flush(link);
-        events++;
+        events += !chempi_shortage_is(&dev->shortage);
     }
     return events;
 }
@@ -92,7 +95,8 @@ static int work_room(struct chempi_tcp_dev *dev)
         chempi_list_remove(&ep->room_link);
         ep->is_starved = false;
         p->sink->room(p->sink_arg, &ep->ep);
-        events += !chempi_rndv_is_poor(&dev->rndv);
+        events += !chempi_rndv_is_poor(&dev->rndv) &&
+                  !chempi_shortage_is(&dev->shortage);
     }
     return events;
 }
@@ -181,11 +185,8 @@ int chempi_tcp_work_up(struct chempi_tcp_link *link, int fd,
     link->is_blocked = false;
     link->is_armed = false;
     chempi_tcp_link_heat(link);
-    if (!chempi_tcp_link_is_written(link) &&
-        chempi_list_is_empty(&link->flush_link)) {
-        chempi_list_append(&dev->flush, &link->flush_link); /* T5 */
-        dev->has_work = true;
-    }
+    if (!chempi_tcp_link_is_written(link))
+        chempi_tcp_link_owe_flush(link); /* T5 */
     chempi_tcp_link_owe_room(link->ep);
     return 0;
 }

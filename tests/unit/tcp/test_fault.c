@@ -397,6 +397,76 @@ Test(tcp_fault, what_waits_for_memory_holds_back_its_sealed_connection_alone)
     hold_back_two(true, 3000);
 }
 
+/* Between processes that are connected, each piece of memory is refused once:
+ * messages arrive all the same, or sending one of them fails. */
+static void refuse_each_piece(bool is_secure)
+{
+    int calls = 1;
+
+    for (int nth = 1; nth <= calls; nth++) {
+        struct chempi_tx txs[2] = {{.iter = NULL}, {.iter = NULL}};
+        int rc;
+
+        ends_default(&ends, 2);
+        ends.settings = is_secure ? secure_settings() : NULL;
+        cr_assert_eq(ends_open_as(&ends, 2, true), 0);
+        cr_assert_eq(ends_inject(&ends, 1, 0, "x", 1, 1), 0);
+        cr_assert(ends_wait_arrivals(&ends, 0, 1));
+        rig(RIG_MEMORY, nth, ENOMEM);
+        rc = converse(txs);
+        calls = rig_calls();
+        rig_lift();
+        cr_assert(rc == 0 || rc == -ENOMEM, "piece %d: %d", nth, rc);
+        for (uint32_t i = 0; i < 2; i++)
+            cr_assert_eq(ends.end[i].lost, 0, "piece %d: %s", nth,
+                         ends.end[i].lost_why);
+        ends_close(&ends);
+    }
+    cr_assert_gt(calls, 1);
+}
+
+Test(tcp_fault, memory_that_is_missing_once_loses_no_process)
+{
+    refuse_each_piece(false);
+}
+
+Test(tcp_fault, memory_that_is_missing_once_loses_no_process_of_a_secure_job)
+{
+    refuse_each_piece(true);
+}
+
+/* An address is taken without memory; who connects waits for it. */
+Test(tcp_fault, to_connect_waits_for_memory)
+{
+    uint8_t card[CHEMPI_TCP_CARD_BYTES];
+    size_t len = sizeof(card);
+    struct end *end = &ends.end[0];
+    struct chempi_tx tx = {.iter = NULL};
+
+    cr_assert_eq(ends_open(&ends, 2, false), 0);
+    cr_assert_eq(chempi_tcp_ops.card(ends.end[1].dev, card, &len), 0);
+    cr_assert_eq(chempi_tcp_ops.connect(end->dev, 1, &end->eps[1], &end->err),
+                 0);
+    for (int i = 0; i < 4; i++) {
+        rig(RIG_MEMORY, 1, ENOMEM);
+        if (i == 0)
+            cr_assert_eq(
+                chempi_tcp_ops.card_arrived(end->eps[1], card, len, &end->err),
+                0);
+        if (i == 1)
+            cr_assert_geq(ends_send(&ends, 0, 1, &tx, "first", 5, 1, 0), 0);
+        if (i > 1)
+            (void)chempi_tcp_work((struct chempi_tcp_dev *)(void *)end->dev);
+        cr_assert_eq(rig_calls() > 0, i > 0);
+        cr_assert(i == 0 || chempi_tcp_ops.is_ready(end->dev));
+    }
+    rig_lift();
+    cr_assert_eq(ends_inject(&ends, 0, 1, "second", 6, 1), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 1, 2));
+    cr_assert_eq(end->lost, 0);
+    ends_close(&ends);
+}
+
 static bool has_loss(struct ends *all, const void *arg)
 {
     (void)arg;
