@@ -157,9 +157,9 @@ static int take_vote(const struct chempi_comm_channel *ch,
     const size_t len = (size_t)n * sizeof(*mine);
     const struct partners p = partners_of(ch, step);
 
-    return ch->circle
-               ? chempi_comm_circle_step(ch, p.to, mine, p.from, other, n)
-               : take_whole_step(ch, step, mine, len, other, len);
+    return ch->circle ? chempi_comm_circle_step(ch, false, p.to, mine, p.from,
+                                                other, n)
+                      : take_whole_step(ch, step, mine, len, other, len);
 }
 
 /* A member that has failed (error), or fails now, since it has lost another
@@ -190,7 +190,52 @@ int chempi_comm_max(const struct chempi_comm_channel *ch, int error,
     memcpy(vals, mine, len);
     return mine[n] == chempi_comm_mark(ch, error)
                ? error
-               : chempi_comm_step_error(mine[n] & INT32_MAX);
+               : chempi_comm_step_error(chempi_comm_marked_error(mine[n]));
+}
+
+/* One step of a circle's data, n words and their mark; without them when this
+ * member has failed. */
+static int take_data(const struct chempi_comm_channel *ch,
+                     const struct chempi_comm_step *step, int rc,
+                     int64_t *words, int n)
+{
+    const int64_t mark = chempi_comm_mark(ch, rc) | CHEMPI_COMM_MARK_DATA;
+    const struct partners p = partners_of(ch, step);
+    int64_t none = mark;
+    int code;
+
+    if (rc != MPI_SUCCESS) { /* the first error counts */
+        (void)chempi_comm_circle_step(ch, true, p.to, &none, p.from, &none, 1);
+        return rc;
+    }
+    words[n] = mark;
+    code = chempi_comm_circle_step(ch, true, p.to, words, p.from, words, n + 1);
+    if (code == MPI_SUCCESS && has_input(step))
+        code = chempi_comm_step_error(chempi_comm_marked_error(words[n]));
+    return code;
+}
+
+/* In a circle each message says whom it is for: who has left it, since a member
+ * is lost, finds it under the same tag later. */
+static int bcast_in_circle(const struct chempi_comm_channel *ch, int rc,
+                           const struct chempi_comm_step *steps, int count,
+                           void *buf, size_t len)
+{
+    const size_t n = (len + sizeof(int64_t) - 1) / sizeof(int64_t);
+    int64_t *words =
+        rc == MPI_SUCCESS ? chempi_sys->calloc(n + 1, sizeof(*words)) : NULL;
+
+    if (rc == MPI_SUCCESS && !words)
+        rc = chempi_error_set(
+            MPI_ERR_NO_MEM, "no room to hand %zu bytes on to the members", len);
+    if (rc == MPI_SUCCESS && ch->me == 0)
+        memcpy(words, buf, len);
+    for (int i = 0; i < count; i++)
+        rc = take_data(ch, &steps[i], rc, words, (int)n);
+    if (rc == MPI_SUCCESS && ch->me != 0)
+        memcpy(buf, words, len);
+    free(words);
+    return rc;
 }
 
 int chempi_comm_bcast(const struct chempi_comm_channel *ch, int rc, void *buf,
@@ -199,6 +244,8 @@ int chempi_comm_bcast(const struct chempi_comm_channel *ch, int rc, void *buf,
     struct chempi_comm_step steps[CHEMPI_COMM_STEPS_MAX];
     int count = chempi_comm_plan_bcast(ch, steps);
 
+    if (ch->circle)
+        return bcast_in_circle(ch, rc, steps, count, buf, len);
     for (int i = 0; i < count; i++)
         if (rc == MPI_SUCCESS)
             rc = take_whole_step(ch, &steps[i], buf, len, buf, len);

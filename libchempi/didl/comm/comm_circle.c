@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The votes of a circle; see comm_circle.h. When a member is lost, the others
- * leave the agreement one after the other. Who has left may be in the next one
- * under the same tag while another one is still in the old one. So
+ * What is said in a circle; see comm_circle.h. When a member is lost, the
+ * others leave the agreement one after the other. Who has left may be in the
+ * next one under the same tag while another one is still in the old one. So
  *
  *   V1  a vote says for which circle it is. One for another circle than that
  *       of its receiver is kept until the receiver is in it
- *   V2  a vote whose receiver may have left is taken back, unless it has been
- *       received
+ *   V2  what is for a member that may have left is taken back, unless it has
+ *       been received
+ *   V3  data comes behind an agreement to which its receiver has come. What is
+ *       for another circle than that of its receiver is for one that this has
+ *       left, and is dropped
  */
 #include "libchempi/didl/comm/comm_circle.h"
 
@@ -21,13 +24,16 @@
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/comm/message_request.h"
 
+enum { VOTE_MAX = CHEMPI_COMM_VALS_MAX + 1 }; /* words */
+
 /* The last one of this context and tag, from this rank: V1. */
 struct early {
     struct chempi_list link;
     uint32_t context;
     int32_t tag;
     int from;
-    int64_t vals[CHEMPI_COMM_VALS_MAX + 1];
+    int n;
+    int64_t words[VOTE_MAX];
 };
 
 static struct {
@@ -76,10 +82,30 @@ void chempi_comm_circle_close(struct chempi_comm_circle *circle)
 
 /* ---- early votes ---- */
 
-static bool is_for(const struct chempi_comm_channel *ch, const int64_t *vals,
-                   int n)
+/* What has come: the message is longer than the words if `got` is 0. */
+struct input {
+    int64_t *words;
+    int room;
+    int got;
+    bool has_come;
+};
+
+static bool is_data_in(const struct input *in)
 {
-    return chempi_comm_marked_circle(vals[n - 1]) == ch->circle;
+    return !in->got || (in->words[in->got - 1] & CHEMPI_COMM_MARK_DATA);
+}
+
+/* Is it what a step of n words waits for? */
+static bool is_awaited(const struct chempi_comm_channel *ch, bool is_data,
+                       const struct input *in, int n)
+{
+    const int64_t mark = in->got ? in->words[in->got - 1] : 0;
+
+    if (chempi_comm_marked_circle(mark) != ch->circle ||
+        is_data_in(in) != is_data)
+        return false;
+    return in->got == n ||
+           (is_data && in->got == 1 && chempi_comm_marked_error(mark));
 }
 
 /* The communicator goes, and with it what has come for circles in it to which
@@ -115,7 +141,7 @@ static struct early *find_kept(const struct chempi_comm_channel *ch, int from)
  * member of it is lost, which ends it here. Else in *room, which is NULL then.
  */
 static void keep(const struct chempi_comm_channel *ch, int from,
-                 const int64_t *vals, int n, struct early **room)
+                 const struct input *in, struct early **room)
 {
     struct early *e;
 
@@ -129,23 +155,26 @@ static void keep(const struct chempi_comm_channel *ch, int from,
         e->from = from;
         chempi_list_append(&kept.votes, &e->link);
     }
-    memcpy(e->vals, vals, (size_t)n * sizeof(*vals));
+    e->n = in->got;
+    memcpy(e->words, in->words, (size_t)in->got * sizeof(*in->words));
     ch->comm->fini_votes = forget;
     (void)pthread_mutex_unlock(&kept.lock);
 }
 
+/* A vote of n words for the circle, to `words`. */
 static bool take_kept(const struct chempi_comm_channel *ch, int from,
-                      int64_t *vals, int n)
+                      int64_t *words, int n)
 {
     struct early *e;
 
     (void)pthread_mutex_lock(&kept.lock);
     e = find_kept(ch, from);
-    if (e && !is_for(ch, e->vals, n))
+    if (e && !is_awaited(ch, false,
+                         &(struct input){.words = e->words, .got = e->n}, n))
         e = NULL;
     if (e) {
         chempi_list_remove(&e->link);
-        memcpy(vals, e->vals, (size_t)n * sizeof(*vals));
+        memcpy(words, e->words, (size_t)n * sizeof(*words));
         free(e);
     }
     (void)pthread_mutex_unlock(&kept.lock);
@@ -154,8 +183,8 @@ static bool take_kept(const struct chempi_comm_channel *ch, int from,
 
 /* ---- one step ---- */
 
-/* At most one vote out and one in. */
-struct votes {
+/* At most one message out and one in. */
+struct messages {
     const struct chempi_comm_channel *ch;
     struct chempi_request out;
     struct chempi_request in;
@@ -163,40 +192,40 @@ struct votes {
     bool is_in;
 };
 
-static bool is_vain(const struct votes *v)
+static bool is_vain(const struct messages *v)
 {
     return chempi_loss_is_vain(v->ch->comm, v->out.context, v->out.peer_rank,
                                v->out.peer_tag);
 }
 
-static bool is_sent(const struct votes *v)
+static bool is_sent(const struct messages *v)
 {
     return !v->is_out || chempi_request_is_complete(&v->out);
 }
 
-static bool is_received(const struct votes *v)
+static bool is_received(const struct messages *v)
 {
     return !v->is_in || chempi_request_is_complete(&v->in);
 }
 
 static bool are_over(void *arg)
 {
-    const struct votes *v = arg;
+    const struct messages *v = arg;
 
     return is_received(v) && (is_sent(v) || is_vain(v));
 }
 
-static void put_votes(struct chempi_wait_report *w, const void *object)
+static void put_messages(struct chempi_wait_report *w, const void *object)
 {
-    const struct votes *v = object;
+    const struct messages *v = object;
 
     chempi_wait_report_put_request(w, is_received(v) ? &v->out : &v->in);
 }
 
 /* What is begun is completed, or taken back: V2. */
-static int complete_locked(struct votes *v)
+static int complete_locked(struct messages *v)
 {
-    int rc = chempi_progress_wait_locked(are_over, v, put_votes, v);
+    int rc = chempi_progress_wait_locked(are_over, v, put_messages, v);
 
     if (rc == MPI_SUCCESS && !is_sent(v)) {
         chempi_message_cancel_send(&v->out);
@@ -208,32 +237,34 @@ static int complete_locked(struct votes *v)
     return rc;
 }
 
-static int finish_in_locked(struct votes *v, int n)
+static int finish_in_locked(struct messages *v, struct input *in)
 {
-    const size_t len = (size_t)n * sizeof(int64_t);
     MPI_Status status;
     const int rc = chempi_request_finish_locked(&v->in, &status);
-    const size_t got = rc ? 0 : (size_t)chempi_status_bytes(&status);
 
-    if (rc == MPI_SUCCESS && got != len)
-        return chempi_message_note_too_little(v->in.peer_rank, got, len);
-    return rc;
+    in->has_come = rc == MPI_SUCCESS || rc == MPI_ERR_TRUNCATE;
+    if (rc == MPI_SUCCESS)
+        in->got =
+            (int)((size_t)chempi_status_bytes(&status) / sizeof(*in->words));
+    return in->has_come ? MPI_SUCCESS : rc;
 }
 
-/* Either part may be missing. *has_in: a whole vote has come, whatever became
- * of the other one. */
+/* Either part may be missing; `in` says what has come, whatever became of the
+ * other one. */
 static int exchange_locked(const struct chempi_comm_channel *ch, int to,
-                           const int64_t *out, int from, int64_t *in, int n,
-                           bool *has_in)
+                           const int64_t *out, int n, int from,
+                           struct input *in)
 {
     struct chempi_datatype *type = chempi_datatype_lookup(MPI_INT64_T);
-    struct votes v = {.ch = ch};
+    struct messages v = {.ch = ch};
     int in_rc = MPI_SUCCESS;
     int rc = MPI_SUCCESS;
     int code;
 
-    chempi_message_init_recv(&v.in, in, n, type, from, ch->tag, ch->comm,
-                             ch->kind);
+    in->got = 0;
+    in->has_come = false;
+    chempi_message_init_recv(&v.in, in->words, in->room, type, from, ch->tag,
+                             ch->comm, ch->kind);
     chempi_message_init_send(&v.out, out, n, type, to, ch->tag, ch->comm,
                              ch->kind, CHEMPI_SEND_STANDARD);
     if (from != MPI_PROC_NULL)
@@ -245,8 +276,7 @@ static int exchange_locked(const struct chempi_comm_channel *ch, int to,
     chempi_progress_nudge();
     code = complete_locked(&v);
     if (v.is_in)
-        in_rc = finish_in_locked(&v, n);
-    *has_in = v.is_in && in_rc == MPI_SUCCESS;
+        in_rc = finish_in_locked(&v, in);
     chempi_message_fini(&v.out);
     chempi_message_fini(&v.in);
     return rc ? rc : in_rc ? in_rc : code;
@@ -271,44 +301,59 @@ static bool has_room(struct early **room)
     return *room || !chempi_ctx.job->survives;
 }
 
-static int step_locked(const struct chempi_comm_channel *ch, int to,
-                       const int64_t *out, int from, int64_t *in, int n,
-                       struct early **room)
+/* It is not what the step waits for: V1, V3. */
+static int set_aside(const struct chempi_comm_channel *ch, int from,
+                     const struct input *in, struct early **room)
 {
-    const bool is_here = from != MPI_PROC_NULL && take_kept(ch, from, in, n);
+    if (!chempi_ctx.job->survives)
+        return note_other_group(ch, from);
+    if (!is_data_in(in))
+        keep(ch, from, in, room);
+    return has_room(room) ? MPI_SUCCESS : chempi_message_no_memory();
+}
+
+static int step_locked(const struct chempi_comm_channel *ch, bool is_data,
+                       int to, const int64_t *out, int from, struct input *in,
+                       int n, struct early **room)
+{
+    const bool is_here =
+        !is_data && from != MPI_PROC_NULL && take_kept(ch, from, in->words, n);
     const bool is_starved =
         !is_here && from != MPI_PROC_NULL && !has_room(room);
-    bool has_in;
-    int rc = exchange_locked(ch, to, out,
-                             is_here || is_starved ? MPI_PROC_NULL : from, in,
-                             n, &has_in);
+    int rc = exchange_locked(ch, to, out, n,
+                             is_here || is_starved ? MPI_PROC_NULL : from, in);
 
-    while (has_in && !is_for(ch, in, n)) {
-        int code = MPI_SUCCESS;
+    if (is_here)
+        in->got = n;
+    while (in->has_come && !is_awaited(ch, is_data, in, n)) {
+        const int code = set_aside(ch, from, in, room);
 
-        if (chempi_ctx.job->survives)
-            keep(ch, from, in, n, room);
-        else
-            code = note_other_group(ch, from);
-        if (!code && !has_room(room))
-            code = chempi_message_no_memory();
-        has_in = false;
+        in->has_come = false;
         rc = rc ? rc : code;
         if (rc == MPI_SUCCESS)
-            rc = exchange_locked(ch, MPI_PROC_NULL, NULL, from, in, n, &has_in);
+            rc = exchange_locked(ch, MPI_PROC_NULL, NULL, 0, from, in);
     }
     return rc || !is_starved ? rc : chempi_message_no_memory();
 }
 
-int chempi_comm_circle_step(const struct chempi_comm_channel *ch, int to,
-                            const int64_t *out, int from, int64_t *in, int n)
+int chempi_comm_circle_step(const struct chempi_comm_channel *ch, bool is_data,
+                            int to, const int64_t *out, int from, int64_t *in,
+                            int n)
 {
+    int64_t words[VOTE_MAX]; /* room for any vote */
+    struct input input = {.words = n < VOTE_MAX ? words : in,
+                          .room = n < VOTE_MAX ? VOTE_MAX : n};
     struct early *room = NULL;
     int rc;
 
     chempi_lane_lock(&chempi_lane_main);
-    rc = step_locked(ch, to, out, from, in, n, &room);
+    rc = step_locked(ch, is_data, to, out, from, &input, n, &room);
     chempi_lane_unlock(&chempi_lane_main);
     free(room);
-    return rc;
+    if (rc || from == MPI_PROC_NULL)
+        return rc;
+    if (input.got == n && input.words != in)
+        memcpy(in, words, (size_t)n * sizeof(*in));
+    in[n - 1] = input.words[input.got - 1];
+    return MPI_SUCCESS;
 }

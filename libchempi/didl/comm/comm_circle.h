@@ -26,9 +26,11 @@ void chempi_comm_circle_open(struct chempi_comm_circle *circle,
                              enum chempi_context_kind kind);
 void chempi_comm_circle_close(struct chempi_comm_circle *circle);
 
-/* A vote ends with its mark: for which circle it is (0: no agreement under a
- * tag of the user's), and an error class. */
+/* What members say to each other are votes, and data behind agreements. It ends
+ * with its mark: for which circle it is (0: no agreement under a tag of the
+ * user's), which of both, and an error class. */
 enum { CHEMPI_COMM_MARK_ERROR_BITS = 31 };
+#define CHEMPI_COMM_MARK_DATA (INT64_C(1) << 62)
 static inline int64_t chempi_comm_mark(const struct chempi_comm_channel *ch,
                                        int error)
 {
@@ -36,13 +38,20 @@ static inline int64_t chempi_comm_mark(const struct chempi_comm_channel *ch,
 }
 static inline uint32_t chempi_comm_marked_circle(int64_t mark)
 {
-    return (uint32_t)(mark >> CHEMPI_COMM_MARK_ERROR_BITS);
+    return (uint32_t)(mark >> CHEMPI_COMM_MARK_ERROR_BITS) & INT32_MAX;
+}
+static inline int chempi_comm_marked_error(int64_t mark)
+{
+    return (int)(mark & INT32_MAX);
 }
 
-/* Send a vote of n values to a rank of the channel's communicator, and receive
- * one for the same circle (MPI_PROC_NULL: not), at most CHEMPI_COMM_VALS_MAX
- * and the mark. MPI error class; then `in` says nothing. */
-int chempi_comm_circle_step(const struct chempi_comm_channel *ch, int to,
-                            const int64_t *out, int from, int64_t *in, int n);
+/* Send n words, the mark being the last, to a rank of the channel's
+ * communicator, and receive the same of that circle from another one
+ * (MPI_PROC_NULL: not). A vote has at most CHEMPI_COMM_VALS_MAX and the mark;
+ * who has no data sends a mark with an error alone, which comes in at in[n - 1]
+ * all the same. MPI error class; then `in` says nothing. */
+int chempi_comm_circle_step(const struct chempi_comm_channel *ch, bool is_data,
+                            int to, const int64_t *out, int from, int64_t *in,
+                            int n);
 
 #endif

@@ -9,10 +9,14 @@
  * groups: it dies behind the agreements of its group, whose leader waits for
  * the other group's. Neither leader waits for ever.
  *
+ * behind: the same, and another member of that group leaves before its leader
+ * hands on what the other group's has said; this is nothing of the next
+ * agreement under the same tag.
+ *
  * early: it dies while one of the others is in the agreement without it, under
  * the same tag, already: those who come from the one with it find its votes.
  *
- * usage: agreements_lost group | strings | idup | groups | early
+ * usage: agreements_lost group | strings | idup | groups | behind | early
  */
 #define _GNU_SOURCE /* kill */
 #include <signal.h>
@@ -109,24 +113,27 @@ static void vote(const struct chempi_comm_channel *ch, int steps)
             "a step");
 }
 
-/* ---- groups: ranks 0 and 3, ranks 1 and 2 ---- */
+/* ---- groups: ranks 0 and 3, ranks 1 and 2; behind: 0, 2 and 3, and 1 ---- */
 
-static MPI_Group group_of(MPI_Group all, int first, int second)
+static bool is_behind(void)
 {
-    const int ranks[] = {first, second};
+    return strcmp(how, "behind") == 0;
+}
+
+static MPI_Group group_of(MPI_Group all, int n, const int *ranks)
+{
     MPI_Group group;
 
-    MPI_Group_incl(all, 2, ranks, &group);
+    MPI_Group_incl(all, n, ranks, &group);
     return group;
 }
 
 _Noreturn static void agree_and_die(MPI_Group group)
 {
-    static const int ranks[] = {0, 3};
     struct chempi_comm_circle circle;
     uint32_t context;
 
-    chempi_comm_circle_open(&circle, &chempi_comm_world, ranks,
+    chempi_comm_circle_open(&circle, &chempi_comm_world, NULL,
                             chempi_group_lookup(group), tag_of("lost"),
                             CHEMPI_CONTEXT_STRING);
     for (int i = 0; i < 2; i++)
@@ -136,27 +143,44 @@ _Noreturn static void agree_and_die(MPI_Group group)
     die();
 }
 
-/* The other group's leader comes when it has heard of the loss. */
-static void meet(MPI_Group all)
+/* The other group's leader comes when it has heard of the loss, or when rank 2
+ * has, and has left. */
+static void await_loss(void)
 {
-    MPI_Group mine = group_of(all, 0, 3);
-    MPI_Group theirs = group_of(all, 1, 2);
-    const bool is_other = check_rank() == 1 || check_rank() == 2;
-    MPI_Comm made;
     char none;
-    int code;
 
-    if (check_rank() == victim)
-        agree_and_die(mine);
-    if (check_rank() == 1)
+    if (is_behind())
+        MPI_Recv(NULL, 0, MPI_CHAR, 2, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else
         CHECK_OR_DIE(MPI_Recv(&none, 1, MPI_CHAR, victim, TAG, MPI_COMM_WORLD,
                               MPI_STATUS_IGNORE),
                      "a message from nobody");
+}
+
+static void meet(MPI_Group all)
+{
+    const int me = check_rank();
+    MPI_Group mine = is_behind() ? group_of(all, 3, (const int[]){0, 2, 3})
+                                 : group_of(all, 2, (const int[]){0, 3});
+    MPI_Group theirs = is_behind() ? group_of(all, 1, (const int[]){1})
+                                   : group_of(all, 2, (const int[]){1, 2});
+    const bool is_other = me == 1 || (me == 2 && !is_behind());
+    MPI_Comm made;
+    int code;
+
+    if (me == victim)
+        agree_and_die(mine);
+    if (me == 1)
+        await_loss();
     code = MPI_Intercomm_create_from_groups(
         is_other ? theirs : mine, 0, is_other ? mine : theirs, 0, "lost",
         MPI_INFO_NULL, MPI_ERRORS_RETURN, &made);
     CHECK_OR_DIE(!code || check_class(code) == MPI_ERR_PROC_ABORTED, "class %d",
                  check_class(code));
+    if (me == 2 && is_behind()) {
+        CHECK_OR_DIE(code, "it has not left");
+        MPI_Send(NULL, 0, MPI_CHAR, 1, TAG, MPI_COMM_WORLD);
+    }
     MPI_Group_free(&mine);
     MPI_Group_free(&theirs);
 }
@@ -191,7 +215,7 @@ static int agree(MPI_Comm comm, MPI_Group group, MPI_Comm *made)
 
     if (strcmp(how, "group") == 0)
         return MPI_Comm_create_group(comm, group, TAG, made);
-    if (strcmp(how, "strings") == 0)
+    if (strcmp(how, "strings") == 0 || is_behind())
         return MPI_Comm_create_from_group(group, "lost", MPI_INFO_NULL,
                                           MPI_ERRORS_RETURN, made);
     rc = MPI_Comm_idup(comm, made, &request);
@@ -228,7 +252,7 @@ static void go_on(MPI_Group all)
             give_ids(extra);
         use(comms[i]);
     }
-    if (strcmp(how, "strings") == 0) {
+    if (strcmp(how, "strings") == 0 || is_behind()) {
         MPI_Comm comm;
 
         CHECK_OR_DIE(!agree(MPI_COMM_WORLD, rest, &comm),
@@ -255,11 +279,12 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_group(MPI_COMM_WORLD, &all);
-    if (strcmp(how, "groups") == 0 || strcmp(how, "early") == 0) {
-        if (strcmp(how, "groups") == 0)
-            meet(all);
-        else
+    if (strcmp(how, "groups") == 0 || is_behind() ||
+        strcmp(how, "early") == 0) {
+        if (strcmp(how, "early") == 0)
             lose_behind(all);
+        else
+            meet(all);
         go_on(all);
         if (check_rank() == 0)
             printf("the survivors are well\n");
