@@ -38,6 +38,7 @@ int chempi_routed_flow_get(struct chempi_routed *routed, uint32_t proc,
     chempi_list_init(&flow->held);
     chempi_list_init(&flow->bulk);
     chempi_list_init(&flow->parts);
+    chempi_list_init(&flow->uncleared);
     (void)chempi_routed_way_open(flow); /* without one, the peer's is learned */
     routed->flows[proc] = flow;
     *out = flow;
@@ -200,6 +201,16 @@ static struct chempi_hop_buf *encode(const struct chempi_routed_flow *flow,
     return buf;
 }
 
+static void owe(struct chempi_routed_flow *flow, uint32_t bytes, bool is_now)
+{
+    flow->owed_frames++;
+    flow->owed_bytes += bytes;
+    flow->owes_now |= is_now || flow->owed_frames >= CHEMPI_ROUTED_FRAMES / 8 ||
+                      flow->owed_bytes >= window(flow) / 4;
+    if (chempi_list_is_empty(&flow->owing)) /* F5 */
+        chempi_list_append(&chempi_routed_of(flow)->owing, &flow->owing);
+}
+
 /* An acknowledgement rides on every frame. */
 static void has_told(struct chempi_routed_flow *flow)
 {
@@ -278,6 +289,7 @@ int chempi_routed_flow_send(struct chempi_routed_flow *flow,
     buf = chempi_routed_flow_make(flow, way, f, len, data, iter, n);
     if (!buf)
         return -ENOMEM;
+    chempi_shortage_end(&chempi_routed_of(flow)->sending);
     chempi_routed_trace_sent(flow, buf, f, n);
     launch(flow, buf, chempi_routed_way_next(flow, way));
     return CHEMPI_DONE;
@@ -318,14 +330,18 @@ void chempi_routed_flow_ack(struct chempi_routed_flow *flow, bool hurry)
     struct chempi_hop_buf *buf;
     uint8_t *payload;
 
-    has_told(flow);
-    if (!way)
+    if (!way) {
+        has_told(flow);
         return;
+    }
     f.flags = hurry ? CHEMPI_HOP_HURRY : 0;
     address(flow, way, 0, &f);
     buf = encode(flow, &f, 0, &payload);
-    if (!buf)
-        return; /* a lost one is said again with the next */
+    if (!buf) {
+        owe(flow, 0, true); /* a full window waits for it */
+        return;
+    }
+    has_told(flow);
     chempi_routed_sealed_put(flow, buf, 0);
     buf->tally = chempi_routed_trace_way(flow, way, 0);
     if (chempi_hop_queue(&chempi_routed_of(flow)->hop,
@@ -369,16 +385,6 @@ static uint64_t *seen_word(struct chempi_routed_flow *flow, uint64_t seq)
 static uint64_t seen_bit(uint64_t seq)
 {
     return UINT64_C(1) << (seq % 64);
-}
-
-static void owe(struct chempi_routed_flow *flow, uint32_t bytes, bool is_now)
-{
-    flow->owed_frames++;
-    flow->owed_bytes += bytes;
-    flow->owes_now |= is_now || flow->owed_frames >= CHEMPI_ROUTED_FRAMES / 8 ||
-                      flow->owed_bytes >= window(flow) / 4;
-    if (chempi_list_is_empty(&flow->owing)) /* F5 */
-        chempi_list_append(&chempi_routed_of(flow)->owing, &flow->owing);
 }
 
 int chempi_routed_flow_take(struct chempi_routed_flow *flow,
@@ -460,6 +466,53 @@ static int pump_held(struct chempi_routed_flow *flow)
     return events;
 }
 
+bool chempi_routed_flow_may_wait(struct chempi_routed_flow *flow)
+{
+    if (!chempi_shortage_may_wait(&chempi_routed_of(flow)->sending))
+        return false;
+    chempi_routed_flow_work(flow);
+    return true;
+}
+
+int chempi_routed_flow_clear(struct chempi_routed_flow *flow,
+                             struct chempi_rx *rx)
+{
+    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_CTS,
+                                 .sender = rx->priv[CHEMPI_ROUTED_RX_SENDER],
+                                 .number = rx->priv[CHEMPI_ROUTED_RX_TAKE]};
+    int rc = chempi_handle_table_put(&flow->cleared, rx, &f.receiver);
+
+    if (rc)
+        return rc;
+    rc = chempi_routed_flow_control(flow, &f);
+    if (rc)
+        (void)chempi_handle_table_take(&flow->cleared, f.receiver);
+    else
+        chempi_shortage_end(&chempi_routed_of(flow)->sending);
+    return rc;
+}
+
+/* Receives that there was no memory to clear. */
+static int pump_uncleared(struct chempi_routed_flow *flow)
+{
+    const struct chempi_dev_params *p = &chempi_routed_of(flow)->dev.params;
+    int events = 0;
+
+    while (!chempi_list_is_empty(&flow->uncleared)) {
+        struct chempi_rx *rx = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&flow->uncleared), struct chempi_rx, link);
+        int rc = chempi_routed_flow_clear(flow, rx);
+
+        if (rc == -ENOMEM && chempi_routed_flow_may_wait(flow))
+            break;
+        chempi_list_remove(&rx->link);
+        if (rc)
+            p->sink->delivered(p->sink_arg, rx, rc);
+        events++;
+    }
+    return events;
+}
+
 /* One more piece of the first cleared message; -EAGAIN: no room. */
 static int pump_bulk(struct chempi_routed_flow *flow)
 {
@@ -503,10 +556,16 @@ int chempi_routed_flow_pump(struct chempi_routed_flow *flow)
 {
     struct chempi_routed *routed = chempi_routed_of(flow);
     const struct chempi_sink *sink = routed->dev.params.sink;
-    int events = pump_held(flow);
+    int events = pump_held(flow) + pump_uncleared(flow);
+    int rc = 0;
 
-    while (!chempi_list_is_empty(&flow->bulk) && pump_bulk(flow) == 0)
-        events++;
+    while (!chempi_list_is_empty(&flow->bulk) && !rc) {
+        rc = pump_bulk(flow);
+        events += !rc;
+    }
+    if (rc == -ENOMEM && !chempi_routed_flow_may_wait(flow))
+        sink->lost(routed->dev.params.sink_arg, flow->ep.proc, rc,
+                   "out of memory for what is sent to it");
     if (!chempi_list_is_empty(&flow->bulk))
         chempi_routed_trace_waits(
             flow, CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),
@@ -516,7 +575,7 @@ int chempi_routed_flow_pump(struct chempi_routed_flow *flow)
                                                       CHEMPI_HOP_CHUNK_MAX))) {
         flow->is_starved = false;
         sink->room(routed->dev.params.sink_arg, &flow->ep);
-        events++;
+        events += !chempi_shortage_is(&routed->sending);
     }
     return events;
 }
@@ -551,6 +610,12 @@ void chempi_routed_flow_bury(struct chempi_routed_flow *flow)
 
     flow->has_ended = true;
     chempi_routed_flow_end(flow);
+    while (!chempi_list_is_empty(&flow->uncleared)) {
+        rx = CHEMPI_CONTAINER_OF(chempi_list_first(&flow->uncleared),
+                                 struct chempi_rx, link);
+        chempi_list_remove(&rx->link);
+        p->sink->delivered(p->sink_arg, rx, -EPIPE);
+    }
     while ((rx = chempi_handle_table_pop(&flow->cleared)) != NULL)
         p->sink->delivered(p->sink_arg, rx, -EPIPE);
 }

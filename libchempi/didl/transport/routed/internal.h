@@ -19,7 +19,8 @@
  *   F6  a message that was announced has a slot in `announced` until the
  *       receiver clears or drops it, then it stands in `bulk` until all of it
  *       is in frames; a receive that was cleared has a slot in `cleared` until
- *       all its bytes have come
+ *       all its bytes have come; until there is memory for that it stands in
+ *       `uncleared`
  *   -   upcalls are made from progress only, by this or by a real device
  *   F8  a flow that the sum of all has stopped stands in routed.pressed until
  *       three quarters of that sum are left: while any stands there, more than
@@ -32,11 +33,11 @@
  *       receiver has it in `parts` from the first that comes until the last,
  *       and announces it then: to all others it is one that came whole
  *   F11 a flow whose process has died is gone, too, and has nothing in
- *       `cleared`: of what still comes out of gateways only messages are taken,
- *       and accept() refuses those that were announced
- *   F12 such a flow has a `flush` while gateways may have something of it: what
- *       each of them that the process can have sent by has taken of the flow,
- *       when it has said so; `come` counts the same here
+ * `cleared` and `uncleared`: of what still comes out of gateways only messages
+ * are taken, and accept() refuses those that were announced F12 such a flow has
+ * a `flush` while gateways may have something of it: what each of them that the
+ * process can have sent by has taken of the flow, when it has said so; `come`
+ * counts the same here
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ROUTED_INTERNAL_H
 #define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ROUTED_INTERNAL_H
@@ -65,7 +66,8 @@ enum {
     CHEMPI_ROUTED_TX_TALLY,   /* number of the way that it takes (route_stats.h)
                                */
     CHEMPI_ROUTED_RX_GOT = 0, /* payload bytes that have come */
-    CHEMPI_ROUTED_RX_TAKE     /* payload bytes to take */
+    CHEMPI_ROUTED_RX_TAKE,    /* payload bytes to take */
+    CHEMPI_ROUTED_RX_SENDER   /* the peer's token */
 };
 
 struct chempi_routed_way {
@@ -117,7 +119,8 @@ struct chempi_routed_flow {
     uint64_t quiet_ns;   /* it has died; since when nothing has come ... */
     uint64_t quiet_poll; /* ... and since which of routed.polls */
     struct chempi_handle_table cleared;
-    struct chempi_list parts; /* chempi_routed_part.link (F10) */
+    struct chempi_list uncleared; /* chempi_rx.link, for want of memory */
+    struct chempi_list parts;     /* chempi_routed_part.link (F10) */
     uint32_t part_count;
     uint64_t come; /* numbered frames that have come through gateways */
     struct chempi_routed_flush *flush; /* F12, or NULL */
@@ -135,7 +138,8 @@ struct chempi_routed_part {
 struct chempi_routed {
     struct chempi_dev dev;
     struct chempi_hop hop;
-    struct chempi_shortage shortage;   /* of memory for flows and parts */
+    struct chempi_shortage shortage;   /* of memory for flows and parts, */
+    struct chempi_shortage sending;    /* and for what is sent */
     struct chempi_routed_flow **flows; /* [rank_count], NULL until used */
     uint32_t rank_count;
     uint8_t *gateways; /* [gateways], enum chempi_routed_state */
@@ -219,6 +223,13 @@ bool chempi_routed_flow_is_in_hurry(const struct chempi_routed_flow *flow,
  * if need be. */
 int chempi_routed_flow_control(struct chempi_routed_flow *flow,
                                struct chempi_hop_frame *frame);
+/* There is no memory for what is to be sent. True: the flow gets to work in the
+ * next progress(); false: that has been in vain for too long. */
+bool chempi_routed_flow_may_wait(struct chempi_routed_flow *flow);
+/* Tell the sender that there is a place for its message (F6). 0, -ENOMEM,
+ * -EHOSTUNREACH. */
+int chempi_routed_flow_clear(struct chempi_routed_flow *flow,
+                             struct chempi_rx *rx);
 /* Acknowledge; hurry asks for an acknowledgement in return. */
 void chempi_routed_flow_ack(struct chempi_routed_flow *flow, bool hurry);
 /* May so many frames with n bytes of payload in all go (F2)? Else the flow gets

@@ -337,11 +337,19 @@ static int routed_connect(struct chempi_dev *dev, uint32_t proc,
     return 0;
 }
 
-static void starve(struct chempi_routed_flow *flow,
-                   const struct chempi_envelope *env)
+/* What to answer for a message when sending it says rc. */
+static int answer(struct chempi_routed_flow *flow,
+                  const struct chempi_envelope *env, int rc)
 {
+    if (rc == -ENOMEM && chempi_routed_flow_may_wait(flow))
+        rc = -EAGAIN;
+    if (rc != -EAGAIN) {
+        chempi_hop_flush(&chempi_routed_of(flow)->hop);
+        return rc;
+    }
     flow->is_starved = true;
     chempi_routed_trace_stopped(flow, env);
+    return rc;
 }
 
 /* A message that need not be announced, whole or in parts. */
@@ -364,15 +372,9 @@ static int routed_inject(struct chempi_ep *ep,
                          size_t len)
 {
     struct chempi_routed_flow *flow = flow_of(ep);
-    int rc = send_eager(flow, env, data, NULL);
 
     (void)len; /* the envelope's */
-
-    if (rc == -EAGAIN)
-        starve(flow, env);
-    else
-        chempi_hop_flush(&chempi_routed_of(flow)->hop);
-    return rc;
+    return answer(flow, env, send_eager(flow, env, data, NULL));
 }
 
 static int announce(struct chempi_routed_flow *flow, struct chempi_tx *tx)
@@ -395,20 +397,14 @@ static int routed_send(struct chempi_ep *ep, struct chempi_tx *tx)
 {
     struct chempi_routed_flow *flow = flow_of(ep);
     bool is_eager = tx->env.len <= CHEMPI_HOP_CHUNK_MAX && !tx->needs_consent;
-    int rc;
 
     memset(tx->priv, 0, sizeof(tx->priv));
     chempi_list_init(&tx->link);
     tx->ep = ep;
-    if (is_eager || tx->env.len == 0)
-        rc = send_eager(flow, &tx->env, tx->buf, tx->iter);
-    else
-        rc = announce(flow, tx);
-    if (rc == -EAGAIN)
-        starve(flow, &tx->env);
-    else
-        chempi_hop_flush(&chempi_routed_of(flow)->hop);
-    return rc;
+    return answer(flow, &tx->env,
+                  is_eager || tx->env.len == 0
+                      ? send_eager(flow, &tx->env, tx->buf, tx->iter)
+                      : announce(flow, tx));
 }
 
 static int routed_accept(struct chempi_ep *ep, const uint64_t token[2],
@@ -416,8 +412,6 @@ static int routed_accept(struct chempi_ep *ep, const uint64_t token[2],
 {
     struct chempi_routed_flow *flow = flow_of(ep);
     uint64_t take = token[1] < rx->cap ? token[1] : rx->cap;
-    struct chempi_hop_frame f = {
-        .kind = CHEMPI_HOP_CTS, .sender = token[0], .number = take};
     int rc;
 
     if (take == 0) {
@@ -428,15 +422,14 @@ static int routed_accept(struct chempi_ep *ep, const uint64_t token[2],
         return -EPIPE; /* F11 */
     memset(rx->priv, 0, sizeof(rx->priv));
     rx->priv[CHEMPI_ROUTED_RX_TAKE] = take;
-    rc = chempi_handle_table_put(&flow->cleared, rx, &f.receiver);
-    if (rc)
-        return rc;
-    rc = chempi_routed_flow_control(flow, &f);
-    if (rc) {
-        (void)chempi_handle_table_take(&flow->cleared, f.receiver);
-        return rc;
+    rx->priv[CHEMPI_ROUTED_RX_SENDER] = token[0];
+    rc = chempi_routed_flow_clear(flow, rx);
+    if (rc == -ENOMEM && chempi_routed_flow_may_wait(flow)) {
+        chempi_list_init(&rx->link);
+        chempi_list_append(&flow->uncleared, &rx->link);
+        rc = 0;
     }
-    return CHEMPI_PENDING;
+    return rc ? rc : CHEMPI_PENDING;
 }
 
 static void routed_drop(struct chempi_ep *ep, const uint64_t token[2])
@@ -470,7 +463,7 @@ static int pay(struct chempi_routed *routed)
         if (!is_sleepy && !flow->owes_now && ++flow->owed_polls < POLLS_MAX)
             continue;
         chempi_routed_flow_ack(flow, false);
-        events++;
+        events += chempi_list_is_empty(&flow->owing); /* else no memory */
     }
     return events;
 }
