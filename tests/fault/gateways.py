@@ -167,8 +167,8 @@ def node_of(gateway):
     return command_line(gateway)[4]
 
 
-def gateways_by_node(job):
-    return {node_of(pid): pid for pid in gateways(job)}
+def gateways_by_node(job, count):
+    return {node_of(pid): pid for pid in await_gateways(job, count)}
 
 
 def await_error(job, word):
@@ -216,8 +216,7 @@ def killed_in_the_middle(plan, nodes, ranks, victims, *options,
         job = Job(*virtual(plan, nodes, ranks), *options, program(relay),
                   str(stop))
         job.await_lines(2)
-        pids = gateways(job)
-        check(len(pids) > victims, pids)
+        pids = await_gateways(job, victims + 1)
         for pid in pids[first:first + victims]:
             os.kill(pid, signal.SIGKILL)
             await_error(job, "is lost: killed by signal 9")
@@ -280,8 +279,7 @@ def a_way_of_two_gateways_is_mended_at_either():
     for turn in range(2):
         job = Job(*virtual("row", "a0,b0", 4), program("exchange_loop"), str(stop))
         job.await_lines(2)
-        pids = gateways(job)
-        check(len(pids) == 4, pids)
+        pids = await_gateways(job, 4)
         os.kill(pids[turn], signal.SIGKILL)
         await_error(job, "is lost: killed by signal 9")
         job.await_lines(lines(job) + 3)
@@ -318,7 +316,7 @@ def all_lost_gateways_and_all_pairs_are_named():
     stop = stop_file("all")
     job = Job(*virtual("two", "a0,a1,b0,b1", 4), program("exchange_loop"), str(stop))
     job.await_lines(2)
-    pids = gateways_by_node(job)  # their order by number may be another one
+    pids = gateways_by_node(job, 2)  # their order by number may be another one
     check(sorted(pids) == ["g0", "g1"], pids)
     os.kill(pids["g0"], signal.SIGKILL)
     said = await_error(job, "is lost: killed by signal 9")
@@ -558,8 +556,7 @@ def a_gateway_takes_no_other_one_along():
 def gateways_run_under_daemons_too():
     with daemons("two", *TWO) as cluster:
         job, stop = relayed(cluster, "daemons", 4)
-        pids = gateways(job)
-        check(len(pids) == 2, pids)
+        pids = await_gateways(job, 2)
         os.kill(pids[0], signal.SIGKILL)
         await_error(job, "is lost: killed by signal 9")
         job.await_lines(lines(job) + 3)
@@ -648,7 +645,7 @@ def a_drained_gateway_is_spared():
               said)
         await_error(job, "the gateway on node g1 is drained")
         job.await_lines(lines(job) + 3)
-        check(len(gateways(job)) == 2)
+        await_gateways(job, 2)
         said = cluster.ctl("--via", "a0", "drain", "a0", status=1)
         check("a0 is no gateway by the network description; gateways are "
               "g[0,1]" in said, said)
@@ -668,7 +665,7 @@ def gateways_can_be_told_apart():
     """In the list of processes and in chempictl jobs."""
     with daemons("two", *TWO) as cluster:
         job, stop = relayed(cluster, "apart", 2)
-        pids = gateways_by_node(job)
+        pids = gateways_by_node(job, 2)
         check(sorted(pids) == ["g0", "g1"], pids)
         name = job_name(cluster)
         check(command_line(pids["g1"]) == ["chempi-gateway", "--job", name,
