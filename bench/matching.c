@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #define DONE 1000000
+#define WARM 10000 /* messages before a point: the first ones touch memory */
 
 static int permuted(int i, int count)
 {
@@ -65,7 +66,8 @@ int main(int argc, char **argv)
     bench_start(&bench, &argc, &argv);
     for (int i = 1; i < argc; i++) {
         int count = atoi(argv[i]);
-        double once = lists(&bench, count, 1);
+        int warm = count < WARM ? WARM / count : 1;
+        double once = lists(&bench, count, warm) / warm;
         int repeats = bench_repeats(&bench, once, 2);
         double seconds = lists(&bench, count, repeats);
         bench_point(&bench, "matching", (size_t)count,
