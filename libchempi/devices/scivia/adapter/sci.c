@@ -171,8 +171,9 @@ void chempi_sci_asked(struct chempi_adapter_link *link, const struct word *word)
     (void)chempi_adapter_link_say(link, &answer, fd, -1); /* else it is down */
 }
 
-/* A remote that was connected has gone. */
-void chempi_sci_left(struct chempi_adapter_link *link, const struct word *word)
+/* Those at the other end of the link; of them, those of *token unless it is
+ * NULL. */
+static void drop_users(struct chempi_adapter_link *link, const uint32_t *token)
 {
     CHEMPI_LIST_FOR (node, &link->adapter->segments) {
         struct chempi_sci_segment *segment =
@@ -182,10 +183,16 @@ void chempi_sci_left(struct chempi_adapter_link *link, const struct word *word)
             struct segment_user *user =
                 CHEMPI_CONTAINER_OF(n, struct segment_user, link);
 
-            if (user->at == link && user->token == word->token)
+            if (user->at == link && (!token || user->token == *token))
                 drop_user(user);
         }
     }
+}
+
+/* A remote that was connected has gone. */
+void chempi_sci_left(struct chempi_adapter_link *link, const struct word *word)
+{
+    drop_users(link, &word->token);
 }
 
 /* --- importing --- */
@@ -274,18 +281,7 @@ void chempi_sci_link_down(struct chempi_adapter_link *link)
         if (remote->at == link)
             remote->status = -ENOTCONN;
     }
-    CHEMPI_LIST_FOR (node, &link->adapter->segments) {
-        struct chempi_sci_segment *segment =
-            CHEMPI_CONTAINER_OF(node, struct chempi_sci_segment, link);
-
-        CHEMPI_LIST_FOR_SAFE (n, &segment->users) {
-            struct segment_user *user =
-                CHEMPI_CONTAINER_OF(n, struct segment_user, link);
-
-            if (user->at == link)
-                drop_user(user);
-        }
-    }
+    drop_users(link, NULL);
 }
 
 int chempi_sci_state(const struct chempi_sci_remote *remote)
