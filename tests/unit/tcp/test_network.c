@@ -26,6 +26,13 @@ struct plan {
 
 #define LIMIT 1000u
 
+/* One network for small messages, the other for large ones. */
+static const struct plan two_networks = {
+    .devices = {"tcp", "tcp"},
+    .address = {{"127.0.1.1", "127.0.2.1"}, {"127.0.1.2", "127.0.2.2"}},
+    .small = 1,
+    .large = 0};
+
 static struct ends ends;
 static struct chempi_blob images[2];
 
@@ -146,13 +153,7 @@ TestSuite(tcp_network, .timeout = 60);
 
 Test(tcp_network, each_size_takes_the_network_of_its_route)
 {
-    const struct plan plan = {
-        .devices = {"tcp", "tcp"},
-        .address = {{"127.0.1.1", "127.0.2.1"}, {"127.0.1.2", "127.0.2.2"}},
-        .small = 1,
-        .large = 0};
-
-    cr_assert_eq(open_planned(&plan), 0, "%s", ends.end[0].err.text);
+    cr_assert_eq(open_planned(&two_networks), 0, "%s", ends.end[0].err.text);
     cr_assert_eq(ep_of(0)->link_count, 2u);
     cr_assert_eq(ep_of(0)->route_count, 2u);
     exchange();
@@ -257,15 +258,10 @@ Test(tcp_network, an_interface_that_is_not_there_is_named)
 
 Test(tcp_network, crossing_connections_over_two_networks_do_not_mix)
 {
-    const struct plan plan = {
-        .devices = {"tcp", "tcp"},
-        .address = {{"127.0.1.1", "127.0.2.1"}, {"127.0.1.2", "127.0.2.2"}},
-        .small = 1,
-        .large = 0};
     static uint8_t data[5000];
     struct chempi_tx txs[2] = {{.iter = NULL}, {.iter = NULL}};
 
-    cr_assert_eq(open_planned(&plan), 0);
+    cr_assert_eq(open_planned(&two_networks), 0);
     for (uint32_t i = 0; i < 2; i++) {
         cr_assert_eq(ends_inject(&ends, i, !i, "x", 1, 1), CHEMPI_DONE);
         cr_assert_geq(
@@ -281,14 +277,9 @@ Test(tcp_network, crossing_connections_over_two_networks_do_not_mix)
 
 Test(tcp_network, a_process_that_leaves_over_two_networks_is_not_lost)
 {
-    const struct plan plan = {
-        .devices = {"tcp", "tcp"},
-        .address = {{"127.0.1.1", "127.0.2.1"}, {"127.0.1.2", "127.0.2.2"}},
-        .small = 1,
-        .large = 0};
     struct chempi_tcp_link *const *links;
 
-    cr_assert_eq(open_planned(&plan), 0);
+    cr_assert_eq(open_planned(&two_networks), 0);
     exchange();
     links = ep_of(1)->links;
     chempi_tcp_ops.close(ends.end[0].dev);
@@ -307,16 +298,11 @@ Test(tcp_network, a_process_that_leaves_over_two_networks_is_not_lost)
 
 Test(tcp_network, a_reset_after_the_farewell_on_another_network_is_no_loss)
 {
-    const struct plan plan = {
-        .devices = {"tcp", "tcp"},
-        .address = {{"127.0.1.1", "127.0.2.1"}, {"127.0.1.2", "127.0.2.2"}},
-        .small = 1,
-        .large = 0};
     struct chempi_tcp_link *const *links;
     static uint8_t data[5000];
     struct chempi_tx tx = {.iter = NULL};
 
-    cr_assert_eq(open_planned(&plan), 0);
+    cr_assert_eq(open_planned(&two_networks), 0);
     exchange();
     links = ep_of(1)->links;
     ends.end[0].wants_late = true;
@@ -335,18 +321,12 @@ Test(tcp_network, a_reset_after_the_farewell_on_another_network_is_no_loss)
  * one before is heard all the same. */
 Test(tcp_network, a_loss_on_one_network_leaves_what_has_come_on_the_other)
 {
-    const struct plan plan = {
-        .devices = {"tcp", "tcp"},
-        .address = {{"127.0.1.1", "127.0.2.1"}, {"127.0.1.2", "127.0.2.2"}},
-        .small = 1,
-        .large = 0};
-
     for (uint32_t first = 0; first < 2; first++) {
         static uint8_t data[5000];
         struct chempi_tx tx = {.iter = NULL};
         struct chempi_tcp_link *const *links;
 
-        cr_assert_eq(open_planned(&plan), 0);
+        cr_assert_eq(open_planned(&two_networks), 0);
         exchange();
         links = ep_of(0)->links;
         cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 7), CHEMPI_DONE);
@@ -375,11 +355,6 @@ Test(tcp_network, a_loss_on_one_network_leaves_what_has_come_on_the_other)
 /* The same, and what had come on the other one waits for memory. */
 Test(tcp_network, a_loss_on_one_network_leaves_what_waits_for_memory)
 {
-    const struct plan plan = {
-        .devices = {"tcp", "tcp"},
-        .address = {{"127.0.1.1", "127.0.2.1"}, {"127.0.1.2", "127.0.2.2"}},
-        .small = 1,
-        .large = 0};
     static uint8_t data[5000];
     struct end *end = &ends.end[1];
     struct chempi_tx txs[2] = {{.iter = NULL}, {.iter = NULL}};
@@ -387,7 +362,7 @@ Test(tcp_network, a_loss_on_one_network_leaves_what_waits_for_memory)
     struct pollfd fds[2] = {{.events = POLLRDHUP}, {.events = POLLIN}};
     size_t len; /* of what goes over the second link */
 
-    cr_assert_eq(open_planned(&plan), 0);
+    cr_assert_eq(open_planned(&two_networks), 0);
     exchange();
     links = ep_of(1)->links;
     len = links[1] == ep_of(1)->routes[0].link ? 1 : sizeof(data);
