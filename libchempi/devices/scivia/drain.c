@@ -172,18 +172,17 @@ int chempi_scivia_drain_hear(struct scivia_dev *dev)
 
 bool chempi_scivia_drain_rest(struct scivia_ep *ep)
 {
-    int n;
-
     if (ep->is_reported || ep->is_broken)
         return true;
-    n = chempi_scivia_drain_completed(scivia_dev_of(ep));
+    (void)chempi_scivia_drain_completed(scivia_dev_of(ep));
+    /* Others may go on filling the queue. */
+    chempi_scivia_via_eager_take_all(ep);
+    chempi_scivia_rndv_take_pieces(ep);
     (void)chempi_scivia_via_eager_retake(ep);
     if (ep->in)
         (void)chempi_scivia_drain_ring(ep, INT_MAX);
-    return ep->is_broken ||
-           (n < SCIVIA_DRAIN_BUDGET && /* else there may be more behind */
-            !(ep->in && scivia_has_line(ep)) &&
-            !chempi_scivia_via_eager_has_left(ep));
+    return ep->is_broken || (!(ep->in && scivia_has_line(ep)) &&
+                             !chempi_scivia_via_eager_has_left(ep));
 }
 
 /* What has arrived counts, although nothing can be answered. */

@@ -377,8 +377,8 @@ int chempi_scivia_drain_ring(struct scivia_ep *ep, int budget);
 int chempi_scivia_drain_completed(struct scivia_dev *dev);
 /* Hear the bells: drain the rings of all that rang. Returns events. */
 int chempi_scivia_drain_hear(struct scivia_dev *dev);
-/* Take what has come from a process that has ended. False: memory for some of
- * it is missing, or it is more than is taken at a time. */
+/* Take what has come from a process that has ended, whatever others send
+ * meanwhile. False: memory for some of it is missing. */
 bool chempi_scivia_drain_rest(struct scivia_ep *ep);
 /* Serve the endpoints that wait for room. Returns events. */
 int chempi_scivia_drain_serve(struct scivia_dev *dev);
@@ -408,6 +408,8 @@ int chempi_scivia_via_eager_reap(struct scivia_ep *ep);
 /* A receive descriptor of frame_rx has come back. */
 void chempi_scivia_via_eager_take(struct scivia_ep *ep,
                                   struct chempi_via_descriptor *descriptor);
+/* All that have. */
+void chempi_scivia_via_eager_take_all(struct scivia_ep *ep);
 /* Take frames for which memory was missing; returns events. */
 int chempi_scivia_via_eager_retake(struct scivia_ep *ep);
 static inline bool chempi_scivia_via_eager_has_left(const struct scivia_ep *ep)
@@ -443,6 +445,8 @@ void chempi_scivia_rndv_posted(struct scivia_ep *ep, struct scivia_dev *dev,
 /* A receive descriptor of rx_vi has come back. */
 void chempi_scivia_rndv_piece(struct scivia_ep *ep,
                               struct chempi_via_descriptor *d);
+/* All that have. */
+void chempi_scivia_rndv_take_pieces(struct scivia_ep *ep);
 /* Forget a broken VI; what it had not moved is moved again. */
 void chempi_scivia_rndv_drop_tx(struct scivia_ep *ep);
 void chempi_scivia_rndv_drop_rx(struct scivia_ep *ep);

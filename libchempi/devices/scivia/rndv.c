@@ -642,8 +642,7 @@ void chempi_scivia_rndv_piece(struct scivia_ep *ep,
         ep->carrier->tell(ep, true);
 }
 
-/* What has arrived at the VI for payload. */
-static void take_pieces(struct scivia_ep *ep)
+void chempi_scivia_rndv_take_pieces(struct scivia_ep *ep)
 {
     struct chempi_via_descriptor *d;
 
@@ -660,7 +659,8 @@ const char *chempi_scivia_rndv_data(struct scivia_ep *ep,
     bool is_good;
 
     if (xfer && xfer->way == SCIVIA_WAY_SEND) {
-        take_pieces(ep); /* the ring has taken over from a VI */
+        chempi_scivia_rndv_take_pieces(
+            ep); /* the ring has taken over from a VI */
         xfer = find_waiting(ep, data->id);
     }
     is_good = xfer ? store(xfer, data->offset, src, data->span.len)
@@ -702,7 +702,7 @@ void chempi_scivia_rndv_drop_rx(struct scivia_ep *ep)
     if (!ep->rx_vi)
         return;
     chempi_via_disconnect(ep->rx_vi); /* what had arrived comes first */
-    take_pieces(ep);
+    chempi_scivia_rndv_take_pieces(ep);
     chempi_via_vi_destroy(ep->rx_vi);
     ep->rx_vi = NULL;
 }

@@ -422,15 +422,20 @@ int chempi_scivia_via_eager_retake(struct scivia_ep *ep)
     return events;
 }
 
-void chempi_scivia_via_eager_drop_rx(struct scivia_ep *ep)
+void chempi_scivia_via_eager_take_all(struct scivia_ep *ep)
 {
     struct chempi_via_descriptor *d;
 
+    while (ep->frame_rx && (d = chempi_via_recv_done(ep->frame_rx)))
+        chempi_scivia_via_eager_take(ep, d);
+}
+
+void chempi_scivia_via_eager_drop_rx(struct scivia_ep *ep)
+{
     if (!ep->frame_rx)
         return;
     chempi_via_disconnect(ep->frame_rx); /* what had arrived comes first */
-    while ((d = chempi_via_recv_done(ep->frame_rx)))
-        chempi_scivia_via_eager_take(ep, d);
+    chempi_scivia_via_eager_take_all(ep);
     chempi_via_vi_destroy(ep->frame_rx);
     ep->frame_rx = NULL;
 }

@@ -35,6 +35,7 @@ static const uint8_t secret[32] = {1, 2, 3, 4};
 static const int no_fd = -1;
 static struct end ends[2];
 static struct chempi_memory *memory; /* both ends are in one process */
+static void (*on_arrival)(void);     /* what else happens then, or NULL */
 
 static enum chempi_verdict
 arrived(void *arg, const struct chempi_arrival *arrival, struct chempi_rx **rx)
@@ -44,6 +45,8 @@ arrived(void *arg, const struct chempi_arrival *arrival, struct chempi_rx **rx)
     if (arrival->avail == arrival->env.len) {
         memcpy(end->data, arrival->data, arrival->avail);
         end->received++;
+        if (on_arrival)
+            on_arrival();
         return CHEMPI_TAKEN;
     }
     end->rx = (struct chempi_rx){.buf = end->data, .cap = LEN_MAX};

@@ -458,6 +458,43 @@ Test(scivia, who_mends_a_connection_does_not_sleep_first)
     free(from);
 }
 
+/* More than is taken in a progress(), one after the other. */
+static uint32_t to_send;
+
+static void send_one(void)
+{
+    const struct chempi_tx tx = message(NULL, 0, SCIVIA_PROTOCOL_SEND);
+
+    for (int i = 0; to_send && i < 1000; i++) {
+        if (chempi_scivia_ops.inject(ends[0].ep, &tx.env, NULL, 0) ==
+            CHEMPI_DONE) {
+            to_send--;
+            return;
+        }
+        (void)chempi_scivia_ops.progress(ends[0].dev); /* hear of room */
+    }
+}
+
+Test(scivia, what_an_ended_process_had_sent_is_taken_at_once)
+{
+    const uint32_t count = 3 * SCIVIA_DRAIN_BUDGET;
+    unsigned char *from = payload();
+    uint32_t before;
+
+    open_via_ends(NULL);
+    for (int i = 0; i < 20; i++)
+        transfer(from, 100, SCIVIA_PROTOCOL_SEND);
+    before = ends[1].received;
+    to_send = count;
+    on_arrival = send_one;
+    send_one();
+    cr_expect(chempi_scivia_ops.ended(ends[1].dev, 0));
+    on_arrival = NULL;
+    cr_expect_eq(ends[1].received - before, count);
+    close_ends();
+    free(from);
+}
+
 /* --- memory that is not what it was --- */
 
 /* Does the kernel hold all of these pages? */
