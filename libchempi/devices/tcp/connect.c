@@ -385,6 +385,11 @@ static void take_reply(struct chempi_tcp_link *link)
                               chempi_tcp_link_name(link, name));
         return;
     }
+    rc = chempi_tcp_proof_seal(&a->proof, &link->seal);
+    if (rc) { /* before the other side takes the connection into use */
+        fail(link, rc);
+        return;
+    }
     rc = write_out(link);
     if (rc != 1) { /* an empty socket takes a few bytes */
         try_again(link, rc < 0 ? rc : -EIO);
@@ -397,16 +402,16 @@ static void take_reply(struct chempi_tcp_link *link)
 
 static void welcome(struct chempi_tcp_link *link)
 {
-    struct chempi_tcp_proof proof = link->attempt->proof;
+    struct chempi_seal *seal = link->seal;
     int fd = link->item.fd;
     int rc;
 
     chempi_pollset_remove(link->ep->ep.dev->params.services->pollset,
                           &link->item);
-    link->item.fd = -1; /* so that cancel leaves it open */
+    link->item.fd = -1; /* so that cancel leaves both */
+    link->seal = NULL;
     chempi_tcp_link_cancel(link);
-    rc = chempi_tcp_work_up(link, fd, &proof);
-    chempi_tcp_proof_fini(&proof);
+    rc = chempi_tcp_work_up(link, fd, seal);
     if (rc) /* the other side has taken the connection into use */
         chempi_tcp_link_fail(link, rc);
 }

@@ -336,10 +336,10 @@ const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
 /* Make the upcalls that are owed and write what can be written; returns the
  * number of events. */
 int chempi_tcp_work(struct chempi_tcp_dev *dev);
-/* Proven on both sides: fd, which the link takes over, carries frames, which
- * are sealed if `proof` says so (NULL: they are not). */
+/* Proven on both sides: fd carries frames, which are sealed by `seal` (NULL:
+ * they are not). The link takes both over. */
 int chempi_tcp_work_up(struct chempi_tcp_link *link, int fd,
-                       struct chempi_tcp_proof *proof);
+                       struct chempi_seal *seal);
 
 /* connect.c: connecting. */
 

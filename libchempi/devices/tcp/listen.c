@@ -36,6 +36,7 @@ struct chempi_tcp_guest {
     struct chempi_tcp_address address;
     struct chempi_tcp_proof proof;
     bool is_greeted; /* the preamble was right; now the authentication */
+    bool is_proven;  /* and waits for memory to be admitted */
     uint32_t from;
     uint32_t network;
     size_t in_len;
@@ -88,55 +89,87 @@ static void refuse(struct chempi_tcp_guest *guest,
     close_guest(guest);
 }
 
-/* The link that this guest asks for, or NULL. */
-static struct chempi_tcp_link *find_link(struct chempi_tcp_guest *guest)
+/* The link that this guest asks for; 0, -ENOMEM, or it is not for us. */
+static int find_link(struct chempi_tcp_guest *guest,
+                     struct chempi_tcp_link **out)
 {
     struct chempi_tcp_ep *ep;
+    int rc = chempi_tcp_endpoint_get(guest->dev, guest->from, &ep, NULL);
 
-    if (chempi_tcp_endpoint_get(guest->dev, guest->from, &ep, NULL) != 0)
-        return NULL;
-    return chempi_tcp_endpoint_link(ep, guest->network);
+    if (rc)
+        return rc;
+    *out = chempi_tcp_endpoint_link(ep, guest->network);
+    return *out ? 0 : -EHOSTUNREACH;
 }
 
-/* Who it is has been proven: whose connection shall it be? */
-static void admit(struct chempi_tcp_guest *guest)
+/* Whose connection shall it be? WELCOME: this one's. */
+static enum chempi_tcp_verdict_code judge(const struct chempi_tcp_guest *guest,
+                                          const struct chempi_tcp_link *link)
 {
-    struct chempi_tcp_dev *dev = guest->dev;
-    struct chempi_tcp_link *link = find_link(guest);
-    struct chempi_tcp_proof proof;
-    int fd = guest->item.fd;
-    int rc;
+    if (link->state >= CHEMPI_TCP_UP)
+        return CHEMPI_TCP_DUPLICATE;
+    return link->state == CHEMPI_TCP_DIALING &&
+                   guest->dev->dev.params.services->proc < guest->from
+               ? CHEMPI_TCP_YIELD
+               : CHEMPI_TCP_WELCOME;
+}
 
-    if (!link) {
-        refuse(guest, CHEMPI_TCP_STRANGER);
-        return;
-    }
-    if (link->state >= CHEMPI_TCP_UP) {
-        refuse(guest, CHEMPI_TCP_DUPLICATE);
-        return;
-    }
-    if (link->state == CHEMPI_TCP_DIALING) {
-        if (dev->dev.params.services->proc < guest->from) {
-            refuse(guest, CHEMPI_TCP_YIELD);
-            return;
-        }
-        chempi_tcp_link_cancel(link);
-    }
-    rc = say_verdict(fd, CHEMPI_TCP_WELCOME);
+/* The link takes the guest's connection over. */
+static void move_in(struct chempi_tcp_guest *guest,
+                    struct chempi_tcp_link *link, struct chempi_seal *seal)
+{
+    int fd = guest->item.fd;
+    int rc = say_verdict(fd, CHEMPI_TCP_WELCOME);
+
+    chempi_tcp_link_cancel(link);
     link->peer = guest->address;
-    chempi_pollset_remove(dev->dev.params.services->pollset, &guest->item);
+    chempi_pollset_remove(guest->dev->dev.params.services->pollset,
+                          &guest->item);
     guest->item.fd = -1;
-    proof = guest->proof;
     close_guest(guest);
     if (rc) {
         (void)close(fd); /* it has ended already */
-        chempi_tcp_link_fail(link, rc);
+        chempi_seal_destroy(seal);
     } else {
-        rc = chempi_tcp_work_up(link, fd, &proof);
+        rc = chempi_tcp_work_up(link, fd, seal);
     }
-    chempi_tcp_proof_fini(&proof);
     if (rc)
         chempi_tcp_link_fail(link, rc);
+}
+
+/* When there is memory: as long as there is room to write, which there is, the
+ * process does not sleep. */
+static void wait_for_memory(struct chempi_tcp_guest *guest)
+{
+    guest->is_proven = true;
+    if (!chempi_shortage_may_wait(&guest->dev->shortage) ||
+        chempi_pollset_modify(guest->dev->dev.params.services->pollset,
+                              &guest->item, EPOLLIN | EPOLLOUT) != 0)
+        close_guest(guest); /* it tries again */
+}
+
+/* Who it is has been proven. False: it is still a guest, or it was for too
+ * long. */
+static bool admit(struct chempi_tcp_guest *guest)
+{
+    enum chempi_tcp_verdict_code code = CHEMPI_TCP_STRANGER;
+    struct chempi_tcp_link *link = NULL;
+    struct chempi_seal *seal = NULL;
+    int rc = find_link(guest, &link);
+
+    if (rc == 0)
+        code = judge(guest, link);
+    if (code == CHEMPI_TCP_WELCOME)
+        rc = chempi_tcp_proof_seal(&guest->proof, &seal);
+    if (rc == -ENOMEM) {
+        wait_for_memory(guest);
+        return false;
+    }
+    if (rc == 0 && code == CHEMPI_TCP_WELCOME)
+        move_in(guest, link, seal);
+    else
+        refuse(guest, rc ? CHEMPI_TCP_STRANGER : code);
+    return true;
 }
 
 /* Check the preamble; 0, or what to refuse it with. */
@@ -163,7 +196,8 @@ static int check_preamble(struct chempi_tcp_guest *guest)
     return rc ? CHEMPI_TCP_STRANGER : 0;
 }
 
-/* in_need bytes have come. Returns false when the guest is gone. */
+/* in_need bytes have come. Returns false when nothing more is to be read of the
+ * guest, which may be gone. */
 static bool step_guest(struct chempi_tcp_guest *guest)
 {
     uint8_t out[sizeof(struct chempi_tcp_verdict) + CHEMPI_TCP_PROOF_MAX];
@@ -186,7 +220,7 @@ static bool step_guest(struct chempi_tcp_guest *guest)
     rc = chempi_tcp_proof_step(&guest->proof, guest->in, guest->in_need,
                                out + sizeof(verdict), &len, &err);
     if (rc == 1) {
-        admit(guest);
+        (void)admit(guest); /* now, or later */
         return false;
     }
     chempi_tcp_wire_put_verdict(&verdict, CHEMPI_TCP_WELCOME);
@@ -223,6 +257,16 @@ static void read_guest(struct chempi_tcp_guest *guest)
     }
 }
 
+/* Or it speaks out of turn. */
+static bool has_gone(const struct chempi_tcp_guest *guest)
+{
+    uint8_t byte;
+
+    return chempi_sys->recv(guest->item.fd, &byte, 1,
+                            MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+           (errno != EAGAIN && errno != EINTR);
+}
+
 static void guest_ready(struct chempi_poll_item *item, uint32_t events)
 {
     struct chempi_tcp_guest *guest =
@@ -230,23 +274,22 @@ static void guest_ready(struct chempi_poll_item *item, uint32_t events)
     struct chempi_tcp_dev *dev = guest->dev;
 
     (void)events; /* errors show in recv() */
-    read_guest(guest);
+    if (!guest->is_proven)
+        read_guest(guest);
+    else if (has_gone(guest))
+        close_guest(guest);
+    else if (!admit(guest))
+        chempi_pollset_in_vain(dev->dev.params.services->pollset);
     (void)chempi_tcp_work(dev);
 }
 
-static void add_guest(struct chempi_tcp_dev *dev, int fd,
+static void add_guest(struct chempi_tcp_dev *dev,
+                      struct chempi_tcp_guest *guest, int fd,
                       const struct chempi_tcp_address *address)
 {
-    struct chempi_tcp_guest *guest;
-
     if (dev->guest_count == CHEMPI_TCP_GUEST_MAX)
         close_guest(CHEMPI_CONTAINER_OF(chempi_list_first(&dev->guests),
                                         struct chempi_tcp_guest, link));
-    guest = chempi_sys->calloc(1, sizeof(*guest));
-    if (!guest) {
-        (void)close(fd); /* it tries again */
-        return;
-    }
     guest->item = (struct chempi_poll_item){.fd = fd, .ready = guest_ready};
     guest->dev = dev;
     guest->address = *address;
@@ -287,20 +330,26 @@ static void turn_away(struct chempi_tcp_listener *listener)
     dev->reserve_fd = chempi_sys->open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
 }
 
-/* Returns false when there is nothing more to accept now. */
+/* Returns false when there is nothing more to accept now, or no memory: callers
+ * wait. */
 static bool accept_one(struct chempi_tcp_listener *listener)
 {
+    struct chempi_tcp_guest *guest = chempi_sys->calloc(1, sizeof(*guest));
     struct chempi_tcp_address address = {.u.sa.sa_family = AF_UNSPEC};
     socklen_t len = sizeof(address.u);
-    int fd = chempi_sys->accept4(listener->item.fd, &address.u.sa, &len,
-                                 SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd;
 
+    if (!guest)
+        return false;
+    fd = chempi_sys->accept4(listener->item.fd, &address.u.sa, &len,
+                             SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) {
         if (!chempi_tcp_address_is_loopback(&address))
             chempi_tcp_link_calm(fd, listener->congestion);
-        add_guest(listener->dev, fd, &address);
+        add_guest(listener->dev, guest, fd, &address);
         return true;
     }
+    free(guest);
     if (errno == EMFILE || errno == ENFILE) {
         if (errno == EMFILE && chempi_tcp_connect_lift_limit())
             return true;
@@ -316,9 +365,13 @@ static void listener_ready(struct chempi_poll_item *item, uint32_t events)
     struct chempi_tcp_listener *listener =
         CHEMPI_CONTAINER_OF(item, struct chempi_tcp_listener, item);
 
+    int i = 0;
+
     (void)events; /* a listener has only one */
-    for (int i = 0; i < ACCEPT_MAX && accept_one(listener); i++)
-        continue;
+    while (i < ACCEPT_MAX && accept_one(listener))
+        i++;
+    if (i == 0)
+        chempi_pollset_in_vain(listener->dev->dev.params.services->pollset);
     (void)chempi_tcp_work(listener->dev);
 }
 

@@ -78,19 +78,20 @@ void chempi_tcp_proof_fini(struct chempi_tcp_proof *p)
 
 int chempi_tcp_proof_seal(struct chempi_tcp_proof *p, struct chempi_seal **seal)
 {
-    struct chempi_noise_cipher tx;
-    struct chempi_noise_cipher rx;
+    const struct chempi_noise_cipher none = {.has_key = false};
+    struct chempi_seal *made;
     int rc;
 
     *seal = NULL;
     if (!p->is_secure)
         return 0;
-    rc = chempi_handshake_split(&p->u.shake, &tx, &rx);
-    if (!rc) {
-        *seal = chempi_seal_create(&tx, &rx);
-        rc = *seal ? 0 : -ENOMEM;
-    }
-    sodium_memzero(&tx, sizeof(tx));
-    sodium_memzero(&rx, sizeof(rx));
+    made = chempi_seal_create(&none, &none);
+    if (!made)
+        return -ENOMEM;
+    rc = chempi_handshake_split(&p->u.shake, &made->tx, &made->rx);
+    if (rc)
+        chempi_seal_destroy(made);
+    else
+        *seal = made;
     return rc;
 }

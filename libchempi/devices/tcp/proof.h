@@ -43,7 +43,7 @@ int chempi_tcp_proof_step(struct chempi_tcp_proof *p, const uint8_t *in,
 void chempi_tcp_proof_fini(struct chempi_tcp_proof *p);
 
 /* Once over: what seals the connection, the caller's to destroy; NULL if it
- * stays clear. 0, -ENOMEM. */
+ * stays clear. 0; -ENOMEM: it may be asked for again. */
 int chempi_tcp_proof_seal(struct chempi_tcp_proof *p,
                           struct chempi_seal **seal);
 

@@ -165,15 +165,15 @@ static void link_ready(struct chempi_poll_item *item, uint32_t events)
 }
 
 int chempi_tcp_work_up(struct chempi_tcp_link *link, int fd,
-                       struct chempi_tcp_proof *proof)
+                       struct chempi_seal *seal)
 {
     struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
-    int rc = proof ? chempi_tcp_proof_seal(proof, &link->seal) : 0;
+    int rc;
 
+    link->seal = seal;
     link->item = (struct chempi_poll_item){.fd = fd, .ready = link_ready};
-    if (!rc)
-        rc = chempi_pollset_add(dev->dev.params.services->pollset, &link->item,
-                                EPOLLIN);
+    rc = chempi_pollset_add(dev->dev.params.services->pollset, &link->item,
+                            EPOLLIN);
     if (rc) {
         chempi_tcp_sealed_close(link);
         (void)close(fd); /* nothing has been written into it */

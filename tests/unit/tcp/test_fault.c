@@ -435,36 +435,95 @@ Test(tcp_fault, memory_that_is_missing_once_loses_no_process_of_a_secure_job)
     refuse_each_piece(true);
 }
 
-/* An address is taken without memory; who connects waits for it. */
-Test(tcp_fault, to_connect_waits_for_memory)
+/* Process 0 has the address of 1, which knows nothing of it. */
+static void be_strangers(bool is_secure, uint8_t card[CHEMPI_TCP_CARD_BYTES],
+                         size_t *len)
+{
+    struct end *end = &ends.end[0];
+
+    ends_default(&ends, 2);
+    ends.settings = is_secure ? secure_settings() : NULL;
+    cr_assert_eq(ends_open_as(&ends, 2, false), 0);
+    *len = CHEMPI_TCP_CARD_BYTES;
+    cr_assert_eq(chempi_tcp_ops.card(ends.end[1].dev, card, len), 0);
+    cr_assert_eq(chempi_tcp_ops.connect(end->dev, 1, &end->eps[1], &end->err),
+                 0);
+}
+
+/* An address is taken without memory; who connects waits for it, as does who is
+ * connected to. */
+static void connect_without_memory(bool is_secure)
 {
     uint8_t card[CHEMPI_TCP_CARD_BYTES];
-    size_t len = sizeof(card);
+    size_t len;
     struct end *end = &ends.end[0];
     struct chempi_tx tx = {.iter = NULL};
 
-    cr_assert_eq(ends_open(&ends, 2, false), 0);
-    cr_assert_eq(chempi_tcp_ops.card(ends.end[1].dev, card, &len), 0);
-    cr_assert_eq(chempi_tcp_ops.connect(end->dev, 1, &end->eps[1], &end->err),
+    be_strangers(is_secure, card, &len);
+    rig(RIG_MEMORY, 1, ENOMEM);
+    cr_assert_eq(chempi_tcp_ops.card_arrived(end->eps[1], card, len, &end->err),
                  0);
-    for (int i = 0; i < 4; i++) {
+    cr_assert_geq(ends_send(&ends, 0, 1, &tx, "first", 5, 1, 0), 0);
+    for (int i = 0; i < 3; i++) {
+        cr_assert(chempi_tcp_ops.is_ready(end->dev));
         rig(RIG_MEMORY, 1, ENOMEM);
-        if (i == 0)
-            cr_assert_eq(
-                chempi_tcp_ops.card_arrived(end->eps[1], card, len, &end->err),
-                0);
-        if (i == 1)
-            cr_assert_geq(ends_send(&ends, 0, 1, &tx, "first", 5, 1, 0), 0);
-        if (i > 1)
-            (void)chempi_tcp_work((struct chempi_tcp_dev *)(void *)end->dev);
-        cr_assert_eq(rig_calls() > 0, i > 0);
-        cr_assert(i == 0 || chempi_tcp_ops.is_ready(end->dev));
+        (void)end_poll(end);
+        cr_assert_gt(rig_calls(), 0);
     }
     rig_lift();
-    cr_assert_eq(ends_inject(&ends, 0, 1, "second", 6, 1), CHEMPI_DONE);
-    cr_assert(ends_wait_arrivals(&ends, 1, 2));
-    cr_assert_eq(end->lost, 0);
+    for (int i = 0; i < 50; i++) {
+        (void)end_poll(end);
+        rig(RIG_MEMORY, 1, ENOMEM);
+        (void)end_poll(&ends.end[1]);
+        rig_lift();
+    }
+    cr_assert_eq(ends.end[1].arrival_count, 0u);
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    cr_assert_eq(ends.end[0].lost, 0, "%s", ends.end[0].lost_why);
+    cr_assert_eq(ends.end[1].lost, 0, "%s", ends.end[1].lost_why);
     ends_close(&ends);
+}
+
+Test(tcp_fault, to_connect_waits_for_memory)
+{
+    connect_without_memory(false);
+}
+
+Test(tcp_fault, to_connect_in_a_secure_job_waits_for_memory)
+{
+    connect_without_memory(true);
+}
+
+/* Each piece of memory is refused once while they connect. */
+static void refuse_each_to_connect(bool is_secure)
+{
+    int calls = 1;
+
+    for (int nth = 1; nth <= calls; nth++) {
+        uint8_t card[CHEMPI_TCP_CARD_BYTES];
+        size_t len;
+        struct end *end = &ends.end[0];
+
+        be_strangers(is_secure, card, &len);
+        rig(RIG_MEMORY, nth, ENOMEM);
+        cr_assert_eq(
+            chempi_tcp_ops.card_arrived(end->eps[1], card, len, &end->err), 0);
+        cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), CHEMPI_DONE);
+        cr_assert(ends_wait_arrivals(&ends, 1, 1), "piece %d: %s", nth,
+                  end->lost_why);
+        calls = rig_calls();
+        rig_lift();
+        cr_assert_eq(ends.end[0].lost, 0, "%s", ends.end[0].lost_why);
+        cr_assert_eq(ends.end[1].lost, 0, "%s", ends.end[1].lost_why);
+        ends_close(&ends);
+    }
+    cr_assert_gt(calls, 3);
+}
+
+Test(tcp_fault, each_piece_of_memory_to_connect_may_be_missing_once)
+{
+    refuse_each_to_connect(false);
+    refuse_each_to_connect(true);
 }
 
 static bool has_loss(struct ends *all, const void *arg)
