@@ -257,7 +257,8 @@ static size_t parse(struct chempi_tcp_link *link, const uint8_t *p, size_t n,
 {
     size_t done = 0;
 
-    chempi_list_remove(&link->left_link);
+    if (CHEMPI_UNLIKELY(is_left(link)))
+        chempi_list_remove(&link->left_link);
     while (done < n && chempi_tcp_is_open(link)) {
         size_t used = n - done;
 
@@ -488,7 +489,8 @@ int chempi_tcp_drain_poll(struct chempi_tcp_link *link)
 
     if (CHEMPI_UNLIKELY(is_put_aside(link)))
         return 0;
-    chempi_list_remove(&link->left_link);
+    if (CHEMPI_UNLIKELY(is_left(link)))
+        chempi_list_remove(&link->left_link);
     while (chempi_tcp_is_open(link) &&
            (budget || chempi_tcp_sealed_has_input(link))) {
         size_t n;
