@@ -59,6 +59,7 @@ struct job {
     bool is_void;    /* X1, X2: VOID is the last piece for those after it */
     bool is_through; /* it has read, and passed on, what there is */
     bool has_piece;  /* one has been looked at */
+    bool has_pushed; /* since it went on, and who computes has not heard */
     int rc;          /* first failure */
     uint32_t whole;  /* bytes of it */
     struct chempi_spsc_ring_piece piece; /* what is left of it */
@@ -186,9 +187,8 @@ static uint64_t cut(const struct job *j, uint64_t rest)
 static void push(struct job *j, uint64_t len, bool is_last)
 {
     ring_push(j->out, len, is_last, j->mark);
-    if (CHEMPI_UNLIKELY(j->out->is_urgent))
-        chempi_progress_urge_local(j->out->reader);
-    else
+    j->has_pushed = j->out->is_urgent;
+    if (!j->has_pushed || !is_last)
         chempi_progress_rouse_local(j->out->reader);
     if (CHEMPI_UNLIKELY(len >= LONG))
         chempi_spsc_ring_ask_early(j->out, len);
@@ -344,15 +344,19 @@ static CHEMPI_COLD enum stop push_void(struct job *j)
     return OVER;
 }
 
-/* As far as it can. */
+/* As far as it can. An agent is woken once for all pieces: that waits until
+ * their data is stored. */
 static inline enum stop go_on(struct job *j)
 {
     enum stop stop = OVER;
 
+    j->has_pushed = false;
     if (CHEMPI_LIKELY(!j->is_through))
         stop = j->is_first ? go_first(j) : go_after(j);
     if (CHEMPI_UNLIKELY(stop == OVER && j->is_void))
-        return push_void(j);
+        stop = push_void(j);
+    if (j->has_pushed)
+        chempi_progress_urge_local(j->out->reader);
     return stop;
 }
 
