@@ -687,8 +687,17 @@ static int await(struct chempi_request *req)
 static const struct chempi_request_ops call_ops[CHEMPI_COLL_KIND_COUNT][2] = {
     CHEMPI_COLL_NAMES(BOTH)};
 
-static const struct chempi_request_ops neighbor_ops =
-    OPS("a neighborhood collective operation");
+#define OF_NEIGHBORS(kind, name)                                               \
+    [kind] = {OPS("MPI_Ineighbor_" name), OPS("MPI_Neighbor_" name "_init")}
+
+static const struct chempi_request_ops neighbor_ops[CHEMPI_COLL_KIND_COUNT][2] =
+    {
+        OF_NEIGHBORS(CHEMPI_COLL_ALLGATHER, "allgather"),
+        OF_NEIGHBORS(CHEMPI_COLL_ALLGATHERV, "allgatherv"),
+        OF_NEIGHBORS(CHEMPI_COLL_ALLTOALL, "alltoall"),
+        OF_NEIGHBORS(CHEMPI_COLL_ALLTOALLV, "alltoallv"),
+        OF_NEIGHBORS(CHEMPI_COLL_ALLTOALLW, "alltoallw"),
+};
 
 /* All but the schedule. */
 static void init(struct async *a, const struct chempi_request_ops *ops,
@@ -754,17 +763,6 @@ static void build_prepared(struct chempi_coll_sched *s, const void *arg)
         chempi_coll_build(s, arg);
 }
 
-static const struct chempi_request_ops *
-ops_of(chempi_coll_async_build_fn *build, const void *arg, bool is_persistent)
-{
-    const struct chempi_coll_call *c = arg;
-
-    return build == build_call || build == build_started ||
-                   build == build_prepared
-               ? &call_ops[c->kind][is_persistent]
-               : &neighbor_ops;
-}
-
 /* A request or nothing: then others may wait for this member. Under the lock,
  * or of an operation that nobody has begun. */
 static int make_whole(const struct chempi_request_ops *ops,
@@ -796,14 +794,14 @@ static int keep_whole(struct async *a, int rc)
     return rc;
 }
 
-static int prepare(struct chempi_comm *comm, struct chempi_op *op,
+static int prepare(const struct chempi_request_ops *ops,
+                   struct chempi_comm *comm, struct chempi_op *op,
                    chempi_coll_async_build_fn *build, const void *arg,
                    MPI_Request *request)
 {
     int tag = chempi_coll_next_tag(comm) | CHEMPI_COLL_TAG_PERSISTENT;
     struct async *a = NULL;
-    int rc =
-        make_whole(ops_of(build, arg, true), comm, op, tag, build, arg, &a);
+    int rc = make_whole(ops, comm, op, tag, build, arg, &a);
 
     if (!rc) {
         a->req.is_persistent = true;
@@ -842,7 +840,8 @@ static struct async *find_room(const struct chempi_request_ops *ops,
 
 /* Not even the spare one: it is done in the call, which waits for the others.
  */
-static CHEMPI_COLD int go_without(struct chempi_comm *comm,
+static CHEMPI_COLD int go_without(const struct chempi_request_ops *ops,
+                                  struct chempi_comm *comm,
                                   struct chempi_op *op, int tag,
                                   chempi_coll_async_build_fn *build,
                                   const void *arg)
@@ -850,7 +849,7 @@ static CHEMPI_COLD int go_without(struct chempi_comm *comm,
     struct async a;
     int rc;
 
-    init_whole(&a, ops_of(build, arg, false), comm, op, tag);
+    init_whole(&a, ops, comm, op, tag);
     chempi_object_hold(&comm->obj);
     chempi_coll_sched_fail(&a.sched, no_memory());
     build(&a.sched, arg);
@@ -865,19 +864,22 @@ static CHEMPI_COLD int go_without(struct chempi_comm *comm,
     return rc ? rc : a.req.error;
 }
 
-int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
-                      chempi_coll_async_build_fn *build, const void *arg,
-                      bool is_persistent, MPI_Request *request)
+/* A request that runs the schedule that build(s, arg) makes; build is called
+ * at once. Started, unless it is persistent, as ops says. */
+static int make(const struct chempi_request_ops ops[2],
+                struct chempi_comm *comm, struct chempi_op *op,
+                chempi_coll_async_build_fn *build, const void *arg,
+                bool is_persistent, MPI_Request *request)
 {
     struct async *a;
     int tag;
 
     if (is_persistent)
-        return prepare(comm, op, build, arg, request);
+        return prepare(&ops[1], comm, op, build, arg, request);
     tag = chempi_coll_next_tag(comm);
-    a = find_room(ops_of(build, arg, false), comm, op, tag);
+    a = find_room(&ops[0], comm, op, tag);
     if (CHEMPI_UNLIKELY(!a))
-        return go_without(comm, op, tag, build, arg);
+        return go_without(&ops[0], comm, op, tag, build, arg);
     if (CHEMPI_UNLIKELY(chempi_coll_async_is_spare(a)))
         chempi_coll_sched_fail(&a->sched, no_memory());
     build(&a->sched, arg);
@@ -887,6 +889,14 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
     chempi_lane_unlock(&chempi_lane_main);
     *request = chempi_request_handle(&a->req);
     return MPI_SUCCESS;
+}
+
+int chempi_coll_of_neighbors(const struct chempi_coll_call *c,
+                             chempi_coll_async_build_fn *build, const void *arg,
+                             bool is_persistent, MPI_Request *request)
+{
+    return make(neighbor_ops[c->kind], c->comm, NULL, build, arg, is_persistent,
+                request);
 }
 
 int chempi_coll_launch(const struct chempi_coll_call *c,
@@ -960,7 +970,8 @@ int chempi_coll_start(struct chempi_coll_call *c, MPI_Request *request)
 
     if (CHEMPI_UNLIKELY(rc) || begin_at_once(c, request, &rc))
         return rc;
-    return chempi_coll_async(c->comm, c->op, build_started, c, false, request);
+    return make(call_ops[c->kind], c->comm, c->op, build_started, c, false,
+                request);
 }
 
 int chempi_coll_prepare(struct chempi_coll_call *c, MPI_Request *request)
@@ -974,5 +985,6 @@ int chempi_coll_prepare(struct chempi_coll_call *c, MPI_Request *request)
         (void)chempi_coll_next_tag(c->comm); /* others may have made it */
         return rc;
     }
-    return chempi_coll_async(c->comm, c->op, build_prepared, c, true, request);
+    return make(call_ops[c->kind], c->comm, c->op, build_prepared, c, true,
+                request);
 }

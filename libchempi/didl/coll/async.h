@@ -13,13 +13,14 @@ typedef void chempi_coll_async_build_fn(struct chempi_coll_sched *s,
                                         const void *arg);
 
 /*
- * A request that runs the schedule that build(s, arg) makes; build is called
- * at once. Started, unless is_persistent. comm, op (may be NULL) and the types
- * of all steps are held until the request is gone. MPI error class.
+ * A neighborhood collective: a request that runs the schedule that
+ * build(s, arg) makes; build is called at once. Started, unless is_persistent.
+ * The communicator and the types of all steps are held until the request is
+ * gone. MPI error class.
  */
-int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
-                      chempi_coll_async_build_fn *build, const void *arg,
-                      bool is_persistent, MPI_Request *request);
+int chempi_coll_of_neighbors(const struct chempi_coll_call *c,
+                             chempi_coll_async_build_fn *build, const void *arg,
+                             bool is_persistent, MPI_Request *request);
 
 /* X(kind, name behind MPI_I, name before _init) */
 #define CHEMPI_COLL_NAMES(X)                                                   \

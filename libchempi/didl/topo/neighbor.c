@@ -217,8 +217,7 @@ static int make(const struct chempi_coll_call *c, bool is_persistent,
 
     if (rc)
         return rc;
-    return chempi_coll_async(c->comm, NULL, build, &hood, is_persistent,
-                             request);
+    return chempi_coll_of_neighbors(c, build, &hood, is_persistent, request);
 }
 
 int chempi_neighbor_start(struct chempi_coll_call *c, MPI_Request *request)
