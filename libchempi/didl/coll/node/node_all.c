@@ -208,17 +208,8 @@ static int allgather_end(const struct cell *cell,
     return rc;
 }
 
-static bool allgather_at_once(const struct cell *cell,
-                              const struct chempi_coll_call *c, uint64_t len,
-                              int *rc)
-{
-    return cell_do_at_once(allgather_begin, chempi_coll_shm_slot_is_over,
-                           allgather_end, cell, c, len, rc);
-}
-
-const struct chempi_node_parts chempi_node_parts_allgather = {
-    allgather_begin, chempi_coll_shm_slot_is_over, allgather_end,
-    allgather_at_once};
+CHEMPI_NODE_PARTS(chempi_node_parts_allgather, allgather_at_once,
+                  allgather_begin, chempi_coll_shm_slot_is_over, allgather_end);
 
 /* What the lines of all say, which is the same for all. */
 struct shown {
@@ -938,17 +929,8 @@ static int alltoall_end(const struct cell *cell,
     return rc ? rc : alltoall_take(cell, c);
 }
 
-static bool alltoall_at_once(const struct cell *cell,
-                             const struct chempi_coll_call *c, uint64_t len,
-                             int *rc)
-{
-    return cell_do_at_once(alltoall_begin, chempi_coll_shm_slot_is_over,
-                           alltoall_end, cell, c, len, rc);
-}
-
-const struct chempi_node_parts chempi_node_parts_alltoall = {
-    alltoall_begin, chempi_coll_shm_slot_is_over, alltoall_end,
-    alltoall_at_once};
+CHEMPI_NODE_PARTS(chempi_node_parts_alltoall, alltoall_at_once, alltoall_begin,
+                  chempi_coll_shm_slot_is_over, alltoall_end);
 
 bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
                                const struct chempi_coll_call *c, int tag,

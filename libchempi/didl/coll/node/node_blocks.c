@@ -580,16 +580,8 @@ static int gather_end(const struct cell *cell, const struct chempi_coll_call *c,
     return cell_is_root(cell, c) ? get_blocks(cell, c) : MPI_SUCCESS;
 }
 
-static bool gather_at_once(const struct cell *cell,
-                           const struct chempi_coll_call *c, uint64_t len,
-                           int *rc)
-{
-    return cell_do_at_once(gather_begin, is_gather_ready, gather_end, cell, c,
-                           len, rc);
-}
-
-const struct chempi_node_parts chempi_node_parts_gather = {
-    gather_begin, is_gather_ready, gather_end, gather_at_once};
+CHEMPI_NODE_PARTS(chempi_node_parts_gather, gather_at_once, gather_begin,
+                  is_gather_ready, gather_end);
 
 bool chempi_coll_node_gather(struct chempi_coll_state *st,
                              const struct chempi_coll_call *c, int tag, int *rc)
@@ -878,16 +870,8 @@ static int scatter_end(const struct cell *cell,
     return cell_is_root(cell, c) ? MPI_SUCCESS : take_dealt(cell, c);
 }
 
-static bool scatter_at_once(const struct cell *cell,
-                            const struct chempi_coll_call *c, uint64_t len,
-                            int *rc)
-{
-    return cell_do_at_once(scatter_begin, is_scatter_ready, scatter_end, cell,
-                           c, len, rc);
-}
-
-const struct chempi_node_parts chempi_node_parts_scatter = {
-    scatter_begin, is_scatter_ready, scatter_end, scatter_at_once};
+CHEMPI_NODE_PARTS(chempi_node_parts_scatter, scatter_at_once, scatter_begin,
+                  is_scatter_ready, scatter_end);
 
 bool chempi_coll_node_scatter(struct chempi_coll_state *st,
                               const struct chempi_coll_call *c, int tag,

@@ -50,19 +50,11 @@ static int barrier_end(const struct cell *cell,
     return MPI_SUCCESS;
 }
 
-static bool barrier_at_once(const struct cell *cell,
-                            const struct chempi_coll_call *c, uint64_t unused,
-                            int *rc)
-{
-    return cell_do_at_once(barrier_begin, chempi_coll_shm_slot_is_over,
-                           barrier_end, cell, c, unused, rc);
-}
-
-static const struct chempi_node_parts barrier_parts = {
-    barrier_begin, chempi_coll_shm_slot_is_over, barrier_end, barrier_at_once};
+CHEMPI_NODE_PARTS(chempi_node_parts_barrier, barrier_at_once, barrier_begin,
+                  chempi_coll_shm_slot_is_over, barrier_end);
 
 static const struct chempi_node_parts *const parts_by_kind[] = {
-    [CHEMPI_COLL_BARRIER] = &barrier_parts,
+    [CHEMPI_COLL_BARRIER] = &chempi_node_parts_barrier,
     [CHEMPI_COLL_BCAST] = &chempi_node_parts_bcast,
     [CHEMPI_COLL_REDUCE] = &chempi_node_parts_reduce,
     [CHEMPI_COLL_ALLREDUCE] = &chempi_node_parts_allreduce,

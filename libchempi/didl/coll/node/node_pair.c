@@ -127,16 +127,8 @@ static int pair_end(const struct cell *cell, const struct chempi_coll_call *c,
                                     len, in.buf, in.count, in.type);
 }
 
-static bool pair_at_once(const struct cell *cell,
-                         const struct chempi_coll_call *c, uint64_t len,
-                         int *rc)
-{
-    return cell_do_at_once(pair_begin, chempi_coll_shm_slot_is_over, pair_end,
-                           cell, c, len, rc);
-}
-
-const struct chempi_node_parts chempi_node_parts_pair = {
-    pair_begin, chempi_coll_shm_slot_is_over, pair_end, pair_at_once};
+CHEMPI_NODE_PARTS(chempi_node_parts_pair, pair_at_once, pair_begin,
+                  chempi_coll_shm_slot_is_over, pair_end);
 
 /* ---- longer blocks ---- */
 

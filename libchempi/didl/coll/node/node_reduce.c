@@ -78,16 +78,8 @@ static int reduce_end(const struct cell *cell, const struct chempi_coll_call *c,
     return rc;
 }
 
-static bool reduce_at_once(const struct cell *cell,
-                           const struct chempi_coll_call *c, uint64_t len,
-                           int *rc)
-{
-    return cell_do_at_once(reduce_begin, is_reduce_ready, reduce_end, cell, c,
-                           len, rc);
-}
-
-const struct chempi_node_parts chempi_node_parts_reduce = {
-    reduce_begin, is_reduce_ready, reduce_end, reduce_at_once};
+CHEMPI_NODE_PARTS(chempi_node_parts_reduce, reduce_at_once, reduce_begin,
+                  is_reduce_ready, reduce_end);
 
 static int reduce(struct chempi_coll_state *st,
                   const struct chempi_coll_call *c, uint64_t len)
@@ -192,17 +184,8 @@ static int allreduce_end(const struct cell *cell,
                                : take_result(cell, c, len);
 }
 
-static bool allreduce_at_once(const struct cell *cell,
-                              const struct chempi_coll_call *c, uint64_t len,
-                              int *rc)
-{
-    return cell_do_at_once(allreduce_begin, chempi_coll_shm_slot_is_over,
-                           allreduce_end, cell, c, len, rc);
-}
-
-const struct chempi_node_parts chempi_node_parts_allreduce = {
-    allreduce_begin, chempi_coll_shm_slot_is_over, allreduce_end,
-    allreduce_at_once};
+CHEMPI_NODE_PARTS(chempi_node_parts_allreduce, allreduce_at_once,
+                  allreduce_begin, chempi_coll_shm_slot_is_over, allreduce_end);
 
 static int reduce_scatter_begin(const struct cell *cell,
                                 const struct chempi_coll_call *c, uint64_t len)
@@ -229,17 +212,9 @@ static int reduce_scatter_end(const struct cell *cell,
     return rc;
 }
 
-static bool reduce_scatter_at_once(const struct cell *cell,
-                                   const struct chempi_coll_call *c,
-                                   uint64_t len, int *rc)
-{
-    return cell_do_at_once(reduce_scatter_begin, chempi_coll_shm_slot_is_over,
-                           reduce_scatter_end, cell, c, len, rc);
-}
-
-const struct chempi_node_parts chempi_node_parts_reduce_scatter = {
-    reduce_scatter_begin, chempi_coll_shm_slot_is_over, reduce_scatter_end,
-    reduce_scatter_at_once};
+CHEMPI_NODE_PARTS(chempi_node_parts_reduce_scatter, reduce_scatter_at_once,
+                  reduce_scatter_begin, chempi_coll_shm_slot_is_over,
+                  reduce_scatter_end);
 
 /* ---- which ---- */
 

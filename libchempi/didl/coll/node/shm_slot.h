@@ -363,7 +363,6 @@ CHEMPI_INLINE bool cell_is_soon(chempi_node_ready_fn *is_ready,
     return is;
 }
 
-/* at_once, of parts that are constants. */
 CHEMPI_INLINE bool
 cell_do_at_once(chempi_node_part_fn *begin, chempi_node_ready_fn *is_ready,
                 chempi_node_part_fn *end, const struct cell *cell,
@@ -375,6 +374,18 @@ cell_do_at_once(chempi_node_part_fn *begin, chempi_node_ready_fn *is_ready,
     *rc = cell_first_error(*rc, end(cell, c, len));
     return true;
 }
+
+/* An operation's parts, and what is made of them to do it at once. */
+#define CHEMPI_NODE_PARTS(parts, at_once_fn, begin_fn, is_ready_fn, end_fn)    \
+    static bool at_once_fn(const struct cell *cell,                            \
+                           const struct chempi_coll_call *c, uint64_t len,     \
+                           int *rc)                                            \
+    {                                                                          \
+        return cell_do_at_once(begin_fn, is_ready_fn, end_fn, cell, c, len,    \
+                               rc);                                            \
+    }                                                                          \
+    const struct chempi_node_parts parts = {begin_fn, is_ready_fn, end_fn,     \
+                                            at_once_fn}
 
 /* A blocking one in which all meet; parts is a constant. */
 static inline int cell_run_meeting(const struct chempi_node_parts *parts,
@@ -398,6 +409,7 @@ static inline bool cell_is_root(const struct cell *cell,
 bool chempi_coll_shm_slot_is_over(const struct cell *cell,
                                   const struct chempi_coll_call *c);
 
+extern const struct chempi_node_parts chempi_node_parts_barrier;
 extern const struct chempi_node_parts chempi_node_parts_bcast;
 extern const struct chempi_node_parts chempi_node_parts_gather;
 extern const struct chempi_node_parts chempi_node_parts_scatter;
