@@ -142,10 +142,18 @@ static size_t head_len(int size)
                               all * sizeof(struct chempi_node_line));
 }
 
+/* Of a member. */
+static size_t slots(int size)
+{
+    size_t later = later_cells(size);
+
+    return cells(size) + CHEMPI_NODE_SYNC_SLOTS +
+           (later > 0 ? later + CHEMPI_NODE_LATER_SLOTS : 0);
+}
+
 static size_t bulk_len(int size)
 {
-    return (all_cells(size) + CHEMPI_NODE_SYNC_SLOTS) * (size_t)(size + 1) *
-           CHEMPI_NODE_BULK_BYTES;
+    return slots(size) * (size_t)(size + 1) * CHEMPI_NODE_BULK_BYTES;
 }
 
 static size_t boards_len(int size)
@@ -612,6 +620,7 @@ static void set_places(struct chempi_coll_state *st, unsigned char *start)
     st->counts = (void *)(st->later.ended +
                           (st->later_cells ? (size_t)st->size + 1 : 0));
     st->lines = (void *)(st->counts + all);
+    st->slots = (uint32_t)slots(st->size);
     st->bulk = start + pages(head_len(st->size));
     st->boards = st->bulk + bulk_len(st->size);
     st->chain_memory = st->boards + boards_len(st->size);

@@ -66,9 +66,13 @@ enum {
     /* Of non-blocking operations; none with more than MANY members. */
     CHEMPI_NODE_LATER_CELLS = 64,
     CHEMPI_NODE_ALL_CELLS = CHEMPI_NODE_CELLS + CHEMPI_NODE_LATER_CELLS,
-    /* Words with a bit per slot. */
+    CHEMPI_NODE_LATER_SLOTS = 8, /* of those in which all meet, in turn */
+    /* Words with a bit per slot: of blocking operations, and of both. */
+    CHEMPI_NODE_BLOCKING_MASKS =
+        (CHEMPI_NODE_CELLS + CHEMPI_NODE_SYNC_SLOTS + 63) / 64,
     CHEMPI_NODE_MASKS =
-        (CHEMPI_NODE_ALL_CELLS + CHEMPI_NODE_SYNC_SLOTS + 63) / 64,
+        CHEMPI_NODE_BLOCKING_MASKS +
+        (CHEMPI_NODE_LATER_CELLS + CHEMPI_NODE_LATER_SLOTS + 63) / 64,
     CHEMPI_NODE_LINE_BYTES = 48,
     CHEMPI_NODE_RANKS_MAX = 4096,   /* of a communicator that gets an area */
     CHEMPI_NODE_PAGE_BYTES = 4096,  /* of a slot, reserved when first used */
@@ -187,7 +191,9 @@ struct chempi_coll_state {
     uint32_t expected[CHEMPI_NODE_ALL_CELLS]; /* arrivals, ever */
     struct chempi_node_count *counts;         /* [all cells] */
     struct chempi_node_line *lines; /* [size + 1][all cells]; [size]: common */
-    unsigned char *bulk; /* [size + 1][all cells + SYNC_SLOTS][BULK_BYTES] */
+    uint32_t slots;      /* of each member: cells, SYNC_SLOTS, later cells,
+                            LATER_SLOTS */
+    unsigned char *bulk; /* [size + 1][slots][BULK_BYTES] */
     struct chempi_node_later later;
     uint32_t syncs;        /* operations that synchronised; wraps */
     unsigned char *boards; /* [size][BOARDS][BOARD_BYTES] */

@@ -9,7 +9,8 @@
 #include "libchempi/didl/transport/where/wait_report.h"
 
 enum {
-    GROUP = CHEMPI_NODE_LATER_CELLS / 2 /* come free together */
+    GROUP = CHEMPI_NODE_LATER_CELLS / 2, /* come free together */
+    SAID_EVERY = 4                       /* L8 */
 };
 
 struct chempi_node_later_op {
@@ -465,19 +466,44 @@ static uint32_t count_finished(const struct chempi_coll_state *st)
     return least;
 }
 
-/* L3 */
-static bool is_cell_free(struct chempi_coll_state *st, uint32_t number)
+/* L8: whether its slots are of the few. */
+static inline bool is_of_few(const struct chempi_coll_state *st,
+                             const struct chempi_coll_call *c)
 {
-    uint32_t needed = before_group(number) - GROUP;
+    return st->size > 2 && (c->kind >= CHEMPI_COLL_ALLGATHER ||
+                            c->kind == CHEMPI_COLL_ALLREDUCE);
+}
+
+/* .. and this process may write to one. */
+static inline bool needs_few(const struct chempi_node_later_op *op,
+                             const struct chempi_coll_call *c)
+{
+    return is_of_few(op->cell.st, c) && !is_scan(c) &&
+           (!is_reduction(c) || op->len > CHEMPI_NODE_LINE_BYTES);
+}
+
+/* Have all ended so many? */
+static CHEMPI_NOINLINE bool have_all_finished(struct chempi_coll_state *st,
+                                              uint32_t needed)
+{
     struct chempi_node_later *later = &st->later;
 
-    /* It was seen any number of operations ago, since tasks need no cell. */
-    if (number - later->all_finished <= number - needed)
-        return true;
-    /* Either who ends a group sees this or its word is seen here. */
+    /* Either who says so sees this or its word is seen here. */
     atomic_store(&later->ended[st->size].is_starved, 1);
     later->all_finished = count_finished(st);
     return (int32_t)(later->all_finished - needed) >= 0;
+}
+
+/* L3; and, if it has one of the few slots, L8. */
+static inline bool is_cell_free(struct chempi_coll_state *st, uint32_t number,
+                                bool is_few)
+{
+    const uint32_t needed = is_few ? number - CHEMPI_NODE_LATER_SLOTS
+                                   : before_group(number) - GROUP;
+
+    /* It was seen any number of operations ago, since tasks need no cell. */
+    return CHEMPI_LIKELY(number - st->later.all_finished <= number - needed) ||
+           have_all_finished(st, needed);
 }
 
 static inline void say_finished(struct chempi_coll_state *st, uint32_t number)
@@ -487,7 +513,7 @@ static inline void say_finished(struct chempi_coll_state *st, uint32_t number)
     /* Orders a task's last steps before a blocking one; partner:
      * chempi_coll_node_has_turn(). */
     atomic_store_explicit(&later->finished, number, memory_order_release);
-    if (CHEMPI_LIKELY(number % GROUP != 0))
+    if (CHEMPI_LIKELY(number % (st->size > 2 ? SAID_EVERY : GROUP) != 0))
         return;
     atomic_store(&later->ended[st->rank].number, number);
     if (atomic_load(&later->ended[st->size].is_starved) &&
@@ -507,14 +533,17 @@ static bool may_be_long(const struct chempi_node_later_op *op)
            op->cell.st->size > 2;
 }
 
-/* The cell of the operation of this number. */
+/* The cell of the operation of this number; L8. */
 static void open_cell(struct chempi_coll_state *st, uint32_t number,
-                      struct cell *cell)
+                      const struct chempi_coll_call *c, struct cell *cell)
 {
     cell->st = st;
     cell->seq = number;
     cell->index = st->cells + number % CHEMPI_NODE_LATER_CELLS;
-    cell->slot = cell->index;
+    cell->slot = cell->index + CHEMPI_NODE_SYNC_SLOTS;
+    if (CHEMPI_UNLIKELY(is_of_few(st, c)))
+        cell->slot = st->cells + CHEMPI_NODE_SYNC_SLOTS +
+                     CHEMPI_NODE_LATER_CELLS + number % CHEMPI_NODE_LATER_SLOTS;
     cell->is_later = true;
     cell->lines = st->lines + cell->index;
 }
@@ -552,7 +581,8 @@ static bool can_begin(const struct chempi_node_later_op *op)
 
     return !op->has_begun && op->cell.seq == st->later.begun + 1 &&
            (!op->steps || is_first_left(op)) &&
-           (spares_cell(st, op->steps) || is_cell_free(st, op->cell.seq));
+           (spares_cell(st, op->steps) ||
+            is_cell_free(st, op->cell.seq, needs_few(op, &op->call)));
 }
 
 /* Once it has begun and is the first that is left. */
@@ -707,12 +737,12 @@ CHEMPI_INLINE bool do_at_once(struct chempi_node_later_op *op,
                               const struct chempi_coll_call *c)
 {
     if (op->parts) {
-        open_cell(st, number, &op->cell);
+        open_cell(st, number, c, &op->cell);
         return op->parts->at_once(&op->cell, c, op->len, &op->rc);
     }
     if (CHEMPI_LIKELY(op->steps->at_once(op->task, st, c, &op->rc)))
         return true;
-    open_cell(st, number, &op->cell);
+    open_cell(st, number, c, &op->cell);
     op->task->cell = op->cell;
     return false;
 }
@@ -726,7 +756,8 @@ begin_alone(struct chempi_node_later_op *op, struct chempi_coll_state *st,
     const uint32_t number = st->later.started + 1;
 
     if (number != 1 + count_own_finished(st) ||
-        !(op->parts ? is_cell_free(st, number) : spares_cell(st, op->steps)))
+        !(op->parts ? is_cell_free(st, number, needs_few(op, c))
+                    : spares_cell(st, op->steps)))
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
     st->later.begun = number;
     if (CHEMPI_LIKELY(do_at_once(op, st, number, c))) {
@@ -753,7 +784,7 @@ chempi_node_later_start(struct chempi_node_later_op *op, int *rc)
     begun = begin_alone(op, st, &op->call);
     if (begun == CHEMPI_NODE_LATER_HAS_NOT_BEGUN) {
         take_number(st, op->steps || may_be_long(op));
-        open_cell(st, st->later.started, &op->cell);
+        open_cell(st, st->later.started, &op->call, &op->cell);
     }
     if (begun == CHEMPI_NODE_LATER_HAS_ENDED)
         *rc = op->rc;
@@ -770,6 +801,7 @@ chempi_node_later_try(const struct chempi_coll_call *c, void *room, int *rc)
     if (!st || !st->is_on || st->later_cells == 0)
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
     choose(op, st, c);
+    op->cell.st = st;
     op->task = (void *)(op + 1);
     begun = begin_alone(op, st, c);
     if (begun != CHEMPI_NODE_LATER_HAS_BEGUN) {

@@ -10,13 +10,17 @@
  *       It begins one when its cell is free, perhaps later than its start
  *   L3  a cell is free when all members have ended the operation that had it
  *       before. Cells come free in GROUPS: at the end of each a member's word
- *       says which number it has ended, and whoever lacks cells says so and is
- *       roused then. A task that needs only rings waits for no cell
+ *       says which number it has ended (of more than two members more often,
+ *       for L8), and whoever lacks cells says so and is roused then. A task
+ *       that needs only rings waits for no cell
  *   -   all of it happens under the lane lock
  *   L5  a task begins when all operations before it have ended here
  *   L6  with three and more members, a broadcast that a member takes for a
  *       short one, and that is a task of the root's, becomes one of the
  *       member's when the root has said so: all count its pieces
+ *   L8  operations of three and more members in which all meet use a few slots
+ *       in turn, which stay in the caches (as A11, node.h), and begin when all
+ *       have ended the one before that had theirs
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_LATER_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_LATER_H

@@ -241,18 +241,22 @@ void chempi_coll_shm_slot_rouse_all(const struct cell *cell)
 
 /* ---- rooms ---- */
 
-static_assert(
-    CHEMPI_NODE_CELLS % 64 == 0 && CHEMPI_NODE_LATER_CELLS % 64 == 0,
-    "no word is of slots of both blocking and non-blocking operations");
+/* Of the cell's slots in a row of masks. Non-blocking operations, which have
+ * the lane lock, and others, which have not, share no word. */
+static uint32_t bit_of(const struct cell *cell)
+{
+    return cell->is_later ? CHEMPI_NODE_BLOCKING_MASKS * 64 + cell->slot -
+                                cell->st->cells - CHEMPI_NODE_SYNC_SLOTS
+                          : cell->slot;
+}
 
 /* Where this cell's bit of member m's slots is; of whole slots, or of their
- * first pages. Non-blocking operations, which have the lane lock, and others,
- * which have not, share no word. */
+ * first pages. */
 static uint64_t *reserved_mask(const struct cell *cell, int m, bool is_whole)
 {
     size_t row = (size_t)m * 2 + is_whole;
 
-    return &cell->st->reserved[row * CHEMPI_NODE_MASKS + cell->slot / 64];
+    return &cell->st->reserved[row * CHEMPI_NODE_MASKS + bit_of(cell) / 64];
 }
 
 static CHEMPI_COLD int reserve(const struct cell *cell, int m, bool is_whole)
@@ -264,9 +268,9 @@ static CHEMPI_COLD int reserve(const struct cell *cell, int m, bool is_whole)
 
     if (rc < 0)
         return chempi_error_set(MPI_ERR_NO_MEM, "%s", err.text);
-    *reserved_mask(cell, m, false) |= UINT64_C(1) << cell->slot % 64;
+    *reserved_mask(cell, m, false) |= UINT64_C(1) << bit_of(cell) % 64;
     if (is_whole)
-        *reserved_mask(cell, m, true) |= UINT64_C(1) << cell->slot % 64;
+        *reserved_mask(cell, m, true) |= UINT64_C(1) << bit_of(cell) % 64;
     return MPI_SUCCESS;
 }
 
@@ -280,7 +284,7 @@ unsigned char *chempi_coll_shm_slot_room(const struct cell *cell, int m,
     if (len <= CHEMPI_NODE_LINE_BYTES)
         return cell_line(cell, m)->data;
     mask = *reserved_mask(cell, m, is_whole);
-    if (CHEMPI_UNLIKELY(!(mask >> cell->slot % 64 & 1u))) {
+    if (CHEMPI_UNLIKELY(!(mask >> bit_of(cell) % 64 & 1u))) {
         code = reserve(cell, m, is_whole);
         if (code) {
             cell_line(cell, m)->len = CELL_NO_ROOM;

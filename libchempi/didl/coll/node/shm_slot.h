@@ -107,11 +107,8 @@ static inline struct chempi_node_line *cell_mine(const struct cell *cell)
 
 static inline unsigned char *cell_slot(const struct cell *cell, int m)
 {
-    size_t slots = cell->st->cells + cell->st->later_cells +
-                   (size_t)CHEMPI_NODE_SYNC_SLOTS;
-
     return cell->st->bulk +
-           ((size_t)m * slots + cell->slot) * CHEMPI_NODE_BULK_BYTES;
+           ((size_t)m * cell->st->slots + cell->slot) * CHEMPI_NODE_BULK_BYTES;
 }
 
 /* Where member m's data is when it has len bytes, len <= BULK_BYTES. */
@@ -161,8 +158,7 @@ static inline void cell_open_sync(struct chempi_coll_state *st,
     cell_open_next(st, cell);
     st->last_sync = cell->seq;
     if (st->size > 2)
-        cell->slot =
-            st->cells + st->later_cells + st->syncs++ % CHEMPI_NODE_SYNC_SLOTS;
+        cell->slot = st->cells + st->syncs++ % CHEMPI_NODE_SYNC_SLOTS;
 }
 
 static inline void cell_publish(struct chempi_node_line *line, uint32_t seq)
