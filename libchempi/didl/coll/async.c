@@ -22,10 +22,6 @@
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/didl/transport/where/wait_report.h"
 
-enum {
-    STEPS_MAX = 8 /* of up to a megabyte, without progress for others */
-};
-
 static int poll_running(struct chempi_progress_hook *hook);
 static bool is_any_ready(struct chempi_progress_hook *hook);
 
@@ -479,28 +475,26 @@ static void owe(struct async *a)
         chempi_request_owe(&a->req, len);
 }
 
-/* Of an operation whose only step is in the node's memory. */
-static enum chempi_node_later_begun start_single(struct async *a)
+/* Of an operation whose only step is in the node's memory; true: it is over. */
+static bool start_single(struct async *a)
 {
     int rc = MPI_SUCCESS;
-    enum chempi_node_later_begun begun =
-        chempi_node_later_start(a->single, &rc);
 
-    if (begun == CHEMPI_NODE_LATER_HAS_ENDED) {
-        note(a, rc);
-        a->req.error = a->error;
-        chempi_request_set_pending(&a->req, 0);
-    } else {
+    if (chempi_node_later_start(a->single, &rc) !=
+        CHEMPI_NODE_LATER_HAS_ENDED) {
         owe(a);
+        return false;
     }
-    return begun;
+    note(a, rc);
+    a->req.error = a->error;
+    chempi_request_set_pending(&a->req, 0);
+    return true;
 }
 
 static int start(struct chempi_request *req)
 {
     struct async *a = of_request(req);
     bool is_user = a->op && !a->op->is_predefined;
-    enum chempi_node_later_begun begun = CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
 
     chempi_agent_note_begun();
     chempi_request_set_pending(req, 1);
@@ -511,13 +505,10 @@ static int start(struct chempi_request *req)
     if (CHEMPI_UNLIKELY(has_appended(a)))
         forget_appended(a);
     a->single = node_op(a);
-    if (a->single)
-        begun = start_single(a);
-    if (begun == CHEMPI_NODE_LATER_HAS_ENDED)
+    if (a->single && start_single(a))
         return MPI_SUCCESS;
     join(a, &engines[is_user]);
-    if (begun == CHEMPI_NODE_LATER_HAS_NOT_BEGUN)
-        (void)advance(a);
+    (void)advance(a);
     chempi_progress_nudge();
     return MPI_SUCCESS;
 }
@@ -638,8 +629,8 @@ static bool tarry_once(struct async *a)
  * longer than others' progress can wait. */
 static void tarry(struct async *a)
 {
-    for (int i = 0; i < STEPS_MAX && !chempi_request_is_complete(&a->req); i++)
-        if (!tarry_once(a))
+    for (int i = 0; i < CHEMPI_NODE_LATER_STEPS; i++)
+        if (chempi_request_is_complete(&a->req) || !tarry_once(a))
             return;
 }
 
@@ -933,6 +924,7 @@ static struct chempi_request *adopt(struct async *a,
     a->has_held = true;
     join(a, &engines[0]);
     owe(a);
+    (void)advance(a); /* if it needs a schedule now */
     chempi_progress_nudge();
     return &a->req;
 }

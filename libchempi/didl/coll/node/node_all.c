@@ -237,6 +237,14 @@ static struct gathering *of_task(struct chempi_node_task *t)
     return CHEMPI_CONTAINER_OF(t, struct gathering, task);
 }
 
+static bool has_messages(const struct cell *cell)
+{
+    for (int i = 0; i < cell->st->size; i++)
+        if (cell_line(cell, i)->mark == BLOCK_BY_MESSAGE)
+            return true;
+    return false;
+}
+
 /* Append what goes by messages: from those who say so, and from this member
  * to all if it is one. */
 static void allgather_messages(const struct gathering *g)
@@ -326,7 +334,11 @@ static void allgather_copy(struct chempi_node_task *t)
             return;
         }
     }
-    allgather_messages(g);
+    if (CHEMPI_UNLIKELY(has_messages(&t->cell))) {
+        if (task_lacks_messages(t, allgather_copy))
+            return;
+        allgather_messages(g);
+    }
     task_go_on(t, allgather_copied);
 }
 
@@ -628,6 +640,7 @@ struct exchange {
     bool is_long;   /* results go past the caches */
     uint64_t kept;  /* bytes of its own block that it has copied */
     int others;     /* whose blocks have been taken */
+    int rest;       /* with whom the rest has been begun */
     struct remote remote;
 };
 
@@ -695,8 +708,10 @@ static bool take_entry(struct exchange *x, int i)
     return false;
 }
 
-/* What member i has said would come another way. */
-static void recv_rest(struct exchange *x, int i)
+static chempi_node_step_fn take_blocks;
+
+/* What member i has said would come another way. False: it cannot as yet. */
+static bool recv_rest(struct exchange *x, int i)
 {
     const struct cell *cell = &x->task.cell;
     struct chempi_coll_place to = chempi_coll_received(x->task.c, i);
@@ -704,21 +719,29 @@ static void recv_rest(struct exchange *x, int i)
     enum mark mark;
 
     if (CHEMPI_UNLIKELY(cell_line(cell, i)->len == CELL_NO_ROOM))
-        return;
+        return true;
     entry = entry_of(cell, i, cell->st->rank);
     mark = entry.what & 3;
-    if (x->has_rings && mark != BLOCK_HERE)
-        task_note(&x->task, take_from_ring(x, i, entry.what >> 2, &to));
-    else if (x->has_rings)
-        chempi_coll_pairwise_rings_recv(cell->st, i,
-                                        &(struct chempi_ring_block){0});
-    else if (mark == BLOCK_BY_MESSAGE)
-        chempi_coll_recv(x->task.messages, to.buf, to.count,
-                         to.type ? to.type : chempi_coll_byte(), i);
+    if (x->has_rings) {
+        if (mark == BLOCK_HERE)
+            chempi_coll_pairwise_rings_recv(cell->st, i,
+                                            &(struct chempi_ring_block){0});
+        else
+            task_note(&x->task, take_from_ring(x, i, entry.what >> 2, &to));
+        return true;
+    }
+    if (mark != BLOCK_BY_MESSAGE)
+        return true;
+    if (task_lacks_messages(&x->task, take_blocks))
+        return false;
+    chempi_coll_recv(x->task.messages, to.buf, to.count,
+                     to.type ? to.type : chempi_coll_byte(), i);
+    return true;
 }
 
-/* What this member said would come another way than HERE or DIRECT. */
-static void send_rest(struct exchange *x, int i)
+/* What this member said would come another way than HERE or DIRECT; likewise.
+ */
+static bool send_rest(struct exchange *x, int i)
 {
     const struct cell *cell = &x->task.cell;
     struct chempi_coll_place from = chempi_coll_sent(x->task.c, i);
@@ -732,9 +755,14 @@ static void send_rest(struct exchange *x, int i)
         if (mark == BLOCK_HERE)
             block.len = 0;
         chempi_coll_pairwise_rings_send(cell->st, i, &block);
-    } else if (mark == BLOCK_BY_MESSAGE) {
-        chempi_coll_send(x->task.messages, from.buf, from.count, from.type, i);
+        return true;
     }
+    if (mark != BLOCK_BY_MESSAGE)
+        return true;
+    if (task_lacks_messages(&x->task, take_blocks))
+        return false;
+    chempi_coll_send(x->task.messages, from.buf, from.count, from.type, i);
+    return true;
 }
 
 /* A member that has made a row while this one has not, or the other way round;
@@ -804,11 +832,14 @@ static void take_blocks(struct chempi_node_task *t)
             task_go_on(t, take_blocks);
             return;
         }
-    for (int k = 1; k < st->size; k++) {
-        recv_rest(x, (st->rank + k) % st->size);
-        if (x->has_row)
-            send_rest(x, (st->rank + st->size - k) % st->size);
-        chempi_coll_throttle(t->messages);
+    for (; x->rest + 1 < st->size; x->rest++) {
+        const int k = x->rest + 1;
+
+        if (!recv_rest(x, (st->rank + k) % st->size) ||
+            (x->has_row && !send_rest(x, (st->rank + st->size - k) % st->size)))
+            return;
+        if (t->messages)
+            chempi_coll_throttle(t->messages);
     }
     if (x->has_rings)
         end_exchange(t);

@@ -309,6 +309,14 @@ static void end_astray(struct chempi_node_task *t)
     task_end(t);
 }
 
+static void pass_astray(struct chempi_node_task *t)
+{
+    if (task_lacks_messages(t, pass_astray))
+        return;
+    chempi_coll_build_bcast(t->messages, t->c);
+    task_go_on(t, end_astray);
+}
+
 /* The root has said how it goes on. */
 static void bcast_told(struct chempi_node_task *t)
 {
@@ -333,8 +341,9 @@ static void bcast_told(struct chempi_node_task *t)
     }
     if (CHEMPI_UNLIKELY(rc)) {
         if (way_of(&t->cell) == BLOCK_BY_MESSAGE)
-            chempi_coll_build_bcast(t->messages, t->c);
-        task_go_on(t, end_astray);
+            pass_astray(t);
+        else
+            task_end(t);
         return;
     }
     t->is_void = way_of(&t->cell) == BLOCK_BY_MESSAGE;

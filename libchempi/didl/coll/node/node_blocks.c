@@ -221,6 +221,8 @@ static void exchange_messages(struct chempi_node_task *t)
 
         if (i == st->rank || !is_by_message(&t->cell, i))
             continue;
+        if (task_lacks_messages(t, exchange_messages))
+            return; /* none is there yet */
         b = place_of(t->c, i);
         if (is_gather(t->c))
             chempi_coll_recv(t->messages, b.buf, b.count, b.type, i);
@@ -241,6 +243,8 @@ static void end_by_message(struct chempi_node_task *t)
 {
     const struct chempi_coll_place own = own_block(t->c);
 
+    if (task_lacks_messages(t, end_by_message))
+        return;
     if (is_gather(t->c))
         chempi_coll_send(t->messages, own.buf, own.count, own.type, t->c->root);
     else

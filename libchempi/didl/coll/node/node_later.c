@@ -2,15 +2,20 @@
 /* Non-blocking collectives in a node's shared memory; see node_later.h. */
 #include "libchempi/didl/coll/node/node_later.h"
 
+#include "common/base/clock.h"
 #include "common/base/invariant.h"
 #include "libchempi/didl/coll/node/node_task.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
+#include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/where/wait_report.h"
 
 enum {
     GROUP = CHEMPI_NODE_LATER_CELLS / 2, /* come free together */
-    SAID_EVERY = 4                       /* L8 */
+    SAID_EVERY = 4,                      /* L8 */
+    WATCH_EVERY = 16,                    /* L7 */
+    SOON_NS = 300,
+    LONG = 64 << 10 /* bytes */
 };
 
 struct chempi_node_later_op {
@@ -23,8 +28,9 @@ struct chempi_node_later_op {
     uint64_t len; /* of reductions, bytes of each member */
     struct cell cell;
     bool has_begun;
-    bool has_types; /* some are not predefined */
-    int rc;         /* of its beginning */
+    bool has_types;    /* some are not predefined */
+    int rc;            /* of its beginning */
+    uint64_t begun_ns; /* if its wait is watched (L7), else 0 */
 };
 /* Who has no memory takes part with these. */
 static_assert(sizeof(struct chempi_node_later_op) + CHEMPI_NODE_TASK_MAX + 15 <=
@@ -645,42 +651,35 @@ static bool put_messages(struct chempi_node_later_op *op,
     return !s->error;
 }
 
-/* One step; true: the schedule goes on. */
-static bool do_step(struct chempi_node_later_op *op,
-                    struct chempi_coll_sched *s, int *rc)
+/* One step, with a schedule, or as long as it needs none, without. */
+static enum chempi_node_later_state
+do_step(struct chempi_node_later_op *op, struct chempi_coll_sched *s, int *rc)
 {
     struct chempi_node_task *t = op->task;
 
-    s->done = s->count;
     t->messages = s;
-    t->next(t);
+    if (s)
+        s->done = s->count;
+    if (CHEMPI_LIKELY(t->next != NULL))
+        t->next(t);
+    if (!t->next && t->is_void)
+        task_go_on(t, NULL);
+    if (!s && (t->next ? t->lacks_messages : t->is_void))
+        return CHEMPI_NODE_LATER_NEEDS_SCHEDULE;
     if (t->next)
-        return s->count > s->done && put_messages(op, s);
+        return s && s->count > s->done && put_messages(op, s)
+                   ? CHEMPI_NODE_LATER_IS_OVER
+                   : CHEMPI_NODE_LATER_MOVES;
     if (t->is_void)
         chempi_coll_build_flat(s, &op->call);
-    *rc = cell_first_error(t->rc, s->error);
+    *rc = s ? cell_first_error(t->rc, s->error) : t->rc;
     say_finished(op->cell.st, op->cell.seq);
-    return true;
+    return CHEMPI_NODE_LATER_IS_OVER;
 }
 
-/* The same of a task that appends no messages. */
-static bool do_bare_step(struct chempi_node_later_op *op, int *rc)
+/* L6 */
+static bool is_now_long(const struct chempi_node_later_op *op)
 {
-    struct chempi_node_task *t = op->task;
-
-    t->next(t);
-    if (t->next)
-        return false;
-    *rc = t->rc;
-    say_finished(op->cell.st, op->cell.seq);
-    return true;
-}
-
-/* Does it go on as a step of a schedule? */
-static bool needs_schedule(const struct chempi_node_later_op *op)
-{
-    if (op->steps)
-        return !spares_cell(op->cell.st, op->steps);
     return CHEMPI_UNLIKELY(may_be_long(op) &&
                            chempi_coll_node_bcast_is_long(&op->cell));
 }
@@ -689,18 +688,14 @@ static bool needs_schedule(const struct chempi_node_later_op *op)
 static inline enum chempi_node_later_state
 go_on(struct chempi_node_later_op *op, struct chempi_coll_sched *s, int *rc)
 {
-    const bool needs = needs_schedule(op);
-
     CHEMPI_CHECK(op->has_begun && is_first_left(op)
                      ? NULL
                      : "node_later L2: an operation goes on before its turn");
-    if (needs && !s)
-        return CHEMPI_NODE_LATER_NEEDS_SCHEDULE;
     if (op->steps)
-        return (s ? do_step(op, s, rc) : do_bare_step(op, rc))
-                   ? CHEMPI_NODE_LATER_IS_OVER
-                   : CHEMPI_NODE_LATER_MOVES;
-    if (CHEMPI_UNLIKELY(needs)) {
+        return do_step(op, s, rc);
+    if (is_now_long(op)) {
+        if (!s)
+            return CHEMPI_NODE_LATER_NEEDS_SCHEDULE;
         make_long(op, s);
         return CHEMPI_NODE_LATER_MOVES;
     }
@@ -731,20 +726,51 @@ chempi_node_later_advance(struct chempi_node_later_op *op,
 
 /* ---- beginning in the call ---- */
 
-/* The operation of this number; true: it is over. */
+/* The operation of this number, of a task that needs a cell nothing but its
+ * beginning; true: it is over. */
 CHEMPI_INLINE bool do_at_once(struct chempi_node_later_op *op,
                               struct chempi_coll_state *st, uint32_t number,
-                              const struct chempi_coll_call *c)
+                              bool has_cell, const struct chempi_coll_call *c)
 {
     if (op->parts) {
         open_cell(st, number, c, &op->cell);
         return op->parts->at_once(&op->cell, c, op->len, &op->rc);
+    }
+    if (has_cell) {
+        open_cell(st, number, c, &op->cell);
+        begin_task(op);
+        return false;
     }
     if (CHEMPI_LIKELY(op->steps->at_once(op->task, st, c, &op->rc)))
         return true;
     open_cell(st, number, c, &op->cell);
     op->task->cell = op->cell;
     return false;
+}
+
+/* For the cell of the next one. */
+struct room {
+    struct chempi_coll_state *st;
+    bool is_few;
+};
+
+static bool is_room(void *arg)
+{
+    const struct room *room = arg;
+
+    return is_cell_free(room->st, room->st->later.started + 1, room->is_few);
+}
+
+/* L7 */
+static bool may_wait(void)
+{
+    return chempi_progress_spins() == 0 && !chempi_lane_main.is_locking;
+}
+
+static CHEMPI_NOINLINE bool wait_for_room(struct room room)
+{
+    return room.st->later.is_awaited && may_wait() &&
+           chempi_coll_shm_slot_tarry(room.st, NULL, NULL, is_room, &room);
 }
 
 /* The next one, if nothing else is under way; its parts or steps are set, c is
@@ -754,13 +780,18 @@ begin_alone(struct chempi_node_later_op *op, struct chempi_coll_state *st,
             const struct chempi_coll_call *c)
 {
     const uint32_t number = st->later.started + 1;
+    bool has_cell;
+    bool is_few;
 
-    if (number != 1 + count_own_finished(st) ||
-        !(op->parts ? is_cell_free(st, number, needs_few(op, c))
-                    : spares_cell(st, op->steps)))
+    if ((!op->parts && !op->steps) || number != 1 + count_own_finished(st))
+        return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
+    has_cell = !spares_cell(st, op->steps);
+    is_few = needs_few(op, c);
+    if (has_cell && !is_cell_free(st, number, is_few) &&
+        !wait_for_room((struct room){st, is_few}))
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
     st->later.begun = number;
-    if (CHEMPI_LIKELY(do_at_once(op, st, number, c))) {
+    if (CHEMPI_LIKELY(do_at_once(op, st, number, has_cell, c))) {
         st->later.started = number;
         st->later.last_task = number;
         say_finished(st, number);
@@ -769,6 +800,69 @@ begin_alone(struct chempi_node_later_op *op, struct chempi_coll_state *st,
     op->has_begun = true;
     take_number(st, op->steps || may_be_long(op));
     return CHEMPI_NODE_LATER_HAS_BEGUN;
+}
+
+/* L7: does its call wait for it? Else its wait is watched, perhaps. */
+static bool waits_in_call(struct chempi_node_later_op *op)
+{
+    struct chempi_node_later *later = &state_of(op)->later;
+
+    if (!may_wait())
+        return false;
+    if (CHEMPI_LIKELY(later->unwatched > 0)) {
+        later->unwatched--;
+        return later->is_awaited;
+    }
+    later->unwatched = WATCH_EVERY - 1;
+    later->is_awaited = false;
+    op->begun_ns = chempi_clock_ns();
+    return false;
+}
+
+/* As cell_is_soon() of what goes by parts. */
+static bool is_soon(struct chempi_node_later_op *op)
+{
+    const int looks = chempi_progress_spins() > 0 ? CELL_LOOKS : 0;
+    bool is = is_due(op);
+
+    for (int i = 0; i < looks && !is; i++) {
+        CHEMPI_CPU_RELAX();
+        is = is_due(op);
+    }
+    return is;
+}
+
+/* The steps that are due in its call; of long data one, and the others beside
+ * what is computed. */
+static enum chempi_node_later_state do_steps(struct chempi_node_later_op *op,
+                                             int *rc)
+{
+    enum chempi_node_later_state state = CHEMPI_NODE_LATER_MOVES;
+    const int most =
+        chempi_node_later_len(op) > LONG ? 1 : CHEMPI_NODE_LATER_STEPS;
+
+    for (int i = 0; i < most && state == CHEMPI_NODE_LATER_MOVES && is_soon(op);
+         i++)
+        state = go_on(op, NULL, rc);
+    return state;
+}
+
+/* It has begun in its call, which goes on with it. */
+static enum chempi_node_later_begun
+go_on_in_call(struct chempi_node_later_op *op, int *rc)
+{
+    enum chempi_node_later_state state = CHEMPI_NODE_LATER_MOVES;
+
+    op->begun_ns = 0;
+    if (op->steps)
+        state = do_steps(op, rc);
+    if (state == CHEMPI_NODE_LATER_MOVES && !waits_in_call(op))
+        return CHEMPI_NODE_LATER_HAS_BEGUN;
+    for (int i = 0;
+         i < CHEMPI_NODE_LATER_STEPS && state == CHEMPI_NODE_LATER_MOVES; i++)
+        state = chempi_node_later_await(op, rc);
+    return state == CHEMPI_NODE_LATER_IS_OVER ? CHEMPI_NODE_LATER_HAS_ENDED
+                                              : CHEMPI_NODE_LATER_HAS_BEGUN;
 }
 
 enum chempi_node_later_begun
@@ -781,6 +875,7 @@ chempi_node_later_start(struct chempi_node_later_op *op, int *rc)
         op->steps = NULL;
     op->is_lengthened = false;
     op->has_begun = false;
+    op->begun_ns = 0;
     begun = begin_alone(op, st, &op->call);
     if (begun == CHEMPI_NODE_LATER_HAS_NOT_BEGUN) {
         take_number(st, op->steps || may_be_long(op));
@@ -788,7 +883,7 @@ chempi_node_later_start(struct chempi_node_later_op *op, int *rc)
     }
     if (begun == CHEMPI_NODE_LATER_HAS_ENDED)
         *rc = op->rc;
-    return begun;
+    return begun == CHEMPI_NODE_LATER_HAS_BEGUN ? go_on_in_call(op, rc) : begun;
 }
 
 enum chempi_node_later_begun
@@ -814,7 +909,7 @@ chempi_node_later_try(const struct chempi_coll_call *c, void *room, int *rc)
     op->is_lengthened = false;
     op->own = NULL;
     op->has_types = has_types(c);
-    return begun;
+    return go_on_in_call(op, rc);
 }
 
 /* ---- waiting ---- */
@@ -871,9 +966,21 @@ bool chempi_node_later_tarry(struct chempi_node_later_op *op)
     return is_first_left(op) ? tarry(op) : chempi_node_later_is_ready(op);
 }
 
+/* Its wait has come. L7 */
+static CHEMPI_COLD void judge(struct chempi_node_later_op *op)
+{
+    struct chempi_node_later *later = &state_of(op)->later;
+
+    later->is_awaited = later->started == op->cell.seq &&
+                        chempi_clock_ns() - op->begun_ns <= SOON_NS;
+    op->begun_ns = 0;
+}
+
 enum chempi_node_later_state
 chempi_node_later_await(struct chempi_node_later_op *op, int *rc)
 {
+    if (CHEMPI_UNLIKELY(op->begun_ns != 0))
+        judge(op);
     if (!op->has_begun || !is_first_left(op))
         return chempi_node_later_tarry(op)
                    ? chempi_node_later_advance(op, NULL, rc)

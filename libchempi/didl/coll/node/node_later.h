@@ -18,6 +18,13 @@
  *   L6  with three and more members, a broadcast that a member takes for a
  *       short one, and that is a task of the root's, becomes one of the
  *       member's when the root has said so: all count its pieces
+ *   L7  where ranks outnumber cores, so that nobody gains by computing while
+ *       others miss the core, a call that begins its operation and cannot end
+ *       it waits there for a moment, as its wait would, if waits come right
+ *       behind such calls. One wait in WATCH_EVERY is watched, for which its
+ *       call does not wait: did it come within SOON_NS, and was nothing started
+ *       in between? Who computes, or starts more, between call and wait is let
+ *       go at once
  *   L8  operations of three and more members in which all meet use a few slots
  *       in turn, which stay in the caches (as A11, node.h), and begin when all
  *       have ended the one before that had theirs
@@ -31,6 +38,9 @@
 
 struct chempi_node_later_op;
 struct chempi_wait_report;
+
+/* In a row, of up to a megabyte, without progress for others. */
+enum { CHEMPI_NODE_LATER_STEPS = 8 };
 
 /* Append what this process does in a call, whose arrays stay until it is over;
  * false: all go another way. */

@@ -15,7 +15,8 @@
  *       it; its caller's thread makes progress meanwhile
  *   -   steps of a non-blocking task have the lane lock, those of a blocking
  *       one have not. Neither makes progress; who runs them does, at times
- *   K4  messages that a step appends are sent and received before the next one
+ *   K4  messages that a step appends are sent and received before the next one.
+ *       A non-blocking task has no schedule for them until a step asks for one
  *   K5  after the loss of a member no step comes any more: others may still
  *       read what the next one would write
  */
@@ -34,7 +35,7 @@ enum { TASK_AWAITS_ALL = -1, TASK_AWAITS_SOME = -2 };
 struct chempi_node_task {
     struct cell cell;
     const struct chempi_coll_call *c;
-    struct chempi_coll_sched *messages; /* K4 */
+    struct chempi_coll_sched *messages; /* K4; NULL: none yet */
     chempi_node_step_fn *next;          /* NULL: it is over */
     const _Atomic uint32_t *word;       /* has this value: the next step is due;
                                            NULL: is_due() says so */
@@ -46,16 +47,16 @@ struct chempi_node_task {
                     the own, one of them? For words */
     uint64_t copied;     /* bytes, since progress was made */
     int rc;              /* MPI error class so far */
+    bool lacks_messages; /* K4: the next step needs a schedule */
     bool holds_messages; /* K4: not yet; of a blocking call only */
     bool is_void; /* at the end: all do the operation again by messages */
 };
 
 /* An operation: bytes of the struct that begins with its task, and how many of
  * them, but for cell, c and messages, are zero; its first step; and whether it
- * has no use for its cell and appends no messages, which all know alike when
- * the task before it has ended (NULL: no). If so, at_once() does it, *rc is
- * what it came to; or makes a task of it that has begun, all but its cell: then
- * false. */
+ * has no use for its cell, which all know alike when the task before it has
+ * ended (NULL: no). If so, at_once() does it, *rc is what it came to; or makes
+ * a task of it that has begun, all but its cell: then false. */
 struct chempi_node_steps {
     size_t size;
     size_t cleared;
@@ -129,6 +130,17 @@ static inline void task_go_on(struct chempi_node_task *t,
     t->word = NULL;
     t->is_due = NULL;
     t->next = next;
+}
+
+/* Before a step appends messages; true: it comes again as `again` when there is
+ * a schedule for them. */
+static inline bool task_lacks_messages(struct chempi_node_task *t,
+                                       chempi_node_step_fn *again)
+{
+    t->lacks_messages = !t->messages;
+    if (t->lacks_messages)
+        task_go_on(t, again);
+    return t->lacks_messages;
 }
 
 static inline void task_end(struct chempi_node_task *t)
