@@ -111,6 +111,12 @@ struct chempi_hop_frame {
     uint32_t len;        /* of it, bytes */
 };
 
+/* What gateways say for themselves, and no rank may. */
+static inline bool chempi_hop_is_gateways_own(uint32_t kind)
+{
+    return kind == CHEMPI_HOP_GONE || kind == CHEMPI_HOP_FLUSHED;
+}
+
 /* Is it numbered, kept by its sender and acknowledged? */
 static inline bool chempi_hop_is_numbered(uint32_t kind)
 {

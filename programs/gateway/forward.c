@@ -80,6 +80,8 @@ static const char *check(const struct gateway *g, uint32_t from,
         return "a frame whose way does not lead here";
     if (from != (f->at ? f->gateways[f->at - 1] : f->src))
         return "a frame that came another way than it says";
+    if (f->at == 0 && chempi_hop_is_gateways_own(f->kind))
+        return "a rank's frame of a kind that only gateways send";
     for (uint32_t i = 0; i < f->gateway_count; i++)
         if (f->gateways[i] < ranks || f->gateways[i] >= procs)
             return "a frame over what is no gateway";
@@ -91,7 +93,7 @@ static void answer_gone(struct gateway *g, const struct chempi_hop_frame *f)
 {
     struct chempi_hop_frame gone = {.kind = CHEMPI_HOP_GONE};
 
-    if (f->kind == CHEMPI_HOP_GONE || f->kind == CHEMPI_HOP_FLUSHED)
+    if (chempi_hop_is_gateways_own(f->kind))
         return;
     /* Without memory it asks again with its next frame. */
     (void)gateway_answer(g, f, &gone);

@@ -90,9 +90,11 @@ struct input {
     bool has_come;
 };
 
+/* What is longer than any vote is none, whatever its mark says. */
 static bool is_data_in(const struct input *in)
 {
-    return !in->got || (in->words[in->got - 1] & CHEMPI_COMM_MARK_DATA);
+    return !in->got || in->got > VOTE_MAX ||
+           (in->words[in->got - 1] & CHEMPI_COMM_MARK_DATA);
 }
 
 /* Is it what a step of n words waits for? */

@@ -234,11 +234,6 @@ static int take_word(struct chempi_routed_flow *flow, const uint8_t *data,
     return 0;
 }
 
-static bool is_word(const struct chempi_hop_frame *f)
-{
-    return f->kind == CHEMPI_HOP_GONE || f->kind == CHEMPI_HOP_FLUSHED;
-}
-
 /* What the flow's peer has sent. 0, -EPROTO with *why, or -ENOMEM: it is left.
  */
 static int take_frame(struct chempi_routed_flow *flow, const uint8_t *data,
@@ -286,8 +281,9 @@ bool chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,
     if (rc == -ENOMEM && chempi_shortage_may_wait(&routed->shortage))
         return false;
     if (!rc)
-        rc = is_word(&f) ? take_word(flow, data, len, &why)
-                         : take_frame(flow, data, len, &f, &why);
+        rc = chempi_hop_is_gateways_own(f.kind)
+                 ? take_word(flow, data, len, &why)
+                 : take_frame(flow, data, len, &f, &why);
     if (flow && rc == -ENOMEM)
         return false;
     if (flow)
