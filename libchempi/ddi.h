@@ -209,6 +209,13 @@ struct chempi_dev_params {
     /* Values in the order of the panel's settings, which may change at any
      * time unless they are fixed; NULL: the initial ones. */
     const _Atomic uint64_t *settings;
+    /* Devices of processes of one node (CHEMPI_DEV_SAME_NODE) are opened once
+     * for each lane. The number of lanes that the processes of the node may
+     * have is the same for all of them; 0 is 1. */
+    uint32_t lanes;
+    uint32_t lane;            /* which one this is for */
+    struct chempi_dev *first; /* that of lane 0, which closes last; in lane 0
+                                 NULL */
 };
 
 enum chempi_gauge_kind {

@@ -65,11 +65,13 @@ struct chempi_wake {
     _Atomic uint32_t bell;      /* enum chempi_wake_bell; a futex of its own */
     _Atomic uint32_t has_agent; /* 1: urgent work rings the bell */
     _Atomic uint32_t notices;   /* W8 */
+    _Atomic uint32_t lanes; /* that the owner has (lane.h), set once before it
+                               first sends anything; 0: not known */
 };
 
 /* First page of a node's region; the wake lines start at the second. */
 #define CHEMPI_REGION_MAGIC UINT32_C(0x43484d52) /* "CHMR" */
-#define CHEMPI_REGION_VERSION UINT32_C(4)
+#define CHEMPI_REGION_VERSION UINT32_C(5)
 #define CHEMPI_REGION_WAKE_OFFSET 4096u /* bytes from the region's start */
 /* Words behind the header, 0 at first, in which local ranks compare settings:
  * the first rank sets each, to its value plus 1. */
@@ -81,6 +83,7 @@ struct chempi_region_header {
     uint32_t version;
     uint32_t local_size;         /* ranks on this node = number of wake lines */
     _Atomic uint32_t wake_order; /* enum chempi_wake_order */
+    _Atomic uint32_t lanes;      /* chempi_region_agree_lanes(); 0: not yet */
 };
 
 /* Bytes before the first device area: header, wake lines, up to a page. */

@@ -229,6 +229,24 @@ static void agree_on_order(struct chempi_region *region)
         atomic_store_explicit(&wakes[i].order, order, memory_order_relaxed);
 }
 
+int chempi_region_agree_lanes(struct chempi_region *region, uint32_t max,
+                              uint32_t *lanes, struct chempi_err *err)
+{
+    struct chempi_region_header *header = (void *)region->areas[0].start;
+    uint32_t there = 0;
+
+    if (atomic_compare_exchange_strong(&header->lanes, &there, *lanes))
+        return 0;
+    if (there > max)
+        return chempi_err_set(err, -EPROTO,
+                              "the shared memory file has %" PRIu32
+                              " lanes of %" PRIu32
+                              " at the most; library and launcher do not match",
+                              there, max);
+    *lanes = there;
+    return 0;
+}
+
 bool chempi_region_is_fenced(const struct chempi_region *region)
 {
     return region->is_fenced;

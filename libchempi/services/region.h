@@ -41,6 +41,11 @@ bool chempi_region_compare(struct chempi_region *region, uint32_t i,
  * is_wake_registered must be false for chempi_wake_peer(). */
 bool chempi_region_is_fenced(const struct chempi_region *region);
 
+/* How many lanes processes of this node may have (ddi.h): what the first one
+ * that asks has given in *lanes, at least 1. -EPROTO: that is more than max. */
+int chempi_region_agree_lanes(struct chempi_region *region, uint32_t max,
+                              uint32_t *lanes, struct chempi_err *err);
+
 /* While this process lives, and has the region open, the others see that: the
  * kernel drops the mark when the process has no memory any more. In doubt there
  * is one. */

@@ -3,7 +3,8 @@
  * Layout of the shared area, endpoints, and the bells.
  *
  * The region holds an inbox per local rank, then the pairs, those of one
- * receiver together. Their places are found by arithmetic. A process maps the
+ * receiver together; of each lane one after the other. Their places are found
+ * by arithmetic. A process maps the
  * inboxes, the pairs to itself and those from itself that it has used: what it
  * maps grows with the ranks of the node, not with their square. Pages are
  * reserved by their writer before they are first touched.
@@ -80,6 +81,40 @@ static int find_local_procs(struct shm_dev *dev, struct chempi_err *err)
     return 0;
 }
 
+/* Of all lanes at once: what others lay out follows at the same place whether a
+ * process has more lanes or not. */
+static int lay_out_all(struct shm_dev *dev, struct chempi_err *err)
+{
+    const struct chempi_dev_params *params = &dev->base.params;
+    struct chempi_region *region = params->services->region;
+    size_t n = dev->local_size;
+    size_t lanes = params->lanes ? params->lanes : 1;
+    void *area;
+    int rc;
+
+    rc =
+        chempi_region_extend(region, lanes * n * dev->inbox_stride, &area, err);
+    if (rc < 0)
+        return rc;
+    dev->inboxes = area;
+    return chempi_region_lay_out(region, lanes * n * n * dev->pair_stride,
+                                 &dev->pairs_at, err);
+}
+
+/* Where this lane's inboxes and pairs lie. */
+static int lay_out(struct shm_dev *dev, struct chempi_err *err)
+{
+    const struct shm_dev *first = (struct shm_dev *)dev->base.params.first;
+    size_t lane = dev->base.params.lane;
+    size_t n = dev->local_size;
+
+    if (!first)
+        return lay_out_all(dev, err);
+    dev->inboxes = first->inboxes + lane * n * dev->inbox_stride;
+    dev->pairs_at = first->pairs_at + lane * n * n * dev->pair_stride;
+    return 0;
+}
+
 int chempi_shm_endpoint_init(struct shm_dev *dev, struct chempi_err *err)
 {
     const struct chempi_services *services = dev->base.params.services;
@@ -111,12 +146,7 @@ int chempi_shm_endpoint_init(struct shm_dev *dev, struct chempi_err *err)
     if (eps == MAP_FAILED)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     dev->eps = eps;
-    rc = chempi_region_extend(region, n * dev->inbox_stride, &area, err);
-    if (rc < 0)
-        return rc;
-    dev->inboxes = area;
-    rc = chempi_region_lay_out(region, (uint64_t)n * n * dev->pair_stride,
-                               &dev->pairs_at, err);
+    rc = lay_out(dev, err);
     if (rc == 0)
         rc = chempi_region_map(region, pair_at(dev, 0, dev->local_rank),
                                n * dev->pair_stride, &area, err);

@@ -144,6 +144,14 @@ static const struct chempi_words levels_of_coll = {
       false, false,                                                            \
       "How long the daemon has to explain a lost connection before the "       \
       "process ends the job itself, in milliseconds.")                         \
+    X(LANES, "", "lanes", 0, 0, 8, NULL, LOCAL, true, true,                    \
+      "How many lanes a process with MPI_THREAD_MULTIPLE has, a count: "       \
+      "threads do not wait for each other while they send and receive over "   \
+      "communicators in different lanes. Communicators that the program has "  \
+      "made of processes of one node share all lanes but the first, which "    \
+      "does everything else. The first process of a node decides; 0: one "     \
+      "more than there are processors for each process of the host, or one "   \
+      "lane where there are not two for each.")                                \
     X(MATCH_POOL, "match", "pool", 4096, 0, 1 << 30, NULL, LOCAL, false,       \
       false,                                                                   \
       "How many records of unexpected messages are kept for reuse, a count.")  \

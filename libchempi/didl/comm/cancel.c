@@ -13,6 +13,7 @@
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/engine.h"
+#include "libchempi/didl/transport/others.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
 #include "libchempi/services/shortage.h"
@@ -20,7 +21,7 @@
 static int ask_all(struct chempi_progress_hook *hook);
 static bool is_ready(struct chempi_progress_hook *hook);
 
-/* Under the lane's lock. */
+/* Under the first lane's lock. */
 static struct {
     struct chempi_list unasked; /* struct chempi_request.outgoing.link */
     struct chempi_progress_hook hook;
@@ -44,8 +45,11 @@ static void hear_oneself(const struct chempi_request *req)
 {
     enum { LOOKS = 2 };
 
-    for (int i = 0; i < LOOKS && req->is_cancelling; i++)
-        (void)chempi_progress_poll();
+    for (int i = 0; i < LOOKS && req->is_cancelling; i++) {
+        chempi_lane_pause(req->lane);
+        (void)chempi_progress_poll_in(req->lane);
+        chempi_lane_lock(req->lane);
+    }
 }
 
 static void finish(struct chempi_request *req, bool is_taken_back)
@@ -74,9 +78,10 @@ static bool ask(struct chempi_request *req)
 }
 
 /* Whoever waits for a message that was cancelled waits for the answer. */
-static void wait_for_memory(const struct chempi_request *req)
+static void wait_for_memory(struct chempi_shortage *shortage,
+                            const struct chempi_request *req)
 {
-    if (!chempi_shortage_may_wait(&self.shortage))
+    if (!chempi_shortage_may_wait(shortage))
         chempi_fatal_die(1, "out of memory to cancel a message to rank %u",
                          req->peer->proc);
 }
@@ -87,7 +92,25 @@ static CHEMPI_COLD void ask_later(struct chempi_request *req)
         chempi_progress_add_hook(&self.hook);
     self.has_hook = true;
     chempi_list_append(&self.unasked, &req->outgoing.link);
-    wait_for_memory(req);
+    wait_for_memory(&self.shortage, req);
+}
+
+/* Hooks are the first lane's: in another one the call waits by itself. */
+static CHEMPI_COLD void ask_at_last(struct chempi_request *req)
+{
+    struct chempi_shortage shortage = {0};
+
+    while (!ask(req)) {
+        wait_for_memory(&shortage, req);
+        chempi_lane_pause(req->lane);
+        (void)chempi_progress_poll_in(req->lane);
+        chempi_lane_lock(req->lane);
+        if (chempi_request_pending(req) == 1) { /* it is over, but for this */
+            chempi_list_init(&req->outgoing.link);
+            finish(req, false);
+            return;
+        }
+    }
 }
 
 static int ask_all(struct chempi_progress_hook *hook)
@@ -105,7 +128,7 @@ static int ask_all(struct chempi_progress_hook *hook)
             finish(req, false);
         } else if (!ask(req)) {
             chempi_list_prepend(&self.unasked, &req->outgoing.link);
-            wait_for_memory(req);
+            wait_for_memory(&self.shortage, req);
             return events;
         }
         events++;
@@ -135,7 +158,9 @@ void chempi_message_cancel_send(struct chempi_request *req)
     }
     req->is_cancelling = true;
     chempi_request_add_pending(req, 1);
-    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&self.unasked)) || !ask(req))
+    if (CHEMPI_UNLIKELY(req->lane->number > 0))
+        ask_at_last(req);
+    else if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&self.unasked)) || !ask(req))
         ask_later(req);
     chempi_engine_settle(req->lane);
     if (peer->proc == chempi_ctx.services.proc)
@@ -179,6 +204,7 @@ static const struct chempi_sysmsg_handler answer_handler = {8, 8, on_answer,
 void chempi_message_register(void)
 {
     self.has_hook = false;
+    chempi_others_on_gone(chempi_comm_release);
     chempi_sysmsg_register(CHEMPI_SYSMSG_CANCEL, &cancel_handler);
     chempi_sysmsg_register(CHEMPI_SYSMSG_CANCEL_ANSWER, &answer_handler);
 }

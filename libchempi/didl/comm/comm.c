@@ -157,6 +157,51 @@ void chempi_comm_release(struct chempi_comm *comm)
         chempi_loss_bury(context);
 }
 
+/* ---- lanes ---- */
+
+void chempi_comm_leave(struct chempi_comm *comm, struct chempi_lane *lane)
+{
+    int32_t refs = atomic_load_explicit(&comm->obj.refs, memory_order_relaxed);
+
+    while (refs > 1)
+        if (atomic_compare_exchange_weak_explicit(
+                &comm->obj.refs, &refs, refs - 1, memory_order_acq_rel,
+                memory_order_relaxed))
+            return;
+    comm->next_gone = lane->gone;
+    lane->gone = comm;
+    lane->tells = true;
+}
+
+/* Lanes that all members have; 1: also where some are on other nodes. */
+static uint32_t common_lanes(const struct chempi_comm *comm)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    uint32_t least = chempi_lane_count;
+
+    for (uint32_t i = 0; i < comm->size && least > 1; i++) {
+        const uint32_t proc = chempi_comm_proc(comm, i);
+        uint32_t lanes = 1;
+
+        if (s->node_of_proc[proc] == s->node)
+            lanes = atomic_load_explicit(
+                &s->wakes[s->local_rank_of_proc[proc]].lanes,
+                memory_order_acquire);
+        if (lanes < least)
+            least = lanes;
+    }
+    return least;
+}
+
+void chempi_comm_choose_lane(struct chempi_comm *comm)
+{
+    const uint32_t lanes = comm->is_inter ? 1 : common_lanes(comm);
+
+    if (lanes > 1) /* the first one has enough to do */
+        comm->lane = chempi_lanes[1 + comm->recv_context / CHEMPI_CONTEXT_STEP %
+                                          (lanes - 1)];
+}
+
 /* ---- MPI_COMM_WORLD and MPI_COMM_SELF ---- */
 
 static int init_one(struct chempi_comm *comm, MPI_Comm handle, const char *name,
@@ -430,7 +475,8 @@ static int wait_for_lull(struct chempi_comm *comm)
     int rc;
 
     chempi_request_lull_open(&lull, comm);
-    rc = chempi_progress_wait(is_quiet, &lull);
+    rc = chempi_progress_wait_among(1u | 1u << comm->lane->number, is_quiet,
+                                    &lull, NULL, NULL);
     chempi_request_lull_close(&lull);
     return rc;
 }
@@ -460,6 +506,7 @@ void chempi_comm_inherit(struct chempi_comm *comm, struct chempi_comm *parent)
     chempi_errhandler_put(&comm->errhandler, eh);
     chempi_errhandler_release(eh);
     comm->origin = parent->origin;
+    chempi_comm_choose_lane(comm);
 }
 
 /* ---- hints ---- */

@@ -77,7 +77,8 @@ struct chempi_comm {
     /* Requests that share one of obj.refs (CHEMPI_REQUEST_SHARES): a locked
      * instruction would wait for all stores before it. Under the lane lock. */
     uint32_t requests;
-    struct chempi_list link; /* all communicators of the process */
+    struct chempi_comm *next_gone; /* in chempi_lane.gone */
+    struct chempi_list link;       /* all communicators of the process */
     /* Of a private one, such as local_comm: whose operations it is for. */
     const struct chempi_comm *serves;
     bool is_own;    /* a window's or a file's: the library has no operation made
@@ -132,5 +133,13 @@ void chempi_comm_fini(void);
 
 /* Drop one reference; destroys at the last (no attribute callbacks). */
 void chempi_comm_release(struct chempi_comm *comm);
+
+/* The same by who holds the lock of a lane that is not the first: the last
+ * reference is left to the one who lets go of it. */
+void chempi_comm_leave(struct chempi_comm *comm, struct chempi_lane *lane);
+
+/* Of the point-to-point messages of an intracommunicator whose context is
+ * agreed: all members choose the same lane. */
+void chempi_comm_choose_lane(struct chempi_comm *comm);
 
 #endif

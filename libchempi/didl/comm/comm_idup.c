@@ -237,6 +237,7 @@ static void name_ids(struct idup *d)
         made->local_comm->send_context = d->ids[AGREE_SIDE];
         made->local_comm->recv_context = d->ids[AGREE_SIDE];
     }
+    chempi_comm_choose_lane(made);
     CHEMPI_CHECK(chempi_comm_check(made));
 }
 

@@ -281,6 +281,7 @@ int chempi_comm_create_from_group(struct chempi_group *group,
         chempi_comm_return_context(context, MPI_ERR_NO_MEM);
         return MPI_ERR_NO_MEM;
     }
+    chempi_comm_choose_lane(made);
     return dress_orphan(made, info, errhandler, newcomm);
 }
 

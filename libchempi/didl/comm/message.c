@@ -128,13 +128,14 @@ void chempi_message_unhold_piece(const void *buf, MPI_Count count,
 
 void chempi_message_hold(const struct chempi_request *req)
 {
-    if (req->kind != CHEMPI_REQUEST_NULL_PEER)
+    /* Devices of other lanes register none. */
+    if (req->kind != CHEMPI_REQUEST_NULL_PEER && req->lane->number == 0)
         chempi_message_hold_piece(req->buf, req->count, req->type);
 }
 
 static void unhold(const struct chempi_request *req)
 {
-    if (req->kind != CHEMPI_REQUEST_NULL_PEER)
+    if (req->kind != CHEMPI_REQUEST_NULL_PEER && req->lane->number == 0)
         chempi_message_unhold_piece(req->buf, req->count, req->type);
 }
 
@@ -452,9 +453,8 @@ int chempi_message_isend(const void *buf, MPI_Count count,
         rc = chempi_message_launch(req, out);
         if (rc == MPI_SUCCESS && kind == CHEMPI_CONTEXT_PT2PT)
             chempi_request_owe(req, (uint64_t)(count * type->size));
-        chempi_progress_nudge();
     }
-    chempi_lane_unlock_posted(lane);
+    chempi_progress_unlock_posted(lane);
     return rc;
 }
 
@@ -477,9 +477,8 @@ int chempi_message_irecv(void *buf, MPI_Count count,
         rc = chempi_message_launch(req, out);
         if (rc == MPI_SUCCESS && kind == CHEMPI_CONTEXT_PT2PT)
             chempi_request_owe(req, (uint64_t)(count * type->size));
-        chempi_progress_nudge();
     }
-    chempi_lane_unlock_posted(lane);
+    chempi_progress_unlock_posted(lane);
     return rc;
 }
 
@@ -498,7 +497,7 @@ int chempi_message_send_by_request(const void *buf, MPI_Count count,
     fill_send(lane, &req, buf, count, type, dest, tag, comm, kind, mode);
     trust_locked(&req);
     rc = req.ops->start(&req);
-    chempi_progress_nudge();
+    chempi_progress_nudge_in(lane);
     if (!rc)
         rc = chempi_request_await_locked(&req);
     if (!rc)
@@ -521,7 +520,7 @@ int chempi_message_recv_on(void *buf, MPI_Count count,
     fill_recv(lane, &req, buf, count, type, source, tag, comm, kind);
     trust_locked(&req);
     rc = req.ops->start(&req);
-    chempi_progress_nudge();
+    chempi_progress_nudge_in(lane);
     if (!rc && !chempi_request_is_complete(&req))
         rc = chempi_request_await_locked(&req);
     if (!rc)
@@ -587,7 +586,7 @@ static bool leave_nothing(bool is_send, int peer, int tag,
         chempi_request_drop(req);
     else
         chempi_request_orphan(req);
-    chempi_progress_nudge();
+    chempi_progress_nudge_in(lane);
     return true;
 }
 
@@ -647,9 +646,15 @@ static void put_all(struct chempi_wait_report *w, const void *object)
 int chempi_message_wait_all(struct chempi_request **reqs, int n)
 {
     struct all all = {.reqs = reqs, .n = n};
+    struct chempi_lane *lane = &chempi_lane_main;
     int first;
 
-    first = chempi_progress_wait_for(are_done, &all, put_all, &all);
+    for (int i = 0; i < n; i++) /* they are of one communicator and kind */
+        if (reqs[i])
+            lane = reqs[i]->lane;
+    chempi_lane_lock(lane);
+    first = chempi_progress_wait_in(lane, are_done, &all, put_all, &all);
+    chempi_lane_unlock(lane);
     if (first)
         return first;
     for (int i = 0; i < n; i++) {
@@ -659,11 +664,11 @@ int chempi_message_wait_all(struct chempi_request **reqs, int n)
         if (rc && (!first || rc == MPI_ERR_PROC_ABORTED))
             first = rc;
     }
-    chempi_lane_lock(&chempi_lane_main);
+    chempi_lane_lock(lane);
     for (int i = 0; i < n; i++)
         if (reqs[i])
             chempi_request_drop(reqs[i]);
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock(lane);
     return first;
 }
 
@@ -687,7 +692,7 @@ static int start_pair(struct chempi_request pair[2])
         chempi_match_unpost(lane->match, &pair[0]);
         chempi_request_set_pending(&pair[0], 0);
     }
-    chempi_progress_nudge();
+    chempi_progress_nudge_in(lane);
     chempi_lane_unlock(lane);
     if (in || out) { /* a device may be filling one, or reading the other */
         (void)chempi_request_await(&pair[0]);
@@ -707,22 +712,26 @@ int chempi_message_sendrecv_on(const void *sbuf, MPI_Count scount,
     struct chempi_request pair[2];
     struct chempi_request *reqs[2] = {&pair[0], &pair[1]};
     struct all all = {.reqs = reqs, .n = 2};
+    struct chempi_lane *lane = chempi_message_lane(comm, kind);
     int rc;
 
-    fill_recv(chempi_message_lane(comm, kind), &pair[0], rbuf, rcount, rtype,
-              source, rtag, comm, kind);
-    fill_send(chempi_message_lane(comm, kind), &pair[1], sbuf, scount, stype,
-              dest, stag, comm, kind, CHEMPI_SEND_STANDARD);
+    fill_recv(lane, &pair[0], rbuf, rcount, rtype, source, rtag, comm, kind);
+    fill_send(lane, &pair[1], sbuf, scount, stype, dest, stag, comm, kind,
+              CHEMPI_SEND_STANDARD);
     trust(&pair[0]);
     trust(&pair[1]);
     rc = start_pair(pair);
+    chempi_lane_lock(lane);
     if (!rc)
-        rc = chempi_progress_wait_for(are_done, &all, put_all, &all);
+        rc = chempi_progress_wait_in(lane, are_done, &all, put_all, &all);
+    chempi_lane_pause(lane);
     if (!rc)
         rc = pair[1].error;
     if (!rc)
         rc = pair[0].ops->finish(&pair[0], status);
+    chempi_lane_lock(lane);
     chempi_message_fini(&pair[0]);
     chempi_message_fini(&pair[1]);
+    chempi_lane_unlock(lane);
     return rc;
 }

@@ -112,8 +112,7 @@ static inline int chempi_message_send(const void *buf, MPI_Count count,
         rc = chempi_engine_inject(
             chempi_conn_peer(lane, chempi_comm_proc(comm, (uint32_t)dest)),
             &env, (const char *)buf + type->true_lb);
-        chempi_progress_nudge();
-        chempi_lane_unlock(lane);
+        chempi_progress_unlock(lane);
     }
     if (CHEMPI_LIKELY(rc == 0))
         return MPI_SUCCESS;

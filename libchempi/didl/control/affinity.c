@@ -15,6 +15,7 @@
 
 static struct {
     bool is_roomy;
+    uint32_t cores_each;
     _Atomic bool is_own; /* a thread may begin while another one waits */
     struct chempi_cpus own;
     struct chempi_cpus all;
@@ -56,7 +57,13 @@ void chempi_affinity_init(uint32_t procs)
         cores = chempi_cpus_count(
             has_all && (affinity.is_own || !has_own) ? &affinity.all : &now);
     }
+    affinity.cores_each = procs > 0 ? cores / procs : cores;
     affinity.is_roomy = procs <= cores;
+}
+
+uint32_t chempi_affinity_cores_each(void)
+{
+    return affinity.cores_each;
 }
 
 bool chempi_affinity_is_roomy(void)

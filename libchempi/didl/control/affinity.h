@@ -18,6 +18,10 @@ void chempi_affinity_init(uint32_t procs);
  * are bound, all that they are bound to are counted. */
 bool chempi_affinity_is_roomy(void);
 
+/* Processors of this host for each process on it, as far as is known; 0: less
+ * than one. */
+uint32_t chempi_affinity_cores_each(void);
+
 /* Has this process processors of its own, and no thread but one? No rank was
  * bound to them when the job began, and no job gets them by default while it
  * runs; one that asks for them (--bind core) does, and whoever is not bound

@@ -46,6 +46,7 @@
 #include "libchempi/didl/control/affinity.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/datatype/datatype.h"
+#include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/file.h"
 #include "libchempi/didl/pt2pt/buffer.h"
@@ -70,9 +71,11 @@
 static struct {
     pthread_mutex_t lock;
     uint32_t users;
-    size_t opened; /* steps that are open */
-    bool is_over;  /* K4 */
-    pid_t pid;     /* of the process that opened it */
+    size_t opened;  /* steps that are open */
+    uint32_t lanes; /* that there may be */
+    bool has_lanes; /* it is decided how many there are */
+    bool is_over;   /* K4 */
+    pid_t pid;      /* of the process that opened it */
     pthread_t opener;
     struct chempi_host host;
 } core = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -209,15 +212,33 @@ static int attach_tools(struct chempi_err *err)
 static void close_progress(void)
 {
     chempi_agent_fini();
-    chempi_request_fini(&chempi_lane_main);
+    for (uint32_t i = 0; i < chempi_lane_count; i++)
+        chempi_request_fini(chempi_lanes[i]);
+    chempi_lanes_close(1);
     chempi_progress_fini();
+}
+
+/* In all lanes; the first one of the first that has any. */
+static void find_lost(struct chempi_match_lost *lost)
+{
+    chempi_match_find_lost(chempi_lane_main.match, lost);
+    CHEMPI_LANES_FOR_OTHERS(lane)
+    {
+        struct chempi_match_lost more;
+
+        chempi_match_find_lost(lane->match, &more);
+        more.count += lost->count;
+        if (lost->count == 0)
+            *lost = more;
+        lost->count = more.count;
+    }
 }
 
 static void close_conn(void)
 {
     struct chempi_match_lost lost;
 
-    chempi_match_find_lost(chempi_lane_main.match, &lost);
+    find_lost(&lost);
     if (lost.count)
         chempi_log(CHEMPI_LOG_WARNING, "core",
                    "%llu message%s never received, the first one from rank %d "
@@ -226,22 +247,44 @@ static void close_conn(void)
                    (unsigned long long)lost.count,
                    lost.count == 1 ? " was" : "s were", lost.source, lost.tag,
                    (unsigned long long)lost.bytes);
-    (void)chempi_match_fini(chempi_lane_main.match);
+    for (uint32_t i = 0; i < chempi_lane_count; i++)
+        (void)chempi_match_fini(chempi_lanes[i]->match);
     chempi_conn_close();
-    chempi_sysmsg_fini(&chempi_lane_main);
+    for (uint32_t i = 0; i < chempi_lane_count; i++)
+        chempi_sysmsg_fini(chempi_lanes[i]);
+}
+
+/* Lanes that processes of this node may have, if it is for this one to say. */
+static uint32_t wish_lanes(void)
+{
+    const uint64_t set = chempi_setting(CHEMPI_SET_LANES);
+    const uint32_t cores = chempi_affinity_cores_each();
+
+    if (set > 0)
+        return (uint32_t)set;
+    if (cores < 2)
+        return 1; /* a processor for each: one thread at a time runs */
+    return cores < CHEMPI_LANES_MAX ? cores + 1 : CHEMPI_LANES_MAX;
 }
 
 /* Some of the devices may be open when another one fails. */
 static int open_conn(void)
 {
-    static const struct chempi_conn_params params = {
+    struct chempi_conn_params params = {
         .sink = &chempi_engine_sink,
         .overlay = &chempi_routed_overlay,
+        .lanes = wish_lanes(),
         .settings = chempi_tool_device_settings,
         .resolved = chempi_tool_ask_of,
     };
+    struct chempi_err err = {0};
     int rc;
 
+    rc = chempi_region_agree_lanes(chempi_ctx.services.region, CHEMPI_LANES_MAX,
+                                   &params.lanes, &err);
+    if (rc < 0)
+        return chempi_error_from(rc, &err);
+    core.lanes = params.lanes;
     chempi_sysmsg_init();
     chempi_send_site_register();
     chempi_message_register();
@@ -324,6 +367,45 @@ static int open_locked(void)
     return open_all();
 }
 
+/* False: no memory, and nothing has changed. */
+static bool add_lane(void)
+{
+    struct chempi_lane *lane = chempi_lanes_add();
+
+    if (!lane)
+        return false;
+    if (chempi_sysmsg_open_lane(lane) == 0 &&
+        chempi_conn_open_lane(lane) == MPI_SUCCESS) {
+        chempi_progress_open_lane(lane);
+        chempi_lane_set_locking(lane, true);
+        return true;
+    }
+    chempi_error_forget(); /* nobody is told */
+    chempi_sysmsg_fini(lane);
+    chempi_lanes_close(lane->number);
+    return false;
+}
+
+/* Add lanes, for a process that starts with MPI_THREAD_MULTIPLE: as many as
+ * others of its node may think that it has. Without memory there are fewer. */
+static void open_lanes(uint32_t count)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    if (chempi_conn_can_add_lanes() && !chempi_signature_is_watched() &&
+        chempi_lane_main.is_ordered)
+        while (chempi_lane_count < count && add_lane())
+            ;
+    atomic_store_explicit(&s->wakes[s->local_rank].lanes, chempi_lane_count,
+                          memory_order_release); /* partner: common_lanes() */
+}
+
+static void set_locking(bool is_locking)
+{
+    for (uint32_t i = 0; i < chempi_lane_count; i++)
+        chempi_lane_set_locking(chempi_lanes[i], is_locking);
+}
+
 /*
  * L1 of lane.h: locking starts only while no other thread can be in MPI. That
  * is certain for the first user, and for the thread that opened the core when
@@ -331,19 +413,23 @@ static int open_locked(void)
  */
 static int grant_locked(int required)
 {
-    bool wants_lock =
-        required == MPI_THREAD_MULTIPLE || chempi_tool_is_threaded();
+    /* What has more lanes than one locks them to the end. */
+    bool wants_lock = required == MPI_THREAD_MULTIPLE ||
+                      chempi_tool_is_threaded() || chempi_lane_count > 1;
 
     if (core.users == 0) {
         chempi_agent_init();
         core.opener = pthread_self();
-        chempi_lane_set_locking(&chempi_lane_main, wants_lock);
+        set_locking(wants_lock);
+        if (!core.has_lanes)
+            open_lanes(wants_lock ? core.lanes : 1);
+        core.has_lanes = true;
     } else if (wants_lock && !chempi_lane_main.is_locking) {
         if (!pthread_equal(core.opener, pthread_self()))
             return required < MPI_THREAD_SERIALIZED ? required
                                                     : MPI_THREAD_SERIALIZED;
         chempi_agent_stop();
-        chempi_lane_set_locking(&chempi_lane_main, true);
+        set_locking(true);
     }
     return required;
 }
@@ -377,18 +463,33 @@ int chempi_core_enter(int required, int *provided)
     return rc;
 }
 
+static bool is_lane_drained(const struct chempi_lane *lane)
+{
+    return chempi_engine_is_idle(lane) &&
+           chempi_sysmsg_waiting_count(lane) == 0 &&
+           chempi_request_orphans(lane) == 0 && chempi_conn_is_drained(lane);
+}
+
+/* Under the first lane's lock. */
 static bool is_drained(void *arg)
 {
+    bool is = is_lane_drained(&chempi_lane_main);
+
     (void)arg;
-    return chempi_engine_is_idle(&chempi_lane_main) &&
-           chempi_sysmsg_waiting_count(&chempi_lane_main) == 0 &&
-           chempi_request_orphans(&chempi_lane_main) == 0 &&
-           chempi_conn_is_drained(&chempi_lane_main);
+    CHEMPI_LANES_FOR_OTHERS(lane)
+    {
+        chempi_lane_lock(lane);
+        is &= is_lane_drained(lane);
+        if (lane->is_locking)
+            chempi_lane_drop(lane);
+    }
+    return is;
 }
 
 int chempi_core_drain(void)
 {
-    return chempi_progress_wait(is_drained, NULL);
+    return chempi_progress_wait_among((1u << chempi_lane_count) - 1, is_drained,
+                                      NULL, NULL, NULL);
 }
 
 void chempi_core_report(void)
@@ -415,7 +516,7 @@ static void park_locked(void)
     chempi_agent_fini();
     chempi_core_report();
     chempi_daemon_end(chempi_ctx.world == CHEMPI_PHASE_AFTER);
-    chempi_lane_set_locking(&chempi_lane_main, false);
+    set_locking(chempi_lane_count > 1);
     atomic_store(&chempi_ctx.phase, chempi_ctx.world == CHEMPI_PHASE_AFTER
                                         ? CHEMPI_PHASE_AFTER
                                         : CHEMPI_PHASE_BEFORE);

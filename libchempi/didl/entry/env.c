@@ -125,8 +125,16 @@ int chempi_env_init_thread(int *argc, char ***argv, int required, int *provided)
 
 static bool has_no_orphans(void *arg)
 {
+    uint32_t count = chempi_request_orphans(&chempi_lane_main);
+
     (void)arg;
-    return chempi_request_orphans(&chempi_lane_main) == 0;
+    CHEMPI_LANES_FOR_OTHERS(lane)
+    {
+        chempi_lane_lock(lane);
+        count += chempi_request_orphans(lane);
+        chempi_lane_drop(lane);
+    }
+    return count == 0;
 }
 
 /*
@@ -136,7 +144,8 @@ static bool has_no_orphans(void *arg)
 static int finish_traffic(void)
 {
     if (chempi_core_users() > 1)
-        return chempi_progress_wait(has_no_orphans, NULL);
+        return chempi_progress_wait_among((1u << chempi_lane_count) - 1,
+                                          has_no_orphans, NULL, NULL, NULL);
     return chempi_core_drain();
 }
 

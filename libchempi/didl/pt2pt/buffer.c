@@ -12,12 +12,14 @@
  *   B4  a flush waits for the pieces that were cut before it began: `left` of
  *       them still stand, and their tickets are below its own
  *
- * Guarded by the lane lock.
+ * Guarded by a lock of its own, inside of which no other is taken: pieces leave
+ * under the lock of any lane.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/pt2pt/buffer.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,18 +66,31 @@ struct buffer {
 /* Somebody waits for the pieces that there are now (B4). */
 struct drain {
     struct chempi_list link;
-    uint64_t ticket;            /* of the first piece that it is not for */
-    uint32_t left;              /* pieces to wait for */
-    struct chempi_request *req; /* to complete then, or NULL */
+    uint64_t ticket;       /* of the first piece that it is not for */
+    _Atomic uint32_t left; /* pieces to wait for */
 };
 
 /* An MPI_Buffer_iflush. */
 struct flush {
     struct chempi_request req;
     struct drain drain;
+    struct chempi_progress_hook hook; /* until nothing is left */
 };
 
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct chempi_list buffers;
+
+static void lock(void)
+{
+    if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
+        (void)pthread_mutex_lock(&mutex);
+}
+
+static void unlock(void)
+{
+    if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
+        (void)pthread_mutex_unlock(&mutex);
+}
 
 static void ensure_list(void)
 {
@@ -174,22 +189,23 @@ static bool is_drained(void *arg)
     return d->left == 0;
 }
 
+/* Those that there are: a wait for all looks at what any of them does. */
+#define ALL_LANES ((1u << chempi_lane_count) - 1)
+
 /* What others send meanwhile is not waited for. */
 int chempi_buffer_flush(struct chempi_object *owner)
 {
     struct drain d = {0};
     int rc;
 
-    chempi_lane_lock(&chempi_lane_main);
+    lock();
     begin_drain(&d, find(owner));
-    chempi_lane_unlock(&chempi_lane_main);
-    rc = chempi_progress_wait(is_drained, &d);
-    if (rc) {
-        chempi_lane_lock(&chempi_lane_main);
-        if (d.left > 0)
-            chempi_list_remove(&d.link);
-        chempi_lane_unlock(&chempi_lane_main);
-    }
+    unlock();
+    rc = chempi_progress_wait_among(ALL_LANES, is_drained, &d, NULL, NULL);
+    lock();
+    if (d.left > 0)
+        chempi_list_remove(&d.link);
+    unlock();
     return rc;
 }
 
@@ -197,9 +213,9 @@ static struct buffer *locked_find(const void *owner)
 {
     struct buffer *b;
 
-    chempi_lane_lock(&chempi_lane_main);
+    lock();
     b = find(owner);
-    chempi_lane_unlock(&chempi_lane_main);
+    unlock();
     return b;
 }
 
@@ -208,11 +224,11 @@ static bool take_off(struct buffer *b)
 {
     bool is_empty;
 
-    chempi_lane_lock(&chempi_lane_main);
+    lock();
     is_empty = chempi_list_is_empty(&b->pieces);
     if (is_empty)
         chempi_list_remove(&b->link);
-    chempi_lane_unlock(&chempi_lane_main);
+    unlock();
     return is_empty;
 }
 
@@ -254,18 +270,15 @@ static void forget(struct buffer *b)
  * buffer. With or without the lane lock. */
 static void fini_comm(struct chempi_comm *comm)
 {
-    bool is_locked = chempi_lane_is_mine(&chempi_lane_main);
     struct buffer *b;
 
-    if (!is_locked)
-        chempi_lane_lock(&chempi_lane_main);
+    lock();
     b = find(comm);
     if (b) {
         assert(chempi_list_is_empty(&b->pieces)); /* they hold comm */
         forget(b);
     }
-    if (!is_locked)
-        chempi_lane_unlock(&chempi_lane_main);
+    unlock();
 }
 
 int chempi_buffer_attach(struct chempi_object *owner, void *buffer,
@@ -283,9 +296,9 @@ int chempi_buffer_attach(struct chempi_object *owner, void *buffer,
     else if (owner)
         session =
             CHEMPI_CONTAINER_OF(owner, struct chempi_session, obj)->serial;
-    chempi_lane_lock(&chempi_lane_main);
+    lock();
     rc = attach(owner, session, is_shared, buffer, size);
-    chempi_lane_unlock(&chempi_lane_main);
+    unlock();
     if (rc == MPI_SUCCESS && comm)
         comm->fini_buffer = fini_comm;
     return rc;
@@ -304,12 +317,12 @@ static void drop(struct chempi_object *owner)
             owner); /* fails only when the job is being ended */
         struct buffer *b;
 
-        chempi_lane_lock(&chempi_lane_main);
+        lock();
         b = find(owner);
         is_gone = !b || rc || chempi_list_is_empty(&b->pieces);
         if (b && is_gone)
             forget(b);
-        chempi_lane_unlock(&chempi_lane_main);
+        unlock();
     }
 }
 
@@ -319,7 +332,7 @@ static bool find_of(uint64_t session, bool is_any, struct chempi_object **owner)
 {
     bool is_found = false;
 
-    chempi_lane_lock(&chempi_lane_main);
+    lock();
     ensure_list();
     CHEMPI_LIST_FOR (pos, &buffers) {
         const struct buffer *b = CHEMPI_CONTAINER_OF(pos, struct buffer, link);
@@ -330,7 +343,7 @@ static bool find_of(uint64_t session, bool is_any, struct chempi_object **owner)
             break;
         }
     }
-    chempi_lane_unlock(&chempi_lane_main);
+    unlock();
     return is_found;
 }
 
@@ -373,6 +386,23 @@ static void flush_destroy(struct chempi_request *req)
     free(flush_of(req));
 }
 
+/* The hook of a flush. */
+static int finish_flush(struct chempi_progress_hook *hook)
+{
+    struct flush *f = CHEMPI_CONTAINER_OF(hook, struct flush, hook);
+
+    if (!is_drained(&f->drain))
+        return 0;
+    chempi_progress_remove_hook(hook);
+    chempi_request_progress(&f->req, MPI_SUCCESS); /* f may be gone now */
+    return 1;
+}
+
+static bool is_flush_ready(struct chempi_progress_hook *hook)
+{
+    return is_drained(&CHEMPI_CONTAINER_OF(hook, struct flush, hook)->drain);
+}
+
 static const struct chempi_request_ops flush_ops = {
     .call = "MPI_Buffer_iflush",
     .start = chempi_request_start_nothing,
@@ -389,39 +419,67 @@ int chempi_buffer_iflush(struct chempi_object *owner, MPI_Request *request)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
     chempi_request_init(&f->req, &chempi_lane_main, CHEMPI_REQUEST_FLUSH,
                         &flush_ops, NULL, NULL);
+    f->hook.poll = finish_flush;
+    f->hook.is_ready = is_flush_ready;
     chempi_lane_lock(&chempi_lane_main);
-    f->drain.req = &f->req;
+    lock();
     begin_drain(&f->drain, find(owner));
-    if (f->drain.left == 0)
+    unlock();
+    if (is_drained(&f->drain))
         chempi_request_progress(&f->req, MPI_SUCCESS);
+    else
+        chempi_progress_add_hook(&f->hook);
     chempi_lane_unlock(&chempi_lane_main);
     *request = chempi_request_handle(&f->req);
     return MPI_SUCCESS;
 }
 
-/* A piece is gone. */
-static void advance_drains(struct buffer *b, uint64_t ticket)
+/* A piece is gone. True: somebody waits for no other one. */
+static bool advance_drains(struct buffer *b, uint64_t ticket)
 {
+    bool is_any = false;
+
     CHEMPI_LIST_FOR_SAFE (pos, &b->drains) {
         struct drain *d = CHEMPI_CONTAINER_OF(pos, struct drain, link);
 
-        if (ticket >= d->ticket || --d->left > 0)
+        const uint32_t left =
+            atomic_load_explicit(&d->left, memory_order_relaxed);
+
+        if (ticket >= d->ticket)
             continue;
-        chempi_list_remove(&d->link);
-        if (d->req)
-            chempi_request_progress(d->req, MPI_SUCCESS);
+        if (left == 1) /* before it is seen: d may be gone then */
+            chempi_list_remove(&d->link);
+        atomic_store_explicit(&d->left, left - 1, memory_order_release);
+        is_any |= left == 1;
     }
+    return is_any;
 }
 
 /* ---- pieces ---- */
 
+/* Under the lane's lock. True: it is memory of its own, to be freed. */
+static bool take_out(struct piece *piece, struct chempi_lane *lane)
+{
+    bool is_own;
+    bool is_drain;
+
+    lock();
+    is_own = piece->buffer->is_automatic;
+    chempi_list_remove(&piece->link);
+    is_drain = advance_drains(piece->buffer, piece->ticket);
+    unlock();
+    if (lane->number > 0)
+        lane->tells |= is_drain;
+    else if (is_drain)
+        chempi_progress_notify();
+    return is_own;
+}
+
 static void destroy_piece(struct chempi_request *req)
 {
     struct piece *piece = (struct piece *)req->packed - 1;
-    bool is_own = piece->buffer->is_automatic;
+    const bool is_own = take_out(piece, req->lane);
 
-    chempi_list_remove(&piece->link);
-    advance_drains(piece->buffer, piece->ticket);
     chempi_message_fini(req);
     chempi_request_recycle(req);
     if (is_own)
@@ -486,8 +544,9 @@ static struct piece *make_piece(struct buffer *b, size_t payload)
 }
 
 /* A full buffer may only want progress: earlier messages leave it when their
- * receivers take them. The lock is let go meanwhile. */
-static struct piece *make_piece_soon(struct buffer *b, size_t payload)
+ * receivers take them. The locks are let go meanwhile. */
+static struct piece *make_piece_soon(struct chempi_lane *lane, struct buffer *b,
+                                     size_t payload)
 {
     struct piece *piece = make_piece(b, payload);
     const void *owner = b->owner;
@@ -500,11 +559,13 @@ static struct piece *make_piece_soon(struct buffer *b, size_t payload)
     while (!piece && chempi_clock_ns() < deadline_ns) {
         int events;
 
-        chempi_lane_unlock(&chempi_lane_main);
-        events = chempi_progress_poll();
+        unlock();
+        chempi_lane_unlock(lane);
+        events = chempi_progress_poll_among(ALL_LANES);
         if (!events)
             (void)sched_yield();
-        chempi_lane_lock(&chempi_lane_main);
+        chempi_lane_lock(lane);
+        lock();
         b = find(owner);
         if (!b)
             return NULL; /* another thread has detached it */
@@ -520,8 +581,7 @@ static int start_piece(struct piece *piece, struct chempi_request *req,
     int rc;
 
     if (!own) {
-        chempi_list_remove(&piece->link);
-        if (piece->buffer->is_automatic)
+        if (take_out(piece, req->lane))
             free(piece);
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
     }
@@ -563,17 +623,20 @@ static int refuse(bool is_attached, MPI_Count size, MPI_Count payload)
 static int start(struct chempi_request *req)
 {
     MPI_Count payload = req->count * req->type->size;
-    struct buffer *b = find(req->comm);
+    struct buffer *b;
     struct piece *piece;
     MPI_Count size; /* noted now: another thread may detach the buffer */
     int rc;
 
+    lock();
+    b = find(req->comm);
     if (!b && req->comm->origin.session)
         b = find_shared(req->comm->origin.session);
     if (!b)
         b = find(NULL);
     size = b ? b->user_size : 0;
-    piece = b ? make_piece_soon(b, (size_t)payload) : NULL;
+    piece = b ? make_piece_soon(req->lane, b, (size_t)payload) : NULL;
+    unlock();
     if (!piece)
         return refuse(b != NULL, size, payload);
     if (payload)

@@ -196,7 +196,7 @@ static int isendrecv(const void *sendbuf, MPI_Count sendcount,
             chempi_request_progress(pair.parent, send_rc);
         *request = chempi_request_handle(pair.parent);
     }
-    chempi_progress_nudge();
+    chempi_progress_nudge_in(lane);
     chempi_lane_unlock(lane);
     return rc;
 }

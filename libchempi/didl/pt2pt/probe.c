@@ -38,14 +38,27 @@ static bool is_found(struct look *look)
 
 /* Found, or nothing can come any more: also not what had come before a loss,
  * and waits for memory. */
-static CHEMPI_NOINLINE bool is_over(void *arg)
+static CHEMPI_NOINLINE bool is_over_locked(struct look *look)
 {
-    struct look *look = arg;
-
     if (!is_found(look) && !chempi_engine_has_due(look->comm->lane) &&
         chempi_loss_is_vain(look->comm, look->context, look->source, look->tag))
         look->error = -EPIPE;
     return look->held || look->error;
+}
+
+static CHEMPI_NOINLINE bool is_over(void *arg)
+{
+    struct look *look = arg;
+    struct chempi_lane *lane = look->comm->lane;
+    bool is;
+
+    if (CHEMPI_LIKELY(lane->number == 0) || !lane->is_locking ||
+        chempi_lane_is_mine(lane))
+        return is_over_locked(look);
+    chempi_lane_lock(lane); /* a wait in the first lane */
+    is = is_over_locked(look);
+    chempi_lane_drop(lane);
+    return is;
 }
 
 static void put_look(struct chempi_wait_report *w, const void *object)
@@ -87,7 +100,7 @@ static void look_once(struct look *look)
 
     for (int turn = 0; turn < 2 && !look->held && !look->error; turn++) {
         if (turn)
-            (void)chempi_progress_poll();
+            (void)chempi_progress_poll_in(lane);
         chempi_lane_lock(lane);
         (void)is_found(look);
         chempi_lane_unlock(lane);
@@ -97,6 +110,17 @@ static void look_once(struct look *look)
         (void)is_over(look);
         chempi_lane_unlock(lane);
     }
+}
+
+static int await(struct look *look)
+{
+    struct chempi_lane *lane = look->comm->lane;
+    int rc;
+
+    chempi_lane_lock(lane);
+    rc = chempi_progress_wait_in(lane, is_over, look, put_look, look);
+    chempi_lane_unlock(lane);
+    return rc;
 }
 
 int chempi_pt2pt_probe(int source, int tag, struct chempi_comm *comm,
@@ -109,7 +133,7 @@ int chempi_pt2pt_probe(int source, int tag, struct chempi_comm *comm,
         chempi_status_set_proc_null(status);
         return MPI_SUCCESS;
     }
-    rc = chempi_progress_wait_for(is_over, &look, put_look, &look);
+    rc = await(&look);
     if (!rc)
         rc = result_of(&look);
     if (!rc)
@@ -154,7 +178,7 @@ int chempi_pt2pt_mprobe(int source, int tag, struct chempi_comm *comm,
         chempi_status_set_proc_null(status);
         return MPI_SUCCESS;
     }
-    rc = chempi_progress_wait_for(is_over, &look, put_look, &look);
+    rc = await(&look);
     if (!rc)
         rc = result_of(&look);
     if (rc)
@@ -215,7 +239,7 @@ static void start_mrecv(struct chempi_request *req, struct chempi_held *held,
     chempi_message_aim_recv(req);
     chempi_engine_deliver_held(held, req);
     chempi_engine_settle(req->lane);
-    chempi_progress_nudge();
+    chempi_progress_nudge_in(req->lane);
 }
 
 int chempi_pt2pt_mrecv(void *buf, MPI_Count count,
@@ -239,13 +263,15 @@ int chempi_pt2pt_mrecv(void *buf, MPI_Count count,
     lane = held->comm->lane;
     chempi_lane_lock(lane);
     start_mrecv(&req, held, buf, count, datatype);
-    chempi_lane_unlock(lane);
-    rc = chempi_request_await(&req);
+    rc = chempi_request_await_locked(&req);
+    chempi_lane_pause(lane);
     if (!rc)
         rc = req.ops->finish(&req, status);
     if (rc)
         chempi_error_set_comm(req.comm);
+    chempi_lane_lock(lane);
     chempi_message_fini(&req);
+    chempi_lane_unlock(lane);
     return rc;
 }
 

@@ -60,7 +60,7 @@ static int ibsend(const void *buf, MPI_Count count,
                                  CHEMPI_CONTEXT_PT2PT, CHEMPI_SEND_BUFFERED);
         chempi_buffer_adopt(req);
         rc = chempi_message_launch(req, out);
-        chempi_progress_nudge();
+        chempi_progress_nudge_in(lane);
     }
     chempi_lane_unlock(lane);
     return rc;

@@ -111,9 +111,9 @@ static int harvest_locked(MPI_Request *handle, struct chempi_request *req,
     int error = chempi_request_finish_locked(req, status);
 
     if (CHEMPI_UNLIKELY(error || req->kind == CHEMPI_REQUEST_GENERAL)) {
-        chempi_lane_pause(&chempi_lane_main);
+        chempi_lane_pause(req->lane);
         error = finish_badly(req, error);
-        chempi_lane_lock(&chempi_lane_main);
+        chempi_lane_lock(req->lane);
     }
     if (req->is_persistent) {
         req->is_active = false;
@@ -127,11 +127,12 @@ static int harvest_locked(MPI_Request *handle, struct chempi_request *req,
 static int harvest(MPI_Request *handle, struct chempi_request *req,
                    MPI_Status *status)
 {
+    struct chempi_lane *lane = req->lane;
     int error;
 
-    chempi_lane_lock(&chempi_lane_main);
+    chempi_lane_lock(lane);
     error = harvest_locked(handle, req, status);
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock(lane);
     return error;
 }
 
@@ -140,6 +141,7 @@ static int harvest(MPI_Request *handle, struct chempi_request *req,
 int chempi_request_wait(MPI_Request *request, MPI_Status *status)
 {
     struct chempi_request *req;
+    struct chempi_lane *lane;
     int rc;
 
     if (*request == chempi_request_handle(&chempi_request_over)) {
@@ -152,12 +154,13 @@ int chempi_request_wait(MPI_Request *request, MPI_Status *status)
         chempi_status_set_empty(status);
         return check_all(1, request);
     }
-    chempi_lane_lock(&chempi_lane_main);
+    lane = req->lane;
+    chempi_lane_lock(lane);
     rc = chempi_request_is_complete(req) ? MPI_SUCCESS
                                          : chempi_request_await_locked(req);
     if (!rc)
         rc = harvest_locked(request, req, status);
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock(lane);
     return rc;
 }
 
@@ -171,7 +174,7 @@ int chempi_request_test(MPI_Request *request, int *flag, MPI_Status *status)
         return check_all(1, request);
     }
     if (!chempi_request_is_complete(req)) {
-        (void)chempi_progress_poll();
+        (void)chempi_progress_poll_in(req->lane);
         if (!chempi_request_is_complete(req)) {
             *flag = 0;
             return MPI_SUCCESS;
@@ -191,7 +194,7 @@ int chempi_request_get_status(MPI_Request request, int *flag,
         return check_all(1, &request);
     }
     if (!chempi_request_is_complete(req))
-        (void)chempi_progress_poll();
+        (void)chempi_progress_poll_in(req->lane);
     *flag = chempi_request_is_complete(req);
     if (*flag)
         peek(req, status);
@@ -235,20 +238,45 @@ static void put_set(struct chempi_wait_report *w, const void *object)
     chempi_wait_report_put_rest(w, pending);
 }
 
-/* Test a condition on the set under the lock, with one poll if need be. */
+/* The lanes of the active requests, a bit each; of none the first. */
+static CHEMPI_NOINLINE uint32_t collect_lanes(const struct set *set)
+{
+    uint32_t lanes = 0;
+
+    for (int i = 0; i < set->count; i++) {
+        const struct chempi_request *req = active(set->requests[i]);
+
+        if (req)
+            lanes |= 1u << req->lane->number;
+    }
+    return lanes ? lanes : 1;
+}
+
+static inline uint32_t lanes_of(const struct set *set)
+{
+    return CHEMPI_LIKELY(chempi_lane_count == 1) ? 1 : collect_lanes(set);
+}
+
+/* The one lane that all are in; NULL: there are several, *lanes. */
+static inline struct chempi_lane *find_lane(const struct set *set,
+                                            uint32_t *lanes)
+{
+    if (CHEMPI_LIKELY(chempi_lane_count == 1))
+        return &chempi_lane_main;
+    *lanes = collect_lanes(set);
+    for (uint32_t i = 0; i < chempi_lane_count; i++)
+        if (*lanes == 1u << i)
+            return chempi_lanes[i];
+    return NULL;
+}
+
+/* Test a condition on the set, with one poll if need be. */
 static bool look(bool (*is_met)(void *arg), struct set *set)
 {
-    bool is;
-
-    for (int turn = 0; turn < 2; turn++) {
-        chempi_lane_lock(&chempi_lane_main);
-        is = is_met(set);
-        chempi_lane_unlock(&chempi_lane_main);
-        if (is || turn)
-            break;
-        (void)chempi_progress_poll();
-    }
-    return is;
+    if (is_met(set))
+        return true;
+    (void)chempi_progress_poll_among(lanes_of(set));
+    return is_met(set);
 }
 
 static MPI_Status *status_at(MPI_Status *statuses, int i)
@@ -256,7 +284,16 @@ static MPI_Status *status_at(MPI_Status *statuses, int i)
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
 }
 
-/* Under the lock, as harvest_locked(). */
+static inline void note_end(struct failures *failures, int i,
+                            MPI_Status *status, int error)
+{
+    if (status)
+        status->MPI_ERROR = error;
+    if (CHEMPI_UNLIKELY(error))
+        note_failure(failures, i, error);
+}
+
+/* Under the lock of the lane that all are in, as harvest_locked(). */
 static int harvest_all(int count, MPI_Request requests[], MPI_Status *statuses)
 {
     struct failures failures;
@@ -271,10 +308,28 @@ static int harvest_all(int count, MPI_Request requests[], MPI_Status *statuses)
             error = harvest_locked(&requests[i], req, status);
         else
             chempi_status_set_empty(status);
-        if (status)
-            status->MPI_ERROR = error;
-        if (CHEMPI_UNLIKELY(error))
-            note_failure(&failures, i, error);
+        note_end(&failures, i, status, error);
+    }
+    return sum_up(&failures);
+}
+
+/* The same of several lanes, without a lock. */
+static int harvest_apart(int count, MPI_Request requests[],
+                         MPI_Status *statuses)
+{
+    struct failures failures;
+
+    failures.count = 0;
+    for (int i = 0; i < count; i++) {
+        MPI_Status *status = status_at(statuses, i);
+        struct chempi_request *req = active(requests[i]);
+        int error = MPI_SUCCESS;
+
+        if (req)
+            error = harvest(&requests[i], req, status);
+        else
+            chempi_status_set_empty(status);
+        note_end(&failures, i, status, error);
     }
     return sum_up(&failures);
 }
@@ -283,16 +338,25 @@ int chempi_request_waitall(int count, MPI_Request array_of_requests[],
                            MPI_Status *array_of_statuses)
 {
     struct set set = {.requests = array_of_requests, .count = count};
+    struct chempi_lane *lane;
+    uint32_t lanes = 0;
     int rc;
 
     rc = check_all(count, array_of_requests);
     if (rc)
         return rc;
-    chempi_lane_lock(&chempi_lane_main);
-    rc = chempi_progress_wait_locked(are_all_complete, &set, put_set, &set);
+    lane = find_lane(&set, &lanes);
+    if (CHEMPI_UNLIKELY(!lane)) {
+        rc = chempi_progress_wait_among(lanes, are_all_complete, &set, put_set,
+                                        &set);
+        return rc ? rc
+                  : harvest_apart(count, array_of_requests, array_of_statuses);
+    }
+    chempi_lane_lock(lane);
+    rc = chempi_progress_wait_in(lane, are_all_complete, &set, put_set, &set);
     if (!rc)
         rc = harvest_all(count, array_of_requests, array_of_statuses);
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock(lane);
     return rc;
 }
 
@@ -300,6 +364,8 @@ int chempi_request_testall(int count, MPI_Request array_of_requests[],
                            int *flag, MPI_Status *array_of_statuses)
 {
     struct set set = {.requests = array_of_requests, .count = count};
+    struct chempi_lane *lane;
+    uint32_t lanes = 0;
     int rc;
 
     rc = check_all(count, array_of_requests);
@@ -308,9 +374,12 @@ int chempi_request_testall(int count, MPI_Request array_of_requests[],
     *flag = look(are_all_complete, &set);
     if (!*flag)
         return MPI_SUCCESS;
-    chempi_lane_lock(&chempi_lane_main);
+    lane = find_lane(&set, &lanes);
+    if (CHEMPI_UNLIKELY(!lane))
+        return harvest_apart(count, array_of_requests, array_of_statuses);
+    chempi_lane_lock(lane);
     rc = harvest_all(count, array_of_requests, array_of_statuses);
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock(lane);
     return rc;
 }
 
@@ -369,9 +438,19 @@ static bool is_any_complete(void *arg)
 static int wait_for_any(struct set *set)
 {
     int rc = check_all(set->count, set->requests);
+    struct chempi_lane *lane;
+    uint32_t lanes = 0;
 
-    return rc ? rc
-              : chempi_progress_wait_for(is_any_complete, set, put_set, set);
+    if (rc)
+        return rc;
+    lane = find_lane(set, &lanes);
+    if (!lane)
+        return chempi_progress_wait_among(lanes, is_any_complete, set, put_set,
+                                          set);
+    chempi_lane_lock(lane);
+    rc = chempi_progress_wait_in(lane, is_any_complete, set, put_set, set);
+    chempi_lane_unlock(lane);
+    return rc;
 }
 
 /* The same without waiting; *flag: one is complete, or none is active. */
@@ -531,6 +610,7 @@ static int start_one(MPI_Request handle, int i)
 {
     struct chempi_request *req = chempi_request_lookup(handle);
     char text[CHEMPI_ERROR_HANDLE_TEXT];
+    struct chempi_lane *lane;
     int rc;
 
     if (!req || !req->is_persistent || req->is_active)
@@ -538,7 +618,8 @@ static int start_one(MPI_Request handle, int i)
                                 "request %d (%s) is not an inactive persistent "
                                 "request",
                                 i, chempi_error_put_handle(text, handle));
-    chempi_lane_lock(&chempi_lane_main);
+    lane = req->lane;
+    chempi_lane_lock(lane);
     req->is_active = true;
     req->is_cancelled = false;
     req->is_cancelling = false;
@@ -556,8 +637,8 @@ static int start_one(MPI_Request handle, int i)
                req->kind == CHEMPI_REQUEST_RECV) {
         chempi_request_owe(req, (uint64_t)(req->count * req->type->size));
     }
-    chempi_progress_nudge();
-    chempi_lane_unlock_posted(&chempi_lane_main);
+    chempi_progress_nudge_in(lane);
+    chempi_lane_unlock_posted(lane);
     return rc;
 }
 
@@ -580,23 +661,25 @@ int chempi_request_startall(int count, MPI_Request array_of_requests[])
 int chempi_request_free(MPI_Request *request)
 {
     struct chempi_request *req = chempi_request_lookup(*request);
+    struct chempi_lane *lane;
     char text[CHEMPI_ERROR_HANDLE_TEXT];
 
     if (!req)
         return chempi_error_set(MPI_ERR_REQUEST, "%s is not a request",
                                 chempi_error_put_handle(text, *request));
-    chempi_lane_lock(&chempi_lane_main);
+    lane = req->lane;
+    chempi_lane_lock(lane);
     if (req->is_active && !chempi_request_is_complete(req)) {
         chempi_request_orphan(req);
     } else {
         if (req->kind == CHEMPI_REQUEST_GENERAL) {
-            chempi_lane_unlock(&chempi_lane_main);
+            chempi_lane_unlock(lane);
             (void)chempi_request_release_general(req);
-            chempi_lane_lock(&chempi_lane_main);
+            chempi_lane_lock(lane);
         }
         chempi_request_drop(req);
     }
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock(lane);
     *request = MPI_REQUEST_NULL;
     return MPI_SUCCESS;
 }
@@ -604,6 +687,7 @@ int chempi_request_free(MPI_Request *request)
 int chempi_request_cancel(MPI_Request *request)
 {
     struct chempi_request *req = active(*request);
+    struct chempi_lane *lane;
 
     if (*request == MPI_REQUEST_NULL)
         return chempi_error_set(MPI_ERR_REQUEST,
@@ -612,9 +696,10 @@ int chempi_request_cancel(MPI_Request *request)
     if (!req)
         return chempi_request_lookup(*request) ? MPI_SUCCESS
                                                : bad_request(0, *request);
-    chempi_lane_lock(&chempi_lane_main);
+    lane = req->lane;
+    chempi_lane_lock(lane);
     req->ops->cancel(req);
-    chempi_progress_nudge();
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_progress_nudge_in(lane);
+    chempi_lane_unlock(lane);
     return MPI_SUCCESS;
 }

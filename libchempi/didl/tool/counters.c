@@ -29,16 +29,69 @@ static struct {
         return value;                                                          \
     }
 
-READER(match_posted, chempi_match_stats(chempi_lane_main.match).posted)
-READER(match_held, chempi_match_stats(chempi_lane_main.match).held)
-READER(match_held_max, chempi_match_stats(chempi_lane_main.match).held_max)
-READER(match_met_posted, chempi_match_stats(chempi_lane_main.match).met_posted)
-READER(match_met_held, chempi_match_stats(chempi_lane_main.match).met_held)
-READER(match_rearm, chempi_match_rearm(chempi_lane_main.match))
-READER(conn_waiting, chempi_engine_waiting_count(&chempi_lane_main))
-READER(progress_sleeps, chempi_progress_stats()->sleeps)
-READER(progress_yields, chempi_progress_stats()->yields)
-READER(progress_spins_in_vain, chempi_progress_stats()->spins)
+/* Of all lanes; under the first one's lock. */
+static struct chempi_match_stats match_stats(void)
+{
+    struct chempi_match_stats sum = chempi_match_stats(chempi_lane_main.match);
+
+    CHEMPI_LANES_FOR_OTHERS(lane)
+    {
+        struct chempi_match_stats stats;
+
+        chempi_lane_lock(lane);
+        stats = chempi_match_stats(lane->match);
+        chempi_lane_drop(lane);
+        sum.posted += stats.posted;
+        sum.held += stats.held;
+        sum.held_max += stats.held_max;
+        sum.met_posted += stats.met_posted;
+        sum.met_held += stats.met_held;
+    }
+    return sum;
+}
+
+/* The sum over all lanes of what each has; under the first one's lock. */
+static uint64_t sum_up(uint64_t (*read)(const struct chempi_lane *lane,
+                                        const void *arg),
+                       const void *arg)
+{
+    uint64_t sum = read(&chempi_lane_main, arg);
+
+    CHEMPI_LANES_FOR_OTHERS(lane)
+    {
+        chempi_lane_lock(lane);
+        sum += read(lane, arg);
+        chempi_lane_drop(lane);
+    }
+    return sum;
+}
+
+static uint64_t rearm(const struct chempi_lane *lane, const void *arg)
+{
+    (void)arg;
+    return chempi_match_rearm(lane->match);
+}
+
+static uint64_t rearm_all(void)
+{
+    return sum_up(rearm, NULL);
+}
+
+static uint64_t count_waiting(const struct chempi_lane *lane, const void *arg)
+{
+    (void)arg;
+    return chempi_engine_waiting_count(lane);
+}
+
+READER(conn_waiting, sum_up(count_waiting, NULL))
+READER(match_posted, match_stats().posted)
+READER(match_held, match_stats().held)
+READER(match_held_max, match_stats().held_max)
+READER(match_met_posted, match_stats().met_posted)
+READER(match_met_held, match_stats().met_held)
+READER(progress_sleeps, chempi_progress_stats().sleeps)
+READER(progress_yields, chempi_progress_stats().yields)
+READER(progress_spins_in_vain, chempi_progress_stats().spins)
 READER(progress_spins_now, chempi_progress_spins())
 READER(coll_rings, chempi_coll_counted(CHEMPI_COLL_WAY_RINGS))
 READER(coll_chain, chempi_coll_counted(CHEMPI_COLL_WAY_CHAIN))
@@ -66,9 +119,9 @@ static const struct own own[] = {
     {"match", "unexpected", "Messages that wait for a receive, a count.",
      MPI_T_PVAR_CLASS_LEVEL, true, match_held, NULL},
     {"match", "unexpected_max",
-     "The most messages that ever waited for a "
-     "receive, a count.",
-     MPI_T_PVAR_CLASS_HIGHWATERMARK, true, match_held_max, match_rearm},
+     "The most messages that ever waited for a receive, a count; of several "
+     "lanes the sum of what each had at the most.",
+     MPI_T_PVAR_CLASS_HIGHWATERMARK, true, match_held_max, rearm_all},
     {"match", "met_posted", "Messages whose receive was there first, a count.",
      MPI_T_PVAR_CLASS_COUNTER, true, match_met_posted, NULL},
     {"match", "met_unexpected",
@@ -212,19 +265,20 @@ static void describe_gauge(const struct place *at, struct chempi_tool_pvar *out)
     out->is_basic = false;
 }
 
-static uint64_t read_place(const struct place *at)
+static uint64_t read_place(const struct chempi_lane *lane, const void *arg)
 {
-    for (uint32_t i = 0; i < chempi_conn_device_count(&chempi_lane_main); i++) {
-        struct chempi_dev *dev = chempi_conn_device(&chempi_lane_main, i);
+    const struct place *at = arg;
+
+    for (uint32_t i = 0; i < chempi_conn_device_count(lane); i++) {
+        struct chempi_dev *dev = chempi_conn_device(lane, i);
         struct chempi_dev_traffic t;
 
         if (dev->ops != at->ops)
             continue;
         if (at->gauge)
             return chempi_gauge_read(at->gauge, dev);
-        t = at->is_received
-                ? dev->received[at->protocol]
-                : chempi_conn_sent(&chempi_lane_main, i, at->protocol);
+        t = at->is_received ? dev->received[at->protocol]
+                            : chempi_conn_sent(lane, i, at->protocol);
         return at->is_bytes ? t.bytes : t.messages;
     }
     return 0; /* the device is not in use */
@@ -283,7 +337,7 @@ static uint64_t read_live(uint32_t i)
     if (i < BEFORE_DEVICES)
         return 0; /* of a window only */
     find_place(i - BEFORE_DEVICES, &at);
-    return read_place(&at);
+    return sum_up(read_place, &at);
 }
 
 static int class_of(uint32_t i)

@@ -17,6 +17,7 @@
 #include "libchempi/didl/control/affinity.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/others.h"
 #include "libchempi/didl/transport/progress.h"
 
 /* Bounds of the pauses between being woken and finding that the application is
@@ -133,10 +134,13 @@ static bool poll_dry(void)
 {
     bell_clear(CHEMPI_WAKE_URGENT); /* A4 */
     for (int i = 0; i < AGENT_TURNS; i++) {
-        if (chempi_progress_turn() > 0)
+        if (chempi_progress_turn() > 0) {
             count(&agent.turns);
-        else if (!chempi_progress_is_ready())
-            return true;
+        } else if (!chempi_progress_is_ready()) {
+            if (!chempi_others_are_ready(true))
+                return true;
+            break; /* A9 */
+        }
         if (state() != CHEMPI_WAKE_AWAY_OWED || is_visited() ||
             atomic_load_explicit(&chempi_lane_main.wanted,
                                  memory_order_relaxed))
@@ -446,11 +450,24 @@ CHEMPI_COLD void chempi_agent_count_begun(void)
     atomic_store_explicit(&agent.wake->has_agent, 0, memory_order_relaxed);
 }
 
+/* Another lane than the first one, which owes for it (lane.h, L10): whoever
+ * polls or sleeps for that one hears of work that nobody announces. */
+static void leave_other(struct chempi_lane *lane)
+{
+    chempi_lane_count_leave(&chempi_lane_main);
+    if (chempi_others_is_ready(lane))
+        chempi_wake_look_urgently(agent.wake, agent.wake_fd);
+}
+
 static void leave(struct chempi_lane *lane, bool has_posted)
 {
     bool is_up =
         atomic_load_explicit(&agent.phase, memory_order_acquire) == PHASE_UP;
 
+    if (lane->number > 0) {
+        leave_other(lane);
+        return;
+    }
     if (chempi_progress_is_attended())
         return;
     if (CHEMPI_UNLIKELY(!is_up))
@@ -476,10 +493,16 @@ static void left(struct chempi_lane *lane)
 {
     if (CHEMPI_LIKELY(atomic_load_explicit(
                           &agent.phase, memory_order_acquire) != PHASE_NONE) ||
-        !lane->is_locking || !bear())
+        !lane->is_locking || lane->number > 0 || !bear())
         return;
     chempi_lane_lock(lane);
     chempi_lane_unlock(lane);
+}
+
+static void set_lender(const struct chempi_lane_lender *lender)
+{
+    for (uint32_t i = 0; i < chempi_lane_count; i++)
+        chempi_lanes[i]->lender = lender;
 }
 
 void chempi_agent_init(void)
@@ -493,8 +516,7 @@ void chempi_agent_init(void)
 
     agent.wake = &s->wakes[s->local_rank];
     agent.wake_fd = s->wake_fds[s->local_rank];
-    chempi_lane_main.lender =
-        chempi_setting(CHEMPI_SET_AGENT_ENABLED) ? &lender : NULL;
+    set_lender(chempi_setting(CHEMPI_SET_AGENT_ENABLED) ? &lender : NULL);
 }
 
 bool chempi_agent_is_offered(void)
@@ -507,7 +529,7 @@ bool chempi_agent_is_offered(void)
 void chempi_agent_fini(void)
 {
     chempi_agent_stop();
-    chempi_lane_main.lender = NULL;
+    set_lender(NULL);
 }
 
 struct chempi_agent_stats chempi_agent_stats(void)

@@ -23,6 +23,9 @@
  * find has_agent 0 in the wake page and do not ring. Leaving with something
  *       owed puts it on duty, orders all producers, and polls: who saw 0 has
  *       published before that
+ *   A9  other lanes that owe (lane.h, L10) are dry when they are found so under
+ *       their locks. Where somebody is in one, URGENT is set again: who leaves
+ *       it may have looked before the work came that rang
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_AGENT_H
 #define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_AGENT_H

@@ -11,8 +11,14 @@ static bool is_done(void *arg)
 
 int chempi_request_await(struct chempi_request *req)
 {
-    return chempi_progress_wait_for(is_done, req,
-                                    chempi_wait_report_put_request, req);
+    struct chempi_lane *lane = req->lane;
+    int rc;
+
+    chempi_lane_lock(lane);
+    rc = chempi_progress_wait_in(lane, is_done, req,
+                                 chempi_wait_report_put_request, req);
+    chempi_lane_unlock(lane);
+    return rc;
 }
 
 int chempi_request_await_locked(struct chempi_request *req)
@@ -20,6 +26,6 @@ int chempi_request_await_locked(struct chempi_request *req)
     if (req->kind == CHEMPI_REQUEST_COLL && req->ops->await &&
         !chempi_lane_main.is_locking)
         return req->ops->await(req);
-    return chempi_progress_wait_locked(is_done, req,
-                                       chempi_wait_report_put_request, req);
+    return chempi_progress_wait_in(req->lane, is_done, req,
+                                   chempi_wait_report_put_request, req);
 }

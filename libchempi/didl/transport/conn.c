@@ -19,12 +19,14 @@
 #include "libchempi/didl/transport/event.h"
 
 enum {
+    REPORT_LIMIT_MS = 100,
     CARD_MAX = CHEMPI_KVS_VALUE_MAX,
     ROUTES_PER_RANGE = 2 /* through gateways: eager and rendezvous */
 };
 
 static struct {
     bool has_fds;
+    struct chempi_conn_params params;          /* as the devices were opened */
     const struct chempi_conn_overlay *overlay; /* NULL: the job needs none */
     uint64_t resolved;                         /* peers with routes */
     uint64_t lost;
@@ -101,7 +103,7 @@ static int find_device(const struct chempi_lane *lane, const char *name)
     return -1;
 }
 
-static int open_device(struct chempi_lane *lane,
+static int open_device(struct chempi_lane *lane, struct chempi_dev *first,
                        const struct chempi_dev_ops *ops,
                        const struct chempi_conn_params *with,
                        struct chempi_err *err)
@@ -111,6 +113,9 @@ static int open_device(struct chempi_lane *lane,
         .sink = with->sink,
         .sink_arg = lane,
         .settings = with->settings(ops),
+        .lanes = with->lanes,
+        .lane = lane->number,
+        .first = first,
     };
     struct chempi_dev *dev = NULL;
     int rc;
@@ -164,7 +169,7 @@ static int open_by_reach(struct chempi_lane *lane,
     for (size_t i = 0; i < count && !rc; i++)
         if (!is_reached(lane, probes[0]) || !is_reached(lane, probes[1]) ||
             !is_reached(lane, probes[2]))
-            rc = open_device(lane, all[i], with, err);
+            rc = open_device(lane, NULL, all[i], with, err);
     return rc;
 }
 
@@ -183,7 +188,7 @@ static int open_by_name(struct chempi_lane *lane, const char *name,
                               "this build does not have; name another device "
                               "for that network in the description",
                               name);
-    return open_device(lane, ops, with, err);
+    return open_device(lane, NULL, ops, with, err);
 }
 
 /* For messages to itself: the first that reaches this process. */
@@ -197,7 +202,7 @@ static int open_for_self(struct chempi_lane *lane,
 
     for (size_t i = 0;
          i < count && !rc && !is_reached(lane, chempi_ctx.services.proc); i++)
-        rc = open_device(lane, all[i], with, err);
+        rc = open_device(lane, NULL, all[i], with, err);
     return rc;
 }
 
@@ -233,6 +238,7 @@ static void free_peer(struct chempi_peer *peer)
 {
     free(peer->routes);
     free(peer->system);
+    free(peer->why);
 }
 
 /* Over the real devices, which it goes before when devices are closed. */
@@ -271,9 +277,59 @@ int chempi_conn_open(const struct chempi_conn_params *params)
         with.sink = conn.overlay->sink(with.sink);
     rc = chempi_ctx.services.table ? open_by_table(lane, &with, &err)
                                    : open_by_reach(lane, &with, &err);
+    conn.params = with;
     if (!rc && conn.overlay)
         rc = open_overlay(lane, &with, &err);
     return rc ? chempi_error_from(rc, &err) : MPI_SUCCESS;
+}
+
+/* ---- lanes that are added ---- */
+
+static bool is_near(const struct chempi_dev *dev)
+{
+    return (dev->caps->flags & CHEMPI_DEV_SAME_NODE) != 0;
+}
+
+/* Do ranges of the table towards this node name near devices alone? */
+static bool is_table_near(void)
+{
+    const struct chempi_lane *lane = &chempi_lane_main;
+    const struct chempi_services *s = &chempi_ctx.services;
+    const struct chempi_table_range *ranges;
+    uint32_t node;
+    uint32_t count;
+
+    if (!s->table || s->local_size == 1)
+        return true;
+    node = chempi_table_find_node(s->table, s->node_names[s->node]);
+    if (node == CHEMPI_TABLE_NONE)
+        return false;
+    ranges = chempi_table_ranges(s->table, node, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        int device = find_device(lane, ranges[i].device);
+
+        if (device < 0 || ranges[i].stage_count > 1 ||
+            !is_near(lane->conn.devices[device]))
+            return false;
+    }
+    return true;
+}
+
+/* Is this process, and another one of its node, reached by near devices? */
+bool chempi_conn_can_add_lanes(void)
+{
+    const struct chempi_lane *lane = &chempi_lane_main;
+    const struct chempi_services *s = &chempi_ctx.services;
+    bool has_self = false;
+    bool has_node = s->local_size == 1;
+
+    for (uint32_t i = 0; i < lane->conn.device_count; i++) {
+        const struct chempi_dev *dev = lane->conn.devices[i];
+
+        has_self |= is_near(dev) && (dev->caps->flags & CHEMPI_DEV_SELF);
+        has_node |= is_near(dev) && !(dev->caps->flags & CHEMPI_DEV_SELF);
+    }
+    return has_self && has_node && is_table_near();
 }
 
 bool chempi_conn_is_drained(const struct chempi_lane *lane)
@@ -292,13 +348,39 @@ static void close_lane(struct chempi_lane *lane)
     for (struct chempi_peer *p = lane->conn.made; p; p = p->next_made)
         free_peer(p);
     lane->conn.made = NULL;
+    if (!lane->conn.peers)
+        return;
     chempi_sparse_free(lane->conn.peers, rank_count(),
                        sizeof(struct chempi_peer));
     lane->conn.peers = NULL;
 }
 
+int chempi_conn_open_lane(struct chempi_lane *lane)
+{
+    const struct chempi_lane *first = &chempi_lane_main;
+    struct chempi_err err = {0};
+    int rc = 0;
+
+    lane->conn.peers =
+        chempi_sparse_alloc(rank_count(), sizeof(struct chempi_peer));
+    if (!lane->conn.peers)
+        return chempi_error_from(-ENOMEM, NULL);
+    for (uint32_t i = 0; i < first->conn.device_count && !rc; i++) {
+        struct chempi_dev *dev = first->conn.devices[i];
+
+        if (is_near(dev))
+            rc = open_device(lane, dev, dev->ops, &conn.params, &err);
+    }
+    if (!rc)
+        return MPI_SUCCESS;
+    close_lane(lane);
+    return chempi_error_from(rc, &err);
+}
+
 void chempi_conn_close(void)
 {
+    CHEMPI_LANES_FOR_OTHERS(lane)
+    close_lane(lane);
     close_lane(&chempi_lane_main);
     conn.has_fds = false;
     conn.overlay = NULL;
@@ -490,6 +572,8 @@ static CHEMPI_NOINLINE int resolve(struct chempi_peer *peer)
 
     rc = s->table && peer->proc != s->proc ? routes_from_table(peer, &err)
                                            : routes_by_reach(peer, &err);
+    if (!rc && peer->lane->number > 0)
+        return MPI_SUCCESS;
     if (!rc) {
         conn.on_resolved(peer->proc); /* its answer comes before the cards */
         rc = ask_cards(peer);
@@ -533,7 +617,7 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
         if (chempi_host_card_key(dev, own_key) || strcmp(own_key, key) != 0)
             continue;
         if (route->ops->card_arrived(route->ep, card, len, &err))
-            chempi_conn_set_lost(proc, err.text);
+            chempi_conn_set_lost(&chempi_lane_main, proc, err.text);
         return;
     }
 }
@@ -557,35 +641,90 @@ bool chempi_conn_end(struct chempi_peer *peer)
     return is_over;
 }
 
-void chempi_conn_set_lost(uint32_t proc, const char *why)
+/* Another lane than the first has found it, and tells. */
+static void note_lost(struct chempi_lane *lane, uint32_t proc, const char *why)
+{
+    struct chempi_peer *peer = chempi_conn_peer(lane, proc);
+    const size_t size = strlen(why) + 1;
+
+    if (peer->is_lost)
+        return;
+    peer->is_lost = true;
+    peer->why = chempi_sys->malloc(size);
+    if (peer->why)
+        memcpy(peer->why, why, size);
+    peer->next_lost = lane->lost;
+    lane->lost = peer;
+    lane->tells = true;
+    if (conn.on_lost)
+        conn.on_lost(peer);
+}
+
+/* Whether they have found it or not: what waits for the process ends when the
+ * first lane knows. Who has that one's lock polls the others. */
+static void lose_in_others(uint32_t proc)
+{
+    CHEMPI_LANES_FOR_OTHERS(lane)
+    {
+        struct chempi_peer *peer = chempi_conn_peer(lane, proc);
+
+        chempi_lane_lock(lane);
+        peer->is_lost = true;
+        if (conn.on_lost)
+            conn.on_lost(peer);
+        if (lane->is_locking)
+            chempi_lane_drop(lane);
+    }
+}
+
+void chempi_conn_set_lost(struct chempi_lane *lane, uint32_t proc,
+                          const char *why)
 {
     struct chempi_peer *peer;
 
     if (!chempi_lane_main.conn.peers)
         return;
+    if (lane->number > 0) {
+        note_lost(lane, proc, why);
+        return;
+    }
     if (proc >= rank_count()) {
         if (conn.overlay)
             conn.overlay->lost(proc, why);
         return;
     }
-    peer = chempi_conn_peer(&chempi_lane_main, proc);
+    peer = chempi_conn_peer(lane, proc);
     if (!peer->is_lost) {
         conn.lost++;
         chempi_error_note_loss(proc, why);
         tell(CHEMPI_EVENT_LOST, peer, 0);
         peer->is_lost = true;
         chempi_ctx.missing += chempi_ctx.job->survives;
+        lose_in_others(proc);
         if (conn.on_lost)
             conn.on_lost(peer);
     }
     chempi_daemon_suspect(proc, why);
 }
 
+void chempi_conn_hear_lost(struct chempi_peer *lost)
+{
+    while (lost) {
+        struct chempi_peer *next = lost->next_lost;
+
+        chempi_conn_set_lost(&chempi_lane_main, lost->proc,
+                             lost->why
+                                 ? lost->why
+                                 : "its shared memory cannot be used any more");
+        lost = next;
+    }
+}
+
 void chempi_conn_set_ended(uint32_t proc, const char *why)
 {
     if (chempi_lane_main.conn.peers && proc < rank_count())
         chempi_conn_peer(&chempi_lane_main, proc)->has_ended = true;
-    chempi_conn_set_lost(proc, why);
+    chempi_conn_set_lost(&chempi_lane_main, proc, why);
 }
 
 bool chempi_conn_has_ended(uint32_t rank)
@@ -691,10 +830,11 @@ static void report_route(uint32_t what, const struct chempi_peer *peer,
     chempi_wire_put_raw(out, line, strlen(line));
 }
 
-int chempi_conn_report(uint32_t what, struct chempi_writer *out)
+static void report_lane(uint32_t what, struct chempi_lane *lane,
+                        struct chempi_writer *out)
 {
-    for (uint32_t p = 0; chempi_lane_main.conn.peers && p < rank_count(); p++) {
-        struct chempi_peer *peer = &chempi_lane_main.conn.peers[p];
+    for (uint32_t p = 0; lane->conn.peers && p < rank_count(); p++) {
+        struct chempi_peer *peer = &lane->conn.peers[p];
 
         for (uint32_t i = 0; i < peer->route_count; i++) {
             struct chempi_route *route = &peer->routes[i];
@@ -707,6 +847,22 @@ int chempi_conn_report(uint32_t what, struct chempi_writer *out)
             route->told_bytes = route->bytes;
             route->told_waits = route->waits;
         }
+    }
+}
+
+int chempi_conn_report(uint32_t what, struct chempi_writer *out)
+{
+    report_lane(what, &chempi_lane_main, out);
+    CHEMPI_LANES_FOR_OTHERS(lane)
+    {
+        const bool is_mine = chempi_lane_is_mine(lane);
+
+        /* At an end by error another thread may be stuck there. */
+        if (!is_mine && !chempi_lane_lock_within(lane, REPORT_LIMIT_MS))
+            continue;
+        report_lane(what, lane, out);
+        if (!is_mine)
+            chempi_lane_drop(lane);
     }
     if (conn.overlay)
         conn.overlay->report(out);

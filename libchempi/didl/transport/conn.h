@@ -61,6 +61,8 @@ struct chempi_route {
 
 struct chempi_peer {
     struct chempi_peer *next_made;
+    struct chempi_peer *next_lost; /* in chempi_lane.lost */
+    char *why;                     /* another lane has lost it, or NULL */
     struct chempi_lane *lane;
     struct chempi_list waiting;  /* struct chempi_outgoing */
     struct chempi_route *routes; /* [route_count]; NULL until first use */
@@ -78,8 +80,8 @@ struct chempi_peer {
     uint32_t matched_first;
     uint32_t matched_count;
     uint16_t route_count;
-    _Atomic bool is_made; /* the rest means something: chempi_conn_peer() */
-    bool is_lost;
+    _Atomic bool is_made;   /* the rest means something: chempi_conn_peer() */
+    _Atomic bool is_lost;   /* written under the lock */
     _Atomic bool has_ended; /* the launcher says that the process is no more */
     bool is_blocked;        /* N5 */
     struct chempi_sysmsg_peer *system; /* one piece of memory, or NULL */
@@ -119,6 +121,7 @@ struct chempi_conn_overlay {
 struct chempi_conn_params {
     const struct chempi_sink *sink;
     const struct chempi_conn_overlay *overlay;
+    uint32_t lanes; /* that processes of this node may have */
     /* The values of a device's settings, in the order of its panel. */
     const _Atomic uint64_t *(*settings)(const struct chempi_dev_ops *ops);
     /* The routes to a process have just been found, before its cards are asked
@@ -130,6 +133,12 @@ struct chempi_conn_params {
  * connections). The overlay stays the caller's and must stay. MPI error
  * class. */
 int chempi_conn_open(const struct chempi_conn_params *params);
+/* Open a lane that was added: its devices, those of the first one that reach
+ * processes of one node. MPI error class; nothing stays open then. */
+int chempi_conn_open_lane(struct chempi_lane *lane);
+/* May there be such lanes: do these devices reach all processes of the node,
+ * whatever the size of a message? */
+bool chempi_conn_can_add_lanes(void);
 /* True when all that was handed to devices has left the process. */
 bool chempi_conn_is_drained(const struct chempi_lane *lane);
 void chempi_conn_close(void);
@@ -173,8 +182,14 @@ bool chempi_conn_has_fds(void); /* some open device sleeps on descriptors */
 void chempi_conn_card(uint32_t proc, const char *key, const void *card,
                       size_t len);
 
-/* A process is gone; requests that need it fail with MPI_ERR_PROC_FAILED. */
-void chempi_conn_set_lost(uint32_t proc, const char *why);
+/* A process is gone; requests that need it fail with MPI_ERR_PROC_ABORTED. A
+ * lane's lock is held, and it has found that; the first one tells all others.
+ */
+void chempi_conn_set_lost(struct chempi_lane *lane, uint32_t proc,
+                          const char *why);
+/* What another lane has found (chempi_lane.lost, which is cleared). Holder of
+ * the first lane's lock alone. */
+void chempi_conn_hear_lost(struct chempi_peer *lost);
 
 /* The same by the launcher's word: what it started has ended, perhaps a shell
  * whose child goes on (see chempi_region_is_marked()). */

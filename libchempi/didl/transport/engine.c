@@ -454,7 +454,7 @@ arrived_out_of_order(struct chempi_peer *peer, const struct chempi_arrival *a,
     if (ahead < 0 && a->avail == a->env.len)
         return CHEMPI_TAKEN; /* a duplicate */
     if (ahead < 0 && (a->flags & CHEMPI_ARRIVAL_STREAMED))
-        chempi_conn_set_lost(peer->proc, "it sent a message twice");
+        chempi_conn_set_lost(peer->lane, peer->proc, "it sent a message twice");
     held = hold_arrived(peer, a);
     if (!held)
         return has_no_room(peer, &a->env);
@@ -631,9 +631,8 @@ static void room(void *arg, struct chempi_ep *ep)
 
 static void lost(void *arg, uint32_t proc, int status, const char *why)
 {
-    (void)arg;
     (void)status;
-    chempi_conn_set_lost(proc, why);
+    chempi_conn_set_lost(arg, proc, why);
 }
 
 const struct chempi_sink chempi_engine_sink = {
@@ -828,7 +827,7 @@ void chempi_engine_settle_dirty(struct chempi_lane *lane)
         if (chempi_list_is_empty(&peer->waiting) && !peer->matched_count)
             continue;
         if (chempi_conn_resolve(peer))
-            chempi_conn_set_lost(peer->proc, chempi_error_words());
+            chempi_conn_set_lost(peer->lane, peer->proc, chempi_error_words());
         flush_waiting(peer);
         if (peer->matched_count)
             system_messages->tell_matched(peer);

@@ -106,7 +106,12 @@ bool chempi_lane_lock_within(struct chempi_lane *lane, int limit_ms)
     return try_lock(lane) || wait_for_lock(lane, limit_ms);
 }
 
-void chempi_lane_release(struct chempi_lane *lane)
+bool chempi_lane_try(struct chempi_lane *lane)
+{
+    return !lane->is_locking || try_lock(lane);
+}
+
+void chempi_lane_drop(struct chempi_lane *lane)
 {
     atomic_store_explicit(&lane->holder, 0, memory_order_relaxed);
     atomic_store_explicit(&lane->is_held, 0, memory_order_release);
@@ -114,6 +119,16 @@ void chempi_lane_release(struct chempi_lane *lane)
     if (CHEMPI_UNLIKELY(
             atomic_load_explicit(&lane->sleepers, memory_order_relaxed)))
         chempi_futex_wake(&lane->is_held);
+}
+
+void chempi_lane_release(struct chempi_lane *lane)
+{
+    const bool tells = lane->tells;
+
+    lane->tells = false;
+    chempi_lane_drop(lane);
+    if (CHEMPI_UNLIKELY(tells))
+        lane->tell(lane);
 }
 
 /* ---- a lane ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Locking. A lane has its own queues, lock and device endpoints; every
- * communicator belongs to one. There is one lane in this version, but nothing
- * outside lane.[ch], lanes.c, progress, agent and conn may assume that.
+ * communicator has one for its point-to-point messages. All else is the first
+ * one's: devices of networks, hooks, the daemon's news, sleeping, the agent.
  *
  * The lock costs one predicted branch unless MPI_THREAD_MULTIPLE was asked
  * for. It is never held while sleeping and never while user code (attribute
@@ -31,6 +31,16 @@
  *       counts itself there, has the kernel order all threads of the process,
  *       and tries once more. Where the kernel refuses (is_ordered is false)
  *       each sleep is bounded instead
+ *   L9  the lock of the first lane is taken before that of another one, and
+ *       no two others at a time. What happens in another lane and is the first
+ *       one's business is noted there, and `tells` set: who lets go of that
+ *       lane then clears it, takes the first one's lock and this one's again,
+ *       and hears all that is noted (`tell`). Who has both may hear it before
+ *  L10  is_owing: the first lane owes for this one. It does before `owed` is
+ *       found to be more than 0 by who has both locks, and until somebody polls
+ *       this lane with both and finds 0: large messages one after the other are
+ *       one debt
+ *   -   pollers and joined are read without the lock, but changed under it only
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_LANE_H
 #define CHEMPI_LIBCHEMPI_DIDL_LANE_H
@@ -44,6 +54,7 @@
 #include "common/containers/list.h"
 #include "libchempi/services/shortage.h"
 
+struct chempi_comm;
 struct chempi_dev;
 struct chempi_match;
 struct chempi_peer;
@@ -87,6 +98,18 @@ struct chempi_lane {
     bool is_on_duty;         /* its agent is (agent.h, A8); the holder's */
     uint32_t owed;           /* L4 */
     const struct chempi_lane_lender *lender; /* NULL: nobody */
+    uint32_t number;                         /* 0: the first */
+    /* Of lanes but the first; L9. */
+    _Atomic uint32_t pollers; /* threads that poll it in a wait of theirs */
+    _Atomic uint32_t joined;  /* waits in the first lane that look at it */
+    uint32_t polls;           /* by others than the owner; it wraps */
+    uint64_t spins;           /* as in struct chempi_progress_stats */
+    uint64_t yields;
+    bool tells;
+    bool is_owing;            /* L10; changed under both locks */
+    struct chempi_peer *lost; /* through next_lost: it has found so itself */
+    struct chempi_comm *gone; /* communicators to be released */
+    void (*tell)(struct chempi_lane *lane);
     /* What the transport keeps, each part under the lock: */
     struct chempi_match *match;
     struct chempi_sysmsg_lane *system;
@@ -120,10 +143,30 @@ struct chempi_lane {
 
 extern struct chempi_lane chempi_lane_main;
 
+#define CHEMPI_LANES_MAX 8u
+
+/* All, the first one first; they change only while no other thread is in MPI
+ * (chempi_lanes_add()). */
+extern struct chempi_lane *chempi_lanes[CHEMPI_LANES_MAX];
+extern uint32_t chempi_lane_count;
+
+/* Make one more, of less than CHEMPI_LANES_MAX; NULL: no memory. And destroy
+ * all but the first `left` ones. */
+struct chempi_lane *chempi_lanes_add(void);
+void chempi_lanes_close(uint32_t left);
+
+/* Others than the first. */
+#define CHEMPI_LANES_FOR_OTHERS(lane_)                                         \
+    for (uint32_t lane_i_ = 1; lane_i_ < chempi_lane_count; lane_i_++)         \
+        for (struct chempi_lane *lane_ = chempi_lanes[lane_i_]; lane_;         \
+             lane_ = NULL)
+
 void chempi_lane_lock_slow(struct chempi_lane *lane);
 void chempi_lane_unlock_slow(struct chempi_lane *lane, bool has_posted);
 /* Let go of the lock. */
 void chempi_lane_release(struct chempi_lane *lane);
+/* The same by who has the first lane's lock, and looks what this one tells. */
+void chempi_lane_drop(struct chempi_lane *lane);
 /* While the agent is in the lane: after a while the core is given away. */
 void chempi_lane_relax(uint32_t *relaxes);
 
@@ -199,6 +242,9 @@ static inline void chempi_lane_exit(struct chempi_lane *lane, bool is_visit)
         chempi_lane_unlock(lane);
 }
 
+/* Lock it, if nobody has. */
+bool chempi_lane_try(struct chempi_lane *lane);
+
 /* Unlock in the middle of a call, or before sleeping: it is not lent. */
 static inline void chempi_lane_pause(struct chempi_lane *lane)
 {
@@ -209,6 +255,8 @@ static inline void chempi_lane_pause(struct chempi_lane *lane)
 /* Begin or cease to owe something (L4). Holder of the lane. */
 static inline void chempi_lane_owe(struct chempi_lane *lane)
 {
+    if (CHEMPI_UNLIKELY(lane->number > 0) && !lane->is_owing)
+        lane->tells = true;
     lane->owed++;
     if (lane->lender)
         lane->on_unlock |= CHEMPI_LANE_OWES;

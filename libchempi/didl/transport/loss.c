@@ -132,7 +132,9 @@ bool chempi_loss_judge(const struct chempi_comm *comm, uint32_t context,
         return true;
     if (kind == CHEMPI_CONTEXT_COLL || kind == CHEMPI_CONTEXT_INTERNAL)
         return chempi_loss_is_in(comm);
-    return is_bereft_circle(comm, context, source, tag);
+    /* Circles are the first lane's, and none is of the program's messages. */
+    return kind != CHEMPI_CONTEXT_PT2PT &&
+           is_bereft_circle(comm, context, source, tag);
 }
 
 static bool has_member(const struct chempi_comm *comm, uint32_t proc)

@@ -38,6 +38,11 @@ struct chempi_match {
 
 struct chempi_match chempi_match_main;
 
+struct chempi_match *chempi_match_create(void)
+{
+    return chempi_sys->calloc(1, sizeof(struct chempi_match));
+}
+
 static void table_init(struct chempi_match *m)
 {
     m->buckets = m->first;

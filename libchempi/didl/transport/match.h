@@ -33,6 +33,8 @@ enum { CHEMPI_MATCH_KINDS = 4 };
 /* The queues of one lane; zero before its first use. */
 struct chempi_match;
 extern struct chempi_match chempi_match_main; /* of chempi_lane_main */
+/* NULL: no memory. It goes with free(), after chempi_match_fini(). */
+struct chempi_match *chempi_match_create(void);
 
 enum chempi_held_state {
     CHEMPI_HELD_COMPLETE, /* payload is in data[] */

@@ -20,6 +20,27 @@
  *   P6  what the owner itself completes it tells nobody of at once: it looks at
  *       the waits of others after each poll, before hooks, which may run the
  *       user's functions, and when it leaves
+ *   P7  other lanes (lane.h, L9): a thread that waits for what one of them does
+ *       polls it by itself for a while, under its lock, and counts as one of
+ *       its pollers. Then it joins: it waits in the first lane as any other
+ *       thread. The owner polls the other lanes, too, but those that have
+ *       pollers; of lane 0 pollers take a turn now and then while it has no
+ *       owner. joined is counted before the last look under the lane's lock,
+ *       so who completes something there, under that lock, tells
+ *   P8  the owner does not sleep while another lane has pollers, who would pay
+ *       a system call for each message if it did: it parks, which is to follow
+ *       though there is no owner. is_parked is stored, the threads of this
+ *       process are ordered (membarrier), and pollers looked at once more; the
+ *       last poller stores that it is gone and looks at is_parked: so one of
+ *       the two sees the other, and a poller that leaves calls one on (P2)
+ *   P9  P3 looks at the other lanes, each under its lock, after the state was
+ *       published: so a thread that makes work there by itself has either been
+ *       before the look, or finds that the owner sleeps. Where somebody has
+ *       that lock the owner does not wait for it, and does not sleep either
+ *  P10  what another lane owes (L10) is polled in each turn of the first one's,
+ *       and by the agent; who leaves it with something to do that nobody will
+ *       announce rings this process's own bell
+ *   The model of P7 to P9 is tests/unit/didl/lanes_model.py.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/transport/progress.h"
@@ -40,6 +61,7 @@
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/event.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/others.h"
 #include "libchempi/didl/transport/request.h"
 
 /* Threads that wait awake at a time: more of them would only meet each other.
@@ -48,6 +70,9 @@ enum { LOITERERS_MAX = 8 };
 
 /* Polls of a program that does not wait, for one look for the daemon's news. */
 enum { NEWS_EVERY = 64 };
+
+/* Polls of another lane, for one of the first: by who tests, and in a wait. */
+enum { TESTS_EVERY = 16, FIRST_EVERY = 64 };
 
 struct waiter {
     struct chempi_list link;
@@ -70,11 +95,12 @@ static struct {
     bool is_up;
     bool has_owner;
     bool is_asleep;
+    bool parks;        /* the owner that has just left is about to (P8) */
     pthread_t owner;   /* while has_owner; 0 unless the lane locks */
     uint32_t in_hooks; /* polls that run hooks, which may let go of the lock */
     bool is_roomy;     /* each process of the job has a core */
     uint32_t fd_turn;
-    uint32_t calls;                /* of chempi_progress_poll(); it wraps */
+    uint32_t calls; /* of chempi_progress_poll() since the last news */
     struct chempi_backoff backoff; /* P5 */
     struct chempi_wake *wake;
     int wake_fd;
@@ -87,6 +113,12 @@ static struct {
                       process waits */
     struct chempi_progress_stats stats;
 } progress;
+
+/* P8. Every wait in another lane looks at it: apart from what changes. */
+static struct {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic bool is_parked;
+    char rest[CHEMPI_CACHE_LINE - 1];
+} parking;
 
 /* ---- threads that wait for the owner ---- */
 
@@ -166,6 +198,26 @@ static inline int poll_devices(void)
     return events;
 }
 
+/* ---- other lanes ---- */
+
+/* P7 */
+static int poll_others(struct chempi_progress_hook *hook)
+{
+    const int events = chempi_others_poll_all();
+
+    (void)hook;
+    if (events > 0)
+        tell_finished();
+    return events;
+}
+
+/* P10 */
+static bool are_others_ready(struct chempi_progress_hook *hook)
+{
+    (void)hook;
+    return chempi_others_are_ready(false);
+}
+
 static int poll_all(void)
 {
     int events = poll_devices();
@@ -210,16 +262,27 @@ static void take_news(void)
     chempi_engine_settle(&chempi_lane_main);
 }
 
+/* By who does not wait for what the first lane does, once in so many polls.
+ * There is no owner. */
+static inline int poll_once(uint32_t polls)
+{
+    int events = poll_all();
+
+    progress.calls += polls;
+    if (CHEMPI_UNLIKELY(progress.calls >= NEWS_EVERY)) {
+        progress.calls = 0;
+        take_news(); /* who never waits hears of it here */
+    }
+    return events;
+}
+
 int chempi_progress_poll(void)
 {
     int events = 0;
 
     chempi_lane_lock(&chempi_lane_main);
-    if (!progress.has_owner) {
-        events = poll_all();
-        if (CHEMPI_UNLIKELY(++progress.calls % NEWS_EVERY == 0))
-            take_news(); /* who never waits hears of it here */
-    }
+    if (!progress.has_owner)
+        events = poll_once(1);
     if (CHEMPI_UNLIKELY(progress.has_news))
         tell_news(NULL, NULL);
     chempi_lane_unlock(&chempi_lane_main);
@@ -303,7 +366,7 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
     take_news(); /* the supervisor rouses once per notice, too */
     limit_ms = shorter(limit_ms, chempi_daemon_deadline_ms());
     if (poll_hooks() > 0 || done(arg) || call_finished() || progress.has_news ||
-        chempi_progress_is_ready()) {
+        chempi_progress_is_ready() || !chempi_others_are_quiet()) {
         chempi_wake_cancel(progress.wake);
         return;
     }
@@ -433,7 +496,8 @@ static bool is_time_to_sleep(const struct idling *state)
     return now_ns - state->since_ns >= limit_ns;
 }
 
-/* Nothing happened in a poll: spin, give the core away, or sleep. */
+/* Nothing happened in a poll: spin, give the core away, sleep, or be about to
+ * park. */
 static void idle(struct idling *state, chempi_progress_done_fn *done, void *arg)
 {
     progress.stats.spins++;
@@ -452,6 +516,10 @@ static void idle(struct idling *state, chempi_progress_done_fn *done, void *arg)
         ask_own_core(state);
         return;
     }
+    if (CHEMPI_UNLIKELY(chempi_lane_count > 1) && chempi_others_are_polled()) {
+        progress.parks = true;
+        return;
+    }
     sleep_until_woken(done, arg);
     *state = (struct idling){0};
 }
@@ -463,6 +531,7 @@ static void poll_until(chempi_progress_done_fn *done, void *arg)
     struct idling state = {0};
     uint32_t spins;
 
+    atomic_store_explicit(&parking.is_parked, false, memory_order_relaxed);
     progress.has_owner = true;
     progress.owner = chempi_lane_holder(&chempi_lane_main);
     if (CHEMPI_UNLIKELY(chempi_lane_main.owed))
@@ -476,6 +545,8 @@ static void poll_until(chempi_progress_done_fn *done, void *arg)
             break;
         } else {
             idle(&state, done, arg);
+            if (CHEMPI_UNLIKELY(progress.parks))
+                break;
         }
     }
     progress.has_owner = false;
@@ -520,6 +591,16 @@ static void follow(chempi_progress_done_fn *done, void *arg)
     }
 }
 
+/* P8. There is no owner. */
+static void park(chempi_progress_done_fn *done, void *arg)
+{
+    progress.parks = false;
+    atomic_store_explicit(&parking.is_parked, true, memory_order_relaxed);
+    chempi_lane_barrier(); /* partner: stop_polling() */
+    if (!done(arg) && chempi_others_are_polled())
+        follow(done, arg); /* it may have ended since the owner asked */
+}
+
 static void hand_over(void)
 {
     if (progress.has_owner || chempi_list_is_empty(&progress.waiters))
@@ -538,9 +619,11 @@ void chempi_progress_notify(void)
     chempi_progress_nudge();
 }
 
-void chempi_progress_rouse_own(void)
+void chempi_progress_rouse_own(struct chempi_lane *lane)
 {
-    if (progress.is_asleep)
+    if (lane->number > 0)
+        chempi_wake_look(progress.wake, progress.wake_fd); /* P9 */
+    else if (progress.is_asleep)
         chempi_wake_rouse(progress.wake, progress.wake_fd);
 }
 
@@ -553,6 +636,8 @@ int chempi_progress_wait_locked(chempi_progress_done_fn *done, void *arg,
             follow(done, arg);
         else
             poll_until(done, arg);
+        if (CHEMPI_UNLIKELY(progress.parks))
+            park(done, arg);
         if (CHEMPI_UNLIKELY(progress.has_news)) {
             hand_over(); /* P2: events may take long */
             tell_news(words, object);
@@ -574,6 +659,241 @@ int chempi_progress_wait_for(chempi_progress_done_fn *done, void *arg,
     return rc;
 }
 
+/* ---- waiting in other lanes ---- */
+
+/* Without a lock: advance the first lane, unless another thread does, after so
+ * many polls of others. words as in tell_news(). */
+static int visit_first(uint32_t polls, chempi_wait_report_fn *words,
+                       const void *object)
+{
+    struct chempi_lane *lane = &chempi_lane_main;
+    int events = 0;
+
+    if (!chempi_lane_try(lane))
+        return 0;
+    if (!progress.has_owner) {
+        events = poll_once(polls);
+        tell_finished();
+    }
+    if (CHEMPI_UNLIKELY(progress.has_news))
+        tell_news(words, object);
+    chempi_lane_unlock(lane);
+    return events;
+}
+
+/* L9: hear a lane. Without a lock. */
+static void hear(struct chempi_lane *lane)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_lane_lock(lane);
+    chempi_others_hear(lane);
+    (void)call_finished();
+    if (atomic_load_explicit(&parking.is_parked, memory_order_relaxed) &&
+        !chempi_others_are_polled())
+        hand_over();
+    chempi_progress_rouse_own(&chempi_lane_main);
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
+void chempi_progress_open_lane(struct chempi_lane *lane)
+{
+    static struct chempi_progress_hook others = {.poll = poll_others,
+                                                 .is_ready = are_others_ready};
+
+    lane->tell = hear;
+    lane->lender = chempi_lane_main.lender;
+    if (lane->number == 1)
+        chempi_progress_add_hook(&others);
+}
+
+/* All three: holder of the lane. */
+static void start_polling(struct chempi_lane *lane)
+{
+    atomic_store_explicit(
+        &lane->pollers,
+        atomic_load_explicit(&lane->pollers, memory_order_relaxed) + 1,
+        memory_order_relaxed);
+}
+
+static void stop_polling(struct chempi_lane *lane, bool joins)
+{
+    const uint32_t left =
+        atomic_load_explicit(&lane->pollers, memory_order_relaxed) - 1;
+
+    atomic_store_explicit(&lane->pollers, left, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst); /* partner: park() */
+    if (CHEMPI_UNLIKELY(
+            left == 0 && !joins &&
+            atomic_load_explicit(&parking.is_parked, memory_order_relaxed)))
+        lane->tells = true;
+}
+
+static void count_joined(struct chempi_lane *lane, uint32_t more)
+{
+    atomic_store_explicit(
+        &lane->joined,
+        atomic_load_explicit(&lane->joined, memory_order_relaxed) + more,
+        memory_order_relaxed);
+}
+
+/* Nothing happened in a poll: spin or give the core away. False: it is time to
+ * join. */
+static bool idle_in(struct chempi_lane *lane, struct idling *state)
+{
+    uint64_t after_ns;
+    uint64_t now_ns;
+
+    lane->spins++;
+    chempi_lane_yield(lane);
+    if (state->polls++ < chempi_progress_spins()) {
+        CHEMPI_CPU_RELAX();
+        return true;
+    }
+    now_ns = chempi_clock_ns();
+    if (!state->since_ns)
+        state->since_ns = now_ns;
+    if (now_ns - state->since_ns >=
+        chempi_setting(CHEMPI_SET_PROGRESS_YIELD_WANTED))
+        return false;
+    lane->yields++;
+    chempi_lane_pause(lane);
+    (void)sched_yield();
+    after_ns = chempi_clock_ns();
+    if (after_ns - now_ns <= CHEMPI_BACKOFF_SWITCH_NS) {
+        state->polls = 0; /* nobody wants it */
+    } else if (chempi_lane_try(&chempi_lane_main)) {
+        judge_yield(state, now_ns, after_ns);
+        chempi_lane_unlock(&chempi_lane_main);
+    }
+    chempi_lane_lock(lane);
+    return true;
+}
+
+/* One wait for what other lanes do. */
+struct joined {
+    uint32_t lanes;
+    chempi_wait_report_fn *words;
+    const void *object;
+};
+
+/* They may change what is told of: hold them off, one at a time. Of several
+ * lanes this is as good as it can be. */
+static void put_joined(struct chempi_wait_report *w, const void *object)
+{
+    const struct joined *joined = object;
+
+    if (!joined->words)
+        return;
+    CHEMPI_LANES_FOR_OTHERS(lane)
+    {
+        if (joined->lanes != 1u << lane->number)
+            continue;
+        chempi_lane_lock(lane);
+        joined->words(w, joined->object);
+        chempi_others_leave(lane);
+        return;
+    }
+    joined->words(w, joined->object);
+}
+
+/* P7. Holder of the lane. False: it is time to join. */
+static bool poll_in(struct chempi_lane *lane, chempi_progress_done_fn *done,
+                    void *arg, const struct joined *joined)
+{
+    struct idling state = {0};
+    bool is_done;
+
+    start_polling(lane);
+    while (!(is_done = done(arg))) {
+        if (chempi_others_poll(lane) > 0) {
+            state = (struct idling){0};
+            if (CHEMPI_UNLIKELY(lane->tells)) {
+                chempi_lane_pause(lane);
+                chempi_lane_lock(lane);
+            } else {
+                chempi_lane_yield(lane);
+            }
+        } else if (!idle_in(lane, &state)) {
+            break;
+        }
+        if (++lane->polls % FIRST_EVERY == 0) {
+            chempi_lane_pause(lane);
+            (void)visit_first(FIRST_EVERY, put_joined, joined);
+            chempi_lane_lock(lane);
+        }
+    }
+    stop_polling(lane, !is_done);
+    return is_done;
+}
+
+static void join_all(uint32_t lanes, uint32_t more)
+{
+    CHEMPI_LANES_FOR_OTHERS(lane)
+    {
+        if (!(lanes & 1u << lane->number))
+            continue;
+        chempi_lane_lock(lane);
+        count_joined(lane, more);
+        chempi_lane_pause(lane);
+    }
+}
+
+int chempi_progress_wait_among(uint32_t lanes, chempi_progress_done_fn *done,
+                               void *arg, chempi_wait_report_fn *words,
+                               const void *object)
+{
+    const struct joined joined = {lanes, words, object};
+    int rc;
+
+    if (CHEMPI_LIKELY(lanes == 1))
+        return chempi_progress_wait_for(done, arg, words, object);
+    join_all(lanes, 1);
+    rc = chempi_progress_wait_for(done, arg, put_joined, &joined);
+    join_all(lanes, UINT32_MAX);
+    return rc;
+}
+
+int chempi_progress_wait_in_other(struct chempi_lane *lane,
+                                  chempi_progress_done_fn *done, void *arg,
+                                  chempi_wait_report_fn *words,
+                                  const void *object)
+{
+    const struct joined joined = {1u << lane->number, words, object};
+    int rc;
+
+    if (poll_in(lane, done, arg, &joined))
+        return 0;
+    count_joined(lane, 1);
+    chempi_lane_pause(lane);
+    rc = chempi_progress_wait_for(done, arg, put_joined, &joined);
+    chempi_lane_lock(lane);
+    count_joined(lane, UINT32_MAX);
+    return rc;
+}
+
+int chempi_progress_poll_others(uint32_t lanes)
+{
+    bool is_turn = false;
+    int events = 0;
+
+    CHEMPI_LANES_FOR_OTHERS(lane)
+    {
+        if (!(lanes & 1u << lane->number))
+            continue;
+        chempi_lane_lock(lane);
+        events += chempi_others_poll(lane);
+        is_turn |= ++lane->polls % TESTS_EVERY == 0;
+        chempi_lane_unlock(lane);
+    }
+    if (lanes & 1)
+        return events + chempi_progress_poll();
+    if (is_turn)
+        events += visit_first(TESTS_EVERY, NULL, NULL);
+    if (events == 0 && chempi_progress_spins() == 0)
+        (void)sched_yield(); /* as chempi_progress_poll() */
+    return events;
+}
+
 int chempi_progress_wait(chempi_progress_done_fn *done, void *arg)
 {
     return chempi_progress_wait_for(done, arg, NULL, NULL);
@@ -584,9 +904,18 @@ void chempi_progress_announce(void)
     progress.has_news = true;
 }
 
-const struct chempi_progress_stats *chempi_progress_stats(void)
+struct chempi_progress_stats chempi_progress_stats(void)
 {
-    return &progress.stats;
+    struct chempi_progress_stats sum = progress.stats;
+
+    CHEMPI_LANES_FOR_OTHERS(lane)
+    {
+        chempi_lane_lock(lane);
+        sum.spins += lane->spins;
+        sum.yields += lane->yields;
+        chempi_lane_drop(lane);
+    }
+    return sum;
 }
 
 /* ---- hooks, start and end ---- */

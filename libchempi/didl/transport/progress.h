@@ -41,6 +41,46 @@ int chempi_progress_wait_locked(chempi_progress_done_fn *done, void *arg,
                                 chempi_wait_report_fn *words,
                                 const void *object);
 
+/*
+ * The same for what another lane does, or the first one, by who holds its lock.
+ * done() is also called under the first lane's lock alone: what it looks at
+ * beside atomic members it locks by itself then (chempi_lane_is_mine()).
+ */
+int chempi_progress_wait_in_other(struct chempi_lane *lane,
+                                  chempi_progress_done_fn *done, void *arg,
+                                  chempi_wait_report_fn *words,
+                                  const void *object);
+static inline int chempi_progress_wait_in(struct chempi_lane *lane,
+                                          chempi_progress_done_fn *done,
+                                          void *arg,
+                                          chempi_wait_report_fn *words,
+                                          const void *object)
+{
+    return CHEMPI_LIKELY(chempi_lane_count == 1) || lane == &chempi_lane_main
+               ? chempi_progress_wait_locked(done, arg, words, object)
+               : chempi_progress_wait_in_other(lane, done, arg, words, object);
+}
+
+/* The same for what several lanes do (bit i: chempi_lanes[i]), without a
+ * lock. */
+int chempi_progress_wait_among(uint32_t lanes, chempi_progress_done_fn *done,
+                               void *arg, chempi_wait_report_fn *words,
+                               const void *object);
+
+/* chempi_progress_poll() by who waits for what lanes do, without a lock. */
+int chempi_progress_poll_others(uint32_t lanes);
+static inline int chempi_progress_poll_among(uint32_t lanes)
+{
+    return CHEMPI_LIKELY(lanes == 1) ? chempi_progress_poll()
+                                     : chempi_progress_poll_others(lanes);
+}
+static inline int chempi_progress_poll_in(const struct chempi_lane *lane)
+{
+    return CHEMPI_LIKELY(lane == &chempi_lane_main)
+               ? chempi_progress_poll()
+               : chempi_progress_poll_others(1u << lane->number);
+}
+
 /* How many unsuccessful polls are worth while at the moment before the core
  * is given away (learned; 0 on a machine with more ranks than cores). */
 static inline uint32_t chempi_progress_spins(void)
@@ -93,11 +133,35 @@ void chempi_progress_notify(void);
 
 /* Another thread of this process has made work for the one that sleeps in a
  * wait, if any. Under the lock. */
-void chempi_progress_rouse_own(void);
+void chempi_progress_rouse_own(struct chempi_lane *lane);
+static inline void chempi_progress_nudge_in(struct chempi_lane *lane)
+{
+    if (CHEMPI_UNLIKELY(lane->is_locking))
+        chempi_progress_rouse_own(lane);
+}
 static inline void chempi_progress_nudge(void)
 {
-    if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
-        chempi_progress_rouse_own();
+    chempi_progress_nudge_in(&chempi_lane_main);
+}
+
+/* Have a lane that was added tell the first one (lane.h, L9). */
+void chempi_progress_open_lane(struct chempi_lane *lane);
+
+/* Let go of a lane at the end of a call that has made work in it, and of one
+ * that only posts (chempi_lane_unlock_posted()). */
+static inline void chempi_progress_unlock(struct chempi_lane *lane)
+{
+    if (CHEMPI_UNLIKELY(lane->on_unlock)) {
+        chempi_progress_nudge_in(lane);
+        chempi_lane_unlock(lane);
+    }
+}
+static inline void chempi_progress_unlock_posted(struct chempi_lane *lane)
+{
+    if (CHEMPI_UNLIKELY(lane->on_unlock)) {
+        chempi_progress_nudge_in(lane);
+        chempi_lane_unlock_posted(lane);
+    }
 }
 
 /* Measure the machine, make the descriptors for sleeping; after services are
@@ -131,8 +195,8 @@ struct chempi_progress_stats {
     uint64_t spins; /* polls in a wait that found nothing */
 };
 
-/* Under the lock. */
-const struct chempi_progress_stats *chempi_progress_stats(void);
+/* In all lanes. Under the first one's lock. */
+struct chempi_progress_stats chempi_progress_stats(void);
 
 /*
  * A hook that every poll calls, for work that is nobody's device (collective

@@ -146,9 +146,27 @@ static bool is_under_way(const struct chempi_request *req)
     return req->is_active && !chempi_request_is_complete(req);
 }
 
-/* Round the list once, from the last blocker on; those before it were not
- * under way. */
-bool chempi_request_lull_is_there(struct chempi_request_lull *lull)
+/* Those of another lane, all of them; true: none is under way, and *refs are
+ * less. Holder of it. */
+static bool look_in(struct chempi_lane *lane, const struct chempi_comm *comm,
+                    int32_t *refs)
+{
+    bool is_quiet = true;
+
+    CHEMPI_LIST_FOR (link, &lane->requests.all) {
+        const struct chempi_request *req = of_link(lane, link);
+
+        if (!is_holding(req, comm))
+            continue;
+        is_quiet &= !is_under_way(req);
+        --*refs;
+    }
+    return is_quiet;
+}
+
+/* Holder of the first lane and of the communicator's. Round the list once, from
+ * the last blocker on; those before it were not under way. */
+static bool is_lull(struct chempi_request_lull *lull)
 {
     struct chempi_lane *lane = &chempi_lane_main;
     int32_t refs =
@@ -172,7 +190,24 @@ bool chempi_request_lull_is_there(struct chempi_request_lull *lull)
         }
         refs--;
     } while (link != start);
+    if (lull->comm->lane != lane &&
+        !look_in(lull->comm->lane, lull->comm, &refs))
+        return false;
     return refs == 1;
+}
+
+bool chempi_request_lull_is_there(struct chempi_request_lull *lull)
+{
+    struct chempi_lane *lane = lull->comm->lane;
+    const bool is_other = lane->number > 0 && lane->is_locking;
+    bool is;
+
+    if (is_other)
+        chempi_lane_lock(lane); /* its requests leave the communicator there */
+    is = is_lull(lull);
+    if (is_other)
+        chempi_lane_drop(lane);
+    return is;
 }
 
 bool chempi_request_is_any_filling(const struct chempi_lane *lane)
@@ -323,6 +358,10 @@ void chempi_request_progress(struct chempi_request *req, int error)
         finish_orphan(req);
         return;
     }
-    if (CHEMPI_UNLIKELY(req->lane->is_locking))
+    if (CHEMPI_LIKELY(!req->lane->is_locking))
+        return;
+    if (req->lane->number == 0)
         notify();
+    else if (atomic_load_explicit(&req->lane->joined, memory_order_relaxed))
+        req->lane->tells = true;
 }

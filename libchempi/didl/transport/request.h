@@ -28,8 +28,8 @@
 #include "libchempi/didl/base/object.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/datatype/datatype.h"
+#include "libchempi/didl/transport/lane.h"
 
-struct chempi_lane;
 struct chempi_peer;
 struct chempi_queue;
 struct chempi_wait_report;
@@ -192,17 +192,28 @@ void chempi_request_init(struct chempi_request *req, struct chempi_lane *lane,
  * under the lane lock until it leaves it. */
 static inline void chempi_request_share(struct chempi_request *req)
 {
+    if (CHEMPI_UNLIKELY(req->lane != &chempi_lane_main)) {
+        chempi_object_hold(&req->comm->obj); /* requests is the first one's */
+        return;
+    }
     req->hold = CHEMPI_REQUEST_SHARES;
     if (req->comm->requests++ == 0)
         chempi_object_hold(&req->comm->obj);
 }
 
-/* It holds its communicator no longer. */
+/* It holds its communicator no longer. In another lane than the first, under
+ * its lock. */
 static inline void chempi_request_leave(struct chempi_request *req)
 {
-    if (req->hold == CHEMPI_REQUEST_HOLDS ||
-        (req->hold == CHEMPI_REQUEST_SHARES && --req->comm->requests == 0))
-        chempi_comm_release(req->comm);
+    if (CHEMPI_LIKELY(req->hold == CHEMPI_REQUEST_SHARES)) {
+        if (--req->comm->requests == 0)
+            chempi_comm_release(req->comm);
+    } else if (req->hold == CHEMPI_REQUEST_HOLDS) {
+        if (req->lane == &chempi_lane_main)
+            chempi_comm_release(req->comm);
+        else
+            chempi_comm_leave(req->comm, req->lane);
+    }
 }
 
 /* A request from the pool of a lane, which it then belongs to; NULL when out
@@ -228,7 +239,7 @@ struct chempi_request_lull {
     struct chempi_request *blocker; /* where to look on; may be NULL */
 };
 
-/* Open and close it without the lock; ask under the lock. */
+/* Open and close it without the lock; ask under the lock of the first lane. */
 void chempi_request_lull_open(struct chempi_request_lull *lull,
                               struct chempi_comm *comm);
 bool chempi_request_lull_is_there(struct chempi_request_lull *lull);

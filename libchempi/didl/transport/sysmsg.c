@@ -7,6 +7,7 @@
  */
 #include "libchempi/didl/transport/sysmsg.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -385,14 +386,16 @@ static CHEMPI_COLD void ignore(const struct chempi_peer *peer,
                peer->proc);
 }
 
+/* In other lanes than the first: of messages only. */
 static const struct chempi_sysmsg_handler *
-handler_of(const struct chempi_envelope *env)
+handler_of(const struct chempi_peer *peer, const struct chempi_envelope *env)
 {
     const uint64_t behind =
         env->flags & CHEMPI_ENVELOPE_SPLIT ? sizeof(uint64_t) : 0;
     const struct chempi_sysmsg_handler *handler;
 
-    if (env->tag >= 0 || env->tag < CHEMPI_SYSMSG_LAST)
+    if (env->tag >= 0 || env->tag < CHEMPI_SYSMSG_LAST ||
+        (peer->lane->number > 0 && env->tag < CHEMPI_SYSMSG_REPAID))
         return NULL;
     handler = handlers[-env->tag];
     if (!handler || env->context < handler->head_min ||
@@ -429,7 +432,7 @@ static void begin(const struct chempi_sysmsg_handler *handler,
 static bool arrived(struct chempi_peer *peer, const struct chempi_envelope *env,
                     const void *data)
 {
-    const struct chempi_sysmsg_handler *handler = handler_of(env);
+    const struct chempi_sysmsg_handler *handler = handler_of(peer, env);
     const bool is_split = env->flags & CHEMPI_ENVELOPE_SPLIT;
     _Alignas(16) unsigned char head[CHEMPI_SYSMSG_HEAD_MAX];
     struct chempi_sysmsg_in in = {
@@ -489,7 +492,7 @@ static struct chempi_incoming *room_of(struct chempi_peer *peer,
     if (env->len == room->len)
         return &room->in;
     delivered(&room->in, -EPROTO);
-    chempi_conn_set_lost(peer->proc,
+    chempi_conn_set_lost(peer->lane, peer->proc,
                          "it sent a system message of another length than it "
                          "said");
     return NULL;
@@ -654,6 +657,15 @@ void chempi_sysmsg_fini(struct chempi_lane *lane)
 {
     struct chempi_sysmsg_lane *own = lane->system;
 
-    while (own->spare_count > 0)
+    while (own && own->spare_count > 0)
         free(own->spare[--own->spare_count]);
+    if (lane->number > 0)
+        free(own);
+    lane->system = NULL;
+}
+
+int chempi_sysmsg_open_lane(struct chempi_lane *lane)
+{
+    lane->system = chempi_sys->calloc(1, sizeof(*lane->system));
+    return lane->system ? 0 : -ENOMEM;
 }

@@ -156,6 +156,9 @@ uint64_t chempi_sysmsg_waiting_count(const struct chempi_lane *lane);
 /* Before the devices are opened. */
 void chempi_sysmsg_init(void);
 
+/* For a lane that was added. 0 or -ENOMEM. */
+int chempi_sysmsg_open_lane(struct chempi_lane *lane);
+
 /* After they are closed: give memory back that the lane keeps. */
 void chempi_sysmsg_fini(struct chempi_lane *lane);
 

@@ -228,11 +228,45 @@ static void load_settings(struct world *world, const struct chempi_dev_ops *ops)
     WORLD_CHECK(chempi_setting_load(&settings, &err) == 0);
 }
 
+static struct chempi_dev *open_in(const struct chempi_dev_ops *ops,
+                                  const struct chempi_dev_params *params)
+{
+    struct chempi_err err = {.text = ""};
+    struct chempi_dev *dev = NULL;
+    int rc = ops->open(params, &dev, &err);
+
+    if (rc < 0)
+        (void)fprintf(stderr, "open: %s\n", err.text);
+    WORLD_CHECK(rc == 0);
+    return dev;
+}
+
+/* Where the environment has LANES, in the last one of them. In the first one,
+ * which is open meanwhile, nothing may happen: that would be no party's. */
+static void open_devices(struct world *world, const struct chempi_dev_ops *ops,
+                         struct chempi_dev_params params)
+{
+    const char *lanes = getenv("LANES");
+    void *sink_arg = params.sink_arg;
+
+    if (!lanes) {
+        world->dev = open_in(ops, &params);
+        return;
+    }
+    params.lanes = (uint32_t)atoi(lanes);
+    params.sink_arg = NULL;
+    world->first = open_in(ops, &params);
+    params.lane = params.lanes - 1;
+    params.first = world->first;
+    params.sink_arg = sink_arg;
+    world->dev = open_in(ops, &params);
+}
+
 void world_open(struct world *world, const struct chempi_sink *sink,
                 void *sink_arg)
 {
     const struct chempi_dev_ops *ops = chempi_registry_find(world->device);
-    struct chempi_dev_params params = {
+    const struct chempi_dev_params params = {
         .services = &world->services,
         .sink = sink,
         .sink_arg = sink_arg,
@@ -240,15 +274,11 @@ void world_open(struct world *world, const struct chempi_sink *sink,
     };
     struct chempi_err err = {.text = ""};
     uint32_t flags;
-    int rc;
 
     WORLD_CHECK(ops != NULL);
     load_settings(world, ops);
     open_pollset(world);
-    rc = ops->open(&params, &world->dev, &err);
-    if (rc < 0)
-        (void)fprintf(stderr, "open: %s\n", err.text);
-    WORLD_CHECK(rc == 0);
+    open_devices(world, ops, params);
     flags = world->dev->caps->flags;
     world->has_fds = (flags & CHEMPI_DEV_HAS_FDS) != 0;
     for (uint32_t i = 0; i < world->count; i++) {
@@ -262,6 +292,8 @@ void world_open(struct world *world, const struct chempi_sink *sink,
 void world_close(struct world *world)
 {
     world->dev->ops->close(world->dev);
+    if (world->first)
+        world->first->ops->close(world->first);
     chempi_pollset_destroy(world->services.pollset);
     chempi_region_close(world->services.region);
 }
@@ -273,6 +305,8 @@ static int look(struct world *world, int timeout_ms)
     if (world->has_fds &&
         chempi_pollset_collect(world->services.pollset, timeout_ms) > 0)
         events += chempi_pollset_dispatch(world->services.pollset);
+    if (world->first)
+        events += world->first->ops->progress(world->first);
     return events + world->dev->ops->progress(world->dev);
 }
 

@@ -20,6 +20,7 @@ struct world {
     const char *device;
     struct chempi_services services;
     struct chempi_dev *dev;
+    struct chempi_dev *first; /* in another lane; NULL: there is one lane */
     struct chempi_ep *eps[WORLD_MAX];
     struct world_shared *shared;
     struct chempi_poll_item wake_item;

@@ -76,7 +76,7 @@ int main(int argc, char **argv)
     MPI_Send(&pid, sizeof(pid), MPI_BYTE, 1, 0, MPI_COMM_WORLD);
     (void)sigwait(&wake, &(int){0});
     chempi_lane_lock(&chempi_lane_main);
-    chempi_conn_set_lost(1, "the test says so");
+    chempi_conn_set_lost(&chempi_lane_main, 1, "the test says so");
     chempi_engine_settle(&chempi_lane_main);
     chempi_lane_unlock(&chempi_lane_main);
     rc = MPI_Wait(&req, MPI_STATUS_IGNORE);

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -132,6 +133,57 @@ Test(region, whoever_comes_first_sets_the_words_that_ranks_compare)
     cr_assert_eq(value, 5);
     chempi_region_close(a);
     chempi_region_close(b);
+}
+
+/* What another process of the node may have written there. */
+static void write_lanes(int fd, uint32_t lanes)
+{
+    cr_assert_eq(pwrite(fd, &lanes, sizeof(lanes),
+                        offsetof(struct chempi_region_header, lanes)),
+                 sizeof(lanes));
+}
+
+Test(region, the_first_process_says_how_many_lanes_there_may_be)
+{
+    int fd = good_file(2);
+    int fd2 = dup(fd);
+    struct chempi_region *a;
+    struct chempi_region *b;
+    uint32_t lanes = 3;
+
+    cr_assert_eq(chempi_region_open(fd, 2, &a, NULL), 0);
+    cr_assert_eq(chempi_region_open(fd2, 2, &b, NULL), 0);
+    cr_assert_eq(chempi_region_agree_lanes(a, 8, &lanes, NULL), 0);
+    cr_assert_eq(lanes, 3);
+    lanes = 1;
+    cr_assert_eq(chempi_region_agree_lanes(b, 8, &lanes, NULL), 0);
+    cr_assert_eq(lanes, 3);
+    chempi_region_close(a);
+    chempi_region_close(b);
+}
+
+Test(region, a_number_of_lanes_that_nobody_can_have_is_refused)
+{
+    static const uint32_t bad[] = {9, 0x80000000, UINT32_MAX};
+    int fd = good_file(1);
+    struct chempi_region *region;
+    struct chempi_err err;
+    uint32_t lanes = 2;
+
+    cr_assert_eq(chempi_region_open(fd, 1, &region, NULL), 0);
+    write_lanes(fd, 8);
+    cr_assert_eq(chempi_region_agree_lanes(region, 8, &lanes, &err), 0);
+    cr_assert_eq(lanes, 8);
+    lanes = 2;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        write_lanes(fd, bad[i]);
+        err.text[0] = '\0';
+        cr_assert_eq(chempi_region_agree_lanes(region, 8, &lanes, &err),
+                     -EPROTO);
+        cr_assert_eq(lanes, 2);
+        cr_assert_neq(err.text[0], '\0');
+    }
+    chempi_region_close(region);
 }
 
 Test(region, only_what_is_reserved_takes_memory)

@@ -273,15 +273,40 @@ static bool needs_all(const struct chempi_wait_report *w)
 }
 
 /* Messages that have come, by all devices. */
-static uint64_t count_received(void)
+static uint64_t count_received_in(const struct chempi_lane *lane)
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < chempi_conn_device_count(&chempi_lane_main); i++)
+    for (uint32_t i = 0; i < chempi_conn_device_count(lane); i++)
         for (uint32_t p = 0; p < CHEMPI_DEV_PROTOCOLS_MAX; p++)
-            sum +=
-                chempi_conn_device(&chempi_lane_main, i)->received[p].messages;
+            sum += chempi_conn_device(lane, i)->received[p].messages;
     return sum;
+}
+
+static uint64_t count_received(void)
+{
+    uint64_t sum = count_received_in(&chempi_lane_main);
+
+    CHEMPI_LANES_FOR_OTHERS(lane)
+    {
+        chempi_lane_lock(lane);
+        sum += count_received_in(lane);
+        chempi_lane_drop(lane);
+    }
+    return sum;
+}
+
+static bool is_any_filling(void)
+{
+    bool is = chempi_request_is_any_filling(&chempi_lane_main);
+
+    CHEMPI_LANES_FOR_OTHERS(lane)
+    {
+        chempi_lane_lock(lane);
+        is |= chempi_request_is_any_filling(lane);
+        chempi_lane_drop(lane);
+    }
+    return is;
 }
 
 /* FNV-1a, of 64 bits at once. */
@@ -300,8 +325,7 @@ static uint64_t moves_of(const struct chempi_wait_report *w, size_t start)
 {
     uint64_t hash = chempi_call_site_moves();
 
-    if (hash == 0 || w->is_moving ||
-        chempi_request_is_any_filling(&chempi_lane_main))
+    if (hash == 0 || w->is_moving || is_any_filling())
         return 0;
     hash = mix(hash, count_received());
     for (size_t i = start; i < w->len; i++)
