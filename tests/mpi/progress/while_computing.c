@@ -4,7 +4,9 @@
  * that wait outside for what only their library can bring about. Pairs of
  * ranks, one after the other away, then both.
  *
- *   away FOLDER [bytes] [rounds]
+ *   away FOLDER [bytes] [rounds] [communicators]
+ *
+ * With communicators of their own and MPI_THREAD_MULTIPLE, in turn.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -12,7 +14,7 @@
 
 #include "check.h"
 
-enum { TAG = 5 };
+enum { TAG = 5, COMMS_MAX = 8 };
 
 static struct {
     const char *folder;
@@ -20,6 +22,9 @@ static struct {
     unsigned char *data;
     unsigned char *wanted;
     uint64_t seed;
+    int comms;
+    MPI_Comm own[COMMS_MAX];
+    MPI_Comm comm; /* of this way */
 } my;
 
 /* Tell the partner, who calls nothing of MPI, by a file. */
@@ -84,7 +89,7 @@ static void spoil(void)
 static void send_in_mpi(int partner)
 {
     check_fill(my.data, my.len, my.seed);
-    MPI_Send(my.data, (int)my.len, MPI_BYTE, partner, TAG, MPI_COMM_WORLD);
+    MPI_Send(my.data, (int)my.len, MPI_BYTE, partner, TAG, my.comm);
 }
 
 static void send_and_go(int partner, bool is_sync)
@@ -93,10 +98,10 @@ static void send_and_go(int partner, bool is_sync)
 
     check_fill(my.data, my.len, my.seed);
     if (is_sync)
-        MPI_Issend(my.data, (int)my.len, MPI_BYTE, partner, TAG, MPI_COMM_WORLD,
+        MPI_Issend(my.data, (int)my.len, MPI_BYTE, partner, TAG, my.comm,
                    &request);
     else
-        MPI_Isend(my.data, (int)my.len, MPI_BYTE, partner, TAG, MPI_COMM_WORLD,
+        MPI_Isend(my.data, (int)my.len, MPI_BYTE, partner, TAG, my.comm,
                   &request);
     await_outside(partner);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -105,7 +110,7 @@ static void send_and_go(int partner, bool is_sync)
 static void receive_in_mpi(int partner)
 {
     spoil();
-    MPI_Recv(my.data, (int)my.len, MPI_BYTE, partner, TAG, MPI_COMM_WORLD,
+    MPI_Recv(my.data, (int)my.len, MPI_BYTE, partner, TAG, my.comm,
              MPI_STATUS_IGNORE);
     tell_outside();
 }
@@ -117,19 +122,17 @@ static void receive_and_go(int partner, bool is_early)
 
     spoil();
     if (!is_early)
-        MPI_Probe(partner, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Irecv(my.data, (int)my.len, MPI_BYTE, partner, TAG, MPI_COMM_WORLD,
-              &request);
+        MPI_Probe(partner, TAG, my.comm, MPI_STATUS_IGNORE);
+    MPI_Irecv(my.data, (int)my.len, MPI_BYTE, partner, TAG, my.comm, &request);
     if (is_early)
-        MPI_Send(NULL, 0, MPI_BYTE, partner, TAG + 1, MPI_COMM_WORLD);
+        MPI_Send(NULL, 0, MPI_BYTE, partner, TAG + 1, my.comm);
     await_data();
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 static void await_early(int partner)
 {
-    MPI_Recv(NULL, 0, MPI_BYTE, partner, TAG + 1, MPI_COMM_WORLD,
-             MPI_STATUS_IGNORE);
+    MPI_Recv(NULL, 0, MPI_BYTE, partner, TAG + 1, my.comm, MPI_STATUS_IGNORE);
 }
 
 static void as_sender(int partner, int way)
@@ -160,8 +163,14 @@ int main(int argc, char **argv)
     const int rounds = argc > 3 ? atoi(argv[3]) : 3;
     int partner;
 
-    check_start(&argc, &argv);
+    my.comms = argc > 4 ? atoi(argv[4]) : 0;
+    check_start_thread(&argc, &argv,
+                       my.comms > 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     check_need(2);
+    CHECK_OR_DIE(my.comms <= COMMS_MAX, "%d communicators", my.comms);
+    for (int i = 0; i < my.comms; i++)
+        MPI_Comm_dup(MPI_COMM_WORLD, &my.own[i]);
+    my.comm = MPI_COMM_WORLD;
     CHECK_OR_DIE(argc > 1, "name a folder");
     my.folder = argv[1];
     my.len = argc > 2 ? (size_t)atol(argv[2]) : (size_t)4 << 20;
@@ -171,6 +180,8 @@ int main(int argc, char **argv)
     for (int round = 0; round < rounds && partner < check_size(); round++) {
         for (int way = 0; way < 6; way++) {
             my.seed++;
+            if (my.comms > 0)
+                my.comm = my.own[my.seed % (uint64_t)my.comms];
             if ((check_rank() + round) % 2)
                 as_receiver(partner, way);
             else
@@ -179,6 +190,8 @@ int main(int argc, char **argv)
                   "wrong data in way %d", way);
         }
     }
+    for (int i = 0; i < my.comms; i++)
+        MPI_Comm_free(&my.own[i]);
     free(my.wanted);
     free(my.data);
     return check_finish();
