@@ -281,18 +281,27 @@ static bool is_announced(const struct chempi_tx *tx)
             tx->env.len > CHEMPI_TCP_EAGER_MAX);
 }
 
+/* Without memory there is no room, for a while. */
+static int announce(struct chempi_tcp_link *link, struct chempi_tx *tx)
+{
+    int rc = -EAGAIN;
+
+    if (CHEMPI_LIKELY(chempi_rndv_has_room(link->rndv.rndv)))
+        rc = chempi_rndv_send(&link->rndv, tx, CHEMPI_TCP_PROTO_RENDEZVOUS);
+    if (CHEMPI_UNLIKELY(rc == -EAGAIN)) {
+        link->ep->is_starved = true;
+        chempi_tcp_link_owe_room(link->ep);
+    }
+    return rc;
+}
+
 int chempi_tcp_eager_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
 {
     int rc;
 
     memset(tx->priv, 0, sizeof(tx->priv));
-    if (is_announced(tx) && !chempi_rndv_has_room(link->rndv.rndv)) {
-        link->ep->is_starved = true;
-        chempi_tcp_link_owe_room(link->ep);
-        return -EAGAIN;
-    }
     if (is_announced(tx))
-        return chempi_rndv_send(&link->rndv, tx, CHEMPI_TCP_PROTO_RENDEZVOUS);
+        return announce(link, tx);
     if (tx->may_keep && tx->env.len <= CHEMPI_TCP_INJECT_MAX &&
         is_in_a_row(link)) {
         rc = keep(link, tx);

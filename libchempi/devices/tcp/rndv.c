@@ -24,11 +24,15 @@ static int status(struct chempi_ep *base)
 
 static int send_rts(struct chempi_xfer *xfer)
 {
+    struct chempi_tcp_link *link = link_of(xfer->peer);
     uint8_t frame[CHEMPI_TCP_FIXED_MAX];
+    const int rc = chempi_tcp_eager_control(
+        link, frame, chempi_tcp_wire_put_rts(frame, &xfer->tx->env, xfer->id));
 
-    return chempi_tcp_eager_control(
-        link_of(xfer->peer), frame,
-        chempi_tcp_wire_put_rts(frame, &xfer->tx->env, xfer->id));
+    return CHEMPI_UNLIKELY(rc == -ENOMEM) &&
+                   chempi_shortage_may_wait(&chempi_tcp_dev_of(link)->shortage)
+               ? -EAGAIN
+               : rc;
 }
 
 /* For a word that is owed: again, when there is some, but not for too long. */
