@@ -107,9 +107,7 @@ static void start_ready(struct chempi_poll_item *item, uint32_t events);
 /* Begin anew when there is memory, but not for too long. */
 static bool wait_for_memory(struct chempi_tcp_link *link)
 {
-    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
-
-    if (!chempi_shortage_may_wait(&dev->shortage))
+    if (!chempi_shortage_may_wait(&link->sending))
         return false;
     chempi_tcp_link_cancel(link);
     link->item.ready = start_ready;
@@ -300,7 +298,6 @@ void chempi_tcp_connect_start(struct chempi_tcp_link *link)
         fail(link, -ENOMEM);
         return;
     }
-    chempi_shortage_end(&dev->shortage);
     link->attempt = a;
     link->state = CHEMPI_TCP_DIALING;
     /* It was validated when it came. */

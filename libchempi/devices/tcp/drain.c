@@ -226,7 +226,7 @@ static size_t take_frame(struct chempi_tcp_link *link, const uint8_t *p,
 /* No memory for what has come. Leave it, or it has been too long. */
 static CHEMPI_COLD void miss_memory(struct chempi_tcp_link *link)
 {
-    if (chempi_shortage_may_wait(&chempi_tcp_dev_of(link)->shortage))
+    if (chempi_shortage_may_wait(&link->coming))
         leave(link);
     else
         chempi_tcp_link_break(link, -ENOMEM,
@@ -244,7 +244,7 @@ static size_t stash(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
         miss_memory(link);
         return 0;
     }
-    chempi_shortage_end(&chempi_tcp_dev_of(link)->shortage);
+    chempi_shortage_end(&link->coming);
     memcpy(link->stash, p, n);
     link->stash_len = n;
     return n;
@@ -334,7 +334,7 @@ static ssize_t read_bytes(struct chempi_tcp_link *link, struct iovec *iov,
     if (link->seal) {
         n = chempi_tcp_sealed_read(link, iov, count);
         if (n > 0)
-            chempi_shortage_end(&chempi_tcp_dev_of(link)->shortage);
+            chempi_shortage_end(&link->coming);
         errno = n < 0 ? (int)-n : 0;
         return n < 0 ? -1 : n;
     }

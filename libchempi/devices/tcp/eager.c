@@ -52,7 +52,7 @@ static bool is_amid_message(const struct chempi_tcp_link *link)
 
 static CHEMPI_COLD bool may_wait(struct chempi_tcp_link *link)
 {
-    return chempi_shortage_may_wait(&chempi_tcp_dev_of(link)->shortage);
+    return chempi_shortage_may_wait(&link->sending);
 }
 
 /* Bytes written, 0 when the kernel takes none, or memory is missing to seal
@@ -70,6 +70,8 @@ static ssize_t write_bytes(struct chempi_tcp_link *link, struct iovec *iov,
         n = chempi_tcp_sealed_write(link, iov, count);
         if (n == -ENOMEM && may_wait(link))
             return 0; /* the socket has room: it is asked for again at once */
+        if (n > 0)
+            chempi_shortage_end(&link->sending);
         if (n >= 0 && chempi_tcp_sealed_is_pending(link))
             block(link);
         return n;
@@ -127,7 +129,7 @@ int chempi_tcp_eager_control(struct chempi_tcp_link *link, const void *frame,
     to = reserve(&link->out, len);
     if (!to)
         return -ENOMEM;
-    chempi_shortage_end(&chempi_tcp_dev_of(link)->shortage);
+    chempi_shortage_end(&link->sending);
     memcpy(to, frame, len);
     kick(link);
     return 0;
@@ -200,7 +202,7 @@ static int line_up(struct chempi_tcp_link *link,
     at = reserve(&link->out, total);
     if (!at)
         return -ENOMEM;
-    chempi_shortage_end(&chempi_tcp_dev_of(link)->shortage);
+    chempi_shortage_end(&link->sending);
     *to = at + chempi_tcp_wire_put_eager(at, env);
     return CHEMPI_DONE;
 }

@@ -165,6 +165,11 @@ struct chempi_tcp_link {
     size_t plain_head;
     size_t plain_len;
     bool is_sparing; /* for now, no more is read than has been */
+
+    /* Of this link alone: another one has memory for less. Transfers have
+     * theirs together (rndv). */
+    struct chempi_shortage coming;
+    struct chempi_shortage sending; /* and to connect */
 };
 
 struct chempi_tcp_route {
@@ -235,8 +240,7 @@ struct chempi_tcp_dev {
         size_t from;
         size_t len;
         uint8_t data[CHEMPI_TCP_RBUF];
-    } unread;                        /* has been read, and is left */
-    struct chempi_shortage shortage; /* of all but transfers */
+    } unread; /* has been read, and is left */
     uint8_t scratch[CHEMPI_TCP_SCRATCH];
 };
 

@@ -37,6 +37,7 @@ struct chempi_tcp_guest {
     struct chempi_tcp_proof proof;
     bool is_greeted; /* the preamble was right; now the authentication */
     bool is_proven;  /* and waits for memory to be admitted */
+    struct chempi_shortage shortage;
     uint32_t from;
     uint32_t network;
     size_t in_len;
@@ -142,7 +143,7 @@ static void move_in(struct chempi_tcp_guest *guest,
 static void wait_for_memory(struct chempi_tcp_guest *guest)
 {
     guest->is_proven = true;
-    if (!chempi_shortage_may_wait(&guest->dev->shortage) ||
+    if (!chempi_shortage_may_wait(&guest->shortage) ||
         chempi_pollset_modify(guest->dev->dev.params.services->pollset,
                               &guest->item, EPOLLIN | EPOLLOUT) != 0)
         close_guest(guest); /* it tries again */

@@ -30,7 +30,7 @@ static int send_rts(struct chempi_xfer *xfer)
         link, frame, chempi_tcp_wire_put_rts(frame, &xfer->tx->env, xfer->id));
 
     return CHEMPI_UNLIKELY(rc == -ENOMEM) &&
-                   chempi_shortage_may_wait(&chempi_tcp_dev_of(link)->shortage)
+                   chempi_shortage_may_wait(&link->sending)
                ? -EAGAIN
                : rc;
 }
@@ -38,7 +38,7 @@ static int send_rts(struct chempi_xfer *xfer)
 /* For a word that is owed: again, when there is some, but not for too long. */
 static CHEMPI_COLD void miss_memory(struct chempi_tcp_link *link)
 {
-    if (chempi_shortage_may_wait(&chempi_tcp_dev_of(link)->shortage))
+    if (chempi_shortage_may_wait(&link->sending))
         chempi_tcp_link_owe_flush(link);
     else
         chempi_tcp_link_break(link, -ENOMEM,

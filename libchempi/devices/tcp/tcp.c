@@ -157,17 +157,15 @@ static int find_link(struct chempi_tcp_ep *ep, uint64_t len,
 }
 
 /* Nothing has been taken. Without memory there is no room, for a while. */
-static CHEMPI_COLD int has_no_room(struct chempi_tcp_ep *ep, int rc)
+static CHEMPI_COLD int has_no_room(struct chempi_tcp_link *link, int rc)
 {
-    struct chempi_tcp_dev *dev = dev_of(ep->ep.dev);
-
     if (rc != -EAGAIN && rc != -ENOMEM)
         return rc;
-    if (rc == -ENOMEM && !chempi_shortage_may_wait(&dev->shortage))
+    if (rc == -ENOMEM && !chempi_shortage_may_wait(&link->sending))
         return rc;
-    ep->is_starved = true;
+    link->ep->is_starved = true;
     if (rc == -ENOMEM)
-        chempi_tcp_link_owe_room(ep);
+        chempi_tcp_link_owe_room(link->ep);
     return -EAGAIN;
 }
 
@@ -180,7 +178,7 @@ static int tcp_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
     if (CHEMPI_UNLIKELY(rc))
         return rc;
     rc = chempi_tcp_eager_inject(link, env, data, len);
-    return CHEMPI_UNLIKELY(rc < 0) ? has_no_room(ep_of(ep), rc) : rc;
+    return CHEMPI_UNLIKELY(rc < 0) ? has_no_room(link, rc) : rc;
 }
 
 static int tcp_send(struct chempi_ep *ep, struct chempi_tx *tx)

@@ -58,7 +58,7 @@ static int work_flush(struct chempi_tcp_dev *dev)
             link->item.ready(&link->item, 0);
         (void)chempi_rndv_flush(&link->rndv);
         chempi_tcp_eager_flush(link);
-        events += !chempi_shortage_is(&dev->shortage);
+        events += !chempi_shortage_is(&link->sending);
     }
     return events;
 }
@@ -80,6 +80,15 @@ static int work_done(struct chempi_tcp_dev *dev)
     return events;
 }
 
+static bool is_poor(const struct chempi_tcp_ep *ep)
+{
+    bool is_poor = false;
+
+    for (uint32_t i = 0; i < ep->link_count; i++)
+        is_poor |= chempi_shortage_is(&ep->links[i]->sending);
+    return is_poor;
+}
+
 static int work_room(struct chempi_tcp_dev *dev)
 {
     const struct chempi_dev_params *p = &dev->dev.params;
@@ -95,8 +104,7 @@ static int work_room(struct chempi_tcp_dev *dev)
         chempi_list_remove(&ep->room_link);
         ep->is_starved = false;
         p->sink->room(p->sink_arg, &ep->ep);
-        events += !chempi_rndv_is_poor(&dev->rndv) &&
-                  !chempi_shortage_is(&dev->shortage);
+        events += !chempi_rndv_is_poor(&dev->rndv) && !is_poor(ep);
     }
     return events;
 }
@@ -181,6 +189,7 @@ int chempi_tcp_work_up(struct chempi_tcp_link *link, int fd,
         return rc;
     }
     link->state = CHEMPI_TCP_UP;
+    chempi_shortage_end(&link->sending);
     dev->opened++;
     link->is_blocked = false;
     link->is_armed = false;

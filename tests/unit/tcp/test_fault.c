@@ -435,6 +435,33 @@ Test(tcp_fault, memory_that_is_missing_once_loses_no_process_of_a_secure_job)
     refuse_each_piece(true);
 }
 
+/* Two connections that are being made; there is no memory for a message of
+ * one. */
+Test(tcp_fault, a_shortage_of_one_connection_does_not_end_with_another_one)
+{
+    const size_t len = CHEMPI_TCP_INJECT_MAX;
+    const struct chempi_envelope env = {.tag = 1, .len = len};
+    const struct end *end = &ends.end[0];
+    const struct chempi_tcp_ep *ep;
+
+    ends_default(&ends, 3);
+    cr_assert_eq(ends_open_as(&ends, 3, true), 0);
+    ep = (const struct chempi_tcp_ep *)(void *)end->eps[1];
+    cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), CHEMPI_DONE);
+    rig(RIG_MEMORY, 1, ENOMEM);
+    cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, data, len), -EAGAIN);
+    cr_assert_gt(rig_calls(), 0);
+    rig_lift();
+    cr_assert(chempi_shortage_is(&ep->links[0]->sending));
+    cr_assert_eq(ends_inject(&ends, 0, 2, data, len, 1), CHEMPI_DONE);
+    cr_assert(chempi_shortage_is(&ep->links[0]->sending));
+    cr_assert_eq(ends_inject(&ends, 0, 1, data, len, 1), CHEMPI_DONE);
+    cr_assert(!chempi_shortage_is(&ep->links[0]->sending));
+    cr_assert(ends_wait_arrivals(&ends, 1, 2));
+    cr_assert(ends_wait_arrivals(&ends, 2, 1));
+    ends_close(&ends);
+}
+
 /* Process 0 has the address of 1, which knows nothing of it. */
 static void be_strangers(bool is_secure, uint8_t card[CHEMPI_TCP_CARD_BYTES],
                          size_t *len)

@@ -289,7 +289,7 @@ int chempi_routed_flow_send(struct chempi_routed_flow *flow,
     buf = chempi_routed_flow_make(flow, way, f, len, data, iter, n);
     if (!buf)
         return -ENOMEM;
-    chempi_shortage_end(&chempi_routed_of(flow)->sending);
+    chempi_shortage_end(&flow->sending);
     chempi_routed_trace_sent(flow, buf, f, n);
     launch(flow, buf, chempi_routed_way_next(flow, way));
     return CHEMPI_DONE;
@@ -468,7 +468,7 @@ static int pump_held(struct chempi_routed_flow *flow)
 
 bool chempi_routed_flow_may_wait(struct chempi_routed_flow *flow)
 {
-    if (!chempi_shortage_may_wait(&chempi_routed_of(flow)->sending))
+    if (!chempi_shortage_may_wait(&flow->sending))
         return false;
     chempi_routed_flow_work(flow);
     return true;
@@ -488,7 +488,7 @@ int chempi_routed_flow_clear(struct chempi_routed_flow *flow,
     if (rc)
         (void)chempi_handle_table_take(&flow->cleared, f.receiver);
     else
-        chempi_shortage_end(&chempi_routed_of(flow)->sending);
+        chempi_shortage_end(&flow->sending);
     return rc;
 }
 
@@ -575,7 +575,7 @@ int chempi_routed_flow_pump(struct chempi_routed_flow *flow)
                                                       CHEMPI_HOP_CHUNK_MAX))) {
         flow->is_starved = false;
         sink->room(routed->dev.params.sink_arg, &flow->ep);
-        events += !chempi_shortage_is(&routed->sending);
+        events += !chempi_shortage_is(&flow->sending);
     }
     return events;
 }

@@ -96,6 +96,7 @@ struct chempi_routed_flow {
     uint32_t stopped;  /* the one with this serial number last */
 
     /* sending */
+    struct chempi_shortage sending; /* of memory */
     uint64_t seq_out; /* of the next frame; frames show the lower half */
     uint64_t unacked_bytes;
     uint32_t unacked_count;
@@ -138,8 +139,7 @@ struct chempi_routed_part {
 struct chempi_routed {
     struct chempi_dev dev;
     struct chempi_hop hop;
-    struct chempi_shortage shortage;   /* of memory for flows and parts, */
-    struct chempi_shortage sending;    /* and for what is sent */
+    struct chempi_shortage shortage;   /* of memory for flows and parts */
     struct chempi_routed_flow **flows; /* [rank_count], NULL until used */
     uint32_t rank_count;
     uint8_t *gateways; /* [gateways], enum chempi_routed_state */

@@ -72,7 +72,7 @@ int chempi_routed_part_send(struct chempi_routed_flow *flow,
             chempi_segment_seek(iter, start);
         return rc;
     }
-    chempi_shortage_end(&chempi_routed_of(flow)->sending);
+    chempi_shortage_end(&flow->sending);
     while (!chempi_list_is_empty(&frames)) {
         struct chempi_hop_buf *buf = CHEMPI_CONTAINER_OF(
             chempi_list_first(&frames), struct chempi_hop_buf, link);
