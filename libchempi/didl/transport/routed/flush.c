@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What gateways have of a process that has died (F12 of internal.h). Each one
- * that it can have sent by is asked (FLUSH) and answers (FLUSHED) when it has
- * taken all that had been sent to it: so many frames, up to this number. All is
- * here when that number has come, or so many frames: then also where others
- * before that number never reached a gateway.
+ * that is left is asked (FLUSH): the process chose its ways from the table of
+ * its own node. It answers (FLUSHED) when it has taken all that had been sent
+ * to it: so many frames, up to this number. All is here when that number has
+ * come, or so many frames: then also where others before that number never
+ * reached a gateway.
  *
  * Time decides only where nobody knows more: frames may be lost with a gateway,
  * a gateway is not believed in a secure job, and answers none while the
@@ -34,20 +35,27 @@ static uint32_t gateway_count(const struct chempi_routed *routed)
     return routed->dev.params.services->proc_count - routed->rank_count;
 }
 
-/* Can the process have sent to this rank by that gateway first? */
+/* No way passes its own ends. */
+static bool is_at_end(const struct chempi_routed_flow *flow, uint32_t gateway)
+{
+    const struct chempi_services *s = flow->ep.dev->params.services;
+    const uint32_t node = s->node_of_proc[gateway];
+
+    return node == s->node || node == s->node_of_proc[flow->ep.proc];
+}
+
+/* By the table of this node, can the process have sent to this rank by that
+ * gateway first? */
 static bool may_be_first(const struct chempi_routed_flow *flow,
                          uint32_t gateway)
 {
     const struct chempi_services *s = flow->ep.dev->params.services;
     const uint32_t node = s->node_of_proc[gateway];
     const uint32_t from = s->node_of_proc[flow->ep.proc];
-    uint32_t at;
-    uint32_t there;
+    const uint32_t at = chempi_table_find_node(s->table, s->node_names[node]);
+    const uint32_t there =
+        chempi_table_find_node(s->table, s->node_names[from]);
 
-    if (node == s->node || node == from)
-        return false; /* no way passes its own ends */
-    at = chempi_table_find_node(s->table, s->node_names[node]);
-    there = chempi_table_find_node(s->table, s->node_names[from]);
     return at == CHEMPI_TABLE_NONE || there == CHEMPI_TABLE_NONE ||
            chempi_table_has_common(s->table, at, there);
 }
@@ -74,7 +82,7 @@ static struct chempi_routed_flush *begin(const struct chempi_routed_flow *flow)
         const bool is_dead = routed->gateways[k] == CHEMPI_ROUTED_DEAD;
 
         flush->has_gap |= is_dead;
-        if (is_dead || !may_be_first(flow, routed->rank_count + k))
+        if (is_dead || is_at_end(flow, routed->rank_count + k))
             close_one(flush, k);
     }
     return flush;
@@ -96,7 +104,7 @@ static void ask(struct chempi_routed_flow *flow, uint32_t k)
     f.gateway_count = (uint8_t)chempi_routed_way_to_gateway(
         routed, routed->rank_count + k, f.gateways);
     if (!f.gateway_count) {
-        flow->flush->has_gap = true;
+        flow->flush->has_gap |= may_be_first(flow, routed->rank_count + k);
         close_one(flow->flush, k);
         return;
     }
