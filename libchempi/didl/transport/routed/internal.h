@@ -33,11 +33,11 @@
  *       receiver has it in `parts` from the first that comes until the last,
  *       and announces it then: to all others it is one that came whole
  *   F11 a flow whose process has died is gone, too, and has nothing in
- * `cleared` and `uncleared`: of what still comes out of gateways only messages
- * are taken, and accept() refuses those that were announced F12 such a flow has
- * a `flush` while gateways may have something of it: what each of them that the
- * process can have sent by has taken of the flow, when it has said so; `come`
- * counts the same here
+ *       `cleared` and `uncleared`: of what still comes out of gateways only
+ *       messages are taken, and accept() refuses those that were announced
+ *   F12 such a flow has a `flush` while gateways may have something of it:
+ *       what each of them has taken of the flow, when it has said so; `come`
+ *       counts the same here
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ROUTED_INTERNAL_H
 #define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ROUTED_INTERNAL_H
