@@ -15,21 +15,15 @@ void gateway_flush_ended(struct gateway *g, uint32_t proc)
     g->end_count++;
 }
 
-void gateway_flush_ask(struct gateway *g, const struct chempi_hop_frame *f,
+void gateway_flush_ask(struct gateway *g, struct gateway_flow *flow,
                        struct chempi_hop_buf *buf)
 {
-    struct gateway_flow *flow = gateway_flows_get(&g->flows, f->dst, f->src);
-
-    if (!flow) {
-        gateway_give_up(g, "out of memory for one more pair of ranks");
-        return;
-    }
     chempi_hop_buf_hold(buf);
     chempi_hop_buf_drop(flow->flush); /* one that has lost the answer */
     flow->flush = buf;
-    if (g->ends[f->dst] != GATEWAY_END_OVER)
+    if (g->ends[flow->src] != GATEWAY_END_OVER)
         return;
-    g->ends[f->dst] = GATEWAY_END_TOLD; /* it is answered with the others */
+    g->ends[flow->src] = GATEWAY_END_TOLD; /* it is answered with the others */
     g->end_count++;
 }
 

@@ -127,19 +127,15 @@ static uint32_t tally(struct gateway *g, const struct chempi_hop_frame *f)
     return chempi_route_stats_find(&g->tally, &key, next_of(f));
 }
 
-static void forward(struct gateway *g, const struct chempi_hop_frame *f,
+static void forward(struct gateway *g, struct gateway_flow *flow,
+                    const struct chempi_hop_frame *f,
                     struct chempi_hop_buf *buf)
 {
-    struct gateway_flow *flow = gateway_flows_get(&g->flows, f->src, f->dst);
     int rc = chempi_hop_reach(&g->hop, next_of(f), NULL);
 
     if (rc) { /* not that it has finished */
         gateway_give_up(g, "process %u cannot be reached: %s", next_of(f),
                         chempi_err_name(rc));
-        return;
-    }
-    if (!flow) {
-        gateway_give_up(g, "out of memory for one more pair of ranks");
         return;
     }
     if (flow->held + buf->len > GATEWAY_FLOW_MAX) {
@@ -170,18 +166,27 @@ static void forward(struct gateway *g, const struct chempi_hop_frame *f,
 
 /* A buffer of the gateway's own for a frame that lies with a device. NULL:
  * memory is missing. */
-static struct chempi_hop_buf *copy(struct gateway *g, const uint8_t *data,
-                                   size_t len)
+static struct chempi_hop_buf *copy(const uint8_t *data, size_t len)
 {
     struct chempi_hop_buf *buf = chempi_hop_buf_create(len);
 
-    if (buf) {
-        chempi_shortage_end(&g->shortage);
+    if (buf)
         memcpy(buf->data, data, len);
-    } else if (!chempi_shortage_may_wait(&g->shortage)) {
-        gateway_give_up(g, "out of memory for a frame");
-    }
     return buf;
+}
+
+/* The frame comes again, when there is some. */
+static CHEMPI_COLD bool miss_memory(struct gateway *g)
+{
+    if (!chempi_shortage_may_wait(&g->shortage))
+        gateway_give_up(g, "out of memory for a frame");
+    return false;
+}
+
+/* Is the question for this gateway? */
+static bool is_asked(const struct chempi_hop_frame *f)
+{
+    return f->kind == CHEMPI_HOP_FLUSH && f->at + 1u == f->gateway_count;
 }
 
 /* Whoever gives one up goes on to the end with what comes. */
@@ -191,24 +196,31 @@ static bool frame(void *arg, uint32_t from, const uint8_t *data, size_t len,
     struct gateway *g = gateway_of(arg);
     struct chempi_hop_frame f;
     struct chempi_hop_buf *own = NULL;
+    struct gateway_flow *flow;
     const char *why;
+    const int head_len = chempi_hop_frame_head(data, len, &f, &why);
 
-    if (chempi_hop_frame_head(data, len, &f, &why) >= 0)
+    if (head_len >= 0)
         why = check(g, from, &f);
+    if (!why && is_asked(&f) && len != (size_t)head_len)
+        why = "a question that is too long"; /* it would be kept (G3) */
     if (why) {
         gateway_give_up(g, "process %u sent %s", from, why);
         return true;
     }
-    if (!buf) {
-        own = copy(g, data, len);
+    flow = is_asked(&f) ? gateway_flows_get(&g->flows, f.dst, f.src)
+                        : gateway_flows_get(&g->flows, f.src, f.dst);
+    if (flow && !buf) {
+        own = copy(data, len);
         buf = own;
     }
-    if (!buf)
-        return false;
-    if (f.kind == CHEMPI_HOP_FLUSH && f.at + 1u == f.gateway_count)
-        gateway_flush_ask(g, &f, buf);
+    if (CHEMPI_UNLIKELY(!flow || !buf))
+        return miss_memory(g);
+    chempi_shortage_end(&g->shortage);
+    if (is_asked(&f))
+        gateway_flush_ask(g, flow, buf);
     else
-        forward(g, &f, buf);
+        forward(g, flow, &f, buf);
     chempi_hop_buf_drop(own);
     return true;
 }

@@ -87,8 +87,8 @@ bool gateway_answer(struct gateway *g, const struct chempi_hop_frame *f,
 
 /* flush.c (G3) */
 
-/* A frame that asks has come; takes a reference. */
-void gateway_flush_ask(struct gateway *g, const struct chempi_hop_frame *f,
+/* A frame that asks for the flow has come; takes a reference. */
+void gateway_flush_ask(struct gateway *g, struct gateway_flow *flow,
                        struct chempi_hop_buf *buf);
 /* A process has ended. */
 void gateway_flush_ended(struct gateway *g, uint32_t proc);
