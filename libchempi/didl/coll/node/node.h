@@ -145,8 +145,6 @@ struct chempi_node_later {
     _Atomic uint32_t finished; /* under the lane lock; anybody looks */
     uint32_t all_finished;     /* by all members, as seen last */
     uint32_t last_task;        /* the last one that is a task (node_task.h) */
-    uint32_t unwatched;        /* until the next wait that is watched (L7) */
-    bool is_awaited;           /* the last one that was came at once */
 };
 
 /* A member's ends of the SPSC rings of scans and reductions (node_scan.c). */

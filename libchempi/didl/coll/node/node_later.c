@@ -2,20 +2,16 @@
 /* Non-blocking collectives in a node's shared memory; see node_later.h. */
 #include "libchempi/didl/coll/node/node_later.h"
 
-#include "common/base/clock.h"
 #include "common/base/invariant.h"
 #include "libchempi/didl/coll/node/node_task.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
-#include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/where/wait_report.h"
 
 enum {
     GROUP = CHEMPI_NODE_LATER_CELLS / 2, /* come free together */
-    SAID_EVERY = 4,                      /* L8 */
-    WATCH_EVERY = 16,                    /* L7 */
-    SOON_NS = 300,
-    LONG = 64 << 10 /* bytes */
+    SAID_EVERY = 4,                      /* L7 */
+    LONG = 64 << 10                      /* bytes */
 };
 
 struct chempi_node_later_op {
@@ -28,9 +24,8 @@ struct chempi_node_later_op {
     uint64_t len; /* of reductions, bytes of each member */
     struct cell cell;
     bool has_begun;
-    bool has_types;    /* some are not predefined */
-    int rc;            /* of its beginning */
-    uint64_t begun_ns; /* if its wait is watched (L7), else 0 */
+    bool has_types; /* some are not predefined */
+    int rc;         /* of its beginning */
 };
 /* Who has no memory takes part with these. */
 static_assert(sizeof(struct chempi_node_later_op) + CHEMPI_NODE_TASK_MAX + 15 <=
@@ -472,7 +467,7 @@ static uint32_t count_finished(const struct chempi_coll_state *st)
     return least;
 }
 
-/* L8: whether its slots are of the few. */
+/* L7: whether its slots are of the few. */
 static inline bool is_of_few(const struct chempi_coll_state *st,
                              const struct chempi_coll_call *c)
 {
@@ -500,7 +495,7 @@ static CHEMPI_NOINLINE bool have_all_finished(struct chempi_coll_state *st,
     return (int32_t)(later->all_finished - needed) >= 0;
 }
 
-/* L3; and, if it has one of the few slots, L8. */
+/* L3; and, if it has one of the few slots, L7. */
 static inline bool is_cell_free(struct chempi_coll_state *st, uint32_t number,
                                 bool is_few)
 {
@@ -539,7 +534,7 @@ static bool may_be_long(const struct chempi_node_later_op *op)
            op->cell.st->size > 2;
 }
 
-/* The cell of the operation of this number; L8. */
+/* The cell of the operation of this number; L7. */
 static void open_cell(struct chempi_coll_state *st, uint32_t number,
                       const struct chempi_coll_call *c, struct cell *cell)
 {
@@ -748,31 +743,6 @@ CHEMPI_INLINE bool do_at_once(struct chempi_node_later_op *op,
     return false;
 }
 
-/* For the cell of the next one. */
-struct room {
-    struct chempi_coll_state *st;
-    bool is_few;
-};
-
-static bool is_room(void *arg)
-{
-    const struct room *room = arg;
-
-    return is_cell_free(room->st, room->st->later.started + 1, room->is_few);
-}
-
-/* L7 */
-static bool may_wait(void)
-{
-    return chempi_progress_spins() == 0 && !chempi_lane_main.is_locking;
-}
-
-static CHEMPI_NOINLINE bool wait_for_room(struct room room)
-{
-    return room.st->later.is_awaited && may_wait() &&
-           chempi_coll_shm_slot_tarry(room.st, NULL, NULL, is_room, &room);
-}
-
 /* The next one, if nothing else is under way; its parts or steps are set, c is
  * its call, perhaps not copied as yet. */
 CHEMPI_INLINE enum chempi_node_later_begun
@@ -781,14 +751,11 @@ begin_alone(struct chempi_node_later_op *op, struct chempi_coll_state *st,
 {
     const uint32_t number = st->later.started + 1;
     bool has_cell;
-    bool is_few;
 
     if ((!op->parts && !op->steps) || number != 1 + count_own_finished(st))
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
     has_cell = !spares_cell(st, op->steps);
-    is_few = needs_few(op, c);
-    if (has_cell && !is_cell_free(st, number, is_few) &&
-        !wait_for_room((struct room){st, is_few}))
+    if (has_cell && !is_cell_free(st, number, needs_few(op, c)))
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
     st->later.begun = number;
     if (CHEMPI_LIKELY(do_at_once(op, st, number, has_cell, c))) {
@@ -800,23 +767,6 @@ begin_alone(struct chempi_node_later_op *op, struct chempi_coll_state *st,
     op->has_begun = true;
     take_number(st, op->steps || may_be_long(op));
     return CHEMPI_NODE_LATER_HAS_BEGUN;
-}
-
-/* L7: does its call wait for it? Else its wait is watched, perhaps. */
-static bool waits_in_call(struct chempi_node_later_op *op)
-{
-    struct chempi_node_later *later = &state_of(op)->later;
-
-    if (!may_wait())
-        return false;
-    if (CHEMPI_LIKELY(later->unwatched > 0)) {
-        later->unwatched--;
-        return later->is_awaited;
-    }
-    later->unwatched = WATCH_EVERY - 1;
-    later->is_awaited = false;
-    op->begun_ns = chempi_clock_ns();
-    return false;
 }
 
 /* As cell_is_soon() of what goes by parts. */
@@ -851,18 +801,9 @@ static enum chempi_node_later_state do_steps(struct chempi_node_later_op *op,
 static enum chempi_node_later_begun
 go_on_in_call(struct chempi_node_later_op *op, int *rc)
 {
-    enum chempi_node_later_state state = CHEMPI_NODE_LATER_MOVES;
-
-    op->begun_ns = 0;
-    if (op->steps)
-        state = do_steps(op, rc);
-    if (state == CHEMPI_NODE_LATER_MOVES && !waits_in_call(op))
-        return CHEMPI_NODE_LATER_HAS_BEGUN;
-    for (int i = 0;
-         i < CHEMPI_NODE_LATER_STEPS && state == CHEMPI_NODE_LATER_MOVES; i++)
-        state = chempi_node_later_await(op, rc);
-    return state == CHEMPI_NODE_LATER_IS_OVER ? CHEMPI_NODE_LATER_HAS_ENDED
-                                              : CHEMPI_NODE_LATER_HAS_BEGUN;
+    return op->steps && do_steps(op, rc) == CHEMPI_NODE_LATER_IS_OVER
+               ? CHEMPI_NODE_LATER_HAS_ENDED
+               : CHEMPI_NODE_LATER_HAS_BEGUN;
 }
 
 enum chempi_node_later_begun
@@ -875,7 +816,6 @@ chempi_node_later_start(struct chempi_node_later_op *op, int *rc)
         op->steps = NULL;
     op->is_lengthened = false;
     op->has_begun = false;
-    op->begun_ns = 0;
     begun = begin_alone(op, st, &op->call);
     if (begun == CHEMPI_NODE_LATER_HAS_NOT_BEGUN) {
         take_number(st, op->steps || may_be_long(op));
@@ -966,21 +906,9 @@ bool chempi_node_later_tarry(struct chempi_node_later_op *op)
     return is_first_left(op) ? tarry(op) : chempi_node_later_is_ready(op);
 }
 
-/* Its wait has come. L7 */
-static CHEMPI_COLD void judge(struct chempi_node_later_op *op)
-{
-    struct chempi_node_later *later = &state_of(op)->later;
-
-    later->is_awaited = later->started == op->cell.seq &&
-                        chempi_clock_ns() - op->begun_ns <= SOON_NS;
-    op->begun_ns = 0;
-}
-
 enum chempi_node_later_state
 chempi_node_later_await(struct chempi_node_later_op *op, int *rc)
 {
-    if (CHEMPI_UNLIKELY(op->begun_ns != 0))
-        judge(op);
     if (!op->has_begun || !is_first_left(op))
         return chempi_node_later_tarry(op)
                    ? chempi_node_later_advance(op, NULL, rc)
