@@ -467,44 +467,48 @@ static uint32_t count_finished(const struct chempi_coll_state *st)
     return least;
 }
 
-/* L7: whether its slots are of the few. */
-static inline bool is_of_few(const struct chempi_coll_state *st,
-                             const struct chempi_coll_call *c)
+/* L7 */
+static inline bool has_few(const struct chempi_coll_state *st,
+                           const struct chempi_coll_call *c)
 {
-    return st->size > 2 && (c->kind >= CHEMPI_COLL_ALLGATHER ||
-                            c->kind == CHEMPI_COLL_ALLREDUCE);
+    return st->size > 2 && !is_scan(c) &&
+           (c->kind >= CHEMPI_COLL_ALLGATHER ||
+            c->kind == CHEMPI_COLL_ALLREDUCE);
 }
 
-/* .. and this process may write to one. */
-static inline bool needs_few(const struct chempi_node_later_op *op,
-                             const struct chempi_coll_call *c)
+/* Has it been seen that all have ended so many? Any number of operations ago,
+ * since tasks need no cell. */
+static inline bool is_known(const struct chempi_coll_state *st, uint32_t number,
+                            uint32_t needed)
 {
-    return is_of_few(op->cell.st, c) && !is_scan(c) &&
-           (!is_reduction(c) || op->len > CHEMPI_NODE_LINE_BYTES);
+    return number - st->later.all_finished <= number - needed;
 }
 
-/* Have all ended so many? */
-static CHEMPI_NOINLINE bool have_all_finished(struct chempi_coll_state *st,
-                                              uint32_t needed)
+/* L3 */
+static bool is_cell_free(struct chempi_coll_state *st, uint32_t number)
 {
+    const uint32_t needed = before_group(number) - GROUP;
     struct chempi_node_later *later = &st->later;
 
+    if (is_known(st, number, needed))
+        return true;
     /* Either who says so sees this or its word is seen here. */
     atomic_store(&later->ended[st->size].is_starved, 1);
     later->all_finished = count_finished(st);
     return (int32_t)(later->all_finished - needed) >= 0;
 }
 
-/* L3; and, if it has one of the few slots, L7. */
-static inline bool is_cell_free(struct chempi_coll_state *st, uint32_t number,
-                                bool is_few)
+/* L7: at the beginning of the cell's operation. */
+static inline void choose_slot(struct cell *cell)
 {
-    const uint32_t needed = is_few ? number - CHEMPI_NODE_LATER_SLOTS
-                                   : before_group(number) - GROUP;
+    const uint32_t needed = cell->seq - CHEMPI_NODE_LATER_SLOTS;
+    struct chempi_coll_state *st = cell->st;
 
-    /* It was seen any number of operations ago, since tasks need no cell. */
-    return CHEMPI_LIKELY(number - st->later.all_finished <= number - needed) ||
-           have_all_finished(st, needed);
+    if (!cell->has_few)
+        return;
+    if (!is_known(st, cell->seq, needed))
+        st->later.all_finished = count_finished(st);
+    cell->is_few = is_known(st, cell->seq, needed);
 }
 
 static inline void say_finished(struct chempi_coll_state *st, uint32_t number)
@@ -542,10 +546,11 @@ static void open_cell(struct chempi_coll_state *st, uint32_t number,
     cell->seq = number;
     cell->index = st->cells + number % CHEMPI_NODE_LATER_CELLS;
     cell->slot = cell->index + CHEMPI_NODE_SYNC_SLOTS;
-    if (CHEMPI_UNLIKELY(is_of_few(st, c)))
-        cell->slot = st->cells + CHEMPI_NODE_SYNC_SLOTS +
-                     CHEMPI_NODE_LATER_CELLS + number % CHEMPI_NODE_LATER_SLOTS;
+    cell->few = st->cells + CHEMPI_NODE_SYNC_SLOTS + CHEMPI_NODE_LATER_CELLS +
+                number % CHEMPI_NODE_LATER_SLOTS;
     cell->is_later = true;
+    cell->has_few = has_few(st, c);
+    cell->is_few = false;
     cell->lines = st->lines + cell->index;
 }
 
@@ -582,8 +587,7 @@ static bool can_begin(const struct chempi_node_later_op *op)
 
     return !op->has_begun && op->cell.seq == st->later.begun + 1 &&
            (!op->steps || is_first_left(op)) &&
-           (spares_cell(st, op->steps) ||
-            is_cell_free(st, op->cell.seq, needs_few(op, &op->call)));
+           (spares_cell(st, op->steps) || is_cell_free(st, op->cell.seq));
 }
 
 /* Once it has begun and is the first that is left. */
@@ -619,6 +623,7 @@ static void begin(struct chempi_node_later_op *op)
 {
     op->has_begun = true;
     state_of(op)->later.begun = op->cell.seq;
+    choose_slot(&op->cell);
     if (!op->steps) {
         op->rc = op->parts->begin(&op->cell, &op->call, op->len);
         return;
@@ -729,10 +734,12 @@ CHEMPI_INLINE bool do_at_once(struct chempi_node_later_op *op,
 {
     if (op->parts) {
         open_cell(st, number, c, &op->cell);
+        choose_slot(&op->cell);
         return op->parts->at_once(&op->cell, c, op->len, &op->rc);
     }
     if (has_cell) {
         open_cell(st, number, c, &op->cell);
+        choose_slot(&op->cell);
         begin_task(op);
         return false;
     }
@@ -755,7 +762,7 @@ begin_alone(struct chempi_node_later_op *op, struct chempi_coll_state *st,
     if ((!op->parts && !op->steps) || number != 1 + count_own_finished(st))
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
     has_cell = !spares_cell(st, op->steps);
-    if (has_cell && !is_cell_free(st, number, needs_few(op, c)))
+    if (has_cell && !is_cell_free(st, number))
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
     st->later.begun = number;
     if (CHEMPI_LIKELY(do_at_once(op, st, number, has_cell, c))) {

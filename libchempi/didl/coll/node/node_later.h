@@ -19,8 +19,9 @@
  *       short one, and that is a task of the root's, becomes one of the
  *       member's when the root has said so: all count its pieces
  *   L7  operations of three and more members in which all meet use a few slots
- *       in turn, which stay in the caches (as A11, node.h), and begin when all
- *       have ended the one before that had theirs
+ *       in turn, which stay in the caches (as A11, node.h): a member that knows
+ *       that all have ended the one before that had its slot takes it, else its
+ *       cell's own, and says in the line which
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_LATER_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_LATER_H

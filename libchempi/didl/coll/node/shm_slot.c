@@ -241,13 +241,17 @@ void chempi_coll_shm_slot_rouse_all(const struct cell *cell)
 
 /* ---- rooms ---- */
 
-/* Of the cell's slots in a row of masks. Non-blocking operations, which have
- * the lane lock, and others, which have not, share no word. */
+/* Of this member's choice of the cell's slots in a row of masks. Non-blocking
+ * operations, which have the lane lock, and others, which have not, share no
+ * word. */
 static uint32_t bit_of(const struct cell *cell)
 {
-    return cell->is_later ? CHEMPI_NODE_BLOCKING_MASKS * 64 + cell->slot -
+    const uint32_t slot =
+        cell->has_few && cell->is_few ? cell->few : cell->slot;
+
+    return cell->is_later ? CHEMPI_NODE_BLOCKING_MASKS * 64 + slot -
                                 cell->st->cells - CHEMPI_NODE_SYNC_SLOTS
-                          : cell->slot;
+                          : slot;
 }
 
 /* Where this cell's bit of member m's slots is; of whole slots, or of their
@@ -283,6 +287,8 @@ unsigned char *chempi_coll_shm_slot_room(const struct cell *cell, int m,
 
     if (len <= CHEMPI_NODE_LINE_BYTES)
         return cell_line(cell, m)->data;
+    if (cell->has_few)
+        cell_line(cell, m)->place.is_few = cell->is_few;
     mask = *reserved_mask(cell, m, is_whole);
     if (CHEMPI_UNLIKELY(!(mask >> bit_of(cell) % 64 & 1u))) {
         code = reserve(cell, m, is_whole);

@@ -17,7 +17,10 @@ struct cell {
     uint32_t seq;
     uint32_t index;
     uint32_t slot;                  /* index of its members' slots */
+    uint32_t few;                   /* the other one that they may have; L7 */
     bool is_later;                  /* of a non-blocking operation */
+    bool has_few;                   /* else: the slot */
+    bool is_few;                    /* which this member writes to */
     struct chempi_node_line *lines; /* of member 0; see cell_line() */
 };
 
@@ -105,10 +108,15 @@ static inline struct chempi_node_line *cell_mine(const struct cell *cell)
     return cell_line(cell, cell->st->rank);
 }
 
+/* Once the line says which. */
 static inline unsigned char *cell_slot(const struct cell *cell, int m)
 {
+    const uint32_t slot = cell->has_few && cell_line(cell, m)->place.is_few
+                              ? cell->few
+                              : cell->slot;
+
     return cell->st->bulk +
-           ((size_t)m * cell->st->slots + cell->slot) * CHEMPI_NODE_BULK_BYTES;
+           ((size_t)m * cell->st->slots + slot) * CHEMPI_NODE_BULK_BYTES;
 }
 
 /* Where member m's data is when it has len bytes, len <= BULK_BYTES. */
@@ -148,6 +156,7 @@ static inline void cell_open_next(struct chempi_coll_state *st,
     cell->index = cell->seq & (st->cells - 1);
     cell->slot = cell->index;
     cell->is_later = false;
+    cell->has_few = false;
     cell->lines = st->lines + cell->index;
 }
 
