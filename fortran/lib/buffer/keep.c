@@ -6,6 +6,8 @@
  *   K2  items of a request are claimed before its handle can be used again, or
  *       a new request of that handle shows that C completed the old one
  *   K3  chempi_keep_count is the number of items
+ *   K4  nothing is kept for an operation that is over when its call returns:
+ *       requests of these may have one handle
  */
 #include "fortran/lib/buffer/keep.h"
 
@@ -28,9 +30,24 @@ static struct chempi_keep_item **bucket_of(int request)
     return &keep.bucket[(unsigned)request % BUCKETS];
 }
 
+/* Has its operation ended in the call that made it? */
+static bool is_over(int request)
+{
+    int flag = 0;
+
+    return PMPI_Request_get_status(chempi_in_request(request), &flag,
+                                   MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+           flag;
+}
+
 void chempi_keep_add(int request, struct chempi_keep_item *item,
                      bool is_persistent)
 {
+    if (!is_persistent && is_over(request)) { /* K4 */
+        item->verbs->finish(item);
+        item->verbs->drop(item);
+        return;
+    }
     item->request = request;
     item->claimer = NULL;
     item->is_active = !is_persistent;

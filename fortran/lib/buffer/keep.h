@@ -44,7 +44,8 @@ static inline bool chempi_keep_any(void)
         atomic_load_explicit(&chempi_keep_count, memory_order_relaxed) != 0);
 }
 
-/* Keep for a request (its Fortran handle) a thing, whose verbs are set. */
+/* Keep for a request (its Fortran handle) a thing, whose verbs are set; if it
+ * is complete, finish and drop the thing instead. */
 void chempi_keep_add(int request, struct chempi_keep_item *item,
                      bool is_persistent);
 
