@@ -320,9 +320,17 @@ static const struct step {
     {.open = attach_tools, .close = chempi_tool_detach},
 };
 
+static void set_locking(bool is_locking)
+{
+    for (uint32_t i = 0; i < chempi_lane_count; i++)
+        chempi_lane_set_locking(chempi_lanes[i], is_locking);
+}
+
+/* No other thread is in MPI. */
 static void close_all(void)
 {
     chempi_crash_unwatch();
+    set_locking(false);
     while (core.opened > 0) {
         const struct step *step = &steps[--core.opened];
 
@@ -398,12 +406,6 @@ static void open_lanes(uint32_t count)
             ;
     atomic_store_explicit(&s->wakes[s->local_rank].lanes, chempi_lane_count,
                           memory_order_release); /* partner: common_lanes() */
-}
-
-static void set_locking(bool is_locking)
-{
-    for (uint32_t i = 0; i < chempi_lane_count; i++)
-        chempi_lane_set_locking(chempi_lanes[i], is_locking);
 }
 
 /*
