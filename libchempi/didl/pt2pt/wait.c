@@ -284,17 +284,11 @@ static MPI_Status *status_at(MPI_Status *statuses, int i)
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
 }
 
-static inline void note_end(struct failures *failures, int i,
-                            MPI_Status *status, int error)
-{
-    if (status)
-        status->MPI_ERROR = error;
-    if (CHEMPI_UNLIKELY(error))
-        note_failure(failures, i, error);
-}
-
-/* Under the lock of the lane that all are in, as harvest_locked(). */
-static int harvest_all(int count, MPI_Request requests[], MPI_Status *statuses)
+/* Take each by `one`, which is known where this is called. */
+CHEMPI_INLINE int
+harvest_each(int count, MPI_Request requests[], MPI_Status *statuses,
+             int (*one)(MPI_Request *request, struct chempi_request *req,
+                        MPI_Status *status))
 {
     struct failures failures;
 
@@ -305,33 +299,28 @@ static int harvest_all(int count, MPI_Request requests[], MPI_Status *statuses)
         int error = MPI_SUCCESS;
 
         if (req)
-            error = harvest_locked(&requests[i], req, status);
+            error = one(&requests[i], req, status);
         else
             chempi_status_set_empty(status);
-        note_end(&failures, i, status, error);
+        if (status)
+            status->MPI_ERROR = error;
+        if (CHEMPI_UNLIKELY(error))
+            note_failure(&failures, i, error);
     }
     return sum_up(&failures);
+}
+
+/* Under the lock of the lane that all are in, as harvest_locked(). */
+static int harvest_all(int count, MPI_Request requests[], MPI_Status *statuses)
+{
+    return harvest_each(count, requests, statuses, harvest_locked);
 }
 
 /* The same of several lanes, without a lock. */
 static int harvest_apart(int count, MPI_Request requests[],
                          MPI_Status *statuses)
 {
-    struct failures failures;
-
-    failures.count = 0;
-    for (int i = 0; i < count; i++) {
-        MPI_Status *status = status_at(statuses, i);
-        struct chempi_request *req = active(requests[i]);
-        int error = MPI_SUCCESS;
-
-        if (req)
-            error = harvest(&requests[i], req, status);
-        else
-            chempi_status_set_empty(status);
-        note_end(&failures, i, status, error);
-    }
-    return sum_up(&failures);
+    return harvest_each(count, requests, statuses, harvest);
 }
 
 int chempi_request_waitall(int count, MPI_Request array_of_requests[],
