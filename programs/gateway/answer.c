@@ -4,11 +4,11 @@
 
 #include "programs/gateway/gateway.h"
 
-bool gateway_answer(struct gateway *g, const struct chempi_hop_frame *f,
-                    struct chempi_hop_frame *answer)
+bool gateway_answer(struct gateway *g, const struct chempi_neighbor_frame *f,
+                    struct chempi_neighbor_frame *answer)
 {
-    uint8_t head[CHEMPI_HOP_FIXED_MAX];
-    struct chempi_hop_buf *buf;
+    uint8_t head[CHEMPI_NEIGHBOR_FIXED_MAX];
+    struct chempi_neighbor_buf *buf;
     size_t len;
 
     answer->gateway_count = (uint8_t)(f->at + 1u);
@@ -17,14 +17,14 @@ bool gateway_answer(struct gateway *g, const struct chempi_hop_frame *f,
     answer->dst = f->src;
     for (uint32_t i = 0; i <= f->at; i++)
         answer->gateways[i] = f->gateways[f->at - i];
-    len = chempi_hop_frame_put(head, answer);
-    buf = chempi_hop_buf_create(len);
+    len = chempi_neighbor_frame_put(head, answer);
+    buf = chempi_neighbor_buf_create(len);
     if (!buf)
         return false;
     memcpy(buf->data, head, len);
-    if (chempi_hop_queue(
-            &g->hop,
+    if (chempi_neighbors_queue(
+            &g->neighbors,
             answer->gateway_count > 1 ? answer->gateways[1] : answer->dst, buf))
-        chempi_hop_buf_drop(buf);
+        chempi_neighbor_buf_drop(buf);
     return true;
 }

@@ -37,7 +37,7 @@ struct gateway_flow *gateway_flows_get(struct gateway_flows *flows,
 void gateway_flows_fini(struct gateway_flows *flows)
 {
     for (uint32_t i = 0; i < flows->count; i++)
-        chempi_hop_buf_drop(flows->at[i].flush);
+        chempi_neighbor_buf_drop(flows->at[i].flush);
     free(flows->at);
     chempi_index_fini(&flows->index);
     *flows = (struct gateway_flows){0};

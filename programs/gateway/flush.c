@@ -16,10 +16,10 @@ void gateway_flush_ended(struct gateway *g, uint32_t proc)
 }
 
 void gateway_flush_ask(struct gateway *g, struct gateway_flow *flow,
-                       struct chempi_hop_buf *buf)
+                       struct chempi_neighbor_buf *buf)
 {
-    chempi_hop_buf_hold(buf);
-    chempi_hop_buf_drop(flow->flush); /* one that has lost the answer */
+    chempi_neighbor_buf_hold(buf);
+    chempi_neighbor_buf_drop(flow->flush); /* one that has lost the answer */
     flow->flush = buf;
     if (g->ends[flow->src] != GATEWAY_END_OVER)
         return;
@@ -30,16 +30,17 @@ void gateway_flush_ask(struct gateway *g, struct gateway_flow *flow,
 /* False: no memory. */
 static bool answer(struct gateway *g, struct gateway_flow *flow)
 {
-    struct chempi_hop_frame flushed = {
-        .kind = CHEMPI_HOP_FLUSHED, .seq = flow->behind, .number = flow->taken};
-    struct chempi_hop_frame f;
+    struct chempi_neighbor_frame flushed = {.kind = CHEMPI_NEIGHBOR_FLUSHED,
+                                            .seq = flow->behind,
+                                            .number = flow->taken};
+    struct chempi_neighbor_frame f;
     const char *why;
 
-    if (chempi_hop_frame_head(flow->flush->data, flow->flush->len, &f, &why) >=
-            0 && /* it was read before */
+    if (chempi_neighbor_frame_head(flow->flush->data, flow->flush->len, &f,
+                                   &why) >= 0 && /* it was read before */
         !gateway_answer(g, &f, &flushed))
         return false;
-    chempi_hop_buf_drop(flow->flush);
+    chempi_neighbor_buf_drop(flow->flush);
     flow->flush = NULL;
     return true;
 }

@@ -20,7 +20,7 @@ static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
     struct gateway *g = gateway_of(arg);
     enum chempi_verdict verdict = CHEMPI_TAKEN;
 
-    if (!chempi_hop_arrived(&g->hop, a, &verdict, rx))
+    if (!chempi_neighbors_arrived(&g->neighbors, a, &verdict, rx))
         gateway_give_up(g, "rank %u sent the gateway what is no frame",
                         a->ep->proc);
     return verdict;
@@ -28,17 +28,17 @@ static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
 
 static void delivered(void *arg, struct chempi_rx *rx, int status)
 {
-    (void)chempi_hop_delivered(&gateway_of(arg)->hop, rx, status);
+    (void)chempi_neighbors_delivered(&gateway_of(arg)->neighbors, rx, status);
 }
 
 static void sent(void *arg, struct chempi_tx *tx, int status)
 {
-    (void)chempi_hop_sent(&gateway_of(arg)->hop, tx, status);
+    (void)chempi_neighbors_sent(&gateway_of(arg)->neighbors, tx, status);
 }
 
 static void room(void *arg, struct chempi_ep *ep)
 {
-    chempi_hop_room(&gateway_of(arg)->hop, ep);
+    chempi_neighbors_room(&gateway_of(arg)->neighbors, ep);
 }
 
 /* Whoever it is, its supervisor tells the others. */
@@ -48,7 +48,7 @@ static void lost(void *arg, uint32_t proc, int status, const char *why)
 
     (void)status;
     chempi_log(CHEMPI_LOG_INFO, "gateway", "process %u is lost: %s", proc, why);
-    chempi_hop_forget(&g->hop, proc);
+    chempi_neighbors_forget(&g->neighbors, proc);
 }
 
 const struct chempi_sink gateway_sink = {
@@ -62,14 +62,14 @@ const struct chempi_sink gateway_sink = {
 /* ---- frames ------------------------------------------------------------- */
 
 /* The neighbour that comes after this gateway. */
-static uint32_t next_of(const struct chempi_hop_frame *f)
+static uint32_t next_of(const struct chempi_neighbor_frame *f)
 {
     return f->at + 1u < f->gateway_count ? f->gateways[f->at + 1] : f->dst;
 }
 
 /* NULL, or what is wrong: it comes from where its way says, and goes on. */
 static const char *check(const struct gateway *g, uint32_t from,
-                         const struct chempi_hop_frame *f)
+                         const struct chempi_neighbor_frame *f)
 {
     const uint32_t ranks = g->job->size;
     const uint32_t procs = g->services.proc_count;
@@ -80,7 +80,7 @@ static const char *check(const struct gateway *g, uint32_t from,
         return "a frame whose way does not lead here";
     if (from != (f->at ? f->gateways[f->at - 1] : f->src))
         return "a frame that came another way than it says";
-    if (f->at == 0 && chempi_hop_is_gateways_own(f->kind))
+    if (f->at == 0 && chempi_neighbor_is_gateways_own(f->kind))
         return "a rank's frame of a kind that only gateways send";
     for (uint32_t i = 0; i < f->gateway_count; i++)
         if (f->gateways[i] < ranks || f->gateways[i] >= procs)
@@ -89,11 +89,12 @@ static const char *check(const struct gateway *g, uint32_t from,
 }
 
 /* Tell a sender that its receiver has finished. */
-static void answer_gone(struct gateway *g, const struct chempi_hop_frame *f)
+static void answer_gone(struct gateway *g,
+                        const struct chempi_neighbor_frame *f)
 {
-    struct chempi_hop_frame gone = {.kind = CHEMPI_HOP_GONE};
+    struct chempi_neighbor_frame gone = {.kind = CHEMPI_NEIGHBOR_GONE};
 
-    if (chempi_hop_is_gateways_own(f->kind))
+    if (chempi_neighbor_is_gateways_own(f->kind))
         return;
     /* Without memory it asks again with its next frame. */
     (void)gateway_answer(g, f, &gone);
@@ -101,19 +102,19 @@ static void answer_gone(struct gateway *g, const struct chempi_hop_frame *f)
 
 /* G3; what is sent again over another way is another frame. */
 static void note_taken(struct gateway_flow *flow,
-                       const struct chempi_hop_frame *f)
+                       const struct chempi_neighbor_frame *f)
 {
-    if (f->at || !chempi_hop_is_numbered(f->kind))
+    if (f->at || !chempi_neighbor_is_numbered(f->kind))
         return;
     if (!flow->taken++ || (int32_t)(f->seq + 1 - flow->behind) > 0)
         flow->behind = f->seq + 1;
 }
 
 /* The number of the way that counts this frame from here on. */
-static uint32_t tally(struct gateway *g, const struct chempi_hop_frame *f)
+static uint32_t tally(struct gateway *g, const struct chempi_neighbor_frame *f)
 {
     struct chempi_route_stats_key key = {
-        .class = chempi_hop_class_of(f->flags),
+        .class = chempi_neighbor_class_of(f->flags),
         .at = (uint8_t)(f->at + 1u),
         .gateway_count = f->gateway_count,
     };
@@ -128,10 +129,10 @@ static uint32_t tally(struct gateway *g, const struct chempi_hop_frame *f)
 }
 
 static void forward(struct gateway *g, struct gateway_flow *flow,
-                    const struct chempi_hop_frame *f,
-                    struct chempi_hop_buf *buf)
+                    const struct chempi_neighbor_frame *f,
+                    struct chempi_neighbor_buf *buf)
 {
-    int rc = chempi_hop_reach(&g->hop, next_of(f), NULL);
+    int rc = chempi_neighbors_reach(&g->neighbors, next_of(f), NULL);
 
     if (rc) { /* not that it has finished */
         gateway_give_up(g, "process %u cannot be reached: %s", next_of(f),
@@ -143,7 +144,7 @@ static void forward(struct gateway *g, struct gateway_flow *flow,
                         f->src, f->dst);
         return;
     }
-    chempi_hop_frame_set_at(buf->data, (uint8_t)(f->at + 1u));
+    chempi_neighbor_frame_set_at(buf->data, (uint8_t)(f->at + 1u));
     buf->flow = flow->slot;
     buf->tally = tally(g, f);
     flow->frames++;
@@ -151,24 +152,24 @@ static void forward(struct gateway *g, struct gateway_flow *flow,
     flow->held += buf->len;
     if (flow->held > flow->peak)
         flow->peak = flow->held;
-    chempi_hop_buf_hold(buf);
-    rc = chempi_hop_queue(&g->hop, next_of(f), buf);
+    chempi_neighbor_buf_hold(buf);
+    rc = chempi_neighbors_queue(&g->neighbors, next_of(f), buf);
     if (rc == 0) {
         note_taken(flow, f);
         return;
     }
     flow->held -= buf->len;
     g->dropped++;
-    chempi_hop_buf_drop(buf);
+    chempi_neighbor_buf_drop(buf);
     if (next_of(f) == f->dst)
         answer_gone(g, f);
 }
 
 /* A buffer of the gateway's own for a frame that lies with a device. NULL:
  * memory is missing. */
-static struct chempi_hop_buf *copy(const uint8_t *data, size_t len)
+static struct chempi_neighbor_buf *copy(const uint8_t *data, size_t len)
 {
-    struct chempi_hop_buf *buf = chempi_hop_buf_create(len);
+    struct chempi_neighbor_buf *buf = chempi_neighbor_buf_create(len);
 
     if (buf)
         memcpy(buf->data, data, len);
@@ -184,21 +185,21 @@ static CHEMPI_COLD bool miss_memory(struct gateway *g)
 }
 
 /* Is the question for this gateway? */
-static bool is_asked(const struct chempi_hop_frame *f)
+static bool is_asked(const struct chempi_neighbor_frame *f)
 {
-    return f->kind == CHEMPI_HOP_FLUSH && f->at + 1u == f->gateway_count;
+    return f->kind == CHEMPI_NEIGHBOR_FLUSH && f->at + 1u == f->gateway_count;
 }
 
 /* Whoever gives one up goes on to the end with what comes. */
 static bool frame(void *arg, uint32_t from, const uint8_t *data, size_t len,
-                  struct chempi_hop_buf *buf)
+                  struct chempi_neighbor_buf *buf)
 {
     struct gateway *g = gateway_of(arg);
-    struct chempi_hop_frame f;
-    struct chempi_hop_buf *own = NULL;
+    struct chempi_neighbor_frame f;
+    struct chempi_neighbor_buf *own = NULL;
     struct gateway_flow *flow;
     const char *why;
-    const int head_len = chempi_hop_frame_head(data, len, &f, &why);
+    const int head_len = chempi_neighbor_frame_head(data, len, &f, &why);
 
     if (head_len >= 0)
         why = check(g, from, &f);
@@ -221,12 +222,12 @@ static bool frame(void *arg, uint32_t from, const uint8_t *data, size_t len,
         gateway_flush_ask(g, flow, buf);
     else
         forward(g, flow, &f, buf);
-    chempi_hop_buf_drop(own);
+    chempi_neighbor_buf_drop(own);
     return true;
 }
 
 /* G1 */
-static void left(void *arg, struct chempi_hop_buf *buf)
+static void left(void *arg, struct chempi_neighbor_buf *buf)
 {
     struct gateway *g = gateway_of(arg);
 
@@ -248,7 +249,7 @@ static void neighbour_lost(void *arg, uint32_t proc, const char *why)
     gateway_give_up(gateway_of(arg), "process %u: %s", proc, why);
 }
 
-const struct chempi_hop_ops gateway_hop_ops = {
+const struct chempi_neighbors_ops gateway_neighbors_ops = {
     .frame = frame,
     .left = left,
     .ask = ask,

@@ -20,8 +20,8 @@
 #include "common/containers/index.h"
 #include "common/control/client.h"
 #include "libchempi/devices/host.h"
-#include "libchempi/hop/hop.h"
-#include "libchempi/hop/route_stats.h"
+#include "libchempi/neighbors/neighbors.h"
+#include "libchempi/neighbors/route_stats.h"
 
 #define GATEWAY_DEVICES_MAX 16
 /* The largest window (setting gate_window) with headers and buffers. */
@@ -36,9 +36,9 @@ struct gateway_flow {
     uint64_t peak; /* the most that were */
     uint64_t frames;
     uint64_t bytes;
-    uint64_t taken;               /* numbered frames from src itself, */
-    uint32_t behind;              /* the number behind the last of them */
-    struct chempi_hop_buf *flush; /* G3, or NULL */
+    uint64_t taken;                    /* numbered frames from src itself, */
+    uint32_t behind;                   /* the number behind the last of them */
+    struct chempi_neighbor_buf *flush; /* G3, or NULL */
 };
 
 enum gateway_end {
@@ -61,7 +61,7 @@ struct gateway {
     struct chempi_dev *devices[GATEWAY_DEVICES_MAX];
     _Atomic uint64_t settings[GATEWAY_DEVICES_MAX][CHEMPI_DEV_SETTINGS_MAX];
     uint32_t device_count;
-    struct chempi_hop hop;
+    struct chempi_neighbors neighbors;
     struct gateway_flows flows;
     struct chempi_shortage shortage; /* of memory for frames */
     uint8_t *ends;                   /* [job->size], enum gateway_end */
@@ -82,14 +82,14 @@ void gateway_flows_fini(struct gateway_flows *flows);
 /* answer.c: send *answer (its kind and what that needs) to the rank that *f has
  * come from, back by the same way, as if from the rank that it is for. False:
  * no memory. */
-bool gateway_answer(struct gateway *g, const struct chempi_hop_frame *f,
-                    struct chempi_hop_frame *answer);
+bool gateway_answer(struct gateway *g, const struct chempi_neighbor_frame *f,
+                    struct chempi_neighbor_frame *answer);
 
 /* flush.c (G3) */
 
 /* A frame that asks for the flow has come; takes a reference. */
 void gateway_flush_ask(struct gateway *g, struct gateway_flow *flow,
-                       struct chempi_hop_buf *buf);
+                       struct chempi_neighbor_buf *buf);
 /* A process has ended. */
 void gateway_flush_ended(struct gateway *g, uint32_t proc);
 /* Take from the devices what ended ranks had sent, and answer who asks for it;
@@ -98,7 +98,7 @@ void gateway_flush_ended(struct gateway *g, uint32_t proc);
 int gateway_flush_settle(struct gateway *g);
 
 /* forward.c */
-extern const struct chempi_hop_ops gateway_hop_ops;
+extern const struct chempi_neighbors_ops gateway_neighbors_ops;
 extern const struct chempi_sink gateway_sink;
 
 /* start.c: services and devices as the tables say. 0 or -errno with words. */

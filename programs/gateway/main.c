@@ -26,7 +26,7 @@ static void got(void *arg, uint32_t rank, const char *key, const void *value,
 {
     struct gateway *g = arg;
 
-    chempi_hop_card(&g->hop, rank, key, value, len);
+    chempi_neighbors_card(&g->neighbors, rank, key, value, len);
 }
 
 static void fenced(void *arg, uint64_t fence)
@@ -40,7 +40,7 @@ static void rank_lost(void *arg, uint32_t rank, const char *text)
     struct gateway *g = arg;
 
     (void)text;
-    chempi_hop_forget(&g->hop, rank);
+    chempi_neighbors_forget(&g->neighbors, rank);
     gateway_flush_ended(g, rank);
 }
 
@@ -64,7 +64,7 @@ static void tell(void *arg)
     struct gateway *g = arg;
     struct chempi_writer text = {0};
 
-    chempi_route_stats_report(&g->tally, &g->hop, &text);
+    chempi_route_stats_report(&g->tally, &g->neighbors, &text);
     if (!text.error) /* else it is missed */
         (void)chempi_client_report(g->client, text.data, text.len);
     chempi_wire_clear(&text);
@@ -127,14 +127,15 @@ static int poll_all(struct gateway *g, int timeout_ms)
 
     for (uint32_t i = 0; i < g->device_count; i++)
         n += g->devices[i]->ops->progress(g->devices[i]);
-    if (chempi_hop_is_dirty(&g->hop)) /* before asking who else has come */
-        chempi_hop_flush(&g->hop);
+    if (chempi_neighbors_is_dirty(
+            &g->neighbors)) /* before asking who else has come */
+        chempi_neighbors_flush(&g->neighbors);
     if (chempi_pollset_collect(g->services.pollset, timeout_ms) > 0)
         n += chempi_pollset_dispatch(g->services.pollset);
     if (CHEMPI_UNLIKELY(g->end_count))
         n += gateway_flush_settle(g);
-    if (chempi_hop_is_dirty(&g->hop)) {
-        chempi_hop_flush(&g->hop);
+    if (chempi_neighbors_is_dirty(&g->neighbors)) {
+        chempi_neighbors_flush(&g->neighbors);
         n++;
     }
     return n;
@@ -145,7 +146,7 @@ static bool is_anything_ready(struct gateway *g)
     for (uint32_t i = 0; i < g->device_count; i++)
         if (g->devices[i]->ops->is_ready(g->devices[i]))
             return true;
-    return chempi_hop_is_dirty(&g->hop) || g->end_count;
+    return chempi_neighbors_is_dirty(&g->neighbors) || g->end_count;
 }
 
 /* As wake.h says: publish, look once more, sleep. */
@@ -161,7 +162,7 @@ static void sleep_until_woken(struct gateway *g)
     (void)chempi_pollset_collect(g->services.pollset, limit_ms);
     chempi_wake_cancel(wake);
     (void)chempi_pollset_dispatch(g->services.pollset);
-    chempi_hop_flush(&g->hop);
+    chempi_neighbors_flush(&g->neighbors);
 }
 
 static void run(struct gateway *g)

@@ -136,8 +136,9 @@ int gateway_start(struct gateway *g, struct chempi_err *err)
 {
     int rc = open_services(g, err);
 
-    if (!rc && chempi_hop_open(&g->hop, &g->services, g->devices,
-                               &g->device_count, &gateway_hop_ops, g))
+    if (!rc &&
+        chempi_neighbors_open(&g->neighbors, &g->services, g->devices,
+                              &g->device_count, &gateway_neighbors_ops, g))
         rc = chempi_err_set(err, -ENOMEM, "out of memory");
     if (!rc) {
         g->ends = chempi_sys->calloc(g->job->size, sizeof(*g->ends));
@@ -155,7 +156,7 @@ void gateway_stop(struct gateway *g)
     for (uint32_t i = g->device_count; i-- > 0;)
         g->devices[i]->ops->close(g->devices[i]);
     g->device_count = 0;
-    chempi_hop_close(&g->hop);
+    chempi_neighbors_close(&g->neighbors);
     gateway_flows_fini(&g->flows);
     free(g->ends);
     g->ends = NULL;

@@ -132,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 /* A table with a gateway, which that of no description has. */
 static void build_gateway_table(struct chempi_blob *image)
 {
-    static const uint32_t hop = 1;
+    static const uint32_t neighbors = 1;
     struct chempi_dir_builder *d = chempi_dir_builder_create();
     struct chempi_routes_builder *r = chempi_routes_builder_create(0, 3);
     struct chempi_blob dir = {.data = NULL};
@@ -152,7 +152,8 @@ static void build_gateway_table(struct chempi_blob *image)
         chempi_routes_builder_begin(r, i);
         chempi_routes_builder_add_range(r, UINT64_MAX, 3, 65536, 1);
         if (i == 2)
-            chempi_routes_builder_add_stage(r, 0, "tcp", "eager", &hop, 1);
+            chempi_routes_builder_add_stage(r, 0, "tcp", "eager", &neighbors,
+                                            1);
         chempi_routes_builder_add_stage(r, i / 2 % 2, "tcp", "eager", NULL, 0);
     }
     if (chempi_dir_builder_finish(d, &dir, NULL) != 0 ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Linked into a gateway with "-Wl,--wrap=chempi_hop_queue": one that does more
- * than to pass on what rank 0 sends. CHEMPI_TEST_THIEF says what:
+ * Linked into a gateway with "-Wl,--wrap=chempi_neighbors_queue": one that does
+ * more than to pass on what rank 0 sends. CHEMPI_TEST_THIEF says what:
  *
  *   FILE     writes every frame to this file
  *   bit      changes a bit in the middle of a frame
@@ -17,18 +17,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libchempi/hop/hop.h"
+#include "libchempi/neighbors/neighbors.h"
 
 #define VICTIM 1u /* number of the frame that something happens to */
 
-int __real_chempi_hop_queue(struct chempi_hop *hop, uint32_t proc,
-                            struct chempi_hop_buf *buf);
-int __wrap_chempi_hop_queue(struct chempi_hop *hop, uint32_t proc,
-                            struct chempi_hop_buf *buf);
+int __real_chempi_neighbors_queue(struct chempi_neighbors *neighbors,
+                                  uint32_t proc,
+                                  struct chempi_neighbor_buf *buf);
+int __wrap_chempi_neighbors_queue(struct chempi_neighbors *neighbors,
+                                  uint32_t proc,
+                                  struct chempi_neighbor_buf *buf);
 
-static struct chempi_hop_buf *late; /* swap */
+static struct chempi_neighbor_buf *late; /* swap */
 
-static void keep(const char *path, const struct chempi_hop_buf *buf)
+static void keep(const char *path, const struct chempi_neighbor_buf *buf)
 {
     FILE *file = fopen(path, "ab");
 
@@ -36,9 +38,9 @@ static void keep(const char *path, const struct chempi_hop_buf *buf)
         abort();
 }
 
-static struct chempi_hop_buf *copy(const struct chempi_hop_buf *buf)
+static struct chempi_neighbor_buf *copy(const struct chempi_neighbor_buf *buf)
 {
-    struct chempi_hop_buf *other = chempi_hop_buf_create(buf->len);
+    struct chempi_neighbor_buf *other = chempi_neighbor_buf_create(buf->len);
 
     if (!other)
         abort();
@@ -46,18 +48,18 @@ static struct chempi_hop_buf *copy(const struct chempi_hop_buf *buf)
     return other;
 }
 
-static void send(struct chempi_hop *hop, uint32_t proc,
-                 struct chempi_hop_buf *buf)
+static void send(struct chempi_neighbors *neighbors, uint32_t proc,
+                 struct chempi_neighbor_buf *buf)
 {
-    if (__real_chempi_hop_queue(hop, proc, buf))
-        chempi_hop_buf_drop(buf);
+    if (__real_chempi_neighbors_queue(neighbors, proc, buf))
+        chempi_neighbor_buf_drop(buf);
 }
 
 /* What rank 1 would have sent to rank 0 with the same words. */
-static struct chempi_hop_buf *turn(const struct chempi_hop_buf *buf)
+static struct chempi_neighbor_buf *turn(const struct chempi_neighbor_buf *buf)
 {
-    struct chempi_hop_buf *other = copy(buf);
-    struct chempi_hop_wire wire; /* frames need not be aligned */
+    struct chempi_neighbor_buf *other = copy(buf);
+    struct chempi_neighbor_wire wire; /* frames need not be aligned */
     uint32_t src;
 
     memcpy(&wire, other->data, sizeof(wire));
@@ -68,68 +70,71 @@ static struct chempi_hop_buf *turn(const struct chempi_hop_buf *buf)
     return other;
 }
 
-static void say_gone(struct chempi_hop *hop, const struct chempi_hop_frame *f)
+static void say_gone(struct chempi_neighbors *neighbors,
+                     const struct chempi_neighbor_frame *f)
 {
-    const struct chempi_hop_frame gone = {.kind = CHEMPI_HOP_GONE,
-                                          .gateway_count = 1,
-                                          .at = 1,
-                                          .src = f->dst,
-                                          .dst = f->src,
-                                          .gateways = {f->gateways[0]}};
-    uint8_t head[CHEMPI_HOP_FIXED_MAX];
-    const size_t len = chempi_hop_frame_put(head, &gone);
-    struct chempi_hop_buf *buf = chempi_hop_buf_create(len);
+    const struct chempi_neighbor_frame gone = {.kind = CHEMPI_NEIGHBOR_GONE,
+                                               .gateway_count = 1,
+                                               .at = 1,
+                                               .src = f->dst,
+                                               .dst = f->src,
+                                               .gateways = {f->gateways[0]}};
+    uint8_t head[CHEMPI_NEIGHBOR_FIXED_MAX];
+    const size_t len = chempi_neighbor_frame_put(head, &gone);
+    struct chempi_neighbor_buf *buf = chempi_neighbor_buf_create(len);
 
     if (!buf)
         abort();
     memcpy(buf->data, head, len);
-    send(hop, f->src, buf);
+    send(neighbors, f->src, buf);
 }
 
 /* Is there no more to do? */
-static bool steal(const char *how, struct chempi_hop *hop,
-                  const struct chempi_hop_frame *f, uint32_t proc,
-                  struct chempi_hop_buf *buf)
+static bool steal(const char *how, struct chempi_neighbors *neighbors,
+                  const struct chempi_neighbor_frame *f, uint32_t proc,
+                  struct chempi_neighbor_buf *buf)
 {
     if (strcmp(how, "bit") == 0)
         buf->data[buf->len / 2] ^= 1;
     else if (strcmp(how, "clear") == 0)
-        chempi_hop_frame_set_sealed(buf->data, false);
+        chempi_neighbor_frame_set_sealed(buf->data, false);
     else if (strcmp(how, "twice") == 0)
-        send(hop, proc, copy(buf));
+        send(neighbors, proc, copy(buf));
     else if (strcmp(how, "back") == 0)
-        send(hop, f->src, turn(buf));
+        send(neighbors, f->src, turn(buf));
     else if (strcmp(how, "as-is") == 0)
-        send(hop, f->src, copy(buf));
+        send(neighbors, f->src, copy(buf));
     else if (strcmp(how, "gone") == 0)
-        say_gone(hop, f);
+        say_gone(neighbors, f);
     else if (strcmp(how, "swap") == 0)
         late = copy(buf);
     return strcmp(how, "lose") == 0 || late;
 }
 
-int __wrap_chempi_hop_queue(struct chempi_hop *hop, uint32_t proc,
-                            struct chempi_hop_buf *buf)
+int __wrap_chempi_neighbors_queue(struct chempi_neighbors *neighbors,
+                                  uint32_t proc,
+                                  struct chempi_neighbor_buf *buf)
 {
     const char *how = getenv("CHEMPI_TEST_THIEF");
-    struct chempi_hop_buf *before = late;
-    struct chempi_hop_frame f;
+    struct chempi_neighbor_buf *before = late;
+    struct chempi_neighbor_frame f;
     const char *why;
     int rc;
 
-    if (!how || chempi_hop_frame_head(buf->data, buf->len, &f, &why) < 0 ||
-        f.src != 0 || !chempi_hop_is_numbered(f.kind))
-        return __real_chempi_hop_queue(hop, proc, buf);
+    if (!how || chempi_neighbor_frame_head(buf->data, buf->len, &f, &why) < 0 ||
+        f.src != 0 || !chempi_neighbor_is_numbered(f.kind))
+        return __real_chempi_neighbors_queue(neighbors, proc, buf);
     if (how[0] == '/')
         keep(how, buf);
-    else if (f.seq == VICTIM && !before && steal(how, hop, &f, proc, buf)) {
-        chempi_hop_buf_drop(buf);
+    else if (f.seq == VICTIM && !before &&
+             steal(how, neighbors, &f, proc, buf)) {
+        chempi_neighbor_buf_drop(buf);
         return 0;
     }
-    rc = __real_chempi_hop_queue(hop, proc, buf);
+    rc = __real_chempi_neighbors_queue(neighbors, proc, buf);
     if (before) {
         late = NULL;
-        send(hop, proc, before);
+        send(neighbors, proc, before);
     }
     return rc;
 }

@@ -12,7 +12,7 @@ static_assert((CHEMPI_ROUTED_FRAMES & (CHEMPI_ROUTED_FRAMES - 1)) == 0,
               "numbers wrap");
 
 /* What a message that is not announced is cut into, at most. */
-#define FRAMES_OF_ONE (CHEMPI_HOP_CHUNK_MAX / CHEMPI_ROUTED_CHUNK_MIN)
+#define FRAMES_OF_ONE (CHEMPI_NEIGHBOR_CHUNK_MAX / CHEMPI_ROUTED_CHUNK_MIN)
 
 int chempi_routed_flow_get(struct chempi_routed *routed, uint32_t proc,
                            struct chempi_routed_flow **out)
@@ -48,11 +48,11 @@ int chempi_routed_flow_get(struct chempi_routed *routed, uint32_t proc,
 static void drop_list(struct chempi_list *head)
 {
     while (!chempi_list_is_empty(head)) {
-        struct chempi_hop_buf *buf = CHEMPI_CONTAINER_OF(
-            chempi_list_first(head), struct chempi_hop_buf, link);
+        struct chempi_neighbor_buf *buf = CHEMPI_CONTAINER_OF(
+            chempi_list_first(head), struct chempi_neighbor_buf, link);
 
         chempi_list_remove(&buf->link);
-        chempi_hop_buf_drop(buf);
+        chempi_neighbor_buf_drop(buf);
     }
 }
 
@@ -111,7 +111,7 @@ bool chempi_routed_flow_has_room(struct chempi_routed_flow *flow,
         return false;
     if (flow->unacked_bytes == 0)
         return true;
-    n += frames * (size_t)CHEMPI_HOP_FIXED_MAX;
+    n += frames * (size_t)CHEMPI_NEIGHBOR_FIXED_MAX;
     if (flow->unacked_bytes + n > window(flow))
         return false;
     if (routed->unacked_bytes + n <= total(routed))
@@ -144,7 +144,8 @@ const char *chempi_routed_flow_check(const struct chempi_routed_flow *flow)
     uint32_t count = 0;
 
     CHEMPI_LIST_FOR (node, &flow->unacked) {
-        bytes += CHEMPI_CONTAINER_OF(node, struct chempi_hop_buf, link)->len;
+        bytes +=
+            CHEMPI_CONTAINER_OF(node, struct chempi_neighbor_buf, link)->len;
         count++;
     }
     if (count != flow->unacked_count || bytes != flow->unacked_bytes)
@@ -173,9 +174,9 @@ static void relieve(struct chempi_routed *routed)
 /* Header and way of a frame; the caller gives it a number. */
 static void address(const struct chempi_routed_flow *flow,
                     const struct chempi_routed_way *way, uint8_t class,
-                    struct chempi_hop_frame *f)
+                    struct chempi_neighbor_frame *f)
 {
-    f->flags |= (uint16_t)(class << CHEMPI_HOP_CLASS_SHIFT);
+    f->flags |= (uint16_t)(class << CHEMPI_NEIGHBOR_CLASS_SHIFT);
     f->gateway_count = way->gateway_count;
     f->at = 0;
     f->src = flow->ep.dev->params.services->proc;
@@ -185,14 +186,15 @@ static void address(const struct chempi_routed_flow *flow,
 }
 
 /* The frame as bytes, with room for n bytes of payload and a seal behind. */
-static struct chempi_hop_buf *encode(const struct chempi_routed_flow *flow,
-                                     const struct chempi_hop_frame *f, size_t n,
-                                     uint8_t **payload)
+static struct chempi_neighbor_buf *encode(const struct chempi_routed_flow *flow,
+                                          const struct chempi_neighbor_frame *f,
+                                          size_t n, uint8_t **payload)
 {
     const size_t extra = chempi_routed_sealed_extra(chempi_routed_of(flow));
-    uint8_t head[CHEMPI_HOP_FIXED_MAX];
-    size_t len = chempi_hop_frame_put(head, f);
-    struct chempi_hop_buf *buf = chempi_hop_buf_create(len + n + extra);
+    uint8_t head[CHEMPI_NEIGHBOR_FIXED_MAX];
+    size_t len = chempi_neighbor_frame_put(head, f);
+    struct chempi_neighbor_buf *buf =
+        chempi_neighbor_buf_create(len + n + extra);
 
     if (!buf)
         return NULL;
@@ -222,8 +224,8 @@ static void has_told(struct chempi_routed_flow *flow)
 }
 
 /* Give it its number, keep it (F1), and send it on its way. */
-static void launch(struct chempi_routed_flow *flow, struct chempi_hop_buf *buf,
-                   uint32_t first_gate)
+static void launch(struct chempi_routed_flow *flow,
+                   struct chempi_neighbor_buf *buf, uint32_t first_gate)
 {
     chempi_routed_sealed_put(flow, buf, flow->seq_out);
     chempi_list_append(&flow->unacked, &buf->link);
@@ -231,29 +233,30 @@ static void launch(struct chempi_routed_flow *flow, struct chempi_hop_buf *buf,
     count_unacked(flow, buf->len);
     flow->seq_out++;
     flow->is_asked = false;
-    chempi_hop_buf_hold(buf);
+    chempi_neighbor_buf_hold(buf);
     /* A gateway that is lost: chempi_routed_flow_reroute() follows. */
-    if (chempi_hop_queue(&chempi_routed_of(flow)->hop, first_gate, buf))
-        chempi_hop_buf_drop(buf);
+    if (chempi_neighbors_queue(&chempi_routed_of(flow)->neighbors, first_gate,
+                               buf))
+        chempi_neighbor_buf_drop(buf);
     has_told(flow);
     CHEMPI_CHECK_EVERY(64, chempi_routed_flow_check(flow));
 }
 
 void chempi_routed_flow_launch(struct chempi_routed_flow *flow,
                                const struct chempi_routed_way *way,
-                               struct chempi_hop_buf *buf)
+                               struct chempi_neighbor_buf *buf)
 {
     launch(flow, buf, chempi_routed_way_next(flow, way));
 }
 
-struct chempi_hop_buf *
+struct chempi_neighbor_buf *
 chempi_routed_flow_make(struct chempi_routed_flow *flow,
                         const struct chempi_routed_way *way,
-                        struct chempi_hop_frame *f, uint64_t len,
+                        struct chempi_neighbor_frame *f, uint64_t len,
                         const void *data, struct chempi_segment *iter, size_t n)
 {
     const uint8_t class = chempi_routed_trace_class(flow, len);
-    struct chempi_hop_buf *buf;
+    struct chempi_neighbor_buf *buf;
     uint8_t *payload;
 
     address(flow, way, class, f);
@@ -270,12 +273,12 @@ chempi_routed_flow_make(struct chempi_routed_flow *flow,
 }
 
 int chempi_routed_flow_send(struct chempi_routed_flow *flow,
-                            struct chempi_hop_frame *f, uint64_t len,
+                            struct chempi_neighbor_frame *f, uint64_t len,
                             const void *data, struct chempi_segment *iter,
                             size_t n)
 {
     const struct chempi_routed_way *way = chempi_routed_way_find(flow, len);
-    struct chempi_hop_buf *buf;
+    struct chempi_neighbor_buf *buf;
 
     if (flow->is_gone)
         return -EPIPE;
@@ -285,7 +288,8 @@ int chempi_routed_flow_send(struct chempi_routed_flow *flow,
         !chempi_routed_flow_has_room(flow, 1, n))
         return -EAGAIN;
     f->seq = (uint32_t)flow->seq_out;
-    f->flags = chempi_routed_flow_is_in_hurry(flow, 0) ? CHEMPI_HOP_HURRY : 0;
+    f->flags =
+        chempi_routed_flow_is_in_hurry(flow, 0) ? CHEMPI_NEIGHBOR_HURRY : 0;
     buf = chempi_routed_flow_make(flow, way, f, len, data, iter, n);
     if (!buf)
         return -ENOMEM;
@@ -296,10 +300,10 @@ int chempi_routed_flow_send(struct chempi_routed_flow *flow,
 }
 
 int chempi_routed_flow_control(struct chempi_routed_flow *flow,
-                               struct chempi_hop_frame *f)
+                               struct chempi_neighbor_frame *f)
 {
     const struct chempi_routed_way *way = chempi_routed_way_find(flow, 0);
-    struct chempi_hop_buf *buf;
+    struct chempi_neighbor_buf *buf;
     uint8_t *payload;
 
     if (flow->is_gone)
@@ -326,15 +330,15 @@ int chempi_routed_flow_control(struct chempi_routed_flow *flow,
 void chempi_routed_flow_ack(struct chempi_routed_flow *flow, bool hurry)
 {
     const struct chempi_routed_way *way = chempi_routed_way_find(flow, 0);
-    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_ACK};
-    struct chempi_hop_buf *buf;
+    struct chempi_neighbor_frame f = {.kind = CHEMPI_NEIGHBOR_ACK};
+    struct chempi_neighbor_buf *buf;
     uint8_t *payload;
 
     if (!way) {
         has_told(flow);
         return;
     }
-    f.flags = hurry ? CHEMPI_HOP_HURRY : 0;
+    f.flags = hurry ? CHEMPI_NEIGHBOR_HURRY : 0;
     address(flow, way, 0, &f);
     buf = encode(flow, &f, 0, &payload);
     if (!buf) {
@@ -344,22 +348,22 @@ void chempi_routed_flow_ack(struct chempi_routed_flow *flow, bool hurry)
     has_told(flow);
     chempi_routed_sealed_put(flow, buf, 0);
     buf->tally = chempi_routed_trace_way(flow, way, 0);
-    if (chempi_hop_queue(&chempi_routed_of(flow)->hop,
-                         chempi_routed_way_next(flow, way), buf))
-        chempi_hop_buf_drop(buf);
+    if (chempi_neighbors_queue(&chempi_routed_of(flow)->neighbors,
+                               chempi_routed_way_next(flow, way), buf))
+        chempi_neighbor_buf_drop(buf);
 }
 
 /* ---- acknowledgements --------------------------------------------------- */
 
 static void release_first(struct chempi_routed_flow *flow)
 {
-    struct chempi_hop_buf *buf = CHEMPI_CONTAINER_OF(
-        chempi_list_first(&flow->unacked), struct chempi_hop_buf, link);
+    struct chempi_neighbor_buf *buf = CHEMPI_CONTAINER_OF(
+        chempi_list_first(&flow->unacked), struct chempi_neighbor_buf, link);
 
     chempi_list_remove(&buf->link);
     flow->unacked_count--;
     count_unacked(flow, -(int64_t)buf->len);
-    chempi_hop_buf_drop(buf);
+    chempi_neighbor_buf_drop(buf);
 }
 
 void chempi_routed_flow_acked(struct chempi_routed_flow *flow, uint32_t ack)
@@ -388,7 +392,7 @@ static uint64_t seen_bit(uint64_t seq)
 }
 
 int chempi_routed_flow_take(struct chempi_routed_flow *flow,
-                            const struct chempi_hop_frame *f)
+                            const struct chempi_neighbor_frame *f)
 {
     uint32_t ahead = f->seq - (uint32_t)flow->seq_in;
     bool is_old = (int32_t)ahead < 0;
@@ -408,7 +412,7 @@ int chempi_routed_flow_take(struct chempi_routed_flow *flow,
     }
     flow->come_poll = chempi_routed_of(flow)->polls;
     chempi_routed_sealed_note(flow);
-    owe(flow, f->len, (f->flags & CHEMPI_HOP_HURRY) != 0);
+    owe(flow, f->len, (f->flags & CHEMPI_NEIGHBOR_HURRY) != 0);
     return true;
 }
 
@@ -425,7 +429,7 @@ static void owe_no_more(struct chempi_routed_flow *flow, uint32_t bytes)
 }
 
 void chempi_routed_flow_untake(struct chempi_routed_flow *flow,
-                               const struct chempi_hop_frame *f)
+                               const struct chempi_neighbor_frame *f)
 {
     const uint32_t behind = (uint32_t)flow->seq_in - f->seq;
 
@@ -450,16 +454,16 @@ static int pump_held(struct chempi_routed_flow *flow)
 
     while (!chempi_list_is_empty(&flow->held) &&
            flow->unacked_count < CHEMPI_ROUTED_FRAMES - 1) {
-        struct chempi_hop_buf *buf = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&flow->held), struct chempi_hop_buf, link);
+        struct chempi_neighbor_buf *buf = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&flow->held), struct chempi_neighbor_buf, link);
         const struct chempi_routed_way *way = chempi_routed_way_find(flow, 0);
 
         if (!way)
             break;
         chempi_list_remove(&buf->link);
         buf->seq = (uint32_t)flow->seq_out;
-        chempi_hop_frame_set_seq(buf->data, buf->seq);
-        chempi_hop_frame_set_ack(buf->data, (uint32_t)flow->seq_in);
+        chempi_neighbor_frame_set_seq(buf->data, buf->seq);
+        chempi_neighbor_frame_set_ack(buf->data, (uint32_t)flow->seq_in);
         launch(flow, buf, chempi_routed_way_next(flow, way));
         events++;
     }
@@ -477,9 +481,10 @@ bool chempi_routed_flow_may_wait(struct chempi_routed_flow *flow)
 int chempi_routed_flow_clear(struct chempi_routed_flow *flow,
                              struct chempi_rx *rx)
 {
-    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_CTS,
-                                 .sender = rx->priv[CHEMPI_ROUTED_RX_SENDER],
-                                 .number = rx->priv[CHEMPI_ROUTED_RX_TAKE]};
+    struct chempi_neighbor_frame f = {
+        .kind = CHEMPI_NEIGHBOR_CTS,
+        .sender = rx->priv[CHEMPI_ROUTED_RX_SENDER],
+        .number = rx->priv[CHEMPI_ROUTED_RX_TAKE]};
     int rc = chempi_handle_table_put(&flow->cleared, rx, &f.receiver);
 
     if (rc)
@@ -524,8 +529,8 @@ static int pump_bulk(struct chempi_routed_flow *flow)
         chempi_routed_way_find(flow, tx->env.len);
     uint64_t pos = tx->priv[CHEMPI_ROUTED_TX_POS];
     uint64_t left = tx->priv[CHEMPI_ROUTED_TX_END] - pos;
-    struct chempi_hop_frame f = {
-        .kind = CHEMPI_HOP_DATA,
+    struct chempi_neighbor_frame f = {
+        .kind = CHEMPI_NEIGHBOR_DATA,
         .receiver = tx->priv[CHEMPI_ROUTED_TX_RECEIVER],
         .number = pos,
     };
@@ -570,9 +575,9 @@ int chempi_routed_flow_pump(struct chempi_routed_flow *flow)
         chempi_routed_trace_waits(
             flow, CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),
                                       struct chempi_tx, link));
-    if (flow->is_starved &&
-        (flow->is_gone || chempi_routed_flow_has_room(flow, FRAMES_OF_ONE,
-                                                      CHEMPI_HOP_CHUNK_MAX))) {
+    if (flow->is_starved && (flow->is_gone || chempi_routed_flow_has_room(
+                                                  flow, FRAMES_OF_ONE,
+                                                  CHEMPI_NEIGHBOR_CHUNK_MAX))) {
         flow->is_starved = false;
         sink->room(routed->dev.params.sink_arg, &flow->ep);
         events += !chempi_shortage_is(&flow->sending);
@@ -622,7 +627,7 @@ void chempi_routed_flow_bury(struct chempi_routed_flow *flow)
 
 /* ---- another way -------------------------------------------------------- */
 
-static bool goes_through(const struct chempi_hop_frame *f, uint32_t proc)
+static bool goes_through(const struct chempi_neighbor_frame *f, uint32_t proc)
 {
     for (uint32_t i = 0; i < f->gateway_count; i++)
         if (f->gateways[i] == proc)
@@ -631,20 +636,20 @@ static bool goes_through(const struct chempi_hop_frame *f, uint32_t proc)
 }
 
 /* The same frame, *f, with another way in front of it; not sealed. */
-static struct chempi_hop_buf *readdress(const struct chempi_routed_flow *flow,
-                                        const struct chempi_hop_buf *old,
-                                        const struct chempi_routed_way *way,
-                                        struct chempi_hop_frame *f)
+static struct chempi_neighbor_buf *
+readdress(const struct chempi_routed_flow *flow,
+          const struct chempi_neighbor_buf *old,
+          const struct chempi_routed_way *way, struct chempi_neighbor_frame *f)
 {
-    struct chempi_hop_buf *buf;
+    struct chempi_neighbor_buf *buf;
     uint8_t *copy;
     uint8_t *payload;
     uint8_t class;
 
     if (chempi_routed_sealed_undo(flow, old, f, &copy))
         return NULL;
-    class = chempi_hop_class_of(f->flags);
-    f->flags = CHEMPI_HOP_HURRY;
+    class = chempi_neighbor_class_of(f->flags);
+    f->flags = CHEMPI_NEIGHBOR_HURRY;
     address(flow, way, class, f);
     buf = encode(flow, f, f->len, &payload);
     if (buf) {
@@ -658,14 +663,15 @@ static struct chempi_hop_buf *readdress(const struct chempi_routed_flow *flow,
 }
 
 /* moves: of frames that were launched, NULL for others. */
-static int resend(struct chempi_routed_flow *flow, struct chempi_hop_buf *old,
+static int resend(struct chempi_routed_flow *flow,
+                  struct chempi_neighbor_buf *old,
                   struct chempi_routed_moves *moves)
 {
     struct chempi_routed *routed = chempi_routed_of(flow);
     const struct chempi_routed_way *way =
         chempi_routed_way_find(flow, old->len);
-    struct chempi_hop_frame f;
-    struct chempi_hop_buf *buf;
+    struct chempi_neighbor_frame f;
+    struct chempi_neighbor_buf *buf;
 
     if (!way)
         return -EHOSTUNREACH;
@@ -676,16 +682,16 @@ static int resend(struct chempi_routed_flow *flow, struct chempi_hop_buf *old,
     chempi_list_remove(&old->link);
     if (moves) {
         chempi_routed_sealed_put(
-            flow, buf, chempi_hop_seal_extend(flow->seq_out, buf->seq));
+            flow, buf, chempi_neighbor_seal_extend(flow->seq_out, buf->seq));
         count_unacked(flow, (int64_t)buf->len - old->len);
-        chempi_hop_buf_hold(buf);
-        if (chempi_hop_queue(&routed->hop, chempi_routed_way_next(flow, way),
-                             buf))
-            chempi_hop_buf_drop(buf);
+        chempi_neighbor_buf_hold(buf);
+        if (chempi_neighbors_queue(&routed->neighbors,
+                                   chempi_routed_way_next(flow, way), buf))
+            chempi_neighbor_buf_drop(buf);
         routed->resent++;
         chempi_routed_trace_resent(flow, &f, old->tally, buf->tally, moves);
     }
-    chempi_hop_buf_drop(old);
+    chempi_neighbor_buf_drop(old);
     return 0;
 }
 
@@ -694,13 +700,13 @@ static int reroute_list(struct chempi_routed_flow *flow,
                         struct chempi_routed_moves *moves)
 {
     CHEMPI_LIST_FOR_SAFE (pos, head) {
-        struct chempi_hop_buf *buf =
-            CHEMPI_CONTAINER_OF(pos, struct chempi_hop_buf, link);
-        struct chempi_hop_frame f;
+        struct chempi_neighbor_buf *buf =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_neighbor_buf, link);
+        struct chempi_neighbor_frame f;
         const char *why;
         int rc;
 
-        if (chempi_hop_frame_head(buf->data, buf->len, &f, &why) < 0 ||
+        if (chempi_neighbor_frame_head(buf->data, buf->len, &f, &why) < 0 ||
             !goes_through(&f, dead))
             continue;
         rc = resend(flow, buf, moves);

@@ -91,13 +91,13 @@ static struct chempi_routed_flush *begin(const struct chempi_routed_flow *flow)
 static void ask(struct chempi_routed_flow *flow, uint32_t k)
 {
     struct chempi_routed *routed = chempi_routed_of(flow);
-    struct chempi_hop_frame f = {
-        .kind = CHEMPI_HOP_FLUSH,
+    struct chempi_neighbor_frame f = {
+        .kind = CHEMPI_NEIGHBOR_FLUSH,
         .src = routed->dev.params.services->proc,
         .dst = flow->ep.proc,
     };
-    uint8_t head[CHEMPI_HOP_FIXED_MAX];
-    struct chempi_hop_buf *buf;
+    uint8_t head[CHEMPI_NEIGHBOR_FIXED_MAX];
+    struct chempi_neighbor_buf *buf;
     size_t len;
     int rc;
 
@@ -108,14 +108,14 @@ static void ask(struct chempi_routed_flow *flow, uint32_t k)
         close_one(flow->flush, k);
         return;
     }
-    len = chempi_hop_frame_put(head, &f);
-    buf = chempi_hop_buf_create(len);
+    len = chempi_neighbor_frame_put(head, &f);
+    buf = chempi_neighbor_buf_create(len);
     if (!buf)
         return; /* the next time */
     memcpy(buf->data, head, len);
-    rc = chempi_hop_queue(&routed->hop, f.gateways[0], buf);
+    rc = chempi_neighbors_queue(&routed->neighbors, f.gateways[0], buf);
     if (rc)
-        chempi_hop_buf_drop(buf); /* that it is lost is said soon */
+        chempi_neighbor_buf_drop(buf); /* that it is lost is said soon */
     else
         flow->flush->states[k] = ASKED;
 }
@@ -162,7 +162,7 @@ bool chempi_routed_flush_is_over(struct chempi_routed_flow *flow, bool is_quiet)
 }
 
 void chempi_routed_flush_take(struct chempi_routed_flow *flow,
-                              const struct chempi_hop_frame *f)
+                              const struct chempi_neighbor_frame *f)
 {
     const uint32_t k = f->gateways[0] - chempi_routed_of(flow)->rank_count;
     struct chempi_routed_flush *flush = flow->flush;
@@ -173,7 +173,7 @@ void chempi_routed_flush_take(struct chempi_routed_flow *flow,
         return;
     close_one(flush, k);
     flush->taken += f->number;
-    behind = f->number ? chempi_hop_seal_extend(flow->seq_in, f->seq) : 0;
+    behind = f->number ? chempi_neighbor_seal_extend(flow->seq_in, f->seq) : 0;
     if (behind > flush->behind)
         flush->behind = behind;
 }

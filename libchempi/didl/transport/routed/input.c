@@ -11,11 +11,11 @@
 /* A message is announced to the sink, whole or without its payload. NULL, or
  * chempi_shortage_left. */
 static const char *take_message(struct chempi_routed_flow *flow,
-                                const struct chempi_hop_frame *f)
+                                const struct chempi_neighbor_frame *f)
 {
     struct chempi_routed *routed = chempi_routed_of(flow);
     const struct chempi_dev_params *p = &routed->dev.params;
-    bool is_whole = f->kind == CHEMPI_HOP_EAGER;
+    bool is_whole = f->kind == CHEMPI_NEIGHBOR_EAGER;
     const struct chempi_arrival arrival = {
         .ep = &flow->ep,
         .env = f->env,
@@ -44,11 +44,11 @@ static const char *take_message(struct chempi_routed_flow *flow,
 
 /* The last part makes it a message that has come whole. */
 static const char *take_part(struct chempi_routed_flow *flow,
-                             const struct chempi_hop_frame *f)
+                             const struct chempi_neighbor_frame *f)
 {
     struct chempi_routed_part *part;
     const char *why = chempi_routed_part_take(flow, f, &part);
-    struct chempi_hop_frame whole = {.kind = CHEMPI_HOP_EAGER};
+    struct chempi_neighbor_frame whole = {.kind = CHEMPI_NEIGHBOR_EAGER};
 
     if (why || !part)
         return why;
@@ -64,7 +64,7 @@ static const char *take_part(struct chempi_routed_flow *flow,
 }
 
 static const char *take_cts(struct chempi_routed_flow *flow,
-                            const struct chempi_hop_frame *f)
+                            const struct chempi_neighbor_frame *f)
 {
     struct chempi_tx *tx =
         chempi_handle_table_take(&flow->announced, f->sender);
@@ -84,7 +84,7 @@ static const char *take_cts(struct chempi_routed_flow *flow,
 }
 
 static const char *take_drop(struct chempi_routed_flow *flow,
-                             const struct chempi_hop_frame *f)
+                             const struct chempi_neighbor_frame *f)
 {
     const struct chempi_dev_params *p = &chempi_routed_of(flow)->dev.params;
     struct chempi_tx *tx =
@@ -97,7 +97,7 @@ static const char *take_drop(struct chempi_routed_flow *flow,
 }
 
 static const char *take_data(struct chempi_routed_flow *flow,
-                             const struct chempi_hop_frame *f)
+                             const struct chempi_neighbor_frame *f)
 {
     const struct chempi_dev_params *p = &chempi_routed_of(flow)->dev.params;
     struct chempi_rx *rx = chempi_handle_table_get(&flow->cleared, f->receiver);
@@ -125,16 +125,16 @@ static const char *take_data(struct chempi_routed_flow *flow,
 }
 
 static const char *take_new(struct chempi_routed_flow *flow,
-                            const struct chempi_hop_frame *f)
+                            const struct chempi_neighbor_frame *f)
 {
     switch (f->kind) {
-    case CHEMPI_HOP_CTS:
+    case CHEMPI_NEIGHBOR_CTS:
         return take_cts(flow, f);
-    case CHEMPI_HOP_DROP:
+    case CHEMPI_NEIGHBOR_DROP:
         return take_drop(flow, f);
-    case CHEMPI_HOP_DATA:
+    case CHEMPI_NEIGHBOR_DATA:
         return take_data(flow, f);
-    case CHEMPI_HOP_PART:
+    case CHEMPI_NEIGHBOR_PART:
         return take_part(flow, f);
     default:
         return take_message(flow, f);
@@ -143,22 +143,22 @@ static const char *take_new(struct chempi_routed_flow *flow,
 
 /* Of a process that has died messages are taken, also those that it only
  * announced: others stand behind them in order (F11). */
-static bool is_message(const struct chempi_hop_frame *f)
+static bool is_message(const struct chempi_neighbor_frame *f)
 {
-    return f->kind == CHEMPI_HOP_EAGER || f->kind == CHEMPI_HOP_PART ||
-           f->kind == CHEMPI_HOP_RTS;
+    return f->kind == CHEMPI_NEIGHBOR_EAGER ||
+           f->kind == CHEMPI_NEIGHBOR_PART || f->kind == CHEMPI_NEIGHBOR_RTS;
 }
 
 /* NULL, what is wrong with it, or chempi_shortage_left: it comes again. */
 static const char *take(struct chempi_routed_flow *flow,
-                        const struct chempi_hop_frame *f)
+                        const struct chempi_neighbor_frame *f)
 {
     const char *why;
     int rc;
 
     chempi_routed_flow_acked(flow, f->ack);
-    if (!chempi_hop_is_numbered(f->kind)) {
-        if (f->flags & CHEMPI_HOP_HURRY)
+    if (!chempi_neighbor_is_numbered(f->kind)) {
+        if (f->flags & CHEMPI_NEIGHBOR_HURRY)
             chempi_routed_flow_ack(flow, false);
         return NULL;
     }
@@ -176,7 +176,7 @@ static const char *take(struct chempi_routed_flow *flow,
 /* The last gateway of its way has sent it (or its source, when no gateway is
  * left), and it is for us. */
 static bool is_placed(const struct chempi_routed *routed, uint32_t from,
-                      const struct chempi_hop_frame *f)
+                      const struct chempi_neighbor_frame *f)
 {
     return f->dst == routed->dev.params.services->proc &&
            f->at == f->gateway_count &&
@@ -187,7 +187,7 @@ static bool is_placed(const struct chempi_routed *routed, uint32_t from,
 /* Whom a frame that is wrong has to do with, in a secure job: gateways may have
  * changed it. -1: nobody says. */
 static int64_t find_pair(const struct chempi_routed *routed,
-                         const struct chempi_hop_frame *f)
+                         const struct chempi_neighbor_frame *f)
 {
     const uint32_t self = routed->dev.params.services->proc;
     const uint32_t peer = f->src == self ? f->dst : f->src;
@@ -220,12 +220,12 @@ static void refuse(struct chempi_routed *routed, uint32_t from, int64_t peer,
 static int take_word(struct chempi_routed_flow *flow, const uint8_t *data,
                      size_t len, const char **why)
 {
-    struct chempi_hop_frame f;
-    int rc = chempi_hop_frame_get(data, len, &f, why);
+    struct chempi_neighbor_frame f;
+    int rc = chempi_neighbor_frame_get(data, len, &f, why);
 
     if (rc)
         return rc;
-    if (f.kind == CHEMPI_HOP_FLUSHED)
+    if (f.kind == CHEMPI_NEIGHBOR_FLUSHED)
         chempi_routed_flush_take(flow, &f);
     else if (chempi_routed_of(flow)->seals)
         flow->is_said_gone = true;
@@ -237,7 +237,8 @@ static int take_word(struct chempi_routed_flow *flow, const uint8_t *data,
 /* What the flow's peer has sent. 0, -EPROTO with *why, or -ENOMEM: it is left.
  */
 static int take_frame(struct chempi_routed_flow *flow, const uint8_t *data,
-                      size_t len, struct chempi_hop_frame *f, const char **why)
+                      size_t len, struct chempi_neighbor_frame *f,
+                      const char **why)
 {
     const struct chempi_dev_params *p = &flow->ep.dev->params;
     const uint32_t src = f->src;
@@ -259,29 +260,29 @@ static int take_frame(struct chempi_routed_flow *flow, const uint8_t *data,
 }
 
 bool chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,
-                         size_t len, struct chempi_hop_buf *buf)
+                         size_t len, struct chempi_neighbor_buf *buf)
 {
     struct chempi_routed *routed = arg;
     struct chempi_routed_flow *flow = NULL;
-    struct chempi_hop_frame f;
+    struct chempi_neighbor_frame f;
     const char *why;
     int64_t peer = -1;
     bool is_counted = false;
-    int rc = chempi_hop_frame_head(data, len, &f, &why);
+    int rc = chempi_neighbor_frame_head(data, len, &f, &why);
 
     (void)buf; /* it is used up here */
     if (rc >= 0) {
         peer = find_pair(routed, &f);
         why = "a frame that is not for this process";
         rc = is_placed(routed, from, &f) ? 0 : -EPROTO;
-        is_counted = f.gateway_count > 0 && chempi_hop_is_numbered(f.kind);
+        is_counted = f.gateway_count > 0 && chempi_neighbor_is_numbered(f.kind);
     }
     if (!rc)
         rc = chempi_routed_flow_get(routed, f.src, &flow);
     if (rc == -ENOMEM && chempi_shortage_may_wait(&routed->shortage))
         return false;
     if (!rc)
-        rc = chempi_hop_is_gateways_own(f.kind)
+        rc = chempi_neighbor_is_gateways_own(f.kind)
                  ? take_word(flow, data, len, &why)
                  : take_frame(flow, data, len, &f, &why);
     if (flow && rc == -ENOMEM)

@@ -28,8 +28,8 @@
  *   F9  in a secure job what is queued for a gateway is sealed, and what has
  *       come is opened before it is looked at (seal.h): of the outside only
  *       `gateway_count` and where it came from count until then
- *   F10 a message of at most CHEMPI_HOP_CHUNK_MAX bytes that its way's chunk
- *       is too small for travels in parts, numbered one after the other; the
+ *   F10 a message of at most CHEMPI_NEIGHBOR_CHUNK_MAX bytes that its way's
+ * chunk is too small for travels in parts, numbered one after the other; the
  *       receiver has it in `parts` from the first that comes until the last,
  *       and announces it then: to all others it is one that came whole
  *   F11 a flow whose process has died is gone, too, and has nothing in
@@ -43,9 +43,9 @@
 #define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ROUTED_INTERNAL_H
 
 #include "libchempi/didl/transport/routed/routed.h"
-#include "libchempi/hop/hop.h"
-#include "libchempi/hop/route_stats.h"
-#include "libchempi/hop/seal.h"
+#include "libchempi/neighbors/neighbors.h"
+#include "libchempi/neighbors/route_stats.h"
+#include "libchempi/neighbors/seal.h"
 #include "libchempi/services/handle_table.h"
 
 #define CHEMPI_ROUTED_FRAMES                                                   \
@@ -76,7 +76,7 @@ struct chempi_routed_way {
     uint32_t chunk;        /* payload of one frame, bytes */
     bool is_direct;        /* no gateway is left, and none is needed */
     uint8_t gateway_count; /* 0: none of the range's ways is left */
-    uint32_t gateways[CHEMPI_HOP_GATEWAYS_MAX];
+    uint32_t gateways[CHEMPI_NEIGHBOR_GATEWAYS_MAX];
 };
 
 struct chempi_routed_flow {
@@ -100,8 +100,8 @@ struct chempi_routed_flow {
     uint64_t seq_out; /* of the next frame; frames show the lower half */
     uint64_t unacked_bytes;
     uint32_t unacked_count;
-    struct chempi_list unacked; /* chempi_hop_buf.link, by number */
-    struct chempi_list held;    /* chempi_hop_buf.link */
+    struct chempi_list unacked; /* chempi_neighbor_buf.link, by number */
+    struct chempi_list held;    /* chempi_neighbor_buf.link */
     struct chempi_list bulk;    /* chempi_tx.link */
     struct chempi_handle_table announced;
 
@@ -138,7 +138,7 @@ struct chempi_routed_part {
 
 struct chempi_routed {
     struct chempi_dev dev;
-    struct chempi_hop hop;
+    struct chempi_neighbors neighbors;
     struct chempi_shortage shortage;   /* of memory for flows and parts */
     struct chempi_routed_flow **flows; /* [rank_count], NULL until used */
     uint32_t rank_count;
@@ -152,13 +152,13 @@ struct chempi_routed {
     bool is_sleepy;     /* the process wants to sleep: acknowledge now */
     uint64_t drain_ns;  /* since when only acknowledgements are missing */
     struct chempi_poll_item timer;
-    struct chempi_hop_seal *seals;   /* [rank_count]; NULL: the job is not
-                                        secure */
-    uint8_t *opened;                 /* the frame that is being looked at */
-    struct chempi_list gaps;         /* flow.gap, of a secure job */
-    struct chempi_poll_item alarm;   /* while there are any */
-    uint64_t resent;                 /* frames */
-    struct chempi_route_stats tally; /* is_on: chempirun --trace-routes */
+    struct chempi_neighbor_seal *seals; /* [rank_count]; NULL: the job is not
+                                      secure */
+    uint8_t *opened;                    /* the frame that is being looked at */
+    struct chempi_list gaps;            /* flow.gap, of a secure job */
+    struct chempi_poll_item alarm;      /* while there are any */
+    uint64_t resent;                    /* frames */
+    struct chempi_route_stats tally;    /* is_on: chempirun --trace-routes */
 };
 
 /* Messages whose frames were sent again in one go, by the peer's tokens. */
@@ -201,20 +201,20 @@ void chempi_routed_flow_destroy(struct chempi_routed_flow *flow);
  * with `n` bytes of payload from data or iter. DONE, -EAGAIN, -ENOMEM,
  * -EHOSTUNREACH, -EPIPE; calls no device. */
 int chempi_routed_flow_send(struct chempi_routed_flow *flow,
-                            struct chempi_hop_frame *frame, uint64_t len,
+                            struct chempi_neighbor_frame *frame, uint64_t len,
                             const void *data, struct chempi_segment *iter,
                             size_t n);
 /* The frame *f (kind, its own members, seq) for a message of len bytes on its
  * way, with n bytes of payload from data or iter; NULL: no memory. */
-struct chempi_hop_buf *chempi_routed_flow_make(
+struct chempi_neighbor_buf *chempi_routed_flow_make(
     struct chempi_routed_flow *flow, const struct chempi_routed_way *way,
-    struct chempi_hop_frame *f, uint64_t len, const void *data,
+    struct chempi_neighbor_frame *f, uint64_t len, const void *data,
     struct chempi_segment *iter, size_t n);
 /* Give a frame that was made its number, keep it (F1), and send it on its way.
  */
 void chempi_routed_flow_launch(struct chempi_routed_flow *flow,
                                const struct chempi_routed_way *way,
-                               struct chempi_hop_buf *buf);
+                               struct chempi_neighbor_buf *buf);
 /* Does the sender wait, or soon, for what the receiver owes it, when n bytes
  * more are on their way? */
 bool chempi_routed_flow_is_in_hurry(const struct chempi_routed_flow *flow,
@@ -222,7 +222,7 @@ bool chempi_routed_flow_is_in_hurry(const struct chempi_routed_flow *flow,
 /* As chempi_routed_flow_send() for what must not be refused (no payload): waits
  * if need be. */
 int chempi_routed_flow_control(struct chempi_routed_flow *flow,
-                               struct chempi_hop_frame *frame);
+                               struct chempi_neighbor_frame *frame);
 /* There is no memory for what is to be sent. True: the flow gets to work in the
  * next progress(); false: that has been in vain for too long. */
 bool chempi_routed_flow_may_wait(struct chempi_routed_flow *flow);
@@ -241,11 +241,11 @@ void chempi_routed_flow_acked(struct chempi_routed_flow *flow, uint32_t ack);
 /* A frame with this number has come: true if it is new. -EPROTO: it cannot
  * have been sent. */
 int chempi_routed_flow_take(struct chempi_routed_flow *flow,
-                            const struct chempi_hop_frame *f);
+                            const struct chempi_neighbor_frame *f);
 /* The frame that has just been taken is not after all, since memory for it is
  * missing: it comes again. */
 void chempi_routed_flow_untake(struct chempi_routed_flow *flow,
-                               const struct chempi_hop_frame *f);
+                               const struct chempi_neighbor_frame *f);
 /* Send what is held and what is cleared, as far as there is room; returns the
  * number of events. */
 int chempi_routed_flow_pump(struct chempi_routed_flow *flow);
@@ -272,12 +272,12 @@ int chempi_routed_part_send(struct chempi_routed_flow *flow,
  * is the message when it was the last one, the caller's to free after its use,
  * or NULL. */
 const char *chempi_routed_part_take(struct chempi_routed_flow *flow,
-                                    const struct chempi_hop_frame *f,
+                                    const struct chempi_neighbor_frame *f,
                                     struct chempi_routed_part **whole);
 /* The last part of this message comes again, since there was no memory for the
  * message. */
 void chempi_routed_part_untake(struct chempi_routed_flow *flow,
-                               const struct chempi_hop_frame *f,
+                               const struct chempi_neighbor_frame *f,
                                struct chempi_routed_part *part);
 
 /* flush.c (F12) */
@@ -288,7 +288,7 @@ bool chempi_routed_flush_is_over(struct chempi_routed_flow *flow,
                                  bool is_quiet);
 /* A gateway has answered. */
 void chempi_routed_flush_take(struct chempi_routed_flow *flow,
-                              const struct chempi_hop_frame *f);
+                              const struct chempi_neighbor_frame *f);
 /* A gateway is lost, and with it perhaps frames, questions and answers. */
 void chempi_routed_flush_lose(struct chempi_routed_flow *flow,
                               uint32_t gateway);
@@ -299,7 +299,7 @@ void chempi_routed_flush_lose(struct chempi_routed_flow *flow,
  * returns how many, or 0: no way leads there (any more). */
 uint32_t
 chempi_routed_way_to_gateway(const struct chempi_routed *routed, uint32_t proc,
-                             uint32_t gateways[CHEMPI_HOP_GATEWAYS_MAX]);
+                             uint32_t gateways[CHEMPI_NEIGHBOR_GATEWAYS_MAX]);
 /* The ways that the table has for this process. -EHOSTUNREACH: none, or no
  * gateway of them is left. */
 int chempi_routed_way_open(struct chempi_routed_flow *flow);
@@ -307,7 +307,7 @@ int chempi_routed_way_open(struct chempi_routed_flow *flow);
 int chempi_routed_way_choose(struct chempi_routed_flow *flow);
 /* Answer by the gateways that this frame has come by. */
 void chempi_routed_way_learn(struct chempi_routed_flow *flow,
-                             const struct chempi_hop_frame *f);
+                             const struct chempi_neighbor_frame *f);
 /* The neighbour that a way begins with. */
 static inline uint32_t
 chempi_routed_way_next(const struct chempi_routed_flow *flow,
@@ -339,8 +339,8 @@ uint32_t chempi_routed_trace_way(const struct chempi_routed_flow *flow,
                                  uint8_t class);
 /* The frame *f with n bytes of payload has set out. */
 void chempi_routed_trace_sent(const struct chempi_routed_flow *flow,
-                              const struct chempi_hop_buf *buf,
-                              const struct chempi_hop_frame *f, size_t n);
+                              const struct chempi_neighbor_buf *buf,
+                              const struct chempi_neighbor_frame *f, size_t n);
 /* There was no room for a message. */
 void chempi_routed_trace_stopped(struct chempi_routed_flow *flow,
                                  const struct chempi_envelope *env);
@@ -352,7 +352,7 @@ void chempi_routed_trace_goes(const struct chempi_routed_flow *flow,
                               struct chempi_tx *tx);
 /* A frame is sent again: `before` and `now` are the numbers of its ways. */
 void chempi_routed_trace_resent(const struct chempi_routed_flow *flow,
-                                const struct chempi_hop_frame *f,
+                                const struct chempi_neighbor_frame *f,
                                 uint32_t before, uint32_t now,
                                 struct chempi_routed_moves *moves);
 
@@ -366,21 +366,21 @@ void chempi_routed_sealed_close(struct chempi_routed *routed);
 static inline size_t
 chempi_routed_sealed_extra(const struct chempi_routed *routed)
 {
-    return routed->seals ? CHEMPI_HOP_SEAL_BYTES : 0;
+    return routed->seals ? CHEMPI_NEIGHBOR_SEAL_BYTES : 0;
 }
 /* Seal a frame that has this number and acknowledges flow.seq_in. */
 void chempi_routed_sealed_put(struct chempi_routed_flow *flow,
-                              struct chempi_hop_buf *buf, uint64_t seq);
+                              struct chempi_neighbor_buf *buf, uint64_t seq);
 /* Read a frame that was written here, sealed or not. Its payload is valid
  * until *copy, which is the caller's to free, or the buffer is gone. 0,
  * -ENOMEM. */
 int chempi_routed_sealed_undo(const struct chempi_routed_flow *flow,
-                              const struct chempi_hop_buf *buf,
-                              struct chempi_hop_frame *f, uint8_t **copy);
+                              const struct chempi_neighbor_buf *buf,
+                              struct chempi_neighbor_frame *f, uint8_t **copy);
 /* Open and read what has come from this flow's peer; -EPROTO with *why. */
 int chempi_routed_sealed_get(struct chempi_routed_flow *flow,
                              const uint8_t *data, size_t len,
-                             struct chempi_hop_frame *f, const char **why);
+                             struct chempi_neighbor_frame *f, const char **why);
 /* What has been opened just now is left, and comes again. */
 void chempi_routed_sealed_unget(struct chempi_routed_flow *flow,
                                 const uint8_t *data, size_t len);
@@ -392,6 +392,6 @@ void chempi_routed_sealed_check(struct chempi_routed *routed);
 
 /* input.c */
 bool chempi_routed_input(void *arg, uint32_t from, const uint8_t *data,
-                         size_t len, struct chempi_hop_buf *buf);
+                         size_t len, struct chempi_neighbor_buf *buf);
 
 #endif

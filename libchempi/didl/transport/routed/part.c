@@ -12,8 +12,8 @@
 static void drop_frames(struct chempi_list *frames)
 {
     while (!chempi_list_is_empty(frames))
-        chempi_hop_buf_drop(CHEMPI_CONTAINER_OF(chempi_list_first(frames),
-                                                struct chempi_hop_buf, link));
+        chempi_neighbor_buf_drop(CHEMPI_CONTAINER_OF(
+            chempi_list_first(frames), struct chempi_neighbor_buf, link));
 }
 
 /* Frames for all parts, since a message must not set out half. The number of
@@ -28,17 +28,17 @@ static int make_frames(struct chempi_routed_flow *flow,
     for (uint64_t pos = 0; pos < env->len; pos += way->chunk) {
         const uint64_t left = env->len - pos;
         const size_t n = left < way->chunk ? (size_t)left : way->chunk;
-        struct chempi_hop_frame f = {
-            .kind = CHEMPI_HOP_PART,
+        struct chempi_neighbor_frame f = {
+            .kind = CHEMPI_NEIGHBOR_PART,
             .env = *env,
             .sender = flow->seq_out,
             .number = pos,
             .seq = (uint32_t)seq++,
             .flags = chempi_routed_flow_is_in_hurry(flow, (size_t)pos)
-                         ? CHEMPI_HOP_HURRY
+                         ? CHEMPI_NEIGHBOR_HURRY
                          : 0,
         };
-        struct chempi_hop_buf *buf = chempi_routed_flow_make(
+        struct chempi_neighbor_buf *buf = chempi_routed_flow_make(
             flow, way, &f, env->len, iter ? NULL : data + pos, iter, n);
 
         if (!buf)
@@ -74,8 +74,8 @@ int chempi_routed_part_send(struct chempi_routed_flow *flow,
     }
     chempi_shortage_end(&flow->sending);
     while (!chempi_list_is_empty(&frames)) {
-        struct chempi_hop_buf *buf = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&frames), struct chempi_hop_buf, link);
+        struct chempi_neighbor_buf *buf = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&frames), struct chempi_neighbor_buf, link);
 
         chempi_list_remove(&buf->link);
         chempi_routed_flow_launch(flow, way, buf);
@@ -99,7 +99,7 @@ static struct chempi_routed_part *find(const struct chempi_routed_flow *flow,
 }
 
 static struct chempi_routed_part *begin(struct chempi_routed_flow *flow,
-                                        const struct chempi_hop_frame *f)
+                                        const struct chempi_neighbor_frame *f)
 {
     struct chempi_routed_part *part =
         chempi_sys->malloc(sizeof(*part) + (size_t)f->env.len);
@@ -117,7 +117,7 @@ static struct chempi_routed_part *begin(struct chempi_routed_flow *flow,
 }
 
 const char *chempi_routed_part_take(struct chempi_routed_flow *flow,
-                                    const struct chempi_hop_frame *f,
+                                    const struct chempi_neighbor_frame *f,
                                     struct chempi_routed_part **whole)
 {
     struct chempi_routed_part *part = find(flow, f->sender);
@@ -145,7 +145,7 @@ const char *chempi_routed_part_take(struct chempi_routed_flow *flow,
 }
 
 void chempi_routed_part_untake(struct chempi_routed_flow *flow,
-                               const struct chempi_hop_frame *f,
+                               const struct chempi_neighbor_frame *f,
                                struct chempi_routed_part *part)
 {
     part->got -= f->len;

@@ -52,7 +52,8 @@ static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
     struct chempi_dev_traffic *counted = &a->ep->dev->received[a->protocol];
     enum chempi_verdict verdict;
 
-    if (self.routed && chempi_hop_arrived(&self.routed->hop, a, &verdict, rx)) {
+    if (self.routed &&
+        chempi_neighbors_arrived(&self.routed->neighbors, a, &verdict, rx)) {
         if (verdict == CHEMPI_NO_ROOM) {
             self.routed->left_poll = self.routed->polls;
             return verdict;
@@ -66,13 +67,15 @@ static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
 
 static void delivered(void *arg, struct chempi_rx *rx, int status)
 {
-    if (!self.routed || !chempi_hop_delivered(&self.routed->hop, rx, status))
+    if (!self.routed ||
+        !chempi_neighbors_delivered(&self.routed->neighbors, rx, status))
         self.above->delivered(arg, rx, status);
 }
 
 static void sent(void *arg, struct chempi_tx *tx, int status)
 {
-    if (!self.routed || !chempi_hop_sent(&self.routed->hop, tx, status))
+    if (!self.routed ||
+        !chempi_neighbors_sent(&self.routed->neighbors, tx, status))
         self.above->sent(arg, tx, status);
 }
 
@@ -81,7 +84,7 @@ static void room(void *arg, struct chempi_ep *ep)
     if (ep->proc < chempi_ctx.job->size)
         self.above->room(arg, ep);
     if (self.routed) /* frames go to ranks when no gateway is left */
-        chempi_hop_room(&self.routed->hop, ep);
+        chempi_neighbors_room(&self.routed->neighbors, ep);
 }
 
 static void lost(void *arg, uint32_t proc, int status, const char *why)
@@ -91,7 +94,7 @@ static void lost(void *arg, uint32_t proc, int status, const char *why)
         return;
     }
     if (self.routed)
-        chempi_hop_forget(&self.routed->hop, proc);
+        chempi_neighbors_forget(&self.routed->neighbors, proc);
     self.above->lost(arg, proc, status, why);
 }
 
@@ -117,7 +120,7 @@ static int ask(void *arg, uint32_t proc, const char *key)
     return chempi_daemon_get(proc, key);
 }
 
-static void left(void *arg, struct chempi_hop_buf *buf)
+static void left(void *arg, struct chempi_neighbor_buf *buf)
 {
     const struct chempi_routed *routed = arg;
 
@@ -131,7 +134,7 @@ static void neighbour_lost(void *arg, uint32_t proc, const char *why)
     gateway_lost(proc, why);
 }
 
-static const struct chempi_hop_ops hop_ops = {
+static const struct chempi_neighbors_ops hop_ops = {
     .frame = chempi_routed_input,
     .left = left,
     .ask = ask,
@@ -142,7 +145,7 @@ static void gateway_card(uint32_t proc, const char *key, const void *card,
                          size_t len)
 {
     if (self.routed)
-        chempi_hop_card(&self.routed->hop, proc, key, card, len);
+        chempi_neighbors_card(&self.routed->neighbors, proc, key, card, len);
 }
 
 static void gateway_lost(uint32_t proc, const char *why)
@@ -155,7 +158,7 @@ static void gateway_lost(uint32_t proc, const char *why)
         routed->gateways[proc - routed->rank_count] == CHEMPI_ROUTED_DEAD)
         return;
     routed->gateways[proc - routed->rank_count] = CHEMPI_ROUTED_DEAD;
-    chempi_hop_forget(&routed->hop, proc);
+    chempi_neighbors_forget(&routed->neighbors, proc);
     for (uint32_t p = 0; p < routed->rank_count; p++) {
         if (!routed->flows[p])
             continue;
@@ -184,14 +187,14 @@ static void gateway_drained(uint32_t proc, bool is_drained)
 /* ---- opening and closing ------------------------------------------------ */
 
 static const char *const protocol_names[] = {"eager", "rendezvous"};
-static const uint64_t protocol_max[] = {CHEMPI_HOP_CHUNK_MAX, UINT64_MAX};
+static const uint64_t protocol_max[] = {CHEMPI_NEIGHBOR_CHUNK_MAX, UINT64_MAX};
 
 static const struct chempi_dev_caps routed_caps = {
     .protocols = protocol_names,
     .protocol_count = CHEMPI_ROUTED_PROTOCOLS,
-    .inject_max = CHEMPI_HOP_CHUNK_MAX,
+    .inject_max = CHEMPI_NEIGHBOR_CHUNK_MAX,
     .protocol_max = protocol_max,
-    .eager_max = CHEMPI_HOP_CHUNK_MAX,
+    .eager_max = CHEMPI_NEIGHBOR_CHUNK_MAX,
 };
 
 static const struct chempi_setting settings[CHEMPI_ROUTED_SET_COUNT] = {
@@ -272,8 +275,8 @@ static int open_over(struct chempi_dev *const *devices,
     routed->gateways = chempi_sys->calloc(s->proc_count - routed->rank_count,
                                           sizeof(*routed->gateways));
     if (routed->flows && routed->gateways)
-        rc = chempi_hop_open(&routed->hop, s, devices, device_count, &hop_ops,
-                             routed);
+        rc = chempi_neighbors_open(&routed->neighbors, s, devices, device_count,
+                                   &hop_ops, routed);
     if (rc)
         (void)chempi_err_set(err, rc, "out of memory for gateways");
     else
@@ -305,7 +308,7 @@ static void routed_close(struct chempi_dev *dev)
     for (uint32_t p = 0; routed->flows && p < routed->rank_count; p++)
         chempi_routed_flow_destroy(routed->flows[p]);
     chempi_routed_sealed_close(routed);
-    chempi_hop_close(&routed->hop);
+    chempi_neighbors_close(&routed->neighbors);
     chempi_route_stats_fini(&routed->tally);
     chempi_sparse_free(routed->flows, routed->rank_count,
                        sizeof(struct chempi_routed_flow *));
@@ -330,7 +333,8 @@ static int routed_connect(struct chempi_dev *dev, uint32_t proc,
     way = chempi_routed_way_find(flow, 0);
     if (!way)
         return chempi_routed_way_none(routed, s->node_of_proc[proc], err);
-    rc = chempi_hop_reach(&routed->hop, chempi_routed_way_next(flow, way), err);
+    rc = chempi_neighbors_reach(&routed->neighbors,
+                                chempi_routed_way_next(flow, way), err);
     if (rc)
         return rc;
     *out = &flow->ep;
@@ -344,7 +348,7 @@ static int answer(struct chempi_routed_flow *flow,
     if (rc == -ENOMEM && chempi_routed_flow_may_wait(flow))
         rc = -EAGAIN;
     if (rc != -EAGAIN) {
-        chempi_hop_flush(&chempi_routed_of(flow)->hop);
+        chempi_neighbors_flush(&chempi_routed_of(flow)->neighbors);
         return rc;
     }
     flow->is_starved = true;
@@ -359,7 +363,8 @@ static int send_eager(struct chempi_routed_flow *flow,
 {
     const struct chempi_routed_way *way =
         chempi_routed_way_find(flow, env->len);
-    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_EAGER, .env = *env};
+    struct chempi_neighbor_frame f = {.kind = CHEMPI_NEIGHBOR_EAGER,
+                                      .env = *env};
 
     if (way && env->len > way->chunk)
         return chempi_routed_part_send(flow, way, env, data, iter);
@@ -379,7 +384,8 @@ static int routed_inject(struct chempi_ep *ep,
 
 static int announce(struct chempi_routed_flow *flow, struct chempi_tx *tx)
 {
-    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_RTS, .env = tx->env};
+    struct chempi_neighbor_frame f = {.kind = CHEMPI_NEIGHBOR_RTS,
+                                      .env = tx->env};
     int rc = chempi_handle_table_put(&flow->announced, tx, &f.sender);
 
     if (rc)
@@ -396,7 +402,8 @@ static int announce(struct chempi_routed_flow *flow, struct chempi_tx *tx)
 static int routed_send(struct chempi_ep *ep, struct chempi_tx *tx)
 {
     struct chempi_routed_flow *flow = flow_of(ep);
-    bool is_eager = tx->env.len <= CHEMPI_HOP_CHUNK_MAX && !tx->needs_consent;
+    bool is_eager =
+        tx->env.len <= CHEMPI_NEIGHBOR_CHUNK_MAX && !tx->needs_consent;
 
     memset(tx->priv, 0, sizeof(tx->priv));
     chempi_list_init(&tx->link);
@@ -434,7 +441,8 @@ static int routed_accept(struct chempi_ep *ep, const uint64_t token[2],
 
 static void routed_drop(struct chempi_ep *ep, const uint64_t token[2])
 {
-    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_DROP, .sender = token[0]};
+    struct chempi_neighbor_frame f = {.kind = CHEMPI_NEIGHBOR_DROP,
+                                      .sender = token[0]};
 
     /* Without memory the sender waits on; it is told nothing worse. */
     (void)chempi_routed_flow_control(flow_of(ep), &f);
@@ -445,7 +453,8 @@ static void routed_drop(struct chempi_ep *ep, const uint64_t token[2])
 static void report(struct chempi_writer *out)
 {
     if (self.routed)
-        chempi_route_stats_report(&self.routed->tally, &self.routed->hop, out);
+        chempi_route_stats_report(&self.routed->tally, &self.routed->neighbors,
+                                  out);
 }
 
 /* ---- progress ----------------------------------------------------------- */
@@ -490,10 +499,10 @@ static int routed_progress(struct chempi_dev *dev)
         events += pay(routed);
     if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&routed->gaps)))
         chempi_routed_sealed_check(routed);
-    if (CHEMPI_UNLIKELY(chempi_hop_has_left(&routed->hop)))
-        events += chempi_hop_retake(&routed->hop);
-    if (chempi_hop_is_dirty(&routed->hop)) {
-        chempi_hop_flush(&routed->hop);
+    if (CHEMPI_UNLIKELY(chempi_neighbors_has_left(&routed->neighbors)))
+        events += chempi_neighbors_retake(&routed->neighbors);
+    if (chempi_neighbors_is_dirty(&routed->neighbors)) {
+        chempi_neighbors_flush(&routed->neighbors);
         events++;
     }
     return events;
@@ -508,8 +517,8 @@ static bool gate_is_ready(struct chempi_dev *dev)
         return true;
     }
     return !chempi_list_is_empty(&routed->work) ||
-           chempi_hop_is_dirty(&routed->hop) ||
-           chempi_hop_has_left(&routed->hop);
+           chempi_neighbors_is_dirty(&routed->neighbors) ||
+           chempi_neighbors_has_left(&routed->neighbors);
 }
 
 /* ---- the end ------------------------------------------------------------ */
@@ -543,7 +552,7 @@ static bool gate_is_drained(struct chempi_dev *dev)
 {
     struct chempi_routed *routed = of_device(dev);
     bool is_unacked = false;
-    bool is_drained = routed->hop.queued == 0;
+    bool is_drained = routed->neighbors.queued == 0;
 
     routed->is_sleepy = true;
     for (uint32_t p = 0; p < routed->rank_count; p++)
@@ -582,7 +591,7 @@ static bool is_quiet(struct chempi_routed_flow *flow)
     const struct chempi_routed *routed = chempi_routed_of(flow);
     const uint64_t now_ns = chempi_clock_ns();
 
-    if (!flow->quiet_ns || chempi_hop_has_left(&routed->hop) ||
+    if (!flow->quiet_ns || chempi_neighbors_has_left(&routed->neighbors) ||
         is_recent(routed, routed->left_poll) ||
         is_recent(routed, flow->come_poll)) {
         flow->quiet_ns = now_ns;

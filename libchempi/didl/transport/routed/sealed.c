@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flows of secure jobs: their frames are sealed between ranks (hop/seal.h), and
- * what gateways leave out is missed. In other jobs these functions do next to
- * nothing.
+ * Flows of secure jobs: their frames are sealed between ranks
+ * (neighbors/seal.h), and what gateways leave out is missed. In other jobs
+ * these functions do next to nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,35 +37,37 @@ int chempi_routed_sealed_open(struct chempi_routed *routed,
     if (sodium_init() < 0)
         return chempi_err_set(err, -EIO, "libsodium does not start");
     routed->seals = chempi_secret_create(seals_len(routed));
-    routed->opened = chempi_sys->malloc(CHEMPI_HOP_FRAME_MAX);
+    routed->opened = chempi_sys->malloc(CHEMPI_NEIGHBOR_FRAME_MAX);
     if (!routed->seals || !routed->opened)
         return chempi_err_set(err, -ENOMEM, "out of memory for gateways");
     return 0;
 }
 
-static struct chempi_hop_seal *seal_of(const struct chempi_routed_flow *flow)
+static struct chempi_neighbor_seal *
+seal_of(const struct chempi_routed_flow *flow)
 {
     const struct chempi_routed *routed = chempi_routed_of(flow);
-    struct chempi_hop_seal *seal = &routed->seals[flow->ep.proc];
+    struct chempi_neighbor_seal *seal = &routed->seals[flow->ep.proc];
 
     if (!seal->is_ready)
-        chempi_hop_seal_init(seal, chempi_ctx.job->rank_key,
-                             routed->dev.params.services->proc, flow->ep.proc);
+        chempi_neighbor_seal_init(seal, chempi_ctx.job->rank_key,
+                                  routed->dev.params.services->proc,
+                                  flow->ep.proc);
     return seal;
 }
 
 void chempi_routed_sealed_put(struct chempi_routed_flow *flow,
-                              struct chempi_hop_buf *buf, uint64_t seq)
+                              struct chempi_neighbor_buf *buf, uint64_t seq)
 {
     if (chempi_routed_of(flow)->seals)
-        chempi_hop_seal_put(seal_of(flow), buf->data,
-                            buf->len - CHEMPI_HOP_SEAL_BYTES, seq,
-                            flow->seq_in);
+        chempi_neighbor_seal_put(seal_of(flow), buf->data,
+                                 buf->len - CHEMPI_NEIGHBOR_SEAL_BYTES, seq,
+                                 flow->seq_in);
 }
 
 int chempi_routed_sealed_undo(const struct chempi_routed_flow *flow,
-                              const struct chempi_hop_buf *buf,
-                              struct chempi_hop_frame *f, uint8_t **copy)
+                              const struct chempi_neighbor_buf *buf,
+                              struct chempi_neighbor_frame *f, uint8_t **copy)
 {
     const struct chempi_routed *routed = chempi_routed_of(flow);
     const uint8_t *data = buf->data;
@@ -73,17 +75,17 @@ int chempi_routed_sealed_undo(const struct chempi_routed_flow *flow,
     int n = (int)(buf->len - chempi_routed_sealed_extra(routed));
 
     *copy = NULL;
-    if (chempi_hop_frame_head(data, buf->len, f, &why) < 0)
+    if (chempi_neighbor_frame_head(data, buf->len, f, &why) < 0)
         return -EPROTO; /* cannot be: we wrote it */
-    if (f->flags & CHEMPI_HOP_SEALED) {
+    if (f->flags & CHEMPI_NEIGHBOR_SEALED) {
         *copy = chempi_sys->malloc(buf->len);
         if (!*copy)
             return -ENOMEM;
-        n = chempi_hop_seal_undo(seal_of(flow), data, buf->len, flow->seq_out,
-                                 flow->seq_in, *copy);
+        n = chempi_neighbor_seal_undo(seal_of(flow), data, buf->len,
+                                      flow->seq_out, flow->seq_in, *copy);
         data = *copy;
     }
-    if (n >= 0 && chempi_hop_frame_get(data, (size_t)n, f, &why) == 0)
+    if (n >= 0 && chempi_neighbor_frame_get(data, (size_t)n, f, &why) == 0)
         return 0;
     free(*copy);
     *copy = NULL;
@@ -92,27 +94,27 @@ int chempi_routed_sealed_undo(const struct chempi_routed_flow *flow,
 
 int chempi_routed_sealed_get(struct chempi_routed_flow *flow,
                              const uint8_t *data, size_t len,
-                             struct chempi_hop_frame *f, const char **why)
+                             struct chempi_neighbor_frame *f, const char **why)
 {
     const struct chempi_routed *routed = chempi_routed_of(flow);
     int n;
 
     if (!routed->seals)
-        return chempi_hop_frame_get(data, len, f, why);
+        return chempi_neighbor_frame_get(data, len, f, why);
     *why = "a frame in clear";
-    if (!(f->flags & CHEMPI_HOP_SEALED))
+    if (!(f->flags & CHEMPI_NEIGHBOR_SEALED))
         return -EPROTO;
-    n = chempi_hop_seal_get(seal_of(flow), data, len, flow->seq_in,
-                            flow->seq_out, routed->opened, why);
+    n = chempi_neighbor_seal_get(seal_of(flow), data, len, flow->seq_in,
+                                 flow->seq_out, routed->opened, why);
     return n < 0 ? -EPROTO
-                 : chempi_hop_frame_get(routed->opened, (size_t)n, f, why);
+                 : chempi_neighbor_frame_get(routed->opened, (size_t)n, f, why);
 }
 
 void chempi_routed_sealed_unget(struct chempi_routed_flow *flow,
                                 const uint8_t *data, size_t len)
 {
     if (chempi_routed_of(flow)->seals)
-        chempi_hop_seal_unget(seal_of(flow), data, len);
+        chempi_neighbor_seal_unget(seal_of(flow), data, len);
 }
 
 /* ---- gaps ---------------------------------------------------------------- */

@@ -17,8 +17,8 @@ uint8_t chempi_routed_trace_class(const struct chempi_routed_flow *flow,
     while (i + 1 < flow->way_count && len > flow->ways[i].max_len)
         i++;
     return (uint8_t)(1 + CHEMPI_ROUTED_PROTOCOLS * i +
-                     (len > CHEMPI_HOP_CHUNK_MAX ? CHEMPI_ROUTED_RENDEZVOUS
-                                                 : CHEMPI_ROUTED_EAGER));
+                     (len > CHEMPI_NEIGHBOR_CHUNK_MAX ? CHEMPI_ROUTED_RENDEZVOUS
+                                                      : CHEMPI_ROUTED_EAGER));
 }
 
 /* What the sender knows of a way. */
@@ -42,8 +42,8 @@ static void describe(const struct chempi_routed_flow *flow,
     if ((class - 1u) % CHEMPI_ROUTED_PROTOCOLS == CHEMPI_ROUTED_RENDEZVOUS)
         return;
     out->protocol = "eager";
-    if (out->max_len > CHEMPI_HOP_CHUNK_MAX)
-        out->max_len = CHEMPI_HOP_CHUNK_MAX;
+    if (out->max_len > CHEMPI_NEIGHBOR_CHUNK_MAX)
+        out->max_len = CHEMPI_NEIGHBOR_CHUNK_MAX;
 }
 
 uint32_t chempi_routed_trace_way(const struct chempi_routed_flow *flow,
@@ -78,15 +78,16 @@ way_of(const struct chempi_routed_flow *flow, uint32_t number)
 }
 
 void chempi_routed_trace_sent(const struct chempi_routed_flow *flow,
-                              const struct chempi_hop_buf *buf,
-                              const struct chempi_hop_frame *f, size_t n)
+                              const struct chempi_neighbor_buf *buf,
+                              const struct chempi_neighbor_frame *f, size_t n)
 {
     struct chempi_route_stats_way *way = way_of(flow, buf->tally);
 
     if (CHEMPI_LIKELY(!way))
         return;
-    way->messages += f->kind == CHEMPI_HOP_EAGER || f->kind == CHEMPI_HOP_RTS ||
-                     (f->kind == CHEMPI_HOP_PART && f->number == 0);
+    way->messages += f->kind == CHEMPI_NEIGHBOR_EAGER ||
+                     f->kind == CHEMPI_NEIGHBOR_RTS ||
+                     (f->kind == CHEMPI_NEIGHBOR_PART && f->number == 0);
     way->bytes += n;
 }
 
@@ -150,7 +151,7 @@ static bool is_unfinished(const struct chempi_routed_flow *flow,
 }
 
 void chempi_routed_trace_resent(const struct chempi_routed_flow *flow,
-                                const struct chempi_hop_frame *f,
+                                const struct chempi_neighbor_frame *f,
                                 uint32_t before, uint32_t now,
                                 struct chempi_routed_moves *moves)
 {
@@ -159,16 +160,17 @@ void chempi_routed_trace_resent(const struct chempi_routed_flow *flow,
 
     if (to)
         to->resent++;
-    if (!from || (f->kind != CHEMPI_HOP_EAGER && f->kind != CHEMPI_HOP_DATA &&
-                  f->kind != CHEMPI_HOP_PART))
+    if (!from ||
+        (f->kind != CHEMPI_NEIGHBOR_EAGER && f->kind != CHEMPI_NEIGHBOR_DATA &&
+         f->kind != CHEMPI_NEIGHBOR_PART))
         return;
-    if (f->kind == CHEMPI_HOP_PART) { /* one after the other (F10) */
+    if (f->kind == CHEMPI_NEIGHBOR_PART) { /* one after the other (F10) */
         if (moves->has_part && moves->part == f->sender)
             return;
         moves->has_part = true;
         moves->part = f->sender;
     }
-    if (f->kind == CHEMPI_HOP_DATA) {
+    if (f->kind == CHEMPI_NEIGHBOR_DATA) {
         for (uint32_t i = 0; i < moves->count; i++)
             if (moves->receivers[i] == f->receiver)
                 return;

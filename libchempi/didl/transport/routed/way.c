@@ -107,7 +107,7 @@ int chempi_routed_way_choose(struct chempi_routed_flow *flow)
 
 uint32_t
 chempi_routed_way_to_gateway(const struct chempi_routed *routed, uint32_t proc,
-                             uint32_t gateways[CHEMPI_HOP_GATEWAYS_MAX])
+                             uint32_t gateways[CHEMPI_NEIGHBOR_GATEWAYS_MAX])
 {
     const struct chempi_services *s = routed->dev.params.services;
     const uint32_t hash = hash_pair(s->proc, proc);
@@ -123,7 +123,7 @@ chempi_routed_way_to_gateway(const struct chempi_routed *routed, uint32_t proc,
         uint32_t n = 0;
 
         while (n + 1 < ranges[i].stage_count &&
-               n + 1 < CHEMPI_HOP_GATEWAYS_MAX) {
+               n + 1 < CHEMPI_NEIGHBOR_GATEWAYS_MAX) {
             gateways[n] = pick(routed, &ranges[i], n, hash);
             if (gateways[n] == CHEMPI_TABLE_NONE)
                 break;
@@ -141,8 +141,9 @@ static uint32_t chunk_of(const struct chempi_table_range *range)
 {
     if (range->switch_len < CHEMPI_ROUTED_CHUNK_MIN)
         return CHEMPI_ROUTED_CHUNK_MIN;
-    return range->switch_len < CHEMPI_HOP_CHUNK_MAX ? range->switch_len
-                                                    : CHEMPI_HOP_CHUNK_MAX;
+    return range->switch_len < CHEMPI_NEIGHBOR_CHUNK_MAX
+               ? range->switch_len
+               : CHEMPI_NEIGHBOR_CHUNK_MAX;
 }
 
 int chempi_routed_way_open(struct chempi_routed_flow *flow)
@@ -181,7 +182,7 @@ int chempi_routed_way_open(struct chempi_routed_flow *flow)
 }
 
 void chempi_routed_way_learn(struct chempi_routed_flow *flow,
-                             const struct chempi_hop_frame *f)
+                             const struct chempi_neighbor_frame *f)
 {
     struct chempi_routed_way *way;
 
@@ -193,7 +194,7 @@ void chempi_routed_way_learn(struct chempi_routed_flow *flow,
     flow->way_count = 1;
     *way = (struct chempi_routed_way){
         .max_len = UINT64_MAX,
-        .chunk = CHEMPI_HOP_CHUNK_MAX,
+        .chunk = CHEMPI_NEIGHBOR_CHUNK_MAX,
         .is_direct = f->gateway_count == 0,
         .gateway_count = f->gateway_count,
     };

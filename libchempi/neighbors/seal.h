@@ -6,7 +6,7 @@
  *
  *   header, gateways         readable; authenticated but for `at`
  *   fixed part, payload      encrypted
- *   tag, u64 count           CHEMPI_HOP_SEAL_BYTES behind them
+ *   tag, u64 count           CHEMPI_NEIGHBOR_SEAL_BYTES behind them
  *
  * The keys, one for each direction, come from the key of ranks and the two
  * numbers by libsodium's KDF; the cipher is ChaCha20-Poly1305 (RFC 8439).
@@ -16,42 +16,42 @@
  *   Q2  what is authenticated of number and acknowledgement has 64 bits, of
  *       which the header shows 32: a frame of another round does not open
  *   -   nothing of a frame is handed on before it has opened
- *   Q4  a count opens once, among the last CHEMPI_HOP_SEAL_SEEN, or again when
- *       memory was missing for its frame: an older one may be late, and its
+ *   Q4  a count opens once, among the last CHEMPI_NEIGHBOR_SEAL_SEEN, or again
+ * when memory was missing for its frame: an older one may be late, and its
  *       number says whether it came before
  *   Q5  no frame is good in the other direction or for another pair
  *
  * One thread at a time per struct. Nothing blocks.
  */
-#ifndef CHEMPI_LIBCHEMPI_HOP_SEAL_H
-#define CHEMPI_LIBCHEMPI_HOP_SEAL_H
+#ifndef CHEMPI_LIBCHEMPI_NEIGHBORS_SEAL_H
+#define CHEMPI_LIBCHEMPI_NEIGHBORS_SEAL_H
 
-#include "libchempi/hop/frame.h"
+#include "libchempi/neighbors/frame.h"
 
-#define CHEMPI_HOP_SEAL_KEY 32u    /* bytes */
-#define CHEMPI_HOP_SEAL_SEEN 4096u /* counts; a multiple of 64 */
+#define CHEMPI_NEIGHBOR_SEAL_KEY 32u    /* bytes */
+#define CHEMPI_NEIGHBOR_SEAL_SEEN 4096u /* counts; a multiple of 64 */
 
-struct chempi_hop_seal {
-    uint8_t out_key[CHEMPI_HOP_SEAL_KEY];
-    uint8_t in_key[CHEMPI_HOP_SEAL_KEY];
+struct chempi_neighbor_seal {
+    uint8_t out_key[CHEMPI_NEIGHBOR_SEAL_KEY];
+    uint8_t in_key[CHEMPI_NEIGHBOR_SEAL_KEY];
     uint64_t count; /* of the next frame that is sealed */
     uint64_t top;   /* the highest count that has opened, plus one */
-    uint64_t seen[CHEMPI_HOP_SEAL_SEEN / 64]; /* bit count % SEEN */
+    uint64_t seen[CHEMPI_NEIGHBOR_SEAL_SEEN / 64]; /* bit count % SEEN */
     bool is_ready;
 };
 
 /* Keys for what rank `self` and rank `peer` say to each other. */
-void chempi_hop_seal_init(struct chempi_hop_seal *s,
-                          const uint8_t key[CHEMPI_HOP_SEAL_KEY], uint32_t self,
-                          uint32_t peer);
+void chempi_neighbor_seal_init(struct chempi_neighbor_seal *s,
+                               const uint8_t key[CHEMPI_NEIGHBOR_SEAL_KEY],
+                               uint32_t self, uint32_t peer);
 
 /*
- * Seal a frame of `len` bytes in place; it grows by CHEMPI_HOP_SEAL_BYTES,
+ * Seal a frame of `len` bytes in place; it grows by CHEMPI_NEIGHBOR_SEAL_BYTES,
  * which there is room for. seq and ack are those of its header, as 64 bits
  * (seq of a frame that is not numbered: 0).
  */
-void chempi_hop_seal_put(struct chempi_hop_seal *s, uint8_t *frame, size_t len,
-                         uint64_t seq, uint64_t ack);
+void chempi_neighbor_seal_put(struct chempi_neighbor_seal *s, uint8_t *frame,
+                              size_t len, uint64_t seq, uint64_t ack);
 
 /*
  * Open a frame of the peer's to `out`, which has room for `len` bytes: as it
@@ -59,20 +59,21 @@ void chempi_hop_seal_put(struct chempi_hop_seal *s, uint8_t *frame, size_t len,
  * Returns its length; with *why -EBADMSG: not what the peer has sealed for us,
  * -EALREADY: it has come before.
  */
-int chempi_hop_seal_get(struct chempi_hop_seal *s, const uint8_t *frame,
-                        size_t len, uint64_t seq, uint64_t ack, uint8_t *out,
-                        const char **why);
+int chempi_neighbor_seal_get(struct chempi_neighbor_seal *s,
+                             const uint8_t *frame, size_t len, uint64_t seq,
+                             uint64_t ack, uint8_t *out, const char **why);
 
 /* The frame that has been opened just now comes again. */
-void chempi_hop_seal_unget(struct chempi_hop_seal *s, const uint8_t *frame,
-                           size_t len);
+void chempi_neighbor_seal_unget(struct chempi_neighbor_seal *s,
+                                const uint8_t *frame, size_t len);
 
 /* The same as get() of a frame of our own, to send it again. */
-int chempi_hop_seal_undo(const struct chempi_hop_seal *s, const uint8_t *frame,
-                         size_t len, uint64_t seq, uint64_t ack, uint8_t *out);
+int chempi_neighbor_seal_undo(const struct chempi_neighbor_seal *s,
+                              const uint8_t *frame, size_t len, uint64_t seq,
+                              uint64_t ack, uint8_t *out);
 
 /* The number near `base` whose lower half is `low`. */
-static inline uint64_t chempi_hop_seal_extend(uint64_t base, uint32_t low)
+static inline uint64_t chempi_neighbor_seal_extend(uint64_t base, uint32_t low)
 {
     return base + (uint64_t)(int64_t)(int32_t)(low - (uint32_t)base);
 }

@@ -4,15 +4,16 @@
 
 #include <criterion/criterion.h>
 
-#include "libchempi/hop/route_stats.h"
+#include "libchempi/neighbors/route_stats.h"
 
 static struct chempi_route_stats tally;
 static struct chempi_writer text;
-static struct chempi_hop_peer *peers[4]; /* none was ever reached */
+static struct chempi_neighbor *peers[4]; /* none was ever reached */
 static const uint32_t node_of_proc[] = {0, 1, 2, 3};
 static const struct chempi_services services = {
     .node = 0, .node_of_proc = node_of_proc, .proc_count = 4};
-static const struct chempi_hop hop = {.services = &services, .peers = peers};
+static const struct chempi_neighbors neighbors = {.services = &services,
+                                                  .peers = peers};
 
 static void clear(void)
 {
@@ -20,7 +21,7 @@ static void clear(void)
     chempi_wire_clear(&text);
 }
 
-TestSuite(tally, .fini = clear);
+TestSuite(route_stats, .fini = clear);
 
 static uint32_t find(uint32_t from, uint8_t class, uint8_t at, uint32_t gateway)
 {
@@ -37,12 +38,12 @@ static uint32_t find(uint32_t from, uint8_t class, uint8_t at, uint32_t gateway)
 static const char *report(void)
 {
     chempi_wire_clear(&text);
-    chempi_route_stats_report(&tally, &hop, &text);
+    chempi_route_stats_report(&tally, &neighbors, &text);
     chempi_wire_put_u8(&text, 0);
     return (const char *)text.data;
 }
 
-Test(tally, ways_are_known_by_all_that_makes_them_differ)
+Test(route_stats, ways_are_known_by_all_that_makes_them_differ)
 {
     const uint32_t first = find(0, 1, 0, 2);
 
@@ -55,7 +56,7 @@ Test(tally, ways_are_known_by_all_that_makes_them_differ)
     cr_assert_null(chempi_route_stats_way(&tally, 0));
 }
 
-Test(tally, numbers_stay_and_are_limited)
+Test(route_stats, numbers_stay_and_are_limited)
 {
     struct chempi_route_stats_way *way =
         chempi_route_stats_way(&tally, find(0, 1, 0, 2));
@@ -70,10 +71,10 @@ Test(tally, numbers_stay_and_are_limited)
     cr_assert(strstr(report(), "short 0\n"));
 }
 
-Test(tally, what_was_thrown_away_is_no_traffic)
+Test(route_stats, what_was_thrown_away_is_no_traffic)
 {
-    struct chempi_hop_buf buf = {
-        .tally = find(0, 1, 0, 2), .len = 100, .way = CHEMPI_HOP_UNSENT};
+    struct chempi_neighbor_buf buf = {
+        .tally = find(0, 1, 0, 2), .len = 100, .way = CHEMPI_NEIGHBOR_UNSENT};
     const struct chempi_route_stats_hop *hops =
         chempi_route_stats_way(&tally, buf.tally)->hops;
 
@@ -88,7 +89,7 @@ Test(tally, what_was_thrown_away_is_no_traffic)
     cr_assert_eq(hops[0].frames, 0);
 }
 
-Test(tally, a_report_tells_what_is_new)
+Test(route_stats, a_report_tells_what_is_new)
 {
     struct chempi_route_stats_way *way =
         chempi_route_stats_way(&tally, find(0, 1, 0, 2));

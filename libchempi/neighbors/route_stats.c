@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What goes which way; see route_stats.h. */
-#include "libchempi/hop/route_stats.h"
+#include "libchempi/neighbors/route_stats.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,13 +68,13 @@ chempi_route_stats_way(const struct chempi_route_stats *tally, uint32_t number)
 }
 
 void chempi_route_stats_left(const struct chempi_route_stats *tally,
-                             const struct chempi_hop_buf *buf)
+                             const struct chempi_neighbor_buf *buf)
 {
     struct chempi_route_stats_way *way =
         chempi_route_stats_way(tally, buf->tally);
     struct chempi_route_stats_hop *hop;
 
-    if (!way || buf->way == CHEMPI_HOP_UNSENT)
+    if (!way || buf->way == CHEMPI_NEIGHBOR_UNSENT)
         return;
     hop = &way->hops[buf->way];
     hop->frames++;
@@ -104,7 +104,7 @@ static void list_gates(const struct chempi_route_stats_key *key,
 
 static bool has_passed(const struct chempi_route_stats_way *way)
 {
-    for (uint32_t i = 0; i < CHEMPI_HOP_WAYS_MAX; i++)
+    for (uint32_t i = 0; i < CHEMPI_NEIGHBOR_WAYS_MAX; i++)
         if (way->hops[i].frames)
             return true;
     return false;
@@ -131,7 +131,7 @@ static void report_sender(struct chempi_route_stats_way *way, const char *via,
 }
 
 static void report_hop(const struct chempi_route_stats_way *way,
-                       const struct chempi_hop *hop, uint32_t i,
+                       const struct chempi_neighbors *neighbors, uint32_t i,
                        const char *via, struct chempi_writer *out)
 {
     const struct chempi_route_stats_key *key = &way->key;
@@ -140,7 +140,8 @@ static void report_hop(const struct chempi_route_stats_way *way,
     const char *device;
     char line[LINE_MAX_LEN];
 
-    if (h->frames && chempi_hop_way_names(hop, way->peer, i, &network, &device))
+    if (h->frames &&
+        chempi_neighbors_way_names(neighbors, way->peer, i, &network, &device))
         put(out, line,
             snprintf(line, sizeof(line),
                      "hop %u %u %u %s %u %s %s %" PRIu64 " %" PRIu64 " %" PRIu64
@@ -150,24 +151,25 @@ static void report_hop(const struct chempi_route_stats_way *way,
 }
 
 void chempi_route_stats_report(struct chempi_route_stats *tally,
-                               const struct chempi_hop *hop,
+                               const struct chempi_neighbors *neighbors,
                                struct chempi_writer *out)
 {
     for (uint32_t i = 0; i < tally->count; i++) {
         struct chempi_route_stats_way *way = tally->at[i];
-        char via[12 * CHEMPI_HOP_GATEWAYS_MAX];
+        char via[12 * CHEMPI_NEIGHBOR_GATEWAYS_MAX];
 
-        list_gates(&way->key, hop->services, via, sizeof(via));
+        list_gates(&way->key, neighbors->services, via, sizeof(via));
         report_sender(way, via, out);
-        for (uint32_t k = 0; k < CHEMPI_HOP_WAYS_MAX; k++)
-            report_hop(way, hop, k, via, out);
+        for (uint32_t k = 0; k < CHEMPI_NEIGHBOR_WAYS_MAX; k++)
+            report_hop(way, neighbors, k, via, out);
         memset(way->hops, 0, sizeof(way->hops));
     }
     if (tally->is_short) {
         char line[64];
 
         put(out, line,
-            snprintf(line, sizeof(line), "short %u\n", hop->services->node));
+            snprintf(line, sizeof(line), "short %u\n",
+                     neighbors->services->node));
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames through gateways; see frame.h. */
 #define _DEFAULT_SOURCE /* endian.h */
-#include "libchempi/hop/frame.h"
+#include "libchempi/neighbors/frame.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -9,7 +9,8 @@
 
 #include "libchempi/devices/envelope.h"
 
-static_assert(CHEMPI_HOP_GATEWAYS_MAX <= 255, "a byte counts the gateways");
+static_assert(CHEMPI_NEIGHBOR_GATEWAYS_MAX <= 255,
+              "a byte counts the gateways");
 
 /* ---- writing ------------------------------------------------------------ */
 
@@ -28,29 +29,29 @@ static size_t put_env(uint8_t *dst, const struct chempi_envelope *env)
     return sizeof(wire);
 }
 
-static size_t put_fixed(uint8_t *dst, const struct chempi_hop_frame *f)
+static size_t put_fixed(uint8_t *dst, const struct chempi_neighbor_frame *f)
 {
     size_t n = 0;
 
     switch (f->kind) {
-    case CHEMPI_HOP_EAGER:
+    case CHEMPI_NEIGHBOR_EAGER:
         return put_env(dst, &f->env);
-    case CHEMPI_HOP_RTS:
+    case CHEMPI_NEIGHBOR_RTS:
         n = put_env(dst, &f->env);
         return n + put_u64(dst + n, f->sender);
-    case CHEMPI_HOP_PART:
+    case CHEMPI_NEIGHBOR_PART:
         n = put_env(dst, &f->env);
         n += put_u64(dst + n, f->sender);
         return n + put_u64(dst + n, f->number);
-    case CHEMPI_HOP_CTS:
+    case CHEMPI_NEIGHBOR_CTS:
         n = put_u64(dst, f->sender);
         n += put_u64(dst + n, f->receiver);
         return n + put_u64(dst + n, f->number);
-    case CHEMPI_HOP_DROP:
+    case CHEMPI_NEIGHBOR_DROP:
         return put_u64(dst, f->sender);
-    case CHEMPI_HOP_FLUSHED:
+    case CHEMPI_NEIGHBOR_FLUSHED:
         return put_u64(dst, f->number);
-    case CHEMPI_HOP_DATA:
+    case CHEMPI_NEIGHBOR_DATA:
         n = put_u64(dst, f->receiver);
         return n + put_u64(dst + n, f->number);
     default:
@@ -58,12 +59,12 @@ static size_t put_fixed(uint8_t *dst, const struct chempi_hop_frame *f)
     }
 }
 
-size_t chempi_hop_frame_put(uint8_t dst[CHEMPI_HOP_FIXED_MAX],
-                            const struct chempi_hop_frame *f)
+size_t chempi_neighbor_frame_put(uint8_t dst[CHEMPI_NEIGHBOR_FIXED_MAX],
+                                 const struct chempi_neighbor_frame *f)
 {
-    const struct chempi_hop_wire wire = {
-        .mark = htole16(CHEMPI_HOP_MARK),
-        .version = CHEMPI_HOP_VERSION,
+    const struct chempi_neighbor_wire wire = {
+        .mark = htole16(CHEMPI_NEIGHBOR_MARK),
+        .version = CHEMPI_NEIGHBOR_VERSION,
         .kind = f->kind,
         .gateway_count = f->gateway_count,
         .at = f->at,
@@ -85,50 +86,54 @@ size_t chempi_hop_frame_put(uint8_t dst[CHEMPI_HOP_FIXED_MAX],
     return n + put_fixed(dst + n, f);
 }
 
-void chempi_hop_frame_set_at(uint8_t *frame, uint8_t at)
+void chempi_neighbor_frame_set_at(uint8_t *frame, uint8_t at)
 {
-    frame[offsetof(struct chempi_hop_wire, at)] = at;
+    frame[offsetof(struct chempi_neighbor_wire, at)] = at;
 }
 
-void chempi_hop_frame_set_seq(uint8_t *frame, uint32_t seq)
+void chempi_neighbor_frame_set_seq(uint8_t *frame, uint32_t seq)
 {
     seq = htole32(seq);
-    memcpy(frame + offsetof(struct chempi_hop_wire, seq), &seq, sizeof(seq));
+    memcpy(frame + offsetof(struct chempi_neighbor_wire, seq), &seq,
+           sizeof(seq));
 }
 
-void chempi_hop_frame_set_ack(uint8_t *frame, uint32_t ack)
+void chempi_neighbor_frame_set_ack(uint8_t *frame, uint32_t ack)
 {
     ack = htole32(ack);
-    memcpy(frame + offsetof(struct chempi_hop_wire, ack), &ack, sizeof(ack));
+    memcpy(frame + offsetof(struct chempi_neighbor_wire, ack), &ack,
+           sizeof(ack));
 }
 
-void chempi_hop_frame_set_sealed(uint8_t *frame, bool is_sealed)
+void chempi_neighbor_frame_set_sealed(uint8_t *frame, bool is_sealed)
 {
-    uint8_t *low = frame + offsetof(struct chempi_hop_wire, flags);
+    uint8_t *low = frame + offsetof(struct chempi_neighbor_wire, flags);
 
-    *low = (uint8_t)(is_sealed ? *low | CHEMPI_HOP_SEALED
-                               : *low & ~CHEMPI_HOP_SEALED);
+    *low = (uint8_t)(is_sealed ? *low | CHEMPI_NEIGHBOR_SEALED
+                               : *low & ~CHEMPI_NEIGHBOR_SEALED);
 }
 
 /* ---- reading ------------------------------------------------------------ */
 
-int chempi_hop_frame_head(const uint8_t *src, size_t n,
-                          struct chempi_hop_frame *out, const char **why)
+int chempi_neighbor_frame_head(const uint8_t *src, size_t n,
+                               struct chempi_neighbor_frame *out,
+                               const char **why)
 {
-    struct chempi_hop_wire wire;
+    struct chempi_neighbor_wire wire;
     size_t at = sizeof(wire);
 
     *why = "a frame that is too short";
-    if (n < sizeof(wire) || n > CHEMPI_HOP_FRAME_MAX)
+    if (n < sizeof(wire) || n > CHEMPI_NEIGHBOR_FRAME_MAX)
         return -EPROTO;
     memcpy(&wire, src, sizeof(wire));
     *why = "no frame of this version";
-    if (le16toh(wire.mark) != CHEMPI_HOP_MARK ||
-        wire.version != CHEMPI_HOP_VERSION)
+    if (le16toh(wire.mark) != CHEMPI_NEIGHBOR_MARK ||
+        wire.version != CHEMPI_NEIGHBOR_VERSION)
         return -EPROTO;
     *why = "a frame with an impossible way";
-    if (wire.kind < CHEMPI_HOP_EAGER || wire.kind > CHEMPI_HOP_FLUSHED ||
-        wire.gateway_count > CHEMPI_HOP_GATEWAYS_MAX ||
+    if (wire.kind < CHEMPI_NEIGHBOR_EAGER ||
+        wire.kind > CHEMPI_NEIGHBOR_FLUSHED ||
+        wire.gateway_count > CHEMPI_NEIGHBOR_GATEWAYS_MAX ||
         wire.at > wire.gateway_count || n < at + 4u * wire.gateway_count)
         return -EPROTO;
     memset(out, 0, sizeof(*out));
@@ -170,45 +175,45 @@ static struct chempi_envelope get_env(const uint8_t **at)
 
 /* Bytes of the fixed part of each kind. */
 static const uint8_t fixed_len[] = {
-    [CHEMPI_HOP_EAGER] = sizeof(struct chempi_envelope),
-    [CHEMPI_HOP_RTS] = sizeof(struct chempi_envelope) + 8,
-    [CHEMPI_HOP_CTS] = 24,
-    [CHEMPI_HOP_DROP] = 8,
-    [CHEMPI_HOP_DATA] = 16,
-    [CHEMPI_HOP_ACK] = 0,
-    [CHEMPI_HOP_GONE] = 0,
-    [CHEMPI_HOP_PART] = sizeof(struct chempi_envelope) + 16,
-    [CHEMPI_HOP_FLUSH] = 0,
-    [CHEMPI_HOP_FLUSHED] = 8,
+    [CHEMPI_NEIGHBOR_EAGER] = sizeof(struct chempi_envelope),
+    [CHEMPI_NEIGHBOR_RTS] = sizeof(struct chempi_envelope) + 8,
+    [CHEMPI_NEIGHBOR_CTS] = 24,
+    [CHEMPI_NEIGHBOR_DROP] = 8,
+    [CHEMPI_NEIGHBOR_DATA] = 16,
+    [CHEMPI_NEIGHBOR_ACK] = 0,
+    [CHEMPI_NEIGHBOR_GONE] = 0,
+    [CHEMPI_NEIGHBOR_PART] = sizeof(struct chempi_envelope) + 16,
+    [CHEMPI_NEIGHBOR_FLUSH] = 0,
+    [CHEMPI_NEIGHBOR_FLUSHED] = 8,
 };
 
-static void get_fixed(const uint8_t *at, struct chempi_hop_frame *out)
+static void get_fixed(const uint8_t *at, struct chempi_neighbor_frame *out)
 {
     switch (out->kind) {
-    case CHEMPI_HOP_EAGER:
+    case CHEMPI_NEIGHBOR_EAGER:
         out->env = get_env(&at);
         break;
-    case CHEMPI_HOP_RTS:
+    case CHEMPI_NEIGHBOR_RTS:
         out->env = get_env(&at);
         out->sender = get_u64(&at);
         break;
-    case CHEMPI_HOP_PART:
+    case CHEMPI_NEIGHBOR_PART:
         out->env = get_env(&at);
         out->sender = get_u64(&at);
         out->number = get_u64(&at);
         break;
-    case CHEMPI_HOP_CTS:
+    case CHEMPI_NEIGHBOR_CTS:
         out->sender = get_u64(&at);
         out->receiver = get_u64(&at);
         out->number = get_u64(&at);
         break;
-    case CHEMPI_HOP_DROP:
+    case CHEMPI_NEIGHBOR_DROP:
         out->sender = get_u64(&at);
         break;
-    case CHEMPI_HOP_FLUSHED:
+    case CHEMPI_NEIGHBOR_FLUSHED:
         out->number = get_u64(&at);
         break;
-    case CHEMPI_HOP_DATA:
+    case CHEMPI_NEIGHBOR_DATA:
         out->receiver = get_u64(&at);
         out->number = get_u64(&at);
         break;
@@ -218,43 +223,45 @@ static void get_fixed(const uint8_t *at, struct chempi_hop_frame *out)
 }
 
 /* What a frame says of its message; NULL or what is wrong. */
-static const char *check(const struct chempi_hop_frame *f)
+static const char *check(const struct chempi_neighbor_frame *f)
 {
-    const bool is_part = f->kind == CHEMPI_HOP_PART;
-    const bool has_env =
-        f->kind == CHEMPI_HOP_EAGER || f->kind == CHEMPI_HOP_RTS || is_part;
+    const bool is_part = f->kind == CHEMPI_NEIGHBOR_PART;
+    const bool has_env = f->kind == CHEMPI_NEIGHBOR_EAGER ||
+                         f->kind == CHEMPI_NEIGHBOR_RTS || is_part;
 
     if (has_env &&
         (f->env.kind < CHEMPI_KIND_MESSAGE || f->env.kind > CHEMPI_KIND_SYSTEM))
         return "an envelope of unknown kind";
-    if (f->kind == CHEMPI_HOP_EAGER && f->env.len != f->len)
+    if (f->kind == CHEMPI_NEIGHBOR_EAGER && f->env.len != f->len)
         return "an eager message with a wrong length";
-    if (f->kind == CHEMPI_HOP_RTS &&
-        (f->env.len == 0 || f->env.len > CHEMPI_HOP_LEN_MAX))
+    if (f->kind == CHEMPI_NEIGHBOR_RTS &&
+        (f->env.len == 0 || f->env.len > CHEMPI_NEIGHBOR_LEN_MAX))
         return "an impossible announcement";
-    if (f->kind == CHEMPI_HOP_CTS && f->number == 0)
+    if (f->kind == CHEMPI_NEIGHBOR_CTS && f->number == 0)
         return "an impossible clearance";
-    if (f->kind == CHEMPI_HOP_DATA && f->len == 0)
+    if (f->kind == CHEMPI_NEIGHBOR_DATA && f->len == 0)
         return "a piece of nothing";
-    if (is_part && (f->env.len > CHEMPI_HOP_CHUNK_MAX || f->len == 0 ||
+    if (is_part && (f->env.len > CHEMPI_NEIGHBOR_CHUNK_MAX || f->len == 0 ||
                     f->number > f->env.len || f->len > f->env.len - f->number))
         return "an impossible piece of a message";
-    if (f->kind != CHEMPI_HOP_EAGER && f->kind != CHEMPI_HOP_DATA && !is_part &&
-        f->len)
+    if (f->kind != CHEMPI_NEIGHBOR_EAGER && f->kind != CHEMPI_NEIGHBOR_DATA &&
+        !is_part && f->len)
         return "payload where none belongs";
-    return f->len > CHEMPI_HOP_CHUNK_MAX ? "a piece that is too long" : NULL;
+    return f->len > CHEMPI_NEIGHBOR_CHUNK_MAX ? "a piece that is too long"
+                                              : NULL;
 }
 
-int chempi_hop_frame_get(const uint8_t *src, size_t n,
-                         struct chempi_hop_frame *out, const char **why)
+int chempi_neighbor_frame_get(const uint8_t *src, size_t n,
+                              struct chempi_neighbor_frame *out,
+                              const char **why)
 {
-    int at = chempi_hop_frame_head(src, n, out, why);
+    int at = chempi_neighbor_frame_head(src, n, out, why);
     size_t fixed;
 
     if (at < 0)
         return at;
     *why = "a sealed frame where none is expected";
-    if (out->flags & CHEMPI_HOP_SEALED)
+    if (out->flags & CHEMPI_NEIGHBOR_SEALED)
         return -EPROTO;
     fixed = fixed_len[out->kind];
     *why = "a frame that is too short";

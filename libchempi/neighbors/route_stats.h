@@ -14,25 +14,25 @@
  *
  * Under the lane lock (or in a process with one thread).
  */
-#ifndef CHEMPI_LIBCHEMPI_HOP_ROUTE_STATS_H
-#define CHEMPI_LIBCHEMPI_HOP_ROUTE_STATS_H
+#ifndef CHEMPI_LIBCHEMPI_NEIGHBORS_ROUTE_STATS_H
+#define CHEMPI_LIBCHEMPI_NEIGHBORS_ROUTE_STATS_H
 
 #include <stdbool.h>
 
 #include "common/containers/index.h"
 #include "common/control/wire.h"
-#include "libchempi/hop/hop.h"
+#include "libchempi/neighbors/neighbors.h"
 
 #define CHEMPI_ROUTE_STATS_MAX (1u << 16)
 
 struct chempi_route_stats_key {
-    uint32_t from;          /* node of the job */
-    uint32_t to;            /* node of the job */
-    uint8_t class;          /* of messages */
-    uint8_t at;             /* hops before this one */
-    uint16_t gateway_count; /* on the way */
-    uint32_t
-        gateways[CHEMPI_HOP_GATEWAYS_MAX]; /* processes; 0 behind the last */
+    uint32_t from;                                   /* node of the job */
+    uint32_t to;                                     /* node of the job */
+    uint8_t class;                                   /* of messages */
+    uint8_t at;                                      /* hops before this one */
+    uint16_t gateway_count;                          /* on the way */
+    uint32_t gateways[CHEMPI_NEIGHBOR_GATEWAYS_MAX]; /* processes; 0 behind the
+                                                        last */
 };
 
 /* What has passed by one network towards the next process. */
@@ -45,7 +45,7 @@ struct chempi_route_stats_hop {
 struct chempi_route_stats_way {
     struct chempi_route_stats_key key;
     uint32_t peer; /* some process at the end of this hop */
-    struct chempi_route_stats_hop hops[CHEMPI_HOP_WAYS_MAX];
+    struct chempi_route_stats_hop hops[CHEMPI_NEIGHBOR_WAYS_MAX];
 
     /* Of the sender only. */
     uint64_t max_len; /* of the class, bytes, inclusive */
@@ -75,14 +75,14 @@ uint32_t chempi_route_stats_find(struct chempi_route_stats *tally,
 /* By number; NULL for 0. */
 struct chempi_route_stats_way *
 chempi_route_stats_way(const struct chempi_route_stats *tally, uint32_t number);
-/* For chempi_hop_ops.left(). */
+/* For chempi_neighbors_ops.left(). */
 void chempi_route_stats_left(const struct chempi_route_stats *tally,
-                             const struct chempi_hop_buf *buf);
+                             const struct chempi_neighbor_buf *buf);
 
 /* Append what was counted since the last report (chempid/stats/trace.h), and
  * begin anew. */
 void chempi_route_stats_report(struct chempi_route_stats *tally,
-                               const struct chempi_hop *hop,
+                               const struct chempi_neighbors *neighbors,
                                struct chempi_writer *out);
 void chempi_route_stats_fini(struct chempi_route_stats *tally);
 
