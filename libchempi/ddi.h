@@ -43,7 +43,7 @@
 #include "libchempi/services/setting.h"
 #include "libchempi/services/shortage.h"
 
-#define CHEMPI_DEV_ABI 1
+#define CHEMPI_DEV_ABI 2
 
 /* Wire form: little-endian, no holes; shared by all devices. */
 struct chempi_envelope {
@@ -277,6 +277,15 @@ struct chempi_dev_caps {
     const uint32_t *instead;
 };
 
+/* What remains of a process that has ended; the larger one of two counts. */
+enum chempi_remains {
+    CHEMPI_REMAINS_NONE,
+    CHEMPI_REMAINS_COMING, /* more may come: something of the pollset wakes who
+                              sleeps when it does, or does not any more */
+    CHEMPI_REMAINS_LEFT    /* some of it is left here, as when there was
+                              NO_ROOM: nothing wakes who waits for that */
+};
+
 struct chempi_dev_ops {
     uint32_t abi; /* CHEMPI_DEV_ABI, checked at registration */
     const char *name;
@@ -329,9 +338,9 @@ struct chempi_dev_ops {
 
     /* A process has ended and its job goes on: take what it had sent, report
      * what is under way with it, then lost(), from progress(), unless the
-     * device notices that by itself. False: some of it may still come, as when
-     * there was NO_ROOM, and didl asks again. NULL: there is nothing to do. */
-    bool (*ended)(struct chempi_dev *dev, uint32_t proc);
+     * device notices that by itself. didl asks again until NONE of it remains.
+     * NULL: there is nothing to do. */
+    enum chempi_remains (*ended)(struct chempi_dev *dev, uint32_t proc);
 
     /* True when everything handed in has left this process for good, so that
      * it may exit. */
@@ -370,6 +379,23 @@ static inline void chempi_dev_uncount(struct chempi_dev *dev, uint32_t protocol,
 {
     dev->received[protocol].messages--;
     dev->received[protocol].bytes -= len;
+}
+
+/* What all these devices together say of a process that has ended. */
+static inline enum chempi_remains
+chempi_dev_remains(struct chempi_dev *const *devices, uint32_t count,
+                   uint32_t proc)
+{
+    enum chempi_remains end = CHEMPI_REMAINS_NONE;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (devices[i]->ops->ended) {
+            const enum chempi_remains one =
+                devices[i]->ops->ended(devices[i], proc);
+
+            end = one > end ? one : end;
+        }
+    return end;
 }
 
 /* card() and card_arrived() of a device without CHEMPI_DEV_NEEDS_CARD. */

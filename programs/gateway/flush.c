@@ -13,6 +13,7 @@ void gateway_flush_ended(struct gateway *g, uint32_t proc)
         return;
     g->ends[proc] = GATEWAY_END_TOLD;
     g->end_count++;
+    g->is_restless = true;
 }
 
 void gateway_flush_ask(struct gateway *g, struct gateway_flow *flow,
@@ -25,6 +26,7 @@ void gateway_flush_ask(struct gateway *g, struct gateway_flow *flow,
         return;
     g->ends[flow->src] = GATEWAY_END_TOLD; /* it is answered with the others */
     g->end_count++;
+    g->is_restless = true;
 }
 
 /* False: no memory. */
@@ -45,17 +47,6 @@ static bool answer(struct gateway *g, struct gateway_flow *flow)
     return true;
 }
 
-static bool is_taken(struct gateway *g, uint32_t rank)
-{
-    bool is_taken = true;
-
-    for (uint32_t i = 0; i < g->device_count; i++)
-        if (g->devices[i]->ops->ended)
-            is_taken =
-                g->devices[i]->ops->ended(g->devices[i], rank) && is_taken;
-    return is_taken;
-}
-
 static bool answer_all(struct gateway *g, uint32_t rank)
 {
     for (uint32_t i = 0; i < g->flows.count; i++) {
@@ -67,13 +58,30 @@ static bool answer_all(struct gateway *g, uint32_t rank)
     return true;
 }
 
+/* How is it with a rank that has ended? */
+static enum chempi_remains settle(struct gateway *g, uint32_t rank)
+{
+    const enum chempi_remains end =
+        chempi_dev_remains(g->devices, g->device_count, rank);
+
+    return end == CHEMPI_REMAINS_NONE && !answer_all(g, rank)
+               ? CHEMPI_REMAINS_LEFT
+               : end;
+}
+
 int gateway_flush_settle(struct gateway *g)
 {
     int events = 0;
 
+    g->is_restless = false;
     for (uint32_t rank = 0; g->end_count && rank < g->job->size; rank++) {
-        if (g->ends[rank] != GATEWAY_END_TOLD || !is_taken(g, rank) ||
-            !answer_all(g, rank))
+        enum chempi_remains end;
+
+        if (g->ends[rank] != GATEWAY_END_TOLD)
+            continue;
+        end = settle(g, rank);
+        g->is_restless |= end == CHEMPI_REMAINS_LEFT;
+        if (end != CHEMPI_REMAINS_NONE)
             continue;
         g->ends[rank] = GATEWAY_END_OVER;
         g->end_count--;

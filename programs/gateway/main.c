@@ -146,7 +146,7 @@ static bool is_anything_ready(struct gateway *g)
     for (uint32_t i = 0; i < g->device_count; i++)
         if (g->devices[i]->ops->is_ready(g->devices[i]))
             return true;
-    return chempi_neighbors_is_dirty(&g->neighbors) || g->end_count;
+    return chempi_neighbors_is_dirty(&g->neighbors) || g->is_restless;
 }
 
 /* As wake.h says: publish, look once more, sleep. */

@@ -124,26 +124,26 @@ static bool has_sent(const struct shm_dev *dev, const struct shm_ep *ep)
            chempi_shm_endpoint_has_rung(dev->inbox, ep->peer);
 }
 
-static bool shm_ended(struct chempi_dev *base, uint32_t proc)
+static enum chempi_remains shm_ended(struct chempi_dev *base, uint32_t proc)
 {
     const struct chempi_services *services = base->params.services;
     struct shm_ep *ep;
 
     if (services->node_of_proc[proc] != services->node)
-        return true;
+        return CHEMPI_REMAINS_NONE;
     (void)chempi_shm_drain_hear(to_shm(base)); /* what it had sent before */
     ep = chempi_shm_endpoint_ep(to_shm(base),
                                 services->local_rank_of_proc[proc]);
     if (ep->is_broken)
-        return true;
+        return CHEMPI_REMAINS_NONE;
     if (has_sent(to_shm(base), ep)) {
         (void)chempi_shm_drain_ring(ep, INT_MAX);
         if (!ep->is_broken && chempi_shm_eager_has_line(ep))
-            return false;
+            return CHEMPI_REMAINS_LEFT;
     }
     (void)chempi_err_set(&base->err, -EPIPE, "its process has ended");
     chempi_shm_eager_give_up(ep, -EPIPE);
-    return true;
+    return CHEMPI_REMAINS_NONE;
 }
 
 static bool shm_is_drained(struct chempi_dev *base)

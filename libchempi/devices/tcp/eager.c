@@ -516,7 +516,9 @@ void chempi_tcp_eager_flush(struct chempi_tcp_link *link)
     struct iovec iov[RUNS_MAX + 2];
     size_t budget = chempi_tcp_setting(link, CHEMPI_TCP_SET_FLUSH);
 
-    link->is_blocked = false;
+    link->is_blocked = link->ep->ended_ns != 0; /* T8 */
+    if (CHEMPI_UNLIKELY(link->is_blocked))
+        return;
     while (link->state == CHEMPI_TCP_UP && !chempi_tcp_link_is_written(link) &&
            budget) {
         size_t count = gather(link, iov);

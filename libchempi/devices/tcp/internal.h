@@ -19,6 +19,8 @@
  *       rest and then puts the link down; so it is with UP ones beside it
  *   T7  a link that is left, as dev->unread.link is, has something that waits
  *       for memory, and has_work is set; it has not when it is read anew
+ *   T8  nothing is written to a process that has ended: its system would
+ *       answer by a reset, and forget what it still has to send
  *   -   once BROKEN or ENDED, always so
  *
  * chempi_tcp_link_check() looks at T1, T2, T5, T6 and T7.
@@ -80,6 +82,7 @@ enum chempi_tcp_setting {
     CHEMPI_TCP_SET_KEEPALIVE_IDLE,
     CHEMPI_TCP_SET_KEEPALIVE_EVERY,
     CHEMPI_TCP_SET_KEEPALIVE_COUNT,
+    CHEMPI_TCP_SET_ENDED,
     CHEMPI_TCP_SET_SECURE,
     CHEMPI_TCP_SET_COUNT
 };
@@ -187,8 +190,10 @@ struct chempi_tcp_ep {
     uint8_t card[CHEMPI_TCP_CARD_BYTES]; /* as it came, validated */
     int status;                          /* 0, or why nothing goes any more */
     bool is_starved;                     /* was told -EAGAIN; room() is owed */
-    bool is_lost; /* and not just finished: lost() is owed */
-    bool is_told; /* or not any more */
+    bool is_lost;      /* and not just finished: lost() is owed */
+    bool is_told;      /* or not any more */
+    uint64_t ended_ns; /* when it was first said to have ended; 0: never (T8) */
+    bool is_awaited;   /* counts in dev->awaited */
     struct chempi_list room_link;
     struct chempi_list broken_link;
     struct chempi_list lost_link;
@@ -228,7 +233,10 @@ struct chempi_tcp_dev {
     uint32_t guest_count;
     int reserve_fd; /* given up to answer when descriptors run out */
     struct chempi_poll_item timer;
-    struct chempi_tcp_card card; /* ours */
+    struct chempi_poll_item watch; /* ticks while there are any of these: */
+    uint32_t awaited;              /* processes that have ended, and of which
+                                      more may come */
+    struct chempi_tcp_card card;   /* ours */
     struct chempi_dev_caps caps;
     uint64_t protocol_max[CHEMPI_TCP_PROTO_COUNT];
     uint64_t opened;  /* connections that became usable */

@@ -77,6 +77,11 @@ static const struct chempi_setting settings[CHEMPI_TCP_SET_COUNT] = {
         {"tcp", "keepalive_count",
          "After how many questions without an answer it is lost, a count.", 6,
          1, 127, NULL, CHEMPI_SETTING_LOCAL, true, false},
+    [CHEMPI_TCP_SET_ENDED] =
+        {"tcp", "ended_ms",
+         "How long nothing may come over the connection of a process that has "
+         "died until its end is not waited for any more, in milliseconds.",
+         3000, 0, 3600000, NULL, CHEMPI_SETTING_LOCAL, false, false},
     [CHEMPI_TCP_SET_SECURE] =
         {"tcp", "secure",
          "Whether what processes say to each other over this device is "

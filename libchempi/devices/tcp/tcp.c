@@ -15,12 +15,14 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "common/containers/sparse.h"
 #include "libchempi/devices/tcp/internal.h"
 
-#define DRAIN_TICK_NS 1000000L /* how often acknowledgements are looked at */
-#define LAST_READS 64          /* reads of what nobody wants any more */
+#define DRAIN_TICK_NS 1000000L  /* how often acknowledgements are looked at */
+#define ENDED_TICK_NS 50000000L /* and whether something still comes */
+#define LAST_READS 64           /* reads of what nobody wants any more */
 /* A hot link that finds nothing is read at every 8th, then at every 64th call
  * only; epoll finds it in between. */
 #define WARM_MASK 7u
@@ -71,6 +73,7 @@ static int tcp_open(const struct chempi_dev_params *params,
     chempi_rndv_init(&dev->rndv, &chempi_tcp_rndv_ops, &dev->dev);
     dev->reserve_fd = -1;
     dev->timer.fd = -1;
+    dev->watch.fd = -1;
     dev->eps = chempi_sparse_alloc(params->services->proc_count,
                                    sizeof(struct chempi_tcp_ep *));
     if (chempi_dev_setting(&dev->dev, CHEMPI_TCP_SET_SECURE) &&
@@ -279,27 +282,95 @@ static bool tcp_is_drained(struct chempi_dev *d)
     return is_drained;
 }
 
-/* What it had sent comes first, also over a connection for which it had just
- * given its last word. Then a connection that is up ends by itself; one that is
- * being made may wait for the other side. */
-static bool tcp_ended(struct chempi_dev *d, uint32_t proc)
+/* Can the process have sent something that is still to come? */
+static bool may_bring_more(const struct chempi_tcp_link *link)
 {
-    struct chempi_tcp_ep *ep = dev_of(d)->eps[proc];
-    bool is_read = true;
-    bool is_open = false;
+    return link->state == CHEMPI_TCP_UP ||
+           (link->state == CHEMPI_TCP_DIALING && link->item.slot &&
+            link->attempt->step == CHEMPI_TCP_STEP_VERDICT);
+}
 
-    for (uint32_t i = 0; ep && i < ep->link_count; i++) {
+/* Since when nothing has come over a connection, in nanoseconds. */
+static uint64_t silence_ns(const struct chempi_tcp_link *link)
+{
+    struct tcp_info info = {0};
+    socklen_t len = sizeof(info);
+
+    return getsockopt(link->item.fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0
+               ? UINT64_MAX
+               : info.tcpi_last_data_recv * CHEMPI_NS_PER_MS;
+}
+
+static void await_no_more(struct chempi_tcp_dev *dev, struct chempi_tcp_ep *ep)
+{
+    if (!ep->is_awaited)
+        return;
+    ep->is_awaited = false;
+    if (--dev->awaited == 0)
+        chempi_pollset_untick(dev->dev.params.services->pollset, &dev->watch);
+}
+
+/* The dead one's system sends the rest, and then ends the connection, however
+ * slow the network is. It does not where it is gone itself or cannot be
+ * reached, or where another process has the connection, too: then nothing
+ * comes. */
+static enum chempi_remains await_rest(struct chempi_tcp_dev *dev,
+                                      struct chempi_tcp_ep *ep)
+{
+    uint64_t quiet_ns = chempi_clock_ns() - ep->ended_ns;
+
+    for (uint32_t i = 0; i < ep->link_count; i++)
+        if (may_bring_more(ep->links[i])) {
+            const uint64_t ns = silence_ns(ep->links[i]);
+
+            quiet_ns = ns < quiet_ns ? ns : quiet_ns;
+        }
+    if (quiet_ns >=
+        chempi_dev_setting(&dev->dev, CHEMPI_TCP_SET_ENDED) * CHEMPI_NS_PER_MS)
+        return CHEMPI_REMAINS_NONE;
+    dev->awaited += !ep->is_awaited;
+    ep->is_awaited = true;
+    return chempi_pollset_tick(dev->dev.params.services->pollset, &dev->watch,
+                               chempi_pollset_ticked, ENDED_TICK_NS)
+               ? CHEMPI_REMAINS_LEFT
+               : CHEMPI_REMAINS_COMING;
+}
+
+/* What it had sent comes first, also over a connection for which it had just
+ * given its last word. */
+static enum chempi_remains tcp_ended(struct chempi_dev *d, uint32_t proc)
+{
+    struct chempi_tcp_dev *dev = dev_of(d);
+    struct chempi_tcp_ep *ep = dev->eps[proc];
+    enum chempi_remains end = CHEMPI_REMAINS_NONE;
+    bool is_awaited = false;
+    bool is_read = true;
+    bool was_lost;
+
+    if (!ep)
+        return CHEMPI_REMAINS_NONE;
+    if (!ep->ended_ns)
+        ep->ended_ns = chempi_clock_ns();
+    for (uint32_t i = 0; i < ep->link_count; i++) {
         struct chempi_tcp_link *link = ep->links[i];
 
         if (link->state == CHEMPI_TCP_DIALING && link->item.slot)
             link->item.ready(&link->item, EPOLLIN);
         is_read = chempi_tcp_drain_rest(link) && is_read;
-        is_open |= chempi_tcp_is_open(link);
+        is_awaited |= may_bring_more(link);
     }
-    for (uint32_t i = 0; ep && !is_open && i < ep->link_count; i++)
+    was_lost = ep->is_lost; /* then its links are put down soon */
+    if (is_awaited && !was_lost)
+        end = await_rest(dev, ep);
+    if (!is_read)
+        return CHEMPI_REMAINS_LEFT;
+    if (end != CHEMPI_REMAINS_NONE)
+        return end;
+    await_no_more(dev, ep);
+    for (uint32_t i = 0; i < ep->link_count && !was_lost; i++)
         chempi_tcp_link_break(ep->links[i], -ECONNRESET,
                               "its process has ended");
-    return is_read;
+    return CHEMPI_REMAINS_NONE;
 }
 
 /* Say BYE, and take what has come, so that the kernel ends the connection in
@@ -344,6 +415,7 @@ static void tcp_close(struct chempi_dev *d)
         chempi_tcp_endpoint_destroy(dev->eps[p]);
     chempi_tcp_listen_close(dev);
     chempi_pollset_untick(d->params.services->pollset, &dev->timer);
+    chempi_pollset_untick(d->params.services->pollset, &dev->watch);
     chempi_tcp_proof_forget_keys(dev->keys);
     chempi_tcp_proof_forget_keys(dev->rank_keys);
     chempi_sparse_free(dev->eps, count, sizeof(struct chempi_tcp_ep *));

@@ -157,7 +157,7 @@ static void link_ready(struct chempi_poll_item *item, uint32_t events)
     int done = 0;
 
     if (events & EPOLLOUT) {
-        if ((link->state != CHEMPI_TCP_UP ||
+        if ((link->state != CHEMPI_TCP_UP || link->ep->ended_ns ||
              chempi_tcp_link_is_written(link)) &&
             chempi_pollset_modify(set, item, EPOLLIN) == 0)
             link->is_armed = false;

@@ -627,18 +627,12 @@ void chempi_conn_on_lost(void (*told)(struct chempi_peer *peer))
     conn.on_lost = told;
 }
 
-bool chempi_conn_end(struct chempi_peer *peer)
+enum chempi_remains chempi_conn_end(struct chempi_peer *peer)
 {
     const struct chempi_lane *lane = peer->lane;
-    bool is_over = true;
 
-    for (uint32_t i = 0; i < lane->conn.device_count; i++) {
-        struct chempi_dev *dev = lane->conn.devices[i];
-
-        if (dev->ops->ended)
-            is_over = dev->ops->ended(dev, peer->proc) && is_over;
-    }
-    return is_over;
+    return chempi_dev_remains(lane->conn.devices, lane->conn.device_count,
+                              peer->proc);
 }
 
 /* Another lane than the first has found it, and tells. */

@@ -84,6 +84,8 @@ struct chempi_peer {
     _Atomic bool is_lost;   /* written under the lock */
     _Atomic bool has_ended; /* the launcher says that the process is no more */
     bool is_blocked;        /* N5 */
+    bool is_awaited;        /* it stands in engine.dirty for its end alone, and
+                               something wakes who sleeps (chempi_conn_end()) */
     struct chempi_sysmsg_peer *system; /* one piece of memory, or NULL */
     struct chempi_list dirty;          /* engine: has something to settle */
     struct chempi_list early;          /* struct chempi_held.all, by serial */
@@ -211,9 +213,9 @@ static inline uint64_t chempi_conn_missing_count(void)
     return atomic_load_explicit(&chempi_ctx.missing, memory_order_relaxed);
 }
 /* Let devices take what one had sent, and end what is under way with it: some
- * cannot notice. False: memory for some of it is missing; call again. Not from
- * an upcall of theirs. */
-bool chempi_conn_end(struct chempi_peer *peer);
+ * cannot notice. Call again while something remains. Not from an upcall of
+ * theirs. */
+enum chempi_remains chempi_conn_end(struct chempi_peer *peer);
 /* Is this rank one of them? */
 bool chempi_conn_is_missing(uint32_t proc);
 

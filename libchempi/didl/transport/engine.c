@@ -34,6 +34,8 @@ static inline void mark_dirty(struct chempi_peer *peer)
 {
     if (chempi_list_is_empty(&peer->dirty))
         chempi_list_append(&peer->lane->engine.dirty, &peer->dirty);
+    else
+        peer->is_awaited = false;
 }
 
 void chempi_engine_mark(struct chempi_peer *peer)
@@ -205,6 +207,14 @@ bool chempi_engine_has_due(const struct chempi_lane *lane)
 {
     return !chempi_list_is_empty(&lane->engine.dirty) ||
            lane->engine.is_settling;
+}
+
+bool chempi_engine_is_restless(const struct chempi_lane *lane)
+{
+    CHEMPI_LIST_FOR (pos, &lane->engine.dirty)
+        if (!CHEMPI_CONTAINER_OF(pos, struct chempi_peer, dirty)->is_awaited)
+            return true;
+    return lane->engine.is_settling;
 }
 
 bool chempi_engine_is_idle(const struct chempi_lane *lane)
@@ -779,16 +789,21 @@ static void release_early(struct chempi_peer *peer)
     }
 }
 
-/* What it had sent comes first; as long as memory for that is missing, its end
- * is settled again. */
+/* What it had sent comes first; until all of it is here its end is settled
+ * again. */
 static CHEMPI_COLD void settle_lost(struct chempi_peer *peer)
 {
+    enum chempi_remains end;
+
     if (system_messages)
         system_messages->lost(peer);
     if (!chempi_conn_is_missing(peer->proc))
         return;
     peer->lane->engine.misses = true;
-    if (!chempi_conn_end(peer)) {
+    end = chempi_conn_end(peer);
+    if (end != CHEMPI_REMAINS_NONE) {
+        peer->is_awaited =
+            end == CHEMPI_REMAINS_COMING && chempi_list_is_empty(&peer->dirty);
         chempi_list_remove(&peer->dirty);
         chempi_list_append(&peer->lane->engine.starved, &peer->dirty);
         return;
@@ -821,6 +836,7 @@ void chempi_engine_settle_dirty(struct chempi_lane *lane)
             chempi_list_first(dirty), struct chempi_peer, dirty);
 
         chempi_list_remove(&peer->dirty);
+        peer->is_awaited = false;
         release_early(peer);
         if (CHEMPI_UNLIKELY(peer->is_lost))
             settle_lost(peer);

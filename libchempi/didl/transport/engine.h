@@ -144,6 +144,8 @@ static inline void chempi_engine_settle(struct chempi_lane *lane)
 
 /* Is there something for the next settle, since memory was missing? */
 bool chempi_engine_has_due(const struct chempi_lane *lane);
+/* The same, of what nobody wakes this process for. */
+bool chempi_engine_is_restless(const struct chempi_lane *lane);
 
 /* Messages that wait for room. */
 uint64_t chempi_engine_waiting_count(const struct chempi_lane *lane);

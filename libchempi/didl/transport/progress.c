@@ -329,7 +329,7 @@ bool chempi_progress_is_ready(void)
 {
     uint32_t count = chempi_conn_device_count(&chempi_lane_main);
 
-    if (CHEMPI_UNLIKELY(chempi_engine_has_due(&chempi_lane_main)))
+    if (CHEMPI_UNLIKELY(chempi_engine_is_restless(&chempi_lane_main)))
         return true;
     CHEMPI_LIST_FOR (pos, &progress.hooks) {
         struct chempi_progress_hook *hook =

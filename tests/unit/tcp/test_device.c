@@ -7,12 +7,14 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "libchempi/devices/tcp/internal.h"
 #include "libchempi/devices/tcp/tcp.h"
 #include "libchempi/devices/tcp/wire.h"
 #include "libchempi/services/layout/layout.h"
+#include "libchempi/services/pollset.h"
 #include "tests/unit/tcp/ends.h"
 
 static struct ends ends;
@@ -697,6 +699,94 @@ Test(tcp, a_process_that_ended_right_after_its_welcome_is_read)
     cr_assert_eq(end_complete(&ends.end[1]), 1);
     cr_assert_eq(ends.end[1].arrivals[0]->env.tag, 2);
     cr_assert(ends_wait_lost(&ends, 1));
+    close_all();
+}
+
+static bool has_two(struct ends *all, const void *arg)
+{
+    (void)arg;
+    return all->end[1].arrival_count == 2;
+}
+
+static enum chempi_remains tell_end(void)
+{
+    return chempi_tcp_ops.ended(ends.end[1].dev, 0);
+}
+
+/* Its connection ends behind what it had sent, which may take its time. */
+Test(tcp, what_comes_after_the_word_of_an_end_is_read)
+{
+    struct end *end = &ends.end[1];
+
+    meet();
+    cr_assert_eq(tell_end(), CHEMPI_REMAINS_COMING);
+    cr_assert_not(chempi_tcp_ops.is_ready(end->dev));
+    cr_assert_eq(ends_inject(&ends, 0, 1, "y", 1, 2), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 1, 2));
+    cr_assert_eq(tell_end(), CHEMPI_REMAINS_COMING);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "z", 1, 3), CHEMPI_DONE);
+    die();
+    cr_assert_eq(tell_end(), CHEMPI_REMAINS_NONE);
+    cr_assert_eq(end_complete(end), 3);
+    cr_assert_eq(end->arrivals[2]->env.tag, 3);
+    cr_assert(ends_wait_lost(&ends, 1));
+    close_all();
+}
+
+/* Who waits for that sleeps, and is woken when it has been quiet for long. */
+Test(tcp, an_end_that_never_comes_is_not_waited_for_for_ever)
+{
+    static _Atomic uint64_t settings[CHEMPI_TCP_SET_COUNT];
+    struct end *end = &ends.end[1];
+
+    for (uint32_t i = 0; i < CHEMPI_TCP_SET_COUNT; i++)
+        settings[i] = chempi_tcp_ops.panel->settings[i].initial;
+    settings[CHEMPI_TCP_SET_ENDED] = 120;
+    ends_default(&ends, 2);
+    ends.settings = settings;
+    cr_assert_eq(ends_open_as(&ends, 2, true), 0);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), 0);
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    for (int i = 0; tell_end() == CHEMPI_REMAINS_COMING; i++) {
+        cr_assert_lt(i, 100);
+        cr_assert_not(chempi_tcp_ops.is_ready(end->dev));
+        (void)chempi_pollset_collect(end->services.pollset, -1);
+        (void)chempi_pollset_dispatch(end->services.pollset);
+        (void)chempi_tcp_ops.progress(end->dev);
+    }
+    cr_assert_eq(tell_end(), CHEMPI_REMAINS_NONE);
+    cr_assert(ends_wait_lost(&ends, 1));
+    cr_assert_lt(ends_inject(&ends, 1, 0, "x", 1, 1), 0);
+    close_all();
+}
+
+/* An answer would make the dead one's system forget what it still sends. */
+Test(tcp, a_process_that_ended_is_told_nothing)
+{
+    static uint8_t data[5000];
+    struct chempi_tx tx = {.iter = NULL};
+    struct end *end = &ends.end[1];
+    struct chempi_rx rx = {.buf = data, .cap = sizeof(data)};
+    int unread = -1;
+
+    meet();
+    end->wants_late = true;
+    cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, sizeof(data), 2, 1),
+                 CHEMPI_PENDING);
+    cr_assert(ends_wait(&ends, has_two, NULL));
+    cr_assert_eq(tell_end(), CHEMPI_REMAINS_COMING);
+    end->arrivals[1]->rx = rx;
+    cr_assert_eq(chempi_tcp_ops.accept(end->eps[0], end->arrivals[1]->token,
+                                       &end->arrivals[1]->rx),
+                 CHEMPI_PENDING);
+    for (int i = 0; i < 10; i++)
+        (void)end_poll(end);
+    cr_assert_eq(ioctl(link_of(0)->item.fd, FIONREAD, &unread), 0);
+    cr_assert_eq(unread, 0);
+    die();
+    cr_assert_eq(tell_end(), CHEMPI_REMAINS_NONE);
+    cr_assert(ends_wait_lost(&ends, 1));
+    cr_assert_eq(end->failed, 1);
     close_all();
 }
 

@@ -12,12 +12,15 @@
  * launcher has not said that the process is dead (its connection here may have
  * broken).
  */
+#include <errno.h>
 #include <string.h>
 
 #include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/transport/routed/internal.h"
+
+#define CLOCK_TICK_NS 5000000L /* how often the clock is looked at */
 
 enum { TO_ASK, ASKED, ANSWERED };
 
@@ -27,6 +30,7 @@ struct chempi_routed_flush {
     uint64_t behind;  /* the number behind the last of these */
     uint32_t missing; /* answers */
     bool has_gap;     /* some of it may be lost, or unknown */
+    bool is_timed;    /* counts in routed.timed */
     uint8_t states[]; /* [gateways] */
 };
 
@@ -88,6 +92,32 @@ static struct chempi_routed_flush *begin(const struct chempi_routed_flow *flow)
     return flush;
 }
 
+/* Nothing will be known from this gateway. */
+static void give_up(struct chempi_routed_flow *flow, uint32_t k)
+{
+    flow->flush->has_gap |=
+        may_be_first(flow, chempi_routed_of(flow)->rank_count + k);
+    close_one(flow->flush, k);
+}
+
+/* 0, or -errno: it stays to be asked. */
+static int send_question(struct chempi_routed *routed,
+                         const struct chempi_neighbor_frame *f)
+{
+    uint8_t head[CHEMPI_NEIGHBOR_FIXED_MAX];
+    const size_t len = chempi_neighbor_frame_put(head, f);
+    struct chempi_neighbor_buf *buf = chempi_neighbor_buf_create(len);
+    int rc;
+
+    if (!buf)
+        return -ENOMEM;
+    memcpy(buf->data, head, len);
+    rc = chempi_neighbors_queue(&routed->neighbors, f->gateways[0], buf);
+    if (rc)
+        chempi_neighbor_buf_drop(buf);
+    return rc;
+}
+
 static void ask(struct chempi_routed_flow *flow, uint32_t k)
 {
     struct chempi_routed *routed = chempi_routed_of(flow);
@@ -96,28 +126,18 @@ static void ask(struct chempi_routed_flow *flow, uint32_t k)
         .src = routed->dev.params.services->proc,
         .dst = flow->ep.proc,
     };
-    uint8_t head[CHEMPI_NEIGHBOR_FIXED_MAX];
-    struct chempi_neighbor_buf *buf;
-    size_t len;
     int rc;
 
     f.gateway_count = (uint8_t)chempi_routed_way_to_gateway(
         routed, routed->rank_count + k, f.gateways);
-    if (!f.gateway_count) {
-        flow->flush->has_gap |= may_be_first(flow, routed->rank_count + k);
-        close_one(flow->flush, k);
-        return;
-    }
-    len = chempi_neighbor_frame_put(head, &f);
-    buf = chempi_neighbor_buf_create(len);
-    if (!buf)
-        return; /* the next time */
-    memcpy(buf->data, head, len);
-    rc = chempi_neighbors_queue(&routed->neighbors, f.gateways[0], buf);
-    if (rc)
-        chempi_neighbor_buf_drop(buf); /* that it is lost is said soon */
-    else
+    rc = f.gateway_count ? send_question(routed, &f) : -EHOSTUNREACH;
+    if (rc == 0) {
         flow->flush->states[k] = ASKED;
+        chempi_shortage_end(&routed->shortage);
+    } else if (!f.gateway_count || (rc == -ENOMEM && !chempi_shortage_may_wait(
+                                                         &routed->shortage))) {
+        give_up(flow, k);
+    } /* else there is memory the next time, or its loss is said soon */
 }
 
 /* Does it help to go on waiting? */
@@ -134,24 +154,44 @@ static bool is_in_vain(const struct chempi_routed_flow *flow)
                      CHEMPI_NS_PER_MS;
 }
 
-bool chempi_routed_flush_is_over(struct chempi_routed_flow *flow, bool is_quiet)
+/* Does the clock decide, too, when it is over? */
+static bool is_timed(const struct chempi_routed_flow *flow)
+{
+    return !chempi_conn_has_ended(flow->ep.proc) ||
+           chempi_routed_of(flow)->seals ||
+           (flow->flush->has_gap && !flow->flush->missing);
+}
+
+/* Wake this process every so often, or not any more. 0 or -errno. */
+static int set_clock(struct chempi_routed_flow *flow, bool is_on)
 {
     struct chempi_routed *routed = chempi_routed_of(flow);
-    const uint32_t count = gateway_count(routed);
-    const struct chempi_routed_flush *flush;
+    struct chempi_pollset *set = routed->dev.params.services->pollset;
 
-    if (!flow->way_count && !flow->come)
-        return true; /* no way leads from here to there, or back */
-    if (!flow->flush) {
-        flow->flush = begin(flow);
-        if (!flow->flush)
-            return !chempi_shortage_may_wait(&routed->shortage);
-        chempi_shortage_end(&routed->shortage);
-    }
-    flush = flow->flush;
-    for (uint32_t k = 0; flush->missing && k < count; k++)
-        if (flush->states[k] == TO_ASK)
-            ask(flow, k);
+    if (flow->flush->is_timed != is_on)
+        routed->timed += is_on ? 1u : -1u;
+    flow->flush->is_timed = is_on;
+    if (!routed->timed)
+        chempi_pollset_untick(set, &routed->clock);
+    return is_on ? chempi_pollset_tick(set, &routed->clock,
+                                       chempi_pollset_ticked, CLOCK_TICK_NS)
+                 : 0;
+}
+
+static bool has_to_ask(const struct chempi_routed_flow *flow)
+{
+    const uint32_t count = gateway_count(chempi_routed_of(flow));
+
+    for (uint32_t k = 0; k < count; k++)
+        if (flow->flush->states[k] == TO_ASK)
+            return true;
+    return false;
+}
+
+static bool is_over(const struct chempi_routed_flow *flow, bool is_quiet)
+{
+    const struct chempi_routed_flush *flush = flow->flush;
+
     if (is_in_vain(flow))
         return is_quiet;
     if (flush->missing)
@@ -159,6 +199,34 @@ bool chempi_routed_flush_is_over(struct chempi_routed_flow *flow, bool is_quiet)
     if (flow->seq_in >= flush->behind)
         return true;
     return flush->has_gap ? is_quiet : flow->come >= flush->taken;
+}
+
+enum chempi_remains chempi_routed_flush_end(struct chempi_routed_flow *flow,
+                                            bool is_quiet)
+{
+    struct chempi_routed *routed = chempi_routed_of(flow);
+
+    if (!flow->way_count && !flow->come)
+        return CHEMPI_REMAINS_NONE; /* no way leads from here to there, or back
+                                     */
+    if (!flow->flush) {
+        flow->flush = begin(flow);
+        if (!flow->flush)
+            return chempi_shortage_may_wait(&routed->shortage)
+                       ? CHEMPI_REMAINS_LEFT
+                       : CHEMPI_REMAINS_NONE;
+        chempi_shortage_end(&routed->shortage);
+    }
+    for (uint32_t k = 0; k < gateway_count(routed); k++)
+        if (flow->flush->states[k] == TO_ASK)
+            ask(flow, k);
+    if (is_over(flow, is_quiet)) {
+        (void)set_clock(flow, false); /* none is no error */
+        return CHEMPI_REMAINS_NONE;
+    }
+    return set_clock(flow, is_timed(flow)) || has_to_ask(flow)
+               ? CHEMPI_REMAINS_LEFT
+               : CHEMPI_REMAINS_COMING;
 }
 
 void chempi_routed_flush_take(struct chempi_routed_flow *flow,

@@ -155,6 +155,8 @@ struct chempi_routed {
     struct chempi_neighbor_seal *seals; /* [rank_count]; NULL: the job is not
                                       secure */
     uint8_t *opened;                    /* the frame that is being looked at */
+    uint32_t timed;                     /* questions that time decides, too, */
+    struct chempi_poll_item clock;      /* while there are any */
     struct chempi_list gaps;            /* flow.gap, of a secure job */
     struct chempi_poll_item alarm;      /* while there are any */
     uint64_t resent;                    /* frames */
@@ -282,10 +284,10 @@ void chempi_routed_part_untake(struct chempi_routed_flow *flow,
 
 /* flush.c (F12) */
 
-/* Has all come that gateways have of this process, which has died? Asks them.
+/* What remains in gateways of this process, which has died? Asks them.
  * is_quiet: nothing has come from it for a while. */
-bool chempi_routed_flush_is_over(struct chempi_routed_flow *flow,
-                                 bool is_quiet);
+enum chempi_remains chempi_routed_flush_end(struct chempi_routed_flow *flow,
+                                            bool is_quiet);
 /* A gateway has answered. */
 void chempi_routed_flush_take(struct chempi_routed_flow *flow,
                               const struct chempi_neighbor_frame *f);

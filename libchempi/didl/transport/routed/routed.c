@@ -270,6 +270,7 @@ static int open_over(struct chempi_dev *const *devices,
     chempi_list_init(&routed->pressed);
     chempi_list_init(&routed->gaps);
     routed->alarm.fd = -1;
+    routed->clock.fd = -1;
     routed->flows = chempi_sparse_alloc(routed->rank_count,
                                         sizeof(struct chempi_routed_flow *));
     routed->gateways = chempi_sys->calloc(s->proc_count - routed->rank_count,
@@ -305,6 +306,7 @@ static void routed_close(struct chempi_dev *dev)
     if (!routed)
         return;
     chempi_pollset_untick(routed->dev.params.services->pollset, &routed->timer);
+    chempi_pollset_untick(routed->dev.params.services->pollset, &routed->clock);
     for (uint32_t p = 0; routed->flows && p < routed->rank_count; p++)
         chempi_routed_flow_destroy(routed->flows[p]);
     chempi_routed_sealed_close(routed);
@@ -602,7 +604,7 @@ static bool is_quiet(struct chempi_routed_flow *flow)
 }
 
 /* Also who has not been heard of gets a flow: something of it may come late. */
-static bool routed_ended(struct chempi_dev *dev, uint32_t proc)
+static enum chempi_remains routed_ended(struct chempi_dev *dev, uint32_t proc)
 {
     struct chempi_routed *routed = of_device(dev);
     const struct chempi_services *s = dev->params.services;
@@ -610,12 +612,14 @@ static bool routed_ended(struct chempi_dev *dev, uint32_t proc)
     int rc;
 
     if (proc == s->proc || s->node_of_proc[proc] == s->node)
-        return true; /* no gateway is on its way */
+        return CHEMPI_REMAINS_NONE; /* no gateway is on its way */
     rc = chempi_routed_flow_get(routed, proc, &flow);
     if (rc)
-        return rc != -ENOMEM || !chempi_shortage_may_wait(&routed->shortage);
+        return rc == -ENOMEM && chempi_shortage_may_wait(&routed->shortage)
+                   ? CHEMPI_REMAINS_LEFT
+                   : CHEMPI_REMAINS_NONE;
     chempi_routed_flow_bury(flow);
-    return chempi_routed_flush_is_over(flow, is_quiet(flow));
+    return chempi_routed_flush_end(flow, is_quiet(flow));
 }
 
 const struct chempi_dev_ops chempi_routed_ops = {
