@@ -150,6 +150,18 @@ void chempi_pollset_remove(struct chempi_pollset *set,
     item->slot = 0;
 }
 
+void chempi_pollset_hand_over(struct chempi_pollset *set,
+                              struct chempi_poll_item *from,
+                              struct chempi_poll_item *to)
+{
+    assert(from->slot && from->slot <= set->slot_count && to->slot == 0);
+    set->slots[from->slot - 1].item = to;
+    to->slot = from->slot; /* P1 */
+    to->fd = from->fd;
+    from->slot = 0;
+    from->fd = -1;
+}
+
 int chempi_pollset_tick(struct chempi_pollset *set,
                         struct chempi_poll_item *item, chempi_poll_fn *ready,
                         long every_ns)

@@ -35,6 +35,11 @@ int chempi_pollset_modify(struct chempi_pollset *set,
                           struct chempi_poll_item *item, uint32_t events);
 void chempi_pollset_remove(struct chempi_pollset *set,
                            struct chempi_poll_item *item);
+/* `to`, which is in no set, takes over the descriptor of `from`, its place and
+ * the events that were asked for: that cannot fail. */
+void chempi_pollset_hand_over(struct chempi_pollset *set,
+                              struct chempi_poll_item *from,
+                              struct chempi_poll_item *to);
 bool chempi_pollset_is_empty(const struct chempi_pollset *set);
 
 /* Wake the set every so often, which calls `ready`; chempi_pollset_ticked() is

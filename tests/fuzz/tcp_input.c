@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "libchempi/devices/tcp/internal.h"
 #include "libchempi/devices/tcp/tcp.h"
+#include "libchempi/services/pollset.h"
 #include "tests/fuzz/target.h"
 
 #define RX_MAX 64        /* receives that can be under way */
@@ -178,8 +180,11 @@ static void run(struct chempi_dev *dev, struct state *s, const uint8_t *data,
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) < 0)
         abort();
     link = ((struct chempi_tcp_ep *)(void *)ep)->links[0];
-    if (chempi_tcp_work_up(link, fds[0], NULL) != 0)
+    link->item.fd = fds[0];
+    if (chempi_pollset_add(link->ep->ep.dev->params.services->pollset,
+                           &link->item, EPOLLIN) != 0)
         abort();
+    chempi_tcp_work_up(link, NULL);
     for (unsigned i = 0; i < ANNOUNCED_MAX; i++) {
         txs[i] = (struct chempi_tx){
             .env = {.len = sizeof(payload), .kind = CHEMPI_KIND_MESSAGE},

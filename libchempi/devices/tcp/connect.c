@@ -397,22 +397,6 @@ static void take_reply(struct chempi_tcp_link *link)
     a->in_need = sizeof(struct chempi_tcp_verdict);
 }
 
-static void welcome(struct chempi_tcp_link *link)
-{
-    struct chempi_seal *seal = link->seal;
-    int fd = link->item.fd;
-    int rc;
-
-    chempi_pollset_remove(link->ep->ep.dev->params.services->pollset,
-                          &link->item);
-    link->item.fd = -1; /* so that cancel leaves both */
-    link->seal = NULL;
-    chempi_tcp_link_cancel(link);
-    rc = chempi_tcp_work_up(link, fd, seal);
-    if (rc) /* the other side has taken the connection into use */
-        chempi_tcp_link_fail(link, rc);
-}
-
 /* in_need bytes are there. */
 static void take_input(struct chempi_tcp_link *link)
 {
@@ -424,7 +408,8 @@ static void take_input(struct chempi_tcp_link *link)
     } else if (v.code != CHEMPI_TCP_WELCOME) {
         take_refusal(link, &v);
     } else if (a->step == CHEMPI_TCP_STEP_VERDICT) {
-        welcome(link);
+        chempi_tcp_link_forget_attempt(link);
+        chempi_tcp_work_up(link, link->seal);
     } else if (a->in_len == sizeof(v)) {
         a->in_need = sizeof(v) + chempi_tcp_proof_need(&a->proof);
     } else {

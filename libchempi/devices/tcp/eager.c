@@ -23,7 +23,13 @@
 #define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
 #define ALONE 4u                 /* pieces in one while nobody else waits */
 
-/* Ask for EPOLLOUT; it stays asked for until it comes with nothing to do. */
+static CHEMPI_COLD bool may_wait(struct chempi_tcp_link *link)
+{
+    return chempi_shortage_may_wait(&link->sending);
+}
+
+/* Ask for EPOLLOUT; it stays asked for until it comes with nothing to do.
+ * Without memory for that, the next chempi_tcp_work() tries to write (T5). */
 static void block(struct chempi_tcp_link *link)
 {
     struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
@@ -35,10 +41,15 @@ static void block(struct chempi_tcp_link *link)
         return;
     rc = chempi_pollset_modify(dev->dev.params.services->pollset, &link->item,
                                EPOLLIN | EPOLLOUT);
-    if (rc)
+    if (rc == -ENOMEM && may_wait(link)) {
+        link->is_blocked = false;
+        chempi_tcp_link_owe_flush(link);
+    } else if (rc) {
         chempi_tcp_link_mute(link, rc);
-    else
+    } else {
         link->is_armed = true;
+        chempi_shortage_end(&link->sending);
+    }
 }
 
 /* Does more of the message follow behind the frame that is being written? The
@@ -48,11 +59,6 @@ static bool is_amid_message(const struct chempi_tcp_link *link)
     const struct chempi_tcp_current *c = &link->current;
 
     return c->tx && c->xfer && c->pos + c->left < c->xfer->want;
-}
-
-static CHEMPI_COLD bool may_wait(struct chempi_tcp_link *link)
-{
-    return chempi_shortage_may_wait(&link->sending);
 }
 
 /* Bytes written, 0 when the kernel takes none, or memory is missing to seal
@@ -88,6 +94,12 @@ static ssize_t write_bytes(struct chempi_tcp_link *link, struct iovec *iov,
     return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
 }
 
+/* The memory of `out` holds so many bytes; false: out of memory. */
+static bool fit(struct chempi_tcp_out *out, size_t len)
+{
+    return CHEMPI_ARRAY_FIT(out->data, out->cap, len < OUT_MIN ? OUT_MIN : len);
+}
+
 /* Room for len bytes in `out`, or NULL (out of memory). */
 static uint8_t *reserve(struct chempi_tcp_out *out, size_t len)
 {
@@ -98,8 +110,7 @@ static uint8_t *reserve(struct chempi_tcp_out *out, size_t len)
         out->head = 0;
         out->tail = used;
     }
-    if (!CHEMPI_ARRAY_FIT(out->data, out->cap,
-                          used + len < OUT_MIN ? OUT_MIN : used + len))
+    if (!fit(out, used + len))
         return NULL;
     out->tail += len;
     return out->data + out->tail - len;
@@ -160,6 +171,8 @@ static int inject_now(struct chempi_tcp_link *link,
         iov[1] = (struct iovec){.iov_base = bytes, .iov_len = len};
         count = 2;
     }
+    if (CHEMPI_UNLIKELY(link->out.cap < total) && !fit(&link->out, total))
+        return -ENOMEM; /* before some of it has left */
     n = write_bytes(link, iov, count);
     if (CHEMPI_LIKELY(n == (ssize_t)total))
         return CHEMPI_DONE;
@@ -167,15 +180,7 @@ static int inject_now(struct chempi_tcp_link *link,
         chempi_tcp_link_mute(link, (int)n);
         return link->ep->status;
     }
-    if (!reserve(&link->out, total - (size_t)n)) {
-        if (n == 0)
-            return -ENOMEM;
-        chempi_tcp_link_break(link, -ENOMEM,
-                              "out of memory in the middle of a message to "
-                              "process %u",
-                              (unsigned)link->ep->ep.proc);
-        return -ENOMEM;
-    }
+    (void)reserve(&link->out, total - (size_t)n); /* it has room */
     for (size_t i = 0, at = link->out.head; i < count; i++) {
         size_t skip = (size_t)n < iov[i].iov_len ? (size_t)n : iov[i].iov_len;
 
@@ -536,7 +541,7 @@ void chempi_tcp_eager_flush(struct chempi_tcp_link *link)
             consume(link, (size_t)n);
         if ((size_t)n < total && !link->is_blocked)
             block(link);
-        if (link->is_blocked)
+        if (link->is_blocked || (size_t)n < total)
             break;
         budget -= (size_t)n < budget ? (size_t)n : budget;
     }

@@ -313,7 +313,9 @@ void chempi_tcp_link_owe_reap(struct chempi_tcp_ep *ep);
 /* Report what was pending on a broken or ended endpoint. */
 void chempi_tcp_link_reap(struct chempi_tcp_ep *ep);
 void chempi_tcp_link_close_fd(struct chempi_tcp_link *link);
-/* Forget the attempt to connect (T2), if there is one, and its descriptor. */
+/* Forget the attempt to connect (T2), but not its descriptor. */
+void chempi_tcp_link_forget_attempt(struct chempi_tcp_link *link);
+/* Forget both, if there is an attempt. */
 void chempi_tcp_link_cancel(struct chempi_tcp_link *link);
 /* Has the kernel got everything? */
 bool chempi_tcp_link_is_written(const struct chempi_tcp_link *link);
@@ -348,10 +350,10 @@ const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
 /* Make the upcalls that are owed and write what can be written; returns the
  * number of events. */
 int chempi_tcp_work(struct chempi_tcp_dev *dev);
-/* Proven on both sides: fd carries frames, which are sealed by `seal` (NULL:
- * they are not). The link takes both over. */
-int chempi_tcp_work_up(struct chempi_tcp_link *link, int fd,
-                       struct chempi_seal *seal);
+/* Proven on both sides: the descriptor of link->item, which is in the pollset,
+ * carries frames, which are sealed by `seal` (NULL: they are not). The link
+ * takes it over. */
+void chempi_tcp_work_up(struct chempi_tcp_link *link, struct chempi_seal *seal);
 
 /* connect.c: connecting. */
 

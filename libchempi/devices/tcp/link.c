@@ -79,13 +79,18 @@ const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
     return buf;
 }
 
+void chempi_tcp_link_forget_attempt(struct chempi_tcp_link *link)
+{
+    chempi_tcp_proof_fini(&link->attempt->proof);
+    free(link->attempt);
+    link->attempt = NULL;
+}
+
 void chempi_tcp_link_cancel(struct chempi_tcp_link *link)
 {
     if (!link->attempt)
         return;
-    chempi_tcp_proof_fini(&link->attempt->proof);
-    free(link->attempt);
-    link->attempt = NULL;
+    chempi_tcp_link_forget_attempt(link);
     chempi_tcp_link_close_fd(link);
     link->state = CHEMPI_TCP_IDLE;
 }

@@ -119,23 +119,19 @@ static enum chempi_tcp_verdict_code judge(const struct chempi_tcp_guest *guest,
 static void move_in(struct chempi_tcp_guest *guest,
                     struct chempi_tcp_link *link, struct chempi_seal *seal)
 {
-    int fd = guest->item.fd;
-    int rc = say_verdict(fd, CHEMPI_TCP_WELCOME);
+    int rc = say_verdict(guest->item.fd, CHEMPI_TCP_WELCOME);
 
     chempi_tcp_link_cancel(link);
     link->peer = guest->address;
-    chempi_pollset_remove(guest->dev->dev.params.services->pollset,
-                          &guest->item);
-    guest->item.fd = -1;
-    close_guest(guest);
-    if (rc) {
-        (void)close(fd); /* it has ended already */
+    if (rc) { /* it has ended already */
         chempi_seal_destroy(seal);
-    } else {
-        rc = chempi_tcp_work_up(link, fd, seal);
-    }
-    if (rc)
         chempi_tcp_link_fail(link, rc);
+    } else {
+        chempi_pollset_hand_over(guest->dev->dev.params.services->pollset,
+                                 &guest->item, &link->item);
+        chempi_tcp_work_up(link, seal);
+    }
+    close_guest(guest);
 }
 
 /* When there is memory: as long as there is room to write, which there is, the

@@ -2,7 +2,6 @@
 /* What an event sets off: connections that come into use, what may be written
  * and read, and the upcalls that are owed (T3). */
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "common/base/invariant.h"
 #include "libchempi/devices/tcp/internal.h"
@@ -172,30 +171,17 @@ static void link_ready(struct chempi_poll_item *item, uint32_t events)
     CHEMPI_CHECK(chempi_tcp_link_check(link));
 }
 
-int chempi_tcp_work_up(struct chempi_tcp_link *link, int fd,
-                       struct chempi_seal *seal)
+void chempi_tcp_work_up(struct chempi_tcp_link *link, struct chempi_seal *seal)
 {
-    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
-    int rc;
-
     link->seal = seal;
-    link->item = (struct chempi_poll_item){.fd = fd, .ready = link_ready};
-    rc = chempi_pollset_add(dev->dev.params.services->pollset, &link->item,
-                            EPOLLIN);
-    if (rc) {
-        chempi_tcp_sealed_close(link);
-        (void)close(fd); /* nothing has been written into it */
-        link->item.fd = -1;
-        return rc;
-    }
+    link->item.ready = link_ready;
     link->state = CHEMPI_TCP_UP;
     chempi_shortage_end(&link->sending);
-    dev->opened++;
+    chempi_tcp_dev_of(link)->opened++;
     link->is_blocked = false;
     link->is_armed = false;
     chempi_tcp_link_heat(link);
     if (!chempi_tcp_link_is_written(link))
         chempi_tcp_link_owe_flush(link); /* T5 */
     chempi_tcp_link_owe_room(link->ep);
-    return 0;
 }

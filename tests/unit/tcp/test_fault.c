@@ -435,6 +435,63 @@ Test(tcp_fault, memory_that_is_missing_once_loses_no_process_of_a_secure_job)
     refuse_each_piece(true);
 }
 
+/* The kernel has no memory to watch a descriptor, once each time; writes are
+ * cut, so that many of them wait for room. */
+static void refuse_each_watch(bool is_secure)
+{
+    int calls = 1;
+
+    for (int nth = 1; nth <= calls; nth++) {
+        struct chempi_tx txs[2] = {{.iter = NULL}, {.iter = NULL}};
+        int rc;
+
+        ends_default(&ends, 2);
+        ends.settings = is_secure ? secure_settings() : NULL;
+        cr_assert_eq(ends_open_as(&ends, 2, true), 0);
+        rig_short(9000);
+        rig(RIG_EPOLL, nth, ENOMEM);
+        rc = converse(txs);
+        calls = rig_calls();
+        rig_lift();
+        cr_assert_eq(rc, 0, "call %d: %d", nth, rc);
+        for (uint32_t i = 0; i < 2; i++)
+            cr_assert_eq(ends.end[i].lost, 0, "call %d: %s", nth,
+                         ends.end[i].lost_why);
+        ends_close(&ends);
+    }
+    cr_assert_gt(calls, 3);
+}
+
+Test(tcp_fault, a_descriptor_that_is_not_watched_once_loses_no_process)
+{
+    refuse_each_watch(false);
+    refuse_each_watch(true);
+}
+
+/* The kernel takes a part of a small message, and there is no memory for the
+ * rest: then nothing of it leaves. */
+Test(tcp_fault, a_small_message_that_leaves_in_part_has_room_for_the_rest)
+{
+    const struct chempi_envelope env = {
+        .len = 1000, .context = 5, .tag = 2, .kind = CHEMPI_KIND_MESSAGE};
+    const struct end *end = &ends.end[0];
+
+    cr_assert_eq(ends_open(&ends, 2, true), 0);
+    cr_assert_eq(ends_inject(&ends, 1, 0, "x", 1, 1), 0);
+    cr_assert(ends_wait_arrivals(&ends, 0, 1));
+    fill(data, 1000, 1);
+    rig_short(100);
+    rig(RIG_MEMORY, 1, ENOMEM);
+    cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, data, 1000), -EAGAIN);
+    cr_assert_eq(rig_calls(), 1);
+    cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, data, 1000),
+                 CHEMPI_DONE);
+    rig_lift();
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    cr_assert(is_filled(ends.end[1].arrivals[0]->data, 1000, 1));
+    ends_close(&ends);
+}
+
 /* Two connections that are being made; there is no memory for a message of
  * one. */
 Test(tcp_fault, a_shortage_of_one_connection_does_not_end_with_another_one)

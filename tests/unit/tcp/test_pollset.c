@@ -135,6 +135,24 @@ Test(pollset, a_new_item_in_an_old_place_is_not_taken_for_the_old_one)
     unwatch(&new);
 }
 
+Test(pollset, a_descriptor_that_is_handed_over_is_the_other_items)
+{
+    struct watched old;
+    struct watched new = {.item = {.fd = -1}};
+
+    watch(&old, 1, EPOLLIN);
+    new.item.ready = old.item.ready;
+    (void)chempi_pollset_collect(set, -1);
+    chempi_pollset_hand_over(set, &old.item, &new.item);
+    cr_assert_eq(chempi_pollset_dispatch(set), 1);
+    cr_assert_eq(old.calls, 0);
+    cr_assert_eq(new.calls, 1);
+    cr_assert_eq(old.item.fd, -1);
+    chempi_pollset_remove(set, &old.item); /* it is in no set */
+    unwatch(&new);
+    cr_assert(chempi_pollset_is_empty(set));
+}
+
 Test(pollset, an_item_may_remove_another_one_that_is_ready_too)
 {
     struct watched a;
