@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a gateway says itself; see gateway.h. */
+#include <errno.h>
 #include <string.h>
 
 #include "programs/gateway/gateway.h"
@@ -10,6 +11,7 @@ bool gateway_answer(struct gateway *g, const struct chempi_neighbor_frame *f,
     uint8_t head[CHEMPI_NEIGHBOR_FIXED_MAX];
     struct chempi_neighbor_buf *buf;
     size_t len;
+    int rc;
 
     answer->gateway_count = (uint8_t)(f->at + 1u);
     answer->at = 1;
@@ -22,9 +24,10 @@ bool gateway_answer(struct gateway *g, const struct chempi_neighbor_frame *f,
     if (!buf)
         return false;
     memcpy(buf->data, head, len);
-    if (chempi_neighbors_queue(
-            &g->neighbors,
-            answer->gateway_count > 1 ? answer->gateways[1] : answer->dst, buf))
+    rc = chempi_neighbors_queue(
+        &g->neighbors,
+        answer->gateway_count > 1 ? answer->gateways[1] : answer->dst, buf);
+    if (rc) /* but for memory, whoever asks is lost */
         chempi_neighbor_buf_drop(buf);
-    return true;
+    return rc != -ENOMEM;
 }

@@ -40,8 +40,12 @@ static bool answer(struct gateway *g, struct gateway_flow *flow)
 
     if (chempi_neighbor_frame_head(flow->flush->data, flow->flush->len, &f,
                                    &why) >= 0 && /* it was read before */
-        !gateway_answer(g, &f, &flushed))
+        !gateway_answer(g, &f, &flushed)) {
+        if (!chempi_shortage_may_wait(&g->shortage))
+            gateway_give_up(g, "out of memory for an answer");
         return false;
+    }
+    chempi_shortage_end(&g->shortage);
     chempi_neighbor_buf_drop(flow->flush);
     flow->flush = NULL;
     return true;

@@ -134,6 +134,8 @@ static int poll_all(struct gateway *g, int timeout_ms)
         n += chempi_pollset_dispatch(g->services.pollset);
     if (CHEMPI_UNLIKELY(g->end_count))
         n += gateway_flush_settle(g);
+    if (CHEMPI_UNLIKELY(chempi_neighbors_has_left(&g->neighbors)))
+        n += chempi_neighbors_retake(&g->neighbors);
     if (chempi_neighbors_is_dirty(&g->neighbors)) {
         chempi_neighbors_flush(&g->neighbors);
         n++;
@@ -146,7 +148,8 @@ static bool is_anything_ready(struct gateway *g)
     for (uint32_t i = 0; i < g->device_count; i++)
         if (g->devices[i]->ops->is_ready(g->devices[i]))
             return true;
-    return chempi_neighbors_is_dirty(&g->neighbors) || g->is_restless;
+    return chempi_neighbors_is_dirty(&g->neighbors) ||
+           chempi_neighbors_has_left(&g->neighbors) || g->is_restless;
 }
 
 /* As wake.h says: publish, look once more, sleep. */
