@@ -319,8 +319,15 @@ static int scivia_send(struct chempi_ep *base, struct chempi_tx *tx)
 
 /* --- progress --- */
 
+static bool is_drained(const struct scivia_dev *dev)
+{
+    return dev->rndv.outgoing == 0 && dev->unsent == 0 &&
+           chempi_list_is_empty(&dev->busy);
+}
+
 static int CHEMPI_NOINLINE work(struct scivia_dev *dev)
 {
+    bool was_drained = is_drained(dev);
     int events;
 
     if (dev->is_over_share)
@@ -340,6 +347,10 @@ static int CHEMPI_NOINLINE work(struct scivia_dev *dev)
         serve_adapter(dev);
     events = chempi_scivia_pair_advance(dev);
     events += chempi_scivia_drain_serve(dev);
+    /* Whoever waits for that must look again. A frame that is sent here may be
+     * with the peer at once, and an endpoint may have nothing to do any more
+     * without anything that has happened. */
+    events += !was_drained && is_drained(dev);
     dev->has_work = !chempi_list_is_empty(&dev->busy) ||
                     !chempi_list_is_empty(&dev->opening) ||
                     chempi_adapter_has_posts(dev->adapter) ||
@@ -461,10 +472,7 @@ static enum chempi_remains scivia_ended(struct chempi_dev *base, uint32_t proc)
 
 static bool scivia_is_drained(struct chempi_dev *base)
 {
-    struct scivia_dev *dev = to_scivia(base);
-
-    return dev->rndv.outgoing == 0 && dev->unsent == 0 &&
-           chempi_list_is_empty(&dev->busy);
+    return is_drained(to_scivia(base));
 }
 
 const struct chempi_dev_ops chempi_scivia_ops = {

@@ -458,6 +458,31 @@ Test(scivia, who_mends_a_connection_does_not_sleep_first)
     free(from);
 }
 
+/* A frame that tells what was taken leaves and arrives within one progress(),
+ * in which nothing else happens. */
+Test(scivia, who_waits_until_the_device_is_drained_hears_of_it)
+{
+    unsigned char *from = payload();
+    struct chempi_dev *dev;
+    int events = 0;
+
+    open_via_ends(NULL);
+    for (int i = 0; i < 20; i++)
+        transfer(from, 100, SCIVIA_PROTOCOL_SEND);
+    dev = ends[1].dev;
+    for (int i = 0; i < 1000 && !chempi_scivia_ops.is_drained(dev); i++)
+        poll_ends();
+    cr_assert(chempi_scivia_ops.is_drained(dev));
+    ((struct scivia_ep *)ends[1].ep)->is_tell_owed = true;
+    chempi_scivia_endpoint_mark((struct scivia_ep *)ends[1].ep);
+    for (int i = 0; i < 1000 && !chempi_scivia_ops.is_drained(dev); i++)
+        events = chempi_scivia_ops.progress(dev);
+    cr_expect(chempi_scivia_ops.is_drained(dev));
+    cr_expect_gt(events, 0);
+    close_ends();
+    free(from);
+}
+
 /* More than is taken in a progress(), one after the other. */
 static uint32_t to_send;
 
