@@ -12,6 +12,7 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/status.h"
 #include "libchempi/didl/coll/async_memory.h"
 #include "libchempi/didl/coll/check.h"
 #include "libchempi/didl/coll/node/node_later.h"
@@ -266,6 +267,7 @@ static bool advance_node(struct async *a, struct chempi_node_later_op *op,
     enum chempi_node_later_state state =
         chempi_node_later_advance(op, &a->sched, &rc);
 
+    a->has_more = true; /* perhaps: it may append */
     if (state != CHEMPI_NODE_LATER_WAITS) {
         *flags |= ADVANCED;
         a->moves++;
@@ -290,6 +292,11 @@ static void init_schedule(struct async *a, struct chempi_comm *comm, int tag)
 
 static void keep_built(struct async *a)
 {
+    const bool is_one =
+        a->sched.count == 1 && a->sched.steps[0].kind == CHEMPI_COLL_NODE;
+
+    a->only = is_one ? a->sched.steps[0].dst : NULL;
+    a->has_more = false;
     a->own_count = a->sched.count;
     a->own_inline = a->sched.inline_used;
     a->own_blocks = a->sched.blocks;
@@ -426,15 +433,6 @@ static bool is_any_ready(struct chempi_progress_hook *hook)
 
 /* ---- requests ---- */
 
-/* Steps, or memory, since it was built. */
-static bool has_appended(const struct async *a)
-{
-    const struct chempi_coll_sched *s = &a->sched;
-
-    return s->count != a->own_count || s->error ||
-           s->inline_used != a->own_inline || s->blocks != a->own_blocks;
-}
-
 /* Only what was built. */
 static CHEMPI_COLD void forget_appended(struct async *a)
 {
@@ -446,6 +444,7 @@ static CHEMPI_COLD void forget_appended(struct async *a)
     s->open = 0;
     s->inline_used = a->own_inline;
     chempi_coll_reuse(s, a->own_blocks);
+    a->has_more = false;
 }
 
 /* E2 */
@@ -458,14 +457,6 @@ static void join(struct async *a, struct engine *engine)
     chempi_list_append(&engine->running, &a->link);
 }
 
-/* The operation in the node's memory, if there is one: the only step. */
-static struct chempi_node_later_op *node_op(const struct async *a)
-{
-    if (a->own_count != 1 || a->sched.steps[0].kind != CHEMPI_COLL_NODE)
-        return NULL;
-    return a->sched.steps[0].dst;
-}
-
 /* Others wait for what an operation of so many bytes does later. */
 static void owe(struct async *a)
 {
@@ -475,41 +466,42 @@ static void owe(struct async *a)
         chempi_request_owe(&a->req, len);
 }
 
-/* Of an operation whose only step is in the node's memory; true: it is over. */
-static bool start_single(struct async *a)
+/* As far as it goes at once. */
+static CHEMPI_NOINLINE void start_rest(struct async *a)
 {
-    int rc = MPI_SUCCESS;
-
-    if (chempi_node_later_start(a->single, &rc) !=
-        CHEMPI_NODE_LATER_HAS_ENDED) {
-        owe(a);
-        return false;
-    }
-    note(a, rc);
-    a->req.error = a->error;
-    chempi_request_set_pending(&a->req, 0);
-    return true;
-}
-
-static int start(struct chempi_request *req)
-{
-    struct async *a = of_request(req);
     bool is_user = a->op && !a->op->is_predefined;
 
-    chempi_agent_note_begun();
-    chempi_request_set_pending(req, 1);
-    req->error = MPI_SUCCESS;
-    a->mismatch.rank = -1;
+    chempi_request_set_pending(&a->req, 1);
+    a->req.error = MPI_SUCCESS;
     a->next = 0;
-    a->error = a->failed;
-    if (CHEMPI_UNLIKELY(has_appended(a)))
-        forget_appended(a);
-    a->single = node_op(a);
-    if (a->single && start_single(a))
-        return MPI_SUCCESS;
+    if (a->single)
+        owe(a);
     join(a, &engines[is_user]);
     (void)advance(a);
     chempi_progress_nudge();
+}
+
+/* One whose only step is in the node's memory may be over then. */
+static int start(struct chempi_request *req)
+{
+    struct async *a = of_request(req);
+    int rc = MPI_SUCCESS;
+
+    chempi_agent_note_begun();
+    if (CHEMPI_UNLIKELY(a->has_more))
+        forget_appended(a);
+    a->mismatch.rank = -1;
+    a->error = a->failed;
+    a->single = a->only;
+    if (CHEMPI_UNLIKELY(!a->single) ||
+        CHEMPI_UNLIKELY(chempi_node_later_start(a->single, &rc) !=
+                        CHEMPI_NODE_LATER_HAS_ENDED)) {
+        start_rest(a);
+        return MPI_SUCCESS;
+    }
+    note(a, rc);
+    req->error = a->error;
+    chempi_request_set_pending(req, 0);
     return MPI_SUCCESS;
 }
 
@@ -538,8 +530,8 @@ static void clean_up(struct async *a)
     } else {
         if (a->has_held && req->is_persistent)
             chempi_coll_async_hold_buffers(a, false);
-        if (a->has_held && req->is_persistent && node_op(a))
-            chempi_node_later_release(node_op(a));
+        if (a->has_held && req->is_persistent && a->only)
+            chempi_node_later_release(a->only);
         if (a->has_held)
             release_all(a);
         chempi_coll_sched_fini(&a->sched);
@@ -558,19 +550,22 @@ static void destroy(struct chempi_request *req)
     chempi_coll_async_give(a);
 }
 
-static int finish(struct chempi_request *req, MPI_Status *status)
+static CHEMPI_COLD int explain(const struct async *a, int error)
 {
-    const struct async *a = of_request(req);
-    int error = chempi_request_finish_empty(req, status);
-
-    if (CHEMPI_LIKELY(!error) || a->mismatch.rank < 0 ||
-        error == MPI_ERR_PROC_ABORTED)
+    if (a->mismatch.rank < 0 || error == MPI_ERR_PROC_ABORTED)
         return error;
     if (error == MPI_ERR_TRUNCATE)
         return chempi_message_note_too_much(a->mismatch.rank, a->mismatch.len,
                                             a->mismatch.room);
     return chempi_message_note_too_little(a->mismatch.rank, a->mismatch.len,
                                           a->mismatch.room);
+}
+
+static int finish(struct chempi_request *req, MPI_Status *status)
+{
+    chempi_status_set_empty(status);
+    return CHEMPI_LIKELY(!req->error) ? MPI_SUCCESS
+                                      : explain(of_request(req), req->error);
 }
 
 static bool is_awaited(const struct async *a, int child, int32_t peer)
@@ -802,7 +797,7 @@ static int prepare(const struct chempi_request_ops *ops,
     }
     chempi_lane_lock(&chempi_lane_main);
     rc = keep_whole(a, rc);
-    chempi_node_later_keep(comm, rc ? NULL : node_op(a));
+    chempi_node_later_keep(comm, rc ? NULL : a->only);
     if (!rc)
         chempi_coll_async_hold_buffers(a, true);
     chempi_lane_unlock(&chempi_lane_main);
@@ -908,8 +903,8 @@ int chempi_coll_launch(const struct chempi_coll_call *c,
 }
 
 /* E7: its call has begun it there. */
-static struct chempi_request *adopt(struct async *a,
-                                    const struct chempi_coll_call *c, int tag)
+static CHEMPI_NOINLINE struct chempi_request *
+adopt(struct async *a, const struct chempi_coll_call *c, int tag)
 {
     struct chempi_node_later_op *op = (void *)a->sched.inline_bytes;
 
@@ -930,8 +925,8 @@ static struct chempi_request *adopt(struct async *a,
 }
 
 /* False: the call goes on. */
-static bool begin_at_once(const struct chempi_coll_call *c,
-                          MPI_Request *request, int *rc)
+static inline bool begin_at_once(const struct chempi_coll_call *c,
+                                 MPI_Request *request, int *rc)
 {
     enum chempi_node_later_begun begun = CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
     struct chempi_request *req;
@@ -956,14 +951,20 @@ static bool begin_at_once(const struct chempi_coll_call *c,
     return true;
 }
 
+static CHEMPI_NOINLINE int start_schedule(const struct chempi_coll_call *c,
+                                          MPI_Request *request)
+{
+    return make(call_ops[c->kind], c->comm, c->op, build_started, c, false,
+                request);
+}
+
 int chempi_coll_start(struct chempi_coll_call *c, MPI_Request *request)
 {
     int rc = chempi_coll_check(c);
 
-    if (CHEMPI_UNLIKELY(rc) || begin_at_once(c, request, &rc))
+    if (CHEMPI_UNLIKELY(rc) || CHEMPI_LIKELY(begin_at_once(c, request, &rc)))
         return rc;
-    return make(call_ops[c->kind], c->comm, c->op, build_started, c, false,
-                request);
+    return start_schedule(c, request);
 }
 
 int chempi_coll_prepare(struct chempi_coll_call *c, MPI_Request *request)

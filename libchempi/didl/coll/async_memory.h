@@ -47,7 +47,10 @@ struct async {
     bool is_urgent; /* its messages are for the agents of others, too */
     bool has_held;  /* comm, op and types are held */
     bool is_bare;   /* E7 */
+    bool has_more;  /* steps or memory since it was built, perhaps */
     struct chempi_node_later_op *single;
+    struct chempi_node_later_op *only;          /* step that was built, or
+                                                   NULL */
     uint32_t next;                              /* step */
     uint32_t moves;                             /* ever; wraps */
     uint32_t own_count;                         /* steps that were built */

@@ -138,18 +138,12 @@ static int harvest(MPI_Request *handle, struct chempi_request *req,
 
 /* ---- one ---- */
 
-int chempi_request_wait(MPI_Request *request, MPI_Status *status)
+static CHEMPI_NOINLINE int wait_for(MPI_Request *request, MPI_Status *status)
 {
-    struct chempi_request *req;
+    struct chempi_request *req = active(*request);
     struct chempi_lane *lane;
     int rc;
 
-    if (*request == chempi_request_handle(&chempi_request_over)) {
-        chempi_status_set_empty(status);
-        *request = MPI_REQUEST_NULL;
-        return MPI_SUCCESS;
-    }
-    req = active(*request);
     if (!req) {
         chempi_status_set_empty(status);
         return check_all(1, request);
@@ -162,6 +156,15 @@ int chempi_request_wait(MPI_Request *request, MPI_Status *status)
         rc = harvest_locked(request, req, status);
     chempi_lane_unlock(lane);
     return rc;
+}
+
+int chempi_request_wait(MPI_Request *request, MPI_Status *status)
+{
+    if (*request != chempi_request_handle(&chempi_request_over))
+        return wait_for(request, status);
+    chempi_status_set_empty(status);
+    *request = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
 }
 
 int chempi_request_test(MPI_Request *request, int *flag, MPI_Status *status)
@@ -617,7 +620,8 @@ static int start_one(MPI_Request handle, int i)
     req->tag = MPI_ANY_TAG;
     req->bytes = 0;
     chempi_request_set_pending(req, 0);
-    req->is_posted = chempi_agent_is_offered();
+    if (req->kind == CHEMPI_REQUEST_SEND)
+        req->is_posted = chempi_agent_is_offered();
     rc = req->ops->start(req);
     if (rc) {
         req->is_active = false;

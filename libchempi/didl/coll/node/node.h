@@ -67,6 +67,10 @@ enum {
     CHEMPI_NODE_LATER_CELLS = 64,
     CHEMPI_NODE_ALL_CELLS = CHEMPI_NODE_CELLS + CHEMPI_NODE_LATER_CELLS,
     CHEMPI_NODE_LATER_SLOTS = 8, /* of those in which all meet, in turn */
+    /* After so many of them a member says which ones it has ended, powers of
+     * two; node_later.h, L3 and L7. */
+    CHEMPI_NODE_LATER_SAID_PAIR = CHEMPI_NODE_LATER_CELLS / 2,
+    CHEMPI_NODE_LATER_SAID = 4,
     /* Words with a bit per slot: of blocking operations, and of both. */
     CHEMPI_NODE_BLOCKING_MASKS =
         (CHEMPI_NODE_CELLS + CHEMPI_NODE_SYNC_SLOTS + 63) / 64,
@@ -141,6 +145,7 @@ struct chempi_node_ended {
 /* The same as this member counts them. */
 struct chempi_node_later {
     struct chempi_node_ended *ended; /* [size + 1] */
+    uint32_t unsaid;                 /* bits of a number that is not said */
     uint32_t started;                /* ever; all of them wrap */
     uint32_t begun;
     _Atomic uint32_t finished; /* under the lane lock; anybody looks */

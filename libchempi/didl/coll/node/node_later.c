@@ -10,7 +10,6 @@
 
 enum {
     GROUP = CHEMPI_NODE_LATER_CELLS / 2, /* come free together */
-    SAID_EVERY = 4,                      /* L7 */
     LONG = 64 << 10                      /* bytes */
 };
 
@@ -191,20 +190,18 @@ steps_for(const struct chempi_coll_call *c)
 
 /* ---- building ---- */
 
-/* By parts, or in steps; neither: not this way. */
-CHEMPI_INLINE void choose(struct chempi_node_later_op *op,
-                          const struct chempi_coll_state *st,
-                          const struct chempi_coll_call *c)
+/* By parts? *len: of a reduction, bytes of each member. */
+CHEMPI_INLINE const struct chempi_node_parts *
+find_parts(const struct chempi_coll_call *c, const struct chempi_coll_state *st,
+           uint64_t *len)
 {
-    op->len = 0;
-    op->parts = NULL;
-    if (!is_scan(c)) {
-        if (is_reduction(c))
-            op->len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
-                                 c->recv.type->extent);
-        op->parts = parts_for(c, op->len);
-    }
-    op->steps = op->parts ? NULL : steps_for(c);
+    *len = 0;
+    if (is_scan(c))
+        return NULL;
+    if (is_reduction(c))
+        *len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
+                          c->recv.type->extent);
+    return parts_for(c, *len);
 }
 
 /* Does it go this way? Then all but the rest of the cell is set. */
@@ -215,7 +212,9 @@ static bool find_way(const struct chempi_coll_call *c,
     *op = (struct chempi_node_later_op){.call = *c, .cell = {.st = st}};
     if (!st || !st->is_on || st->later_cells == 0)
         return false;
-    choose(op, st, c);
+    op->parts = find_parts(c, st, &op->len);
+    if (!op->parts)
+        op->steps = steps_for(c);
     return op->parts || op->steps;
 }
 
@@ -484,18 +483,24 @@ static inline bool is_known(const struct chempi_coll_state *st, uint32_t number,
     return number - st->later.all_finished <= number - needed;
 }
 
-/* L3 */
-static bool is_cell_free(struct chempi_coll_state *st, uint32_t number)
+static CHEMPI_NOINLINE bool have_all_ended(struct chempi_coll_state *st,
+                                           uint32_t needed)
 {
-    const uint32_t needed = before_group(number) - GROUP;
     struct chempi_node_later *later = &st->later;
 
-    if (is_known(st, number, needed))
-        return true;
     /* Either who says so sees this or its word is seen here. */
     atomic_store(&later->ended[st->size].is_starved, 1);
     later->all_finished = count_finished(st);
     return (int32_t)(later->all_finished - needed) >= 0;
+}
+
+/* L3 */
+static inline bool is_cell_free(struct chempi_coll_state *st, uint32_t number)
+{
+    const uint32_t needed = before_group(number) - GROUP;
+
+    return CHEMPI_LIKELY(is_known(st, number, needed)) ||
+           have_all_ended(st, needed);
 }
 
 /* L7: at the beginning of the cell's operation. */
@@ -518,7 +523,7 @@ static inline void say_finished(struct chempi_coll_state *st, uint32_t number)
     /* Orders a task's last steps before a blocking one; partner:
      * chempi_coll_node_has_turn(). */
     atomic_store_explicit(&later->finished, number, memory_order_release);
-    if (CHEMPI_LIKELY(number % (st->size > 2 ? SAID_EVERY : GROUP) != 0))
+    if (CHEMPI_LIKELY((number & later->unsaid) != 0))
         return;
     atomic_store(&later->ended[st->rank].number, number);
     if (atomic_load(&later->ended[st->size].is_starved) &&
@@ -574,10 +579,10 @@ static bool is_first_left(const struct chempi_node_later_op *op)
     return op->cell.seq == 1 + count_own_finished(state_of(op));
 }
 
-static bool spares_cell(const struct chempi_coll_state *st,
-                        const struct chempi_node_steps *steps)
+static inline bool spares_cell(const struct chempi_coll_state *st,
+                               const struct chempi_node_steps *steps)
 {
-    return steps && steps->spares_cell && steps->spares_cell(st);
+    return steps && steps->at_once && chempi_coll_node_has_chain(st);
 }
 
 /* L2, L3, L5 */
@@ -726,53 +731,72 @@ chempi_node_later_advance(struct chempi_node_later_op *op,
 
 /* ---- beginning in the call ---- */
 
-/* The operation of this number, of a task that needs a cell nothing but its
- * beginning; true: it is over. */
-CHEMPI_INLINE bool do_at_once(struct chempi_node_later_op *op,
-                              struct chempi_coll_state *st, uint32_t number,
-                              bool has_cell, const struct chempi_coll_call *c)
+/* Is nothing else under way here before the operation of this number? */
+static inline bool is_alone(const struct chempi_coll_state *st, uint32_t number)
 {
-    if (op->parts) {
-        open_cell(st, number, c, &op->cell);
-        choose_slot(&op->cell);
-        return op->parts->at_once(&op->cell, c, op->len, &op->rc);
-    }
-    if (has_cell) {
-        open_cell(st, number, c, &op->cell);
-        choose_slot(&op->cell);
-        begin_task(op);
-        return false;
-    }
-    if (CHEMPI_LIKELY(op->steps->at_once(op->task, st, c, &op->rc)))
-        return true;
-    open_cell(st, number, c, &op->cell);
-    op->task->cell = op->cell;
-    return false;
+    return number == 1 + count_own_finished(st);
 }
 
-/* The next one, if nothing else is under way; its parts or steps are set, c is
- * its call, perhaps not copied as yet. */
-CHEMPI_INLINE enum chempi_node_later_begun
-begin_alone(struct chempi_node_later_op *op, struct chempi_coll_state *st,
-            const struct chempi_coll_call *c)
+static inline void end_at_once(struct chempi_coll_state *st, uint32_t number)
 {
-    const uint32_t number = st->later.started + 1;
-    bool has_cell;
-
-    if ((!op->parts && !op->steps) || number != 1 + count_own_finished(st))
-        return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
-    has_cell = !spares_cell(st, op->steps);
-    if (has_cell && !is_cell_free(st, number))
-        return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
     st->later.begun = number;
-    if (CHEMPI_LIKELY(do_at_once(op, st, number, has_cell, c))) {
-        st->later.started = number;
-        st->later.last_task = number;
-        say_finished(st, number);
-        return CHEMPI_NODE_LATER_HAS_ENDED;
-    }
+    st->later.started = number;
+    st->later.last_task = number;
+    say_finished(st, number);
+}
+
+/* It has begun and is not over. */
+static void go_on_later(struct chempi_node_later_op *op, uint32_t number)
+{
+    struct chempi_coll_state *st = state_of(op);
+
+    st->later.begun = number;
     op->has_begun = true;
     take_number(st, op->steps || may_be_long(op));
+}
+
+/* The next one, by parts, if nothing else is under way; c is its call, perhaps
+ * not copied as yet. Has it begun, *rc is what came of that, and go_on_later()
+ * comes next. */
+CHEMPI_INLINE enum chempi_node_later_begun
+begin_parts(struct cell *cell, const struct chempi_node_parts *parts,
+            struct chempi_coll_state *st, const struct chempi_coll_call *c,
+            uint64_t len, int *rc)
+{
+    const uint32_t number = st->later.started + 1;
+
+    if (!is_alone(st, number) || !is_cell_free(st, number))
+        return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
+    open_cell(st, number, c, cell);
+    choose_slot(cell);
+    if (CHEMPI_UNLIKELY(!parts->at_once(cell, c, len, rc)))
+        return CHEMPI_NODE_LATER_HAS_BEGUN;
+    end_at_once(st, number);
+    return CHEMPI_NODE_LATER_HAS_ENDED;
+}
+
+/* The same in steps; of a task that needs a cell nothing but its beginning. */
+CHEMPI_INLINE enum chempi_node_later_begun
+begin_steps(struct chempi_node_later_op *op, struct chempi_coll_state *st,
+            const struct chempi_coll_call *c, int *rc)
+{
+    const uint32_t number = st->later.started + 1;
+    const bool has_cell = !spares_cell(st, op->steps);
+
+    if (!is_alone(st, number) || (has_cell && !is_cell_free(st, number)))
+        return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
+    if (!has_cell && CHEMPI_LIKELY(op->steps->at_once(op->task, st, c, rc))) {
+        end_at_once(st, number);
+        return CHEMPI_NODE_LATER_HAS_ENDED;
+    }
+    open_cell(st, number, c, &op->cell);
+    if (has_cell) {
+        choose_slot(&op->cell);
+        begin_task(op);
+    } else {
+        op->task->cell = op->cell;
+    }
+    go_on_later(op, number);
     return CHEMPI_NODE_LATER_HAS_BEGUN;
 }
 
@@ -808,29 +832,98 @@ static enum chempi_node_later_state do_steps(struct chempi_node_later_op *op,
 static enum chempi_node_later_begun
 go_on_in_call(struct chempi_node_later_op *op, int *rc)
 {
-    return op->steps && do_steps(op, rc) == CHEMPI_NODE_LATER_IS_OVER
+    return do_steps(op, rc) == CHEMPI_NODE_LATER_IS_OVER
                ? CHEMPI_NODE_LATER_HAS_ENDED
                : CHEMPI_NODE_LATER_HAS_BEGUN;
+}
+
+/* What does not begin in its start begins later. */
+static CHEMPI_NOINLINE void put_off(struct chempi_node_later_op *op)
+{
+    struct chempi_coll_state *st = state_of(op);
+
+    take_number(st, op->steps || may_be_long(op));
+    open_cell(st, st->later.started, &op->call, &op->cell);
+}
+
+static CHEMPI_NOINLINE enum chempi_node_later_begun
+start_steps(struct chempi_node_later_op *op, int *rc)
+{
+    enum chempi_node_later_begun begun =
+        begin_steps(op, state_of(op), &op->call, rc);
+
+    if (begun == CHEMPI_NODE_LATER_HAS_NOT_BEGUN)
+        put_off(op);
+    return begun == CHEMPI_NODE_LATER_HAS_BEGUN ? go_on_in_call(op, rc) : begun;
 }
 
 enum chempi_node_later_begun
 chempi_node_later_start(struct chempi_node_later_op *op, int *rc)
 {
-    struct chempi_coll_state *st = state_of(op);
     enum chempi_node_later_begun begun;
 
-    if (CHEMPI_UNLIKELY(op->is_lengthened))
-        op->steps = NULL;
-    op->is_lengthened = false;
     op->has_begun = false;
-    begun = begin_alone(op, st, &op->call);
+    if (!op->parts)
+        return start_steps(op, rc);
+    op->steps = NULL; /* L6 */
+    op->is_lengthened = false;
+    begun =
+        begin_parts(&op->cell, op->parts, state_of(op), &op->call, op->len, rc);
+    if (CHEMPI_LIKELY(begun == CHEMPI_NODE_LATER_HAS_ENDED))
+        return begun;
     if (begun == CHEMPI_NODE_LATER_HAS_NOT_BEGUN) {
-        take_number(st, op->steps || may_be_long(op));
-        open_cell(st, st->later.started, &op->call, &op->cell);
+        put_off(op);
+        return begun;
     }
-    if (begun == CHEMPI_NODE_LATER_HAS_ENDED)
-        *rc = op->rc;
-    return begun == CHEMPI_NODE_LATER_HAS_BEGUN ? go_on_in_call(op, rc) : begun;
+    op->rc = *rc;
+    *rc = MPI_SUCCESS;
+    go_on_later(op, op->cell.seq);
+    return begun;
+}
+
+/* What an operation has of its call, which has begun it. */
+static void keep_call(struct chempi_node_later_op *op,
+                      const struct chempi_coll_call *c)
+{
+    op->call = *c;
+    op->is_lengthened = false;
+    op->own = NULL;
+    op->has_types = has_types(c);
+}
+
+static CHEMPI_NOINLINE void keep_parts(struct chempi_node_later_op *op,
+                                       const struct chempi_node_parts *parts,
+                                       const struct chempi_coll_call *c,
+                                       uint64_t len, int *rc)
+{
+    op->parts = parts;
+    op->steps = NULL;
+    op->len = len;
+    op->rc = *rc;
+    *rc = MPI_SUCCESS;
+    op->task = (void *)(op + 1);
+    keep_call(op, c);
+    go_on_later(op, op->cell.seq);
+}
+
+static CHEMPI_NOINLINE enum chempi_node_later_begun
+try_steps(struct chempi_node_later_op *op, struct chempi_coll_state *st,
+          const struct chempi_coll_call *c, int *rc)
+{
+    enum chempi_node_later_begun begun;
+
+    op->parts = NULL;
+    op->steps = steps_for(c);
+    if (!op->steps)
+        return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
+    op->cell.st = st;
+    op->task = (void *)(op + 1);
+    begun = begin_steps(op, st, c, rc);
+    if (begun != CHEMPI_NODE_LATER_HAS_BEGUN)
+        return begun;
+    keep_call(op, c);
+    op->task->c = &op->call;
+    return go_on_in_call(op, rc);
 }
 
 enum chempi_node_later_begun
@@ -838,25 +931,19 @@ chempi_node_later_try(const struct chempi_coll_call *c, void *room, int *rc)
 {
     struct chempi_coll_state *st = c->comm->coll;
     struct chempi_node_later_op *op = room;
+    const struct chempi_node_parts *parts;
     enum chempi_node_later_begun begun;
+    uint64_t len;
 
     if (!st || !st->is_on || st->later_cells == 0)
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
-    choose(op, st, c);
-    op->cell.st = st;
-    op->task = (void *)(op + 1);
-    begun = begin_alone(op, st, c);
-    if (begun != CHEMPI_NODE_LATER_HAS_BEGUN) {
-        *rc = begun == CHEMPI_NODE_LATER_HAS_ENDED ? op->rc : MPI_SUCCESS;
-        return begun;
-    }
-    op->call = *c;
-    if (op->steps)
-        op->task->c = &op->call;
-    op->is_lengthened = false;
-    op->own = NULL;
-    op->has_types = has_types(c);
-    return go_on_in_call(op, rc);
+    parts = find_parts(c, st, &len);
+    if (!parts)
+        return try_steps(op, st, c, rc);
+    begun = begin_parts(&op->cell, parts, st, c, len, rc);
+    if (CHEMPI_UNLIKELY(begun == CHEMPI_NODE_LATER_HAS_BEGUN))
+        keep_parts(op, parts, c, len, rc);
+    return begun;
 }
 
 /* ---- waiting ---- */

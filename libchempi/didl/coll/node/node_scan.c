@@ -632,12 +632,6 @@ static void chain_met(struct chempi_node_task *t)
         chain_begin(t);
 }
 
-/* Rings are all that it needs. */
-static bool spares_cell(const struct chempi_coll_state *st)
-{
-    return st->chain.is_made && !st->chain.is_off;
-}
-
 /* A task is made only of what is not over at once. */
 static bool chain_at_once(struct chempi_node_task *t,
                           struct chempi_coll_state *st,
@@ -657,7 +651,7 @@ static bool chain_at_once(struct chempi_node_task *t,
 
 static void chain_first(struct chempi_node_task *t)
 {
-    if (CHEMPI_LIKELY(spares_cell(t->cell.st))) {
+    if (CHEMPI_LIKELY(chempi_coll_node_has_chain(t->cell.st))) {
         chain_begin(t);
     } else if (!t->cell.st->chain.is_off) {
         show_ring(&t->cell);
@@ -679,6 +673,5 @@ const struct chempi_node_steps chempi_node_steps_chain = {
     .size = sizeof(union chain_task),
     .cleared = sizeof(struct chain),
     .first = chain_first,
-    .spares_cell = spares_cell,
     .at_once = chain_at_once,
 };

@@ -53,15 +53,14 @@ struct chempi_node_task {
 };
 
 /* An operation: bytes of the struct that begins with its task, and how many of
- * them, but for cell, c and messages, are zero; its first step; and whether it
- * has no use for its cell, which all know alike when the task before it has
- * ended (NULL: no). If so, at_once() does it, *rc is what it came to; or makes
+ * them, but for cell, c and messages, are zero; its first step. Of one that
+ * goes along SPSC rings and, if there are any (chempi_coll_node_has_chain()),
+ * has no use for its cell, at_once() does it, *rc is what it came to; or makes
  * a task of it that has begun, all but its cell: then false. */
 struct chempi_node_steps {
     size_t size;
     size_t cleared;
     chempi_node_step_fn *first;
-    bool (*spares_cell)(const struct chempi_coll_state *st);
     bool (*at_once)(struct chempi_node_task *t, struct chempi_coll_state *st,
                     const struct chempi_coll_call *c, int *rc);
 };

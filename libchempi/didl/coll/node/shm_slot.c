@@ -228,15 +228,17 @@ void chempi_coll_shm_slot_urge_all(const struct chempi_coll_state *st)
 void chempi_coll_shm_slot_rouse_all(const struct cell *cell)
 {
     const struct chempi_coll_state *st = cell->st;
+    const bool is_later = cell->is_later;
 
-    if (cell->is_later) {
-        chempi_coll_shm_slot_urge_all(st);
-        return;
-    }
     chempi_progress_order_looks();
-    for (int i = 0; i < st->size; i++)
-        if (i != st->rank)
+    for (int i = 0; i < st->size; i++) {
+        if (i == st->rank)
+            continue;
+        if (is_later)
+            chempi_progress_look_urgently_local(st->local_ranks[i]);
+        else
             chempi_progress_look_local(st->local_ranks[i]);
+    }
 }
 
 /* ---- rooms ---- */

@@ -476,6 +476,12 @@ chempi_coll_node_fn chempi_coll_node_reduction;
  * along SPSC rings, if there are any? */
 chempi_coll_node_fn chempi_coll_node_scan;
 bool chempi_coll_node_is_for_chain(const struct chempi_coll_call *c);
+/* Are there SPSC rings? All know alike when the task before has ended. */
+static inline bool
+chempi_coll_node_has_chain(const struct chempi_coll_state *st)
+{
+    return st->chain.is_made && !st->chain.is_off;
+}
 /* node_fold.c: reductions of more than fits a slot, by workers. Can they be? */
 bool chempi_coll_node_is_for_workers(const struct chempi_coll_call *c);
 bool chempi_coll_node_fold(struct chempi_coll_state *st,
