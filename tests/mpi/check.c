@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -220,6 +221,20 @@ void check_receive_late(const char *file, size_t len, int count, int tag)
               "message %d is not what was sent", i);
     }
     free(data);
+}
+
+void check_run_threads(int count, void *(*run)(void *arg), void *args,
+                       size_t size)
+{
+    pthread_t *threads = check_alloc((size_t)count * sizeof(*threads));
+
+    for (int t = 0; t < count; t++)
+        CHECK_OR_DIE(pthread_create(&threads[t], NULL, run,
+                                    (char *)args + (size_t)t * size) == 0,
+                     "no thread");
+    for (int t = 0; t < count; t++)
+        pthread_join(threads[t], NULL);
+    free(threads);
 }
 
 static struct {

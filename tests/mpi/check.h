@@ -61,6 +61,11 @@ int check_class(int code);
  * prints "ok" when there was none. */
 int check_finish(void);
 
+/* Run threads, thread t with the t-th of the arguments, of `size` bytes each,
+ * or all with the same one (size 0), to their ends. */
+void check_run_threads(int count, void *(*run)(void *arg), void *args,
+                       size_t size);
+
 /* Memory or the end of the job; zeroed; at least one byte. */
 void *check_alloc(size_t len);
 /* Memory that can be had without swapping, as far as the kernel tells. */

@@ -6,8 +6,6 @@
  */
 #include "check.h"
 
-#include <pthread.h>
-
 #define THREADS 4
 #define RANKS_MAX 64
 
@@ -17,7 +15,6 @@ static int rounds;
 enum way { SMALL_TAGS, LARGE_TAGS, STRING_TAGS, WAYS };
 
 struct maker {
-    pthread_t thread;
     int number;
     enum way way;
 };
@@ -90,12 +87,8 @@ int main(int argc, char **argv)
         for (int i = 0; i < THREADS; i++) {
             makers[i].number = i;
             makers[i].way = (enum way)way;
-            CHECK_OR_DIE(
-                pthread_create(&makers[i].thread, NULL, run, &makers[i]) == 0,
-                "no thread");
         }
-        for (int i = 0; i < THREADS; i++)
-            pthread_join(makers[i].thread, NULL);
+        check_run_threads(THREADS, run, makers, sizeof(makers[0]));
     }
     MPI_Group_free(&world);
     return check_finish();

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Info objects: limits, order, copies, short buffers, hints of communicators
  * (MPI 5.0, chapter 10 and section 7.4.4). */
-#include <pthread.h>
 
 #include "check.h"
 
@@ -215,16 +214,11 @@ static void *use_own(void *arg)
 
 static void by_threads(void)
 {
-    pthread_t threads[THREADS];
     int numbers[THREADS];
 
-    for (int i = 0; i < THREADS; i++) {
-        numbers[i] = i;
-        CHECK_OR_DIE(!pthread_create(&threads[i], NULL, use_own, &numbers[i]),
-                     "thread");
-    }
     for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+        numbers[i] = i;
+    check_run_threads(THREADS, use_own, numbers, sizeof(numbers[0]));
 }
 
 int main(int argc, char **argv)

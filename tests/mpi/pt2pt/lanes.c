@@ -325,7 +325,6 @@ static void *run(void *arg)
 int main(int argc, char **argv)
 {
     static char buffer[THREADS_MAX * (LARGE + 4096)];
-    pthread_t threads[THREADS_MAX];
     int numbers[THREADS_MAX];
     void *detached = NULL;
     int size = 0;
@@ -342,13 +341,9 @@ int main(int argc, char **argv)
     for (int t = 0; t < test.threads; t++)
         for (int s = 0; s < SETS; s++)
             MPI_Comm_dup(MPI_COMM_WORLD, &test.own[t][s]);
-    for (int t = 0; t < test.threads; t++) {
-        numbers[t] = t;
-        CHECK_OR_DIE(pthread_create(&threads[t], NULL, run, &numbers[t]) == 0,
-                     "no thread");
-    }
     for (int t = 0; t < test.threads; t++)
-        pthread_join(threads[t], NULL);
+        numbers[t] = t;
+    check_run_threads(test.threads, run, numbers, sizeof(numbers[0]));
     MPI_Buffer_detach(&detached, &size);
     CHECK(detached == buffer, "another buffer was attached");
     for (int t = 0; t < test.threads; t++)

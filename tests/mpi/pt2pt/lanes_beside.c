@@ -8,8 +8,6 @@
  */
 #include "check.h"
 
-#include <pthread.h>
-
 enum { TAG = 3, LONG = 200000, COMMS = 3 };
 
 static struct {
@@ -287,7 +285,6 @@ static void sessions(MPI_Comm comm)
 static struct thread {
     void (*run)(MPI_Comm comm);
     MPI_Comm comm;
-    pthread_t thread;
 } threads[] = {
     {.run = messages}, {.run = windows},       {.run = files},
     {.run = sets},     {.run = communicators}, {.run = sessions},
@@ -313,12 +310,7 @@ int main(int argc, char **argv)
     my.down = (check_rank() + check_size() - 1) % check_size();
     for (int t = 0; t < THREADS; t++)
         MPI_Comm_dup(MPI_COMM_WORLD, &threads[t].comm);
-    for (int t = 0; t < THREADS; t++)
-        CHECK_OR_DIE(
-            pthread_create(&threads[t].thread, NULL, run, &threads[t]) == 0,
-            "no thread");
-    for (int t = 0; t < THREADS; t++)
-        pthread_join(threads[t].thread, NULL);
+    check_run_threads(THREADS, run, threads, sizeof(threads[0]));
     for (int t = 0; t < THREADS; t++)
         MPI_Comm_free(&threads[t].comm);
     return check_finish();

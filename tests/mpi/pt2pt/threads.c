@@ -220,7 +220,6 @@ static void *run(void *arg)
 
 int main(int argc, char **argv)
 {
-    pthread_t threads[THREADS_MAX];
     int numbers[THREADS_MAX];
     int is_main = 0;
 
@@ -234,13 +233,9 @@ int main(int argc, char **argv)
     pthread_barrier_init(&test.together, NULL, (unsigned)test.threads);
     for (int t = 0; t < test.threads; t++)
         MPI_Comm_dup(MPI_COMM_WORLD, &test.comms[t]);
-    for (int t = 0; t < test.threads; t++) {
-        numbers[t] = t;
-        CHECK_OR_DIE(pthread_create(&threads[t], NULL, run, &numbers[t]) == 0,
-                     "no thread");
-    }
     for (int t = 0; t < test.threads; t++)
-        pthread_join(threads[t], NULL);
+        numbers[t] = t;
+    check_run_threads(test.threads, run, numbers, sizeof(numbers[0]));
     long long count = (long long)test.threads * test.rounds;
     CHECK(atomic_load(&test.sum) == count * (count - 1) / 2,
           "shared receives lost or doubled a message");

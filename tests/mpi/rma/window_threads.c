@@ -31,16 +31,11 @@ static void *put(void *arg)
 
 static void together(void *(*work)(void *))
 {
-    pthread_t threads[THREADS];
     int numbers[THREADS];
 
-    for (int i = 0; i < THREADS; i++) {
-        numbers[i] = i;
-        CHECK_OR_DIE(!pthread_create(&threads[i], NULL, work, &numbers[i]),
-                     "no thread");
-    }
     for (int i = 0; i < THREADS; i++)
-        (void)pthread_join(threads[i], NULL);
+        numbers[i] = i;
+    check_run_threads(THREADS, work, numbers, sizeof(numbers[0]));
 }
 
 /* An exclusive lock that is granted says that no other one is left. */
