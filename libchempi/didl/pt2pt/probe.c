@@ -38,27 +38,14 @@ static bool is_found(struct look *look)
 
 /* Found, or nothing can come any more: also not what had come before a loss,
  * and waits for memory. */
-static CHEMPI_NOINLINE bool is_over_locked(struct look *look)
+static CHEMPI_NOINLINE bool is_over(void *arg)
 {
+    struct look *look = arg;
+
     if (!is_found(look) && !chempi_engine_has_due(look->comm->lane) &&
         chempi_loss_is_vain(look->comm, look->context, look->source, look->tag))
         look->error = -EPIPE;
     return look->held || look->error;
-}
-
-static CHEMPI_NOINLINE bool is_over(void *arg)
-{
-    struct look *look = arg;
-    struct chempi_lane *lane = look->comm->lane;
-    bool is;
-
-    if (CHEMPI_LIKELY(lane->number == 0) || !lane->is_locking ||
-        chempi_lane_is_mine(lane))
-        return is_over_locked(look);
-    chempi_lane_lock(lane); /* a wait in the first lane */
-    is = is_over_locked(look);
-    chempi_lane_drop(lane);
-    return is;
 }
 
 static void put_look(struct chempi_wait_report *w, const void *object)

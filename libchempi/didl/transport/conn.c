@@ -28,7 +28,7 @@ static struct {
     bool has_fds;
     struct chempi_conn_params params;          /* as the devices were opened */
     const struct chempi_conn_overlay *overlay; /* NULL: the job needs none */
-    uint64_t resolved;                         /* peers with routes */
+    _Atomic uint64_t resolved; /* processes with routes in any lane */
     uint64_t lost;
     void (*on_lost)(struct chempi_peer *peer); /* may be NULL */
     void (*on_resolved)(uint32_t proc);
@@ -384,7 +384,7 @@ void chempi_conn_close(void)
     close_lane(&chempi_lane_main);
     conn.has_fds = false;
     conn.overlay = NULL;
-    conn.resolved = 0;
+    atomic_store_explicit(&conn.resolved, 0, memory_order_relaxed);
     conn.lost = 0;
     chempi_ctx.missing = 0;
 }
@@ -564,6 +564,17 @@ static void tell(enum chempi_event event, const struct chempi_peer *peer,
     chempi_event_raise(event, elements);
 }
 
+/* In any lane, whoever comes first. */
+static void meet(const struct chempi_peer *peer)
+{
+    struct chempi_peer *first = chempi_conn_peer(&chempi_lane_main, peer->proc);
+
+    if (atomic_exchange_explicit(&first->is_met, true, memory_order_relaxed))
+        return;
+    (void)atomic_fetch_add_explicit(&conn.resolved, 1, memory_order_relaxed);
+    tell(CHEMPI_EVENT_RESOLVED, peer, (int32_t)peer->route_count);
+}
+
 static CHEMPI_NOINLINE int resolve(struct chempi_peer *peer)
 {
     const struct chempi_services *s = &chempi_ctx.services;
@@ -572,15 +583,12 @@ static CHEMPI_NOINLINE int resolve(struct chempi_peer *peer)
 
     rc = s->table && peer->proc != s->proc ? routes_from_table(peer, &err)
                                            : routes_by_reach(peer, &err);
-    if (!rc && peer->lane->number > 0)
-        return MPI_SUCCESS;
-    if (!rc) {
+    if (!rc && peer->lane->number == 0) {
         conn.on_resolved(peer->proc); /* its answer comes before the cards */
         rc = ask_cards(peer);
     }
     if (!rc) {
-        conn.resolved++;
-        tell(CHEMPI_EVENT_RESOLVED, peer, (int32_t)peer->route_count);
+        meet(peer);
         return MPI_SUCCESS;
     }
     free(peer->routes);
@@ -737,7 +745,7 @@ void chempi_conn_drained(uint32_t gateway, bool is_drained)
 
 uint64_t chempi_conn_resolved_count(void)
 {
-    return conn.resolved;
+    return atomic_load_explicit(&conn.resolved, memory_order_relaxed);
 }
 
 uint64_t chempi_conn_lost_count(void)

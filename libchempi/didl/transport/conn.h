@@ -81,6 +81,7 @@ struct chempi_peer {
     uint32_t matched_count;
     uint16_t route_count;
     _Atomic bool is_made;   /* the rest means something: chempi_conn_peer() */
+    _Atomic bool is_met;    /* of the first lane: by any (event.h) */
     _Atomic bool is_lost;   /* written under the lock */
     _Atomic bool has_ended; /* the launcher says that the process is no more */
     bool is_blocked;        /* N5 */

@@ -20,7 +20,7 @@ enum { CHEMPI_EVENT_ELEMENTS = 3 };
 struct chempi_event_listener {
     /* Does it want this event? From any thread. */
     bool (*wants)(enum chempi_event event);
-    /* Note it; under the lane lock. It is told by the next deliver(). */
+    /* Note it; from any thread. It is told by the next deliver(). */
     void (*raise)(enum chempi_event event,
                   const int32_t elements[CHEMPI_EVENT_ELEMENTS]);
     /* Tell what was noted; without any lock, may run user code. */

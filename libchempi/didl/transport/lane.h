@@ -101,7 +101,8 @@ struct chempi_lane {
     uint32_t number;                         /* 0: the first */
     /* Of lanes but the first; L9. */
     _Atomic uint32_t pollers; /* threads that poll it in a wait of theirs */
-    _Atomic uint32_t joined;  /* waits in the first lane that look at it */
+    _Atomic uint32_t joined;  /* waits in the first lane that look at it; */
+    struct chempi_list waits; /* chempi_others_wait: those for it alone */
     uint32_t polls;           /* by others than the owner; it wraps */
     uint64_t spins;           /* as in struct chempi_progress_stats */
     uint64_t yields;

@@ -33,6 +33,7 @@ struct chempi_lane *chempi_lanes_add(void)
         return NULL;
     }
     lane->number = chempi_lane_count;
+    chempi_list_init(&lane->waits);
     chempi_list_init(&lane->engine.dirty);
     chempi_list_init(&lane->engine.starved);
     chempi_list_init(&lane->requests.all);

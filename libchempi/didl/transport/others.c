@@ -20,6 +20,50 @@ void chempi_others_on_gone(void (*release)(struct chempi_comm *comm))
     others.release = release;
 }
 
+bool chempi_others_is_over(void *wait)
+{
+    const struct chempi_others_wait *w = wait;
+
+    return atomic_load_explicit(&w->is_over, memory_order_relaxed);
+}
+
+/* Under the lane's lock, so that no locked instruction is needed. */
+static void add(_Atomic uint32_t *count, uint32_t more)
+{
+    atomic_store_explicit(
+        count, atomic_load_explicit(count, memory_order_relaxed) + more,
+        memory_order_relaxed);
+}
+
+void chempi_others_start_polling(struct chempi_lane *lane)
+{
+    add(&lane->pollers, 1);
+}
+
+void chempi_others_join(struct chempi_lane *lane, uint32_t more)
+{
+    add(&lane->joined, more);
+}
+
+static bool is_joined(const struct chempi_lane *lane)
+{
+    return atomic_load_explicit(&lane->joined, memory_order_relaxed) > 0;
+}
+
+/* Which of the waits that have joined are over? Its holder. */
+static void look_at_waits(struct chempi_lane *lane)
+{
+    CHEMPI_LIST_FOR (pos, &lane->waits) {
+        struct chempi_others_wait *wait =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_others_wait, link);
+
+        if (chempi_others_is_over(wait) || !wait->done(wait->arg))
+            continue;
+        atomic_store_explicit(&wait->is_over, true, memory_order_relaxed);
+        lane->tells = true;
+    }
+}
+
 int chempi_others_poll(struct chempi_lane *lane)
 {
     const uint32_t count = chempi_conn_device_count(lane);
@@ -31,8 +75,10 @@ int chempi_others_poll(struct chempi_lane *lane)
         events += dev->ops->progress(dev);
     }
     chempi_engine_settle(lane);
-    if (events && atomic_load_explicit(&lane->joined, memory_order_relaxed))
-        lane->tells = true;
+    if (CHEMPI_UNLIKELY(is_joined(lane))) {
+        lane->tells |= events > 0;
+        look_at_waits(lane);
+    }
     return events;
 }
 
@@ -104,8 +150,7 @@ int chempi_others_poll_all(void)
 
     CHEMPI_LANES_FOR_OTHERS(lane)
     {
-        if ((!is_turn && !lane->is_owing &&
-             atomic_load_explicit(&lane->joined, memory_order_relaxed) == 0) ||
+        if ((!is_turn && !lane->is_owing && !is_joined(lane)) ||
             has_pollers(lane) || !chempi_lane_try(lane))
             continue;
         events += chempi_others_poll(lane);
@@ -157,6 +202,7 @@ bool chempi_others_are_quiet(void)
 
         if (!chempi_lane_try(lane))
             return false;
+        look_at_waits(lane);
         is_ready = lane->tells || chempi_others_is_ready(lane);
         chempi_others_leave(lane);
         if (is_ready)

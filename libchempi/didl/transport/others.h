@@ -5,10 +5,27 @@
 #define CHEMPI_LIBCHEMPI_DIDL_OTHERS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "common/containers/list.h"
 #include "libchempi/didl/transport/lane.h"
 
 struct chempi_comm;
+
+/* A wait for what one lane does, that has joined (progress.c, P7). Only the
+ * holder of that lane asks done(). */
+struct chempi_others_wait {
+    struct chempi_list link; /* in chempi_lane.waits */
+    bool (*done)(void *arg);
+    void *arg;
+    _Atomic bool is_over;
+};
+bool chempi_others_is_over(void *wait); /* a chempi_progress_done_fn */
+
+/* Holder of the lane: one more thread polls it in a wait of its own; so many
+ * more waits have joined (UINT32_MAX: one less). */
+void chempi_others_start_polling(struct chempi_lane *lane);
+void chempi_others_join(struct chempi_lane *lane, uint32_t more);
 
 /* Advance one once; returns the number of events. Its holder. */
 int chempi_others_poll(struct chempi_lane *lane);

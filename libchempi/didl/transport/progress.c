@@ -26,13 +26,16 @@
  *       thread. The owner polls the other lanes, too, but those that have
  *       pollers; of lane 0 pollers take a turn now and then while it has no
  *       owner. joined is counted before the last look under the lane's lock,
- *       so who completes something there, under that lock, tells
+ *       so who completes something there, under that lock, tells. Whether
+ *       its wait is over is asked under that lock, by who has it; the first
+ *       lane is told by is_over, and does not wait for the lock
  *   P8  the owner does not sleep while another lane has pollers, who would pay
  *       a system call for each message if it did: it parks, which is to follow
  *       though there is no owner. is_parked is stored, the threads of this
  *       process are ordered (membarrier), and pollers looked at once more; the
  *       last poller stores that it is gone and looks at is_parked: so one of
- *       the two sees the other, and a poller that leaves calls one on (P2)
+ *       the two sees the other, and a poller that leaves calls one on (P2).
+ *       It leaves to tell news, too, which run the user's functions
  *   P9  P3 looks at the other lanes, each under its lock, after the state was
  *       published: so a thread that makes work there by itself has either been
  *       before the look, or finds that the owner sleeps. Where somebody has
@@ -109,8 +112,8 @@ static struct {
     uint32_t loiterers; /* waiters that have not gone to sleep yet */
     struct chempi_list hooks;
     uint64_t hook_removals;
-    bool has_news; /* events of the tool interface, or a question where this
-                      process waits */
+    _Atomic bool has_news; /* events of the tool interface, or a question where
+                              this process waits */
     struct chempi_progress_stats stats;
 } progress;
 
@@ -119,6 +122,17 @@ static struct {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic bool is_parked;
     char rest[CHEMPI_CACHE_LINE - 1];
 } parking;
+
+static inline bool has_news(void)
+{
+    return CHEMPI_UNLIKELY(
+        atomic_load_explicit(&progress.has_news, memory_order_relaxed));
+}
+
+static void set_news(bool has)
+{
+    atomic_store_explicit(&progress.has_news, has, memory_order_relaxed);
+}
 
 /* ---- threads that wait for the owner ---- */
 
@@ -244,7 +258,7 @@ static CHEMPI_COLD void tell_news(chempi_wait_report_fn *words,
 {
     enum chempi_wait_depth depth;
 
-    progress.has_news = false;
+    set_news(false);
     if (chempi_daemon_was_sought(&depth))
         chempi_wait_report_tell(words, object, depth);
     chempi_lane_pause(&chempi_lane_main);
@@ -283,7 +297,7 @@ int chempi_progress_poll(void)
     chempi_lane_lock(&chempi_lane_main);
     if (!progress.has_owner)
         events = poll_once(1);
-    if (CHEMPI_UNLIKELY(progress.has_news))
+    if (has_news())
         tell_news(NULL, NULL);
     chempi_lane_unlock(&chempi_lane_main);
     if (events == 0 && chempi_progress_spins() == 0)
@@ -365,7 +379,7 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
                                                    : CHEMPI_WAKE_ASLEEP_FUTEX);
     take_news(); /* the supervisor rouses once per notice, too */
     limit_ms = shorter(limit_ms, chempi_daemon_deadline_ms());
-    if (poll_hooks() > 0 || done(arg) || call_finished() || progress.has_news ||
+    if (poll_hooks() > 0 || done(arg) || call_finished() || has_news() ||
         chempi_progress_is_ready() || !chempi_others_are_quiet()) {
         chempi_wake_cancel(progress.wake);
         return;
@@ -541,7 +555,7 @@ static void poll_until(chempi_progress_done_fn *done, void *arg)
             state = (struct idling){0};
             tell_finished();
             chempi_lane_yield(&chempi_lane_main);
-        } else if (CHEMPI_UNLIKELY(progress.has_news)) {
+        } else if (has_news()) {
             break;
         } else {
             idle(&state, done, arg);
@@ -638,7 +652,7 @@ int chempi_progress_wait_locked(chempi_progress_done_fn *done, void *arg,
             poll_until(done, arg);
         if (CHEMPI_UNLIKELY(progress.parks))
             park(done, arg);
-        if (CHEMPI_UNLIKELY(progress.has_news)) {
+        if (has_news()) {
             hand_over(); /* P2: events may take long */
             tell_news(words, object);
         }
@@ -662,9 +676,8 @@ int chempi_progress_wait_for(chempi_progress_done_fn *done, void *arg,
 /* ---- waiting in other lanes ---- */
 
 /* Without a lock: advance the first lane, unless another thread does, after so
- * many polls of others. words as in tell_news(). */
-static int visit_first(uint32_t polls, chempi_wait_report_fn *words,
-                       const void *object)
+ * many polls of others. */
+static int visit_first(uint32_t polls)
 {
     struct chempi_lane *lane = &chempi_lane_main;
     int events = 0;
@@ -675,10 +688,19 @@ static int visit_first(uint32_t polls, chempi_wait_report_fn *words,
         events = poll_once(polls);
         tell_finished();
     }
-    if (CHEMPI_UNLIKELY(progress.has_news))
-        tell_news(words, object);
     chempi_lane_unlock(lane);
     return events;
+}
+
+/* Without a lock, by who polls no other lane meanwhile. words as in
+ * tell_news(). */
+static CHEMPI_COLD void take_in_news(chempi_wait_report_fn *words,
+                                     const void *object)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    if (has_news())
+        tell_news(words, object);
+    chempi_lane_unlock(&chempi_lane_main);
 }
 
 /* L9: hear a lane. Without a lock. */
@@ -706,15 +728,7 @@ void chempi_progress_open_lane(struct chempi_lane *lane)
         chempi_progress_add_hook(&others);
 }
 
-/* All three: holder of the lane. */
-static void start_polling(struct chempi_lane *lane)
-{
-    atomic_store_explicit(
-        &lane->pollers,
-        atomic_load_explicit(&lane->pollers, memory_order_relaxed) + 1,
-        memory_order_relaxed);
-}
-
+/* Holder of the lane. */
 static void stop_polling(struct chempi_lane *lane, bool joins)
 {
     const uint32_t left =
@@ -726,14 +740,6 @@ static void stop_polling(struct chempi_lane *lane, bool joins)
             left == 0 && !joins &&
             atomic_load_explicit(&parking.is_parked, memory_order_relaxed)))
         lane->tells = true;
-}
-
-static void count_joined(struct chempi_lane *lane, uint32_t more)
-{
-    atomic_store_explicit(
-        &lane->joined,
-        atomic_load_explicit(&lane->joined, memory_order_relaxed) + more,
-        memory_order_relaxed);
 }
 
 /* Nothing happened in a poll: spin or give the core away. False: it is time to
@@ -796,6 +802,17 @@ static void put_joined(struct chempi_wait_report *w, const void *object)
     joined->words(w, joined->object);
 }
 
+/* P8: news may be told for long, and who has parked goes on meanwhile. */
+static CHEMPI_COLD void step_aside(struct chempi_lane *lane,
+                                   const struct joined *joined)
+{
+    stop_polling(lane, false);
+    chempi_lane_pause(lane);
+    take_in_news(put_joined, joined);
+    chempi_lane_lock(lane);
+    chempi_others_start_polling(lane);
+}
+
 /* P7. Holder of the lane. False: it is time to join. */
 static bool poll_in(struct chempi_lane *lane, chempi_progress_done_fn *done,
                     void *arg, const struct joined *joined)
@@ -803,7 +820,7 @@ static bool poll_in(struct chempi_lane *lane, chempi_progress_done_fn *done,
     struct idling state = {0};
     bool is_done;
 
-    start_polling(lane);
+    chempi_others_start_polling(lane);
     while (!(is_done = done(arg))) {
         if (chempi_others_poll(lane) > 0) {
             state = (struct idling){0};
@@ -818,8 +835,10 @@ static bool poll_in(struct chempi_lane *lane, chempi_progress_done_fn *done,
         }
         if (++lane->polls % FIRST_EVERY == 0) {
             chempi_lane_pause(lane);
-            (void)visit_first(FIRST_EVERY, put_joined, joined);
+            (void)visit_first(FIRST_EVERY);
             chempi_lane_lock(lane);
+            if (has_news())
+                step_aside(lane, joined);
         }
     }
     stop_polling(lane, !is_done);
@@ -833,7 +852,7 @@ static void join_all(uint32_t lanes, uint32_t more)
         if (!(lanes & 1u << lane->number))
             continue;
         chempi_lane_lock(lane);
-        count_joined(lane, more);
+        chempi_others_join(lane, more);
         chempi_lane_pause(lane);
     }
 }
@@ -859,15 +878,19 @@ int chempi_progress_wait_in_other(struct chempi_lane *lane,
                                   const void *object)
 {
     const struct joined joined = {1u << lane->number, words, object};
+    struct chempi_others_wait wait = {.done = done, .arg = arg};
     int rc;
 
     if (poll_in(lane, done, arg, &joined))
         return 0;
-    count_joined(lane, 1);
+    chempi_list_append(&lane->waits, &wait.link);
+    chempi_others_join(lane, 1);
     chempi_lane_pause(lane);
-    rc = chempi_progress_wait_for(done, arg, put_joined, &joined);
+    rc = chempi_progress_wait_for(chempi_others_is_over, &wait, put_joined,
+                                  &joined);
     chempi_lane_lock(lane);
-    count_joined(lane, UINT32_MAX);
+    chempi_list_remove(&wait.link);
+    chempi_others_join(lane, UINT32_MAX);
     return rc;
 }
 
@@ -888,7 +911,9 @@ int chempi_progress_poll_others(uint32_t lanes)
     if (lanes & 1)
         return events + chempi_progress_poll();
     if (is_turn)
-        events += visit_first(TESTS_EVERY, NULL, NULL);
+        events += visit_first(TESTS_EVERY);
+    if (has_news())
+        take_in_news(NULL, NULL);
     if (events == 0 && chempi_progress_spins() == 0)
         (void)sched_yield(); /* as chempi_progress_poll() */
     return events;
@@ -901,7 +926,7 @@ int chempi_progress_wait(chempi_progress_done_fn *done, void *arg)
 
 void chempi_progress_announce(void)
 {
-    progress.has_news = true;
+    set_news(true);
 }
 
 struct chempi_progress_stats chempi_progress_stats(void)

@@ -43,8 +43,7 @@ int chempi_progress_wait_locked(chempi_progress_done_fn *done, void *arg,
 
 /*
  * The same for what another lane does, or the first one, by who holds its lock.
- * done() is also called under the first lane's lock alone: what it looks at
- * beside atomic members it locks by itself then (chempi_lane_is_mine()).
+ * done() is called by who has that lane's lock.
  */
 int chempi_progress_wait_in_other(struct chempi_lane *lane,
                                   chempi_progress_done_fn *done, void *arg,
@@ -62,7 +61,8 @@ static inline int chempi_progress_wait_in(struct chempi_lane *lane,
 }
 
 /* The same for what several lanes do (bit i: chempi_lanes[i]), without a
- * lock. */
+ * lock. done() is called under the first one's: it looks at atomic members, or
+ * locks others by itself, which holds up whoever needs the first one. */
 int chempi_progress_wait_among(uint32_t lanes, chempi_progress_done_fn *done,
                                void *arg, chempi_wait_report_fn *words,
                                const void *object);
@@ -170,7 +170,7 @@ int chempi_progress_init(void);
 void chempi_progress_fini(void);
 
 /* A tool's event waits to be told, or the supervisor for an answer; the next
- * wait or poll does it. Under the lock. */
+ * wait or poll does it. From any thread. */
 void chempi_progress_announce(void);
 
 /* For the agent, under the lane lock: advance the devices once, and hooks that

@@ -48,7 +48,7 @@ PARTS = {
 THREADS = 'abc'
 BUFFERS = ['a', 'b', 'c', 'p0', 'p1']
 # Memory; what follows are program counters and buffers.
-NAMES = ['word', 'parked', 'pollers', 'd0', 'd1', 'l0', 'l1', 'm0', 'm1',
+NAMES = ['word', 'parked', 'pollers', 'd0', 'd1', 'over', 'l0', 'l1', 'm0', 'm1',
          'owner', 'asleep', 'tells', 'noted', 'joined', 'followers', 'called',
          'futex'] + ['pc_' + t for t in BUFFERS] + ['f_' + t for t in BUFFERS]
 AT = {name: i for i, name in enumerate(NAMES)}
@@ -111,7 +111,8 @@ def lock(s, who, name):
 
 
 def is_done(s, who):
-    return read(s, who, 'd0') if who == 'a' else read(s, who, 'd1')
+    """By who waits in lane 0; in lane 1 it is d1, under the lock."""
+    return read(s, who, 'd0' if who == 'a' else 'over')
 
 
 def call(s, who):
@@ -122,7 +123,7 @@ def call(s, who):
 def call_finished(s, who):
     """By who, for the others' waits."""
     for f in s['followers']:
-        if read(s, who, 'd0' if f == 'a' else 'd1'):
+        if read(s, who, 'd0' if f == 'a' else 'over'):
             call(s, f)
 
 
@@ -146,11 +147,19 @@ def complete(s, who, parts):
         s['tells'] = 1
 
 
+def look_at_waits(s, who):
+    """Is the wait that has joined over? By lane 1's holder."""
+    if s['joined'] and read(s, who, 'd1') and not read(s, who, 'over'):
+        store(s, who, 'over', 1)
+        s['tells'] = 1
+
+
 def poll_one(s, who, parts):
     """Lane 1, by its holder."""
     if s['m1']:
         s['m1'] = 0
         complete(s, who, parts)
+    look_at_waits(s, who)
 
 
 def leave_other(s, who):
@@ -279,9 +288,12 @@ def step(s, who, parts, order):
         else:
             to('s_one', lambda n: lock(n, who, 'l1'))
     elif pc == 's_one':
-        is_ready = s['m1'] or s['tells']
+        looked = State(s.t)
+        look_at_waits(looked, who)
+        is_ready = s['m1'] or looked['tells']
 
         def unlock_one(n):
+            look_at_waits(n, who)
             leave_other(n, who)
             store(n, who, 'l1', '')
         to('s_off' if is_ready else 's_sleep', unlock_one)
@@ -349,7 +361,7 @@ def step(s, who, parts, order):
         def pause(n):
             n['tells'] = 0
             store(n, who, 'l1', '')
-        if is_done(s, who):
+        if read(s, who, 'd1'):
             to('b_stop', stop)
         else:
             if s['m1']:
