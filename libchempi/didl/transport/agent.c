@@ -89,7 +89,7 @@ static bool is_visited(void)
 
 static bool can_watch(void)
 {
-    return agent.wake_fd >= 0 && chempi_conn_has_fds();
+    return agent.wake_fd >= 0 && chempi_conn_has_fds(&chempi_lane_main);
 }
 
 /* ---- the agent's side ---------------------------------------------------- */

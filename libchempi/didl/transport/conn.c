@@ -25,7 +25,6 @@ enum {
 };
 
 static struct {
-    bool has_fds;
     struct chempi_conn_params params;          /* as the devices were opened */
     const struct chempi_conn_overlay *overlay; /* NULL: the job needs none */
     _Atomic uint64_t resolved; /* processes with routes in any lane */
@@ -40,14 +39,9 @@ static uint32_t rank_count(void)
     return chempi_ctx.job->size;
 }
 
-bool chempi_conn_has_fds(void)
+void chempi_conn_make_peer(struct chempi_lane *lane, uint32_t proc)
 {
-    return conn.has_fds;
-}
-
-static CHEMPI_COLD CHEMPI_NOINLINE void
-make_peer(struct chempi_lane *lane, struct chempi_peer *peer, uint32_t proc)
-{
+    struct chempi_peer *peer = &lane->conn.peers[proc];
     static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
     (void)pthread_mutex_lock(&making);
@@ -67,16 +61,6 @@ make_peer(struct chempi_lane *lane, struct chempi_peer *peer, uint32_t proc)
                               memory_order_release); /* partner: peer() */
     }
     (void)pthread_mutex_unlock(&making);
-}
-
-struct chempi_peer *chempi_conn_peer(struct chempi_lane *lane, uint32_t proc)
-{
-    struct chempi_peer *peer = &lane->conn.peers[proc];
-
-    if (CHEMPI_UNLIKELY(
-            !atomic_load_explicit(&peer->is_made, memory_order_acquire)))
-        make_peer(lane, peer, proc);
-    return peer;
 }
 
 /* ---- devices ---- */
@@ -129,7 +113,7 @@ static int open_device(struct chempi_lane *lane, struct chempi_dev *first,
         return rc;
     }
     lane->conn.devices[lane->conn.device_count++] = dev;
-    conn.has_fds |= (dev->caps->flags & CHEMPI_DEV_HAS_FDS) != 0;
+    lane->conn.has_fds |= (dev->caps->flags & CHEMPI_DEV_HAS_FDS) != 0;
     rc = publish_card(dev);
     if (rc)
         return chempi_err_set(err, rc, "device %s: cannot publish its card",
@@ -345,6 +329,7 @@ static void close_lane(struct chempi_lane *lane)
     for (uint32_t i = lane->conn.device_count; i-- > 0;)
         lane->conn.devices[i]->ops->close(lane->conn.devices[i]);
     lane->conn.device_count = 0;
+    lane->conn.has_fds = false;
     for (struct chempi_peer *p = lane->conn.made; p; p = p->next_made)
         free_peer(p);
     lane->conn.made = NULL;
@@ -382,7 +367,6 @@ void chempi_conn_close(void)
     CHEMPI_LANES_FOR_OTHERS(lane)
     close_lane(lane);
     close_lane(&chempi_lane_main);
-    conn.has_fds = false;
     conn.overlay = NULL;
     atomic_store_explicit(&conn.resolved, 0, memory_order_relaxed);
     conn.lost = 0;

@@ -59,21 +59,18 @@ struct chempi_route {
     uint64_t told_waits;
 };
 
+/* What each message touches lies in the first two cache lines. */
 struct chempi_peer {
-    struct chempi_peer *next_made;
-    struct chempi_peer *next_lost; /* in chempi_lane.lost */
-    char *why;                     /* another lane has lost it, or NULL */
-    struct chempi_lane *lane;
-    struct chempi_list waiting;  /* struct chempi_outgoing */
-    struct chempi_route *routes; /* [route_count]; NULL until first use */
+    _Alignas(CHEMPI_CACHE_LINE) struct chempi_route
+        *routes;                /* [route_count]; NULL until first use */
+    struct chempi_list waiting; /* struct chempi_outgoing */
+    struct chempi_list early;   /* struct chempi_held.all, by serial */
     uint32_t serial_out;
     uint32_t serial_in;
     uint32_t eager_out;      /* bytes sent, wraps */
     uint32_t eager_credit;   /* bytes the peer has released, wraps */
     uint32_t eager_released; /* of the peer's, by us; wraps */
     uint32_t eager_told;     /* what the peer knows of eager_released */
-    uint32_t proc;
-    uint32_t node;
     uint32_t quota; /* chempi_conn_quota(), at hand for the fast path */
     /* The peer's sync messages from this number on, without a gap, are matched
      * and it has not been told; 0: of none. Then the peer is dirty. */
@@ -87,13 +84,18 @@ struct chempi_peer {
     bool is_blocked;        /* N5 */
     bool is_awaited;        /* it stands in engine.dirty for its end alone, and
                                something wakes who sleeps (chempi_conn_end()) */
+    uint32_t proc;
+    uint32_t node;
+    struct chempi_lane *lane;
     struct chempi_sysmsg_peer *system; /* one piece of memory, or NULL */
     struct chempi_list dirty;          /* engine: has something to settle */
-    struct chempi_list early;          /* struct chempi_held.all, by serial */
     struct chempi_list cancels; /* chempi_request.outgoing.link: sends whose
                                    cancellation is not answered yet */
     struct chempi_list sync;    /* chempi_request.match_link: sync sends that
                                    wait for their match, by serial */
+    struct chempi_peer *next_made;
+    struct chempi_peer *next_lost; /* in chempi_lane.lost */
+    char *why;                     /* another lane has lost it, or NULL */
 };
 
 /*
@@ -148,7 +150,17 @@ void chempi_conn_close(void);
 
 /* Peer of a lane by process index (valid index), made at its first use: who is
  * not spoken to costs no memory but addresses. From any thread. */
-struct chempi_peer *chempi_conn_peer(struct chempi_lane *lane, uint32_t proc);
+CHEMPI_COLD void chempi_conn_make_peer(struct chempi_lane *lane, uint32_t proc);
+static inline struct chempi_peer *chempi_conn_peer(struct chempi_lane *lane,
+                                                   uint32_t proc)
+{
+    struct chempi_peer *peer = &lane->conn.peers[proc];
+
+    if (CHEMPI_UNLIKELY(
+            !atomic_load_explicit(&peer->is_made, memory_order_acquire)))
+        chempi_conn_make_peer(lane, proc);
+    return peer;
+}
 
 /* Find the routes of a peer; idempotent. MPI error class with words. */
 int chempi_conn_resolve(struct chempi_peer *peer);
@@ -179,7 +191,11 @@ chempi_conn_device(const struct chempi_lane *lane, uint32_t i)
 {
     return lane->conn.devices[i];
 }
-bool chempi_conn_has_fds(void); /* some open device sleeps on descriptors */
+/* Some open device sleeps on descriptors. */
+static inline bool chempi_conn_has_fds(const struct chempi_lane *lane)
+{
+    return lane->conn.has_fds;
+}
 
 /* A card that the key-value store delivered (length 0: none was published). */
 void chempi_conn_card(uint32_t proc, const char *key, const void *card,

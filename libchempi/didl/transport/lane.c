@@ -184,10 +184,9 @@ bool chempi_lane_is_mine(struct chempi_lane *lane)
            pthread_self();
 }
 
-void chempi_lane_yield(struct chempi_lane *lane)
+void chempi_lane_yield_slow(struct chempi_lane *lane)
 {
-    if (!lane->is_locking ||
-        atomic_load_explicit(&lane->wanted, memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&lane->wanted, memory_order_relaxed) == 0)
         return;
     chempi_lane_pause(lane);
     (void)sched_yield();

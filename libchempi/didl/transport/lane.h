@@ -86,6 +86,7 @@ struct chempi_lane {
     _Atomic uint32_t is_held; /* L8; a futex */
     _Atomic uint32_t sleepers;
     _Atomic uint32_t wanted;  /* L2 */
+    uint32_t number;          /* 0: the first */
     _Atomic pthread_t holder; /* L3 */
     uint8_t on_lock;          /* L5: what locking has to do, 0: nothing */
     uint8_t on_unlock;
@@ -98,19 +99,6 @@ struct chempi_lane {
     bool is_on_duty;         /* its agent is (agent.h, A8); the holder's */
     uint32_t owed;           /* L4 */
     const struct chempi_lane_lender *lender; /* NULL: nobody */
-    uint32_t number;                         /* 0: the first */
-    /* Of lanes but the first; L9. */
-    _Atomic uint32_t pollers; /* threads that poll it in a wait of theirs */
-    _Atomic uint32_t joined;  /* waits in the first lane that look at it; */
-    struct chempi_list waits; /* chempi_others_wait: those for it alone */
-    uint32_t polls;           /* by others than the owner; it wraps */
-    uint64_t spins;           /* as in struct chempi_progress_stats */
-    uint64_t yields;
-    bool tells;
-    bool is_owing;            /* L10; changed under both locks */
-    struct chempi_peer *lost; /* through next_lost: it has found so itself */
-    struct chempi_comm *gone; /* communicators to be released */
-    void (*tell)(struct chempi_lane *lane);
     /* What the transport keeps, each part under the lock: */
     struct chempi_match *match;
     struct chempi_sysmsg_lane *system;
@@ -138,9 +126,22 @@ struct chempi_lane {
     struct {                       /* conn.c */
         struct chempi_peer *peers; /* [ranks], zero until they are made */
         struct chempi_peer *made;  /* the last one, see next_made */
-        struct chempi_dev *devices[CHEMPI_LANE_DEVICES_MAX];
         uint32_t device_count;
+        bool has_fds; /* one of them sleeps on descriptors */
+        struct chempi_dev *devices[CHEMPI_LANE_DEVICES_MAX];
     } conn;
+    /* Of lanes but the first; L9. */
+    _Atomic uint32_t pollers; /* threads that poll it in a wait of theirs */
+    _Atomic uint32_t joined;  /* waits in the first lane that look at it; */
+    struct chempi_list waits; /* chempi_others_wait: those for it alone */
+    uint32_t polls;           /* by others than the owner; it wraps */
+    uint64_t spins;           /* as in struct chempi_progress_stats */
+    uint64_t yields;
+    bool tells;
+    bool is_owing;            /* L10; changed under both locks */
+    struct chempi_peer *lost; /* through next_lost: it has found so itself */
+    struct chempi_comm *gone; /* communicators to be released */
+    void (*tell)(struct chempi_lane *lane);
 };
 
 extern struct chempi_lane chempi_lane_main;
@@ -316,6 +317,11 @@ bool chempi_lane_is_mine(struct chempi_lane *lane);
 const char *chempi_lane_check(const struct chempi_lane *lane);
 
 /* Holder of the lock: let others in if they want to. */
-void chempi_lane_yield(struct chempi_lane *lane);
+void chempi_lane_yield_slow(struct chempi_lane *lane);
+static inline void chempi_lane_yield(struct chempi_lane *lane)
+{
+    if (CHEMPI_UNLIKELY(lane->is_locking))
+        chempi_lane_yield_slow(lane);
+}
 
 #endif

@@ -98,7 +98,7 @@ static struct {
     bool is_up;
     bool has_owner;
     bool is_asleep;
-    bool parks;        /* the owner that has just left is about to (P8) */
+    bool has_parked;   /* parking.is_parked, for the owner (P8) */
     pthread_t owner;   /* while has_owner; 0 unless the lane locks */
     uint32_t in_hooks; /* polls that run hooks, which may let go of the lock */
     bool is_roomy;     /* each process of the job has a core */
@@ -169,7 +169,7 @@ static inline void tell_finished(void)
 
 /* ---- polling ---- */
 
-static int poll_fds(void)
+static CHEMPI_NOINLINE int poll_fds(void)
 {
     if (chempi_pollset_collect(chempi_ctx.services.pollset, 0) <= 0)
         return 0;
@@ -178,7 +178,7 @@ static int poll_fds(void)
 
 /* A hook may let go of the lock, and another thread's poll may then remove
  * the next one: the rest must wait for the next poll. */
-static int poll_hooks(void)
+static CHEMPI_NOINLINE int poll_hooks(void)
 {
     uint64_t removals = progress.hook_removals;
     int events = 0;
@@ -232,7 +232,8 @@ static bool are_others_ready(struct chempi_progress_hook *hook)
     return chempi_others_are_ready(false);
 }
 
-static int poll_all(void)
+/* Inline: the shorter a poll that finds nothing, the sooner a wait is over. */
+static inline int poll_all(void)
 {
     int events = poll_devices();
 
@@ -240,7 +241,7 @@ static int poll_all(void)
         tell_finished();
         events += poll_hooks();
     }
-    if (chempi_conn_has_fds() &&
+    if (chempi_conn_has_fds(&chempi_lane_main) &&
         ++progress.fd_turn >=
             chempi_setting(events ? CHEMPI_SET_PROGRESS_FDS_BUSY
                                   : CHEMPI_SET_PROGRESS_FDS_IDLE)) {
@@ -311,7 +312,7 @@ int chempi_progress_turn(void)
 {
     int events = poll_devices();
 
-    if (chempi_conn_has_fds())
+    if (chempi_conn_has_fds(&chempi_lane_main))
         events += poll_fds();
     CHEMPI_LIST_FOR (pos, &progress.hooks) {
         struct chempi_progress_hook *hook =
@@ -371,7 +372,8 @@ static int shorter(int a_ms, int b_ms)
 /* P3. The lock is held on entry and on return, not while asleep. */
 static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
 {
-    bool has_fds = chempi_conn_has_fds() || chempi_daemon_needs_fd();
+    bool has_fds =
+        chempi_conn_has_fds(&chempi_lane_main) || chempi_daemon_needs_fd();
     int limit_ms;
 
     limit_ms =
@@ -510,9 +512,29 @@ static bool is_time_to_sleep(const struct idling *state)
     return now_ns - state->since_ns >= limit_ns;
 }
 
-/* Nothing happened in a poll: spin, give the core away, sleep, or be about to
- * park. */
-static void idle(struct idling *state, chempi_progress_done_fn *done, void *arg)
+/* It is not worth while to spin any longer: as idle(). */
+static CHEMPI_NOINLINE bool idle_on(struct idling *state,
+                                    chempi_progress_done_fn *done, void *arg)
+{
+    if (!is_time_to_sleep(state)) {
+        yield_core(state);
+        return false;
+    }
+    if (chempi_affinity_is_own() && !state->has_asked) {
+        ask_own_core(state);
+        return false;
+    }
+    if (CHEMPI_UNLIKELY(chempi_lane_count > 1) && chempi_others_are_polled())
+        return true;
+    sleep_until_woken(done, arg);
+    *state = (struct idling){0};
+    return false;
+}
+
+/* Nothing happened in a poll: spin, give the core away, or sleep. True: it is
+ * time to park. */
+static inline bool idle(struct idling *state, chempi_progress_done_fn *done,
+                        void *arg)
 {
     progress.stats.spins++;
 
@@ -520,37 +542,29 @@ static void idle(struct idling *state, chempi_progress_done_fn *done, void *arg)
     chempi_lane_yield(&chempi_lane_main);
     if (state->polls++ < chempi_progress_spins()) {
         CHEMPI_CPU_RELAX();
-        return;
+        return false;
     }
-    if (!is_time_to_sleep(state)) {
-        yield_core(state);
-        return;
-    }
-    if (chempi_affinity_is_own() && !state->has_asked) {
-        ask_own_core(state);
-        return;
-    }
-    if (CHEMPI_UNLIKELY(chempi_lane_count > 1) && chempi_others_are_polled()) {
-        progress.parks = true;
-        return;
-    }
-    sleep_until_woken(done, arg);
-    *state = (struct idling){0};
+    return idle_on(state, done, arg);
 }
 
 /* ---- waiting ---- */
 
-static void poll_until(chempi_progress_done_fn *done, void *arg)
+/* As owner. It is not done yet. True: it is time to park. */
+static bool poll_until(chempi_progress_done_fn *done, void *arg)
 {
     struct idling state = {0};
+    bool parks = false;
     uint32_t spins;
 
-    atomic_store_explicit(&parking.is_parked, false, memory_order_relaxed);
+    if (CHEMPI_UNLIKELY(progress.has_parked)) {
+        progress.has_parked = false;
+        atomic_store_explicit(&parking.is_parked, false, memory_order_relaxed);
+    }
     progress.has_owner = true;
     progress.owner = chempi_lane_holder(&chempi_lane_main);
     if (CHEMPI_UNLIKELY(chempi_lane_main.owed))
         chempi_wake_cancel(progress.wake); /* other threads leave it so */
-    while (!done(arg)) {
+    do {
         if (poll_all() > 0) {
             state = (struct idling){0};
             tell_finished();
@@ -558,16 +572,15 @@ static void poll_until(chempi_progress_done_fn *done, void *arg)
         } else if (has_news()) {
             break;
         } else {
-            idle(&state, done, arg);
-            if (CHEMPI_UNLIKELY(progress.parks))
-                break;
+            parks = idle(&state, done, arg);
         }
-    }
+    } while (!parks && !done(arg));
     progress.has_owner = false;
     tell_finished();
     spins = chempi_progress_spins();
     if (state.polls && !state.yields && spins < spins_max())
         set_spins(spins + spins / 16 + 1); /* spinning was worth it */
+    return parks;
 }
 
 /* Without the lock: give the core to others for a while, until called. */
@@ -608,7 +621,7 @@ static void follow(chempi_progress_done_fn *done, void *arg)
 /* P8. There is no owner. */
 static void park(chempi_progress_done_fn *done, void *arg)
 {
-    progress.parks = false;
+    progress.has_parked = true;
     atomic_store_explicit(&parking.is_parked, true, memory_order_relaxed);
     chempi_lane_barrier(); /* partner: stop_polling() */
     if (!done(arg) && chempi_others_are_polled())
@@ -648,9 +661,7 @@ int chempi_progress_wait_locked(chempi_progress_done_fn *done, void *arg,
     while (!done(arg)) {
         if (CHEMPI_UNLIKELY(progress.has_owner))
             follow(done, arg);
-        else
-            poll_until(done, arg);
-        if (CHEMPI_UNLIKELY(progress.parks))
+        else if (CHEMPI_UNLIKELY(poll_until(done, arg)))
             park(done, arg);
         if (has_news()) {
             hand_over(); /* P2: events may take long */
