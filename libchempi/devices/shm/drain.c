@@ -28,49 +28,74 @@ leave(struct shm_ep *ep, const struct chempi_arrival *arrival, uint32_t rx_data)
     return chempi_shortage_left;
 }
 
-/* A message that is completely at hand. Returns the rule broken, or NULL. */
-static const char *take_message(struct shm_ep *ep, const struct shm_line *line,
-                                bool is_short)
+/* Announce a message that is completely at hand. Returns the rule broken, or
+ * NULL. */
+static inline const char *announce(struct shm_ep *ep,
+                                   struct chempi_arrival *arrival,
+                                   enum shm_protocol protocol, uint32_t rx_data)
 {
     const struct chempi_dev_params *params = &ep->base.dev->params;
-    const uint32_t rx_data = is_short ? 0 : ep->rx_data;
-    struct chempi_arrival arrival;
     struct chempi_rx *rx = NULL;
 
-    arrival.ep = &ep->base;
-    if (!is_short) {
-        struct shm_span span = line->body.msg.u.span;
-
-        arrival.env = line->body.msg.env;
-        atomic_signal_fence(memory_order_seq_cst); /* read once */
-        arrival.data = chempi_shm_eager_take_span(ep, &span);
-        if (!arrival.data || span.len != arrival.env.len)
-            return "a span out of bounds";
-    } else {
-        arrival.env.len = line->len;
-        memcpy((char *)&arrival.env + SHM_ENVELOPE_TAIL, line->body.brief.tail,
-               sizeof(line->body.brief.tail));
-        arrival.data = line->body.brief.bytes;
-        atomic_signal_fence(memory_order_seq_cst); /* read once */
-        if (arrival.env.len > SHM_SHORT_MAX ||
-            (ep->rx_head & ep->line_mask) + shm_row_rest(arrival.env.len) >
-                ep->line_mask)
-            return "a short message that is too long";
-        ep->rx_head += shm_row_rest(arrival.env.len);
-    }
-    if (CHEMPI_UNLIKELY((uint8_t)(arrival.env.kind - CHEMPI_KIND_MESSAGE) >
+    if (CHEMPI_UNLIKELY((uint8_t)(arrival->env.kind - CHEMPI_KIND_MESSAGE) >
                         CHEMPI_KIND_SYSTEM - CHEMPI_KIND_MESSAGE))
         return "a message of unknown kind";
-    arrival.avail = arrival.env.len;
-    arrival.token[0] = 0;
-    arrival.token[1] = 0;
-    arrival.flags = 0;
-    arrival.protocol = is_short ? SHM_PROTOCOL_SHORT : SHM_PROTOCOL_EAGER;
-    chempi_dev_count(ep->base.dev, arrival.protocol, arrival.env.len);
-    if (CHEMPI_UNLIKELY(params->sink->arrived(params->sink_arg, &arrival,
-                                              &rx) == CHEMPI_NO_ROOM))
-        return leave(ep, &arrival, rx_data);
+    arrival->ep = &ep->base;
+    arrival->avail = arrival->env.len;
+    arrival->token[0] = 0;
+    arrival->token[1] = 0;
+    arrival->flags = 0;
+    arrival->protocol = protocol;
+    chempi_dev_count(ep->base.dev, protocol, arrival->env.len);
+    if (CHEMPI_UNLIKELY(params->sink->arrived(params->sink_arg, arrival, &rx) ==
+                        CHEMPI_NO_ROOM))
+        return leave(ep, arrival, rx_data);
     return NULL;
+}
+
+/* The lines after the first one come while the message's receive is sought. */
+static inline void fetch_row(const struct shm_line *line, uint32_t rest)
+{
+    for (uint32_t i = 1; i <= rest; i++)
+        CHEMPI_PREFETCH(line + i);
+}
+
+static inline const char *take_short(struct shm_ep *ep,
+                                     const struct shm_line *line)
+{
+    const uint32_t len = line->len;
+    struct chempi_arrival arrival;
+
+    atomic_signal_fence(memory_order_seq_cst); /* read once */
+    if (CHEMPI_UNLIKELY(len > SHM_INLINE_MAX)) {
+        const uint32_t rest = shm_row_rest(len);
+
+        if (len > SHM_SHORT_MAX ||
+            (ep->rx_head & ep->line_mask) + rest > ep->line_mask)
+            return "a short message that is too long";
+        fetch_row(line, rest);
+        ep->rx_head += rest;
+    }
+    arrival.env.len = len;
+    memcpy((char *)&arrival.env + SHM_ENVELOPE_TAIL, line->body.brief.tail,
+           sizeof(line->body.brief.tail));
+    arrival.data = line->body.brief.bytes;
+    atomic_signal_fence(memory_order_seq_cst); /* read once */
+    return announce(ep, &arrival, SHM_PROTOCOL_SHORT, 0);
+}
+
+static const char *take_eager(struct shm_ep *ep, const struct shm_line *line)
+{
+    const uint32_t rx_data = ep->rx_data;
+    struct shm_span span = line->body.msg.u.span;
+    struct chempi_arrival arrival;
+
+    arrival.env = line->body.msg.env;
+    atomic_signal_fence(memory_order_seq_cst); /* read once */
+    arrival.data = chempi_shm_eager_take_span(ep, &span);
+    if (!arrival.data || span.len != arrival.env.len)
+        return "a span out of bounds";
+    return announce(ep, &arrival, SHM_PROTOCOL_EAGER, rx_data);
 }
 
 static const char *CHEMPI_NOINLINE take_other(struct shm_ep *ep,
@@ -78,7 +103,7 @@ static const char *CHEMPI_NOINLINE take_other(struct shm_ep *ep,
 {
     switch (line->kind) {
     case SHM_KIND_EAGER:
-        return take_message(ep, line, false);
+        return take_eager(ep, line);
     case SHM_KIND_RTS:
         return chempi_shm_rndv_rts(ep, line);
     case SHM_KIND_CTS:
@@ -136,7 +161,7 @@ int chempi_shm_drain_ring(struct shm_ep *ep, int budget)
         if (events > 0)
             look_ahead(ep);
         if (CHEMPI_LIKELY(line->kind == SHM_KIND_SHORT))
-            why = take_message(ep, line, true);
+            why = take_short(ep, line);
         else
             why = take_other(ep, line);
         if (CHEMPI_UNLIKELY(why != NULL)) {

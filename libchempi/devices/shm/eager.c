@@ -249,12 +249,13 @@ static inline struct shm_line *line_at(const struct shm_ep *ep, uint32_t number)
     return &ep->tx_lines[number & ep->line_mask];
 }
 
-/* Lines: each would wait for the one before to be taken back. Not the next one:
- * at that the peer looks now. */
-static inline void warm_lines(const struct shm_ep *ep, uint32_t count)
+/* Lines, from the one `ahead` of the next on: each would wait for the one
+ * before to be taken back. Not the next one: at that the peer looks now. */
+static inline void warm_lines(const struct shm_ep *ep, uint32_t ahead,
+                              uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        CHEMPI_PREFETCH_WRITE(line_at(ep, ep->tx_head + LINES_AHEAD + i));
+        CHEMPI_PREFETCH_WRITE(line_at(ep, ep->tx_head + ahead + i));
 }
 
 /* R3. `rest` lines after the next one have been filled with payload. */
@@ -292,6 +293,15 @@ static CHEMPI_COLD bool finds_lines(struct shm_ep *ep, uint32_t rest)
     return ep->tx_head - ep->tx_tail + rest <= ep->line_mask;
 }
 
+/* The line is filled: show the message. */
+static inline void show(struct shm_ep *ep, struct shm_line *line,
+                        const struct chempi_envelope *env)
+{
+    shm_publish(ep, line, ep->base.dev->params.services->is_wake_registered);
+    if (CHEMPI_UNLIKELY(env->flags & CHEMPI_ENVELOPE_URGENT))
+        shm_urge(ep);
+}
+
 /* A short message of more than one line. False: it must go through the data,
  * for want of lines side by side, or because of R3. */
 static inline bool put_row(struct shm_ep *ep, const struct chempi_envelope *env,
@@ -304,43 +314,33 @@ static inline bool put_row(struct shm_ep *ep, const struct chempi_envelope *env,
         (CHEMPI_UNLIKELY(ep->tx_head - ep->tx_tail + rest > ep->line_mask) &&
          !finds_lines(ep, rest)))
         return false;
-    (void)head_short(line, env, len);
+    /* The peer looks at the first line all the time, so that one is finished
+     * last. Copied in one piece: in two, apart at the lines' border, 256 bytes
+     * took 137 ns instead of 105. */
     memcpy((unsigned char *)line + SHM_INLINE_AT, data, len);
     if (CHEMPI_UNLIKELY(!is_row_plain(ep, rest))) {
         undo_row(ep, rest);
         return false;
     }
-    shm_publish(ep, line, ep->base.dev->params.services->is_wake_registered);
+    (void)head_short(line, env, len);
+    show(ep, line, env);
     ep->tx_head += rest;
-    if (CHEMPI_UNLIKELY(env->flags & CHEMPI_ENVELOPE_URGENT))
-        shm_urge(ep);
     if (is_posted)
-        warm_lines(ep, 1 + rest);
+        warm_lines(ep, LINES_AHEAD, 1 + rest);
+    else
+        warm_lines(ep, 1, rest);
     return true;
 }
 
-static inline int inject(struct shm_ep *ep, const struct chempi_envelope *env,
-                         const void *data, size_t len, bool is_posted)
+/* A message of more than one line. */
+static CHEMPI_NOINLINE int inject_long(struct shm_ep *ep,
+                                       const struct chempi_envelope *env,
+                                       const void *data, size_t len,
+                                       bool is_posted)
 {
-    bool is_registered = ep->base.dev->params.services->is_wake_registered;
     struct shm_line *line;
     int rc;
 
-    if (CHEMPI_LIKELY(len <= SHM_INLINE_MAX)) {
-        if (CHEMPI_UNLIKELY(!shm_has_line(ep))) {
-            rc = chempi_shm_eager_room(ep, 0);
-            if (rc < 0)
-                return rc;
-        }
-        line = shm_next_line(ep);
-        copy_short(head_short(line, env, len), data, len);
-        shm_publish(ep, line, is_registered);
-        if (CHEMPI_UNLIKELY(env->flags & CHEMPI_ENVELOPE_URGENT))
-            shm_urge(ep);
-        if (is_posted)
-            warm_lines(ep, 1);
-        return CHEMPI_DONE;
-    }
     if (len <= SHM_SHORT_MAX && put_row(ep, env, data, len, is_posted))
         return CHEMPI_DONE;
     if (len > SHM_EAGER_MAX)
@@ -350,15 +350,34 @@ static inline int inject(struct shm_ep *ep, const struct chempi_envelope *env,
         return rc;
     line = shm_next_line(ep);
     memcpy(head_eager(ep, line, env, (uint32_t)len), data, len);
-    shm_publish(ep, line, is_registered);
-    if (CHEMPI_UNLIKELY(env->flags & CHEMPI_ENVELOPE_URGENT))
-        shm_urge(ep);
+    show(ep, line, env);
     if (is_posted) {
-        warm_lines(ep, 1);
+        warm_lines(ep, LINES_AHEAD, 1);
         warm_ahead(ep, (uint32_t)len);
     } else {
         warm(ep, (uint32_t)len);
     }
+    return CHEMPI_DONE;
+}
+
+static inline int inject(struct shm_ep *ep, const struct chempi_envelope *env,
+                         const void *data, size_t len, bool is_posted)
+{
+    struct shm_line *line;
+
+    if (CHEMPI_UNLIKELY(len > SHM_INLINE_MAX))
+        return inject_long(ep, env, data, len, is_posted);
+    if (CHEMPI_UNLIKELY(!shm_has_line(ep))) {
+        int rc = chempi_shm_eager_room(ep, 0);
+
+        if (rc < 0)
+            return rc;
+    }
+    line = shm_next_line(ep);
+    copy_short(head_short(line, env, len), data, len);
+    show(ep, line, env);
+    if (is_posted)
+        warm_lines(ep, LINES_AHEAD, 1);
     return CHEMPI_DONE;
 }
 
@@ -391,9 +410,7 @@ int chempi_shm_eager_inject_iter(struct shm_ep *ep,
     dst = is_short ? head_short(line, env, len)
                    : head_eager(ep, line, env, (uint32_t)len);
     (void)chempi_segment_pack(iter, dst, len);
-    shm_publish(ep, line, ep->base.dev->params.services->is_wake_registered);
-    if (env->flags & CHEMPI_ENVELOPE_URGENT)
-        shm_urge(ep);
+    show(ep, line, env);
     return CHEMPI_DONE;
 }
 
