@@ -17,4 +17,12 @@ static inline uint64_t chempi_clock_ns(void)
     return (uint64_t)t.tv_sec * CHEMPI_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
+/* Of two times to wait, where a negative one is for ever. */
+static inline int chempi_clock_shorter_ms(int a_ms, int b_ms)
+{
+    if (a_ms < 0)
+        return b_ms;
+    return b_ms < 0 || a_ms < b_ms ? a_ms : b_ms;
+}
+
 #endif

@@ -5,12 +5,23 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
+#include "common/base/compiler.h"
 #include "common/base/sys.h"
 
 /* Bytes; smaller tables are less than a mapping of their own costs. */
 #define MAPPED_FROM ((size_t)16384)
+
+static void *alloc_small(size_t len)
+{
+    void *table = NULL;
+
+    if (chempi_sys->posix_memalign(&table, CHEMPI_CACHE_LINE, len) != 0)
+        return NULL;
+    return memset(table, 0, len);
+}
 
 void *chempi_sparse_alloc(size_t count, size_t size)
 {
@@ -19,7 +30,7 @@ void *chempi_sparse_alloc(size_t count, size_t size)
     if (size && count > SIZE_MAX / size)
         return NULL;
     if (count * size < MAPPED_FROM)
-        return chempi_sys->calloc(count, size);
+        return alloc_small(count * size);
     table =
         chempi_sys->mmap(NULL, count * size, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

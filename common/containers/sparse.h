@@ -9,7 +9,8 @@
 
 #include <stddef.h>
 
-/* `count` entries of `size` bytes; NULL: no memory. */
+/* `count` entries of `size` bytes, from the beginning of a cache line on; NULL:
+ * no memory. */
 void *chempi_sparse_alloc(size_t count, size_t size);
 
 /* What was had with the same numbers; NULL is fine. */

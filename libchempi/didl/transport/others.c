@@ -109,6 +109,7 @@ void chempi_others_hear(struct chempi_lane *lane)
     struct chempi_peer *lost = lane->lost;
     struct chempi_comm *gone = lane->gone;
 
+    look_at_waits(lane); /* somebody may have ended one without a poll */
     lane->tells = false;
     lane->is_owing = owes;
     lane->lost = NULL;

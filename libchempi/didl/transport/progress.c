@@ -362,13 +362,6 @@ bool chempi_progress_is_ready(void)
     return false;
 }
 
-static int shorter(int a_ms, int b_ms)
-{
-    if (a_ms < 0)
-        return b_ms;
-    return b_ms < 0 || a_ms < b_ms ? a_ms : b_ms;
-}
-
 /* P3. The lock is held on entry and on return, not while asleep. */
 static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
 {
@@ -380,7 +373,7 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
         chempi_wake_prepare(progress.wake, has_fds ? CHEMPI_WAKE_ASLEEP_EPOLL
                                                    : CHEMPI_WAKE_ASLEEP_FUTEX);
     take_news(); /* the supervisor rouses once per notice, too */
-    limit_ms = shorter(limit_ms, chempi_daemon_deadline_ms());
+    limit_ms = chempi_clock_shorter_ms(limit_ms, chempi_daemon_deadline_ms());
     if (poll_hooks() > 0 || done(arg) || call_finished() || has_news() ||
         chempi_progress_is_ready() || !chempi_others_are_quiet()) {
         chempi_wake_cancel(progress.wake);
@@ -928,11 +921,6 @@ int chempi_progress_poll_others(uint32_t lanes)
     if (events == 0 && chempi_progress_spins() == 0)
         (void)sched_yield(); /* as chempi_progress_poll() */
     return events;
-}
-
-int chempi_progress_wait(chempi_progress_done_fn *done, void *arg)
-{
-    return chempi_progress_wait_for(done, arg, NULL, NULL);
 }
 
 void chempi_progress_announce(void)

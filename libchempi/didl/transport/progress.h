@@ -28,13 +28,15 @@ int chempi_progress_poll(void);
  * in shared memory and then call chempi_progress_rouse_local() for this rank.
  * Takes the lock itself; returns without it. 0, or an MPI error class when the
  * job is being torn down. Use for conditions in shared memory (node-local
- * collectives) as well as for requests.
+ * collectives) as well as for requests. words(..., object) says what is waited
+ * for (wait_report.h).
  */
-int chempi_progress_wait(chempi_progress_done_fn *done, void *arg);
-
-/* The same; words(..., object) says what is waited for (wait_report.h). */
 int chempi_progress_wait_for(chempi_progress_done_fn *done, void *arg,
                              chempi_wait_report_fn *words, const void *object);
+static inline int chempi_progress_wait(chempi_progress_done_fn *done, void *arg)
+{
+    return chempi_progress_wait_for(done, arg, NULL, NULL);
+}
 
 /* The same by who holds the lock, and does when it returns; not meanwhile. */
 int chempi_progress_wait_locked(chempi_progress_done_fn *done, void *arg,

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/base/compiler.h"
 #include "common/containers/sparse.h"
 
 enum { ENTRY = 160, COUNT = 500, PAGES_MAX = 64 };
@@ -65,6 +66,7 @@ Test(sparse, is_zero_where_it_is_small)
     for (int i = 0; i < 3 * ENTRY; i++)
         wrong += table[i] != 0;
     cr_assert_eq(wrong, 0);
+    cr_expect_eq((uintptr_t)table % CHEMPI_CACHE_LINE, 0);
     chempi_sparse_free(table, 3, ENTRY);
     chempi_sparse_free(NULL, 3, ENTRY);
     chempi_sparse_free(NULL, COUNT, ENTRY);

@@ -3,13 +3,14 @@
 #include "libchempi/didl/coll/node/node_later.h"
 
 #include "common/base/invariant.h"
+#include "libchempi/didl/coll/node/node_own.h"
 #include "libchempi/didl/coll/node/node_task.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/where/wait_report.h"
 
 enum {
-    GROUP = CHEMPI_NODE_LATER_CELLS / 2, /* come free together */
+    GROUP = CHEMPI_NODE_LATER_SAID_PAIR, /* come free together */
     LONG = 64 << 10                      /* bytes */
 };
 
@@ -26,6 +27,9 @@ struct chempi_node_later_op {
     bool has_types; /* some are not predefined */
     int rc;         /* of its beginning */
 };
+/* L3 */
+static_assert(GROUP % CHEMPI_NODE_LATER_SAID == 0,
+              "members say in time which operations they have ended");
 /* Who has no memory takes part with these. */
 static_assert(sizeof(struct chempi_node_later_op) + CHEMPI_NODE_TASK_MAX + 15 <=
                   CHEMPI_COLL_INLINE_BYTES,
@@ -316,46 +320,6 @@ void chempi_node_later_hold_types(const struct chempi_node_later_op *op,
 
 /* ---- persistent operations ---- */
 
-/* What member 0 says, and the least of what all say. */
-static int tell(struct chempi_comm *comm, int32_t *number)
-{
-    return chempi_coll_do_flat(&(struct chempi_coll_call){
-        .kind = CHEMPI_COLL_BCAST,
-        .comm = comm,
-        .recv.buf = number,
-        .recv.count = 1,
-        .recv.type = chempi_datatype_lookup(MPI_INT32_T),
-    });
-}
-
-static int find_least(struct chempi_comm *comm, int32_t *number)
-{
-    return chempi_coll_do_flat(&(struct chempi_coll_call){
-        .kind = CHEMPI_COLL_ALLREDUCE,
-        .comm = comm,
-        .op = chempi_op_lookup(MPI_MIN),
-        .send.buf = MPI_IN_PLACE,
-        .recv.buf = number,
-        .recv.count = 1,
-        .recv.type = chempi_datatype_lookup(MPI_INT32_T),
-    });
-}
-
-/* True: all members have one, and are in the area of the first one's. Whom that
- * did not reach says so as who is not there does: all go by messages. */
-static bool share_own(struct chempi_comm *comm, struct chempi_coll_state *own,
-                      int *rc)
-{
-    int32_t area = own ? own->area : -1;
-    const bool is_told = tell(comm, &area) == MPI_SUCCESS;
-    int32_t is_there = is_told && chempi_coll_node_enter_own(comm, own, area);
-
-    *rc = find_least(comm, &is_there);
-    if (CHEMPI_UNLIKELY(!is_told))
-        chempi_coll_node_leave_own(comm, !*rc);
-    return !*rc && is_there;
-}
-
 /* Like what is started once, it goes by what its communicator has now. */
 int chempi_node_later_prepare(const struct chempi_coll_call *c)
 {
@@ -366,7 +330,7 @@ int chempi_node_later_prepare(const struct chempi_coll_call *c)
     if (!find_way(c, c->comm->coll, &op))
         return MPI_SUCCESS;
     own = chempi_coll_node_make_own(c->comm);
-    if (share_own(c->comm, own, &rc)) {
+    if (chempi_node_own_share(c->comm, own, &rc)) {
         c->comm->coll->next_own = own;
         return MPI_SUCCESS;
     }
