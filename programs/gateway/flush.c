@@ -66,9 +66,12 @@ static bool answer_all(struct gateway *g, uint32_t rank)
 static enum chempi_remains settle(struct gateway *g, uint32_t rank)
 {
     const enum chempi_remains end =
-        chempi_dev_remains(g->devices, g->device_count, rank);
+        chempi_dev_remains(g->devices, g->device_count, rank, true);
 
-    return end == CHEMPI_REMAINS_NONE && !answer_all(g, rank)
+    return end == CHEMPI_REMAINS_NONE &&
+                   (chempi_neighbors_has_left(
+                        &g->neighbors) || /* of it, too? */
+                    !answer_all(g, rank))
                ? CHEMPI_REMAINS_LEFT
                : end;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "programs/gateway/gateway.h"
@@ -121,6 +122,17 @@ static int watch(struct gateway *g, struct chempi_err *err)
 
 /* ---- the loop ------------------------------------------------------------ */
 
+/* Who only waits for what may still come looks at it once in a millisecond. */
+static int settle_ends(struct gateway *g)
+{
+    const uint64_t now_ns = chempi_clock_ns();
+
+    if (!g->is_restless && now_ns - g->settled_ns < CHEMPI_NS_PER_MS)
+        return 0;
+    g->settled_ns = now_ns;
+    return gateway_flush_settle(g);
+}
+
 static int poll_all(struct gateway *g, int timeout_ms)
 {
     int n = 0;
@@ -133,7 +145,7 @@ static int poll_all(struct gateway *g, int timeout_ms)
     if (chempi_pollset_collect(g->services.pollset, timeout_ms) > 0)
         n += chempi_pollset_dispatch(g->services.pollset);
     if (CHEMPI_UNLIKELY(g->end_count))
-        n += gateway_flush_settle(g);
+        n += settle_ends(g);
     if (CHEMPI_UNLIKELY(chempi_neighbors_has_left(&g->neighbors)))
         n += chempi_neighbors_retake(&g->neighbors);
     if (chempi_neighbors_is_dirty(&g->neighbors)) {
@@ -158,6 +170,8 @@ static void sleep_until_woken(struct gateway *g)
     struct chempi_wake *wake = &g->services.wakes[g->services.local_rank];
     int limit_ms = chempi_wake_prepare(wake, CHEMPI_WAKE_ASLEEP_EPOLL);
 
+    if (g->end_count)
+        (void)gateway_flush_settle(g); /* an answer makes it ready */
     if (is_anything_ready(g)) {
         chempi_wake_cancel(wake);
         return;
@@ -165,6 +179,7 @@ static void sleep_until_woken(struct gateway *g)
     (void)chempi_pollset_collect(g->services.pollset, limit_ms);
     chempi_wake_cancel(wake);
     (void)chempi_pollset_dispatch(g->services.pollset);
+    g->is_restless = g->end_count > 0;
     chempi_neighbors_flush(&g->neighbors);
 }
 

@@ -274,7 +274,7 @@ int chempi_tcp_eager_inject(struct chempi_tcp_link *link,
                             const struct chempi_envelope *env, const void *data,
                             size_t len)
 {
-    if (CHEMPI_LIKELY(link->state == CHEMPI_TCP_UP &&
+    if (CHEMPI_LIKELY(link->state == CHEMPI_TCP_UP && !link->is_blocked &&
                       chempi_tcp_link_is_written(link)))
         return inject_now(link, env, data, len);
     return inject_later(link, env, data, len);

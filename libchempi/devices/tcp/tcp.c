@@ -22,6 +22,7 @@
 
 #define DRAIN_TICK_NS 1000000L  /* how often acknowledgements are looked at */
 #define ENDED_TICK_NS 50000000L /* and whether something still comes */
+#define ENDED_TIMES 4           /* of ended_ms at most, whatever comes */
 #define LAST_READS 64           /* reads of what nobody wants any more */
 /* A hot link that finds nothing is read at every 8th, then at every 64th call
  * only; epoll finds it in between. */
@@ -245,7 +246,7 @@ static bool is_link_drained(struct chempi_tcp_link *link)
     const int one = 1;
     int unacked;
 
-    if (link->state >= CHEMPI_TCP_ENDED)
+    if (link->state >= CHEMPI_TCP_ENDED || link->ep->ended_ns) /* T8 */
         return true;
     if (!chempi_tcp_link_is_written(link))
         return false;
@@ -313,11 +314,14 @@ static void await_no_more(struct chempi_tcp_dev *dev, struct chempi_tcp_ep *ep)
 /* The dead one's system sends the rest, and then ends the connection, however
  * slow the network is. It does not where it is gone itself or cannot be
  * reached, or where another process has the connection, too: then nothing
- * comes. */
+ * comes, or not what is waited for. */
 static enum chempi_remains await_rest(struct chempi_tcp_dev *dev,
                                       struct chempi_tcp_ep *ep)
 {
-    uint64_t quiet_ns = chempi_clock_ns() - ep->ended_ns;
+    const uint64_t limit_ns =
+        chempi_dev_setting(&dev->dev, CHEMPI_TCP_SET_ENDED) * CHEMPI_NS_PER_MS;
+    const uint64_t since_ns = chempi_clock_ns() - ep->ended_ns;
+    uint64_t quiet_ns = since_ns;
 
     for (uint32_t i = 0; i < ep->link_count; i++)
         if (may_bring_more(ep->links[i])) {
@@ -325,8 +329,7 @@ static enum chempi_remains await_rest(struct chempi_tcp_dev *dev,
 
             quiet_ns = ns < quiet_ns ? ns : quiet_ns;
         }
-    if (quiet_ns >=
-        chempi_dev_setting(&dev->dev, CHEMPI_TCP_SET_ENDED) * CHEMPI_NS_PER_MS)
+    if (quiet_ns >= limit_ns || since_ns >= ENDED_TIMES * limit_ns)
         return CHEMPI_REMAINS_NONE;
     dev->awaited += !ep->is_awaited;
     ep->is_awaited = true;
@@ -338,7 +341,8 @@ static enum chempi_remains await_rest(struct chempi_tcp_dev *dev,
 
 /* What it had sent comes first, also over a connection for which it had just
  * given its last word. */
-static enum chempi_remains tcp_ended(struct chempi_dev *d, uint32_t proc)
+static enum chempi_remains tcp_ended(struct chempi_dev *d, uint32_t proc,
+                                     bool is_dead)
 {
     struct chempi_tcp_dev *dev = dev_of(d);
     struct chempi_tcp_ep *ep = dev->eps[proc];
@@ -349,18 +353,19 @@ static enum chempi_remains tcp_ended(struct chempi_dev *d, uint32_t proc)
 
     if (!ep)
         return CHEMPI_REMAINS_NONE;
-    if (!ep->ended_ns)
+    if (is_dead && !ep->ended_ns)
         ep->ended_ns = chempi_clock_ns();
     for (uint32_t i = 0; i < ep->link_count; i++) {
         struct chempi_tcp_link *link = ep->links[i];
 
+        link->is_blocked |= is_dead; /* T8 */
         if (link->state == CHEMPI_TCP_DIALING && link->item.slot)
             link->item.ready(&link->item, EPOLLIN);
         is_read = chempi_tcp_drain_rest(link) && is_read;
         is_awaited |= may_bring_more(link);
     }
     was_lost = ep->is_lost; /* then its links are put down soon */
-    if (is_awaited && !was_lost)
+    if (is_dead && is_awaited && !was_lost)
         end = await_rest(dev, ep);
     if (!is_read)
         return CHEMPI_REMAINS_LEFT;

@@ -178,7 +178,7 @@ void chempi_tcp_work_up(struct chempi_tcp_link *link, struct chempi_seal *seal)
     link->state = CHEMPI_TCP_UP;
     chempi_shortage_end(&link->sending);
     chempi_tcp_dev_of(link)->opened++;
-    link->is_blocked = false;
+    link->is_blocked = link->ep->ended_ns != 0; /* T8 */
     link->is_armed = false;
     chempi_tcp_link_heat(link);
     if (!chempi_tcp_link_is_written(link))

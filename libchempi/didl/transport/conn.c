@@ -338,6 +338,7 @@ static void close_lane(struct chempi_lane *lane)
     chempi_sparse_free(lane->conn.peers, rank_count(),
                        sizeof(struct chempi_peer));
     lane->conn.peers = NULL;
+    chempi_list_init(&lane->engine.awaited);
 }
 
 int chempi_conn_open_lane(struct chempi_lane *lane)
@@ -624,7 +625,7 @@ enum chempi_remains chempi_conn_end(struct chempi_peer *peer)
     const struct chempi_lane *lane = peer->lane;
 
     return chempi_dev_remains(lane->conn.devices, lane->conn.device_count,
-                              peer->proc);
+                              peer->proc, chempi_conn_has_ended(peer->proc));
 }
 
 /* Another lane than the first has found it, and tells. */

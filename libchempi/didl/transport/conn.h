@@ -82,8 +82,8 @@ struct chempi_peer {
     _Atomic bool is_lost;   /* written under the lock */
     _Atomic bool has_ended; /* the launcher says that the process is no more */
     bool is_blocked;        /* N5 */
-    bool is_awaited;        /* it stands in engine.dirty for its end alone, and
-                               something wakes who sleeps (chempi_conn_end()) */
+    bool is_awaited;        /* it has ended, and more of it may come: it stands
+                               in engine.awaited, or is due for another look */
     uint32_t proc;
     uint32_t node;
     struct chempi_lane *lane;

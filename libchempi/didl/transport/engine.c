@@ -5,11 +5,13 @@
  * due) is noted on a list of dirty peers and done by chempi_engine_settle()
  * when the device has returned.
  */
+#define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/transport/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
@@ -32,10 +34,10 @@ void chempi_engine_set_system(const struct chempi_engine_system *system)
 
 static inline void mark_dirty(struct chempi_peer *peer)
 {
-    if (chempi_list_is_empty(&peer->dirty))
+    if (chempi_list_is_empty(&peer->dirty) || peer->is_awaited) {
+        chempi_list_remove(&peer->dirty);
         chempi_list_append(&peer->lane->engine.dirty, &peer->dirty);
-    else
-        peer->is_awaited = false;
+    }
 }
 
 void chempi_engine_mark(struct chempi_peer *peer)
@@ -209,12 +211,14 @@ bool chempi_engine_has_due(const struct chempi_lane *lane)
            lane->engine.is_settling;
 }
 
-bool chempi_engine_is_restless(const struct chempi_lane *lane)
+void chempi_engine_look_again(struct chempi_lane *lane, bool is_now)
 {
-    CHEMPI_LIST_FOR (pos, &lane->engine.dirty)
-        if (!CHEMPI_CONTAINER_OF(pos, struct chempi_peer, dirty)->is_awaited)
-            return true;
-    return lane->engine.is_settling;
+    const uint64_t now_ns = chempi_clock_ns();
+
+    if (!is_now && now_ns - lane->engine.looked_ns < CHEMPI_NS_PER_MS)
+        return;
+    lane->engine.looked_ns = now_ns;
+    chempi_list_splice(&lane->engine.dirty, &lane->engine.awaited);
 }
 
 bool chempi_engine_is_idle(const struct chempi_lane *lane)
@@ -793,19 +797,24 @@ static void release_early(struct chempi_peer *peer)
  * again. */
 static CHEMPI_COLD void settle_lost(struct chempi_peer *peer)
 {
+    struct chempi_lane *lane = peer->lane;
     enum chempi_remains end;
 
     if (system_messages)
         system_messages->lost(peer);
     if (!chempi_conn_is_missing(peer->proc))
         return;
-    peer->lane->engine.misses = true;
+    lane->engine.misses = true;
     end = chempi_conn_end(peer);
+    if (end == CHEMPI_REMAINS_COMING && chempi_list_is_empty(&peer->dirty) &&
+        lane == &chempi_lane_main) {
+        peer->is_awaited = true;
+        chempi_list_append(&lane->engine.awaited, &peer->dirty);
+        return;
+    }
     if (end != CHEMPI_REMAINS_NONE) {
-        peer->is_awaited =
-            end == CHEMPI_REMAINS_COMING && chempi_list_is_empty(&peer->dirty);
         chempi_list_remove(&peer->dirty);
-        chempi_list_append(&peer->lane->engine.starved, &peer->dirty);
+        chempi_list_append(&lane->engine.starved, &peer->dirty);
         return;
     }
     release_early(peer); /* what had come before others of one network */

@@ -144,8 +144,14 @@ static inline void chempi_engine_settle(struct chempi_lane *lane)
 
 /* Is there something for the next settle, since memory was missing? */
 bool chempi_engine_has_due(const struct chempi_lane *lane);
-/* The same, of what nobody wakes this process for. */
-bool chempi_engine_is_restless(const struct chempi_lane *lane);
+/* Ends that are awaited are settled anew in the next settle: by who polls, once
+ * in a millisecond; is_now: at once, by who goes to sleep or was woken. */
+void chempi_engine_look_again(struct chempi_lane *lane, bool is_now);
+static inline void chempi_engine_look(struct chempi_lane *lane, bool is_now)
+{
+    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&lane->engine.awaited)))
+        chempi_engine_look_again(lane, is_now);
+}
 
 /* Messages that wait for room. */
 uint64_t chempi_engine_waiting_count(const struct chempi_lane *lane);

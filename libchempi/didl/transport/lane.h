@@ -110,8 +110,11 @@ struct chempi_lane {
         bool
             has_vain; /* posted receives, since what had come may be for them */
         struct chempi_list starved; /* chempi_peer.dirty: they miss memory for
-                                       what is due, or their end is awaited;
-                                       dirty in the next settle */
+                                       what is due; dirty in the next settle */
+        struct chempi_list awaited; /* chempi_peer.dirty: their end is awaited,
+                                       and something wakes who sleeps; of the
+                                       first lane (chempi_engine_look()) */
+        uint64_t looked_ns;
         struct chempi_shortage shortage; /* of memory for messages that come, */
         struct chempi_peer *first_poor;  /* since this one of this peer */
         uint32_t poor_serial;

@@ -11,7 +11,9 @@ struct chempi_lane chempi_lane_main = {
     .engine = {.dirty = {&chempi_lane_main.engine.dirty,
                          &chempi_lane_main.engine.dirty},
                .starved = {&chempi_lane_main.engine.starved,
-                           &chempi_lane_main.engine.starved}},
+                           &chempi_lane_main.engine.starved},
+               .awaited = {&chempi_lane_main.engine.awaited,
+                           &chempi_lane_main.engine.awaited}},
     .requests = {.all = {&chempi_lane_main.requests.all,
                          &chempi_lane_main.requests.all},
                  .lulls = {&chempi_lane_main.requests.lulls,
@@ -36,6 +38,7 @@ struct chempi_lane *chempi_lanes_add(void)
     chempi_list_init(&lane->waits);
     chempi_list_init(&lane->engine.dirty);
     chempi_list_init(&lane->engine.starved);
+    chempi_list_init(&lane->engine.awaited);
     chempi_list_init(&lane->requests.all);
     chempi_list_init(&lane->requests.lulls);
     chempi_lanes[chempi_lane_count++] = lane;

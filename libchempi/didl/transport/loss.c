@@ -92,6 +92,22 @@ void chempi_loss_watch(struct chempi_loss_circle *circle)
     chempi_list_append(&self.circles, &circle->link);
 }
 
+/* It is missing, and nothing more of it may come. */
+static bool is_gone(const struct chempi_lane *lane, uint32_t proc)
+{
+    return chempi_conn_is_missing(proc) && !lane->conn.peers[proc].is_awaited;
+}
+
+static bool is_any_gone(const struct chempi_comm *comm)
+{
+    const uint32_t size = chempi_comm_remote_size(comm);
+
+    for (uint32_t rank = 0; rank < size; rank++)
+        if (is_gone(comm->lane, chempi_comm_proc(comm, rank)))
+            return true;
+    return comm->serves && is_any_gone(comm->serves);
+}
+
 static bool is_in_circle(const struct chempi_loss_circle *c,
                          const struct chempi_comm *comm, int32_t source)
 {
@@ -116,7 +132,7 @@ static bool is_bereft_circle(const struct chempi_comm *comm, uint32_t context,
             !is_in_circle(c, comm, source))
             continue;
         for (uint32_t i = 0; i < c->group->size; i++)
-            if (chempi_conn_is_missing(chempi_group_proc(c->group, i)))
+            if (is_gone(&chempi_lane_main, chempi_group_proc(c->group, i)))
                 return true;
     }
     return false;
@@ -128,10 +144,10 @@ bool chempi_loss_judge(const struct chempi_comm *comm, uint32_t context,
     const uint32_t kind = context % CHEMPI_CONTEXT_STEP;
 
     if (source >= 0 &&
-        chempi_conn_is_missing(chempi_comm_proc(comm, (uint32_t)source)))
+        is_gone(comm->lane, chempi_comm_proc(comm, (uint32_t)source)))
         return true;
     if (kind == CHEMPI_CONTEXT_COLL || kind == CHEMPI_CONTEXT_INTERNAL)
-        return chempi_loss_is_in(comm);
+        return is_any_gone(comm);
     /* Circles are the first lane's, and none is of the program's messages. */
     return kind != CHEMPI_CONTEXT_PT2PT &&
            is_bereft_circle(comm, context, source, tag);

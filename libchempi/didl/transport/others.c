@@ -164,7 +164,7 @@ bool chempi_others_is_ready(struct chempi_lane *lane)
 {
     const uint32_t count = chempi_conn_device_count(lane);
 
-    if (CHEMPI_UNLIKELY(chempi_engine_is_restless(lane)))
+    if (CHEMPI_UNLIKELY(chempi_engine_has_due(lane)))
         return true;
     for (uint32_t i = 0; i < count; i++) {
         struct chempi_dev *dev = chempi_conn_device(lane, i);

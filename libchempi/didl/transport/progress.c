@@ -171,6 +171,7 @@ static inline void tell_finished(void)
 
 static CHEMPI_NOINLINE int poll_fds(void)
 {
+    chempi_engine_look(&chempi_lane_main, false);
     if (chempi_pollset_collect(chempi_ctx.services.pollset, 0) <= 0)
         return 0;
     return chempi_pollset_dispatch(chempi_ctx.services.pollset);
@@ -270,10 +271,11 @@ static CHEMPI_COLD void tell_news(chempi_wait_report_fn *words,
 }
 
 /* What they mean is settled at once: what a lost process had sent before comes
- * first, and whoever looks next finds it. */
-static void take_news(void)
+ * first, and whoever looks next finds it. is_now as in chempi_engine_look(). */
+static void take_news(bool is_now)
 {
     chempi_daemon_poll_news();
+    chempi_engine_look(&chempi_lane_main, is_now);
     chempi_engine_settle(&chempi_lane_main);
 }
 
@@ -286,7 +288,7 @@ static inline int poll_once(uint32_t polls)
     progress.calls += polls;
     if (CHEMPI_UNLIKELY(progress.calls >= NEWS_EVERY)) {
         progress.calls = 0;
-        take_news(); /* who never waits hears of it here */
+        take_news(false); /* who never waits hears of it here */
     }
     return events;
 }
@@ -344,7 +346,7 @@ bool chempi_progress_is_ready(void)
 {
     uint32_t count = chempi_conn_device_count(&chempi_lane_main);
 
-    if (CHEMPI_UNLIKELY(chempi_engine_is_restless(&chempi_lane_main)))
+    if (CHEMPI_UNLIKELY(chempi_engine_has_due(&chempi_lane_main)))
         return true;
     CHEMPI_LIST_FOR (pos, &progress.hooks) {
         struct chempi_progress_hook *hook =
@@ -372,7 +374,7 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
     limit_ms =
         chempi_wake_prepare(progress.wake, has_fds ? CHEMPI_WAKE_ASLEEP_EPOLL
                                                    : CHEMPI_WAKE_ASLEEP_FUTEX);
-    take_news(); /* the supervisor rouses once per notice, too */
+    take_news(true); /* the supervisor rouses once per notice, too */
     limit_ms = chempi_clock_shorter_ms(limit_ms, chempi_daemon_deadline_ms());
     if (poll_hooks() > 0 || done(arg) || call_finished() || has_news() ||
         chempi_progress_is_ready() || !chempi_others_are_quiet()) {
@@ -391,7 +393,7 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
     chempi_wake_cancel(progress.wake);
     if (has_fds)
         (void)chempi_pollset_dispatch(chempi_ctx.services.pollset);
-    take_news();
+    take_news(true);
 }
 
 static uint32_t spins_max(void)

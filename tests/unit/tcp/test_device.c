@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "common/base/clock.h"
 #include "libchempi/devices/tcp/internal.h"
 #include "libchempi/devices/tcp/tcp.h"
 #include "libchempi/devices/tcp/wire.h"
@@ -647,7 +648,7 @@ static void read_after_the_end(size_t max)
     die();
     if (max)
         rig_short(max);
-    chempi_tcp_ops.ended(ends.end[1].dev, 0);
+    chempi_tcp_ops.ended(ends.end[1].dev, 0, true);
     rig_lift();
     cr_assert_eq(end_complete(&ends.end[1]), count);
     for (size_t i = 1; i < count; i++)
@@ -676,7 +677,7 @@ Test(tcp, half_a_message_of_a_process_that_ended_is_none)
                  CHEMPI_PENDING);
     rig_lift();
     die();
-    chempi_tcp_ops.ended(ends.end[1].dev, 0);
+    chempi_tcp_ops.ended(ends.end[1].dev, 0, true);
     cr_assert_eq(ends.end[1].arrival_count, 2);
     cr_assert_eq(end_complete(&ends.end[1]), 1);
     cr_assert(ends_wait_lost(&ends, 1));
@@ -695,7 +696,7 @@ Test(tcp, a_process_that_ended_right_after_its_welcome_is_read)
     cr_assert_eq(ends_inject(&ends, 0, 1, "y", 1, 2), CHEMPI_DONE);
     die();
     cr_assert_eq(link_of(1)->state, CHEMPI_TCP_DIALING);
-    chempi_tcp_ops.ended(ends.end[1].dev, 0);
+    chempi_tcp_ops.ended(ends.end[1].dev, 0, true);
     cr_assert_eq(end_complete(&ends.end[1]), 1);
     cr_assert_eq(ends.end[1].arrivals[0]->env.tag, 2);
     cr_assert(ends_wait_lost(&ends, 1));
@@ -710,7 +711,7 @@ static bool has_two(struct ends *all, const void *arg)
 
 static enum chempi_remains tell_end(void)
 {
-    return chempi_tcp_ops.ended(ends.end[1].dev, 0);
+    return chempi_tcp_ops.ended(ends.end[1].dev, 0, true);
 }
 
 /* Its connection ends behind what it had sent, which may take its time. */
@@ -733,20 +734,27 @@ Test(tcp, what_comes_after_the_word_of_an_end_is_read)
     close_all();
 }
 
-/* Who waits for that sleeps, and is woken when it has been quiet for long. */
-Test(tcp, an_end_that_never_comes_is_not_waited_for_for_ever)
+/* An end is waited for as long as something has come in so many ms. */
+static void meet_waiting(uint64_t ms)
 {
     static _Atomic uint64_t settings[CHEMPI_TCP_SET_COUNT];
-    struct end *end = &ends.end[1];
 
     for (uint32_t i = 0; i < CHEMPI_TCP_SET_COUNT; i++)
         settings[i] = chempi_tcp_ops.panel->settings[i].initial;
-    settings[CHEMPI_TCP_SET_ENDED] = 120;
+    settings[CHEMPI_TCP_SET_ENDED] = ms;
     ends_default(&ends, 2);
     ends.settings = settings;
     cr_assert_eq(ends_open_as(&ends, 2, true), 0);
     cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), 0);
     cr_assert(ends_wait_arrivals(&ends, 1, 1));
+}
+
+/* Who waits for that sleeps, and is woken when it has been quiet for long. */
+Test(tcp, an_end_that_never_comes_is_not_waited_for_for_ever)
+{
+    struct end *end = &ends.end[1];
+
+    meet_waiting(120);
     for (int i = 0; tell_end() == CHEMPI_REMAINS_COMING; i++) {
         cr_assert_lt(i, 100);
         cr_assert_not(chempi_tcp_ops.is_ready(end->dev));
@@ -757,6 +765,38 @@ Test(tcp, an_end_that_never_comes_is_not_waited_for_for_ever)
     cr_assert_eq(tell_end(), CHEMPI_REMAINS_NONE);
     cr_assert(ends_wait_lost(&ends, 1));
     cr_assert_lt(ends_inject(&ends, 1, 0, "x", 1, 1), 0);
+    close_all();
+}
+
+/* As a child of the dead one may, which has the connection, too. */
+Test(tcp, who_sends_on_is_not_waited_for_for_ever)
+{
+    uint64_t before_ns;
+    size_t count = 1;
+
+    meet_waiting(120);
+    before_ns = chempi_clock_ns();
+    while (tell_end() == CHEMPI_REMAINS_COMING) {
+        cr_assert_lt(chempi_clock_ns() - before_ns, 5000 * CHEMPI_NS_PER_MS);
+        cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), 0);
+        cr_assert(ends_wait_arrivals(&ends, 1, ++count));
+        (void)chempi_pollset_collect(ends.end[1].services.pollset, -1);
+        (void)chempi_pollset_dispatch(ends.end[1].services.pollset);
+    }
+    cr_assert(ends_wait_lost(&ends, 1));
+    close_all();
+}
+
+/* It may live: nothing is waited for, and it is told at once. */
+Test(tcp, who_is_not_said_to_be_dead_is_not_waited_for)
+{
+    meet();
+    cr_assert_eq(ends_inject(&ends, 0, 1, "y", 1, 2), CHEMPI_DONE);
+    cr_assert_eq(chempi_tcp_ops.ended(ends.end[1].dev, 0, false),
+                 CHEMPI_REMAINS_NONE);
+    cr_assert_eq(end_complete(&ends.end[1]), 2);
+    cr_assert(ends_wait_lost(&ends, 1));
+    cr_assert(ends_wait_lost(&ends, 0));
     close_all();
 }
 
@@ -775,6 +815,7 @@ Test(tcp, a_process_that_ended_is_told_nothing)
                  CHEMPI_PENDING);
     cr_assert(ends_wait(&ends, has_two, NULL));
     cr_assert_eq(tell_end(), CHEMPI_REMAINS_COMING);
+    cr_assert_eq(ends_inject(&ends, 1, 0, "q", 1, 7), CHEMPI_DONE);
     end->arrivals[1]->rx = rx;
     cr_assert_eq(chempi_tcp_ops.accept(end->eps[0], end->arrivals[1]->token,
                                        &end->arrivals[1]->rx),
@@ -799,7 +840,7 @@ Test(tcp, who_ends_at_any_step_of_connecting_is_gone)
             (void)end_poll(&ends.end[i & 1]);
         chempi_tcp_ops.close(ends.end[0].dev);
         ends.end[0].dev = NULL;
-        chempi_tcp_ops.ended(ends.end[1].dev, 0);
+        chempi_tcp_ops.ended(ends.end[1].dev, 0, true);
         for (int i = 0; i < 8; i++)
             (void)ends_poll(&ends);
         cr_assert_geq(link_of(1)->state, CHEMPI_TCP_ENDED, "%d", polls);
