@@ -17,7 +17,7 @@ RESULTS = HERE / "results.tsv"
 PAGE = HERE.parent / "doc" / "benchmarks.md"
 MARK = "<!-- The rest is written by bench/run --record. -->\n"
 COLUMNS = ("group", "point", "x", "unit", "values", "ratio", "low", "high",
-           "rounds", "bound", "others", "with")
+           "rounds", "bound", "others", "host", "changed", "with")
 WORST = 25
 FEW_NAMES = 3  # up to which a group's table has a line for each size
 
@@ -47,14 +47,16 @@ def read(path):
         return list(csv.DictReader(file, delimiter="\t"))
 
 
-def line_of(row, bound, others, ran):
+def line_of(row, found, ran):
+    """found: the conditions of the row's group."""
     values = " ".join(f"{who}={value:.6g}"
                       for who, value in row.values.items())
     return {"group": row.group.name, "point": row.name, "x": str(row.x),
             "unit": row.unit, "values": values, "ratio": f"{row.ratio:.3f}",
             "low": f"{row.low:.3f}", "high": f"{row.high:.3f}",
-            "rounds": str(row.rounds), "bound": str(bound),
-            "others": f"{others:.2f}", "with": ran}
+            "rounds": str(row.rounds), "bound": str(found.bound),
+            "others": f"{found.others:.2f}", "host": found.text(),
+            "changed": str(found.changed), "with": ran}
 
 
 def merge(lines, fresh, is_whole=True):
@@ -186,7 +188,16 @@ def group_row(group, lines):
             str(sum(is_over(group, line) for line in lines)),
             str(min(int(line["rounds"]) for line in lines)),
             f"{min(int(line['bound']) for line in lines)} of {group.ranks}",
-            f"{100 * max(float(line['others']) for line in lines):.0f} %"]
+            f"{100 * max(float(line['others']) for line in lines):.0f} %",
+            host_text(lines[0])]
+
+
+def host_text(line):
+    """Core to core and an addition; empty where nobody looked."""
+    if not line["host"]:
+        return "-"
+    trip, add = line["host"].split()
+    return f"{trip} ns, {add} ns"
 
 
 def ran_with(parts):
@@ -219,7 +230,8 @@ def page_of(lines):
          target_text(groups[line["group"]], line)] for line in worst])
     text += ["## The groups", ""]
     text += table(["group", "what", "points", "geometric mean", "worst",
-                   "over target", "rounds", "ranks bound", "other programs"],
+                   "over target", "rounds", "ranks bound", "other programs",
+                   "host"],
                   [group_row(groups[name], part)
                    for name, part in parts.items()], words=2)
     text += ran_with(parts)
@@ -240,13 +252,13 @@ def target_text(group, line):
     return f"{target:.2f}" if target else ""
 
 
-def record(rows, bound, others, results=RESULTS, page=PAGE, is_whole=True):
-    """bound, others: by group's name; is_whole: rows are all points of their
+def record(rows, conditions, results=RESULTS, page=PAGE, is_whole=True):
+    """conditions: by group's name; is_whole: rows are all points of their
     groups. The page must have the mark."""
     ran = versions()
     lines = merge(read(results),
-                  [line_of(row, bound[row.group.name],
-                           others[row.group.name], ran) for row in rows],
+                  [line_of(row, conditions[row.group.name], ran)
+                   for row in rows],
                   is_whole)
     text = page.read_text(encoding="utf-8")
     if MARK not in text:

@@ -8,6 +8,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import host  # noqa: E402
 import page  # noqa: E402
 import plan  # noqa: E402
 import stats  # noqa: E402
@@ -32,8 +33,10 @@ def rows_of(name, ours, theirs):
 
 def record(folder, rows, others=0.0, is_whole=True):
     names = {row.group.name for row in rows}
-    page.record(rows, {name: 2 for name in names},
-                {name: others for name in names},
+    found = host.Conditions(2, others, [host.State(110, 0.27),
+                                        host.State(48, 0.55),
+                                        host.State(112, 0.28)])
+    page.record(rows, {name: found for name in names},
                 folder / "results.tsv", folder / "page.md", is_whole)
     return (folder / "page.md").read_text(encoding="utf-8")
 
@@ -46,6 +49,7 @@ def test_record(folder):
     check("a point has its ratio to the better peer",
           "| latency 8 | us | 0.2 | 0.8 | 0.4 | 0.50 | 0.50..0.50 |" in text)
     check("it is said what others used", "| 25 % |" in text)
+    check("it is said what the host was like", "| 110 ns, 0.28 ns |" in text)
     text = record(folder, rows_of("rma-shm", 3.0, 1.0))
     check("groups of other runs stay", "| latency 8 | us | 0.2 |" in text)
     check("a point over its target stands out", "| **3.00** |" in text)
@@ -78,6 +82,18 @@ def test_ratio(folder):
     (folder / "page.md").write_text(page.MARK, encoding="utf-8")
     check("the page has it",
           "| alive 8 | ratio | 1.04 | **1.04** |" in record(folder, rows))
+
+
+def test_host():
+    calm = [host.State(100, 0.27), host.State(120, 0.28)]
+    check("a host that stays as it is has not changed",
+          not host.has_changed(calm))
+    check("cores that came nearer are a change",
+          host.has_changed([*calm, host.State(48, 0.27)]))
+    check("half a core is a change",
+          host.has_changed([*calm, host.State(110, 0.55)]))
+    check("one core has no way to another",
+          not host.has_changed([host.State(0, 0.27), host.State(0, 0.28)]))
 
 
 def test_most():
@@ -150,6 +166,7 @@ def main():
         test_ratio(pathlib.Path(folder))
     with tempfile.TemporaryDirectory(prefix="chempi-bench-") as folder:
         test_percent(pathlib.Path(folder))
+    test_host()
     test_most()
     test_thinned()
     test_plot()
