@@ -15,7 +15,7 @@
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/coll/async_memory.h"
 #include "libchempi/didl/coll/check.h"
-#include "libchempi/didl/coll/node/node_later.h"
+#include "libchempi/didl/coll/node/later/node_later.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/agent.h"
 #include "libchempi/didl/transport/lane.h"

@@ -29,7 +29,7 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_ASYNC_MEMORY_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_ASYNC_MEMORY_H
 
-#include "libchempi/didl/coll/node/node_later.h"
+#include "libchempi/didl/coll/node/later/node_later.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/transport/request.h"
 

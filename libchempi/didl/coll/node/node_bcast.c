@@ -5,7 +5,7 @@
  * root says where it lies, and the others copy from there.
  */
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/node/node_task.h"
+#include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/root_copies.h"
 #include "libchempi/didl/coll/sched.h"
 

@@ -13,7 +13,7 @@
  *       nothing that the other does not know of
  */
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/node/node_task.h"
+#include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/root_copies.h"
 #include "libchempi/didl/coll/sched.h"
 

@@ -8,7 +8,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/coll/node/node_task.h"
+#include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/nt_copy.h"
 #include "libchempi/didl/comm/message_request.h"
 

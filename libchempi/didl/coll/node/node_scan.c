@@ -32,7 +32,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
-#include "libchempi/didl/coll/node/node_task.h"
+#include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/ring/spsc_ring.h"
 
 enum {

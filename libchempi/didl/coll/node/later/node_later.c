@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Non-blocking collectives in a node's shared memory; see node_later.h. */
-#include "libchempi/didl/coll/node/node_later.h"
+#include "libchempi/didl/coll/node/later/node_later.h"
 
 #include "common/base/invariant.h"
-#include "libchempi/didl/coll/node/node_own.h"
-#include "libchempi/didl/coll/node/node_task.h"
+#include "libchempi/didl/coll/node/later/node_own.h"
+#include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/where/wait_report.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Operations in steps, and blocking calls of them; see node_task.h. */
-#include "libchempi/didl/coll/node/node_task.h"
+#include "libchempi/didl/coll/node/later/node_task.h"
 
 #include "libchempi/didl/coll/sched.h"
 

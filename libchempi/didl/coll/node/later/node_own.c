@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How members agree on the area of a persistent operation; see node_own.h. */
-#include "libchempi/didl/coll/node/node_own.h"
+#include "libchempi/didl/coll/node/later/node_own.h"
 
 #include "libchempi/didl/coll/node/node.h"
 #include "libchempi/didl/coll/sched.h"
