@@ -339,10 +339,8 @@ struct chempi_dev_ops {
     /* A process has ended and its job goes on: take what it had sent, report
      * what is under way with it, then lost(), from progress(), unless the
      * device notices that by itself. didl asks again until NONE of it remains.
-     * is_dead: the launcher says so; else it may live, and what may still come
-     * of it is not waited for. NULL: there is nothing to do. */
-    enum chempi_remains (*ended)(struct chempi_dev *dev, uint32_t proc,
-                                 bool is_dead);
+     * NULL: there is nothing to do. */
+    enum chempi_remains (*ended)(struct chempi_dev *dev, uint32_t proc);
 
     /* True when everything handed in has left this process for good, so that
      * it may exit. */
@@ -386,14 +384,14 @@ static inline void chempi_dev_uncount(struct chempi_dev *dev, uint32_t protocol,
 /* What all these devices together say of a process that has ended. */
 static inline enum chempi_remains
 chempi_dev_remains(struct chempi_dev *const *devices, uint32_t count,
-                   uint32_t proc, bool is_dead)
+                   uint32_t proc)
 {
     enum chempi_remains end = CHEMPI_REMAINS_NONE;
 
     for (uint32_t i = 0; i < count; i++)
         if (devices[i]->ops->ended) {
             const enum chempi_remains one =
-                devices[i]->ops->ended(devices[i], proc, is_dead);
+                devices[i]->ops->ended(devices[i], proc);
 
             end = one > end ? one : end;
         }

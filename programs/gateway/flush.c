@@ -66,7 +66,7 @@ static bool answer_all(struct gateway *g, uint32_t rank)
 static enum chempi_remains settle(struct gateway *g, uint32_t rank)
 {
     const enum chempi_remains end =
-        chempi_dev_remains(g->devices, g->device_count, rank, true);
+        chempi_dev_remains(g->devices, g->device_count, rank);
 
     return end == CHEMPI_REMAINS_NONE &&
                    (chempi_neighbors_has_left(

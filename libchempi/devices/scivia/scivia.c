@@ -462,12 +462,10 @@ static bool scivia_is_ready(struct chempi_dev *base)
 }
 
 /* The adapter says that it has ended; this may be known earlier. */
-static enum chempi_remains scivia_ended(struct chempi_dev *base, uint32_t proc,
-                                        bool is_dead)
+static enum chempi_remains scivia_ended(struct chempi_dev *base, uint32_t proc)
 {
     struct scivia_ep *ep = to_scivia(base)->eps[proc];
 
-    (void)is_dead;
     return !ep || chempi_scivia_drain_rest(ep) ? CHEMPI_REMAINS_NONE
                                                : CHEMPI_REMAINS_LEFT;
 }

@@ -124,13 +124,11 @@ static bool has_sent(const struct shm_dev *dev, const struct shm_ep *ep)
            chempi_shm_endpoint_has_rung(dev->inbox, ep->peer);
 }
 
-static enum chempi_remains shm_ended(struct chempi_dev *base, uint32_t proc,
-                                     bool is_dead)
+static enum chempi_remains shm_ended(struct chempi_dev *base, uint32_t proc)
 {
     const struct chempi_services *services = base->params.services;
     struct shm_ep *ep;
 
-    (void)is_dead;
     if (services->node_of_proc[proc] != services->node)
         return CHEMPI_REMAINS_NONE;
     (void)chempi_shm_drain_hear(to_shm(base)); /* what it had sent before */

@@ -262,6 +262,10 @@ static void call(struct chempi_tcp_link *link)
     int fd;
     int rc;
 
+    if (link->ep->is_lost) { /* meanwhile: there is nobody to call again */
+        fail(link, link->ep->status);
+        return;
+    }
     link->peer = a->addresses[a->address];
     rc = prepare(link);
     fd = rc ? rc : open_socket(link->peer.u.sa.sa_family);

@@ -345,6 +345,7 @@ static ssize_t read_bytes(struct chempi_tcp_link *link, struct iovec *iov,
         else
             n = chempi_sys->recvmsg(link->item.fd, &msg, MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
+    link->ep->has_come |= n > 0;
     return n;
 }
 

@@ -274,7 +274,7 @@ int chempi_tcp_eager_inject(struct chempi_tcp_link *link,
                             const struct chempi_envelope *env, const void *data,
                             size_t len)
 {
-    if (CHEMPI_LIKELY(link->state == CHEMPI_TCP_UP && !link->is_blocked &&
+    if (CHEMPI_LIKELY(link->state == CHEMPI_TCP_UP &&
                       chempi_tcp_link_is_written(link)))
         return inject_now(link, env, data, len);
     return inject_later(link, env, data, len);
@@ -521,9 +521,7 @@ void chempi_tcp_eager_flush(struct chempi_tcp_link *link)
     struct iovec iov[RUNS_MAX + 2];
     size_t budget = chempi_tcp_setting(link, CHEMPI_TCP_SET_FLUSH);
 
-    link->is_blocked = link->ep->ended_ns != 0; /* T8 */
-    if (CHEMPI_UNLIKELY(link->is_blocked))
-        return;
+    link->is_blocked = false;
     while (link->state == CHEMPI_TCP_UP && !chempi_tcp_link_is_written(link) &&
            budget) {
         size_t count = gather(link, iov);

@@ -15,12 +15,14 @@
  *   T5  a link with output that is UP is is_blocked (the kernel will say
  *       when) or stands in dev->flush; with kept messages, and with words of
  *       rndv for which memory is missing, too
- *   T6  a MUTE link's endpoint is lost and owed to be reaped, which reads the
- *       rest and then puts the link down; so it is with UP ones beside it
+ *   T6  an endpoint that is lost has no UP link; as long as it has one that is
+ *       MUTE, or DIALING until its verdict comes, it stands in dev->broken or
+ *       dev->awaited: to read them to their end, and then report
  *   T7  a link that is left, as dev->unread.link is, has something that waits
  *       for memory, and has_work is set; it has not when it is read anew
- *   T8  nothing is written to a process that has ended: its system would
- *       answer by a reset, and forget what it still has to send
+ *   T8  a process that has ended, or one connection with which has, is lost,
+ *       and nothing more is written to it: its system would answer by a reset,
+ *       and forget what it still has to send
  *   -   once BROKEN or ENDED, always so
  *
  * chempi_tcp_link_check() looks at T1, T2, T5, T6 and T7.
@@ -62,7 +64,7 @@ enum chempi_tcp_state {
     CHEMPI_TCP_DIALING, /* our connection is under way */
     CHEMPI_TCP_YIELDED, /* the peer's is, and has precedence */
     CHEMPI_TCP_UP,
-    CHEMPI_TCP_MUTE,  /* a write has failed; what had come is still read */
+    CHEMPI_TCP_MUTE,  /* nothing is written any more; what comes is read */
     CHEMPI_TCP_ENDED, /* the peer has said BYE */
     CHEMPI_TCP_BROKEN
 };
@@ -190,12 +192,14 @@ struct chempi_tcp_ep {
     uint8_t card[CHEMPI_TCP_CARD_BYTES]; /* as it came, validated */
     int status;                          /* 0, or why nothing goes any more */
     bool is_starved;                     /* was told -EAGAIN; room() is owed */
-    bool is_lost;      /* and not just finished: lost() is owed */
-    bool is_told;      /* or not any more */
-    uint64_t ended_ns; /* when it was first said to have ended; 0: never (T8) */
-    bool is_awaited;   /* counts in dev->awaited */
+    bool is_lost;       /* and not just finished: lost() is owed */
+    bool is_told;       /* or not any more */
+    bool has_come;      /* something, since the rest was last looked for */
+    uint64_t looked_ns; /* when that was; */
+    uint64_t waited_ns; /* for how long it is waited for, and */
+    uint64_t quiet_ns;  /* nothing has come, while somebody looked */
     struct chempi_list room_link;
-    struct chempi_list broken_link;
+    struct chempi_list broken_link; /* in dev->broken or dev->awaited (T6) */
     struct chempi_list lost_link;
     char why[CHEMPI_TCP_WHY_MAX];
 };
@@ -218,8 +222,8 @@ struct chempi_tcp_dev {
     struct chempi_list flush;  /* chempi_tcp_link.flush_link */
     struct chempi_list done;   /* chempi_tx.link: sent() is owed */
     struct chempi_list room;   /* chempi_tcp_ep.room_link: room() is owed */
-    struct chempi_list broken; /* chempi_tcp_ep.broken_link: what was
-                                  pending there fails */
+    struct chempi_list broken; /* chempi_tcp_ep.broken_link: the rest is
+                                  read, and what was pending there fails */
     struct chempi_list lost;   /* chempi_tcp_ep.lost_link: lost() is owed */
     struct chempi_rndv rndv;
     uint32_t tick;                                   /* calls of progress() */
@@ -233,10 +237,10 @@ struct chempi_tcp_dev {
     uint32_t guest_count;
     int reserve_fd; /* given up to answer when descriptors run out */
     struct chempi_poll_item timer;
-    struct chempi_poll_item watch; /* ticks while there are any of these: */
-    uint32_t awaited;              /* processes that have ended, and of which
-                                      more may come */
-    struct chempi_tcp_card card;   /* ours */
+    struct chempi_list awaited; /* chempi_tcp_ep.broken_link: more may come, and
+                                   while there are any, this ticks: */
+    struct chempi_poll_item watch;
+    struct chempi_tcp_card card; /* ours */
     struct chempi_dev_caps caps;
     uint64_t protocol_max[CHEMPI_TCP_PROTO_COUNT];
     uint64_t opened;  /* connections that became usable */
@@ -298,20 +302,26 @@ struct chempi_tcp_link *chempi_tcp_endpoint_link(const struct chempi_tcp_ep *ep,
 
 /* link.c: connections. */
 
-/* Nothing goes to this process any more; lost() follows. Closes. */
+/* The process is lost, unless something else is known of it: nothing more is
+ * written to it (T8). The caller sees to the rest (T6). */
+void chempi_tcp_link_lose(struct chempi_tcp_ep *ep, int status,
+                          const char *why);
+/* It is lost since this link is broken, which closes; lost() follows. */
 void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
                            const char *fmt, ...) CHEMPI_PRINTF(3, 4);
 /* The same from errno. */
 void chempi_tcp_link_fail(struct chempi_tcp_link *link, int status);
-/* The same of an UP link, from errno of a write: what had come is read before.
+/* The same of an UP link, from errno of a write: what has come is still read.
  */
 void chempi_tcp_link_mute(struct chempi_tcp_link *link, int status);
 /* The peer has finished; what it has not taken fails, but it is not lost. */
 void chempi_tcp_link_end(struct chempi_tcp_link *link);
 /* Something of this endpoint is broken or ended: reap it. */
 void chempi_tcp_link_owe_reap(struct chempi_tcp_ep *ep);
-/* Report what was pending on a broken or ended endpoint. */
+/* Report what was pending on broken or ended links. */
 void chempi_tcp_link_reap(struct chempi_tcp_ep *ep);
+/* Nothing more comes or goes here, and not because it has ended in order. */
+void chempi_tcp_link_put_down(struct chempi_tcp_link *link);
 void chempi_tcp_link_close_fd(struct chempi_tcp_link *link);
 /* Forget the attempt to connect (T2), but not its descriptor. */
 void chempi_tcp_link_forget_attempt(struct chempi_tcp_link *link);
@@ -350,6 +360,10 @@ const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
 /* Make the upcalls that are owed and write what can be written; returns the
  * number of events. */
 int chempi_tcp_work(struct chempi_tcp_dev *dev);
+/* Take what has come of a process that has ended. While more may come,
+ * something of the pollset makes chempi_tcp_work() look again; else nothing
+ * does. */
+enum chempi_remains chempi_tcp_work_rest(struct chempi_tcp_ep *ep);
 /* Proven on both sides: the descriptor of link->item, which is in the pollset,
  * carries frames, which are sealed by `seal` (NULL: they are not). The link
  * takes it over. */
@@ -413,6 +427,12 @@ int chempi_tcp_drain_left(struct chempi_tcp_dev *dev);
 /* All that is here of a process that has ended. False: there is memory missing
  * for it. */
 bool chempi_tcp_drain_rest(struct chempi_tcp_link *link);
+
+/* rest.c */
+
+/* Take what has come over all links of a process that has ended, and end them,
+ * unless more may come (COMING), or memory is missing (LEFT). */
+enum chempi_remains chempi_tcp_rest_take(struct chempi_tcp_ep *ep);
 
 /* rndv.c */
 

@@ -124,8 +124,11 @@ const char *chempi_tcp_link_check(const struct chempi_tcp_link *link)
         return "tcp T1: a descriptor that nobody watches";
     if ((link->attempt != NULL) != (link->state == CHEMPI_TCP_DIALING))
         return "tcp T2: an attempt to connect in another state";
-    if (link->state == CHEMPI_TCP_MUTE && !link->ep->is_lost)
-        return "tcp T6: nobody will put down what cannot be written";
+    if (link->ep->is_lost && link->state == CHEMPI_TCP_UP)
+        return "tcp T6: a process that is lost is written to";
+    if (link->state == CHEMPI_TCP_MUTE &&
+        chempi_list_is_empty(&link->ep->broken_link))
+        return "tcp T6: nobody reads to its end what is not written any more";
     if (link->state == CHEMPI_TCP_UP && !chempi_tcp_link_is_written(link) &&
         !link->is_blocked && chempi_list_is_empty(&link->flush_link))
         return "tcp T5: output that nobody will write";
@@ -188,14 +191,15 @@ void chempi_tcp_link_owe_reap(struct chempi_tcp_ep *ep)
 {
     struct chempi_tcp_dev *dev = (struct chempi_tcp_dev *)(void *)ep->ep.dev;
 
-    if (chempi_list_is_empty(&ep->broken_link))
-        chempi_list_append(&dev->broken, &ep->broken_link);
+    chempi_list_remove(&ep->broken_link);
+    chempi_list_append(&dev->broken, &ep->broken_link);
     dev->has_work = true;
 }
 
-/* Nothing more comes or goes here, and not because it has ended in order. */
-static void put_down(struct chempi_tcp_link *link)
+void chempi_tcp_link_put_down(struct chempi_tcp_link *link)
 {
+    if (link->state >= CHEMPI_TCP_ENDED)
+        return;
     chempi_tcp_link_cancel(link);
     chempi_tcp_link_close_fd(link);
     link->state = CHEMPI_TCP_BROKEN;
@@ -209,29 +213,51 @@ static void end_link(struct chempi_tcp_link *link)
     chempi_tcp_link_owe_reap(link->ep);
 }
 
+/* May its WELCOME, and what follows, be there, or on its way? */
+static bool may_be_welcome(const struct chempi_tcp_link *link)
+{
+    return link->state == CHEMPI_TCP_DIALING && link->item.slot &&
+           link->attempt->step == CHEMPI_TCP_STEP_VERDICT;
+}
+
+void chempi_tcp_link_lose(struct chempi_tcp_ep *ep, int status, const char *why)
+{
+    if (ep->status)
+        return; /* the first reason counts */
+    ep->status = status;
+    ep->is_lost = true;
+    (void)snprintf(ep->why, sizeof(ep->why), "%s", why);
+    (void)chempi_err_set(&ep->ep.dev->err, status, "%s", why);
+    for (uint32_t i = 0; i < ep->link_count; i++) {
+        struct chempi_tcp_link *link = ep->links[i];
+
+        if (link->state == CHEMPI_TCP_UP)
+            link->state = CHEMPI_TCP_MUTE; /* T6 */
+        else if (link->state != CHEMPI_TCP_MUTE && !may_be_welcome(link))
+            chempi_tcp_link_put_down(link);
+    }
+}
+
 void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
                            const char *fmt, ...)
 {
     struct chempi_tcp_ep *ep = link->ep;
+    char why[CHEMPI_TCP_WHY_MAX];
     va_list args;
 
     if (link->state >= CHEMPI_TCP_ENDED)
         return; /* the first reason counts */
     if (ep->status) {
         chempi_tcp_link_cancel(link);
-        end_link(link); /* the process has said BYE on another link */
+        end_link(link); /* it has said BYE on another link, or is lost */
         return;
     }
-    ep->status = status;
-    ep->is_lost = true;
     va_start(args, fmt);
-    (void)vsnprintf(ep->why, sizeof(ep->why), fmt, args);
+    (void)vsnprintf(why, sizeof(why), fmt, args);
     va_end(args);
-    (void)chempi_err_set(&ep->ep.dev->err, status, "%s", ep->why);
-    for (uint32_t i = 0; i < ep->link_count; i++)
-        if (!chempi_tcp_is_open(ep->links[i]) ||
-            (ep->links[i] == link && link->state == CHEMPI_TCP_UP))
-            put_down(ep->links[i]);
+    if (link->state != CHEMPI_TCP_MUTE)
+        chempi_tcp_link_put_down(link);
+    chempi_tcp_link_lose(ep, status, why);
     chempi_tcp_link_owe_reap(ep);
 }
 
@@ -253,12 +279,11 @@ void chempi_tcp_link_fail(struct chempi_tcp_link *link, int status)
 /* Who has said BYE on another link has nothing more to say on this one. */
 void chempi_tcp_link_mute(struct chempi_tcp_link *link, int status)
 {
-    struct chempi_tcp_ep *ep = link->ep;
-
-    if (ep->is_lost || !ep->status)
+    if (!link->ep->status) {
         link->state = CHEMPI_TCP_MUTE;
-    if (!ep->is_lost)
-        chempi_tcp_link_fail(link, status);
+        (void)shutdown(link->item.fd, SHUT_RD); /* what has come ends so */
+    }
+    chempi_tcp_link_fail(link, status);
 }
 
 void chempi_tcp_link_end(struct chempi_tcp_link *link)
@@ -300,12 +325,7 @@ static void reap_link(struct chempi_tcp_link *link, int status)
 
 void chempi_tcp_link_reap(struct chempi_tcp_ep *ep)
 {
-    for (uint32_t i = 0; i < ep->link_count; i++) {
-        struct chempi_tcp_link *link = ep->links[i];
-
-        if (ep->is_lost && chempi_tcp_is_open(link))
-            put_down(link);
-        if (link->state >= CHEMPI_TCP_ENDED)
-            reap_link(link, ep->status);
-    }
+    for (uint32_t i = 0; i < ep->link_count; i++)
+        if (ep->links[i]->state >= CHEMPI_TCP_ENDED)
+            reap_link(ep->links[i], ep->status);
 }

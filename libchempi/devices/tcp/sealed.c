@@ -53,6 +53,7 @@ static ssize_t find_record(struct chempi_tcp_link *link, bool *is_dry)
         if (*is_dry || link->is_sparing)
             return -EAGAIN;
         n = chempi_seal_fill(link->seal, link->item.fd, is_dry);
+        link->ep->has_come |= n > 0;
         if (n <= 0 && n != -EINTR)
             return n;
     }

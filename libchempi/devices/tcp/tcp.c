@@ -20,10 +20,8 @@
 #include "common/containers/sparse.h"
 #include "libchempi/devices/tcp/internal.h"
 
-#define DRAIN_TICK_NS 1000000L  /* how often acknowledgements are looked at */
-#define ENDED_TICK_NS 50000000L /* and whether something still comes */
-#define ENDED_TIMES 4           /* of ended_ms at most, whatever comes */
-#define LAST_READS 64           /* reads of what nobody wants any more */
+#define DRAIN_TICK_NS 1000000L /* how often acknowledgements are looked at */
+#define LAST_READS 64          /* reads of what nobody wants any more */
 /* A hot link that finds nothing is read at every 8th, then at every 64th call
  * only; epoll finds it in between. */
 #define WARM_MASK 7u
@@ -70,6 +68,7 @@ static int tcp_open(const struct chempi_dev_params *params,
     chempi_list_init(&dev->room);
     chempi_list_init(&dev->broken);
     chempi_list_init(&dev->lost);
+    chempi_list_init(&dev->awaited);
     chempi_list_init(&dev->guests);
     chempi_rndv_init(&dev->rndv, &chempi_tcp_rndv_ops, &dev->dev);
     dev->reserve_fd = -1;
@@ -246,7 +245,7 @@ static bool is_link_drained(struct chempi_tcp_link *link)
     const int one = 1;
     int unacked;
 
-    if (link->state >= CHEMPI_TCP_ENDED || link->ep->ended_ns) /* T8 */
+    if (link->state >= CHEMPI_TCP_ENDED || link->ep->is_lost) /* T8 */
         return true;
     if (!chempi_tcp_link_is_written(link))
         return false;
@@ -283,99 +282,20 @@ static bool tcp_is_drained(struct chempi_dev *d)
     return is_drained;
 }
 
-/* Can the process have sent something that is still to come? */
-static bool may_bring_more(const struct chempi_tcp_link *link)
-{
-    return link->state == CHEMPI_TCP_UP ||
-           (link->state == CHEMPI_TCP_DIALING && link->item.slot &&
-            link->attempt->step == CHEMPI_TCP_STEP_VERDICT);
-}
-
-/* Since when nothing has come over a connection, in nanoseconds. */
-static uint64_t silence_ns(const struct chempi_tcp_link *link)
-{
-    struct tcp_info info = {0};
-    socklen_t len = sizeof(info);
-
-    return getsockopt(link->item.fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0
-               ? UINT64_MAX
-               : info.tcpi_last_data_recv * CHEMPI_NS_PER_MS;
-}
-
-static void await_no_more(struct chempi_tcp_dev *dev, struct chempi_tcp_ep *ep)
-{
-    if (!ep->is_awaited)
-        return;
-    ep->is_awaited = false;
-    if (--dev->awaited == 0)
-        chempi_pollset_untick(dev->dev.params.services->pollset, &dev->watch);
-}
-
-/* The dead one's system sends the rest, and then ends the connection, however
- * slow the network is. It does not where it is gone itself or cannot be
- * reached, or where another process has the connection, too: then nothing
- * comes, or not what is waited for. */
-static enum chempi_remains await_rest(struct chempi_tcp_dev *dev,
-                                      struct chempi_tcp_ep *ep)
-{
-    const uint64_t limit_ns =
-        chempi_dev_setting(&dev->dev, CHEMPI_TCP_SET_ENDED) * CHEMPI_NS_PER_MS;
-    const uint64_t since_ns = chempi_clock_ns() - ep->ended_ns;
-    uint64_t quiet_ns = since_ns;
-
-    for (uint32_t i = 0; i < ep->link_count; i++)
-        if (may_bring_more(ep->links[i])) {
-            const uint64_t ns = silence_ns(ep->links[i]);
-
-            quiet_ns = ns < quiet_ns ? ns : quiet_ns;
-        }
-    if (quiet_ns >= limit_ns || since_ns >= ENDED_TIMES * limit_ns)
-        return CHEMPI_REMAINS_NONE;
-    dev->awaited += !ep->is_awaited;
-    ep->is_awaited = true;
-    return chempi_pollset_tick(dev->dev.params.services->pollset, &dev->watch,
-                               chempi_pollset_ticked, ENDED_TICK_NS)
-               ? CHEMPI_REMAINS_LEFT
-               : CHEMPI_REMAINS_COMING;
-}
-
 /* What it had sent comes first, also over a connection for which it had just
  * given its last word. */
-static enum chempi_remains tcp_ended(struct chempi_dev *d, uint32_t proc,
-                                     bool is_dead)
+static enum chempi_remains tcp_ended(struct chempi_dev *d, uint32_t proc)
 {
-    struct chempi_tcp_dev *dev = dev_of(d);
-    struct chempi_tcp_ep *ep = dev->eps[proc];
-    enum chempi_remains end = CHEMPI_REMAINS_NONE;
-    bool is_awaited = false;
-    bool is_read = true;
-    bool was_lost;
+    struct chempi_tcp_ep *ep = dev_of(d)->eps[proc];
+    enum chempi_remains end;
 
     if (!ep)
         return CHEMPI_REMAINS_NONE;
-    if (is_dead && !ep->ended_ns)
-        ep->ended_ns = chempi_clock_ns();
-    for (uint32_t i = 0; i < ep->link_count; i++) {
-        struct chempi_tcp_link *link = ep->links[i];
-
-        link->is_blocked |= is_dead; /* T8 */
-        if (link->state == CHEMPI_TCP_DIALING && link->item.slot)
-            link->item.ready(&link->item, EPOLLIN);
-        is_read = chempi_tcp_drain_rest(link) && is_read;
-        is_awaited |= may_bring_more(link);
-    }
-    was_lost = ep->is_lost; /* then its links are put down soon */
-    if (is_dead && is_awaited && !was_lost)
-        end = await_rest(dev, ep);
-    if (!is_read)
-        return CHEMPI_REMAINS_LEFT;
-    if (end != CHEMPI_REMAINS_NONE)
-        return end;
-    await_no_more(dev, ep);
-    for (uint32_t i = 0; i < ep->link_count && !was_lost; i++)
-        chempi_tcp_link_break(ep->links[i], -ECONNRESET,
-                              "its process has ended");
-    return CHEMPI_REMAINS_NONE;
+    chempi_tcp_link_lose(ep, -ECONNRESET, "its process has ended");
+    end = chempi_tcp_work_rest(ep);
+    if (end == CHEMPI_REMAINS_NONE && ep->is_lost && !ep->is_told)
+        chempi_tcp_link_owe_reap(ep);
+    return end;
 }
 
 /* Say BYE, and take what has come, so that the kernel ends the connection in

@@ -6,14 +6,34 @@
 #include "common/base/invariant.h"
 #include "libchempi/devices/tcp/internal.h"
 
-/* What had come elsewhere. */
-static bool drain_links(const struct chempi_tcp_ep *ep)
-{
-    bool is_read = true;
+#define REST_TICK_NS 50000000L /* how often the rest is looked for */
 
-    for (uint32_t i = 0; i < ep->link_count && ep->is_lost; i++)
-        is_read = chempi_tcp_drain_rest(ep->links[i]) && is_read;
-    return is_read;
+static void watch_ticked(struct chempi_poll_item *item, uint32_t events)
+{
+    struct chempi_tcp_dev *dev =
+        CHEMPI_CONTAINER_OF(item, struct chempi_tcp_dev, watch);
+
+    chempi_pollset_ticked(item, events);
+    chempi_list_splice(&dev->broken, &dev->awaited);
+    dev->has_work = true;
+    (void)chempi_tcp_work(dev);
+}
+
+enum chempi_remains chempi_tcp_work_rest(struct chempi_tcp_ep *ep)
+{
+    struct chempi_tcp_dev *dev = (struct chempi_tcp_dev *)(void *)ep->ep.dev;
+    enum chempi_remains end = chempi_tcp_rest_take(ep);
+
+    if (end == CHEMPI_REMAINS_COMING) {
+        chempi_list_remove(&ep->broken_link);
+        chempi_list_append(&dev->awaited, &ep->broken_link); /* T6 */
+        if (chempi_pollset_tick(dev->dev.params.services->pollset, &dev->watch,
+                                watch_ticked, REST_TICK_NS))
+            end = CHEMPI_REMAINS_LEFT;
+    }
+    if (end == CHEMPI_REMAINS_LEFT)
+        chempi_tcp_link_owe_reap(ep);
+    return end;
 }
 
 static int work_broken(struct chempi_tcp_dev *dev)
@@ -28,16 +48,16 @@ static int work_broken(struct chempi_tcp_dev *dev)
             chempi_list_first(&now), struct chempi_tcp_ep, broken_link);
 
         chempi_list_remove(&ep->broken_link);
-        if (!drain_links(ep)) { /* when there is memory */
-            chempi_tcp_link_owe_reap(ep);
+        if (ep->is_lost && chempi_tcp_work_rest(ep) != CHEMPI_REMAINS_NONE)
             continue;
-        }
         chempi_tcp_link_reap(ep);
         if (ep->is_lost && !ep->is_told)
             chempi_list_append(&dev->lost, &ep->lost_link);
         ep->is_told = ep->is_lost;
         events++;
     }
+    if (dev->watch.fd >= 0 && chempi_list_is_empty(&dev->awaited))
+        chempi_pollset_untick(dev->dev.params.services->pollset, &dev->watch);
     return events;
 }
 
@@ -156,7 +176,7 @@ static void link_ready(struct chempi_poll_item *item, uint32_t events)
     int done = 0;
 
     if (events & EPOLLOUT) {
-        if ((link->state != CHEMPI_TCP_UP || link->ep->ended_ns ||
+        if ((link->state != CHEMPI_TCP_UP ||
              chempi_tcp_link_is_written(link)) &&
             chempi_pollset_modify(set, item, EPOLLIN) == 0)
             link->is_armed = false;
@@ -175,10 +195,10 @@ void chempi_tcp_work_up(struct chempi_tcp_link *link, struct chempi_seal *seal)
 {
     link->seal = seal;
     link->item.ready = link_ready;
-    link->state = CHEMPI_TCP_UP;
+    link->state = link->ep->is_lost ? CHEMPI_TCP_MUTE : CHEMPI_TCP_UP; /* T8 */
     chempi_shortage_end(&link->sending);
     chempi_tcp_dev_of(link)->opened++;
-    link->is_blocked = link->ep->ended_ns != 0; /* T8 */
+    link->is_blocked = false;
     link->is_armed = false;
     chempi_tcp_link_heat(link);
     if (!chempi_tcp_link_is_written(link))

@@ -625,7 +625,7 @@ enum chempi_remains chempi_conn_end(struct chempi_peer *peer)
     const struct chempi_lane *lane = peer->lane;
 
     return chempi_dev_remains(lane->conn.devices, lane->conn.device_count,
-                              peer->proc, chempi_conn_has_ended(peer->proc));
+                              peer->proc);
 }
 
 /* Another lane than the first has found it, and tells. */

@@ -513,8 +513,7 @@ Test(scivia, what_an_ended_process_had_sent_is_taken_at_once)
     to_send = count;
     on_arrival = send_one;
     send_one();
-    cr_expect_eq(chempi_scivia_ops.ended(ends[1].dev, 0, true),
-                 CHEMPI_REMAINS_NONE);
+    cr_expect_eq(chempi_scivia_ops.ended(ends[1].dev, 0), CHEMPI_REMAINS_NONE);
     on_arrival = NULL;
     cr_expect_eq(ends[1].received - before, count);
     close_ends();

@@ -271,12 +271,12 @@ Test(tcp_fault, what_waits_for_memory_holds_nothing_back_of_an_ended_process)
     cr_assert(ends_wait_drained(&ends, 2));
     chempi_tcp_ops.close(ends.end[2].dev);
     ends.end[2].dev = NULL;
-    cr_assert_eq(chempi_tcp_ops.ended(end->dev, 2, true), CHEMPI_REMAINS_NONE);
+    cr_assert_eq(chempi_tcp_ops.ended(end->dev, 2), CHEMPI_REMAINS_NONE);
     cr_assert_eq(end->arrival_count, 3u);
     cr_assert_eq(end->arrivals[2]->from, 2u);
     cr_assert_eq(memcmp(end->arrivals[2]->data, "last", 4), 0);
     cr_assert(is_unread(&ends, NULL));
-    cr_assert_eq(chempi_tcp_ops.ended(end->dev, 1, true), CHEMPI_REMAINS_LEFT);
+    cr_assert_eq(chempi_tcp_ops.ended(end->dev, 1), CHEMPI_REMAINS_LEFT);
     (void)end_poll(end); /* whatever else there may have been */
     cr_assert_eq(end_poll(end), 0);
     end->refused = 0;
@@ -302,14 +302,13 @@ Test(tcp_fault, what_waits_for_memory_loses_nothing_of_an_ended_process)
     chempi_tcp_ops.close(ends.end[2].dev);
     ends.end[2].dev = NULL;
     for (int i = 0; i < 3; i++) {
-        cr_assert_eq(chempi_tcp_ops.ended(end->dev, 2, true),
-                     CHEMPI_REMAINS_LEFT);
+        cr_assert_eq(chempi_tcp_ops.ended(end->dev, 2), CHEMPI_REMAINS_LEFT);
         (void)end_poll(end);
     }
     cr_assert(is_unread(&ends, NULL));
     cr_assert_eq(end->arrival_count, 2u);
     end->refused = 0;
-    cr_assert_eq(chempi_tcp_ops.ended(end->dev, 2, true), CHEMPI_REMAINS_NONE);
+    cr_assert_eq(chempi_tcp_ops.ended(end->dev, 2), CHEMPI_REMAINS_NONE);
     cr_assert_eq(end->arrival_count, 3u);
     cr_assert_eq(end->arrivals[2]->from, 2u);
     cr_assert_eq(memcmp(end->arrivals[2]->data, "last", 4), 0);
@@ -643,7 +642,7 @@ Test(tcp_fault, a_write_that_fails_loses_nothing_that_had_come)
     cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), -ECONNRESET);
     cr_assert_eq(end_poll(end), 0);
     cr_assert(chempi_tcp_ops.is_ready(end->dev));
-    cr_assert_eq(chempi_tcp_ops.ended(end->dev, 1, true), CHEMPI_REMAINS_LEFT);
+    cr_assert_eq(chempi_tcp_ops.ended(end->dev, 1), CHEMPI_REMAINS_LEFT);
     cr_assert(is_unread(&ends, NULL));
     cr_assert_not(has_loss(&ends, NULL));
     cr_assert_eq(end->arrival_count, 1u);

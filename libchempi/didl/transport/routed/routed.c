@@ -604,15 +604,13 @@ static bool is_quiet(struct chempi_routed_flow *flow)
 }
 
 /* Also who has not been heard of gets a flow: something of it may come late. */
-static enum chempi_remains routed_ended(struct chempi_dev *dev, uint32_t proc,
-                                        bool is_dead)
+static enum chempi_remains routed_ended(struct chempi_dev *dev, uint32_t proc)
 {
     struct chempi_routed *routed = of_device(dev);
     const struct chempi_services *s = dev->params.services;
     struct chempi_routed_flow *flow;
     int rc;
 
-    (void)is_dead; /* it asks itself, as it waits for the word, too */
     if (proc == s->proc || s->node_of_proc[proc] == s->node)
         return CHEMPI_REMAINS_NONE; /* no gateway is on its way */
     rc = chempi_routed_flow_get(routed, proc, &flow);
