@@ -9,8 +9,10 @@ Model test of waiting over several lanes (progress.c, P7 to P9; lane.h, L9).
 
 Explicit states. Threads of one process: `a` waits in lane 0, `b` once in lane 1,
 where it polls until it is done, or joins lane 0's wait at any time; `c` makes
-work in lane 1, or notes there what is lane 0's business as well, and does not
-wait. Processes `p0` and `p1` publish a message for lane 0 and for lane 1. Each happens
+work in lane 1, or completes by itself what b waits for, or notes there what is
+lane 0's business as well, and does not wait. a may be in a user's function while
+it is the owner; one that is there when b's request is complete returns no sooner
+than b's wait. Processes `p0` and `p1` publish a message for lane 0 and for lane 1. Each happens
 once, so that whoever leaves never comes back. Memory is x86-TSO, as in
 agent_model.py: what is read without a lock is stored through a FIFO, and so is
 letting go of a lock; a locked instruction drains the own FIFO; membarrier drains
@@ -25,7 +27,7 @@ Properties
       asleep
   -   from every state such an end can be reached
 
-Not in the model: spinning, hooks, descriptors, the agent, a third lane.
+Not in the model: spinning, other hooks, descriptors, the agent, a third lane.
 """
 import sys
 from collections import deque
@@ -41,6 +43,7 @@ PARTS = {
     'hear_all': 'who goes to tell clears tells, but hears all that is noted',
     'rouse_after_work': 'who makes work in lane 1 looks whether the owner '
                         'sleeps',
+    'hear_looks': 'who hears a lane looks whether waits for it are over',
     'hear_rouses': 'who hears a lane rouses a sleeping owner',
     'sleeper_barrier': 'the sleeper\'s membarrier, or fence',
     'hand_over': 'who ends its wait in lane 0 hands over',
@@ -239,6 +242,15 @@ def step(s, who, parts, order):
         def told(n):
             call_finished(n, who)
         to('o_done', told)
+
+        def run(n):
+            call_finished(n, who)
+            store(n, who, 'l0', '')
+        if who == 'a':
+            to('function', run)
+    elif pc == 'function':
+        if not s['d1'] or s['pc_b'] == 'out':
+            to('o_done', lambda n: lock(n, who, 'l0'))
     elif pc == 'o_done':
         if is_done(s, who):
             def leave(n):
@@ -330,6 +342,8 @@ def step(s, who, parts, order):
            lambda n: lock(n, who, 'l1'))
     elif pc in ('hear2', 'hear2_out'):
         def hear(n):
+            if 'hear_looks' in parts:
+                look_at_waits(n, who)
             if n['tells'] or 'hear_all' in parts:
                 n['tells'] = n['noted'] = 0
             store(n, who, 'l1', '')
