@@ -331,10 +331,9 @@ void chempi_request_on_complete(void (*tell)(void))
     notify = tell;
 }
 
-void chempi_request_owe(struct chempi_request *req, uint64_t len)
+CHEMPI_NOINLINE void chempi_request_owe_large(struct chempi_request *req)
 {
-    if (CHEMPI_LIKELY(len < chempi_setting(CHEMPI_SET_AGENT_BYTES)) ||
-        chempi_request_is_complete(req))
+    if (chempi_request_is_complete(req))
         return;
     req->is_owed = true;
     chempi_lane_owe(req->lane);

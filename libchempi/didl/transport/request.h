@@ -26,6 +26,7 @@
 #include "common/containers/list.h"
 #include "libchempi/ddi.h"
 #include "libchempi/didl/base/object.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/transport/lane.h"
@@ -247,7 +248,12 @@ void chempi_request_lull_close(struct chempi_request_lull *lull);
 
 /* A started request of len bytes is left to itself: if it is large, progress
  * is owed to it until it is complete. Under the lock. */
-void chempi_request_owe(struct chempi_request *req, uint64_t len);
+void chempi_request_owe_large(struct chempi_request *req);
+static inline void chempi_request_owe(struct chempi_request *req, uint64_t len)
+{
+    if (CHEMPI_UNLIKELY(len >= chempi_setting(CHEMPI_SET_AGENT_BYTES)))
+        chempi_request_owe_large(req);
+}
 
 /* One thing that had to happen has happened; at the last the request is
  * complete: waiters are told, a freed one is destroyed. Under the lock. */
