@@ -6,7 +6,7 @@
  * ones. With "asleep" it ends when all that can sleep do; with "after", when
  * the others have heard of it in another communicator before they wait.
  *
- * usage: lanes_lost at-once|asleep|after [fatal]
+ * usage: lanes_lost at-once|asleep|after [killed|exits [fatal]]
  */
 #include "check.h"
 
@@ -18,6 +18,7 @@
 
 enum { READY = 1, NEVER, AGAIN, NEW };
 enum { LOOKS = 20 }; /* in turn, at threads that all sleep */
+enum { EXITS_WITH = 5 };
 #define LARGE (8 << 20)
 
 static struct {
@@ -216,7 +217,7 @@ static bool is_asleep(pid_t pid, pid_t tid)
 }
 
 /* The victim ends when all are about to wait, or sleep. */
-_Noreturn static void end(bool is_late)
+_Noreturn static void end(bool is_late, bool exits)
 {
     pid_t tids[2][WAYS];
     pid_t pids[2];
@@ -238,6 +239,8 @@ _Noreturn static void end(bool is_late)
                     looks = 0;
         (void)sched_yield();
     }
+    if (exits)
+        exit(EXITS_WITH);
     (void)kill(getpid(), SIGKILL);
     for (;;)
         (void)pause();
@@ -294,6 +297,8 @@ int main(int argc, char **argv)
 {
     const char *when = argc > 1 ? argv[1] : "at-once";
     const bool is_late = strcmp(when, "asleep") == 0;
+    const bool exits = argc > 2 && strcmp(argv[2], "exits") == 0;
+    const bool is_fatal = argc > 3;
     const pid_t pid = getpid();
     MPI_Errhandler handler;
     int used = 0;
@@ -303,7 +308,7 @@ int main(int argc, char **argv)
     my.victim = 2;
     my.other = 1 - check_rank();
     my.is_after = strcmp(when, "after") == 0;
-    if (argc <= 2)
+    if (!is_fatal)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     for (int i = 0; i < WAYS; i++) {
         threads[i].is_used = (!is_late || !ways[i].is_busy) &&
@@ -312,10 +317,10 @@ int main(int argc, char **argv)
         MPI_Comm_dup(MPI_COMM_WORLD, &threads[i].wait.comm);
     }
     MPI_Comm_create_errhandler(handle, &handler);
-    if (argc <= 2)
+    if (!is_fatal)
         MPI_Comm_set_errhandler(threads[0].wait.comm, handler);
     if (check_rank() == my.victim)
-        end(is_late);
+        end(is_late, exits);
     MPI_Send(&pid, 1, MPI_INT, my.victim, READY, MPI_COMM_WORLD);
     pthread_barrier_init(&my.heard, NULL, (unsigned)used + 1);
     for (int i = 0; i < WAYS; i++) {
