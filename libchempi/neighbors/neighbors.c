@@ -144,52 +144,60 @@ static struct chempi_dev *find_device(const struct chempi_neighbors *neighbors,
     return NULL;
 }
 
-static void add_way(struct chempi_neighbor *peer, struct chempi_dev *dev,
-                    uint64_t max_len, uint32_t network, struct chempi_err *err)
+/* 0, also where the device does not lead there, or -ENOMEM. */
+static int add_way(struct chempi_neighbor *peer, struct chempi_dev *dev,
+                   uint64_t max_len, uint32_t network, struct chempi_err *err)
 {
     struct way *last =
         peer->way_count ? &peer->ways[peer->way_count - 1] : NULL;
     struct chempi_ep *ep;
+    const int rc = dev->ops->connect(dev, peer->proc, &ep, err);
 
-    if (dev->ops->connect(dev, peer->proc, &ep, err) != 0)
-        return;
+    if (rc)
+        return rc == -ENOMEM ? rc : 0;
     if (last && ((last->ep == ep && last->network == network) ||
                  peer->way_count == CHEMPI_NEIGHBOR_WAYS_MAX))
         last->max_len = max_len;
     else
         peer->ways[peer->way_count++] =
             (struct way){.max_len = max_len, .ep = ep, .network = network};
+    return 0;
 }
 
 /* The direct ranges of the table; where it goes round, the next smaller or
  * larger direct one serves. */
-static void ways_from_table(const struct chempi_neighbors *neighbors,
-                            struct chempi_neighbor *peer,
-                            struct chempi_err *err)
+static int ways_from_table(const struct chempi_neighbors *neighbors,
+                           struct chempi_neighbor *peer, struct chempi_err *err)
 {
     const struct chempi_services *s = neighbors->services;
     const struct chempi_table_range *ranges;
     uint32_t node = chempi_table_find_node(
         s->table, s->node_names[s->node_of_proc[peer->proc]]);
     uint32_t count = 0;
+    int rc = 0;
 
     if (node == CHEMPI_TABLE_NONE)
-        return;
+        return 0;
     ranges = chempi_table_ranges(s->table, node, &count);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && !rc; i++) {
         struct chempi_dev *dev = find_device(neighbors, ranges[i].device);
 
         if (dev && ranges[i].stage_count <= 1)
-            add_way(peer, dev, ranges[i].max_len, ranges[i].network, err);
+            rc = add_way(peer, dev, ranges[i].max_len, ranges[i].network, err);
     }
+    return rc;
 }
 
-static void ways_by_reach(const struct chempi_neighbors *neighbors,
-                          struct chempi_neighbor *peer, struct chempi_err *err)
+static int ways_by_reach(const struct chempi_neighbors *neighbors,
+                         struct chempi_neighbor *peer, struct chempi_err *err)
 {
-    for (uint32_t i = 0; i < *neighbors->device_count && !peer->way_count; i++)
-        add_way(peer, neighbors->devices[i], UINT64_MAX, CHEMPI_TABLE_NONE,
-                err);
+    int rc = 0;
+
+    for (uint32_t i = 0;
+         i < *neighbors->device_count && !peer->way_count && !rc; i++)
+        rc = add_way(peer, neighbors->devices[i], UINT64_MAX, CHEMPI_TABLE_NONE,
+                     err);
+    return rc;
 }
 
 static int ask_cards(const struct chempi_neighbors *neighbors,
@@ -219,7 +227,7 @@ static int find_peer(struct chempi_neighbors *neighbors, uint32_t proc,
 {
     const struct chempi_services *s = neighbors->services;
     struct chempi_neighbor *peer;
-    int rc;
+    int rc = 0;
 
     if (proc >= s->proc_count || proc == s->proc)
         return chempi_err_set(err, -EINVAL, "no neighbour has number %u", proc);
@@ -233,15 +241,17 @@ static int find_peer(struct chempi_neighbors *neighbors, uint32_t proc,
     chempi_list_init(&peer->waiting);
     chempi_list_init(&peer->dirty);
     if (s->table)
-        ways_from_table(neighbors, peer, err);
-    if (!peer->way_count)
-        ways_by_reach(neighbors, peer, err);
-    rc = peer->way_count ? ask_cards(neighbors, peer) : -EHOSTUNREACH;
+        rc = ways_from_table(neighbors, peer, err);
+    if (!peer->way_count && !rc)
+        rc = ways_by_reach(neighbors, peer, err);
+    if (!rc)
+        rc = peer->way_count ? ask_cards(neighbors, peer) : -EHOSTUNREACH;
     if (rc) {
         free(peer);
-        return chempi_err_set(err, rc, "no device leads from node %s to %s",
-                              s->node_names[s->node],
-                              s->node_names[s->node_of_proc[proc]]);
+        return chempi_err_set(
+            err, rc, "%s from node %s to %s",
+            rc == -ENOMEM ? "out of memory for the way" : "no device leads",
+            s->node_names[s->node], s->node_names[s->node_of_proc[proc]]);
     }
     peer->ways[peer->way_count - 1].max_len = UINT64_MAX;
     neighbors->peers[proc] = peer;

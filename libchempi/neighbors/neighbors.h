@@ -93,7 +93,8 @@ void chempi_neighbor_buf_hold(struct chempi_neighbor_buf *buf);
 void chempi_neighbor_buf_drop(
     struct chempi_neighbor_buf *buf); /* accepts NULL */
 
-/* Find the way to a neighbour; idempotent. -EHOSTUNREACH with words. */
+/* Find the way to a neighbour; idempotent. -EHOSTUNREACH or -ENOMEM with
+ * words. */
 int chempi_neighbors_reach(struct chempi_neighbors *neighbors, uint32_t proc,
                            struct chempi_err *err);
 

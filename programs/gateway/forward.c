@@ -128,21 +128,24 @@ static uint32_t tally(struct gateway *g, const struct chempi_neighbor_frame *f)
     return chempi_route_stats_find(&g->tally, &key, next_of(f));
 }
 
-static void forward(struct gateway *g, struct gateway_flow *flow,
+/* False: no memory. */
+static bool forward(struct gateway *g, struct gateway_flow *flow,
                     const struct chempi_neighbor_frame *f,
                     struct chempi_neighbor_buf *buf)
 {
     int rc = chempi_neighbors_reach(&g->neighbors, next_of(f), NULL);
 
+    if (rc == -ENOMEM)
+        return false;
     if (rc) { /* not that it has finished */
         gateway_give_up(g, "process %u cannot be reached: %s", next_of(f),
                         chempi_err_name(rc));
-        return;
+        return true;
     }
     if (flow->held + buf->len > GATEWAY_FLOW_MAX) {
         gateway_give_up(g, "rank %u sends more to rank %u than its window",
                         f->src, f->dst);
-        return;
+        return true;
     }
     chempi_neighbor_frame_set_at(buf->data, (uint8_t)(f->at + 1u));
     buf->flow = flow->slot;
@@ -156,13 +159,14 @@ static void forward(struct gateway *g, struct gateway_flow *flow,
     rc = chempi_neighbors_queue(&g->neighbors, next_of(f), buf);
     if (rc == 0) {
         note_taken(flow, f);
-        return;
+        return true;
     }
     flow->held -= buf->len;
     g->dropped++;
     chempi_neighbor_buf_drop(buf);
     if (next_of(f) == f->dst)
         answer_gone(g, f);
+    return true;
 }
 
 /* A buffer of the gateway's own for a frame that lies with a device. NULL:
@@ -200,6 +204,7 @@ static bool frame(void *arg, uint32_t from, const uint8_t *data, size_t len,
     struct gateway_flow *flow;
     const char *why;
     const int head_len = chempi_neighbor_frame_head(data, len, &f, &why);
+    bool has_memory = true;
 
     if (head_len >= 0)
         why = check(g, from, &f);
@@ -217,12 +222,14 @@ static bool frame(void *arg, uint32_t from, const uint8_t *data, size_t len,
     }
     if (CHEMPI_UNLIKELY(!flow || !buf))
         return miss_memory(g);
-    chempi_shortage_end(&g->shortage);
     if (is_asked(&f))
         gateway_flush_ask(g, flow, buf);
     else
-        forward(g, flow, &f, buf);
+        has_memory = forward(g, flow, &f, buf);
     chempi_neighbor_buf_drop(own);
+    if (CHEMPI_UNLIKELY(!has_memory))
+        return miss_memory(g);
+    chempi_shortage_end(&g->shortage);
     return true;
 }
 

@@ -7,92 +7,22 @@
  * spoken before; with "killed N" gateway N does not go on, but ends.
  */
 #define _GNU_SOURCE /* kill */
-#include <dirent.h>
 #include <linux/sockios.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/transport/conn.h"
 #include "tests/mpi/check.h"
+#include "tests/mpi/inside/gateways.h"
 
 enum { LEN = 600000, MESSAGES = 20, HELLO = MESSAGES, LONG, NEVER };
-enum { POLLS = 256, FILES = 256, GATEWAYS_MAX = 4, WORDS = 256 };
+enum { POLLS = 256, FILES = 256 };
 #define POLLING_S 0.05
 
 static const int lens[] = {8, 3000, 60};
 static char data[LEN];
-static pid_t gateways[GATEWAYS_MAX];
-static int gateway_count;
-
-/* A file of a process, its zeros as spaces. */
-static const char *read_words(pid_t pid, const char *name)
-{
-    static char words[WORDS];
-    char path[64];
-    size_t len;
-    FILE *file;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-    file = fopen(path, "r");
-    len = file ? fread(words, 1, sizeof(words) - 1, file) : 0;
-    if (file)
-        (void)fclose(file);
-    for (size_t i = 0; i < len; i++)
-        if (!words[i])
-            words[i] = ' ';
-    words[len] = '\0';
-    return words;
-}
-
-/* Those of this job, in the order of their nodes' names. */
-static int find_gateways(void)
-{
-    char nodes[GATEWAYS_MAX][WORDS];
-    char start[WORDS];
-    struct dirent *entry;
-    DIR *all = opendir("/proc");
-    int count = 0;
-
-    (void)snprintf(start, sizeof(start), "chempi-gateway --job %s --node ",
-                   chempi_ctx.job->id);
-    while (all && (entry = readdir(all))) {
-        const pid_t pid = (pid_t)atoi(entry->d_name);
-        const char *words = pid > 0 ? read_words(pid, "cmdline") : "";
-        int at = count;
-
-        if (strncmp(words, start, strlen(start)) != 0 || at == GATEWAYS_MAX)
-            continue;
-        for (; at > 0 && strcmp(nodes[at - 1], words) > 0; at--) {
-            memcpy(nodes[at], nodes[at - 1], WORDS);
-            gateways[at] = gateways[at - 1];
-        }
-        (void)snprintf(nodes[at], WORDS, "%s", words);
-        gateways[at] = pid;
-        count++;
-    }
-    if (all)
-        (void)closedir(all);
-    return count;
-}
-
-static bool is_stopped(pid_t pid)
-{
-    const char *state = strrchr(read_words(pid, "stat"), ')');
-
-    return state && state[1] == ' ' && state[2] == 'T';
-}
-
-static void stop_gateways(void)
-{
-    for (int i = 0; i < gateway_count; i++)
-        (void)kill(gateways[i], SIGSTOP);
-    for (int i = 0; i < gateway_count; i++)
-        while (!is_stopped(gateways[i]))
-            ;
-}
 
 /* When it returns at `from`, it has come. */
 static void greet(int from, int to)
@@ -121,7 +51,7 @@ _Noreturn static void send_and_die(void)
     MPI_Request send;
     int is_there;
 
-    stop_gateways();
+    gateways_stop();
     MPI_Isend(data, LEN, MPI_CHAR, 0, LONG, MPI_COMM_WORLD, &announced);
     for (int i = 0; i < MESSAGES; i++) {
         memset(data, i + 1, LEN);
@@ -172,9 +102,8 @@ static void receive_all(int victim)
     int code;
 
     if (is_killed)
-        (void)kill(gateways[victim % GATEWAYS_MAX], SIGKILL);
-    for (int i = 0; i < gateway_count; i++)
-        (void)kill(gateways[i], SIGCONT);
+        gateways_kill(victim);
+    gateways_go_on();
     for (int i = 0; i < MESSAGES; i++) {
         code =
             i ? receive(i) : check_class(MPI_Wait(&first, MPI_STATUS_IGNORE));
@@ -204,9 +133,7 @@ int main(int argc, char **argv)
     is_new = argc > 1 && strcmp(argv[1], "new") == 0;
     victim = argc > 2 && strcmp(argv[1], "killed") == 0 ? atoi(argv[2]) : -1;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    gateway_count = victim < 0 ? 1 : 2;
-    while (find_gateways() < gateway_count)
-        ; /* one that is not on the way may start late */
+    gateways_find(victim < 0 ? 1 : 2);
     if (!is_new)
         greet(1, 0);
     greet(1, 2);

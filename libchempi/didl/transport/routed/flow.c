@@ -6,6 +6,7 @@
 
 #include "common/base/invariant.h"
 #include "common/base/sys.h"
+#include "common/containers/array.h"
 #include "libchempi/didl/transport/routed/internal.h"
 
 static_assert((CHEMPI_ROUTED_FRAMES & (CHEMPI_ROUTED_FRAMES - 1)) == 0,
@@ -79,6 +80,7 @@ void chempi_routed_flow_destroy(struct chempi_routed_flow *flow)
     chempi_handle_table_fini(&flow->announced);
     chempi_handle_table_fini(&flow->cleared);
     drop_parts(flow);
+    free(flow->dropped);
     free(flow->flush);
     free(flow->ways);
     free(flow);
@@ -185,17 +187,27 @@ static void address(const struct chempi_routed_flow *flow,
     memcpy(f->gateways, way->gateways, sizeof(f->gateways));
 }
 
+/* The neighbour that its way begins with. */
+static uint32_t first_of(const struct chempi_neighbor_frame *f)
+{
+    return f->gateway_count ? f->gateways[0] : f->dst;
+}
+
 /* The frame as bytes, with room for n bytes of payload and a seal behind. */
 static struct chempi_neighbor_buf *encode(const struct chempi_routed_flow *flow,
                                           const struct chempi_neighbor_frame *f,
                                           size_t n, uint8_t **payload)
 {
-    const size_t extra = chempi_routed_sealed_extra(chempi_routed_of(flow));
+    struct chempi_routed *routed = chempi_routed_of(flow);
+    const size_t extra = chempi_routed_sealed_extra(routed);
     uint8_t head[CHEMPI_NEIGHBOR_FIXED_MAX];
     size_t len = chempi_neighbor_frame_put(head, f);
-    struct chempi_neighbor_buf *buf =
-        chempi_neighbor_buf_create(len + n + extra);
+    struct chempi_neighbor_buf *buf;
 
+    if (chempi_neighbors_reach(&routed->neighbors, first_of(f), NULL) ==
+        -ENOMEM)
+        return NULL; /* what has a number is queued without memory */
+    buf = chempi_neighbor_buf_create(len + n + extra);
     if (!buf)
         return NULL;
     memcpy(buf->data, head, len);
@@ -456,15 +468,16 @@ static int pump_held(struct chempi_routed_flow *flow)
            flow->unacked_count < CHEMPI_ROUTED_FRAMES - 1) {
         struct chempi_neighbor_buf *buf = CHEMPI_CONTAINER_OF(
             chempi_list_first(&flow->held), struct chempi_neighbor_buf, link);
-        const struct chempi_routed_way *way = chempi_routed_way_find(flow, 0);
+        struct chempi_neighbor_frame f;
+        const char *why;
 
-        if (!way)
-            break;
         chempi_list_remove(&buf->link);
         buf->seq = (uint32_t)flow->seq_out;
         chempi_neighbor_frame_set_seq(buf->data, buf->seq);
         chempi_neighbor_frame_set_ack(buf->data, (uint32_t)flow->seq_in);
-        launch(flow, buf, chempi_routed_way_next(flow, way));
+        /* Ours; its way may have been the flow's before it was held. */
+        (void)chempi_neighbor_frame_head(buf->data, buf->len, &f, &why);
+        launch(flow, buf, first_of(&f));
         events++;
     }
     return events;
@@ -495,6 +508,60 @@ int chempi_routed_flow_clear(struct chempi_routed_flow *flow,
     else
         chempi_shortage_end(&flow->sending);
     return rc;
+}
+
+bool chempi_routed_flow_expect(struct chempi_routed_flow *flow)
+{
+    if (!CHEMPI_ARRAY_FIT(flow->dropped, flow->dropped_room,
+                          flow->dropped_count + flow->undecided + 1))
+        return false;
+    chempi_shortage_end(&chempi_routed_of(flow)->shortage);
+    flow->undecided++;
+    return true;
+}
+
+static int send_drop(struct chempi_routed_flow *flow, uint64_t sender)
+{
+    struct chempi_neighbor_frame f = {.kind = CHEMPI_NEIGHBOR_DROP,
+                                      .sender = sender};
+
+    return chempi_routed_flow_control(flow, &f);
+}
+
+void chempi_routed_flow_drop(struct chempi_routed_flow *flow, uint64_t sender)
+{
+    if (send_drop(flow, sender) != -ENOMEM)
+        return;
+    flow->dropped[flow->dropped_count++] = sender; /* F6 */
+    chempi_routed_flow_work(flow);
+}
+
+/* There is no memory to go on: wait for it, or the process is lost. */
+static CHEMPI_COLD void miss_memory(struct chempi_routed_flow *flow)
+{
+    const struct chempi_dev_params *p = &chempi_routed_of(flow)->dev.params;
+
+    if (!chempi_routed_flow_may_wait(flow))
+        p->sink->lost(p->sink_arg, flow->ep.proc, -ENOMEM,
+                      "out of memory for what is sent to it");
+}
+
+/* Messages that there was no memory to drop. */
+static int pump_dropped(struct chempi_routed_flow *flow)
+{
+    int events = 0;
+
+    while (flow->dropped_count) {
+        if (send_drop(flow, flow->dropped[flow->dropped_count - 1]) ==
+            -ENOMEM) {
+            miss_memory(flow);
+            break;
+        }
+        chempi_shortage_end(&flow->sending);
+        flow->dropped_count--;
+        events++;
+    }
+    return events;
 }
 
 /* Receives that there was no memory to clear. */
@@ -557,34 +624,6 @@ static int pump_bulk(struct chempi_routed_flow *flow)
     return 0;
 }
 
-int chempi_routed_flow_pump(struct chempi_routed_flow *flow)
-{
-    struct chempi_routed *routed = chempi_routed_of(flow);
-    const struct chempi_sink *sink = routed->dev.params.sink;
-    int events = pump_held(flow) + pump_uncleared(flow);
-    int rc = 0;
-
-    while (!chempi_list_is_empty(&flow->bulk) && !rc) {
-        rc = pump_bulk(flow);
-        events += !rc;
-    }
-    if (rc == -ENOMEM && !chempi_routed_flow_may_wait(flow))
-        sink->lost(routed->dev.params.sink_arg, flow->ep.proc, rc,
-                   "out of memory for what is sent to it");
-    if (!chempi_list_is_empty(&flow->bulk))
-        chempi_routed_trace_waits(
-            flow, CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),
-                                      struct chempi_tx, link));
-    if (flow->is_starved && (flow->is_gone || chempi_routed_flow_has_room(
-                                                  flow, FRAMES_OF_ONE,
-                                                  CHEMPI_NEIGHBOR_CHUNK_MAX))) {
-        flow->is_starved = false;
-        sink->room(routed->dev.params.sink_arg, &flow->ep);
-        events += !chempi_shortage_is(&flow->sending);
-    }
-    return events;
-}
-
 void chempi_routed_flow_end(struct chempi_routed_flow *flow)
 {
     struct chempi_routed *routed = chempi_routed_of(flow);
@@ -627,12 +666,22 @@ void chempi_routed_flow_bury(struct chempi_routed_flow *flow)
 
 /* ---- another way -------------------------------------------------------- */
 
-static bool goes_through(const struct chempi_neighbor_frame *f, uint32_t proc)
+/* Through a gateway that is dead? */
+static bool is_stray(const struct chempi_routed *routed,
+                     const struct chempi_neighbor_buf *buf)
 {
-    for (uint32_t i = 0; i < f->gateway_count; i++)
-        if (f->gateways[i] == proc)
-            return true;
-    return false;
+    struct chempi_neighbor_frame f;
+    const char *why;
+    bool is_stray = false;
+
+    if (chempi_neighbor_frame_head(buf->data, buf->len, &f, &why) < 0)
+        return false;
+    for (uint32_t i = 0; i < f.gateway_count; i++)
+        is_stray |= f.gateways[i] >= routed->rank_count &&
+                    f.gateways[i] < routed->dev.params.services->proc_count &&
+                    routed->gateways[f.gateways[i] - routed->rank_count] ==
+                        CHEMPI_ROUTED_DEAD;
+    return is_stray;
 }
 
 /* The same frame, *f, with another way in front of it; not sealed. */
@@ -695,25 +744,48 @@ static int resend(struct chempi_routed_flow *flow,
     return 0;
 }
 
-static int reroute_list(struct chempi_routed_flow *flow,
-                        struct chempi_list *head, uint32_t dead,
-                        struct chempi_routed_moves *moves)
+static int resend_list(struct chempi_routed_flow *flow,
+                       struct chempi_list *head,
+                       struct chempi_routed_moves *moves)
 {
     CHEMPI_LIST_FOR_SAFE (pos, head) {
         struct chempi_neighbor_buf *buf =
             CHEMPI_CONTAINER_OF(pos, struct chempi_neighbor_buf, link);
-        struct chempi_neighbor_frame f;
-        const char *why;
-        int rc;
+        const int rc = is_stray(chempi_routed_of(flow), buf)
+                           ? resend(flow, buf, moves)
+                           : 0;
 
-        if (chempi_neighbor_frame_head(buf->data, buf->len, &f, &why) < 0 ||
-            !goes_through(&f, dead))
-            continue;
-        rc = resend(flow, buf, moves);
         if (rc)
             return rc;
     }
     return 0;
+}
+
+/* By other ways what was to go through a gateway that is dead now. */
+static int resend_strays(struct chempi_routed_flow *flow)
+{
+    struct chempi_routed_moves moves;
+    int rc;
+
+    moves.count = 0;
+    moves.has_part = false;
+    rc = resend_list(flow, &flow->unacked, &moves);
+    if (!rc)
+        rc = resend_list(flow, &flow->held, NULL);
+    flow->has_strays = rc == -ENOMEM;
+    return rc;
+}
+
+/* Frames that there was no memory to send again. */
+static int pump_strays(struct chempi_routed_flow *flow)
+{
+    if (!flow->has_strays)
+        return 0;
+    if (resend_strays(flow) == -ENOMEM)
+        miss_memory(flow);
+    else
+        chempi_shortage_end(&flow->sending);
+    return !flow->has_strays;
 }
 
 /* A way that was learned from the peer's frames is none of the table's. */
@@ -731,21 +803,50 @@ static void forget_learned(struct chempi_routed_flow *flow, uint32_t dead)
 int chempi_routed_flow_reroute(struct chempi_routed_flow *flow, uint32_t dead)
 {
     bool had_way = chempi_routed_way_find(flow, 0) != NULL;
-    struct chempi_routed_moves moves;
     int rc;
 
     if (!had_way || flow->is_gone)
         return 0;
-    moves.count = 0;
-    moves.has_part = false;
     forget_learned(flow, dead);
     rc = chempi_routed_way_choose(flow);
     if (!rc)
-        rc = reroute_list(flow, &flow->unacked, dead, &moves);
-    if (!rc)
-        rc = reroute_list(flow, &flow->held, dead, NULL);
+        rc = resend_strays(flow);
+    if (rc == -ENOMEM) {
+        chempi_routed_flow_work(flow); /* F1 */
+        rc = 0;
+    }
     /* An acknowledgement may have been lost. */
     if (!rc)
         chempi_routed_flow_ack(flow, false);
     return rc;
+}
+
+/* ---- progress ----------------------------------------------------------- */
+
+int chempi_routed_flow_pump(struct chempi_routed_flow *flow)
+{
+    struct chempi_routed *routed = chempi_routed_of(flow);
+    const struct chempi_sink *sink = routed->dev.params.sink;
+    int events = pump_strays(flow) + pump_held(flow) + pump_uncleared(flow) +
+                 pump_dropped(flow);
+    int rc = 0;
+
+    while (!chempi_list_is_empty(&flow->bulk) && !rc) {
+        rc = pump_bulk(flow);
+        events += !rc;
+    }
+    if (rc == -ENOMEM)
+        miss_memory(flow);
+    if (!chempi_list_is_empty(&flow->bulk))
+        chempi_routed_trace_waits(
+            flow, CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),
+                                      struct chempi_tx, link));
+    if (flow->is_starved && (flow->is_gone || chempi_routed_flow_has_room(
+                                                  flow, FRAMES_OF_ONE,
+                                                  CHEMPI_NEIGHBOR_CHUNK_MAX))) {
+        flow->is_starved = false;
+        sink->room(routed->dev.params.sink_arg, &flow->ep);
+        events += !chempi_shortage_is(&flow->sending);
+    }
+    return events;
 }

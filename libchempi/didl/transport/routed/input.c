@@ -28,9 +28,14 @@ static const char *take_message(struct chempi_routed_flow *flow,
     struct chempi_rx *rx = NULL;
     int rc;
 
+    if (!is_whole && !chempi_routed_flow_expect(flow))
+        return chempi_shortage_may_wait(&routed->shortage)
+                   ? chempi_shortage_left
+                   : "out of memory for what it announces";
     chempi_dev_count(&routed->dev, arrival.protocol, f->env.len);
     verdict = p->sink->arrived(p->sink_arg, &arrival, &rx);
     if (verdict == CHEMPI_NO_ROOM) {
+        flow->undecided -= !is_whole;
         chempi_dev_uncount(&routed->dev, arrival.protocol, f->env.len);
         return chempi_shortage_left;
     }

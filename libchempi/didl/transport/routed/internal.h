@@ -4,7 +4,8 @@
  * back. A flow is an endpoint of the device, which users know as "gate".
  *
  *   F1  every numbered frame stands in `unacked` from its number until the
- *       receiver has acknowledged it: a lost gateway loses nothing
+ *       receiver has acknowledged it: a lost gateway loses nothing; has_strays:
+ *       for want of memory some of them have still to be sent by another way
  *   F2  unacked_bytes <= window + one message of 64 KiB in its frames, and
  *       less than CHEMPI_ROUTED_FRAMES frames are unacknowledged: so much of a
  *       flow can lie in gateways. All flows together: routed.unacked_bytes <=
@@ -20,7 +21,8 @@
  *       receiver clears or drops it, then it stands in `bulk` until all of it
  *       is in frames; a receive that was cleared has a slot in `cleared` until
  *       all its bytes have come; until there is memory for that it stands in
- *       `uncleared`
+ *       `uncleared`; of one that is dropped the sender's token stands in
+ *       `dropped` until then, which has room for all that may come to that
  *   -   upcalls are made from progress only, by this or by a real device
  *   F8  a flow that the sum of all has stopped stands in routed.pressed until
  *       three quarters of that sum are left: while any stands there, more than
@@ -87,6 +89,7 @@ struct chempi_routed_flow {
     struct chempi_list owing;       /* in routed.owing */
     struct chempi_list pressed;     /* in routed.pressed */
     bool is_starved;                /* was told -EAGAIN; room() is owed */
+    bool has_strays;                /* F1 */
     bool has_direct;   /* the table has a way without gateways, too */
     bool is_gone;      /* the process has finished */
     bool has_ended;    /* it has died, and the job goes on (F11) */
@@ -121,7 +124,12 @@ struct chempi_routed_flow {
     uint64_t quiet_poll; /* ... and since which of routed.polls */
     struct chempi_handle_table cleared;
     struct chempi_list uncleared; /* chempi_rx.link, for want of memory */
-    struct chempi_list parts;     /* chempi_routed_part.link (F10) */
+    uint32_t undecided; /* announced to this process, and neither accepted nor
+                           dropped */
+    uint64_t *dropped;  /* [dropped_room] */
+    uint32_t dropped_count;
+    uint32_t dropped_room;
+    struct chempi_list parts; /* chempi_routed_part.link (F10) */
     uint32_t part_count;
     uint64_t come; /* numbered frames that have come through gateways */
     struct chempi_routed_flush *flush; /* F12, or NULL */
@@ -232,6 +240,11 @@ bool chempi_routed_flow_may_wait(struct chempi_routed_flow *flow);
  * -EHOSTUNREACH. */
 int chempi_routed_flow_clear(struct chempi_routed_flow *flow,
                              struct chempi_rx *rx);
+/* A message is announced; it may be dropped later without memory. False: there
+ * is none for that. */
+bool chempi_routed_flow_expect(struct chempi_routed_flow *flow);
+/* Tell the sender that nothing is wanted of its message; now or later. */
+void chempi_routed_flow_drop(struct chempi_routed_flow *flow, uint64_t sender);
 /* Acknowledge; hurry asks for an acknowledgement in return. */
 void chempi_routed_flow_ack(struct chempi_routed_flow *flow, bool hurry);
 /* May so many frames with n bytes of payload in all go (F2)? Else the flow gets

@@ -427,6 +427,7 @@ static int routed_accept(struct chempi_ep *ep, const uint64_t token[2],
         ep->dev->ops->drop(ep, token);
         return CHEMPI_DONE;
     }
+    flow->undecided--;
     if (flow->has_ended)
         return -EPIPE; /* F11 */
     memset(rx->priv, 0, sizeof(rx->priv));
@@ -443,11 +444,10 @@ static int routed_accept(struct chempi_ep *ep, const uint64_t token[2],
 
 static void routed_drop(struct chempi_ep *ep, const uint64_t token[2])
 {
-    struct chempi_neighbor_frame f = {.kind = CHEMPI_NEIGHBOR_DROP,
-                                      .sender = token[0]};
+    struct chempi_routed_flow *flow = flow_of(ep);
 
-    /* Without memory the sender waits on; it is told nothing worse. */
-    (void)chempi_routed_flow_control(flow_of(ep), &f);
+    flow->undecided--;
+    chempi_routed_flow_drop(flow, token[0]);
 }
 
 /* ---- reports ------------------------------------------------------------- */
@@ -537,7 +537,8 @@ static bool is_flow_drained(struct chempi_routed_flow *flow, bool *is_unacked)
         flow->is_asked = true;
     }
     is_empty = chempi_list_is_empty(&flow->held) &&
-               chempi_list_is_empty(&flow->bulk) && flow->announced.used == 0;
+               chempi_list_is_empty(&flow->bulk) && flow->announced.used == 0 &&
+               flow->dropped_count == 0;
     if (flow->is_said_gone) { /* what is not empty may never be, then */
         *is_unacked |= !is_empty;
         return true;
