@@ -243,13 +243,18 @@ static const _Atomic uint64_t *secure_settings(void)
     return settings;
 }
 
+static void open_ends(uint32_t count, bool is_secure, bool is_linked)
+{
+    ends_default(&ends, count);
+    ends.settings = is_secure ? secure_settings() : NULL;
+    cr_assert_eq(ends_open_as(&ends, count, is_linked), 0);
+}
+
 /* The others have talked to process 0 once; what 1 and, if so, others say now
  * has no memory there. */
 static void starve(uint32_t count, bool is_secure, uint32_t refused)
 {
-    ends_default(&ends, count);
-    ends.settings = is_secure ? secure_settings() : NULL;
-    cr_assert_eq(ends_open_as(&ends, count, true), 0);
+    open_ends(count, is_secure, true);
     for (uint32_t i = 1; i < count; i++)
         cr_assert_eq(ends_inject(&ends, i, 0, "x", 1, 1), 0);
     cr_assert(ends_wait_arrivals(&ends, 0, count - 1));
@@ -397,9 +402,9 @@ Test(tcp_fault, what_waits_for_memory_holds_back_its_sealed_connection_alone)
     hold_back_two(true, 3000);
 }
 
-/* Between processes that are connected, each piece of memory is refused once:
- * messages arrive all the same. */
-static void refuse_each_piece(bool is_secure)
+/* Each call of these is refused once for want of memory: messages arrive all
+ * the same. is_met: the processes are connected before; max: as rig_short(). */
+static void refuse_each(unsigned which, bool is_met, size_t max, bool is_secure)
 {
     int calls = 1;
 
@@ -407,18 +412,19 @@ static void refuse_each_piece(bool is_secure)
         struct chempi_tx txs[2] = {{.iter = NULL}, {.iter = NULL}};
         int rc;
 
-        ends_default(&ends, 2);
-        ends.settings = is_secure ? secure_settings() : NULL;
-        cr_assert_eq(ends_open_as(&ends, 2, true), 0);
-        cr_assert_eq(ends_inject(&ends, 1, 0, "x", 1, 1), 0);
-        cr_assert(ends_wait_arrivals(&ends, 0, 1));
-        rig(RIG_MEMORY, nth, ENOMEM);
+        open_ends(2, is_secure, true);
+        if (is_met) {
+            cr_assert_eq(ends_inject(&ends, 1, 0, "x", 1, 1), 0);
+            cr_assert(ends_wait_arrivals(&ends, 0, 1));
+        }
+        rig_short(max);
+        rig(which, nth, ENOMEM);
         rc = converse(txs);
         calls = rig_calls();
         rig_lift();
-        cr_assert_eq(rc, 0, "piece %d: %d", nth, rc);
+        cr_assert_eq(rc, 0, "call %d of %x: %d", nth, which, rc);
         for (uint32_t i = 0; i < 2; i++)
-            cr_assert_eq(ends.end[i].lost, 0, "piece %d: %s", nth,
+            cr_assert_eq(ends.end[i].lost, 0, "call %d of %x: %s", nth, which,
                          ends.end[i].lost_why);
         ends_close(&ends);
     }
@@ -427,45 +433,19 @@ static void refuse_each_piece(bool is_secure)
 
 Test(tcp_fault, memory_that_is_missing_once_loses_no_process)
 {
-    refuse_each_piece(false);
+    refuse_each(RIG_MEMORY, true, 0, false);
 }
 
 Test(tcp_fault, memory_that_is_missing_once_loses_no_process_of_a_secure_job)
 {
-    refuse_each_piece(true);
+    refuse_each(RIG_MEMORY, true, 0, true);
 }
 
-/* The kernel has no memory to watch a descriptor, once each time; writes are
- * cut, so that many of them wait for room. */
-static void refuse_each_watch(bool is_secure)
-{
-    int calls = 1;
-
-    for (int nth = 1; nth <= calls; nth++) {
-        struct chempi_tx txs[2] = {{.iter = NULL}, {.iter = NULL}};
-        int rc;
-
-        ends_default(&ends, 2);
-        ends.settings = is_secure ? secure_settings() : NULL;
-        cr_assert_eq(ends_open_as(&ends, 2, true), 0);
-        rig_short(9000);
-        rig(RIG_EPOLL, nth, ENOMEM);
-        rc = converse(txs);
-        calls = rig_calls();
-        rig_lift();
-        cr_assert_eq(rc, 0, "call %d: %d", nth, rc);
-        for (uint32_t i = 0; i < 2; i++)
-            cr_assert_eq(ends.end[i].lost, 0, "call %d: %s", nth,
-                         ends.end[i].lost_why);
-        ends_close(&ends);
-    }
-    cr_assert_gt(calls, 3);
-}
-
+/* By the kernel; writes are cut, so that many of them wait for room. */
 Test(tcp_fault, a_descriptor_that_is_not_watched_once_loses_no_process)
 {
-    refuse_each_watch(false);
-    refuse_each_watch(true);
+    refuse_each(RIG_EPOLL, false, 9000, false);
+    refuse_each(RIG_EPOLL, false, 9000, true);
 }
 
 /* The kernel takes a part of a small message, and there is no memory for the
@@ -525,9 +505,7 @@ static void be_strangers(bool is_secure, uint8_t card[CHEMPI_TCP_CARD_BYTES],
 {
     struct end *end = &ends.end[0];
 
-    ends_default(&ends, 2);
-    ends.settings = is_secure ? secure_settings() : NULL;
-    cr_assert_eq(ends_open_as(&ends, 2, false), 0);
+    open_ends(2, is_secure, false);
     *len = CHEMPI_TCP_CARD_BYTES;
     cr_assert_eq(chempi_tcp_ops.card(ends.end[1].dev, card, len), 0);
     cr_assert_eq(chempi_tcp_ops.connect(end->dev, 1, &end->eps[1], &end->err),
