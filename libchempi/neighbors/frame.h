@@ -37,7 +37,7 @@
 #include "libchempi/ddi.h"
 
 #define CHEMPI_NEIGHBOR_MARK 0x4867u /* tells a frame's start from garbage */
-#define CHEMPI_NEIGHBOR_VERSION 3u
+#define CHEMPI_NEIGHBOR_VERSION 4u
 #define CHEMPI_NEIGHBOR_GATEWAYS_MAX (CHEMPI_TABLE_STAGES_MAX - 1u)
 #define CHEMPI_NEIGHBOR_CHUNK_MAX                                              \
     (64u * 1024u) /* payload of a frame, bytes                                 \

@@ -24,7 +24,8 @@ struct chempi_neighbor {
     int status; /* 0, or why nothing goes any more */
     uint32_t way_count;
     struct way ways[CHEMPI_NEIGHBOR_WAYS_MAX];
-    bool is_full; /* its device had no room: all in `waiting` has waited */
+    uint32_t sending; /* frames that its devices read */
+    bool is_full;     /* its device had no room: all in `waiting` has waited */
     struct chempi_list waiting; /* buf.queue */
     struct chempi_list dirty;
 };
@@ -351,6 +352,8 @@ static int hand_over(struct chempi_neighbor *peer,
     const struct chempi_dev_caps *caps;
     int rc;
 
+    if (CHEMPI_UNLIKELY(peer->sending == CHEMPI_NEIGHBOR_SENDING_MAX))
+        return -EAGAIN; /* until one is sent */
     while (buf->len > way->max_len)
         way++;
     buf->way = (uint8_t)(way - peer->ways);
@@ -367,6 +370,8 @@ static int hand_over(struct chempi_neighbor *peer,
     rc = way->ep->dev->ops->send(way->ep, &buf->u.tx);
     if (rc != CHEMPI_PENDING)
         buf->is_sending = false;
+    else
+        peer->sending++;
     return rc;
 }
 
@@ -446,6 +451,9 @@ bool chempi_neighbors_sent(struct chempi_neighbors *neighbors,
     buf = CHEMPI_CONTAINER_OF(tx, struct chempi_neighbor_buf, u.tx);
     buf->is_sending = false;
     chempi_list_remove(&buf->queue);
+    buf->peer->sending--;
+    if (!chempi_list_is_empty(&buf->peer->waiting))
+        mark_dirty(neighbors, buf->peer);
     if (status < 0) {
         buf->peer->status = status;
         buf->way = CHEMPI_NEIGHBOR_UNSENT;
@@ -479,6 +487,18 @@ static bool has_left_from(const struct chempi_neighbors *neighbors,
     return false;
 }
 
+static uint32_t incoming_from(const struct chempi_neighbors *neighbors,
+                              uint32_t proc)
+{
+    uint32_t count = 0;
+
+    CHEMPI_LIST_FOR (pos, &neighbors->incoming)
+        count +=
+            CHEMPI_CONTAINER_OF(pos, struct chempi_neighbor_buf, queue)->flow ==
+            proc;
+    return count;
+}
+
 bool chempi_neighbors_arrived(struct chempi_neighbors *neighbors,
                               const struct chempi_arrival *a,
                               enum chempi_verdict *verdict,
@@ -497,6 +517,15 @@ bool chempi_neighbors_arrived(struct chempi_neighbors *neighbors,
     }
     if (CHEMPI_UNLIKELY(has_left_from(neighbors, a->ep->proc))) {
         *verdict = CHEMPI_NO_ROOM;
+        return true;
+    }
+    if (CHEMPI_UNLIKELY(!(a->flags & CHEMPI_ARRIVAL_STREAMED) &&
+                        incoming_from(neighbors, a->ep->proc) >=
+                            CHEMPI_NEIGHBOR_SENDING_MAX *
+                                CHEMPI_NEIGHBOR_WAYS_MAX)) {
+        neighbors->ops->lost(neighbors->arg, a->ep->proc,
+                             "it announced more frames than it may");
+        *verdict = CHEMPI_LATER; /* never */
         return true;
     }
     buf = a->env.len <= CHEMPI_NEIGHBOR_FRAME_MAX

@@ -9,6 +9,11 @@
  *   -   is_sending: a device may read the bytes; nobody writes them then
  *   -   frames to one neighbour leave in the order of chempi_neighbors_queue(),
  * as far as its device keeps it
+ *   -   no more than CHEMPI_NEIGHBOR_SENDING_MAX frames to one neighbour are
+ *       with devices that have not got them yet. Where such a frame is
+ *       announced, its bytes come before the announcement of the one after so
+ *       many on the same connection: a neighbour that announces more than that
+ *       by each way has broken the rules, and no memory is taken for it
  *   -   upcalls never call down into a device: they queue, and
  *       chempi_neighbors_flush() sends when the device has returned
  *
@@ -25,6 +30,7 @@
 
 #define CHEMPI_NEIGHBOR_WAYS_MAX 8u /* towards one neighbour */
 #define CHEMPI_NEIGHBOR_UNSENT UINT8_MAX
+#define CHEMPI_NEIGHBOR_SENDING_MAX 32u
 
 struct chempi_neighbor;
 

@@ -21,8 +21,19 @@ static int fake_connect(struct chempi_dev *dev, uint32_t proc,
     return 0;
 }
 
-static const struct chempi_dev_ops ops = {.name = "fake",
-                                          .connect = fake_connect};
+static struct chempi_tx *taken[CHEMPI_NEIGHBOR_SENDING_MAX + 1];
+static uint32_t taken_count;
+
+static int fake_send(struct chempi_ep *to, struct chempi_tx *tx)
+{
+    (void)to;
+    cr_assert_lt(taken_count, CHEMPI_ARRAY_LEN(taken));
+    taken[taken_count++] = tx;
+    return CHEMPI_PENDING;
+}
+
+static const struct chempi_dev_ops ops = {
+    .name = "fake", .connect = fake_connect, .send = fake_send};
 static const struct chempi_dev_caps caps = {.protocol_count = 0};
 static struct chempi_dev fake = {.ops = &ops, .caps = &caps};
 static struct chempi_dev *const devices[] = {&fake};
@@ -33,7 +44,42 @@ static const struct chempi_services services = {.proc_count = 2,
                                                 .node_of_proc = nodes,
                                                 .node_names = names,
                                                 .node_count = 2};
-static const struct chempi_neighbors_ops no_ops = {.frame = NULL};
+static int losses;
+
+static void ignore(void *arg, struct chempi_neighbor_buf *buf)
+{
+    (void)arg;
+    (void)buf;
+}
+
+static bool take(void *arg, uint32_t from, const uint8_t *data, size_t len,
+                 struct chempi_neighbor_buf *buf)
+{
+    (void)arg;
+    (void)from;
+    (void)data;
+    (void)len;
+    (void)buf;
+    return true;
+}
+
+static void lose(void *arg, uint32_t proc, const char *why)
+{
+    (void)arg;
+    (void)proc;
+    (void)why;
+    losses++;
+}
+
+static const struct chempi_neighbors_ops holder = {
+    .frame = take, .left = ignore, .lost = lose};
+
+static void open_neighbors(struct chempi_neighbors *neighbors)
+{
+    cr_assert_eq(chempi_neighbors_open(neighbors, &services, devices,
+                                       &device_count, &holder, NULL),
+                 0);
+}
 
 /* That there is no memory for a way does not say that none leads there. */
 Test(neighbors, who_misses_memory_for_a_way_finds_it_later)
@@ -41,9 +87,7 @@ Test(neighbors, who_misses_memory_for_a_way_finds_it_later)
     struct chempi_neighbors neighbors;
     struct chempi_err err = {0};
 
-    cr_assert_eq(chempi_neighbors_open(&neighbors, &services, devices,
-                                       &device_count, &no_ops, NULL),
-                 0);
+    open_neighbors(&neighbors);
     connect_status = -EHOSTUNREACH;
     cr_assert_eq(chempi_neighbors_reach(&neighbors, 1, &err), -EHOSTUNREACH);
     cr_assert_str_eq(err.text, "no device leads from node a to b");
@@ -55,5 +99,52 @@ Test(neighbors, who_misses_memory_for_a_way_finds_it_later)
     cr_assert_eq(connects, 3);
     cr_assert_eq(chempi_neighbors_reach(&neighbors, 1, &err), 0);
     cr_assert_eq(connects, 3);
+    chempi_neighbors_close(&neighbors);
+}
+
+/* Whoever announces frames without an end is stopped, and nobody does who
+ * follows the rule. */
+Test(neighbors, so_many_frames_are_under_way_at_once)
+{
+    struct chempi_neighbors neighbors;
+
+    open_neighbors(&neighbors);
+    for (uint32_t i = 0; i < CHEMPI_ARRAY_LEN(taken); i++)
+        cr_assert_eq(chempi_neighbors_queue(&neighbors, 1,
+                                            chempi_neighbor_buf_create(100)),
+                     0);
+    chempi_neighbors_flush(&neighbors);
+    cr_assert_eq(taken_count, CHEMPI_NEIGHBOR_SENDING_MAX);
+    cr_assert_not(chempi_neighbors_is_dirty(&neighbors));
+    cr_assert(chempi_neighbors_sent(&neighbors, taken[7], 0));
+    cr_assert(chempi_neighbors_is_dirty(&neighbors));
+    chempi_neighbors_flush(&neighbors);
+    cr_assert_eq(taken_count, CHEMPI_NEIGHBOR_SENDING_MAX + 1);
+    chempi_neighbors_close(&neighbors);
+}
+
+Test(neighbors, who_announces_more_frames_than_it_may_is_lost)
+{
+    const uint32_t max = CHEMPI_NEIGHBOR_SENDING_MAX * CHEMPI_NEIGHBOR_WAYS_MAX;
+    const struct chempi_arrival arrival = {
+        .ep = &ep, .env = {.len = 100, .context = CHEMPI_NEIGHBOR_CONTEXT}};
+    struct chempi_neighbors neighbors;
+    enum chempi_verdict verdict;
+    struct chempi_rx *rx = NULL;
+
+    open_neighbors(&neighbors);
+    ep = (struct chempi_ep){.dev = &fake, .proc = 1};
+    for (uint32_t i = 0; i < max; i++) {
+        cr_assert(
+            chempi_neighbors_arrived(&neighbors, &arrival, &verdict, &rx));
+        cr_assert_eq(verdict, CHEMPI_ACCEPT);
+    }
+    cr_assert(chempi_neighbors_delivered(&neighbors, rx, 0));
+    cr_assert(chempi_neighbors_arrived(&neighbors, &arrival, &verdict, &rx));
+    cr_assert_eq(verdict, CHEMPI_ACCEPT);
+    cr_assert_eq(losses, 0);
+    cr_assert(chempi_neighbors_arrived(&neighbors, &arrival, &verdict, &rx));
+    cr_assert_eq(verdict, CHEMPI_LATER);
+    cr_assert_eq(losses, 1);
     chempi_neighbors_close(&neighbors);
 }
