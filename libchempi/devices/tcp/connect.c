@@ -263,7 +263,7 @@ static void call(struct chempi_tcp_link *link)
     int rc;
 
     if (link->ep->is_lost) { /* meanwhile: there is nobody to call again */
-        fail(link, link->ep->status);
+        chempi_tcp_link_break(link, link->ep->status, "%s", link->ep->why);
         return;
     }
     link->peer = a->addresses[a->address];

@@ -7,31 +7,52 @@
  * nothing comes, or not what is waited for. Time counts while somebody looks.
  */
 #define _GNU_SOURCE /* clock_gettime */
+#include <errno.h>
 #include <sys/epoll.h>
 
 #include "common/base/clock.h"
 #include "libchempi/devices/tcp/internal.h"
 
 #define TIMES 4 /* of ended_ms at most, whatever comes */
-#define STEP_MAX_NS UINT64_C(100000000) /* of one look: more than a tick */
+#define STEP_MAX_NS UINT64_C(100000000) /* between looks: more than a tick */
 
-static bool is_worth_waiting(struct chempi_tcp_ep *ep)
+/* Who has broken the rules is not listened to any longer. */
+static bool has_broken_rules(const struct chempi_tcp_ep *ep)
+{
+    return ep->status == -EPROTO || ep->status == -EKEYREJECTED;
+}
+
+/* The look that has begun at start_ns is over. */
+static bool is_worth_waiting(struct chempi_tcp_ep *ep, uint64_t start_ns)
 {
     const uint64_t limit_ns =
         chempi_dev_setting(ep->ep.dev, CHEMPI_TCP_SET_ENDED) * CHEMPI_NS_PER_MS;
     const uint64_t now_ns = chempi_clock_ns();
-    uint64_t step_ns = ep->looked_ns ? now_ns - ep->looked_ns : 0;
+    uint64_t step_ns = ep->looked_ns ? start_ns - ep->looked_ns : 0;
 
     step_ns = step_ns < STEP_MAX_NS ? step_ns : STEP_MAX_NS;
+    step_ns += now_ns - start_ns;
     ep->waited_ns += step_ns;
     ep->quiet_ns = ep->has_come ? 0 : ep->quiet_ns + step_ns;
     ep->looked_ns = now_ns;
     ep->has_come = false;
-    return ep->quiet_ns < limit_ns && ep->waited_ns < TIMES * limit_ns;
+    return ep->quiet_ns < limit_ns && ep->waited_ns < TIMES * limit_ns &&
+           !has_broken_rules(ep);
+}
+
+/* Nothing more comes. */
+static void end_links(const struct chempi_tcp_ep *ep)
+{
+    for (uint32_t i = 0; i < ep->link_count; i++)
+        if (ep->is_lost)
+            chempi_tcp_link_put_down(ep->links[i]);
+        else /* it has said BYE on another one */
+            chempi_tcp_link_break(ep->links[i], ep->status, "%s", ep->why);
 }
 
 enum chempi_remains chempi_tcp_rest_take(struct chempi_tcp_ep *ep)
 {
+    const uint64_t start_ns = chempi_clock_ns();
     bool is_read = true;
     bool may_come = false;
 
@@ -46,11 +67,8 @@ enum chempi_remains chempi_tcp_rest_take(struct chempi_tcp_ep *ep)
     }
     if (!is_read)
         return CHEMPI_REMAINS_LEFT;
-    if (!ep->is_lost)
-        return CHEMPI_REMAINS_NONE; /* it has said BYE */
-    if (may_come && is_worth_waiting(ep))
+    if (ep->is_lost && may_come && is_worth_waiting(ep, start_ns))
         return CHEMPI_REMAINS_COMING;
-    for (uint32_t i = 0; i < ep->link_count; i++)
-        chempi_tcp_link_put_down(ep->links[i]);
+    end_links(ep);
     return CHEMPI_REMAINS_NONE;
 }

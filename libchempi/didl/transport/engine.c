@@ -647,6 +647,8 @@ static void lost(void *arg, uint32_t proc, int status, const char *why)
 {
     (void)status;
     chempi_conn_set_lost(arg, proc, why);
+    if (proc < chempi_ctx.job->size && chempi_conn_peer(arg, proc)->is_awaited)
+        mark_dirty(chempi_conn_peer(arg, proc)); /* nothing more wakes for it */
 }
 
 const struct chempi_sink chempi_engine_sink = {

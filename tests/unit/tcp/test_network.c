@@ -396,6 +396,49 @@ Test(tcp_network, a_loss_on_one_network_leaves_what_comes_on_the_other)
     }
 }
 
+/* But who has broken a rule on one is not listened to on the other. */
+Test(tcp_network, who_breaks_a_rule_on_one_network_is_lost_at_once)
+{
+    cr_assert_eq(open_planned(&two_networks), 0);
+    exchange();
+    chempi_tcp_link_break(ep_of(1)->links[0], -EPROTO, "nonsense came");
+    for (int i = 0; i < 2; i++)
+        (void)end_poll(&ends.end[1]);
+    cr_assert_eq(ends.end[1].lost, 1);
+    cr_assert_eq(ep_of(1)->links[1]->item.fd, -1);
+    close_planned();
+}
+
+/* It has said BYE on one network; on the other one a message waits for a
+ * connection that it was to make. */
+Test(tcp_network, what_waits_for_a_connection_of_one_that_has_ended_fails)
+{
+    static uint8_t data[5000];
+    struct chempi_tx tx = {.iter = NULL};
+    struct end *end = &ends.end[1];
+    struct chempi_tcp_link *link;
+
+    cr_assert_eq(open_planned(&two_networks), 0);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    cr_assert_geq(ends_send(&ends, 1, 0, &tx, data, sizeof(data), 1, 1), 0);
+    link = ep_of(1)->routes[1].link;
+    cr_assert_eq(link->state, CHEMPI_TCP_DIALING);
+    chempi_tcp_link_cancel(link);
+    link->state = CHEMPI_TCP_YIELDED;
+    chempi_tcp_ops.close(ends.end[0].dev);
+    ends.end[0].dev = NULL;
+    while (!ep_of(1)->status)
+        (void)end_poll(end);
+    cr_assert_eq(chempi_tcp_ops.ended(end->dev, 0), CHEMPI_REMAINS_NONE);
+    for (int i = 0; i < 2; i++)
+        (void)end_poll(end);
+    cr_assert_geq(link->state, CHEMPI_TCP_ENDED);
+    cr_assert_eq(end->sent_failed, 1);
+    cr_assert_eq(end->lost, 0);
+    close_planned();
+}
+
 /* The same, and what had come on the other one waits for memory. */
 Test(tcp_network, a_loss_on_one_network_leaves_what_waits_for_memory)
 {
