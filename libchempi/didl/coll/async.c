@@ -466,8 +466,9 @@ static void owe(struct async *a)
         chempi_request_owe(&a->req, len);
 }
 
-/* As far as it goes at once. */
-static CHEMPI_NOINLINE void start_rest(struct async *a)
+/* As far as it goes at once; begun: its single step, if it has one. */
+static CHEMPI_NOINLINE void start_rest(struct async *a,
+                                       enum chempi_node_later_begun begun)
 {
     bool is_user = a->op && !a->op->is_predefined;
 
@@ -477,13 +478,15 @@ static CHEMPI_NOINLINE void start_rest(struct async *a)
     if (a->single)
         owe(a);
     join(a, &engines[is_user]);
-    (void)advance(a);
+    if (begun != CHEMPI_NODE_LATER_HAS_BEGUN)
+        (void)advance(a);
     chempi_progress_nudge();
 }
 
 /* One whose only step is in the node's memory may be over then. */
 static int start(struct chempi_request *req)
 {
+    enum chempi_node_later_begun begun = CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
     struct async *a = of_request(req);
     int rc = MPI_SUCCESS;
 
@@ -493,10 +496,10 @@ static int start(struct chempi_request *req)
     a->mismatch.rank = -1;
     a->error = a->failed;
     a->single = a->only;
-    if (CHEMPI_UNLIKELY(!a->single) ||
-        CHEMPI_UNLIKELY(chempi_node_later_start(a->single, &rc) !=
-                        CHEMPI_NODE_LATER_HAS_ENDED)) {
-        start_rest(a);
+    if (CHEMPI_LIKELY(a->single != NULL))
+        begun = chempi_node_later_start(a->single, &rc);
+    if (CHEMPI_UNLIKELY(begun != CHEMPI_NODE_LATER_HAS_ENDED)) {
+        start_rest(a, begun);
         return MPI_SUCCESS;
     }
     note(a, rc);
@@ -904,7 +907,8 @@ int chempi_coll_launch(const struct chempi_coll_call *c,
 
 /* E7: its call has begun it there. */
 static CHEMPI_NOINLINE struct chempi_request *
-adopt(struct async *a, const struct chempi_coll_call *c, int tag)
+adopt(struct async *a, const struct chempi_coll_call *c, int tag,
+      enum chempi_node_later_begun begun)
 {
     struct chempi_node_later_op *op = (void *)a->sched.inline_bytes;
 
@@ -919,7 +923,8 @@ adopt(struct async *a, const struct chempi_coll_call *c, int tag)
     a->has_held = true;
     join(a, &engines[0]);
     owe(a);
-    (void)advance(a); /* if it needs a schedule now */
+    if (begun == CHEMPI_NODE_LATER_HAS_MOVED)
+        (void)advance(a); /* it may need a schedule now */
     chempi_progress_nudge();
     return &a->req;
 }
@@ -943,8 +948,9 @@ static inline bool begin_at_once(const struct chempi_coll_call *c,
     }
     chempi_agent_note_begun();
     tag = chempi_coll_next_tag(c->comm);
-    req = begun == CHEMPI_NODE_LATER_HAS_BEGUN ? adopt(a, c, tag)
-                                               : chempi_coll_over(c, rc);
+    req = CHEMPI_LIKELY(begun == CHEMPI_NODE_LATER_HAS_ENDED)
+              ? chempi_coll_over(c, rc)
+              : adopt(a, c, tag, begun);
     if (CHEMPI_LIKELY(req != NULL))
         *request = chempi_request_handle(req);
     chempi_lane_unlock(&chempi_lane_main);

@@ -243,29 +243,57 @@ void chempi_coll_shm_slot_rouse_all(const struct cell *cell)
 
 /* ---- rooms ---- */
 
-/* Of this member's choice of the cell's slots in a row of masks. Non-blocking
- * operations, which have the lane lock, and others, which have not, share no
- * word. */
-static uint32_t bit_of(const struct cell *cell)
+uint32_t chempi_coll_shm_slot_count_ended(const struct chempi_coll_state *st)
 {
-    const uint32_t slot =
-        cell->has_few && cell->is_few ? cell->few : cell->slot;
+    uint32_t least =
+        atomic_load_explicit(&st->later.finished, memory_order_relaxed);
 
+    for (int i = 0; i < st->size; i++) {
+        /* Sequentially consistent for who waits for a cell (node_later.c); and
+         * orders the members' last looks into a cell, or a slot, before what is
+         * written there next. */
+        uint32_t number = atomic_load(&st->later.ended[i].number);
+
+        if ((int32_t)(number - least) < 0)
+            least = number;
+    }
+    return least;
+}
+
+/* Is the slot that the cell shares with others free? node_later.h, L7. */
+static bool has_free_few(const struct cell *cell)
+{
+    const uint32_t needed = cell->seq - CHEMPI_NODE_LATER_SLOTS;
+    struct chempi_coll_state *st = cell->st;
+
+    if (!cell->has_few)
+        return false;
+    if (!cell_has_seen_ended(st, cell->seq, needed))
+        st->later.all_finished = chempi_coll_shm_slot_count_ended(st);
+    return cell_has_seen_ended(st, cell->seq, needed);
+}
+
+/* A slot's bit in a row of masks. Non-blocking operations, which have the lane
+ * lock, and others, which have not, share no word. */
+static uint32_t bit_of(const struct cell *cell, uint32_t slot)
+{
     return cell->is_later ? CHEMPI_NODE_BLOCKING_MASKS * 64 + slot -
                                 cell->st->cells - CHEMPI_NODE_SYNC_SLOTS
                           : slot;
 }
 
-/* Where this cell's bit of member m's slots is; of whole slots, or of their
- * first pages. */
-static uint64_t *reserved_mask(const struct cell *cell, int m, bool is_whole)
+/* Where a bit of member m's slots is; of whole slots, or of their first
+ * pages. */
+static uint64_t *reserved_mask(const struct cell *cell, int m, uint32_t bit,
+                               bool is_whole)
 {
     size_t row = (size_t)m * 2 + is_whole;
 
-    return &cell->st->reserved[row * CHEMPI_NODE_MASKS + bit_of(cell) / 64];
+    return &cell->st->reserved[row * CHEMPI_NODE_MASKS + bit / 64];
 }
 
-static CHEMPI_COLD int reserve(const struct cell *cell, int m, bool is_whole)
+static CHEMPI_COLD int reserve(const struct cell *cell, int m, uint32_t bit,
+                               bool is_whole)
 {
     struct chempi_err err = {.text = ""};
     int rc = chempi_region_reserve(
@@ -274,9 +302,9 @@ static CHEMPI_COLD int reserve(const struct cell *cell, int m, bool is_whole)
 
     if (rc < 0)
         return chempi_error_set(MPI_ERR_NO_MEM, "%s", err.text);
-    *reserved_mask(cell, m, false) |= UINT64_C(1) << bit_of(cell) % 64;
+    *reserved_mask(cell, m, bit, false) |= UINT64_C(1) << bit % 64;
     if (is_whole)
-        *reserved_mask(cell, m, true) |= UINT64_C(1) << bit_of(cell) % 64;
+        *reserved_mask(cell, m, bit, true) |= UINT64_C(1) << bit % 64;
     return MPI_SUCCESS;
 }
 
@@ -284,16 +312,20 @@ unsigned char *chempi_coll_shm_slot_room(const struct cell *cell, int m,
                                          uint64_t len, int *rc)
 {
     bool is_whole = len > CHEMPI_NODE_PAGE_BYTES;
+    bool is_few;
+    uint32_t bit;
     uint64_t mask;
     int code;
 
     if (len <= CHEMPI_NODE_LINE_BYTES)
         return cell_line(cell, m)->data;
+    is_few = has_free_few(cell);
     if (cell->has_few)
-        cell_line(cell, m)->place.is_few = cell->is_few;
-    mask = *reserved_mask(cell, m, is_whole);
-    if (CHEMPI_UNLIKELY(!(mask >> bit_of(cell) % 64 & 1u))) {
-        code = reserve(cell, m, is_whole);
+        cell_line(cell, m)->place.is_few = is_few;
+    bit = bit_of(cell, is_few ? cell->few : cell->slot);
+    mask = *reserved_mask(cell, m, bit, is_whole);
+    if (CHEMPI_UNLIKELY(!(mask >> bit % 64 & 1u))) {
+        code = reserve(cell, m, bit, is_whole);
         if (code) {
             cell_line(cell, m)->len = CELL_NO_ROOM;
             *rc = code;

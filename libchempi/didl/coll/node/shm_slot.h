@@ -20,7 +20,6 @@ struct cell {
     uint32_t few;                   /* the other one that they may have; L7 */
     bool is_later;                  /* of a non-blocking operation */
     bool has_few;                   /* else: the slot */
-    bool is_few;                    /* which this member writes to */
     struct chempi_node_line *lines; /* of member 0; see cell_line() */
 };
 
@@ -141,6 +140,18 @@ static inline struct chempi_node_count *cell_count(const struct cell *cell)
 static inline uint32_t *cell_expected(const struct cell *cell)
 {
     return &cell->st->expected[cell->index];
+}
+
+/* Non-blocking operations that all members have ended, as their words say now;
+ * they say so in groups (node_later.h, L3 and L7). */
+uint32_t chempi_coll_shm_slot_count_ended(const struct chempi_coll_state *st);
+
+/* Before the one of this number: has it been seen that all have ended so many?
+ * Any number of operations ago, since tasks need no cell. */
+static inline bool cell_has_seen_ended(const struct chempi_coll_state *st,
+                                       uint32_t number, uint32_t needed)
+{
+    return number - st->later.all_finished <= number - needed;
 }
 
 /* ---- the operation ---- */

@@ -414,22 +414,6 @@ static uint32_t before_group(uint32_t number)
     return (number - 1) / GROUP * GROUP;
 }
 
-static uint32_t count_finished(const struct chempi_coll_state *st)
-{
-    uint32_t least =
-        atomic_load_explicit(&st->later.finished, memory_order_relaxed);
-
-    for (int i = 0; i < st->size; i++) {
-        /* Sequentially consistent for is_cell_free(); and orders the members'
-         * last looks into a cell before what is written there next. */
-        uint32_t number = atomic_load(&st->later.ended[i].number);
-
-        if ((int32_t)(number - least) < 0)
-            least = number;
-    }
-    return least;
-}
-
 /* L7 */
 static inline bool has_few(const struct chempi_coll_state *st,
                            const struct chempi_coll_call *c)
@@ -439,14 +423,6 @@ static inline bool has_few(const struct chempi_coll_state *st,
             c->kind == CHEMPI_COLL_ALLREDUCE);
 }
 
-/* Has it been seen that all have ended so many? Any number of operations ago,
- * since tasks need no cell. */
-static inline bool is_known(const struct chempi_coll_state *st, uint32_t number,
-                            uint32_t needed)
-{
-    return number - st->later.all_finished <= number - needed;
-}
-
 static CHEMPI_NOINLINE bool have_all_ended(struct chempi_coll_state *st,
                                            uint32_t needed)
 {
@@ -454,7 +430,7 @@ static CHEMPI_NOINLINE bool have_all_ended(struct chempi_coll_state *st,
 
     /* Either who says so sees this or its word is seen here. */
     atomic_store(&later->ended[st->size].is_starved, 1);
-    later->all_finished = count_finished(st);
+    later->all_finished = chempi_coll_shm_slot_count_ended(st);
     return (int32_t)(later->all_finished - needed) >= 0;
 }
 
@@ -463,21 +439,8 @@ static inline bool is_cell_free(struct chempi_coll_state *st, uint32_t number)
 {
     const uint32_t needed = before_group(number) - GROUP;
 
-    return CHEMPI_LIKELY(is_known(st, number, needed)) ||
+    return CHEMPI_LIKELY(cell_has_seen_ended(st, number, needed)) ||
            have_all_ended(st, needed);
-}
-
-/* L7: at the beginning of the cell's operation. */
-static inline void choose_slot(struct cell *cell)
-{
-    const uint32_t needed = cell->seq - CHEMPI_NODE_LATER_SLOTS;
-    struct chempi_coll_state *st = cell->st;
-
-    if (!cell->has_few)
-        return;
-    if (!is_known(st, cell->seq, needed))
-        st->later.all_finished = count_finished(st);
-    cell->is_few = is_known(st, cell->seq, needed);
 }
 
 static inline void say_finished(struct chempi_coll_state *st, uint32_t number)
@@ -507,7 +470,7 @@ static bool may_be_long(const struct chempi_node_later_op *op)
            op->cell.st->size > 2;
 }
 
-/* The cell of the operation of this number; L7. */
+/* The cell of the operation of this number. */
 static void open_cell(struct chempi_coll_state *st, uint32_t number,
                       const struct chempi_coll_call *c, struct cell *cell)
 {
@@ -519,7 +482,6 @@ static void open_cell(struct chempi_coll_state *st, uint32_t number,
                 number % CHEMPI_NODE_LATER_SLOTS;
     cell->is_later = true;
     cell->has_few = has_few(st, c);
-    cell->is_few = false;
     cell->lines = st->lines + cell->index;
 }
 
@@ -592,7 +554,6 @@ static void begin(struct chempi_node_later_op *op)
 {
     op->has_begun = true;
     state_of(op)->later.begun = op->cell.seq;
-    choose_slot(&op->cell);
     if (!op->steps) {
         op->rc = op->parts->begin(&op->cell, &op->call, op->len);
         return;
@@ -732,7 +693,6 @@ begin_parts(struct cell *cell, const struct chempi_node_parts *parts,
     if (!is_alone(st, number) || !is_cell_free(st, number))
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
     open_cell(st, number, c, cell);
-    choose_slot(cell);
     if (CHEMPI_UNLIKELY(!parts->at_once(cell, c, len, rc)))
         return CHEMPI_NODE_LATER_HAS_BEGUN;
     end_at_once(st, number);
@@ -755,7 +715,6 @@ begin_steps(struct chempi_node_later_op *op, struct chempi_coll_state *st,
     }
     open_cell(st, number, c, &op->cell);
     if (has_cell) {
-        choose_slot(&op->cell);
         begin_task(op);
     } else {
         op->task->cell = op->cell;
@@ -786,9 +745,8 @@ static enum chempi_node_later_state do_steps(struct chempi_node_later_op *op,
     const int most =
         chempi_node_later_len(op) > LONG ? 1 : CHEMPI_NODE_LATER_STEPS;
 
-    for (int i = 0; i < most && state == CHEMPI_NODE_LATER_MOVES && is_soon(op);
-         i++)
-        state = go_on(op, NULL, rc);
+    for (int i = 0; i < most && state == CHEMPI_NODE_LATER_MOVES; i++)
+        state = is_soon(op) ? go_on(op, NULL, rc) : CHEMPI_NODE_LATER_WAITS;
     return state;
 }
 
@@ -796,9 +754,14 @@ static enum chempi_node_later_state do_steps(struct chempi_node_later_op *op,
 static enum chempi_node_later_begun
 go_on_in_call(struct chempi_node_later_op *op, int *rc)
 {
-    return do_steps(op, rc) == CHEMPI_NODE_LATER_IS_OVER
-               ? CHEMPI_NODE_LATER_HAS_ENDED
-               : CHEMPI_NODE_LATER_HAS_BEGUN;
+    switch (do_steps(op, rc)) {
+    case CHEMPI_NODE_LATER_IS_OVER:
+        return CHEMPI_NODE_LATER_HAS_ENDED;
+    case CHEMPI_NODE_LATER_WAITS:
+        return CHEMPI_NODE_LATER_HAS_BEGUN;
+    default:
+        return CHEMPI_NODE_LATER_HAS_MOVED;
+    }
 }
 
 /* What does not begin in its start begins later. */
@@ -821,6 +784,17 @@ start_steps(struct chempi_node_later_op *op, int *rc)
     return begun == CHEMPI_NODE_LATER_HAS_BEGUN ? go_on_in_call(op, rc) : begun;
 }
 
+/* By parts it has begun, which came to *rc, and was not due. */
+static inline enum chempi_node_later_begun
+wait_in_parts(struct chempi_node_later_op *op, int *rc)
+{
+    op->rc = *rc;
+    *rc = MPI_SUCCESS;
+    go_on_later(op, op->cell.seq);
+    return may_be_long(op) && is_due(op) ? CHEMPI_NODE_LATER_HAS_MOVED
+                                         : CHEMPI_NODE_LATER_HAS_BEGUN;
+}
+
 enum chempi_node_later_begun
 chempi_node_later_start(struct chempi_node_later_op *op, int *rc)
 {
@@ -839,10 +813,7 @@ chempi_node_later_start(struct chempi_node_later_op *op, int *rc)
         put_off(op);
         return begun;
     }
-    op->rc = *rc;
-    *rc = MPI_SUCCESS;
-    go_on_later(op, op->cell.seq);
-    return begun;
+    return wait_in_parts(op, rc);
 }
 
 /* What an operation has of its call, which has begun it. */
@@ -855,19 +826,17 @@ static void keep_call(struct chempi_node_later_op *op,
     op->has_types = has_types(c);
 }
 
-static CHEMPI_NOINLINE void keep_parts(struct chempi_node_later_op *op,
-                                       const struct chempi_node_parts *parts,
-                                       const struct chempi_coll_call *c,
-                                       uint64_t len, int *rc)
+static CHEMPI_NOINLINE enum chempi_node_later_begun
+keep_parts(struct chempi_node_later_op *op,
+           const struct chempi_node_parts *parts,
+           const struct chempi_coll_call *c, uint64_t len, int *rc)
 {
     op->parts = parts;
     op->steps = NULL;
     op->len = len;
-    op->rc = *rc;
-    *rc = MPI_SUCCESS;
     op->task = (void *)(op + 1);
     keep_call(op, c);
-    go_on_later(op, op->cell.seq);
+    return wait_in_parts(op, rc);
 }
 
 static CHEMPI_NOINLINE enum chempi_node_later_begun
@@ -905,9 +874,9 @@ chempi_node_later_try(const struct chempi_coll_call *c, void *room, int *rc)
     if (!parts)
         return try_steps(op, st, c, rc);
     begun = begin_parts(&op->cell, parts, st, c, len, rc);
-    if (CHEMPI_UNLIKELY(begun == CHEMPI_NODE_LATER_HAS_BEGUN))
-        keep_parts(op, parts, c, len, rc);
-    return begun;
+    return CHEMPI_UNLIKELY(begun == CHEMPI_NODE_LATER_HAS_BEGUN)
+               ? keep_parts(op, parts, c, len, rc)
+               : begun;
 }
 
 /* ---- waiting ---- */

@@ -21,7 +21,8 @@
  *   L7  operations of three and more members in which all meet use a few slots
  *       in turn, which stay in the caches (as A11, node.h): a member that knows
  *       that all have ended the one before that had its slot takes it, else its
- *       cell's own, and says in the line which
+ *       cell's own, and says in the line which. It looks when its data needs a
+ *       slot (shm_slot.c)
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_LATER_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_LATER_H
@@ -43,7 +44,9 @@ bool chempi_node_later_build(struct chempi_coll_sched *s,
 
 enum chempi_node_later_begun {
     CHEMPI_NODE_LATER_HAS_NOT_BEGUN, /* of a call: nor is it started */
-    CHEMPI_NODE_LATER_HAS_BEGUN,     /* room has the operation of a call */
+    CHEMPI_NODE_LATER_HAS_BEGUN,     /* room has the operation of a call; it
+                                        waits for others */
+    CHEMPI_NODE_LATER_HAS_MOVED,     /* the same, but it may go on at once */
     CHEMPI_NODE_LATER_HAS_ENDED      /* *rc is what it came to */
 };
 
@@ -75,8 +78,8 @@ void chempi_node_later_release(struct chempi_node_later_op *op);
 void chempi_node_later_hold_types(const struct chempi_node_later_op *op,
                                   bool is_held);
 
-/* At each start of the schedule: the operation gets its number. Who cannot
- * begin it goes on with chempi_node_later_advance(), too. */
+/* At each start of the schedule: the operation gets its number. Who has not
+ * begun it goes on with chempi_node_later_advance(), too. */
 enum chempi_node_later_begun
 chempi_node_later_start(struct chempi_node_later_op *op, int *rc);
 
