@@ -428,6 +428,9 @@ static CHEMPI_NOINLINE bool have_all_ended(struct chempi_coll_state *st,
 {
     struct chempi_node_later *later = &st->later;
 
+    later->all_finished = chempi_coll_shm_slot_count_ended(st);
+    if (CHEMPI_LIKELY((int32_t)(later->all_finished - needed) >= 0))
+        return true;
     /* Either who says so sees this or its word is seen here. */
     atomic_store(&later->ended[st->size].is_starved, 1);
     later->all_finished = chempi_coll_shm_slot_count_ended(st);
