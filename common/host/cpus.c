@@ -14,8 +14,9 @@ uint32_t chempi_cpus_count(const struct chempi_cpus *cpus)
 {
     uint32_t count = 0;
 
-    for (uint32_t cpu = 0; cpu < CHEMPI_CPUS_MAX; cpu++)
-        count += chempi_cpus_has(cpus, cpu);
+    for (size_t i = 0; i < sizeof(cpus->bits); i++)
+        for (uint32_t bits = cpus->bits[i]; bits; bits &= bits - 1)
+            count++;
     return count;
 }
 
@@ -80,16 +81,21 @@ int chempi_cpus_get_of(int tid, struct chempi_cpus *cpus)
 {
     const size_t size = CPU_ALLOC_SIZE(CHEMPI_CPUS_MAX);
     cpu_set_t *set = CPU_ALLOC(CHEMPI_CPUS_MAX);
+    int left = 0;
     int rc = 0;
 
     if (!set)
         return -ENOMEM;
     if (sched_getaffinity(tid, size, set) < 0)
         rc = -errno;
+    else
+        left = CPU_COUNT_S(size, set);
     memset(cpus, 0, sizeof(*cpus));
-    for (uint32_t cpu = 0; !rc && cpu < CHEMPI_CPUS_MAX; cpu++)
-        if (CPU_ISSET_S(cpu, size, set))
+    for (uint32_t cpu = 0; left > 0; cpu++)
+        if (CPU_ISSET_S(cpu, size, set)) {
             chempi_cpus_add(cpus, cpu);
+            left--;
+        }
     CPU_FREE(set);
     return rc;
 }
@@ -103,14 +109,17 @@ int chempi_cpus_set(int tid, const struct chempi_cpus *cpus)
 {
     const size_t size = CPU_ALLOC_SIZE(CHEMPI_CPUS_MAX);
     cpu_set_t *set = CPU_ALLOC(CHEMPI_CPUS_MAX);
+    uint32_t left = chempi_cpus_count(cpus);
     int rc;
 
     if (!set)
         return -ENOMEM;
     CPU_ZERO_S(size, set);
-    for (uint32_t cpu = 0; cpu < CHEMPI_CPUS_MAX; cpu++)
-        if (chempi_cpus_has(cpus, cpu))
+    for (uint32_t cpu = 0; left > 0; cpu++)
+        if (chempi_cpus_has(cpus, cpu)) {
             CPU_SET_S(cpu, size, set);
+            left--;
+        }
     rc = sched_setaffinity(tid, size, set) < 0 ? -errno : 0;
     CPU_FREE(set);
     return rc;
