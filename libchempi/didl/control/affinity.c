@@ -15,6 +15,7 @@
 
 static struct {
     bool is_roomy;
+    uint32_t cores;
     uint32_t cores_each;
     _Atomic bool is_own; /* a thread may begin while another one waits */
     struct chempi_cpus own;
@@ -57,8 +58,14 @@ void chempi_affinity_init(uint32_t procs)
         cores = chempi_cpus_count(
             has_all && (affinity.is_own || !has_own) ? &affinity.all : &now);
     }
+    affinity.cores = cores;
     affinity.cores_each = procs > 0 ? cores / procs : cores;
     affinity.is_roomy = procs <= cores;
+}
+
+uint32_t chempi_affinity_cores(void)
+{
+    return affinity.cores;
 }
 
 uint32_t chempi_affinity_cores_each(void)
@@ -107,6 +114,20 @@ void chempi_affinity_widen(void)
         widen_threads();
 }
 
+/* Leave for some of the processors that this thread may run on. */
+static bool go(const struct chempi_cpus *may, const struct chempi_cpus *there)
+{
+    return chempi_cpus_set(0, there) == 0 && chempi_cpus_set(0, may) == 0;
+}
+
+bool chempi_affinity_go(const struct chempi_cpus *may, uint32_t cpu)
+{
+    struct chempi_cpus one = {{0}};
+
+    chempi_cpus_add(&one, cpu);
+    return go(may, &one);
+}
+
 void chempi_affinity_part(void)
 {
     const int here = sched_getcpu();
@@ -118,8 +139,8 @@ void chempi_affinity_part(void)
         return;
     others = may;
     others.bits[here / 8] &= (uint8_t) ~(1u << (here % 8));
-    if (chempi_cpus_count(&others) > 0 && chempi_cpus_set(0, &others) == 0)
-        (void)chempi_cpus_set(0, &may);
+    if (chempi_cpus_count(&others) > 0)
+        (void)go(&may, &others);
 }
 
 void chempi_affinity_free_thread(void)

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct chempi_cpus;
+
 /* Read the environment; `procs` are the processes of the job, which count as
  * those of this host where it says nothing. */
 void chempi_affinity_init(uint32_t procs);
@@ -17,6 +19,10 @@ void chempi_affinity_init(uint32_t procs);
 /* Does each process of the job on this host have a processor? Where the ranks
  * are bound, all that they are bound to are counted. */
 bool chempi_affinity_is_roomy(void);
+
+/* Processors of this host that the job's processes may run on, as far as is
+ * known; at least one. */
+uint32_t chempi_affinity_cores(void);
 
 /* Processors of this host for each process on it, as far as is known; 0: less
  * than one. */
@@ -37,6 +43,10 @@ void chempi_affinity_widen(void);
 /* Let the calling thread run on another of the processors that it may run on,
  * if there is one; it may come back later. */
 void chempi_affinity_part(void);
+
+/* Let the calling thread, which may run on these, run on one of them; it may
+ * leave it later. False: it may not be moved. */
+bool chempi_affinity_go(const struct chempi_cpus *may, uint32_t cpu);
 
 /* A thread of the library's own: let it run wherever the job may on this host,
  * though its process has a processor of its own. */

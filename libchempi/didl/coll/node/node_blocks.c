@@ -14,6 +14,7 @@
  */
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
+#include "libchempi/didl/coll/node/placement.h"
 #include "libchempi/didl/coll/node/root_copies.h"
 #include "libchempi/didl/coll/sched.h"
 
@@ -744,6 +745,8 @@ static void scatter_first(struct chempi_node_task *t)
 {
     struct blocks *b = of_task(t);
 
+    if (is_for_copy(t->cell.st, chempi_coll_node_longest_block(t->c)))
+        chempi_placement_even_out(&t->cell.st->crowd);
     if (!cell_is_root(&t->cell, t->c)) {
         t->is_due = is_task_dealt;
         task_await(t, t->c->root, NULL, 0, scatter_told);

@@ -42,10 +42,9 @@ static void look_around(struct chempi_yield_policy *crowd)
 {
     uint32_t core = current_core();
 
+    chempi_yield_policy_say_core(crowd, core);
     if (core != crowd->core) {
         crowd->core = core;
-        atomic_store_explicit(&crowd->presence[crowd->rank].core, core,
-                              memory_order_relaxed);
         crowd->looks_left = 0;
     }
     if (crowd->looks_left == 0)

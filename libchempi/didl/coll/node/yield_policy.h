@@ -37,11 +37,24 @@ struct chempi_yield_policy {
     int size;
     int rank;
     int neighbour_count;
-    int next;            /* of the neighbours: who was missed last */
-    uint32_t met;        /* this member's */
-    uint32_t core;       /* as said last */
-    uint32_t looks_left; /* 0: look for neighbours */
+    int next;                /* of the neighbours: who was missed last */
+    uint32_t met;            /* this member's */
+    uint32_t core;           /* in the last wait */
+    uint32_t looks_left;     /* 0: look for neighbours */
+    _Atomic uint32_t pauses; /* operations before the next move
+                                (placement.h), by any thread */
 };
+
+/* Say where this member runs: 1 + the number of its core. */
+static inline void
+chempi_yield_policy_say_core(const struct chempi_yield_policy *crowd,
+                             uint32_t core)
+{
+    _Atomic uint32_t *said = &crowd->presence[crowd->rank].core;
+
+    if (atomic_load_explicit(said, memory_order_relaxed) != core)
+        atomic_store_explicit(said, core, memory_order_relaxed);
+}
 
 /* This member comes to the next meeting; before it counts as arrived. */
 static inline void chempi_yield_policy_come(struct chempi_yield_policy *crowd)

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Members on cores; see placement.h. */
+#define _GNU_SOURCE /* sched_getcpu */
+#include "libchempi/didl/coll/node/placement.h"
+
+#include <sched.h>
+
+#include "libchempi/didl/control/affinity.h"
+
+enum { PAUSES = 8 }; /* operations after a move */
+
+/* 1 + its number; 0: not known. */
+static uint32_t core_of(const struct chempi_yield_policy *crowd, int member)
+{
+    return atomic_load_explicit(&crowd->presence[member].core,
+                                memory_order_relaxed);
+}
+
+static uint32_t fair_share(uint32_t members, uint32_t cores)
+{
+    return (members + cores - 1) / cores;
+}
+
+/* Members on this one's core that come before it. */
+static uint32_t place_in_core(const struct chempi_yield_policy *crowd)
+{
+    const uint32_t core = core_of(crowd, crowd->rank);
+    uint32_t place = 0;
+
+    for (int i = 0; i < crowd->rank; i++)
+        place += core_of(crowd, i) == core;
+    return place;
+}
+
+/* Members on each of these cores; returns how many these are, 0: some have not
+ * said where they run. */
+static uint32_t count_members(const struct chempi_yield_policy *crowd,
+                              const struct chempi_cpus *may,
+                              uint16_t counts[CHEMPI_CPUS_MAX])
+{
+    uint32_t members = 0;
+
+    for (int i = 0; i < crowd->size; i++) {
+        const uint32_t core = core_of(crowd, i);
+
+        if (core == 0 || core > CHEMPI_CPUS_MAX)
+            return 0;
+        if (!chempi_cpus_has(may, core - 1))
+            continue;
+        counts[core - 1]++;
+        members++;
+    }
+    return members;
+}
+
+uint32_t chempi_placement_choose(const struct chempi_yield_policy *crowd,
+                                 const struct chempi_cpus *may)
+{
+    const uint32_t here = core_of(crowd, crowd->rank) - 1;
+    uint16_t counts[CHEMPI_CPUS_MAX] = {0};
+    uint16_t seen[CHEMPI_CPUS_MAX] = {0};
+    const uint32_t cores = chempi_cpus_count(may);
+    const uint32_t members = count_members(crowd, may, counts);
+    const uint32_t share = cores > 0 ? fair_share(members, cores) : 0;
+    uint32_t before = 0; /* this one, of those that should go */
+
+    if (members == 0 || !chempi_cpus_has(may, here) ||
+        place_in_core(crowd) < share)
+        return here;
+    for (int i = 0; i < crowd->rank; i++) {
+        const uint32_t core = core_of(crowd, i) - 1;
+
+        if (core < CHEMPI_CPUS_MAX && chempi_cpus_has(may, core))
+            before += ++seen[core] > share;
+    }
+    for (uint32_t cpu = 0; cpu < CHEMPI_CPUS_MAX; cpu++) {
+        if (!chempi_cpus_has(may, cpu) || counts[cpu] >= share)
+            continue;
+        if (before < share - counts[cpu])
+            return cpu;
+        before -= share - counts[cpu];
+    }
+    return here;
+}
+
+static void leave_core(struct chempi_yield_policy *crowd)
+{
+    struct chempi_cpus may;
+    uint32_t to;
+
+    if (chempi_cpus_get(&may) < 0)
+        return;
+    to = chempi_placement_choose(crowd, &may);
+    if (to + 1 == core_of(crowd, crowd->rank) || !chempi_affinity_go(&may, to))
+        return;
+    chempi_yield_policy_say_core(crowd, to + 1);
+    atomic_store_explicit(&crowd->pauses, PAUSES, memory_order_relaxed);
+}
+
+void chempi_placement_even_out(struct chempi_yield_policy *crowd)
+{
+    const int here = sched_getcpu();
+    const uint32_t pauses =
+        atomic_load_explicit(&crowd->pauses, memory_order_relaxed);
+
+    if (here < 0 || chempi_affinity_is_roomy())
+        return;
+    chempi_yield_policy_say_core(crowd, (uint32_t)here + 1);
+    if (pauses > 0)
+        atomic_store_explicit(&crowd->pauses, pauses - 1, memory_order_relaxed);
+    else if (place_in_core(crowd) >=
+             fair_share((uint32_t)crowd->size, chempi_affinity_cores()))
+        leave_core(crowd);
+}
