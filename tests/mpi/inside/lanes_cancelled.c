@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The thread that polls for all is in a user's function. Another one waits for a
- * receive in a lane of its own, and has joined the waits of the first lane; a
- * third one cancels that receive: the wait is over at once. The function returns
- * no sooner.
+ * The thread that polls for all is in a user's function. Another one waits for
+ * a receive in a lane of its own, and has joined the waits of the first lane; a
+ * third one cancels that receive: the wait is over at once. The function
+ * returns no sooner.
  */
 #include <pthread.h>
 #include <sched.h>
