@@ -42,6 +42,33 @@ static void check_lane(MPI_Comm comm, const char *call, bool may_be)
     MPI_Comm_free(&comm);
 }
 
+/* Those who are done send before rank 0 knows in which lane it is. */
+static void get_ahead(void)
+{
+    MPI_Comm comm;
+    MPI_Request request;
+    int got = -1;
+
+    MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request);
+    if (check_rank() > 0) {
+        const int rank = check_rank();
+
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Send(&rank, 1, MPI_INT, 0, TAG, comm);
+        MPI_Send(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+    } else {
+        for (int i = 1; i < check_size(); i++)
+            MPI_Recv(NULL, 0, MPI_BYTE, i, TAG, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        for (int i = 1; i < check_size(); i++) {
+            MPI_Recv(&got, 1, MPI_INT, i, TAG, comm, MPI_STATUS_IGNORE);
+            CHECK(got == i, "from rank %d: %d", i, got);
+        }
+    }
+    check_lane(comm, "MPI_Comm_idup and messages", true);
+}
+
 static void split(void)
 {
     MPI_Comm comm;
@@ -139,6 +166,7 @@ int main(int argc, char **argv)
     check_need(2);
     predefined();
     copy();
+    get_ahead();
     split();
     group();
     topology();

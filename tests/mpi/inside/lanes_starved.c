@@ -67,10 +67,50 @@ static void use(MPI_Comm comm, int i)
     }
 }
 
-int main(int argc, char **argv)
+static unsigned lane_bit(MPI_Comm comm)
+{
+    return 1u << chempi_comm_lookup(comm)->lane->number;
+}
+
+/* Returns the lanes that are used, a bit each. */
+static unsigned use_copies(void)
 {
     MPI_Comm comms[COMMS];
-    unsigned used = 0; /* lanes, a bit each */
+    unsigned used = 0;
+
+    for (int i = 0; i < COMMS; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+        used |= lane_bit(comms[i]);
+        use(comms[i], i);
+    }
+    for (int i = 0; i < COMMS; i++)
+        MPI_Comm_free(&comms[i]);
+    return used;
+}
+
+/* The same, all begun before one is there. A rank knows the lane of one, and
+ * sends in it, before others do. */
+static unsigned use_copies_at_once(void)
+{
+    MPI_Comm comms[COMMS];
+    MPI_Request requests[COMMS];
+    unsigned used = 0;
+
+    for (int i = 0; i < COMMS; i++)
+        MPI_Comm_idup(MPI_COMM_WORLD, &comms[i], &requests[i]);
+    for (int i = 0; i < COMMS; i++) {
+        MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+        used |= lane_bit(comms[i]);
+        use(comms[i], i);
+    }
+    for (int i = 0; i < COMMS; i++)
+        MPI_Comm_free(&comms[i]);
+    return used;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned used;
     int refused;
 
     CHECK_OR_DIE(argc == 2, "usage: lanes_starved memory|maps");
@@ -86,13 +126,7 @@ int main(int argc, char **argv)
         CHECK(chempi_lane_count == LANES, "there are %u lanes",
               chempi_lane_count);
     }
-    for (int i = 0; i < COMMS; i++) {
-        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
-        used |= 1u << chempi_comm_lookup(comms[i])->lane->number;
-        use(comms[i], i);
-    }
+    used = use_copies() | use_copies_at_once();
     CHECK(used == 1u << (LANES_LEFT - 1), "lanes %x are used", used);
-    for (int i = 0; i < COMMS; i++)
-        MPI_Comm_free(&comms[i]);
     return check_finish();
 }
