@@ -170,7 +170,7 @@ void chempi_comm_leave(struct chempi_comm *comm, struct chempi_lane *lane)
             return;
     comm->next_gone = lane->gone;
     lane->gone = comm;
-    lane->tells = true;
+    lane->has_deferred = true;
 }
 
 /* Lanes that all members have; 1: also where some are on other nodes. */

@@ -469,7 +469,7 @@ static bool take_out(struct piece *piece, struct chempi_lane *lane)
     is_drain = advance_drains(piece->buffer, piece->ticket);
     unlock();
     if (lane->number > 0)
-        lane->tells |= is_drain;
+        lane->has_deferred |= is_drain;
     else if (is_drain)
         chempi_progress_notify();
     return is_own;

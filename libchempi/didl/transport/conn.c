@@ -628,7 +628,7 @@ enum chempi_remains chempi_conn_end(struct chempi_peer *peer)
                               peer->proc);
 }
 
-/* Another lane than the first has found it, and tells. */
+/* Another lane than the first has found it, and defers the rest. */
 static void note_lost(struct chempi_lane *lane, uint32_t proc, const char *why)
 {
     struct chempi_peer *peer = chempi_conn_peer(lane, proc);
@@ -642,7 +642,7 @@ static void note_lost(struct chempi_lane *lane, uint32_t proc, const char *why)
         memcpy(peer->why, why, size);
     peer->next_lost = lane->lost;
     lane->lost = peer;
-    lane->tells = true;
+    lane->has_deferred = true;
     if (conn.on_lost)
         conn.on_lost(peer);
 }
@@ -694,7 +694,7 @@ void chempi_conn_set_lost(struct chempi_lane *lane, uint32_t proc,
     chempi_daemon_suspect(proc, why);
 }
 
-void chempi_conn_hear_lost(struct chempi_peer *lost)
+void chempi_conn_lose_deferred(struct chempi_peer *lost)
 {
     while (lost) {
         struct chempi_peer *next = lost->next_lost;

@@ -208,7 +208,7 @@ void chempi_conn_set_lost(struct chempi_lane *lane, uint32_t proc,
                           const char *why);
 /* What another lane has found (chempi_lane.lost, which is cleared). Holder of
  * the first lane's lock alone. */
-void chempi_conn_hear_lost(struct chempi_peer *lost);
+void chempi_conn_lose_deferred(struct chempi_peer *lost);
 
 /* The same by the launcher's word: what it started has ended, perhaps a shell
  * whose child goes on (see chempi_region_is_marked()). */

@@ -123,12 +123,12 @@ void chempi_lane_drop(struct chempi_lane *lane)
 
 void chempi_lane_release(struct chempi_lane *lane)
 {
-    const bool tells = lane->tells;
+    const bool has_deferred = lane->has_deferred;
 
-    lane->tells = false;
+    lane->has_deferred = false;
     chempi_lane_drop(lane);
-    if (CHEMPI_UNLIKELY(tells))
-        lane->tell(lane);
+    if (CHEMPI_UNLIKELY(has_deferred))
+        lane->run_deferred(lane);
 }
 
 /* ---- a lane ---- */

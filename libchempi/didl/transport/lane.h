@@ -33,9 +33,10 @@
  *       each sleep is bounded instead
  *   L9  the lock of the first lane is taken before that of another one, and
  *       no two others at a time. What happens in another lane and is the first
- *       one's business is noted there, and `tells` set: who lets go of that
- *       lane then clears it, takes the first one's lock and this one's again,
- *       and hears all that is noted (`tell`). Who has both may hear it before
+ *       one's business is deferred: noted there, and has_deferred set. Who lets
+ *       go of that lane then clears it, takes the first one's lock and this
+ *       one's again, and runs all that is noted (`run_deferred`). Who has both
+ *       may run it before
  *  L10  is_owing: the first lane owes for this one. It does before `owed` is
  *       found to be more than 0 by who has both locks, and until somebody polls
  *       this lane with both and finds 0: large messages one after the other are
@@ -140,11 +141,11 @@ struct chempi_lane {
     uint32_t polls;           /* by others than the owner; it wraps */
     uint64_t spins;           /* as in struct chempi_progress_stats */
     uint64_t yields;
-    bool tells;
+    bool has_deferred;        /* L9 */
     bool is_owing;            /* L10; changed under both locks */
     struct chempi_peer *lost; /* through next_lost: it has found so itself */
     struct chempi_comm *gone; /* communicators to be released */
-    void (*tell)(struct chempi_lane *lane);
+    void (*run_deferred)(struct chempi_lane *lane);
 };
 
 extern struct chempi_lane chempi_lane_main;
@@ -171,7 +172,7 @@ void chempi_lane_lock_slow(struct chempi_lane *lane);
 void chempi_lane_unlock_slow(struct chempi_lane *lane, bool has_posted);
 /* Let go of the lock. */
 void chempi_lane_release(struct chempi_lane *lane);
-/* The same by who has the first lane's lock, and looks what this one tells. */
+/* The same by who has the first lane's lock, and runs what this one defers. */
 void chempi_lane_drop(struct chempi_lane *lane);
 /* While the agent is in the lane: after a while the core is given away. */
 void chempi_lane_relax(uint32_t *relaxes);
@@ -262,7 +263,7 @@ static inline void chempi_lane_pause(struct chempi_lane *lane)
 static inline void chempi_lane_owe(struct chempi_lane *lane)
 {
     if (CHEMPI_UNLIKELY(lane->number > 0) && !lane->is_owing)
-        lane->tells = true;
+        lane->has_deferred = true;
     lane->owed++;
     if (lane->lender)
         lane->on_unlock |= CHEMPI_LANE_OWES;

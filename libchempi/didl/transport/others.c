@@ -60,7 +60,7 @@ static void look_at_waits(struct chempi_lane *lane)
         if (chempi_others_is_over(wait) || !wait->done(wait->arg))
             continue;
         atomic_store_explicit(&wait->is_over, true, memory_order_relaxed);
-        lane->tells = true;
+        lane->has_deferred = true;
     }
 }
 
@@ -76,7 +76,7 @@ int chempi_others_poll(struct chempi_lane *lane)
     }
     chempi_engine_settle(lane);
     if (CHEMPI_UNLIKELY(is_joined(lane))) {
-        lane->tells |= events > 0;
+        lane->has_deferred |= events > 0;
         look_at_waits(lane);
     }
     return events;
@@ -102,7 +102,7 @@ static void begin_to_owe(void)
                               s->wake_fds[s->local_rank]);
 }
 
-void chempi_others_hear(struct chempi_lane *lane)
+void chempi_others_run_deferred(struct chempi_lane *lane)
 {
     const bool owes = lane->owed > 0;
     const bool did_owe = lane->is_owing;
@@ -110,7 +110,7 @@ void chempi_others_hear(struct chempi_lane *lane)
     struct chempi_comm *gone = lane->gone;
 
     look_at_waits(lane); /* somebody may have ended one without a poll */
-    lane->tells = false;
+    lane->has_deferred = false;
     lane->is_owing = owes;
     lane->lost = NULL;
     lane->gone = NULL;
@@ -119,14 +119,15 @@ void chempi_others_hear(struct chempi_lane *lane)
         begin_to_owe();
     else if (!owes && did_owe)
         chempi_lane_repay(&chempi_lane_main);
-    chempi_conn_hear_lost(lost);
+    chempi_conn_lose_deferred(lost);
     release_gone(gone);
 }
 
 void chempi_others_leave(struct chempi_lane *lane)
 {
-    if (CHEMPI_UNLIKELY(lane->tells || (lane->is_owing && lane->owed == 0)))
-        chempi_others_hear(lane);
+    if (CHEMPI_UNLIKELY(lane->has_deferred ||
+                        (lane->is_owing && lane->owed == 0)))
+        chempi_others_run_deferred(lane);
     else
         chempi_lane_drop(lane);
 }
@@ -204,7 +205,7 @@ bool chempi_others_are_quiet(void)
         if (!chempi_lane_try(lane))
             return false;
         look_at_waits(lane);
-        is_ready = lane->tells || chempi_others_is_ready(lane);
+        is_ready = lane->has_deferred || chempi_others_is_ready(lane);
         chempi_others_leave(lane);
         if (is_ready)
             return false;

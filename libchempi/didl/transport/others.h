@@ -49,9 +49,9 @@ bool chempi_others_are_ready(bool if_used);
 /* The same: is there nothing to do in any, and nobody there? */
 bool chempi_others_are_quiet(void);
 
-/* Holder of the first lane and of this one, which it lets go of: hear all that
- * is noted there; and that only if it tells, or its debt is paid. */
-void chempi_others_hear(struct chempi_lane *lane);
+/* Holder of the first lane and of this one, which it lets go of: run all that
+ * is deferred there; and that only if there is some, or its debt is paid. */
+void chempi_others_run_deferred(struct chempi_lane *lane);
 void chempi_others_leave(struct chempi_lane *lane);
 
 /* What releases communicators that other lanes have left. */

@@ -26,7 +26,7 @@
  *       thread. The owner polls the other lanes, too, but those that have
  *       pollers; of lane 0 pollers take a turn now and then while it has no
  *       owner. joined is counted before the last look under the lane's lock,
- *       so who completes something there, under that lock, tells. Whether
+ *       so who completes something there, under that lock, defers. Whether
  *       its wait is over is asked under that lock, by who has it; the first
  *       lane is told by is_over, and does not wait for the lock
  *   P8  the owner does not sleep while another lane has pollers, who would pay
@@ -709,12 +709,12 @@ static CHEMPI_COLD void take_in_news(chempi_wait_report_fn *words,
     chempi_lane_unlock(&chempi_lane_main);
 }
 
-/* L9: hear a lane. Without a lock. */
-static void hear(struct chempi_lane *lane)
+/* L9: what a lane defers. Without a lock. */
+static void run_deferred(struct chempi_lane *lane)
 {
     chempi_lane_lock(&chempi_lane_main);
     chempi_lane_lock(lane);
-    chempi_others_hear(lane);
+    chempi_others_run_deferred(lane);
     (void)call_finished();
     if (atomic_load_explicit(&parking.is_parked, memory_order_relaxed) &&
         !chempi_others_are_polled())
@@ -728,7 +728,7 @@ void chempi_progress_open_lane(struct chempi_lane *lane)
     static struct chempi_progress_hook others = {.poll = poll_others,
                                                  .is_ready = are_others_ready};
 
-    lane->tell = hear;
+    lane->run_deferred = run_deferred;
     lane->lender = chempi_lane_main.lender;
     if (lane->number == 1)
         chempi_progress_add_hook(&others);
@@ -745,7 +745,7 @@ static void stop_polling(struct chempi_lane *lane, bool joins)
     if (CHEMPI_UNLIKELY(
             left == 0 && !joins &&
             atomic_load_explicit(&parking.is_parked, memory_order_relaxed)))
-        lane->tells = true;
+        lane->has_deferred = true;
 }
 
 /* Nothing happened in a poll: spin or give the core away. False: it is time to
@@ -830,7 +830,7 @@ static bool poll_in(struct chempi_lane *lane, chempi_progress_done_fn *done,
     while (!(is_done = done(arg))) {
         if (chempi_others_poll(lane) > 0) {
             state = (struct idling){0};
-            if (CHEMPI_UNLIKELY(lane->tells)) {
+            if (CHEMPI_UNLIKELY(lane->has_deferred)) {
                 chempi_lane_pause(lane);
                 chempi_lane_lock(lane);
             } else {

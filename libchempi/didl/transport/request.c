@@ -362,5 +362,5 @@ void chempi_request_progress(struct chempi_request *req, int error)
     if (req->lane->number == 0)
         notify();
     else if (atomic_load_explicit(&req->lane->joined, memory_order_relaxed))
-        req->lane->tells = true;
+        req->lane->has_deferred = true;
 }

@@ -23,7 +23,7 @@ barrier, or each by a fence (wake.h, W3 and W5).
 Properties
   -   at most one thread is owner, and it has lane 0 while it polls
   -   where nobody has a step left, everybody is out: no deadlock, no message
-      and no completion is lost, what was noted is heard, and no thread is left
+      and no completion is lost, what was noted is run, and no thread is left
       asleep
   -   from every state such an end can be reached
 
@@ -34,17 +34,17 @@ from collections import deque
 from itertools import product
 
 PARTS = {
-    'tells_joined': 'a completion in a lane that is joined tells lane 0',
+    'defers_joined': 'a completion in a lane that is joined defers to lane 0',
     'park_again': 'who parks looks at the pollers again, after the barrier',
     'park_barrier': 'the barrier of who parks',
     'last_calls': 'the last poller that leaves calls one who is parked',
     'last_look_lanes': 'the last look before sleeping is at lane 1, too',
     'last_look_lock': 'that look is under the lock of lane 1, or nobody sleeps',
-    'hear_all': 'who goes to tell clears tells, but hears all that is noted',
+    'run_all': 'who clears the flag and goes to run it runs all that is noted',
     'rouse_after_work': 'who makes work in lane 1 looks whether the owner '
                         'sleeps',
-    'hear_looks': 'who hears a lane looks whether waits for it are over',
-    'hear_rouses': 'who hears a lane rouses a sleeping owner',
+    'run_looks': 'who runs what a lane defers looks whether waits are over',
+    'run_rouses': 'who runs what a lane defers rouses a sleeping owner',
     'sleeper_barrier': 'the sleeper\'s membarrier, or fence',
     'hand_over': 'who ends its wait in lane 0 hands over',
 }
@@ -52,7 +52,7 @@ THREADS = 'abc'
 BUFFERS = ['a', 'b', 'c', 'p0', 'p1']
 # Memory; what follows are program counters and buffers.
 NAMES = ['word', 'parked', 'pollers', 'd0', 'd1', 'over', 'l0', 'l1', 'm0', 'm1',
-         'owner', 'asleep', 'tells', 'noted', 'joined', 'followers', 'called',
+         'owner', 'asleep', 'deferred', 'noted', 'joined', 'followers', 'called',
          'futex'] + ['pc_' + t for t in BUFFERS] + ['f_' + t for t in BUFFERS]
 AT = {name: i for i, name in enumerate(NAMES)}
 
@@ -146,15 +146,15 @@ def rouse(s, who):
 def complete(s, who, parts):
     """Lane 1's request, by its holder."""
     store(s, who, 'd1', 1)
-    if s['joined'] and 'tells_joined' in parts:
-        s['tells'] = 1
+    if s['joined'] and 'defers_joined' in parts:
+        s['deferred'] = 1
 
 
 def look_at_waits(s, who):
     """Is the wait that has joined over? By lane 1's holder."""
     if s['joined'] and read(s, who, 'd1') and not read(s, who, 'over'):
         store(s, who, 'over', 1)
-        s['tells'] = 1
+        s['deferred'] = 1
 
 
 def poll_one(s, who, parts):
@@ -167,8 +167,8 @@ def poll_one(s, who, parts):
 
 def leave_other(s, who):
     """By who has both locks."""
-    if s['tells']:
-        s['tells'] = s['noted'] = 0
+    if s['deferred']:
+        s['deferred'] = s['noted'] = 0
 
 
 def poll_zero(s, who):
@@ -294,7 +294,7 @@ def step(s, who, parts, order):
             to('s_lock', look)
     elif pc == 's_lock':
         if 'last_look_lock' not in parts:
-            to('s_off' if s['m1'] or s['tells'] else 's_sleep')
+            to('s_off' if s['m1'] or s['deferred'] else 's_sleep')
         elif s['l1']:
             to('s_off')
         else:
@@ -302,7 +302,7 @@ def step(s, who, parts, order):
     elif pc == 's_one':
         looked = State(s.t)
         look_at_waits(looked, who)
-        is_ready = s['m1'] or looked['tells']
+        is_ready = s['m1'] or looked['deferred']
 
         def unlock_one(n):
             look_at_waits(n, who)
@@ -333,27 +333,27 @@ def step(s, who, parts, order):
     elif pc == 'w_out':
         to('out' if who == 'a' else 'b_back')
 
-    # -- hearing lane 1, without a lock
-    elif pc in ('hear', 'hear_out'):
-        to('hear1' if pc == 'hear' else 'hear1_out',
+    # -- running what lane 1 defers, without a lock
+    elif pc in ('run', 'run_out'):
+        to('run1' if pc == 'run' else 'run1_out',
            lambda n: lock(n, who, 'l0'))
-    elif pc in ('hear1', 'hear1_out'):
-        to('hear2' if pc == 'hear1' else 'hear2_out',
+    elif pc in ('run1', 'run1_out'):
+        to('run2' if pc == 'run1' else 'run2_out',
            lambda n: lock(n, who, 'l1'))
-    elif pc in ('hear2', 'hear2_out'):
-        def hear(n):
-            if 'hear_looks' in parts:
+    elif pc in ('run2', 'run2_out'):
+        def run_noted(n):
+            if 'run_looks' in parts:
                 look_at_waits(n, who)
-            if n['tells'] or 'hear_all' in parts:
-                n['tells'] = n['noted'] = 0
+            if n['deferred'] or 'run_all' in parts:
+                n['deferred'] = n['noted'] = 0
             store(n, who, 'l1', '')
             call_finished(n, who)
             if read(n, who, 'parked') and not read(n, who, 'pollers'):
                 hand_over(n)
-            if n['asleep'] and 'hear_rouses' in parts:
+            if n['asleep'] and 'run_rouses' in parts:
                 rouse(n, who)
             store(n, who, 'l0', '')
-        to('w_lock' if pc == 'hear2' else 'out', hear)
+        to('w_lock' if pc == 'run2' else 'out', run_noted)
 
     # -- polling lane 1
     elif who == 'b' and pc == 'start':
@@ -369,32 +369,32 @@ def step(s, who, parts, order):
         def give_up(n):
             store(n, who, 'pollers', 0)
             n['joined'] = 1
-            n['tells'] = 0
+            n['deferred'] = 0
             store(n, who, 'l1', '')
 
         def pause(n):
-            n['tells'] = 0
+            n['deferred'] = 0
             store(n, who, 'l1', '')
         if read(s, who, 'd1'):
             to('b_stop', stop)
         else:
             if s['m1']:
                 to('b_top', lambda n: poll_one(n, who, parts))
-            to('hear' if s['tells'] else 'b_join', give_up)
-            if not s['tells']:
+            to('run' if s['deferred'] else 'b_join', give_up)
+            if not s['deferred']:
                 to('b_visit', pause)
     elif pc == 'b_stop':
         if read(s, who, 'parked') and 'last_calls' in parts:
             def tell(n):
-                n['tells'] = 1
+                n['deferred'] = 1
             to('b_let_go', tell)
         else:
             to('b_let_go')
     elif pc == 'b_let_go':
         def let_go(n):
-            n['tells'] = 0
+            n['deferred'] = 0
             store(n, who, 'l1', '')
-        to('hear_out' if s['tells'] else 'out', let_go)
+        to('run_out' if s['deferred'] else 'out', let_go)
     elif pc == 'b_join':
         to('w_lock')
     elif pc == 'b_back':
@@ -424,7 +424,7 @@ def step(s, who, parts, order):
     elif pc == 'c_work':
         def make(n, notes):
             store(n, who, 'm1', 1)
-            n['noted'] = n['tells'] = notes
+            n['noted'] = n['deferred'] = notes
         to('c_look', lambda n: make(n, 0))
         to('c_look', lambda n: make(n, 1), 'c_note')
         if s['pc_p1'] == 'out' and not s['m1']:
@@ -508,7 +508,7 @@ def explore(config, parts, order):
         after = [(w, n) for w, n in successors(t, parts, order) if n != t]
         if not after and not is_end(t):
             why = ('nobody has a step left, but not everybody is out, or '
-                   'something is not heard')
+                   'something that was noted is not run')
         if why:
             return why, trace(parent, t)
         if not after:
