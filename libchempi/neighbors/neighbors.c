@@ -82,7 +82,14 @@ int chempi_neighbors_open(struct chempi_neighbors *neighbors,
     chempi_list_init(&neighbors->sending);
     neighbors->peers = chempi_sys->calloc(services->proc_count,
                                           sizeof(struct chempi_neighbor *));
-    return neighbors->peers ? 0 : -ENOMEM;
+    neighbors->coming =
+        chempi_sys->calloc(services->proc_count, sizeof(*neighbors->coming));
+    if (neighbors->peers && neighbors->coming)
+        return 0;
+    free(neighbors->peers);
+    free(neighbors->coming);
+    neighbors->peers = NULL;
+    return -ENOMEM;
 }
 
 static void drop_waiting(struct chempi_neighbors *neighbors,
@@ -125,6 +132,7 @@ void chempi_neighbors_close(struct chempi_neighbors *neighbors)
     drop_all(&neighbors->incoming);
     drop_all(&neighbors->left);
     drop_all(&neighbors->sending);
+    free(neighbors->coming);
     free(neighbors->peers);
     neighbors->peers = NULL;
 }
@@ -487,18 +495,6 @@ static bool has_left_from(const struct chempi_neighbors *neighbors,
     return false;
 }
 
-static uint32_t incoming_from(const struct chempi_neighbors *neighbors,
-                              uint32_t proc)
-{
-    uint32_t count = 0;
-
-    CHEMPI_LIST_FOR (pos, &neighbors->incoming)
-        count +=
-            CHEMPI_CONTAINER_OF(pos, struct chempi_neighbor_buf, queue)->flow ==
-            proc;
-    return count;
-}
-
 bool chempi_neighbors_arrived(struct chempi_neighbors *neighbors,
                               const struct chempi_arrival *a,
                               enum chempi_verdict *verdict,
@@ -520,7 +516,7 @@ bool chempi_neighbors_arrived(struct chempi_neighbors *neighbors,
         return true;
     }
     if (CHEMPI_UNLIKELY(!(a->flags & CHEMPI_ARRIVAL_STREAMED) &&
-                        incoming_from(neighbors, a->ep->proc) >=
+                        neighbors->coming[a->ep->proc] >=
                             CHEMPI_NEIGHBOR_SENDING_MAX *
                                 CHEMPI_NEIGHBOR_WAYS_MAX)) {
         neighbors->ops->lost(neighbors->arg, a->ep->proc,
@@ -551,6 +547,7 @@ bool chempi_neighbors_arrived(struct chempi_neighbors *neighbors,
     buf->u.rx = (struct chempi_rx){.buf = buf->data, .cap = buf->len};
     chempi_list_init(&buf->u.rx.link);
     chempi_list_append(&neighbors->incoming, &buf->queue);
+    neighbors->coming[buf->flow]++;
     *rx = &buf->u.rx;
     *verdict = CHEMPI_ACCEPT;
     return true;
@@ -582,6 +579,7 @@ bool chempi_neighbors_delivered(struct chempi_neighbors *neighbors,
         if (&buf->u.rx != rx)
             continue;
         chempi_list_remove(&buf->queue);
+        neighbors->coming[buf->flow]--;
         if (status == 0 && buf->len)
             (void)take(neighbors, buf);
         else

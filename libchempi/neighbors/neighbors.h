@@ -13,7 +13,7 @@
  *       with devices that have not got them yet. Where such a frame is
  *       announced, its bytes come before the announcement of the one after so
  *       many on the same connection: a neighbour that announces more than that
- *       by each way has broken the rules, and no memory is taken for it
+ *       by each way has broken the rules, and gets no buffer
  *   -   upcalls never call down into a device: they queue, and
  *       chempi_neighbors_flush() sends when the device has returned
  *
@@ -78,6 +78,7 @@ struct chempi_neighbors {
     struct chempi_neighbor **peers;  /* [proc_count], NULL until used */
     struct chempi_list dirty;        /* chempi_neighbor.dirty: may have room */
     struct chempi_list incoming;     /* buf.queue: being filled by a device */
+    uint16_t *coming;                /* [proc_count] how many of these */
     struct chempi_list left;         /* buf.queue: filled, and come again */
     struct chempi_shortage shortage; /* of memory to fill */
     struct chempi_list sending;      /* buf.queue: being read by a device */
