@@ -110,7 +110,7 @@ static bool is_copy_cheaper(const struct shm_xfer *xfer,
     return copy < (price->in > price->out ? price->in : price->out);
 }
 
-static bool is_crowded(const struct shm_ep *ep)
+bool chempi_shm_choice_is_crowded(const struct shm_ep *ep)
 {
     return atomic_load_explicit(&ep->wake->order, memory_order_relaxed) ==
            CHEMPI_WAKE_ORDER_FENCE;
@@ -143,7 +143,7 @@ bool chempi_shm_choice_is_copy(struct shm_xfer *xfer)
     /* Where ranks share cores, who has filled the ring need not come again for
      * what fits it; else the two sides would take turns on a core, once for
      * each time that it is full. Prices tell of neither. */
-    if (xfer->form_len == 0 && is_crowded(shm_ep_of(xfer)))
+    if (xfer->form_len == 0 && chempi_shm_choice_is_crowded(shm_ep_of(xfer)))
         return xfer->base.len > shm_dev_of(shm_ep_of(xfer))->data_size;
     if (xfer->form_len == 0 && is_left_alone(xfer))
         return true;

@@ -135,6 +135,17 @@ static void tell(struct shm_ep *ep)
         chempi_wake_urge(ep->wake, ep->wake_fd, false);
 }
 
+/* W2. Behind SHM_LAP a quarter of the data is soon enough. */
+static void tell_if_due(struct shm_ep *ep)
+{
+    uint32_t size = shm_dev_of(ep)->data_size;
+
+    if (ep->rx_head - ep->rx_told >= (ep->line_mask + 1) / 4 ||
+        (ep->rx_data & (size - 1)) <= SHM_LAP ||
+        ep->rx_data - ep->rx_data_told >= size / 4)
+        tell(ep);
+}
+
 /* More than one line was there: those that follow are likely to be as well.
  * What is fetched before it was written costs its sender a transfer. */
 static inline void look_ahead(const struct shm_ep *ep)
@@ -150,7 +161,6 @@ static inline void look_ahead(const struct shm_ep *ep)
 int chempi_shm_drain_ring(struct shm_ep *ep, int budget)
 {
     uint32_t lag_max = (ep->line_mask + 1) / 4;
-    uint32_t data_lag_max = shm_dev_of(ep)->data_size / 4;
     int events = 0;
 
     while (events < budget && chempi_shm_eager_has_line(ep)) {
@@ -174,8 +184,8 @@ int chempi_shm_drain_ring(struct shm_ep *ep, int budget)
         events++;
         ep->rx_head++;
         if (CHEMPI_UNLIKELY(ep->rx_head - ep->rx_told >= lag_max ||
-                            ep->rx_data - ep->rx_data_told >= data_lag_max))
-            tell(ep);
+                            ep->rx_data - ep->rx_data_told >= SHM_LAP / 4))
+            tell_if_due(ep);
     }
     ep->recent += events > 0;
     return events;

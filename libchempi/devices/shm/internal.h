@@ -13,6 +13,7 @@
 
 #define SHM_HOT_MAX 4u            /* rings that are polled directly */
 #define SHM_EAGER_MAX 8192u       /* bytes; <= a quarter of the data */
+#define SHM_LAP 8192u             /* bytes of data; eager.c, W4 */
 #define SHM_LONG_MIN (256u << 10) /* bytes; larger messages are long */
 
 /* Classes of sizes: to 16, 32, 64, 256 KiB, 1 MiB, above; last: in pieces. */
@@ -84,7 +85,8 @@ struct shm_price {
  *       its end must be reported
  *   E3  data is put up to data_end only: what data_tail leaves free once all
  *       of it is reserved (is_data_open), before that what lies on the pages
- *       of the lines. Who waits for room has all of it reserved
+ *       of the lines. Who waits for room has all of it reserved. What an early
+ *       turn skips (eager.c, W4) is free as well, for spans behind it
  *
  * chempi_shm_eager_check() looks at both.
  */
@@ -100,6 +102,8 @@ struct shm_ep {
     unsigned char *tx_data;
     uint32_t data_head; /* bytes ever put, with what was skipped */
     uint32_t data_end;  /* E3 */
+    uint32_t data_turn; /* start of the last lap, plus 1 unless the one before
+                           turned early (W4) */
 
     _Alignas(CHEMPI_CACHE_LINE) struct shm_line *rx_lines;
     uint32_t rx_head;      /* lines ever taken */
@@ -287,6 +291,8 @@ bool chempi_shm_choice_is_copy(struct shm_xfer *xfer);
  * go there? */
 bool chempi_shm_choice_would_copy(struct shm_ep *ep, uint64_t len,
                                   bool is_in_pieces);
+/* Do ranks of this node share cores? */
+bool chempi_shm_choice_is_crowded(const struct shm_ep *ep);
 /* Around each piece that is copied. */
 uint64_t chempi_shm_choice_start(const struct shm_xfer *xfer);
 void chempi_shm_choice_stop(struct shm_xfer *xfer, uint64_t start);
@@ -384,13 +390,26 @@ static inline uint32_t shm_round(uint32_t len)
     return (len + CHEMPI_CACHE_LINE - 1) & ~(CHEMPI_CACHE_LINE - 1u);
 }
 
+static inline uint32_t shm_data_at(const struct shm_ep *ep)
+{
+    return ep->data_head & (shm_dev_of(ep)->data_size - 1);
+}
+
+/* Does the lap end before a span of len bytes, though there is data (W4)? */
+static inline bool shm_turns_early(const struct shm_ep *ep, uint32_t len)
+{
+    return len <= SHM_LAP / 4 && shm_data_at(ep) <= SHM_LAP &&
+           shm_data_at(ep) + shm_round(len) > SHM_LAP;
+}
+
 /* Where a span of len bytes would start, skipping what is left of a lap. */
 static inline uint32_t shm_span_start(const struct shm_ep *ep, uint32_t len)
 {
-    uint32_t size = shm_dev_of(ep)->data_size;
-    uint32_t left = size - (ep->data_head & (size - 1));
+    uint32_t left = shm_dev_of(ep)->data_size - shm_data_at(ep);
 
-    return shm_round(len) <= left ? ep->data_head : ep->data_head + left;
+    return shm_round(len) <= left && !shm_turns_early(ep, len)
+               ? ep->data_head
+               : ep->data_head + left;
 }
 
 static inline bool shm_has_line(const struct shm_ep *ep)

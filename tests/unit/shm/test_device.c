@@ -2,6 +2,7 @@
 /* The shm device from inside: bells, room, what is reserved. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -91,6 +92,180 @@ Test(shm, room_comes_back_after_everything_was_taken)
         cr_assert(chempi_shm_ops.is_drained(ends.end[0].dev));
     }
     ends_close(&ends);
+    free(data);
+}
+
+/* Message number i of len bytes; the first of these says which. */
+static const unsigned char *nth(unsigned char *data, uint32_t i, size_t len)
+{
+    memset(data, (int)(i % 251), len);
+    return data;
+}
+
+static uint32_t inject_all(struct ends *ends, unsigned char *data, uint32_t i,
+                           size_t len)
+{
+    while (ends_inject(ends, 0, 1, nth(data, i, len), len) == 0)
+        i++;
+    return i;
+}
+
+/* One by one, up to number i. */
+static void take_all(struct ends *ends, unsigned char *data, uint32_t i,
+                     size_t len)
+{
+    struct end *to = &ends->end[1];
+
+    ((struct shm_dev *)to->dev)->drain_budget = 1;
+    while (to->received < i) {
+        const unsigned char *want = nth(data, to->received, len);
+
+        (void)chempi_shm_ops.progress(to->dev);
+        cr_assert_eq(memcmp(to->data, want, len), 0);
+    }
+}
+
+/* W4: as long as all is taken, data below a quarter of a lap stays in it; when
+ * nothing is taken any more, there is as much room as ever. */
+Test(shm, data_turns_early_only_while_it_is_taken)
+{
+    for (size_t len = 300; len <= SHM_LAP / 4; len += 97) {
+        unsigned char *data = ends_payload(len);
+        const struct shm_ep *ep;
+        struct ends ends;
+        uint32_t i = 0;
+
+        ends_open(&ends, 2);
+        ep = ends_ep(&ends, 0, 1);
+        for (; i < 100 + len / 97; i++) {
+            cr_assert_eq(ends_inject(&ends, 0, 1, nth(data, i, len), len), 0);
+            cr_assert(shm_data_at(ep) <= SHM_LAP);
+            take_all(&ends, data, i + 1, len);
+        }
+        for (uint32_t lap = 0; lap < 3; lap++) {
+            uint32_t from = i;
+
+            i = inject_all(&ends, data, i, len);
+            cr_assert((i - from) * shm_round((uint32_t)len) >=
+                          shm_dev_of(ep)->data_size / 2 ||
+                      i - from > ep->line_mask / 2);
+            take_all(&ends, data, i, len);
+            (void)chempi_shm_ops.progress(ends.end[0].dev);
+        }
+        cr_assert_null(chempi_shm_eager_check(ep));
+        ends_close(&ends);
+        free(data);
+    }
+}
+
+/* Those that are longer than that find room behind the lap as well. */
+Test(shm, long_data_goes_on_behind_a_lap_that_turned_early)
+{
+    unsigned char *data = ends_payload(SHM_EAGER_MAX);
+    struct ends ends;
+    uint32_t i = 0;
+
+    ends_open(&ends, 2);
+    for (; i < 4; i++) {
+        cr_assert_eq(ends_inject(&ends, 0, 1, nth(data, i, 2000), 2000), 0);
+        take_all(&ends, data, i + 1, 2000);
+    }
+    cr_assert_eq(ends_inject(&ends, 0, 1, nth(data, i, 2000), 2000), 0);
+    cr_assert_eq(inject_all(&ends, data, i + 1, SHM_EAGER_MAX), 5 + 6);
+    take_all(&ends, data, 5, 2000);
+    take_all(&ends, data, 5 + 6, SHM_EAGER_MAX);
+    ends_close(&ends);
+    free(data);
+}
+
+/* Laps that end exactly, until positions come again: none of them has turned
+ * early. */
+Test(shm, data_turns_early_in_the_lap_that_says_so)
+{
+    const uint32_t n = (uint32_t)((UINT64_C(1) << 32) / SHM_EAGER_MAX) - 1;
+    unsigned char *data = ends_payload(SHM_EAGER_MAX);
+    struct ends ends;
+    uint32_t i = 0;
+
+    ends_open(&ends, 2);
+    for (; i < n; i++) {
+        cr_assert_eq(ends_inject(&ends, 0, 1, data, SHM_EAGER_MAX), 0);
+        while (ends.end[1].received <= i)
+            (void)chempi_shm_ops.progress(ends.end[1].dev);
+    }
+    i = inject_all(&ends, data, i, SHM_EAGER_MAX);
+    cr_assert(i - n <= 8);
+    take_all(&ends, data, i, SHM_EAGER_MAX);
+    ends_close(&ends);
+    free(data);
+}
+
+Test(shm, data_may_end_with_a_lap_behind_one_that_turned_early)
+{
+    for (size_t len = SHM_SHORT_MAX + 1; len <= SHM_LAP / 4; len++) {
+        unsigned char *data = ends_payload(len);
+        struct ends ends;
+        uint32_t i = 0;
+
+        ends_open(&ends, 2);
+        for (; i < 40; i++) {
+            cr_assert_eq(ends_inject(&ends, 0, 1, nth(data, i, len), len), 0);
+            take_all(&ends, data, i + 1, len);
+        }
+        i = inject_all(&ends, data, i, len);
+        (void)chempi_shm_ops.progress(ends.end[0].dev);
+        cr_assert_null(chempi_shm_eager_check(ends_ep(&ends, 0, 1)));
+        take_all(&ends, data, i, len);
+        ends_close(&ends);
+        free(data);
+    }
+}
+
+struct toggling {
+    struct shm_taken *taken;
+    _Atomic bool is_over;
+};
+
+/* Says that more was taken than sent, then the truth, over and over. */
+static void *toggle(void *arg)
+{
+    struct toggling *toggling = arg;
+    uint32_t truth = atomic_load(&toggling->taken->lines);
+
+    while (!atomic_load(&toggling->is_over)) {
+        atomic_store(&toggling->taken->lines, truth + 100000);
+        atomic_store(&toggling->taken->lines, truth);
+    }
+    return NULL;
+}
+
+/* The looks for an early turn meet first a bad counter, then a good one. */
+Test(shm, a_broken_endpoint_stays_closed_while_it_looks_for_an_early_turn)
+{
+    const size_t len = SHM_LAP / 4;
+    unsigned char *data = ends_payload(len);
+
+    for (uint32_t round = 0; round < 1000; round++) {
+        struct toggling toggling = {.is_over = false};
+        struct shm_ep *ep;
+        struct ends ends;
+        pthread_t thread;
+
+        ends_open(&ends, 2);
+        ep = ends_ep(&ends, 0, 1);
+        atomic_store(&ep->wake->order, CHEMPI_WAKE_ORDER_NONE);
+        for (uint32_t i = 0; i < 4; i++)
+            cr_assert_eq(ends_inject(&ends, 0, 1, data, len), 0);
+        toggling.taken = &ep->tx_pair->taken;
+        cr_assert_eq(pthread_create(&thread, NULL, toggle, &toggling), 0);
+        while (atomic_load(&toggling.taken->lines) == 0)
+            continue;
+        (void)ends_inject(&ends, 0, 1, data, len);
+        atomic_store(&toggling.is_over, true);
+        (void)pthread_join(thread, NULL);
+        cr_assert_null(chempi_shm_eager_check(ep));
+        ends_close(&ends);
+    }
     free(data);
 }
 
