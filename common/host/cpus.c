@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets of processors; see cpus.h. */
-#define _GNU_SOURCE /* sched_setaffinity, CPU_ALLOC */
+#define _GNU_SOURCE /* sched_setaffinity, CPU_SET_S */
 #include "common/host/cpus.h"
 
 #include <errno.h>
@@ -79,13 +79,11 @@ bool chempi_cpus_format(const struct chempi_cpus *cpus, char *text, size_t size)
 
 int chempi_cpus_get_of(int tid, struct chempi_cpus *cpus)
 {
-    const size_t size = CPU_ALLOC_SIZE(CHEMPI_CPUS_MAX);
-    cpu_set_t *set = CPU_ALLOC(CHEMPI_CPUS_MAX);
+    cpu_set_t set[CHEMPI_CPUS_MAX / CPU_SETSIZE];
+    const size_t size = sizeof(set);
     int left = 0;
     int rc = 0;
 
-    if (!set)
-        return -ENOMEM;
     if (sched_getaffinity(tid, size, set) < 0)
         rc = -errno;
     else
@@ -96,7 +94,6 @@ int chempi_cpus_get_of(int tid, struct chempi_cpus *cpus)
             chempi_cpus_add(cpus, cpu);
             left--;
         }
-    CPU_FREE(set);
     return rc;
 }
 
@@ -107,20 +104,15 @@ int chempi_cpus_get(struct chempi_cpus *cpus)
 
 int chempi_cpus_set(int tid, const struct chempi_cpus *cpus)
 {
-    const size_t size = CPU_ALLOC_SIZE(CHEMPI_CPUS_MAX);
-    cpu_set_t *set = CPU_ALLOC(CHEMPI_CPUS_MAX);
+    cpu_set_t set[CHEMPI_CPUS_MAX / CPU_SETSIZE];
+    const size_t size = sizeof(set);
     uint32_t left = chempi_cpus_count(cpus);
-    int rc;
 
-    if (!set)
-        return -ENOMEM;
     CPU_ZERO_S(size, set);
     for (uint32_t cpu = 0; left > 0; cpu++)
         if (chempi_cpus_has(cpus, cpu)) {
             CPU_SET_S(cpu, size, set);
             left--;
         }
-    rc = sched_setaffinity(tid, size, set) < 0 ? -errno : 0;
-    CPU_FREE(set);
-    return rc;
+    return sched_setaffinity(tid, size, set) < 0 ? -errno : 0;
 }

@@ -360,14 +360,14 @@ static int hand_over(struct chempi_neighbor *peer,
     const struct chempi_dev_caps *caps;
     int rc;
 
-    if (CHEMPI_UNLIKELY(peer->sending == CHEMPI_NEIGHBOR_SENDING_MAX))
-        return -EAGAIN; /* until one is sent */
     while (buf->len > way->max_len)
         way++;
     buf->way = (uint8_t)(way - peer->ways);
     caps = way->ep->dev->caps;
     if (buf->len <= caps->inject_max)
         return way->ep->dev->ops->inject(way->ep, &env, buf->data, buf->len);
+    if (CHEMPI_UNLIKELY(peer->sending == CHEMPI_NEIGHBOR_SENDING_MAX))
+        return -EAGAIN; /* until one is sent */
     buf->u.tx = (struct chempi_tx){
         .env = env,
         .buf = buf->data,

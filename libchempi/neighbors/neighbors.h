@@ -10,7 +10,7 @@
  *   -   frames to one neighbour leave in the order of chempi_neighbors_queue(),
  * as far as its device keeps it
  *   -   no more than CHEMPI_NEIGHBOR_SENDING_MAX frames to one neighbour are
- *       with devices that have not got them yet. Where such a frame is
+ *       with devices that did not take them at once. Where such a frame is
  *       announced, its bytes come before the announcement of the one after so
  *       many on the same connection: a neighbour that announces more than that
  *       by each way has broken the rules, and gets no buffer

@@ -39,6 +39,7 @@ static void violate(struct chempi_tcp_link *link, const char *what)
 {
     char name[CHEMPI_TCP_WHY_MAX];
 
+    link->ep->has_broken_rules = true;
     chempi_tcp_link_break(link, -EPROTO, "%s came from %s", what,
                           chempi_tcp_link_name(link, name));
 }

@@ -192,12 +192,13 @@ struct chempi_tcp_ep {
     uint8_t card[CHEMPI_TCP_CARD_BYTES]; /* as it came, validated */
     int status;                          /* 0, or why nothing goes any more */
     bool is_starved;                     /* was told -EAGAIN; room() is owed */
-    bool is_lost;       /* and not just finished: lost() is owed */
-    bool is_told;       /* or not any more */
-    bool has_come;      /* something, since the rest was last looked for */
-    uint64_t looked_ns; /* when that was; */
-    uint64_t waited_ns; /* for how long it is waited for, and */
-    uint64_t quiet_ns;  /* nothing has come, while somebody looked */
+    bool is_lost;          /* and not just finished: lost() is owed */
+    bool is_told;          /* or not any more */
+    bool has_broken_rules; /* on one of its links */
+    bool has_come;         /* something, since the rest was last looked for */
+    uint64_t looked_ns;    /* when that was; */
+    uint64_t waited_ns;    /* for how long it is waited for, and */
+    uint64_t quiet_ns;     /* nothing has come, while somebody looked */
     struct chempi_list room_link;
     struct chempi_list broken_link; /* in dev->broken or dev->awaited (T6) */
     struct chempi_list lost_link;

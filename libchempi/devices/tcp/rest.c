@@ -19,7 +19,7 @@
 /* Who has broken the rules is not listened to any longer. */
 static bool has_broken_rules(const struct chempi_tcp_ep *ep)
 {
-    return ep->status == -EPROTO || ep->status == -EKEYREJECTED;
+    return ep->has_broken_rules || ep->status == -EKEYREJECTED;
 }
 
 /* The look that has begun at start_ns is over. */
@@ -36,8 +36,7 @@ static bool is_worth_waiting(struct chempi_tcp_ep *ep, uint64_t start_ns)
     ep->quiet_ns = ep->has_come ? 0 : ep->quiet_ns + step_ns;
     ep->looked_ns = now_ns;
     ep->has_come = false;
-    return ep->quiet_ns < limit_ns && ep->waited_ns < TIMES * limit_ns &&
-           !has_broken_rules(ep);
+    return ep->quiet_ns < limit_ns && ep->waited_ns < TIMES * limit_ns;
 }
 
 /* Nothing more comes. */
@@ -56,10 +55,14 @@ enum chempi_remains chempi_tcp_rest_take(struct chempi_tcp_ep *ep)
     bool is_read = true;
     bool may_come = false;
 
+    if (has_broken_rules(ep)) {
+        end_links(ep);
+        return CHEMPI_REMAINS_NONE;
+    }
     for (uint32_t i = 0; i < ep->link_count; i++) {
         struct chempi_tcp_link *link = ep->links[i];
 
-        if (link->state == CHEMPI_TCP_DIALING && ep->is_lost)
+        if (link->state == CHEMPI_TCP_DIALING && ep->status)
             link->item.ready(&link->item, EPOLLIN); /* is it welcome? */
         is_read = chempi_tcp_drain_rest(link) && is_read;
         may_come |=

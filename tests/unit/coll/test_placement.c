@@ -145,6 +145,19 @@ Test(placement_of_a_thread, stays_for_a_while_when_it_has_moved)
     cr_assert_eq(stays, 3);
 }
 
+/* Who has found no other core, either. */
+Test(placement_of_a_thread, does_not_look_again_for_a_while)
+{
+    struct chempi_yield_policy crowd = last_of(MOST);
+
+    for (int i = 0; i < MANY && atomic_load(&crowd.pauses) == 0; i++) {
+        crowd = last_of(MOST);
+        atomic_store(&presence[0].core, 0); /* it has not said yet */
+        chempi_placement_even_out(&crowd);
+    }
+    cr_assert_gt(atomic_load(&crowd.pauses), 0);
+}
+
 Test(placement_of_a_thread, stays_where_each_process_has_a_core)
 {
     struct chempi_yield_policy crowd = last_of(MOST);

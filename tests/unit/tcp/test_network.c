@@ -399,13 +399,20 @@ Test(tcp_network, a_loss_on_one_network_leaves_what_comes_on_the_other)
 /* But who has broken a rule on one is not listened to on the other. */
 Test(tcp_network, who_breaks_a_rule_on_one_network_is_lost_at_once)
 {
+    static const uint8_t nonsense[64] = {0xff, 0xff, 0xff, 0xff};
+
     cr_assert_eq(open_planned(&two_networks), 0);
     exchange();
-    chempi_tcp_link_break(ep_of(1)->links[0], -EPROTO, "nonsense came");
+    cr_assert_eq(send(ep_of(0)->links[0]->item.fd, nonsense, sizeof(nonsense),
+                      MSG_NOSIGNAL),
+                 sizeof(nonsense));
+    while (!ep_of(1)->has_broken_rules)
+        (void)end_poll(&ends.end[1]);
     for (int i = 0; i < 2; i++)
         (void)end_poll(&ends.end[1]);
     cr_assert_eq(ends.end[1].lost, 1);
-    cr_assert_eq(ep_of(1)->links[1]->item.fd, -1);
+    for (uint32_t i = 0; i < 2; i++)
+        cr_assert_eq(ep_of(1)->links[i]->item.fd, -1);
     close_planned();
 }
 

@@ -745,7 +745,8 @@ static void scatter_first(struct chempi_node_task *t)
 {
     struct blocks *b = of_task(t);
 
-    if (is_for_copy(t->cell.st, chempi_coll_node_longest_block(t->c)))
+    if (is_for_copy(t->cell.st, chempi_coll_node_longest_block(t->c)) &&
+        chempi_coll_root_copies_are_on(t->cell.st))
         chempi_placement_even_out(&t->cell.st->crowd);
     if (!cell_is_root(&t->cell, t->c)) {
         t->is_due = is_task_dealt;

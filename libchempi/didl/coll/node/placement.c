@@ -7,7 +7,10 @@
 
 #include "libchempi/didl/control/affinity.h"
 
-enum { PAUSES = 8 }; /* operations after a move */
+enum {
+    PAUSES = 8,      /* operations after a look */
+    CORES_MAX = 1024 /* numbers; where there are more, nobody moves */
+};
 
 /* 1 + its number; 0: not known. */
 static uint32_t core_of(const struct chempi_yield_policy *crowd, int member)
@@ -36,14 +39,14 @@ static uint32_t place_in_core(const struct chempi_yield_policy *crowd)
  * said where they run. */
 static uint32_t count_members(const struct chempi_yield_policy *crowd,
                               const struct chempi_cpus *may,
-                              uint16_t counts[CHEMPI_CPUS_MAX])
+                              uint16_t counts[CORES_MAX])
 {
     uint32_t members = 0;
 
     for (int i = 0; i < crowd->size; i++) {
         const uint32_t core = core_of(crowd, i);
 
-        if (core == 0 || core > CHEMPI_CPUS_MAX)
+        if (core == 0 || core > CORES_MAX)
             return 0;
         if (!chempi_cpus_has(may, core - 1))
             continue;
@@ -57,8 +60,8 @@ uint32_t chempi_placement_choose(const struct chempi_yield_policy *crowd,
                                  const struct chempi_cpus *may)
 {
     const uint32_t here = core_of(crowd, crowd->rank) - 1;
-    uint16_t counts[CHEMPI_CPUS_MAX] = {0};
-    uint16_t seen[CHEMPI_CPUS_MAX] = {0};
+    uint16_t counts[CORES_MAX] = {0};
+    uint16_t seen[CORES_MAX] = {0};
     const uint32_t cores = chempi_cpus_count(may);
     const uint32_t members = count_members(crowd, may, counts);
     const uint32_t share = cores > 0 ? fair_share(members, cores) : 0;
@@ -70,10 +73,10 @@ uint32_t chempi_placement_choose(const struct chempi_yield_policy *crowd,
     for (int i = 0; i < crowd->rank; i++) {
         const uint32_t core = core_of(crowd, i) - 1;
 
-        if (core < CHEMPI_CPUS_MAX && chempi_cpus_has(may, core))
+        if (core < CORES_MAX && chempi_cpus_has(may, core))
             before += ++seen[core] > share;
     }
-    for (uint32_t cpu = 0; cpu < CHEMPI_CPUS_MAX; cpu++) {
+    for (uint32_t cpu = 0; cpu < CORES_MAX; cpu++) {
         if (!chempi_cpus_has(may, cpu) || counts[cpu] >= share)
             continue;
         if (before < share - counts[cpu])
@@ -91,10 +94,8 @@ static void leave_core(struct chempi_yield_policy *crowd)
     if (chempi_cpus_get(&may) < 0)
         return;
     to = chempi_placement_choose(crowd, &may);
-    if (to + 1 == core_of(crowd, crowd->rank) || !chempi_affinity_go(&may, to))
-        return;
-    chempi_yield_policy_say_core(crowd, to + 1);
-    atomic_store_explicit(&crowd->pauses, PAUSES, memory_order_relaxed);
+    if (to + 1 != core_of(crowd, crowd->rank) && chempi_affinity_go(&may, to))
+        chempi_yield_policy_say_core(crowd, to + 1);
 }
 
 void chempi_placement_even_out(struct chempi_yield_policy *crowd)
@@ -109,6 +110,8 @@ void chempi_placement_even_out(struct chempi_yield_policy *crowd)
     if (pauses > 0)
         atomic_store_explicit(&crowd->pauses, pauses - 1, memory_order_relaxed);
     else if (place_in_core(crowd) >=
-             fair_share((uint32_t)crowd->size, chempi_affinity_cores()))
+             fair_share((uint32_t)crowd->size, chempi_affinity_cores())) {
         leave_core(crowd);
+        atomic_store_explicit(&crowd->pauses, PAUSES, memory_order_relaxed);
+    }
 }

@@ -12,8 +12,10 @@
  * same place, and the next operation mends that
  *   -   it is no more than a beginning: the thread's mask is what it was, and
  *       during the operation the kernel moves threads as it likes. It may have
- *       reasons that members do not know of, so who has moved does not do so
- *       again for some operations
+ *       reasons that members do not know of, so who has looked for another core
+ *       does not do so again for some operations
+ *   -   to the kernel the mask is one that somebody has set from then on: it
+ *       does not grow with the set of processors that a container is given
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_PLACEMENT_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_PLACEMENT_H
@@ -21,8 +23,8 @@
 #include "common/host/cpus.h"
 #include "libchempi/didl/coll/node/yield_policy.h"
 
-/* Before a member takes part in an operation that is much longer than a move,
- * which takes some 10 us. By any thread. */
+/* Before a member takes part in an operation that is longer than a move, which
+ * takes some 10 to 100 us. By any thread. */
 void chempi_placement_even_out(struct chempi_yield_policy *crowd);
 
 /* The core, of those that it may run on, where this member should run. */

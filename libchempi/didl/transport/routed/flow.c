@@ -483,12 +483,18 @@ static int pump_held(struct chempi_routed_flow *flow)
     return events;
 }
 
-bool chempi_routed_flow_may_wait(struct chempi_routed_flow *flow)
+static bool may_wait(struct chempi_routed_flow *flow,
+                     struct chempi_shortage *shortage)
 {
-    if (!chempi_shortage_may_wait(&flow->sending))
+    if (!chempi_shortage_may_wait(shortage))
         return false;
     chempi_routed_flow_work(flow);
     return true;
+}
+
+bool chempi_routed_flow_may_wait(struct chempi_routed_flow *flow)
+{
+    return may_wait(flow, &flow->sending);
 }
 
 int chempi_routed_flow_clear(struct chempi_routed_flow *flow,
@@ -537,11 +543,12 @@ void chempi_routed_flow_drop(struct chempi_routed_flow *flow, uint64_t sender)
 }
 
 /* There is no memory to go on: wait for it, or the process is lost. */
-static CHEMPI_COLD void miss_memory(struct chempi_routed_flow *flow)
+static CHEMPI_COLD void miss_memory(struct chempi_routed_flow *flow,
+                                    struct chempi_shortage *shortage)
 {
     const struct chempi_dev_params *p = &chempi_routed_of(flow)->dev.params;
 
-    if (!chempi_routed_flow_may_wait(flow))
+    if (!may_wait(flow, shortage))
         p->sink->lost(p->sink_arg, flow->ep.proc, -ENOMEM,
                       "out of memory for what is sent to it");
 }
@@ -554,7 +561,7 @@ static int pump_dropped(struct chempi_routed_flow *flow)
     while (flow->dropped_count) {
         if (send_drop(flow, flow->dropped[flow->dropped_count - 1]) ==
             -ENOMEM) {
-            miss_memory(flow);
+            miss_memory(flow, &flow->sending);
             break;
         }
         chempi_shortage_end(&flow->sending);
@@ -635,6 +642,8 @@ void chempi_routed_flow_end(struct chempi_routed_flow *flow)
         release_first(flow);
     relieve(routed);
     drop_list(&flow->held);
+    flow->has_strays = false;
+    flow->dropped_count = 0;
     while ((tx = chempi_handle_table_pop(&flow->announced)) != NULL)
         chempi_list_append(&flow->bulk, &tx->link);
     while (!chempi_list_is_empty(&flow->bulk)) {
@@ -782,9 +791,9 @@ static int pump_strays(struct chempi_routed_flow *flow)
     if (!flow->has_strays)
         return 0;
     if (resend_strays(flow) == -ENOMEM)
-        miss_memory(flow);
+        miss_memory(flow, &flow->straying);
     else
-        chempi_shortage_end(&flow->sending);
+        chempi_shortage_end(&flow->straying);
     return !flow->has_strays;
 }
 
@@ -836,7 +845,7 @@ int chempi_routed_flow_pump(struct chempi_routed_flow *flow)
         events += !rc;
     }
     if (rc == -ENOMEM)
-        miss_memory(flow);
+        miss_memory(flow, &flow->sending);
     if (!chempi_list_is_empty(&flow->bulk))
         chempi_routed_trace_waits(
             flow, CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),

@@ -99,7 +99,9 @@ struct chempi_routed_flow {
     uint32_t stopped;  /* the one with this serial number last */
 
     /* sending */
-    struct chempi_shortage sending; /* of memory */
+    struct chempi_shortage sending;  /* of memory */
+    struct chempi_shortage straying; /* of memory to send again: what is sent
+                                        may be smaller, and find some */
     uint64_t seq_out; /* of the next frame; frames show the lower half */
     uint64_t unacked_bytes;
     uint32_t unacked_count;

@@ -538,7 +538,7 @@ static bool is_flow_drained(struct chempi_routed_flow *flow, bool *is_unacked)
     }
     is_empty = chempi_list_is_empty(&flow->held) &&
                chempi_list_is_empty(&flow->bulk) && flow->announced.used == 0 &&
-               flow->dropped_count == 0;
+               flow->dropped_count == 0 && !flow->has_strays;
     if (flow->is_said_gone) { /* what is not empty may never be, then */
         *is_unacked |= !is_empty;
         return true;
