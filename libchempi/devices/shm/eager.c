@@ -14,7 +14,7 @@
  *       lap has had
  *   W4  spans of up to a quarter of SHM_LAP turn back at its end and not at
  *       that of the data, so that both cores find them in their first-level
- *       caches (2 KiB one way took 0.41 us with laps of 64 KiB, 0.28 us so).
+ *       caches (2 KiB one way took 0.41 us with laps of 64 KiB, 0.33 us so).
  *       Where the beginning is not yet free the sender looks for it some
  *       times, which keeps the two in step; then it goes on behind the lap: to
  *       who computes or sends as well it can send as much as the data holds
