@@ -10,6 +10,8 @@
  *       that thread, after the callback that may be running
  *   E4  no callback begins for a registration that is freed, and whoever
  *       frees all of them at the end waits for a thread that delivers
+ *   E5  a handle names one registration for ever: when it is freed, no other
+ *       thread's new one answers to it, as an address would
  *
  * Callbacks run where the library holds no lock and is in no operation, so
  * they need nothing (MPI_T_CB_REQUIRE_NONE), and any callback may be called;
@@ -66,6 +68,7 @@ struct instance {
 
 struct registration {
     struct chempi_list link;
+    MPI_T_event_registration handle; /* a number, counted up (E5) */
     enum chempi_event type;
     MPI_T_event_cb_function *callbacks[LEVELS];
     void *user_data[LEVELS];
@@ -86,6 +89,7 @@ static const MPI_T_cb_safety levels[LEVELS] = {
 static struct {
     pthread_mutex_t lock;
     struct chempi_list registrations;
+    uintptr_t last_handle;
     _Atomic uint32_t wanted[CHEMPI_EVENT_COUNT]; /* registrations */
     struct instance queue[QUEUE_MAX];
     uint32_t head;
@@ -149,11 +153,6 @@ static void note(enum chempi_event type,
 
 /* ---- delivering ---- */
 
-static MPI_T_event_registration handle_of(struct registration *r)
-{
-    return (MPI_T_event_registration)(void *)r;
-}
-
 /* Let go of what was freed meanwhile (E3). */
 static void reap_locked(void)
 {
@@ -167,7 +166,7 @@ static void reap_locked(void)
         event.freed--;
         unlock();
         if (r->free_callback)
-            r->free_callback(handle_of(r), MPI_T_CB_REQUIRE_NONE, r->free_data);
+            r->free_callback(r->handle, MPI_T_CB_REQUIRE_NONE, r->free_data);
         free(r);
         lock();
     }
@@ -194,7 +193,7 @@ static void tell_dropped_locked(struct registration *r)
     if (!now.dropped_count || !now.dropped)
         return;
     unlock();
-    now.dropped(now.dropped_count, handle_of(r), 0, MPI_T_CB_REQUIRE_NONE,
+    now.dropped(now.dropped_count, r->handle, 0, MPI_T_CB_REQUIRE_NONE,
                 now.user_data[level]);
     lock();
 }
@@ -208,9 +207,8 @@ static void tell_locked(struct registration *r, const struct instance *instance)
     if (r->is_freed || level == LEVELS)
         return;
     unlock();
-    now.callbacks[level]((MPI_T_event_instance)(uintptr_t)instance,
-                         handle_of(r), MPI_T_CB_REQUIRE_NONE,
-                         now.user_data[level]);
+    now.callbacks[level]((MPI_T_event_instance)(uintptr_t)instance, r->handle,
+                         MPI_T_CB_REQUIRE_NONE, now.user_data[level]);
     lock();
 }
 
@@ -374,7 +372,7 @@ static struct registration *find_locked(MPI_T_event_registration handle)
         struct registration *r =
             CHEMPI_CONTAINER_OF(pos, struct registration, link);
 
-        if (handle_of(r) == handle && !r->is_freed)
+        if (r->handle == handle && !r->is_freed)
             return r;
     }
     return NULL;
@@ -426,12 +424,13 @@ int chempi_tool_event_handle_alloc(int event_index, void *obj_handle,
         return MPI_T_ERR_OUT_OF_HANDLES;
     r->type = (enum chempi_event)event_index;
     lock();
+    r->handle = (MPI_T_event_registration)++event.last_handle;
+    *registration = r->handle;
     chempi_list_append(&event.registrations, &r->link);
     atomic_fetch_add(&event.wanted[event_index], 1);
     chempi_event_listen(&listener);
     unlock();
     announce();
-    *registration = handle_of(r);
     return MPI_SUCCESS;
 }
 

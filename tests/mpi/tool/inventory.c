@@ -313,6 +313,7 @@ static void dropped(MPI_Count count, MPI_T_event_registration reg, int source,
 static void check_registration(int i, const char *name)
 {
     MPI_T_event_registration reg = (MPI_T_event_registration)0;
+    MPI_T_event_registration next = (MPI_T_event_registration)0;
     MPI_Info info = MPI_INFO_NULL;
     int calls = 0;
 
@@ -336,9 +337,11 @@ static void check_registration(int i, const char *name)
     CHECK(!MPI_T_event_handle_free(reg, NULL, NULL), "%s: free", name);
     CHECK(MPI_T_event_handle_free(reg, NULL, NULL) == MPI_T_ERR_INVALID_HANDLE,
           "%s: free twice", name);
+    CHECK(!MPI_T_event_handle_alloc(i, NULL, MPI_INFO_NULL, &next), "%s", name);
     CHECK(MPI_T_event_set_dropped_handler(reg, NULL) ==
               MPI_T_ERR_INVALID_HANDLE,
-          "%s: freed", name);
+          "%s: a freed one is the next", name);
+    CHECK(!MPI_T_event_handle_free(next, NULL, NULL), "%s: free", name);
 }
 
 static void events(void)
