@@ -56,6 +56,7 @@ int chempi_win_fence(int assert, struct chempi_win *win)
                                 "MPI_MODE_NOPRECEDE, but operations of %s "
                                 "precede",
                                 chempi_rma_name(win));
+    chempi_rma_take_turns(win);
     if (assert & MPI_MODE_NOPRECEDE) /* nothing is out */
         rc = chempi_rma_loss(win, MPI_SUCCESS);
     else
@@ -68,6 +69,7 @@ int chempi_win_fence(int assert, struct chempi_win *win)
         (void)chempi_coll_barrier(win->comm);
     else
         rc = chempi_coll_barrier(win->comm);
+    chempi_rma_take_turns(win);
     return chempi_rma_loss(win, rc);
 }
 
@@ -228,6 +230,7 @@ int chempi_win_post(struct chempi_group *group, int assert,
         rc = ranks_of(win, group, &ranks);
     if (rc)
         return rc;
+    chempi_rma_take_turns(win);
     if (!(assert &MPI_MODE_NOSTORE))
         atomic_thread_fence(memory_order_seq_cst);
     rc = expect_tokens(win, ranks, group->size, CHEMPI_RMA_TOKEN_COMPLETE,
@@ -261,6 +264,7 @@ static int end_exposure(struct chempi_win *win)
 {
     int rc = chempi_message_wait_all(win->awaited, (int)win->post_group->size);
 
+    chempi_rma_take_turns(win);
     free(win->awaited);
     win->awaited = NULL;
     drop_group(&win->post_group);

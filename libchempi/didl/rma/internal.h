@@ -90,6 +90,16 @@ static inline void chempi_rma_note_stores(struct chempi_win *win)
 {
     atomic_store_explicit(&win->has_stored, true, memory_order_relaxed);
 }
+
+/* Between what a thread of this process does to the window's memory and what
+ * another one that serves requests does: which was first both may know only by
+ * way of other processes (a barrier in memory that they share), and C11 orders
+ * nothing by that, nor does ThreadSanitizer. */
+static inline void chempi_rma_take_turns(struct chempi_win *win)
+{
+    (void)atomic_fetch_add_explicit(&win->turns, 1, memory_order_acq_rel);
+}
+
 int chempi_rma_direct_put(struct chempi_rma_op *op);
 int chempi_rma_direct_get(struct chempi_rma_op *op);
 int chempi_rma_direct_fold(struct chempi_rma_op *op);

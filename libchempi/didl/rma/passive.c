@@ -233,6 +233,7 @@ int chempi_win_sync(struct chempi_win *win)
 {
     /* The unified model: order is all that is missing. */
     atomic_thread_fence(memory_order_seq_cst);
+    chempi_rma_take_turns(win);
     (void)chempi_progress_poll();
     return chempi_rma_loss(win, MPI_SUCCESS);
 }

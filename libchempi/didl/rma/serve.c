@@ -33,6 +33,7 @@ static void answer_status(struct chempi_rma_peer *peer, uint32_t id)
     const struct chempi_rma_verdict verdict = peer->in_error;
 
     peer->in_error = (struct chempi_rma_verdict){0};
+    chempi_rma_take_turns(peer->win);
     chempi_rma_answer(peer, id, &verdict, sizeof(verdict));
 }
 
@@ -578,5 +579,6 @@ void chempi_rma_serve(struct chempi_win *win, uint32_t source, const void *data,
                          source);
         return;
     }
+    chempi_rma_take_turns(win);
     serve_rest(peer, data, len);
 }

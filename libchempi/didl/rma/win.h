@@ -282,6 +282,7 @@ struct chempi_win {
     _Atomic uint32_t breaths; /* flush.c */
     _Atomic bool has_stored;  /* directly, without an atomic operation, since
                                  the last flush */
+    _Atomic uint32_t turns;   /* chempi_rma_take_turns() */
     uint32_t next_serial;     /* of layouts that peers are told */
     /* 1 + rank of a member that has ended, 0 (loss.c). Written in the lane, and
      * read without it. */
