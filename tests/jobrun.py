@@ -4,13 +4,15 @@
 Nothing that a command starts outlives run(): every process carries a mark in
 its environment, so that also daemons in sessions of their own are found. A
 command that left processes behind is reported as such; they are then ended,
-by process id.
+by process id. A program that calls end_on_signals() ends what runs when it is
+itself asked to end.
 """
 import dataclasses
 import os
 import select
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
@@ -18,6 +20,9 @@ import uuid
 MARK = "CHEMPI_RUN_MARK"
 OUTPUT_MAX = 4 << 20  # bytes of output kept of one command
 SETTLE_S = 3.0        # time that processes have to end after their launcher
+
+running = set()       # marks of what run() has not seen the end of
+stopped_by = []       # signals: nothing is run any more
 
 
 @dataclasses.dataclass
@@ -93,6 +98,19 @@ def stop(process, mark, settle_s):
     end_marked(mark, 0)
 
 
+def end_on_signals():
+    """From the main thread: SIGINT and SIGTERM end what all threads run, and
+    then this program."""
+    def on_signal(number, _frame):
+        stopped_by.append(number)
+        for mark in list(running):
+            end_marked(mark, 0)
+        sys.exit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, on_signal)
+
+
 def read_limited(file):
     file.seek(0)
     return file.read(OUTPUT_MAX).decode("utf-8", "replace")
@@ -102,6 +120,9 @@ def run(command, cwd=None, env=None, timeout_s=60.0, stdin=None, join=True,
         settle_s=SETTLE_S):
     """Run a command; never raises for what the command does."""
     mark = uuid.uuid4().hex
+    running.add(mark)
+    if stopped_by:
+        sys.exit(128 + stopped_by[0])
     environment = dict(os.environ if env is None else env)
     environment[MARK] = mark
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, \
@@ -127,6 +148,7 @@ def run(command, cwd=None, env=None, timeout_s=60.0, stdin=None, join=True,
         except BaseException:
             stop(process, mark, settle_s)
             raise
+        running.discard(mark)
         return Result(process.returncode, read_limited(out),
                       "" if join else read_limited(err), seconds, timed_out,
                       leftovers)
