@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank leaves that has no memory for what the other one, behind gateways, is
+ * still to get. Its only session ends, so nobody is waited for. By its
+ * argument:
+ *
+ *   strays  what lay in a gateway that is lost: it leaves when that has been
+ *           sent by another one
+ *   lost    the same, and memory is missing for too long: the other one is lost
+ *           (chempirun --survive), and nothing is to be sent any more
+ *   drop    the word that it wants nothing of a message: likewise
+ *
+ * and a second one in a secure job.
+ */
+#define _GNU_SOURCE /* kill */
+#include <signal.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/routed/internal.h"
+#include "tests/mpi/check.h"
+#include "tests/mpi/inside/gateways.h"
+#include "tests/mpi/inside/starve.h"
+
+enum { LEN = 3000, LONG = 600000, MESSAGES = 20, ANNOUNCED = MESSAGES, NEVER };
+enum { POLLS = 2000, REFUSALS = 2000 };
+
+static char data[LONG];
+static int pids[2];
+static MPI_Comm world;
+
+static struct chempi_routed_flow *flow_to(int rank)
+{
+    return (struct chempi_routed_flow *)(void *)chempi_conn_route(
+               chempi_conn_peer(&chempi_lane_main, (uint32_t)rank), LEN)
+        ->ep;
+}
+
+static void poll_once(void)
+{
+    int is_there;
+
+    MPI_Iprobe(MPI_ANY_SOURCE, NEVER, world, &is_there, MPI_STATUS_IGNORE);
+}
+
+/* What a frame takes with so much payload: no other piece of memory is as long.
+ */
+static size_t frame_bytes(uint8_t kind, size_t payload)
+{
+    const struct chempi_neighbor_frame f = {.kind = kind, .gateway_count = 1};
+    uint8_t head[CHEMPI_NEIGHBOR_FIXED_MAX];
+
+    return sizeof(struct chempi_neighbor_buf) +
+           chempi_neighbor_frame_put(head, &f) + payload;
+}
+
+static void make_strays(void)
+{
+    struct chempi_routed_flow *flow = flow_to(1);
+
+    gateways_stop();
+    for (int i = 0; i < MESSAGES; i++) {
+        memset(data, i + 1, LEN);
+        MPI_Send(data, LEN, MPI_CHAR, 1, i, world);
+    }
+    starve_all(0);
+    gateways_kill((int)(chempi_routed_way_find(flow, LEN)->gateways[0] -
+                        chempi_routed_of(flow)->rank_count));
+    while (!flow->has_strays)
+        poll_once();
+    gateways_go_on();
+}
+
+/* That gateways have them is not enough while one has not. */
+static void stay_with_strays(void)
+{
+    bool is_drained = false;
+
+    for (int i = 0; i < POLLS; i++) {
+        poll_once();
+        chempi_lane_lock(&chempi_lane_main);
+        is_drained |= chempi_conn_is_drained(&chempi_lane_main);
+        chempi_lane_unlock(&chempi_lane_main);
+    }
+    CHECK(flow_to(1)->has_strays, "there was memory");
+    CHECK(!is_drained, "it leaves what no gateway has");
+    starve_some(0, REFUSALS);
+}
+
+static void fail_to_drop(void)
+{
+    int code;
+
+    while (!flow_to(1)->undecided)
+        poll_once();
+    starve_all(0);
+    code = MPI_Recv(NULL, 0, MPI_CHAR, 1, ANNOUNCED, world, MPI_STATUS_IGNORE);
+    CHECK(check_class(code) == MPI_ERR_TRUNCATE, "class %d", code);
+    CHECK(flow_to(1)->dropped_count == 1, "there was memory");
+}
+
+/* It has lasted for long. */
+static void lose(struct chempi_shortage *shortage)
+{
+    *shortage = (struct chempi_shortage){.since_ns = 1,
+                                         .refused_ns = chempi_clock_ns()};
+    while (!chempi_conn_missing_count())
+        poll_once();
+    starve_end();
+    (void)kill(pids[1], SIGKILL);
+}
+
+static void receive_all(void)
+{
+    for (int i = 0; i < MESSAGES; i++) {
+        MPI_Recv(data, LEN, MPI_CHAR, 0, i, world, MPI_STATUS_IGNORE);
+        CHECK(data[0] == i + 1 && data[LEN - 1] == i + 1, "message %d: %d", i,
+              data[0]);
+    }
+    puts("all was received");
+}
+
+/* The rank in it. */
+static int join(MPI_Session *session)
+{
+    int pid = (int)getpid();
+    MPI_Group group;
+    int rank;
+
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, session);
+    MPI_Group_from_session_pset(*session, "mpi://WORLD", &group);
+    MPI_Comm_create_from_group(group, "all", MPI_INFO_NULL, MPI_ERRORS_RETURN,
+                               &world);
+    MPI_Group_free(&group);
+    MPI_Comm_rank(world, &rank);
+    gateways_find(2);
+    MPI_Allgather(&pid, 1, MPI_INT, pids, 1, MPI_INT, world);
+    MPI_Barrier(world);
+    return rank;
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    const bool is_drop = strcmp(what, "drop") == 0;
+    const bool is_strays = strcmp(what, "strays") == 0;
+    const size_t seal = argc > 2 ? CHEMPI_NEIGHBOR_SEAL_BYTES : 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Session session;
+    int rank;
+
+    starve_start((struct starve_sizes){
+        SIZE_MAX, is_drop ? frame_bytes(CHEMPI_NEIGHBOR_DROP, 0)
+                          : frame_bytes(CHEMPI_NEIGHBOR_EAGER, LEN + seal)});
+    rank = join(&session);
+    if (rank == 0 && is_drop) {
+        fail_to_drop();
+        lose(&flow_to(1)->sending);
+    } else if (rank == 0) {
+        make_strays();
+        if (is_strays)
+            stay_with_strays();
+        else
+            lose(&flow_to(1)->straying);
+    } else if (is_strays) {
+        receive_all();
+    } else {
+        if (is_drop)
+            MPI_Isend(data, LONG, MPI_CHAR, 0, ANNOUNCED, world, &request);
+        MPI_Recv(NULL, 0, MPI_CHAR, 0, NEVER, world, MPI_STATUS_IGNORE);
+    }
+    MPI_Comm_free(&world);
+    MPI_Session_finalize(&session);
+    if (rank == 0)
+        puts("the first has left");
+    return 0;
+}
