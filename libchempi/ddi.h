@@ -88,13 +88,15 @@ enum chempi_result {
 
 /* What the sink says to arrived(). */
 enum chempi_verdict {
-    CHEMPI_TAKEN,  /* the payload was complete and has been consumed */
-    CHEMPI_ACCEPT, /* *rx names the receive: move the data, then delivered()
-                      (from inside this same progress, if you like) */
-    CHEMPI_LATER,  /* accept() or drop() will follow; never for STREAMED */
-    CHEMPI_NO_ROOM /* memory is missing: leave it where it is, with all behind
-                      it, and announce it again in a later progress();
-                      is_ready() is true until it is taken */
+    CHEMPI_TAKEN,   /* the payload was complete and has been consumed */
+    CHEMPI_ACCEPT,  /* *rx names the receive: move the data, then delivered()
+                       (from inside this same progress, if you like) */
+    CHEMPI_LATER,   /* accept() or drop() will follow; never for STREAMED */
+    CHEMPI_NO_ROOM, /* memory is missing: leave it where it is, with all behind
+                       it, and announce it again in a later progress();
+                       is_ready() is true until it is taken */
+    CHEMPI_REFUSED  /* who announces this breaks the rules; never for STREAMED,
+                       nor for what is whole */
 };
 
 struct chempi_dev;

@@ -495,12 +495,38 @@ static bool has_left_from(const struct chempi_neighbors *neighbors,
     return false;
 }
 
+/* NULL, or why there is no place for it, whether there is memory or not. */
+static const char *find_fault(const struct chempi_neighbors *neighbors,
+                              const struct chempi_arrival *a)
+{
+    if (a->env.len > CHEMPI_NEIGHBOR_FRAME_MAX)
+        return "it sent a frame that is too long";
+    if (!(a->flags & CHEMPI_ARRIVAL_STREAMED) &&
+        neighbors->coming[a->ep->proc] >=
+            CHEMPI_NEIGHBOR_SENDING_MAX * CHEMPI_NEIGHBOR_WAYS_MAX)
+        return "it announced more frames than it may";
+    return NULL;
+}
+
+static CHEMPI_COLD void lose(const struct chempi_neighbors *neighbors,
+                             const struct chempi_ep *ep, const char *why)
+{
+    const struct chempi_services *s = neighbors->services;
+    char text[CHEMPI_ERR_TEXT_MAX];
+
+    (void)snprintf(text, sizeof(text), "%s, over device %s from node %s", why,
+                   ep->dev->ops->name,
+                   s->node_names[s->node_of_proc[ep->proc]]);
+    neighbors->ops->lost(neighbors->arg, ep->proc, text);
+}
+
 bool chempi_neighbors_arrived(struct chempi_neighbors *neighbors,
                               const struct chempi_arrival *a,
                               enum chempi_verdict *verdict,
                               struct chempi_rx **rx)
 {
     struct chempi_neighbor_buf *buf;
+    const char *why;
 
     if (CHEMPI_LIKELY(a->env.context != CHEMPI_NEIGHBOR_CONTEXT))
         return false;
@@ -515,29 +541,19 @@ bool chempi_neighbors_arrived(struct chempi_neighbors *neighbors,
         *verdict = CHEMPI_NO_ROOM;
         return true;
     }
-    if (CHEMPI_UNLIKELY(!(a->flags & CHEMPI_ARRIVAL_STREAMED) &&
-                        neighbors->coming[a->ep->proc] >=
-                            CHEMPI_NEIGHBOR_SENDING_MAX *
-                                CHEMPI_NEIGHBOR_WAYS_MAX)) {
-        neighbors->ops->lost(neighbors->arg, a->ep->proc,
-                             "it announced more frames than it may");
-        *verdict = CHEMPI_LATER; /* never */
-        return true;
-    }
-    buf = a->env.len <= CHEMPI_NEIGHBOR_FRAME_MAX
-              ? chempi_neighbor_buf_create((size_t)a->env.len)
-              : NULL;
-    if (buf) {
+    why = find_fault(neighbors, a);
+    buf = why ? NULL : chempi_neighbor_buf_create((size_t)a->env.len);
+    if (CHEMPI_LIKELY(buf != NULL)) {
         chempi_shortage_end(&neighbors->shortage);
-    } else if (a->env.len <= CHEMPI_NEIGHBOR_FRAME_MAX &&
-               chempi_shortage_may_wait(&neighbors->shortage)) {
+    } else if (!why && chempi_shortage_may_wait(&neighbors->shortage)) {
         *verdict = CHEMPI_NO_ROOM;
         return true;
     } else {
-        neighbors->ops->lost(neighbors->arg, a->ep->proc,
-                             a->env.len <= CHEMPI_NEIGHBOR_FRAME_MAX
-                                 ? "out of memory for its frame"
-                                 : "it sent a frame that is too long");
+        lose(neighbors, a->ep, why ? why : "out of memory for its frame");
+        if (!(a->flags & CHEMPI_ARRIVAL_STREAMED)) {
+            *verdict = CHEMPI_REFUSED;
+            return true;
+        }
         /* The bytes of a stream must go somewhere: nothing is kept. */
         buf = chempi_neighbor_buf_create(0);
         if (!buf)

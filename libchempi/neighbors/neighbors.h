@@ -13,7 +13,7 @@
  *       with devices that did not take them at once. Where such a frame is
  *       announced, its bytes come before the announcement of the one after so
  *       many on the same connection: a neighbour that announces more than that
- *       by each way has broken the rules, and gets no buffer
+ *       by each way has broken the rules, and is refused
  *   -   upcalls never call down into a device: they queue, and
  *       chempi_neighbors_flush() sends when the device has returned
  *

@@ -326,9 +326,10 @@ const char *chempi_rndv_rts(struct chempi_rndv_peer *peer,
     arrival.token[1] = (uintptr_t)peer; /* stays in this process */
     arrival.protocol = xfer->protocol;
     verdict = params->sink->arrived(params->sink_arg, &arrival, &rx);
-    if (CHEMPI_UNLIKELY(verdict == CHEMPI_NO_ROOM)) {
+    if (CHEMPI_UNLIKELY(verdict >= CHEMPI_NO_ROOM)) {
         chempi_rndv_forget(xfer);
-        return chempi_shortage_left;
+        return verdict == CHEMPI_NO_ROOM ? chempi_shortage_left
+                                         : "an announcement that is refused";
     }
     if (verdict == CHEMPI_ACCEPT && !start(xfer, rx))
         params->sink->delivered(params->sink_arg, rx, 0);

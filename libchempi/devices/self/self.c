@@ -258,6 +258,7 @@ static bool announce(struct self_dev *self, struct item *item)
         sink->sent(arg, tx, 0);
         break;
     case CHEMPI_LATER:
+    case CHEMPI_REFUSED: /* never: nobody breaks rules towards itself */
         break;
     case CHEMPI_NO_ROOM:
         chempi_dev_uncount(&self->base, arrival.protocol, item->env.len);

@@ -2,6 +2,7 @@
 /* Neighbours over a device of the test's own. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "libchempi/neighbors/neighbors.h"
@@ -45,6 +46,7 @@ static const struct chempi_services services = {.proc_count = 2,
                                                 .node_names = names,
                                                 .node_count = 2};
 static int losses;
+static char words[128]; /* of the last one */
 
 static void ignore(void *arg, struct chempi_neighbor_buf *buf)
 {
@@ -67,7 +69,7 @@ static void lose(void *arg, uint32_t proc, const char *why)
 {
     (void)arg;
     (void)proc;
-    (void)why;
+    (void)snprintf(words, sizeof(words), "%s", why);
     losses++;
 }
 
@@ -123,6 +125,24 @@ Test(neighbors, so_many_frames_are_under_way_at_once)
     chempi_neighbors_close(&neighbors);
 }
 
+Test(neighbors, who_announces_a_frame_that_is_too_long_is_lost)
+{
+    const struct chempi_arrival arrival = {
+        .ep = &ep,
+        .env = {.len = CHEMPI_NEIGHBOR_FRAME_MAX + 1,
+                .context = CHEMPI_NEIGHBOR_CONTEXT}};
+    struct chempi_neighbors neighbors;
+    enum chempi_verdict verdict;
+    struct chempi_rx *rx = NULL;
+
+    open_neighbors(&neighbors);
+    ep = (struct chempi_ep){.dev = &fake, .proc = 1};
+    cr_assert(chempi_neighbors_arrived(&neighbors, &arrival, &verdict, &rx));
+    cr_assert_eq(verdict, CHEMPI_REFUSED);
+    cr_assert_eq(losses, 1);
+    chempi_neighbors_close(&neighbors);
+}
+
 Test(neighbors, who_announces_more_frames_than_it_may_is_lost)
 {
     const uint32_t max = CHEMPI_NEIGHBOR_SENDING_MAX * CHEMPI_NEIGHBOR_WAYS_MAX;
@@ -144,7 +164,9 @@ Test(neighbors, who_announces_more_frames_than_it_may_is_lost)
     cr_assert_eq(verdict, CHEMPI_ACCEPT);
     cr_assert_eq(losses, 0);
     cr_assert(chempi_neighbors_arrived(&neighbors, &arrival, &verdict, &rx));
-    cr_assert_eq(verdict, CHEMPI_LATER);
+    cr_assert_eq(verdict, CHEMPI_REFUSED);
     cr_assert_eq(losses, 1);
+    cr_assert_str_eq(words, "it announced more frames than it may, over device "
+                            "fake from node b");
     chempi_neighbors_close(&neighbors);
 }

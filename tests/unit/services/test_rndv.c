@@ -26,6 +26,7 @@ static struct {
     bool is_fetching;
     bool is_wanted; /* at once */
     uint32_t refusals;
+    enum chempi_verdict refusal;
     uint64_t token[2];
     uint32_t words[16];
     uint64_t word_ids[16];
@@ -112,7 +113,7 @@ arrived(void *arg, const struct chempi_arrival *arrival, struct chempi_rx **rx)
     cr_assert_eq(arrival->protocol, (uint32_t)PROTOCOL);
     if (toy.refusals > 0) {
         toy.refusals--;
-        return CHEMPI_NO_ROOM;
+        return toy.refusal;
     }
     if (!toy.is_wanted)
         return CHEMPI_LATER;
@@ -357,6 +358,7 @@ Test(rndv, an_announcement_without_memory_is_left_and_comes_again)
     cr_assert(chempi_rndv_is_poor(&toy.rndv));
     rig_reset();
     toy.refusals = 2; /* and then there is none for whoever hears of it */
+    toy.refusal = CHEMPI_NO_ROOM;
     for (int i = 0; i < 2; i++)
         cr_assert_eq(chempi_rndv_rts(&toy.peers[0], &env, 77, NULL),
                      chempi_shortage_left);
@@ -366,4 +368,23 @@ Test(rndv, an_announcement_without_memory_is_left_and_comes_again)
     cr_assert_eq(toy.word_count, 1u);
     cr_assert_eq(toy.words[0], (uint32_t)CHEMPI_RNDV_CTS);
     cr_assert_eq(toy.word_ids[0], 77u);
+}
+
+/* It leaves nothing behind, however often it comes. */
+Test(rndv, what_is_refused_breaks_the_rules)
+{
+    const struct chempi_envelope env = {.len = LEN,
+                                        .kind = CHEMPI_KIND_MESSAGE};
+    const char *why;
+
+    toy.refusals = 3;
+    toy.refusal = CHEMPI_REFUSED;
+    while (toy.refusals > 0) {
+        why = chempi_rndv_rts(&toy.peers[0], &env, 77, NULL);
+        cr_assert_not_null(why);
+        cr_assert_neq(why, chempi_shortage_left);
+        cr_assert_eq(toy.rndv.xfers.used, 0u);
+    }
+    cr_assert_eq(toy.released, 3u);
+    cr_assert_eq(toy.word_count, 0u);
 }

@@ -54,10 +54,10 @@ static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
 
     if (self.routed &&
         chempi_neighbors_arrived(&self.routed->neighbors, a, &verdict, rx)) {
-        if (verdict == CHEMPI_NO_ROOM) {
+        if (verdict == CHEMPI_NO_ROOM)
             self.routed->left_poll = self.routed->polls;
+        if (verdict >= CHEMPI_NO_ROOM)
             return verdict;
-        }
         counted->messages--; /* the messages in frames are counted here */
         counted->bytes -= a->env.len;
         return verdict;
@@ -130,8 +130,9 @@ static void left(void *arg, struct chempi_neighbor_buf *buf)
 
 static void neighbour_lost(void *arg, uint32_t proc, const char *why)
 {
-    (void)arg;
-    gateway_lost(proc, why);
+    const struct chempi_routed *routed = arg;
+
+    lost(routed->dev.params.sink_arg, proc, -EPROTO, why);
 }
 
 static const struct chempi_neighbors_ops hop_ops = {
