@@ -262,7 +262,7 @@ static void call(struct chempi_tcp_link *link)
     int fd;
     int rc;
 
-    if (link->ep->is_lost) { /* meanwhile: there is nobody to call again */
+    if (link->ep->status) { /* meanwhile: there is nobody to call again */
         chempi_tcp_link_break(link, link->ep->status, "%s", link->ep->why);
         return;
     }

@@ -35,13 +35,14 @@
 
 static_assert(STASH_MAX + BEHIND <= CHEMPI_TCP_RBUF, "a stash fits a read");
 
+/* Who has broken the rules on one link is not listened to on any other. */
 static void violate(struct chempi_tcp_link *link, const char *what)
 {
     char name[CHEMPI_TCP_WHY_MAX];
 
-    link->ep->has_broken_rules = true;
     chempi_tcp_link_break(link, -EPROTO, "%s came from %s", what,
                           chempi_tcp_link_name(link, name));
+    chempi_tcp_link_end_all(link->ep);
 }
 
 /* The frame that link->rx takes is complete. */
@@ -360,15 +361,19 @@ static bool ends_long(const struct chempi_tcp_link *link, size_t direct)
 /* A read has returned n: is there nothing to go on with? */
 static bool is_nothing(struct chempi_tcp_link *link, ssize_t n, int *events)
 {
+    const int status = n < 0 ? -errno : 0;
+
     if (CHEMPI_LIKELY(n > 0))
         return false;
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+    if (status == -EAGAIN || status == -EWOULDBLOCK)
         return true;
-    if (n < 0 && errno == ENOMEM) {
+    if (status == -ENOMEM) {
         miss_memory(link);
         return true;
     }
-    chempi_tcp_link_fail(link, n < 0 ? -errno : 0);
+    chempi_tcp_link_fail(link, status);
+    if (status == -EKEYREJECTED) /* of a secure link */
+        chempi_tcp_link_end_all(link->ep);
     ++*events;
     return true;
 }

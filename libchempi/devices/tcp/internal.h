@@ -192,13 +192,12 @@ struct chempi_tcp_ep {
     uint8_t card[CHEMPI_TCP_CARD_BYTES]; /* as it came, validated */
     int status;                          /* 0, or why nothing goes any more */
     bool is_starved;                     /* was told -EAGAIN; room() is owed */
-    bool is_lost;          /* and not just finished: lost() is owed */
-    bool is_told;          /* or not any more */
-    bool has_broken_rules; /* on one of its links */
-    bool has_come;         /* something, since the rest was last looked for */
-    uint64_t looked_ns;    /* when that was; */
-    uint64_t waited_ns;    /* for how long it is waited for, and */
-    uint64_t quiet_ns;     /* nothing has come, while somebody looked */
+    bool is_lost;       /* and not just finished: lost() is owed */
+    bool is_told;       /* or not any more */
+    bool has_come;      /* something, since the rest was last looked for */
+    uint64_t looked_ns; /* when that was; */
+    uint64_t waited_ns; /* for how long it is waited for, and */
+    uint64_t quiet_ns;  /* nothing has come, while somebody looked */
     struct chempi_list room_link;
     struct chempi_list broken_link; /* in dev->broken or dev->awaited (T6) */
     struct chempi_list lost_link;
@@ -317,6 +316,9 @@ void chempi_tcp_link_fail(struct chempi_tcp_link *link, int status);
 void chempi_tcp_link_mute(struct chempi_tcp_link *link, int status);
 /* The peer has finished; what it has not taken fails, but it is not lost. */
 void chempi_tcp_link_end(struct chempi_tcp_link *link);
+/* Nothing more of it is wanted: end all links of a process that is lost or has
+ * said BYE. */
+void chempi_tcp_link_end_all(const struct chempi_tcp_ep *ep);
 /* Something of this endpoint is broken or ended: reap it. */
 void chempi_tcp_link_owe_reap(struct chempi_tcp_ep *ep);
 /* Report what was pending on broken or ended links. */

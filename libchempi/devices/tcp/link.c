@@ -261,6 +261,15 @@ void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
     chempi_tcp_link_owe_reap(ep);
 }
 
+void chempi_tcp_link_end_all(const struct chempi_tcp_ep *ep)
+{
+    for (uint32_t i = 0; i < ep->link_count; i++)
+        if (ep->is_lost)
+            chempi_tcp_link_put_down(ep->links[i]);
+        else /* it has said BYE on another one */
+            chempi_tcp_link_break(ep->links[i], ep->status, "%s", ep->why);
+}
+
 void chempi_tcp_link_fail(struct chempi_tcp_link *link, int status)
 {
     char name[CHEMPI_TCP_WHY_MAX];

@@ -16,12 +16,6 @@
 #define TIMES 4 /* of ended_ms at most, whatever comes */
 #define STEP_MAX_NS UINT64_C(100000000) /* between looks: more than a tick */
 
-/* Who has broken the rules is not listened to any longer. */
-static bool has_broken_rules(const struct chempi_tcp_ep *ep)
-{
-    return ep->has_broken_rules || ep->status == -EKEYREJECTED;
-}
-
 /* The look that has begun at start_ns is over. */
 static bool is_worth_waiting(struct chempi_tcp_ep *ep, uint64_t start_ns)
 {
@@ -39,26 +33,12 @@ static bool is_worth_waiting(struct chempi_tcp_ep *ep, uint64_t start_ns)
     return ep->quiet_ns < limit_ns && ep->waited_ns < TIMES * limit_ns;
 }
 
-/* Nothing more comes. */
-static void end_links(const struct chempi_tcp_ep *ep)
-{
-    for (uint32_t i = 0; i < ep->link_count; i++)
-        if (ep->is_lost)
-            chempi_tcp_link_put_down(ep->links[i]);
-        else /* it has said BYE on another one */
-            chempi_tcp_link_break(ep->links[i], ep->status, "%s", ep->why);
-}
-
 enum chempi_remains chempi_tcp_rest_take(struct chempi_tcp_ep *ep)
 {
     const uint64_t start_ns = chempi_clock_ns();
     bool is_read = true;
     bool may_come = false;
 
-    if (has_broken_rules(ep)) {
-        end_links(ep);
-        return CHEMPI_REMAINS_NONE;
-    }
     for (uint32_t i = 0; i < ep->link_count; i++) {
         struct chempi_tcp_link *link = ep->links[i];
 
@@ -72,6 +52,6 @@ enum chempi_remains chempi_tcp_rest_take(struct chempi_tcp_ep *ep)
         return CHEMPI_REMAINS_LEFT;
     if (ep->is_lost && may_come && is_worth_waiting(ep, start_ns))
         return CHEMPI_REMAINS_COMING;
-    end_links(ep);
+    chempi_tcp_link_end_all(ep);
     return CHEMPI_REMAINS_NONE;
 }

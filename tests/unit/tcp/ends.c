@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libchempi/devices/tcp/internal.h"
 #include "libchempi/devices/tcp/tcp.h"
 #include "libchempi/services/layout/layout.h"
 #include "libchempi/services/pollset.h"
@@ -135,6 +136,16 @@ void ends_default(struct ends *ends, uint32_t count)
                                      .node_of_proc = nodes,
                                      .local_rank_of_proc = zeros,
                                      .node_names = names};
+}
+
+const _Atomic uint64_t *ends_secure_settings(void)
+{
+    static _Atomic uint64_t settings[CHEMPI_TCP_SET_COUNT];
+
+    for (size_t i = 0; i < CHEMPI_TCP_SET_COUNT; i++)
+        settings[i] = chempi_tcp_ops.panel->settings[i].initial;
+    settings[CHEMPI_TCP_SET_SECURE] = 1;
+    return settings;
 }
 
 static int open_end(struct end *end, const _Atomic uint64_t *settings)

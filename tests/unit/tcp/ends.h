@@ -60,6 +60,8 @@ int ends_open(struct ends *ends, uint32_t count, bool is_linked);
 int ends_open_as(struct ends *ends, uint32_t count, bool is_linked);
 void ends_default(struct ends *ends, uint32_t count);
 void ends_close(struct ends *ends);
+/* For ends.settings: of a secure job. */
+const _Atomic uint64_t *ends_secure_settings(void);
 
 /* Make progress once everywhere; the number of events. */
 int ends_poll(struct ends *ends);

@@ -233,20 +233,10 @@ static bool is_unread(struct ends *all, const void *arg)
            NULL;
 }
 
-static const _Atomic uint64_t *secure_settings(void)
-{
-    static _Atomic uint64_t settings[CHEMPI_TCP_SET_COUNT];
-
-    for (uint32_t i = 0; i < CHEMPI_TCP_SET_COUNT; i++)
-        settings[i] = chempi_tcp_ops.panel->settings[i].initial;
-    settings[CHEMPI_TCP_SET_SECURE] = 1;
-    return settings;
-}
-
 static void open_ends(uint32_t count, bool is_secure, bool is_linked)
 {
     ends_default(&ends, count);
-    ends.settings = is_secure ? secure_settings() : NULL;
+    ends.settings = is_secure ? ends_secure_settings() : NULL;
     cr_assert_eq(ends_open_as(&ends, count, is_linked), 0);
 }
 
@@ -728,7 +718,7 @@ Test(tcp_fault, who_has_what_gateways_have_is_no_rank)
     static const uint8_t key[32] = {7};
 
     ends_default(&ends, 3);
-    ends.settings = secure_settings();
+    ends.settings = ends_secure_settings();
     for (uint32_t i = 0; i < 3; i++)
         ends.end[i].services.rank_count = 2;
     ends.end[0].services.rank_key = key;

@@ -77,10 +77,13 @@ static void build_routes(const struct plan *plan, uint32_t self,
     chempi_routes_builder_destroy(b);
 }
 
+static const _Atomic uint64_t *settings_of_planned; /* NULL: the initial ones */
+
 /* Tables for both nodes into ends; 0 or what opening says. */
 static int open_planned(const struct plan *plan)
 {
     ends_default(&ends, 2);
+    ends.settings = settings_of_planned;
     for (uint32_t i = 0; i < 2; i++) {
         struct chempi_blob directory;
         struct chempi_blob routes;
@@ -396,24 +399,54 @@ Test(tcp_network, a_loss_on_one_network_leaves_what_comes_on_the_other)
     }
 }
 
-/* But who has broken a rule on one is not listened to on the other. */
-Test(tcp_network, who_breaks_a_rule_on_one_network_is_lost_at_once)
+/* But who has broken a rule on one is not listened to on the other, where a
+ * message has come, too; has_ended: also when it is known to be dead. */
+static void break_a_rule(bool is_secure, bool has_ended)
 {
     static const uint8_t nonsense[64] = {0xff, 0xff, 0xff, 0xff};
+    static uint8_t data[5000];
+    struct chempi_tx tx = {.iter = NULL};
+    struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
+    struct end *end = &ends.end[1];
+    uint32_t network;
+    size_t len; /* of what goes over the second link */
 
+    settings_of_planned = is_secure ? ends_secure_settings() : NULL;
     cr_assert_eq(open_planned(&two_networks), 0);
     exchange();
-    cr_assert_eq(send(ep_of(0)->links[0]->item.fd, nonsense, sizeof(nonsense),
-                      MSG_NOSIGNAL),
+    for (uint32_t i = 0; i < 2; i++)
+        fds[i].fd = ep_of(1)->links[i]->item.fd;
+    network = ep_of(1)->links[0]->network;
+    cr_assert_eq(send(chempi_tcp_endpoint_link(ep_of(0), network)->item.fd,
+                      nonsense, sizeof(nonsense), MSG_NOSIGNAL),
                  sizeof(nonsense));
-    while (!ep_of(1)->has_broken_rules)
-        (void)end_poll(&ends.end[1]);
-    for (int i = 0; i < 2; i++)
-        (void)end_poll(&ends.end[1]);
-    cr_assert_eq(ends.end[1].lost, 1);
+    len = ep_of(1)->links[1] == ep_of(1)->routes[0].link ? 1 : sizeof(data);
+    cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, len, 7, 0), CHEMPI_DONE);
+    for (uint32_t i = 0; i < 2; i++)
+        cr_assert_eq(poll(&fds[i], 1, -1), 1);
+    if (has_ended)
+        cr_assert_eq(chempi_tcp_ops.ended(end->dev, 0), CHEMPI_REMAINS_NONE);
+    else
+        (void)chempi_tcp_drain_poll(ep_of(1)->links[0]);
     for (uint32_t i = 0; i < 2; i++)
         cr_assert_eq(ep_of(1)->links[i]->item.fd, -1);
+    (void)end_poll(end);
+    cr_assert_eq(end->lost, 1);
+    cr_assert_eq(end->arrival_count, 2);
     close_planned();
+    settings_of_planned = NULL;
+}
+
+Test(tcp_network, who_breaks_a_rule_on_one_network_is_lost_at_once)
+{
+    break_a_rule(false, false);
+    break_a_rule(false, true);
+}
+
+Test(tcp_network, whose_record_does_not_open_is_lost_at_once)
+{
+    break_a_rule(true, false);
+    break_a_rule(true, true);
 }
 
 /* It has said BYE on one network; on the other one a message waits for a
