@@ -6,23 +6,16 @@
  * and what was only announced ends with an error. With "new" the two have never
  * spoken before; with "killed N" gateway N does not go on, but ends.
  */
-#define _GNU_SOURCE /* kill */
-#include <linux/sockios.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "libchempi/didl/transport/conn.h"
 #include "tests/mpi/check.h"
 #include "tests/mpi/inside/gateways.h"
+#include "tests/mpi/inside/last_words.h"
 
-enum { LEN = 600000, MESSAGES = 20, HELLO = MESSAGES, LONG, NEVER };
-enum { POLLS = 256, FILES = 256 };
+enum { HELLO = LAST_WORDS_TAGS, NEVER };
+enum { POLLS = 256 };
 #define POLLING_S 0.05
-
-static const int lens[] = {8, 3000, 60};
-static char data[LEN];
 
 /* When it returns at `from`, it has come. */
 static void greet(int from, int to)
@@ -34,39 +27,6 @@ static void greet(int from, int to)
                  MPI_STATUS_IGNORE);
 }
 
-/* Is what was sent in the gateways' systems? */
-static bool is_acknowledged(void)
-{
-    int len;
-
-    for (int fd = 0; fd < FILES; fd++)
-        if (ioctl(fd, SIOCOUTQ, &len) == 0 && len > 0)
-            return false;
-    return true;
-}
-
-_Noreturn static void send_and_die(void)
-{
-    MPI_Request announced;
-    MPI_Request send;
-    int is_there;
-
-    gateways_stop();
-    MPI_Isend(data, LEN, MPI_CHAR, 0, LONG, MPI_COMM_WORLD, &announced);
-    for (int i = 0; i < MESSAGES; i++) {
-        memset(data, i + 1, LEN);
-        MPI_Isend(data, lens[i % 3], MPI_CHAR, 0, i, MPI_COMM_WORLD, &send);
-        MPI_Wait(&send, MPI_STATUS_IGNORE);
-    }
-    do
-        MPI_Iprobe(MPI_ANY_SOURCE, NEVER, MPI_COMM_SELF, &is_there,
-                   MPI_STATUS_IGNORE); /* what is kept leaves */
-    while (!is_acknowledged());
-    (void)kill(getpid(), SIGKILL);
-    for (;;)
-        (void)pause();
-}
-
 /* Wait for the first message until the other one is known to be dead, and then
  * for a while. */
 static MPI_Request hear_of_it(void)
@@ -76,7 +36,8 @@ static MPI_Request hear_of_it(void)
     int is_there = 0;
     int polls = 0;
 
-    MPI_Irecv(data, LEN, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &first);
+    MPI_Irecv(last_words_data, LAST_WORDS_LEN_MAX, MPI_CHAR, 1, 0,
+              MPI_COMM_WORLD, &first);
     while (!is_there && (polls < POLLS || MPI_Wtime() - heard < POLLING_S)) {
         MPI_Request_get_status(first, &is_there, MPI_STATUS_IGNORE);
         polls += chempi_conn_missing_count() > 0;
@@ -85,12 +46,6 @@ static MPI_Request hear_of_it(void)
     }
     CHECK(!is_there, "what was under way was not waited for");
     return first;
-}
-
-static int receive(int tag)
-{
-    return check_class(MPI_Recv(data, LEN, MPI_CHAR, 1, tag, MPI_COMM_WORLD,
-                                MPI_STATUS_IGNORE));
 }
 
 /* victim: number of a gateway, or -1. */
@@ -104,20 +59,19 @@ static void receive_all(int victim)
     if (is_killed)
         gateways_kill(victim);
     gateways_go_on();
-    for (int i = 0; i < MESSAGES; i++) {
-        code =
-            i ? receive(i) : check_class(MPI_Wait(&first, MPI_STATUS_IGNORE));
-        CHECK(code == MPI_SUCCESS
-                  ? data[0] == i + 1 && data[lens[i % 3] - 1] == i + 1
-                  : is_killed && code == MPI_ERR_PROC_ABORTED,
-              "message %d: class %d, %d", i, code, data[0]);
+    for (int i = 0; i < LAST_WORDS; i++) {
+        code = i ? last_words_receive(i)
+                 : check_class(MPI_Wait(&first, MPI_STATUS_IGNORE));
+        CHECK(code == MPI_SUCCESS ? last_words_are(i)
+                                  : is_killed && code == MPI_ERR_PROC_ABORTED,
+              "message %d: class %d, %d", i, code, last_words_data[0]);
         received += code == MPI_SUCCESS;
     }
-    code = receive(LONG);
+    code = last_words_receive(LAST_WORDS_LONG);
     CHECK(code == MPI_ERR_PROC_ABORTED, "class %d of what was announced", code);
-    code = receive(NEVER);
+    code = last_words_receive(NEVER);
     CHECK(code == MPI_ERR_PROC_ABORTED, "class %d of nothing", code);
-    if (received == MESSAGES || is_killed)
+    if (received == LAST_WORDS || is_killed)
         puts("all has ended");
 }
 
@@ -137,8 +91,11 @@ int main(int argc, char **argv)
     if (!is_new)
         greet(1, 0);
     greet(1, 2);
-    if (rank == 1)
-        send_and_die();
+    if (rank == 1) {
+        gateways_stop();
+        last_words_send();
+        last_words_die();
+    }
     if (rank == 0)
         receive_all(victim);
     greet(3, 0);

@@ -5,61 +5,27 @@
  * found by probes and received, and what was only announced ends with an error.
  * With an argument, also when it has gone on sending to the dead one meanwhile.
  */
-#define _GNU_SOURCE /* kill */
-#include <linux/sockios.h>
-#include <signal.h>
 #include <stdint.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/match.h"
 #include "tests/mpi/check.h"
+#include "tests/mpi/inside/last_words.h"
 #include "tests/mpi/inside/starve.h"
 
-enum { LEN = 600000, MESSAGES = 20, GO = MESSAGES, LONG, NEVER, SENT, DIE };
-enum { POLLS = 2000, TAKEN_MAX = 3, REFUSALS = 50, FILES = 256 };
+enum { GO = LAST_WORDS_TAGS, NEVER, SENT, DIE };
+enum { POLLS = 2000, TAKEN_MAX = 3, REFUSALS = 50 };
 #define POLLING_S 3.0 /* where cores are crowded: well within the patience */
-
-static const int lens[] = {8, 3000, 60};
-static char data[LEN];
-
-/* Is what was sent in the other one's system? Ours throws away what it has not
- * sent yet when somebody sends to the dead. */
-static bool is_acknowledged(void)
-{
-    int is_there;
-    int len;
-
-    MPI_Iprobe(MPI_ANY_SOURCE, NEVER, MPI_COMM_SELF, &is_there,
-               MPI_STATUS_IGNORE); /* what is kept leaves */
-    for (int fd = 0; fd < FILES; fd++)
-        if (ioctl(fd, SIOCOUTQ, &len) == 0 && len > 0)
-            return false;
-    return true;
-}
 
 _Noreturn static void send_and_die(void)
 {
-    MPI_Request announced;
-    MPI_Request sends[MESSAGES];
-
     MPI_Recv(NULL, 0, MPI_CHAR, 0, GO, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Isend(data, LEN, MPI_CHAR, 0, LONG, MPI_COMM_WORLD, &announced);
-    for (int i = 0; i < MESSAGES; i++) {
-        memset(data, i + 1, LEN);
-        MPI_Isend(data, lens[i % 3], MPI_CHAR, 0, i, MPI_COMM_WORLD, &sends[i]);
-        MPI_Wait(&sends[i], MPI_STATUS_IGNORE);
-    }
+    last_words_send();
     if (check_size() > 2) {
         MPI_Send(NULL, 0, MPI_CHAR, 2, SENT, MPI_COMM_WORLD);
         MPI_Recv(NULL, 0, MPI_CHAR, 0, DIE, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
-    while (!is_acknowledged())
-        ;
-    (void)kill(getpid(), SIGKILL);
-    for (;;)
-        (void)pause();
+    last_words_die();
 }
 
 /* A third rank on this node says that all is sent: it has passed the gateway,
@@ -120,28 +86,23 @@ static void hear_of_it(bool is_sending)
     MPI_Wait(&never, MPI_STATUS_IGNORE);
 }
 
-static int receive(int tag)
-{
-    return check_class(MPI_Recv(data, LEN, MPI_CHAR, 1, tag, MPI_COMM_WORLD,
-                                MPI_STATUS_IGNORE));
-}
-
 /* Look for the last one, also when memory comes while this waits. */
 static void probe(void)
 {
     MPI_Status status;
     int len = -1;
     int is_there;
-    int code = check_class(MPI_Iprobe(1, MESSAGES - 1, MPI_COMM_WORLD,
+    int code = check_class(MPI_Iprobe(1, LAST_WORDS - 1, MPI_COMM_WORLD,
                                       &is_there, MPI_STATUS_IGNORE));
 
     CHECK(code == MPI_SUCCESS && !is_there, "class %d, found %d", code,
           is_there);
     starve_some(0, REFUSALS);
-    code = check_class(MPI_Probe(1, MESSAGES - 1, MPI_COMM_WORLD, &status));
+    code = check_class(MPI_Probe(1, LAST_WORDS - 1, MPI_COMM_WORLD, &status));
     if (code == MPI_SUCCESS)
         MPI_Get_count(&status, MPI_CHAR, &len);
-    CHECK(len == lens[(MESSAGES - 1) % 3], "class %d, %d bytes", code, len);
+    CHECK(len == last_words_len(LAST_WORDS - 1), "class %d, %d bytes", code,
+          len);
 }
 
 int main(int argc, char **argv)
@@ -164,20 +125,19 @@ int main(int argc, char **argv)
     hear_of_it(argc > 1);
     CHECK(starve_refused() > 0, "there was always memory");
     probe();
-    for (int i = MESSAGES - 1; i >= 0; i--) {
-        code = receive(i);
-        CHECK(code == MPI_SUCCESS && data[0] == i + 1 &&
-                  data[lens[i % 3] - 1] == i + 1,
-              "message %d: class %d, %d", i, code, data[0]);
+    for (int i = LAST_WORDS - 1; i >= 0; i--) {
+        code = last_words_receive(i);
+        CHECK(code == MPI_SUCCESS && last_words_are(i),
+              "message %d: class %d, %d", i, code, last_words_data[0]);
         received += code == MPI_SUCCESS;
     }
-    code = receive(LONG);
+    code = last_words_receive(LAST_WORDS_LONG);
     CHECK(code == MPI_ERR_PROC_ABORTED, "class %d of what was announced", code);
-    code = receive(NEVER);
+    code = last_words_receive(NEVER);
     CHECK(code == MPI_ERR_PROC_ABORTED, "class %d of nothing", code);
     code = check_class(MPI_Probe(1, NEVER, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     CHECK(code == MPI_ERR_PROC_ABORTED, "class %d of a probe", code);
-    if (received == MESSAGES)
+    if (received == LAST_WORDS)
         puts("all was received");
     return check_finish();
 }
