@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE /* MSG_NOSIGNAL */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -100,18 +101,43 @@ static bool fit(struct chempi_tcp_out *out, size_t len)
     return CHEMPI_ARRAY_FIT(out->data, out->cap, len < OUT_MIN ? OUT_MIN : len);
 }
 
-/* Room for len bytes in `out`, or NULL (out of memory). */
-static uint8_t *reserve(struct chempi_tcp_out *out, size_t len)
+/* Nothing waits in `out` any more: another link may need its memory. */
+static void give_back(struct chempi_tcp_link *link)
 {
+    struct chempi_tcp_out *spare = &chempi_tcp_dev_of(link)->spare;
+    uint8_t *less = spare->data;
+
+    if (link->out.cap > spare->cap) {
+        *spare = (struct chempi_tcp_out){.data = link->out.data,
+                                         .cap = link->out.cap};
+    } else {
+        less = link->out.data;
+    }
+    free(less);
+    link->out = (struct chempi_tcp_out){.data = NULL};
+}
+
+/* Room for len bytes in `out`, or NULL (out of memory). */
+static uint8_t *reserve(struct chempi_tcp_link *link, size_t len)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+    struct chempi_tcp_out *out = &link->out;
     size_t used = out->tail - out->head;
 
+    if (!used) {
+        *out = dev->spare;
+        dev->spare = (struct chempi_tcp_out){.data = NULL};
+    }
     if (out->head && out->tail + len > out->cap) {
         memmove(out->data, out->data + out->head, used);
         out->head = 0;
         out->tail = used;
     }
-    if (!fit(out, used + len))
+    if (!fit(out, used + len)) {
+        if (!used)
+            give_back(link);
         return NULL;
+    }
     out->tail += len;
     return out->data + out->tail - len;
 }
@@ -137,7 +163,7 @@ int chempi_tcp_eager_control(struct chempi_tcp_link *link, const void *frame,
 
     if (link->state > CHEMPI_TCP_UP)
         return 0; /* sent() tells */
-    to = reserve(&link->out, len);
+    to = reserve(link, len);
     if (!to)
         return -ENOMEM;
     chempi_shortage_end(&link->sending);
@@ -152,6 +178,7 @@ static int inject_now(struct chempi_tcp_link *link,
                       const struct chempi_envelope *env, const void *data,
                       size_t len)
 {
+    struct chempi_tcp_out *spare = &chempi_tcp_dev_of(link)->spare;
     uint8_t buf[ON_STACK];
     struct iovec iov[2];
     size_t head_len = chempi_tcp_wire_put_eager(buf, env);
@@ -171,7 +198,7 @@ static int inject_now(struct chempi_tcp_link *link,
         iov[1] = (struct iovec){.iov_base = bytes, .iov_len = len};
         count = 2;
     }
-    if (CHEMPI_UNLIKELY(link->out.cap < total) && !fit(&link->out, total))
+    if (CHEMPI_UNLIKELY(spare->cap < total) && !fit(spare, total))
         return -ENOMEM; /* before some of it has left */
     n = write_bytes(link, iov, count);
     if (CHEMPI_LIKELY(n == (ssize_t)total))
@@ -180,7 +207,7 @@ static int inject_now(struct chempi_tcp_link *link,
         chempi_tcp_link_mute(link, (int)n);
         return link->ep->status;
     }
-    (void)reserve(&link->out, total - (size_t)n); /* it has room */
+    (void)reserve(link, total - (size_t)n); /* it has room */
     for (size_t i = 0, at = link->out.head; i < count; i++) {
         size_t skip = (size_t)n < iov[i].iov_len ? (size_t)n : iov[i].iov_len;
 
@@ -204,7 +231,7 @@ static int line_up(struct chempi_tcp_link *link,
 
     if (used && used + total > chempi_tcp_setting(link, CHEMPI_TCP_SET_QUEUE))
         return -EAGAIN;
-    at = reserve(&link->out, total);
+    at = reserve(link, total);
     if (!at)
         return -ENOMEM;
     chempi_shortage_end(&link->sending);
@@ -464,8 +491,8 @@ static size_t consume_out(struct chempi_tcp_link *link, size_t n)
         out->head += n;
         return n;
     }
-    out->head = 0;
-    out->tail = 0;
+    if (used)
+        give_back(link);
     return used;
 }
 

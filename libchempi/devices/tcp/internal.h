@@ -125,7 +125,8 @@ struct chempi_tcp_current {
     uint8_t head[CHEMPI_TCP_FIXED_MAX];
 };
 
-/* Small messages and control frames, copied: bytes head .. tail of data. */
+/* Small messages and control frames, copied: bytes head .. tail of data, which
+ * is NULL while there are none. */
 struct chempi_tcp_out {
     uint8_t *data;
     size_t head;
@@ -254,6 +255,7 @@ struct chempi_tcp_dev {
         uint8_t data[CHEMPI_TCP_RBUF];
     } unread; /* has been read, and is left */
     uint8_t scratch[CHEMPI_TCP_SCRATCH];
+    struct chempi_tcp_out spare; /* empty: for the next link that has some */
 };
 
 static inline struct chempi_tcp_dev *

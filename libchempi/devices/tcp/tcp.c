@@ -344,6 +344,7 @@ static void tcp_close(struct chempi_dev *d)
     chempi_tcp_proof_forget_keys(dev->keys);
     chempi_tcp_proof_forget_keys(dev->rank_keys);
     chempi_sparse_free(dev->eps, count, sizeof(struct chempi_tcp_ep *));
+    free(dev->spare.data);
     free(dev);
 }
 

@@ -660,6 +660,29 @@ static void read_after_the_end(size_t max)
     close_all();
 }
 
+Test(tcp, a_link_on_which_nothing_waits_has_no_memory_for_that)
+{
+    const struct chempi_tcp_dev *dev;
+    struct chempi_envelope env = {.len = 100, .kind = CHEMPI_KIND_MESSAGE};
+    const uint8_t data[100] = {0};
+
+    meet();
+    dev = (struct chempi_tcp_dev *)(void *)ends.end[0].dev;
+    cr_assert_null(link_of(0)->out.data);
+    cr_assert_null(link_of(1)->out.data);
+    rig_short(7);
+    cr_assert_eq(
+        chempi_tcp_ops.inject(ends.end[0].eps[1], &env, data, sizeof(data)),
+        CHEMPI_DONE);
+    cr_assert_not_null(link_of(0)->out.data);
+    cr_assert_null(dev->spare.data);
+    cr_assert(ends_wait_arrivals(&ends, 1, 2));
+    rig_lift();
+    cr_assert_null(link_of(0)->out.data);
+    cr_assert_not_null(dev->spare.data);
+    close_all();
+}
+
 Test(tcp, what_a_process_had_sent_is_read_when_its_end_is_told)
 {
     read_after_the_end(0);
