@@ -81,6 +81,23 @@ Test(placement, nobody_goes_before_all_have_said_where_they_run)
     cr_assert_eq(chempi_placement_choose(&crowd, &may), 0);
 }
 
+/* The largest number of a core that members go to or leave is 1023. */
+Test(placement, nobody_goes_where_a_core_has_a_larger_number)
+{
+    struct chempi_yield_policy crowd = crowd_of("0000");
+
+    cr_assert_eq(chempi_cpus_parse("0,1023-1024", &may), 0);
+    crowd.rank = 3;
+    cr_assert_eq(chempi_placement_choose(&crowd, &may), 1023);
+    atomic_store(&presence[2].core, 1023 + 1);
+    cr_assert_eq(chempi_placement_choose(&crowd, &may), 1023);
+    atomic_store(&presence[2].core, 1024 + 1);
+    cr_assert_eq(chempi_placement_choose(&crowd, &may), 0);
+    for (int i = 0; i < crowd.size; i++)
+        atomic_store(&presence[i].core, 1024 + 1);
+    cr_assert_eq(chempi_placement_choose(&crowd, &may), 1024);
+}
+
 /* ---- this thread --------------------------------------------------------- */
 
 /* One of so many members, the last, on the core of all. */
