@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Gather and scatter in a node's shared memory. Blocks that fit a slot go
- * through it. Longer ones are tasks: those that fit what a device has between
- * two processes go by messages, which their senders need not wait for; for the
- * others the root says where they lie in its memory, and their owners copy from
- * or to there (root_copies.h).
+ * through it. Longer ones are tasks: where each member has a core, those that
+ * fit what a device has between two processes go by messages, which their
+ * senders need not wait for; for the others the root says where they lie in its
+ * memory, and their owners copy from or to there (root_copies.h).
  *
  *   -   whether a member has a task follows from the length that it knows: of
  *       a gatherv or scatterv some members have one and others not. These tasks
@@ -17,8 +17,13 @@
 #include "libchempi/didl/coll/node/placement.h"
 #include "libchempi/didl/coll/node/root_copies.h"
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/control/affinity.h"
 
-enum { DIRECT_ABOVE = 64 << 10 }; /* bytes of a block */
+/* Bytes of a block. */
+enum {
+    DIRECT_ABOVE = 64 << 10, /* where each member has a core */
+    SPREAD_ABOVE = 64 << 10  /* to copy it takes longer than to move */
+};
 
 /* One member's part in an operation of blocks that do not fit slots. */
 struct blocks {
@@ -88,10 +93,15 @@ static bool has_long(const struct chempi_coll_call *c)
     return chempi_coll_node_longest_block(c) > CHEMPI_NODE_BULK_BYTES;
 }
 
-/* Of two members both copy in a message. */
+/* Of two members both copy in a message. Where members share cores, a message
+ * takes as long as it takes the root to copy it, and whoever else runs on the
+ * root's core waits meanwhile. */
 static bool is_for_copy(const struct chempi_coll_state *st, uint64_t len)
 {
-    return len > DIRECT_ABOVE && st->size > 2;
+    const uint64_t above =
+        chempi_affinity_is_roomy() ? DIRECT_ABOVE : CHEMPI_NODE_BULK_BYTES;
+
+    return len > above && st->size > 2;
 }
 
 /* ---- the root's own block ---- */
@@ -744,8 +754,9 @@ static void scatter_copied(struct chempi_node_task *t)
 static void scatter_first(struct chempi_node_task *t)
 {
     struct blocks *b = of_task(t);
+    const uint64_t longest = chempi_coll_node_longest_block(t->c);
 
-    if (is_for_copy(t->cell.st, chempi_coll_node_longest_block(t->c)) &&
+    if (longest > SPREAD_ABOVE && is_for_copy(t->cell.st, longest) &&
         chempi_coll_root_copies_are_on(t->cell.st))
         chempi_placement_even_out(&t->cell.st->crowd);
     if (!cell_is_root(&t->cell, t->c)) {
