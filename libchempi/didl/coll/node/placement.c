@@ -100,11 +100,11 @@ static void leave_core(struct chempi_yield_policy *crowd)
 
 void chempi_placement_even_out(struct chempi_yield_policy *crowd)
 {
-    const int here = sched_getcpu();
+    const int here = chempi_affinity_is_roomy() ? -1 : sched_getcpu();
     const uint32_t pauses =
         atomic_load_explicit(&crowd->pauses, memory_order_relaxed);
 
-    if (here < 0 || chempi_affinity_is_roomy())
+    if (here < 0)
         return;
     chempi_yield_policy_say_core(crowd, (uint32_t)here + 1);
     if (pauses > 0)
