@@ -121,8 +121,6 @@ def run(command, cwd=None, env=None, timeout_s=60.0, stdin=None, join=True,
     """Run a command; never raises for what the command does."""
     mark = uuid.uuid4().hex
     running.add(mark)
-    if stopped_by:
-        sys.exit(128 + stopped_by[0])
     environment = dict(os.environ if env is None else env)
     environment[MARK] = mark
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, \
@@ -138,6 +136,8 @@ def run(command, cwd=None, env=None, timeout_s=60.0, stdin=None, join=True,
         timed_out = False
         leftovers = []
         try:
+            if stopped_by:  # a signal that did not find the process yet
+                sys.exit(128 + stopped_by[0])
             process.wait(timeout_s)
             seconds = time.monotonic() - start
             leftovers = end_marked(mark, settle_s)
@@ -148,7 +148,8 @@ def run(command, cwd=None, env=None, timeout_s=60.0, stdin=None, join=True,
         except BaseException:
             stop(process, mark, settle_s)
             raise
-        running.discard(mark)
+        finally:
+            running.discard(mark)
         return Result(process.returncode, read_limited(out),
                       "" if join else read_limited(err), seconds, timed_out,
                       leftovers)
