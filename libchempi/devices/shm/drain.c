@@ -28,26 +28,26 @@ leave(struct shm_ep *ep, const struct chempi_arrival *arrival, uint32_t rx_data)
     return chempi_shortage_left;
 }
 
-/* Announce a message that is completely at hand. Returns the rule broken, or
- * NULL. */
+/* Announce a message, which is completely at hand or else comes in pieces (W5):
+ * then *rx is where they go, or NULL. Returns the rule broken, or NULL. */
 static inline const char *announce(struct shm_ep *ep,
                                    struct chempi_arrival *arrival,
-                                   enum shm_protocol protocol, uint32_t rx_data)
+                                   enum shm_protocol protocol, uint32_t rx_data,
+                                   bool is_whole, struct chempi_rx **rx)
 {
     const struct chempi_dev_params *params = &ep->base.dev->params;
-    struct chempi_rx *rx = NULL;
 
     if (CHEMPI_UNLIKELY((uint8_t)(arrival->env.kind - CHEMPI_KIND_MESSAGE) >
                         CHEMPI_KIND_SYSTEM - CHEMPI_KIND_MESSAGE))
         return "a message of unknown kind";
     arrival->ep = &ep->base;
-    arrival->avail = arrival->env.len;
+    arrival->avail = is_whole ? arrival->env.len : 0;
     arrival->token[0] = 0;
     arrival->token[1] = 0;
-    arrival->flags = 0;
+    arrival->flags = is_whole ? 0 : CHEMPI_ARRIVAL_STREAMED;
     arrival->protocol = protocol;
     chempi_dev_count(ep->base.dev, protocol, arrival->env.len);
-    if (CHEMPI_UNLIKELY(params->sink->arrived(params->sink_arg, arrival, &rx) ==
+    if (CHEMPI_UNLIKELY(params->sink->arrived(params->sink_arg, arrival, rx) ==
                         CHEMPI_NO_ROOM))
         return leave(ep, arrival, rx_data);
     return NULL;
@@ -65,6 +65,7 @@ static inline const char *take_short(struct shm_ep *ep,
 {
     const uint32_t len = line->len;
     struct chempi_arrival arrival;
+    struct chempi_rx *rx = NULL;
 
     atomic_signal_fence(memory_order_seq_cst); /* read once */
     if (CHEMPI_UNLIKELY(len > SHM_INLINE_MAX)) {
@@ -81,7 +82,60 @@ static inline const char *take_short(struct shm_ep *ep,
            sizeof(line->body.brief.tail));
     arrival.data = line->body.brief.bytes;
     atomic_signal_fence(memory_order_seq_cst); /* read once */
-    return announce(ep, &arrival, SHM_PROTOCOL_SHORT, 0);
+    return announce(ep, &arrival, SHM_PROTOCOL_SHORT, 0, true, &rx);
+}
+
+/* Put the next piece in its place; what is longer than the receive is left. */
+static void store(struct shm_ep *ep, const unsigned char *data, uint32_t len)
+{
+    const struct chempi_dev_params *params = &ep->base.dev->params;
+    struct chempi_rx *rx = ep->rx;
+    uint64_t left = rx->cap > ep->rx_done ? rx->cap - ep->rx_done : 0;
+    size_t n = (size_t)(left < len ? left : len);
+
+    if (n > 0 && rx->iter)
+        (void)chempi_segment_unpack(rx->iter, data, n);
+    else if (n > 0)
+        memcpy((char *)rx->buf + ep->rx_done, data, n);
+    ep->rx_done += len;
+    if (ep->rx_done < ep->rx_len)
+        return;
+    ep->rx = NULL;
+    params->sink->delivered(params->sink_arg, rx, 0);
+}
+
+static const char *take_first(struct shm_ep *ep, struct chempi_arrival *arrival,
+                              uint32_t len, uint32_t rx_data)
+{
+    const unsigned char *data = arrival->data;
+    struct chempi_rx *rx = NULL;
+    const char *why;
+
+    if (ep->rx || arrival->env.len > SHM_EAGER_MAX || len > arrival->env.len)
+        return "a span out of bounds";
+    arrival->data = NULL;
+    why = announce(ep, arrival, SHM_PROTOCOL_EAGER, rx_data, false, &rx);
+    if (why)
+        return why;
+    rx->ep = &ep->base;
+    ep->rx = rx;
+    ep->rx_len = (uint32_t)arrival->env.len;
+    ep->rx_done = 0;
+    store(ep, data, len);
+    return NULL;
+}
+
+static const char *take_more(struct shm_ep *ep, const struct shm_line *line)
+{
+    struct shm_span span = line->body.more;
+    const unsigned char *data;
+
+    atomic_signal_fence(memory_order_seq_cst); /* read once */
+    data = chempi_shm_eager_take_span(ep, &span);
+    if (!data || !ep->rx || span.len > ep->rx_len - ep->rx_done)
+        return "a piece of no message";
+    store(ep, data, span.len);
+    return NULL;
 }
 
 static const char *take_eager(struct shm_ep *ep, const struct shm_line *line)
@@ -89,13 +143,16 @@ static const char *take_eager(struct shm_ep *ep, const struct shm_line *line)
     const uint32_t rx_data = ep->rx_data;
     struct shm_span span = line->body.msg.u.span;
     struct chempi_arrival arrival;
+    struct chempi_rx *rx = NULL;
 
     arrival.env = line->body.msg.env;
     atomic_signal_fence(memory_order_seq_cst); /* read once */
     arrival.data = chempi_shm_eager_take_span(ep, &span);
-    if (!arrival.data || span.len != arrival.env.len)
+    if (!arrival.data)
         return "a span out of bounds";
-    return announce(ep, &arrival, SHM_PROTOCOL_EAGER, rx_data);
+    if (span.len != arrival.env.len)
+        return take_first(ep, &arrival, span.len, rx_data);
+    return announce(ep, &arrival, SHM_PROTOCOL_EAGER, rx_data, true, &rx);
 }
 
 static const char *CHEMPI_NOINLINE take_other(struct shm_ep *ep,
@@ -104,6 +161,8 @@ static const char *CHEMPI_NOINLINE take_other(struct shm_ep *ep,
     switch (line->kind) {
     case SHM_KIND_EAGER:
         return take_eager(ep, line);
+    case SHM_KIND_MORE:
+        return take_more(ep, line);
     case SHM_KIND_RTS:
         return chempi_shm_rndv_rts(ep, line);
     case SHM_KIND_CTS:
@@ -295,6 +354,9 @@ static int report_broken(struct shm_ep *ep)
     if (ep->broken_why)
         (void)chempi_err_set(&dev->broken, ep->broken_status,
                              "shared memory is damaged: %s", ep->broken_why);
+    if (ep->rx)
+        params->sink->delivered(params->sink_arg, ep->rx, ep->broken_status);
+    ep->rx = NULL;
     chempi_rndv_fail(&ep->rndv, ep->broken_status);
     params->sink->lost(params->sink_arg, ep->base.proc, ep->broken_status,
                        dev->broken.text);

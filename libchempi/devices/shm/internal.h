@@ -14,6 +14,7 @@
 #define SHM_HOT_MAX 4u            /* rings that are polled directly */
 #define SHM_EAGER_MAX 8192u       /* bytes; <= a quarter of the data */
 #define SHM_LAP 8192u             /* bytes of data; eager.c, W4 */
+#define SHM_PIECE (SHM_LAP / 4)   /* bytes; eager.c, W5 */
 #define SHM_LONG_MIN (256u << 10) /* bytes; larger messages are long */
 
 /* Classes of sizes: to 16, 32, 64, 256 KiB, 1 MiB, above; last: in pieces. */
@@ -132,6 +133,9 @@ struct shm_ep {
     uint32_t data_tail;       /* last known taken.data */
     struct shm_ep *next_open; /* in dev->open */
     uint32_t shares_used;     /* bits */
+    struct chempi_rx *rx; /* of a message that comes in pieces (W5), or NULL */
+    uint32_t rx_len;      /* its payload, bytes */
+    uint32_t rx_done;     /* of which have come; < rx_len while there is rx */
     struct shm_price prices[SHM_PRICES];
     struct chempi_list busy_link;
     struct chempi_rndv_peer rndv;
@@ -398,7 +402,7 @@ static inline uint32_t shm_data_at(const struct shm_ep *ep)
 /* Does the lap end before a span of len bytes, though there is data (W4)? */
 static inline bool shm_turns_early(const struct shm_ep *ep, uint32_t len)
 {
-    return len <= SHM_LAP / 4 && shm_data_at(ep) <= SHM_LAP &&
+    return len <= SHM_PIECE && shm_data_at(ep) <= SHM_LAP &&
            shm_data_at(ep) + shm_round(len) > SHM_LAP;
 }
 

@@ -13,9 +13,9 @@
  *   R3  a short message goes on in the lines that follow its first, up to
  *       the end of the ring, and its payload covers their seq words; one that
  *       would put there what the next lap's seq will be is not sent so
- *   -   payload above SHORT_MAX lies in `data`, in one piece, at a position
- *       that its line names; it is free again when the line's receiver says so
- *       in taken.data
+ *   -   payload above SHORT_MAX lies in `data`, in one piece or more, each at
+ *       a position that its line names; it is free again when the line's
+ *       receiver says so in taken.data
  *   -   a receiver reads a pair only after its sender has rung the bell once,
  *       hence after the pages were reserved
  */
@@ -35,7 +35,8 @@
 
 enum shm_kind {
     SHM_KIND_SHORT = 1, /* a message in one line, or a row of them */
-    SHM_KIND_EAGER,     /* payload in data */
+    SHM_KIND_EAGER,     /* payload in data, or its first piece */
+    SHM_KIND_MORE,      /* the next piece of the last EAGER one */
     SHM_KIND_RTS,       /* announces; payload stays with the sender */
     SHM_KIND_CTS,       /* receiver: send the payload in DATA lines */
     SHM_KIND_HELP,      /* receiver: share the copying */
@@ -105,6 +106,7 @@ struct shm_line {
                 struct shm_rts rts;   /* RTS */
             } u;
         } msg;
+        struct shm_span more;
         struct shm_cts cts;
         struct shm_help help;
         struct shm_data data;

@@ -129,6 +129,77 @@ Test(shm_garbage, an_eager_length_that_differs_from_its_envelope)
     expect_lost(&ends);
 }
 
+static void put_first(struct shm_line *line, uint64_t len, uint32_t piece)
+{
+    line->kind = SHM_KIND_EAGER;
+    line->body.msg.env =
+        (struct chempi_envelope){.len = len, .kind = CHEMPI_KIND_MESSAGE};
+    line->body.msg.u.span = (struct shm_span){.pos = 0, .len = piece};
+}
+
+static struct shm_line *next_line(struct ends *ends)
+{
+    return shm_next_line(ends_ep(ends, 0, 1));
+}
+
+Test(shm_garbage, pieces_of_no_message)
+{
+    static const uint32_t lens[] = {0, 201, UINT32_MAX};
+    struct ends ends;
+    struct shm_line *line = contact(&ends);
+
+    line->kind = SHM_KIND_MORE;
+    line->body.more = (struct shm_span){.pos = 0, .len = 1};
+    publish(&ends, line);
+    expect_lost(&ends);
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(lens); i++) {
+        line = contact(&ends);
+        put_first(line, 300, 100);
+        publish(&ends, line);
+        cr_assert_eq(ends.end[1].lost, 0);
+        line = next_line(&ends);
+        line->kind = SHM_KIND_MORE;
+        line->body.more = (struct shm_span){.pos = 128, .len = lens[i]};
+        publish(&ends, line);
+        cr_assert_eq(ends.end[1].failed, 1);
+        expect_lost(&ends);
+    }
+}
+
+Test(shm_garbage, a_message_that_begins_between_the_pieces_of_another)
+{
+    struct ends ends;
+
+    put_first(contact(&ends), 300, 100);
+    publish(&ends, next_line(&ends));
+    put_first(next_line(&ends), 300, 100);
+    publish(&ends, next_line(&ends));
+    cr_assert_eq(ends.end[1].failed, 1);
+    expect_lost(&ends);
+}
+
+/* It has said that there is room, and then says that there never was. */
+Test(shm_garbage, a_receiver_that_takes_back_room_between_pieces)
+{
+    unsigned char *data = ends_payload(SHM_EAGER_MAX);
+    struct ends ends;
+    struct shm_ep *ep;
+
+    ends_open(&ends, 2);
+    ep = ends_ep(&ends, 0, 1);
+    atomic_store(&ep->wake->order, CHEMPI_WAKE_ORDER_NONE);
+    cr_assert_eq(ends_inject(&ends, 0, 1, data, SHM_EAGER_MAX), 0);
+    ends_settle(&ends);
+    atomic_store(&ep->tx_pair->taken.data, ep->data_head - 2 * 64 * 1024);
+    cr_assert_eq(ends_inject(&ends, 0, 1, data, SHM_EAGER_MAX), -ECONNRESET);
+    ends_settle(&ends);
+    cr_assert_eq(ends.end[0].lost, 1);
+    cr_assert_not_null(strstr(ends.end[0].lost_why, "took less"));
+    cr_assert_null(chempi_shm_eager_check(ep));
+    ends_close(&ends);
+    free(data);
+}
+
 Test(shm_garbage, answers_to_nothing)
 {
     static const uint16_t kinds[] = {SHM_KIND_CTS, SHM_KIND_HELP, SHM_KIND_DATA,
