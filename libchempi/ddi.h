@@ -144,8 +144,9 @@ struct chempi_rx {
 };
 
 enum chempi_arrival_flags {
-    /* The rest of the payload is on its way in a byte stream and cannot be
-     * left there: the sink must ACCEPT (into memory of its own if need be). */
+    /* The rest of the payload comes behind this, as in a byte stream, and
+     * cannot be left there: the sink must ACCEPT (into memory of its own if
+     * need be). */
     CHEMPI_ARRIVAL_STREAMED = 1
 };
 

@@ -4,6 +4,7 @@
  * rings have some, and the endpoints that wait for room (W1 and W2 in eager.c,
  * B1 to B3 in endpoint.c).
  */
+#include <assert.h>
 #include <errno.h>
 
 #include "common/base/invariant.h"
@@ -29,7 +30,7 @@ leave(struct shm_ep *ep, const struct chempi_arrival *arrival, uint32_t rx_data)
 }
 
 /* Announce a message, which is completely at hand or else comes in pieces (W5):
- * then *rx is where they go, or NULL. Returns the rule broken, or NULL. */
+ * then *rx is where they go. Returns the rule broken, or NULL. */
 static inline const char *announce(struct shm_ep *ep,
                                    struct chempi_arrival *arrival,
                                    enum shm_protocol protocol, uint32_t rx_data,
@@ -117,6 +118,7 @@ static const char *take_first(struct shm_ep *ep, struct chempi_arrival *arrival,
     why = announce(ep, arrival, SHM_PROTOCOL_EAGER, rx_data, false, &rx);
     if (why)
         return why;
+    assert(rx); /* what is STREAMED is accepted */
     rx->ep = &ep->base;
     ep->rx = rx;
     ep->rx_len = (uint32_t)arrival->env.len;

@@ -370,13 +370,19 @@ static bool has_room_for_pieces(const struct shm_ep *ep, uint32_t len)
 
     return ep->tx_head - ep->tx_tail + count <= ep->line_mask + 1 &&
            ((at > 0 && at <= SHM_LAP && ep->data_head - at == ep->data_turn) ||
-            shm_has_room(ep, len + SHM_PIECE + CHEMPI_CACHE_LINE));
+            shm_has_room(ep, len + SHM_PIECE));
 }
 
-/* Ranks that share a core do not copy at the same time. */
-static bool goes_in_pieces(struct shm_ep *ep, size_t len)
+/* Ranks that share a core do not copy at the same time, a receiver to whom
+ * each piece rings does not look at each, and system messages are run where
+ * they lie if they are whole. */
+static bool goes_in_pieces(struct shm_ep *ep, const struct chempi_envelope *env,
+                           size_t len)
 {
     if (len <= SHM_PIECE || ep->is_broken || !ep->is_data_open ||
+        env->kind == CHEMPI_KIND_SYSTEM ||
+        atomic_load_explicit(&ep->tx_pair->taken.mode, memory_order_relaxed) !=
+            SHM_MODE_POLLED ||
         chempi_shm_choice_is_crowded(ep))
         return false;
     if (has_room_for_pieces(ep, (uint32_t)len))
@@ -432,7 +438,7 @@ static CHEMPI_NOINLINE int inject_long(struct shm_ep *ep,
         return CHEMPI_DONE;
     if (len > SHM_EAGER_MAX)
         return -EMSGSIZE;
-    if (goes_in_pieces(ep, len))
+    if (goes_in_pieces(ep, env, len))
         return put_pieces(ep, env, data, len);
     rc = chempi_shm_eager_room(ep, (uint32_t)len);
     if (rc < 0)

@@ -283,6 +283,7 @@ Test(shm, pieces_find_room_wherever_they_turn, .timeout = 100)
             sent++;
             put += ep->data_head - before;
         } else {
+            cr_assert(!ep->is_broken, "%s", ep->broken_why);
             way |= 1; /* make room */
         }
         cr_assert_null(chempi_shm_eager_check(ep));
@@ -301,6 +302,33 @@ Test(shm, pieces_find_room_wherever_they_turn, .timeout = 100)
     }
     cr_assert(to->received > sent / 2);
     cr_assert_eq(to->lost + ends.end[0].lost, 0);
+    ends_close(&ends);
+    free(data);
+}
+
+/* A lap whose predecessor did not turn early, of which the peer has told
+ * little: what the pieces would skip is counted, too. */
+Test(shm, pieces_count_what_they_skip)
+{
+    static const size_t lens[] = {2000, 2000, 1790, 300};
+    unsigned char *data = ends_payload(SHM_EAGER_MAX);
+    struct ends ends;
+    struct shm_ep *ep;
+
+    ends_open(&ends, 2);
+    ep = ends_ep(&ends, 0, 1);
+    open_data(&ends);
+    set_order(&ends, CHEMPI_WAKE_ORDER_FENCE);
+    for (uint32_t i = 0; i < 7; i++)
+        cr_assert_eq(ends_inject(&ends, 0, 1, data, SHM_EAGER_MAX), 0);
+    cr_assert_eq(ep->data_head, 65536);
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert_eq(ends_inject(&ends, 0, 1, data, lens[i]), 0);
+    cr_assert_eq(ep->data_head, 65536 + 6208);
+    atomic_store(&ep->tx_pair->taken.data, 16384);
+    set_order(&ends, CHEMPI_WAKE_ORDER_NONE);
+    cr_assert_eq(ends_inject(&ends, 0, 1, data, SHM_EAGER_MAX), 0);
+    cr_assert(!ep->is_broken, "%s", ep->broken_why);
     ends_close(&ends);
     free(data);
 }

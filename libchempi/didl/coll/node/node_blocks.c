@@ -28,13 +28,13 @@ enum {
 /* One member's part in an operation of blocks that do not fit slots. */
 struct blocks {
     struct chempi_node_task task; /* first */
-    bool is_offered;              /* root: it has said where blocks lie */
-    bool is_kept;                 /* root: its own block is where it belongs */
-    uint64_t kept;                /* bytes of that, as yet */
-    int next;                     /* root: lines before it are there */
-    uint32_t copies;              /* root: members that copy their blocks */
-    uint64_t at;                  /* this member's, in the root's memory */
-    uint64_t done;                /* bytes of it */
+    bool has_said; /* root: it has said where blocks lie, or that it does not */
+    bool is_kept;  /* root: its own block is where it belongs */
+    uint64_t kept; /* bytes of that, as yet */
+    int next;      /* root: lines before it are there */
+    uint32_t copies; /* root: members that copy their blocks */
+    uint64_t at;     /* this member's, in the root's memory */
+    uint64_t done;   /* bytes of it */
     struct chempi_segment iter;
     chempi_node_step_fn *then; /* when the own block is kept */
 };
@@ -386,6 +386,14 @@ static int get_block(const struct cell *cell, const struct chempi_coll_call *c,
                                     place.count, c->recv.type);
 }
 
+/* Root: whoever would have its block copied sends it. */
+static void decline(struct blocks *b, const struct cell *cell)
+{
+    b->has_said = true;
+    chempi_coll_root_copies_expect(cell);
+    end_offer(cell, BLOCK_BY_MESSAGE);
+}
+
 /* All have come: take what is here, and see to it that the rest comes. */
 static void gather_rest(struct chempi_node_task *t)
 {
@@ -406,10 +414,8 @@ static void gather_rest(struct chempi_node_task *t)
         exchange_messages(t);
         return;
     }
-    if (CHEMPI_UNLIKELY(!b->is_offered)) {
-        chempi_coll_root_copies_expect(cell);
-        end_offer(cell, BLOCK_BY_MESSAGE);
-    }
+    if (CHEMPI_UNLIKELY(!b->has_said))
+        decline(b, cell);
     await_copies(t, exchange_messages);
 }
 
@@ -470,21 +476,24 @@ static void gather_hand_in(struct chempi_node_task *t)
 
 static void gather_first(struct chempi_node_task *t)
 {
+    struct chempi_coll_state *st = t->cell.st;
     struct blocks *b = of_task(t);
 
     if (!cell_is_root(&t->cell, t->c)) {
         gather_hand_in(t);
         return;
     }
-    b->is_offered =
-        is_for_copy(t->cell.st, chempi_coll_node_longest_block(t->c)) &&
-        chempi_coll_root_copies_are_open(t->cell.st, t->c->recv.type);
-    if (!b->is_offered) {
+    if (!is_for_copy(st, chempi_coll_node_longest_block(t->c)) ||
+        !chempi_coll_root_copies_are_on(st)) {
         await_lines(t);
-        return;
+    } else if (!chempi_coll_root_copies_are_open(st, t->c->recv.type)) {
+        decline(b, &t->cell); /* before they wait for it */
+        await_lines(t);
+    } else {
+        b->has_said = true;
+        offer(&t->cell, t->c);
+        keep(t, await_lines);
     }
-    offer(&t->cell, t->c);
-    keep(t, await_lines);
 }
 
 const struct chempi_node_steps chempi_node_steps_gather =
