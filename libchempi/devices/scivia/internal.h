@@ -19,6 +19,7 @@
 #include "libchempi/devices/scivia/wire.h"
 #include "libchempi/services/registration/regcache.h"
 #include "libchempi/services/rndv.h"
+#include "libchempi/services/shortage.h"
 
 #define SCIVIA_PAGE 4096u
 #define SCIVIA_HOT_MAX 4u      /* rings that are polled directly */
@@ -168,8 +169,9 @@ struct scivia_ep {
     bool is_vi_broken; /* tx_vi: replace it */
     bool is_frame_broken;
     bool is_frame_refused;
-    bool is_tell_owed;  /* frames: as soon as there is room */
-    bool awaits_memory; /* likewise */
+    bool is_tell_owed;               /* frames: as soon as there is room */
+    bool awaits_memory;              /* likewise */
+    struct chempi_shortage shortage; /* to connect to the peer's segments */
     uint32_t breaks;    /* connections broken since something went through */
     uint32_t vi_breaks; /* the same of tx_vi, where payload is something */
     struct scivia_line unsent;

@@ -166,6 +166,7 @@ static bool can_advance(const struct scivia_ep *ep)
         return ep->has_card && !ep->awaits_memory;
     return chempi_adapter_link_state(ep->at) == 0 &&
            (ep->is_vi_broken || ep->is_frame_broken ||
+            chempi_shortage_is(&ep->shortage) ||
             (ep->is_tx_open && has_payload(ep)));
 }
 

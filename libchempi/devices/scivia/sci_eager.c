@@ -47,19 +47,34 @@ static int prepare(struct scivia_ep *ep)
     return 0;
 }
 
+/* Ask for a segment of the peer's, again where memory was missing, here or
+ * there. */
+static int connect_segment(struct scivia_ep *ep, uint32_t id,
+                           struct chempi_sci_remote **remote)
+{
+    int rc = *remote && chempi_sci_state(*remote) == -ENOMEM ? -ENOMEM : 0;
+
+    if (rc < 0) {
+        chempi_sci_disconnect(*remote);
+        *remote = NULL;
+        if (!chempi_shortage_may_wait(&ep->shortage))
+            return rc;
+    }
+    if (*remote)
+        return 0;
+    rc = chempi_sci_connect(ep->at, id, scivia_dev_of(ep)->tag, remote);
+    return rc == -ENOMEM && chempi_shortage_may_wait(&ep->shortage) ? -EAGAIN
+                                                                    : rc;
+}
+
 /* The link is up: connect to what the peer exports. */
 static int connect_segments(struct scivia_ep *ep)
 {
-    struct scivia_dev *dev = scivia_dev_of(ep);
-    uint32_t me = dev->base.params.services->proc;
-    int rc = 0;
+    uint32_t me = scivia_dev_of(ep)->base.params.services->proc;
+    int rc = connect_segment(ep, SCIVIA_SEGMENT_PAIR(me), &ep->out);
 
-    if (!ep->out)
-        rc = chempi_sci_connect(ep->at, SCIVIA_SEGMENT_PAIR(me), dev->tag,
-                                &ep->out);
-    if (rc == 0 && !ep->bell)
-        rc = chempi_sci_connect(ep->at, SCIVIA_SEGMENT_INBOX, dev->tag,
-                                &ep->bell);
+    if (rc == 0)
+        rc = connect_segment(ep, SCIVIA_SEGMENT_INBOX, &ep->bell);
     if (rc == 0)
         rc = chempi_sci_state(ep->out);
     if (rc == 0)
@@ -68,6 +83,8 @@ static int connect_segments(struct scivia_ep *ep)
                     chempi_sci_len(ep->bell) < sizeof(struct scivia_inbox) +
                                                    (me + 1) * sizeof(uint32_t)))
         rc = -EPROTO;
+    if (rc == 0)
+        chempi_shortage_end(&ep->shortage);
     return rc;
 }
 

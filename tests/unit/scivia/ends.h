@@ -159,13 +159,17 @@ static void close_ends(void)
     chempi_memory_destroy(memory);
 }
 
+static void poll_end(uint32_t i)
+{
+    if (chempi_pollset_collect(ends[i].services.pollset, 0) > 0)
+        (void)chempi_pollset_dispatch(ends[i].services.pollset);
+    (void)ends[i].dev->ops->progress(ends[i].dev);
+}
+
 static void poll_ends(void)
 {
-    for (uint32_t i = 0; i < 2; i++) {
-        if (chempi_pollset_collect(ends[i].services.pollset, 0) > 0)
-            (void)chempi_pollset_dispatch(ends[i].services.pollset);
-        (void)ends[i].dev->ops->progress(ends[i].dev);
-    }
+    poll_end(0);
+    poll_end(1);
 }
 
 static uint64_t gauge(uint32_t i, const char *name)

@@ -389,6 +389,33 @@ Test(scivia, a_process_that_may_not_register_frames_says_so_when_it_starts)
     cr_expect(strstr(err.text, "CHEMPI_SCIVIA_REGISTERED_MAX"), "%s", err.text);
 }
 
+/* Whoever asks for a segment asks again as long as memory is missing, there or
+ * here. */
+Test(scivia, connecting_waits_for_memory)
+{
+    unsigned char *from = payload();
+    struct chempi_tx tx = message(from, 100, SCIVIA_PROTOCOL_SHARED_MEMORY);
+    struct scivia_ep *ep;
+
+    open_ends(NULL);
+    ep = (struct scivia_ep *)ends[0].ep;
+    for (int i = 0; i < 1000 && !ep->was_reached; i++) {
+        cr_assert_eq(chempi_scivia_ops.send(ends[0].ep, &tx), -EAGAIN);
+        poll_end(1);
+        poll_end(0);
+    }
+    rig_fail(RIG_MALLOC, 1, ENOMEM, 1);
+    for (int i = 0; i < 20; i++)
+        poll_ends();
+    cr_assert(ep->was_reached && !ep->is_tx_open && !ep->is_broken);
+    cr_expect(chempi_scivia_ops.is_ready(ends[0].dev));
+    rig_reset();
+    transfer(from, 100, SCIVIA_PROTOCOL_SHARED_MEMORY);
+    cr_expect_eq(ends[0].lost + ends[1].lost, 0);
+    close_ends();
+    free(from);
+}
+
 /* Connections are neither refused nor given up. */
 Test(scivia, frames_wait_until_there_is_a_share)
 {
