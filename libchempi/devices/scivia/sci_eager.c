@@ -52,13 +52,13 @@ static int prepare(struct scivia_ep *ep)
 static int connect_segment(struct scivia_ep *ep, uint32_t id,
                            struct chempi_sci_remote **remote)
 {
-    int rc = *remote && chempi_sci_state(*remote) == -ENOMEM ? -ENOMEM : 0;
+    int rc;
 
-    if (rc < 0) {
+    if (*remote && chempi_sci_state(*remote) == -ENOMEM) {
         chempi_sci_disconnect(*remote);
         *remote = NULL;
         if (!chempi_shortage_may_wait(&ep->shortage))
-            return rc;
+            return -ENOMEM;
     }
     if (*remote)
         return 0;
