@@ -82,12 +82,12 @@ int chempi_neighbors_open(struct chempi_neighbors *neighbors,
     chempi_list_init(&neighbors->sending);
     neighbors->peers = chempi_sys->calloc(services->proc_count,
                                           sizeof(struct chempi_neighbor *));
-    neighbors->coming =
-        chempi_sys->calloc(services->proc_count, sizeof(*neighbors->coming));
-    if (neighbors->peers && neighbors->coming)
+    neighbors->sources =
+        chempi_sys->calloc(services->proc_count, sizeof(*neighbors->sources));
+    if (neighbors->peers && neighbors->sources)
         return 0;
     free(neighbors->peers);
-    free(neighbors->coming);
+    free(neighbors->sources);
     neighbors->peers = NULL;
     return -ENOMEM;
 }
@@ -132,7 +132,7 @@ void chempi_neighbors_close(struct chempi_neighbors *neighbors)
     drop_all(&neighbors->incoming);
     drop_all(&neighbors->left);
     drop_all(&neighbors->sending);
-    free(neighbors->coming);
+    free(neighbors->sources);
     free(neighbors->peers);
     neighbors->peers = NULL;
 }
@@ -502,7 +502,7 @@ static const char *find_fault(const struct chempi_neighbors *neighbors,
     if (a->env.len > CHEMPI_NEIGHBOR_FRAME_MAX)
         return "it sent a frame that is too long";
     if (!(a->flags & CHEMPI_ARRIVAL_STREAMED) &&
-        neighbors->coming[a->ep->proc] >=
+        neighbors->sources[a->ep->proc].filling >=
             CHEMPI_NEIGHBOR_SENDING_MAX * CHEMPI_NEIGHBOR_WAYS_MAX)
         return "it announced more frames than it may";
     return NULL;
@@ -525,6 +525,7 @@ bool chempi_neighbors_arrived(struct chempi_neighbors *neighbors,
                               enum chempi_verdict *verdict,
                               struct chempi_rx **rx)
 {
+    struct chempi_neighbor_source *source = &neighbors->sources[a->ep->proc];
     struct chempi_neighbor_buf *buf;
     const char *why;
 
@@ -544,8 +545,8 @@ bool chempi_neighbors_arrived(struct chempi_neighbors *neighbors,
     why = find_fault(neighbors, a);
     buf = why ? NULL : chempi_neighbor_buf_create((size_t)a->env.len);
     if (CHEMPI_LIKELY(buf != NULL)) {
-        chempi_shortage_end(&neighbors->shortage);
-    } else if (!why && chempi_shortage_may_wait(&neighbors->shortage)) {
+        chempi_shortage_end(&source->shortage);
+    } else if (!why && chempi_shortage_may_wait(&source->shortage)) {
         *verdict = CHEMPI_NO_ROOM;
         return true;
     } else {
@@ -563,7 +564,7 @@ bool chempi_neighbors_arrived(struct chempi_neighbors *neighbors,
     buf->u.rx = (struct chempi_rx){.buf = buf->data, .cap = buf->len};
     chempi_list_init(&buf->u.rx.link);
     chempi_list_append(&neighbors->incoming, &buf->queue);
-    neighbors->coming[buf->flow]++;
+    source->filling++;
     *rx = &buf->u.rx;
     *verdict = CHEMPI_ACCEPT;
     return true;
@@ -595,7 +596,7 @@ bool chempi_neighbors_delivered(struct chempi_neighbors *neighbors,
         if (&buf->u.rx != rx)
             continue;
         chempi_list_remove(&buf->queue);
-        neighbors->coming[buf->flow]--;
+        neighbors->sources[buf->flow].filling--;
         if (status == 0 && buf->len)
             (void)take(neighbors, buf);
         else

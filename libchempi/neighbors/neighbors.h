@@ -69,19 +69,25 @@ struct chempi_neighbors_ops {
     void (*lost)(void *arg, uint32_t proc, const char *why);
 };
 
+/* What comes from one process: it waits for memory for as long as may be
+ * whatever the others get or wait for. */
+struct chempi_neighbor_source {
+    struct chempi_shortage shortage;
+    uint32_t filling; /* frames that devices fill */
+};
+
 struct chempi_neighbors {
     const struct chempi_services *services;
     struct chempi_dev *const *devices;
     const uint32_t *device_count;
     const struct chempi_neighbors_ops *ops;
     void *arg;
-    struct chempi_neighbor **peers;  /* [proc_count], NULL until used */
-    struct chempi_list dirty;        /* chempi_neighbor.dirty: may have room */
-    struct chempi_list incoming;     /* buf.queue: being filled by a device */
-    uint16_t *coming;                /* [proc_count] how many of these */
-    struct chempi_list left;         /* buf.queue: filled, and come again */
-    struct chempi_shortage shortage; /* of memory to fill */
-    struct chempi_list sending;      /* buf.queue: being read by a device */
+    struct chempi_neighbor **peers; /* [proc_count], NULL until used */
+    struct chempi_list dirty;       /* chempi_neighbor.dirty: may have room */
+    struct chempi_list incoming;    /* buf.queue: being filled by a device */
+    struct chempi_neighbor_source *sources; /* [proc_count] */
+    struct chempi_list left;    /* buf.queue: filled, and come again */
+    struct chempi_list sending; /* buf.queue: being read by a device */
     uint64_t queued; /* buffers in queues and devices (not incoming) */
 };
 

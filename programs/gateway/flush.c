@@ -35,17 +35,20 @@ static bool answer(struct gateway *g, struct gateway_flow *flow)
     struct chempi_neighbor_frame flushed = {.kind = CHEMPI_NEIGHBOR_FLUSHED,
                                             .seq = flow->behind,
                                             .number = flow->taken};
+    /* Nothing comes from there any more. */
+    struct chempi_shortage *shortage =
+        &g->neighbors.sources[flow->src].shortage;
     struct chempi_neighbor_frame f;
     const char *why;
 
     if (chempi_neighbor_frame_head(flow->flush->data, flow->flush->len, &f,
                                    &why) >= 0 && /* it was read before */
         !gateway_answer(g, &f, &flushed)) {
-        if (!chempi_shortage_may_wait(&g->shortage))
+        if (!chempi_shortage_may_wait(shortage))
             gateway_give_up(g, "out of memory for an answer");
         return false;
     }
-    chempi_shortage_end(&g->shortage);
+    chempi_shortage_end(shortage);
     chempi_neighbor_buf_drop(flow->flush);
     flow->flush = NULL;
     return true;

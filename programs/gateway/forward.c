@@ -181,9 +181,9 @@ static struct chempi_neighbor_buf *copy(const uint8_t *data, size_t len)
 }
 
 /* The frame comes again, when there is some. */
-static CHEMPI_COLD bool miss_memory(struct gateway *g)
+static CHEMPI_COLD bool miss_memory(struct gateway *g, uint32_t from)
 {
-    if (!chempi_shortage_may_wait(&g->shortage))
+    if (!chempi_shortage_may_wait(&g->neighbors.sources[from].shortage))
         gateway_give_up(g, "out of memory for a frame");
     return false;
 }
@@ -221,15 +221,15 @@ static bool frame(void *arg, uint32_t from, const uint8_t *data, size_t len,
         buf = own;
     }
     if (CHEMPI_UNLIKELY(!flow || !buf))
-        return miss_memory(g);
+        return miss_memory(g, from);
     if (is_asked(&f))
         gateway_flush_ask(g, flow, buf);
     else
         has_memory = forward(g, flow, &f, buf);
     chempi_neighbor_buf_drop(own);
     if (CHEMPI_UNLIKELY(!has_memory))
-        return miss_memory(g);
-    chempi_shortage_end(&g->shortage);
+        return miss_memory(g, from);
+    chempi_shortage_end(&g->neighbors.sources[from].shortage);
     return true;
 }
 

@@ -63,10 +63,9 @@ struct gateway {
     uint32_t device_count;
     struct chempi_neighbors neighbors;
     struct gateway_flows flows;
-    struct chempi_shortage shortage; /* of memory for frames */
-    uint8_t *ends;                   /* [job->size], enum gateway_end */
-    uint32_t end_count;              /* ranks that are TOLD */
-    uint64_t settled_ns;             /* when they were last looked at */
+    uint8_t *ends;       /* [job->size], enum gateway_end */
+    uint32_t end_count;  /* ranks that are TOLD */
+    uint64_t settled_ns; /* when they were last looked at */
     bool is_restless; /* nothing wakes it for some of these (chempi_remains) */
     struct chempi_route_stats tally; /* is_on: chempirun --trace-routes */
     struct chempi_host host;

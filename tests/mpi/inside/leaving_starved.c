@@ -103,10 +103,10 @@ static void fail_to_drop(void)
 }
 
 /* It has lasted for long. */
-static void lose(struct chempi_shortage *shortage)
+static void lose(enum chempi_routed_want want)
 {
-    *shortage = (struct chempi_shortage){.since_ns = 1,
-                                         .refused_ns = chempi_clock_ns()};
+    flow_to(1)->shortages[want] = (struct chempi_shortage){
+        .since_ns = 1, .refused_ns = chempi_clock_ns()};
     while (!chempi_conn_missing_count())
         poll_once();
     starve_end();
@@ -158,13 +158,13 @@ int main(int argc, char **argv)
     rank = join(&session);
     if (rank == 0 && is_drop) {
         fail_to_drop();
-        lose(&flow_to(1)->sending);
+        lose(CHEMPI_ROUTED_FOR_DROP);
     } else if (rank == 0) {
         make_strays();
         if (is_strays)
             stay_with_strays();
         else
-            lose(&flow_to(1)->straying);
+            lose(CHEMPI_ROUTED_FOR_STRAYS);
     } else if (is_strays) {
         receive_all();
     } else {

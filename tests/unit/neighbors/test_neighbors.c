@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "libchempi/neighbors/neighbors.h"
+#include "tests/unit/services/rig.h"
 
 static int connect_status; /* what connect() says */
 static int connects;
@@ -39,9 +41,9 @@ static const struct chempi_dev_caps caps = {.protocol_count = 0};
 static struct chempi_dev fake = {.ops = &ops, .caps = &caps};
 static struct chempi_dev *const devices[] = {&fake};
 static const uint32_t device_count = 1;
-static const uint32_t nodes[] = {0, 1};
+static const uint32_t nodes[] = {0, 1, 1};
 static const char *const names[] = {"a", "b"};
-static const struct chempi_services services = {.proc_count = 2,
+static const struct chempi_services services = {.proc_count = 3,
                                                 .node_of_proc = nodes,
                                                 .node_names = names,
                                                 .node_count = 2};
@@ -168,5 +170,41 @@ Test(neighbors, who_announces_more_frames_than_it_may_is_lost)
     cr_assert_eq(losses, 1);
     cr_assert_str_eq(words, "it announced more frames than it may, over device "
                             "fake from node b");
+    chempi_neighbors_close(&neighbors);
+}
+
+static enum chempi_verdict announce(struct chempi_neighbors *neighbors,
+                                    struct chempi_ep *from)
+{
+    const struct chempi_arrival arrival = {
+        .ep = from, .env = {.len = 100, .context = CHEMPI_NEIGHBOR_CONTEXT}};
+    enum chempi_verdict verdict = CHEMPI_TAKEN;
+    struct chempi_rx *rx = NULL;
+
+    cr_assert(chempi_neighbors_arrived(neighbors, &arrival, &verdict, &rx));
+    return verdict;
+}
+
+/* What one finds does not end what another one lacks, nor is one lost for what
+ * another one has waited for. */
+Test(neighbors, each_has_its_own_time_to_wait_for_memory)
+{
+    struct chempi_ep first = {.dev = &fake, .proc = 1};
+    struct chempi_ep second = {.dev = &fake, .proc = 2};
+    struct chempi_neighbors neighbors;
+
+    open_neighbors(&neighbors);
+    rig_fail(RIG_MALLOC, 1, ENOMEM, 1);
+    cr_assert_eq(announce(&neighbors, &first), CHEMPI_NO_ROOM);
+    neighbors.sources[1].shortage = (struct chempi_shortage){
+        .since_ns = 1, .refused_ns = chempi_clock_ns()};
+    rig_reset();
+    cr_assert_eq(announce(&neighbors, &second), CHEMPI_ACCEPT);
+    rig_fail(RIG_MALLOC, 1, ENOMEM, 1);
+    cr_assert_eq(announce(&neighbors, &second), CHEMPI_NO_ROOM);
+    cr_assert_eq(losses, 0);
+    cr_assert_eq(announce(&neighbors, &first), CHEMPI_REFUSED);
+    cr_assert_eq(losses, 1);
+    rig_reset();
     chempi_neighbors_close(&neighbors);
 }

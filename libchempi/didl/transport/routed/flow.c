@@ -305,7 +305,9 @@ int chempi_routed_flow_send(struct chempi_routed_flow *flow,
     buf = chempi_routed_flow_make(flow, way, f, len, data, iter, n);
     if (!buf)
         return -ENOMEM;
-    chempi_shortage_end(&flow->sending);
+    chempi_shortage_end(&flow->shortages[f->kind == CHEMPI_NEIGHBOR_DATA
+                                             ? CHEMPI_ROUTED_FOR_DATA
+                                             : CHEMPI_ROUTED_FOR_MESSAGE]);
     chempi_routed_trace_sent(flow, buf, f, n);
     launch(flow, buf, chempi_routed_way_next(flow, way));
     return CHEMPI_DONE;
@@ -483,18 +485,13 @@ static int pump_held(struct chempi_routed_flow *flow)
     return events;
 }
 
-static bool may_wait(struct chempi_routed_flow *flow,
-                     struct chempi_shortage *shortage)
+bool chempi_routed_flow_may_wait(struct chempi_routed_flow *flow,
+                                 enum chempi_routed_want want)
 {
-    if (!chempi_shortage_may_wait(shortage))
+    if (!chempi_shortage_may_wait(&flow->shortages[want]))
         return false;
     chempi_routed_flow_work(flow);
     return true;
-}
-
-bool chempi_routed_flow_may_wait(struct chempi_routed_flow *flow)
-{
-    return may_wait(flow, &flow->sending);
 }
 
 int chempi_routed_flow_clear(struct chempi_routed_flow *flow,
@@ -512,7 +509,7 @@ int chempi_routed_flow_clear(struct chempi_routed_flow *flow,
     if (rc)
         (void)chempi_handle_table_take(&flow->cleared, f.receiver);
     else
-        chempi_shortage_end(&flow->sending);
+        chempi_shortage_end(&flow->shortages[CHEMPI_ROUTED_FOR_CTS]);
     return rc;
 }
 
@@ -521,7 +518,7 @@ bool chempi_routed_flow_expect(struct chempi_routed_flow *flow)
     if (!CHEMPI_ARRAY_FIT(flow->dropped, flow->dropped_room,
                           flow->dropped_count + flow->undecided + 1))
         return false;
-    chempi_shortage_end(&chempi_routed_of(flow)->shortage);
+    chempi_shortage_end(&flow->shortages[CHEMPI_ROUTED_FOR_RTS]);
     flow->undecided++;
     return true;
 }
@@ -544,11 +541,11 @@ void chempi_routed_flow_drop(struct chempi_routed_flow *flow, uint64_t sender)
 
 /* There is no memory to go on: wait for it, or the process is lost. */
 static CHEMPI_COLD void miss_memory(struct chempi_routed_flow *flow,
-                                    struct chempi_shortage *shortage)
+                                    enum chempi_routed_want want)
 {
     const struct chempi_dev_params *p = &chempi_routed_of(flow)->dev.params;
 
-    if (!may_wait(flow, shortage))
+    if (!chempi_routed_flow_may_wait(flow, want))
         p->sink->lost(p->sink_arg, flow->ep.proc, -ENOMEM,
                       "out of memory for what is sent to it");
 }
@@ -561,10 +558,10 @@ static int pump_dropped(struct chempi_routed_flow *flow)
     while (flow->dropped_count) {
         if (send_drop(flow, flow->dropped[flow->dropped_count - 1]) ==
             -ENOMEM) {
-            miss_memory(flow, &flow->sending);
+            miss_memory(flow, CHEMPI_ROUTED_FOR_DROP);
             break;
         }
-        chempi_shortage_end(&flow->sending);
+        chempi_shortage_end(&flow->shortages[CHEMPI_ROUTED_FOR_DROP]);
         flow->dropped_count--;
         events++;
     }
@@ -582,7 +579,8 @@ static int pump_uncleared(struct chempi_routed_flow *flow)
             chempi_list_first(&flow->uncleared), struct chempi_rx, link);
         int rc = chempi_routed_flow_clear(flow, rx);
 
-        if (rc == -ENOMEM && chempi_routed_flow_may_wait(flow))
+        if (rc == -ENOMEM &&
+            chempi_routed_flow_may_wait(flow, CHEMPI_ROUTED_FOR_CTS))
             break;
         chempi_list_remove(&rx->link);
         if (rc)
@@ -791,9 +789,9 @@ static int pump_strays(struct chempi_routed_flow *flow)
     if (!flow->has_strays)
         return 0;
     if (resend_strays(flow) == -ENOMEM)
-        miss_memory(flow, &flow->straying);
+        miss_memory(flow, CHEMPI_ROUTED_FOR_STRAYS);
     else
-        chempi_shortage_end(&flow->straying);
+        chempi_shortage_end(&flow->shortages[CHEMPI_ROUTED_FOR_STRAYS]);
     return !flow->has_strays;
 }
 
@@ -845,7 +843,7 @@ int chempi_routed_flow_pump(struct chempi_routed_flow *flow)
         events += !rc;
     }
     if (rc == -ENOMEM)
-        miss_memory(flow, &flow->sending);
+        miss_memory(flow, CHEMPI_ROUTED_FOR_DATA);
     if (!chempi_list_is_empty(&flow->bulk))
         chempi_routed_trace_waits(
             flow, CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),
@@ -855,7 +853,8 @@ int chempi_routed_flow_pump(struct chempi_routed_flow *flow)
                                                   CHEMPI_NEIGHBOR_CHUNK_MAX))) {
         flow->is_starved = false;
         sink->room(routed->dev.params.sink_arg, &flow->ep);
-        events += !chempi_shortage_is(&flow->sending);
+        events +=
+            !chempi_shortage_is(&flow->shortages[CHEMPI_ROUTED_FOR_MESSAGE]);
     }
     return events;
 }

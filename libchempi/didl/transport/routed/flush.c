@@ -120,6 +120,8 @@ static int send_question(struct chempi_routed *routed,
 
 static void ask(struct chempi_routed_flow *flow, uint32_t k)
 {
+    struct chempi_shortage *shortage =
+        &flow->shortages[CHEMPI_ROUTED_FOR_FLUSH];
     struct chempi_routed *routed = chempi_routed_of(flow);
     struct chempi_neighbor_frame f = {
         .kind = CHEMPI_NEIGHBOR_FLUSH,
@@ -133,9 +135,9 @@ static void ask(struct chempi_routed_flow *flow, uint32_t k)
     rc = f.gateway_count ? send_question(routed, &f) : -EHOSTUNREACH;
     if (rc == 0) {
         flow->flush->states[k] = ASKED;
-        chempi_shortage_end(&routed->shortage);
-    } else if (!f.gateway_count || (rc == -ENOMEM && !chempi_shortage_may_wait(
-                                                         &routed->shortage))) {
+        chempi_shortage_end(shortage);
+    } else if (rc == -EHOSTUNREACH ||
+               (rc == -ENOMEM && !chempi_shortage_may_wait(shortage))) {
         give_up(flow, k);
     } /* else there is memory the next time, or its loss is said soon */
 }
@@ -212,10 +214,11 @@ enum chempi_remains chempi_routed_flush_end(struct chempi_routed_flow *flow,
     if (!flow->flush) {
         flow->flush = begin(flow);
         if (!flow->flush)
-            return chempi_shortage_may_wait(&routed->shortage)
+            return chempi_shortage_may_wait(
+                       &flow->shortages[CHEMPI_ROUTED_FOR_FLUSH])
                        ? CHEMPI_REMAINS_LEFT
                        : CHEMPI_REMAINS_NONE;
-        chempi_shortage_end(&routed->shortage);
+        chempi_shortage_end(&flow->shortages[CHEMPI_ROUTED_FOR_FLUSH]);
     }
     for (uint32_t k = 0; k < gateway_count(routed); k++)
         if (flow->flush->states[k] == TO_ASK)

@@ -29,7 +29,7 @@ static const char *take_message(struct chempi_routed_flow *flow,
     int rc;
 
     if (!is_whole && !chempi_routed_flow_expect(flow))
-        return chempi_shortage_may_wait(&routed->shortage)
+        return chempi_shortage_may_wait(&flow->shortages[CHEMPI_ROUTED_FOR_RTS])
                    ? chempi_shortage_left
                    : "out of memory for what it announces";
     chempi_dev_count(&routed->dev, arrival.protocol, f->env.len);

@@ -72,6 +72,21 @@ enum {
     CHEMPI_ROUTED_RX_SENDER   /* the peer's token */
 };
 
+/* What a flow wants memory for. Each has a shortage of its own: else what is
+ * large waited for ever while what is small finds some, and what is small had
+ * no time left after what is large. */
+enum chempi_routed_want {
+    CHEMPI_ROUTED_FOR_MESSAGE, /* whole, in parts or announced */
+    CHEMPI_ROUTED_FOR_CTS,
+    CHEMPI_ROUTED_FOR_DROP,
+    CHEMPI_ROUTED_FOR_DATA,
+    CHEMPI_ROUTED_FOR_STRAYS, /* F1 */
+    CHEMPI_ROUTED_FOR_PARTS,  /* that come */
+    CHEMPI_ROUTED_FOR_RTS,    /* that come */
+    CHEMPI_ROUTED_FOR_FLUSH,
+    CHEMPI_ROUTED_WANTS
+};
+
 struct chempi_routed_way {
     uint64_t max_len; /* bytes, inclusive */
     const struct chempi_table_range *range;
@@ -97,11 +112,9 @@ struct chempi_routed_flow {
     bool is_asked;     /* drain has asked for acknowledgement */
     bool is_stopped;   /* for traces: a message found no room, */
     uint32_t stopped;  /* the one with this serial number last */
+    struct chempi_shortage shortages[CHEMPI_ROUTED_WANTS]; /* of memory */
 
     /* sending */
-    struct chempi_shortage sending;  /* of memory */
-    struct chempi_shortage straying; /* of memory to send again: what is sent
-                                        may be smaller, and find some */
     uint64_t seq_out; /* of the next frame; frames show the lower half */
     uint64_t unacked_bytes;
     uint32_t unacked_count;
@@ -149,7 +162,7 @@ struct chempi_routed_part {
 struct chempi_routed {
     struct chempi_dev dev;
     struct chempi_neighbors neighbors;
-    struct chempi_shortage shortage;   /* of memory for flows and parts */
+    struct chempi_shortage shortage;   /* of memory for flows */
     struct chempi_routed_flow **flows; /* [rank_count], NULL until used */
     uint32_t rank_count;
     uint8_t *gateways; /* [gateways], enum chempi_routed_state */
@@ -237,7 +250,8 @@ int chempi_routed_flow_control(struct chempi_routed_flow *flow,
                                struct chempi_neighbor_frame *frame);
 /* There is no memory for what is to be sent. True: the flow gets to work in the
  * next progress(); false: that has been in vain for too long. */
-bool chempi_routed_flow_may_wait(struct chempi_routed_flow *flow);
+bool chempi_routed_flow_may_wait(struct chempi_routed_flow *flow,
+                                 enum chempi_routed_want want);
 /* Tell the sender that there is a place for its message (F6). 0, -ENOMEM,
  * -EHOSTUNREACH. */
 int chempi_routed_flow_clear(struct chempi_routed_flow *flow,

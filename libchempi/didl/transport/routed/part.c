@@ -72,7 +72,7 @@ int chempi_routed_part_send(struct chempi_routed_flow *flow,
             chempi_segment_seek(iter, start);
         return rc;
     }
-    chempi_shortage_end(&flow->sending);
+    chempi_shortage_end(&flow->shortages[CHEMPI_ROUTED_FOR_MESSAGE]);
     while (!chempi_list_is_empty(&frames)) {
         struct chempi_neighbor_buf *buf = CHEMPI_CONTAINER_OF(
             chempi_list_first(&frames), struct chempi_neighbor_buf, link);
@@ -106,7 +106,7 @@ static struct chempi_routed_part *begin(struct chempi_routed_flow *flow,
 
     if (!part)
         return NULL;
-    chempi_shortage_end(&chempi_routed_of(flow)->shortage);
+    chempi_shortage_end(&flow->shortages[CHEMPI_ROUTED_FOR_PARTS]);
     part->number = f->sender;
     part->got = 0;
     part->env = f->env;
@@ -128,7 +128,8 @@ const char *chempi_routed_part_take(struct chempi_routed_flow *flow,
     if (!part)
         part = begin(flow, f);
     if (!part)
-        return chempi_shortage_may_wait(&chempi_routed_of(flow)->shortage)
+        return chempi_shortage_may_wait(
+                   &flow->shortages[CHEMPI_ROUTED_FOR_PARTS])
                    ? chempi_shortage_left
                    : "out of memory for its message";
     if (part->env.len != f->env.len || part->env.serial != f->env.serial ||

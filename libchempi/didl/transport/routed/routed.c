@@ -348,7 +348,8 @@ static int routed_connect(struct chempi_dev *dev, uint32_t proc,
 static int answer(struct chempi_routed_flow *flow,
                   const struct chempi_envelope *env, int rc)
 {
-    if (rc == -ENOMEM && chempi_routed_flow_may_wait(flow))
+    if (rc == -ENOMEM &&
+        chempi_routed_flow_may_wait(flow, CHEMPI_ROUTED_FOR_MESSAGE))
         rc = -EAGAIN;
     if (rc != -EAGAIN) {
         chempi_neighbors_flush(&chempi_routed_of(flow)->neighbors);
@@ -435,7 +436,8 @@ static int routed_accept(struct chempi_ep *ep, const uint64_t token[2],
     rx->priv[CHEMPI_ROUTED_RX_TAKE] = take;
     rx->priv[CHEMPI_ROUTED_RX_SENDER] = token[0];
     rc = chempi_routed_flow_clear(flow, rx);
-    if (rc == -ENOMEM && chempi_routed_flow_may_wait(flow)) {
+    if (rc == -ENOMEM &&
+        chempi_routed_flow_may_wait(flow, CHEMPI_ROUTED_FOR_CTS)) {
         chempi_list_init(&rx->link);
         chempi_list_append(&flow->uncleared, &rx->link);
         rc = 0;
