@@ -33,7 +33,8 @@ int chempi_scivia_connect_open(struct scivia_ep *ep)
         return -EAGAIN;
     rc = chempi_adapter_link_open(dev->adapter, ep->address,
                                   sizeof(ep->address), ep, &ep->at);
-    if (rc == 0 || rc == -EAGAIN)
+    if (rc == 0 || rc == -EAGAIN ||
+        (rc == -ENOMEM && chempi_shortage_may_wait(&ep->shortage)))
         return -EAGAIN;
     dev->base.err = *chempi_adapter_words(dev->adapter);
     if (ep->was_reached)

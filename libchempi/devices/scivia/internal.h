@@ -119,6 +119,9 @@ struct scivia_carrier {
     /* The link is up: connect to what the peer has made, or go on with it. 0:
      * lines can be sent; -EAGAIN or -EINPROGRESS; an error. */
     int (*open)(struct scivia_ep *ep);
+    /* There was no memory for that: is something still to be asked for (else an
+     * answer is awaited)? */
+    bool (*has_to_ask)(const struct scivia_ep *ep);
     /* It is open (again): send what had not arrived, tell, call the peer. */
     void (*reopen)(struct scivia_ep *ep, bool is_first);
     /* Number the line and send it with what it names, if it has a span (in
@@ -171,7 +174,7 @@ struct scivia_ep {
     bool is_frame_refused;
     bool is_tell_owed;               /* frames: as soon as there is room */
     bool awaits_memory;              /* likewise */
-    struct chempi_shortage shortage; /* to connect to the peer's segments */
+    struct chempi_shortage shortage; /* to connect */
     uint32_t breaks;    /* connections broken since something went through */
     uint32_t vi_breaks; /* the same of tx_vi, where payload is something */
     struct scivia_line unsent;

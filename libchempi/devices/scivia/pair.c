@@ -88,7 +88,10 @@ static bool open_lines(struct scivia_ep *ep)
     if (rc == -EINPROGRESS || rc == -EAGAIN || rc == -ENOTCONN)
         return false; /* or the link's end will be told */
     if (rc < 0) {
-        chempi_scivia_endpoint_break(ep, rc, "nothing can be sent to it");
+        chempi_scivia_endpoint_break(
+            ep, rc,
+            rc == -ENOMEM ? "memory is missing to connect to it, here or there"
+                          : "nothing can be sent to it");
         return true;
     }
     ep->was_up = true;
@@ -166,7 +169,8 @@ static bool can_advance(const struct scivia_ep *ep)
         return ep->has_card && !ep->awaits_memory;
     return chempi_adapter_link_state(ep->at) == 0 &&
            (ep->is_vi_broken || ep->is_frame_broken ||
-            chempi_shortage_is(&ep->shortage) ||
+            (chempi_shortage_is(&ep->shortage) &&
+             ep->carrier->has_to_ask(ep)) ||
             (ep->is_tx_open && has_payload(ep)));
 }
 
@@ -316,37 +320,42 @@ void chempi_scivia_pair_accept_vis(struct scivia_dev *dev)
 
 /* --- what the adapter reports --- */
 
-static void reached(void *arg, uint32_t user, const void *address)
+static bool reached(void *arg, uint32_t user, const void *address)
 {
     struct scivia_dev *dev = arg;
     const struct chempi_services *services = dev->base.params.services;
     struct scivia_ep *ep = NULL;
 
-    if (user >= services->proc_count || user == services->proc ||
-        chempi_scivia_endpoint_get(dev, user, &ep, &dev->base.err) < 0)
-        return; /* it finds nothing exported for it */
+    if (user >= services->proc_count || user == services->proc)
+        return true; /* it finds nothing exported for it */
+    if (chempi_scivia_endpoint_get(dev, user, &ep, &dev->base.err) < 0)
+        return false;
     if (!ep->has_card)
         memcpy(ep->address, address, sizeof(ep->address));
     ep->has_card = true;
     ep->was_reached = true;
     if (!ep->is_tx_open && !ep->is_broken && !ep->is_gone)
         (void)chempi_scivia_connect_open(ep); /* tried again by advance() */
+    return true;
 }
 
 static void down(void *arg, struct chempi_adapter_link *link, bool is_clean,
                  int status)
 {
     struct scivia_ep *ep = chempi_adapter_link_tag(link);
+    bool is_awaited;
 
     (void)arg;
-    (void)status;
     if (is_clean) {
         chempi_scivia_endpoint_end(ep, true);
         return;
     }
     unlink_peer(ep);
     chempi_adapter_link_close(link);
-    if (is_hopeless(ep))
+    /* It may lack memory. */
+    is_awaited =
+        status == -ECONNREFUSED && chempi_shortage_may_wait(&ep->shortage);
+    if (is_hopeless(ep) && !is_awaited)
         chempi_scivia_endpoint_end(ep, false);
 }
 

@@ -39,7 +39,9 @@ static int prepare(struct scivia_ep *ep)
         dev->base.err = *chempi_adapter_words(dev->adapter);
         chempi_sci_segment_remove(ep->segment);
         ep->segment = NULL;
-        return rc;
+        return rc == -ENOMEM && chempi_shortage_may_wait(&ep->shortage)
+                   ? -EAGAIN
+                   : rc;
     }
     ep->in = chempi_sci_segment_memory(ep->segment);
     ep->told = &ep->in->told;
@@ -47,14 +49,26 @@ static int prepare(struct scivia_ep *ep)
     return 0;
 }
 
-/* Ask for a segment of the peer's, again where memory was missing, here or
- * there. */
+/* Memory was missing for this segment, here or there: also for what is not
+ * exported yet. */
+static bool is_refused(const struct chempi_sci_remote *remote)
+{
+    return remote && (chempi_sci_state(remote) == -ENOMEM ||
+                      chempi_sci_state(remote) == -ENOENT);
+}
+
+static bool has_to_ask(const struct scivia_ep *ep)
+{
+    return !ep->out || !ep->bell || is_refused(ep->out) || is_refused(ep->bell);
+}
+
+/* Ask for a segment of the peer's, again where that was in vain. */
 static int connect_segment(struct scivia_ep *ep, uint32_t id,
                            struct chempi_sci_remote **remote)
 {
     int rc;
 
-    if (*remote && chempi_sci_state(*remote) == -ENOMEM) {
+    if (is_refused(*remote)) {
         chempi_sci_disconnect(*remote);
         *remote = NULL;
         if (!chempi_shortage_may_wait(&ep->shortage))
@@ -291,6 +305,7 @@ const struct scivia_carrier chempi_scivia_sci_eager = {
     .init = init,
     .prepare = prepare,
     .open = connect_segments,
+    .has_to_ask = has_to_ask,
     .reopen = reopen,
     .send = send_line,
     .take_span = take_span,

@@ -151,11 +151,22 @@ void chempi_scivia_via_eager_free(struct scivia_dev *dev)
 
 static int open_frames(struct scivia_ep *ep)
 {
-    if (!ep->frame_tx)
-        return chempi_scivia_connect_vi(ep, &ep->frame_tx, NULL,
-                                        SCIVIA_DISCRIMINATOR_FRAMES);
+    if (!ep->frame_tx) {
+        const int rc = chempi_scivia_connect_vi(ep, &ep->frame_tx, NULL,
+                                                SCIVIA_DISCRIMINATOR_FRAMES);
+
+        return rc == -ENOMEM && chempi_shortage_may_wait(&ep->shortage)
+                   ? -EAGAIN
+                   : rc;
+    }
+    chempi_shortage_end(&ep->shortage);
     return chempi_via_vi_state(ep->frame_tx) == CHEMPI_VIA_CONNECTED ? 0
                                                                      : -EAGAIN;
+}
+
+static bool has_to_ask(const struct scivia_ep *ep)
+{
+    return !ep->frame_tx;
 }
 
 /* --- sending --- */
@@ -481,6 +492,7 @@ const struct scivia_carrier chempi_scivia_via_eager = {
     .init = init,
     .prepare = prepare,
     .open = open_frames,
+    .has_to_ask = has_to_ask,
     .reopen = reopen,
     .send = send_frame,
     .take_span = take_span,

@@ -4,13 +4,14 @@
 
 #include <errno.h>
 
-static void reached(void *arg, uint32_t user, const void *address)
+static bool reached(void *arg, uint32_t user, const void *address)
 {
     struct side *side = arg;
 
     (void)user;
     (void)address;
     side->reached++;
+    return true;
 }
 
 static void up(void *arg, struct chempi_adapter_link *link)

@@ -6,8 +6,11 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "libchempi/devices/scivia/internal.h"
 #include "libchempi/devices/scivia/scivia.h"
@@ -147,6 +150,50 @@ static void open_ends_with(const _Atomic uint64_t *settings, uint64_t share)
 static void open_ends(const _Atomic uint64_t *settings)
 {
     open_ends_with(settings, CHEMPI_MEMORY_UNLIMITED);
+}
+
+/* Cards with the VIA half only; the file is read when they are opened. */
+static int begin_via(void)
+{
+    static const char text[] = "name: scivia-via\n"
+                               "halves: via\n"
+                               "interrupt: 0 ns\n"
+                               "doorbell: 0 ns\n"
+                               "via latency: 0 ns\n"
+                               "via bandwidth: 1000 GB/s\n"
+                               "register: 0 ns\n"
+                               "register page: 0 ns\n"
+                               "deregister: 0 ns\n"
+                               "deregister page: 0 ns\n"
+                               "table regions: 1024\n"
+                               "table pages: 65536\n";
+    char path[64];
+    int fd = memfd_create("personality", MFD_CLOEXEC);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    cr_assert_eq(setenv("CHEMPI_SCIVIA_PERSONALITY", path, 1), 0);
+    return fd;
+}
+
+static void end_via(int fd)
+{
+    cr_assert_eq(unsetenv("CHEMPI_SCIVIA_PERSONALITY"), 0);
+    cr_assert_eq(close(fd), 0);
+}
+
+static void open_via_ends_with(const _Atomic uint64_t *settings, uint64_t share)
+{
+    int fd = begin_via();
+
+    open_ends_with(settings, share);
+    end_via(fd);
+}
+
+static void open_via_ends(const _Atomic uint64_t *settings)
+{
+    open_via_ends_with(settings, CHEMPI_MEMORY_UNLIMITED);
 }
 
 static void close_ends(void)

@@ -206,50 +206,6 @@ Test(scivia, without_a_share_at_first_the_ring_serves_until_there_is_one)
     free(from);
 }
 
-/* Cards with the VIA half only; the file is read when they are opened. */
-static int begin_via(void)
-{
-    static const char text[] = "name: scivia-via\n"
-                               "halves: via\n"
-                               "interrupt: 0 ns\n"
-                               "doorbell: 0 ns\n"
-                               "via latency: 0 ns\n"
-                               "via bandwidth: 1000 GB/s\n"
-                               "register: 0 ns\n"
-                               "register page: 0 ns\n"
-                               "deregister: 0 ns\n"
-                               "deregister page: 0 ns\n"
-                               "table regions: 1024\n"
-                               "table pages: 65536\n";
-    char path[64];
-    int fd = memfd_create("personality", MFD_CLOEXEC);
-
-    cr_assert_geq(fd, 0);
-    cr_assert_eq(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
-    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    cr_assert_eq(setenv("CHEMPI_SCIVIA_PERSONALITY", path, 1), 0);
-    return fd;
-}
-
-static void end_via(int fd)
-{
-    cr_assert_eq(unsetenv("CHEMPI_SCIVIA_PERSONALITY"), 0);
-    cr_assert_eq(close(fd), 0);
-}
-
-static void open_via_ends_with(const _Atomic uint64_t *settings, uint64_t share)
-{
-    int fd = begin_via();
-
-    open_ends_with(settings, share);
-    end_via(fd);
-}
-
-static void open_via_ends(const _Atomic uint64_t *settings)
-{
-    open_via_ends_with(settings, CHEMPI_MEMORY_UNLIMITED);
-}
-
 Test(scivia, a_personality_that_is_not_one_opens_nothing)
 {
     struct chempi_dev_params params = {.services = &ends[0].services};
@@ -410,9 +366,95 @@ Test(scivia, connecting_waits_for_memory)
     cr_assert(ep->was_reached && !ep->is_tx_open && !ep->is_broken);
     cr_expect(chempi_scivia_ops.is_ready(ends[0].dev));
     rig_reset();
+    poll_end(0);
+    poll_end(0); /* it has asked, and is not answered yet */
+    cr_expect_not(chempi_scivia_ops.is_ready(ends[0].dev));
     transfer(from, 100, SCIVIA_PROTOCOL_SHARED_MEMORY);
     cr_expect_eq(ends[0].lost + ends[1].lost, 0);
     close_ends();
+    free(from);
+}
+
+/* Who is connected to what an end exports, in the end's account of it. */
+static uint32_t count_users(uint32_t i)
+{
+    const struct chempi_adapter *adapter =
+        ((struct scivia_dev *)ends[i].dev)->adapter;
+    uint32_t count = 0;
+
+    CHEMPI_LIST_FOR (node, &adapter->segments) {
+        const struct chempi_sci_segment *segment =
+            CHEMPI_CONTAINER_OF(node, struct chempi_sci_segment, link);
+
+        CHEMPI_LIST_FOR (user, &segment->users)
+            count++;
+    }
+    return count;
+}
+
+/* Whoever cannot map what it was given asks again and again, and the owner
+ * knows that it has only one. */
+Test(scivia, who_cannot_map_a_segment_has_left_it)
+{
+    unsigned char *from = payload();
+    struct chempi_tx tx = message(from, 100, SCIVIA_PROTOCOL_SHARED_MEMORY);
+
+    open_ends(NULL);
+    while (!((struct scivia_ep *)ends[0].ep)->was_reached) {
+        cr_assert_eq(chempi_scivia_ops.send(ends[0].ep, &tx), -EAGAIN);
+        poll_end(1);
+        poll_end(0);
+    }
+    rig_fail(RIG_MMAP, 1, ENOMEM, 1);
+    for (int i = 0; i < 200; i++)
+        poll_ends();
+    cr_expect_gt(rig_calls(RIG_MMAP), 50);
+    cr_expect_leq(count_users(1), 2, "%u", count_users(1));
+    rig_reset();
+    transfer(from, 100, SCIVIA_PROTOCOL_SHARED_MEMORY);
+    cr_expect_eq(count_users(1), 2);
+    close_ends();
+    free(from);
+}
+
+/* A message from 0 to 1, over a connection for which a call of this kind fails
+ * once: call number `nth`. True: there were fewer. */
+static bool connect_without(enum rig_call call, unsigned nth, bool has_sci,
+                            const unsigned char *from)
+{
+    bool is_last;
+
+    if (has_sci)
+        open_ends(NULL);
+    else
+        open_via_ends(NULL);
+    rig_fail(call, nth, ENOMEM, 0);
+    transfer(from, 100,
+             has_sci ? SCIVIA_PROTOCOL_SHARED_MEMORY : SCIVIA_PROTOCOL_SEND);
+    is_last = rig_calls(call) < nth;
+    rig_reset();
+    cr_expect_eq(ends[0].lost + ends[1].lost, 0, "call %u", nth);
+    close_ends();
+    return is_last;
+}
+
+Test(scivia, connecting_misses_memory_anywhere, .timeout = 100)
+{
+    static const enum rig_call calls[] = {RIG_MALLOC, RIG_MMAP, RIG_MEMFD,
+                                          RIG_FALLOCATE};
+    unsigned char *from = payload();
+    unsigned failed = 0;
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(calls); i++) {
+        for (int has_sci = 0; has_sci <= 1; has_sci++) {
+            unsigned nth = 1;
+
+            while (!connect_without(calls[i], nth, has_sci, from))
+                nth++;
+            failed += nth - 1;
+        }
+    }
+    cr_expect_gt(failed, 0);
     free(from);
 }
 

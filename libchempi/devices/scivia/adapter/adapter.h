@@ -50,13 +50,15 @@ struct chempi_via_vi;
  * may be NULL. A callback may use the adapter, but not close it. */
 struct chempi_adapter_events {
     /* Another adapter has reached this one and lives at `address`
-     * (CHEMPI_ADAPTER_ADDRESS_BYTES); `user` is its params->user. */
-    void (*reached)(void *arg, uint32_t user, const void *address);
+     * (CHEMPI_ADAPTER_ADDRESS_BYTES); `user` is its params->user. False: memory
+     * is missing; the link goes down, and may be asked for again. */
+    bool (*reached)(void *arg, uint32_t user, const void *address);
     /* A link that this side asked for can be used. */
     void (*up)(void *arg, struct chempi_adapter_link *link);
     /* It cannot any more: is_clean when the other side closed its adapter,
      * otherwise status says why (-ECONNRESET: the process ended;
-     * -ECONNREFUSED: it never was; -EPROTO: it broke the rules). */
+     * -ECONNREFUSED: before the link was up, or it has no memory for it;
+     * -EPROTO: it broke the rules). */
     void (*down)(void *arg, struct chempi_adapter_link *link, bool is_clean,
                  int status);
     /* The adapter that had reached this one as `user` is gone, likewise. */

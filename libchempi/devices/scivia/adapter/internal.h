@@ -23,6 +23,7 @@
 #include "libchempi/devices/scivia/adapter/timing_model.h"
 #include "libchempi/devices/scivia/adapter/tpt.h"
 #include "libchempi/devices/scivia/adapter/via.h"
+#include "libchempi/services/shortage.h"
 
 #define ADAPTER_MAGIC UINT32_C(0x53434956) /* "SCIV" */
 #define ADAPTER_VERSION 2u
@@ -304,6 +305,7 @@ struct chempi_adapter {
     int event_fd;
     int page_fd;
     int reserve_fd; /* given up to answer when descriptors run out */
+    struct chempi_shortage shortage; /* of memory to accept */
     struct source listen_source;
     struct source event_source;
     struct adapter_page *page;

@@ -96,16 +96,21 @@ int chempi_adapter_link_listen(struct chempi_adapter *adapter,
 
 /* --- making and ending --- */
 
-static struct chempi_adapter_link *create(struct chempi_adapter *adapter,
-                                          int fd, enum link_role role)
+static struct chempi_adapter_link *allocate(struct chempi_adapter *adapter)
 {
-    struct epoll_event event = {.events = EPOLLIN};
     struct chempi_adapter_link *link = chempi_sys->calloc(1, sizeof(*link));
 
-    if (!link) {
+    if (!link)
         (void)ADAPTER_FAIL(adapter, -ENOMEM, "out of memory");
-        return NULL;
-    }
+    return link;
+}
+
+/* 0 or -errno. */
+static int begin(struct chempi_adapter_link *link,
+                 struct chempi_adapter *adapter, int fd, enum link_role role)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
     link->source.kind = SOURCE_LINK;
     link->adapter = adapter;
     link->role = role;
@@ -117,14 +122,12 @@ static struct chempi_adapter_link *create(struct chempi_adapter *adapter,
     event.data.ptr = &link->source;
     if (chempi_sys->epoll_ctl(adapter->epoll_fd, EPOLL_CTL_ADD, fd, &event) !=
         0) {
-        (void)ADAPTER_FAIL(adapter, -errno, "cannot watch a link: %s",
-                           chempi_err_name(errno));
-        free(link);
-        return NULL;
+        return ADAPTER_FAIL(adapter, -errno, "cannot watch a link: %s",
+                            chempi_err_name(errno));
     }
     chempi_list_append(&adapter->links, &link->link);
     adapter->guest_count += role == LINK_GUEST;
-    return link;
+    return 0;
 }
 
 static void drop_out(struct chempi_adapter_link *link)
@@ -173,6 +176,8 @@ void chempi_adapter_link_fail(struct chempi_adapter_link *link, int status)
 
     if (link->status != 0 && link->status != -EINPROGRESS)
         return;
+    if (link->status == -EINPROGRESS && status == -ECONNRESET)
+        status = -ECONNREFUSED;
     link->status = status;
     adapter->guest_count -= link->role == LINK_GUEST;
     (void)close(link->fd); /* leaves the epoll set with it */
@@ -220,6 +225,7 @@ int chempi_adapter_link_open(struct chempi_adapter *adapter, const void *bytes,
     struct address own;
     socklen_t name_len;
     int fd;
+    int rc;
 
     memcpy(&own, adapter->address, sizeof(own));
     if (len != sizeof(address))
@@ -235,6 +241,9 @@ int chempi_adapter_link_open(struct chempi_adapter *adapter, const void *bytes,
                             "the adapter is on another host (or in another "
                             "network name space); emulated adapters reach "
                             "each other on one host only");
+    link = allocate(adapter);
+    if (!link)
+        return -ENOMEM;
     name_len = socket_name(address.name, &name);
     fd = chempi_sys->socket(AF_UNIX,
                             SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -244,13 +253,15 @@ int chempi_adapter_link_open(struct chempi_adapter *adapter, const void *bytes,
 
         if (fd >= 0)
             (void)close(fd); /* not connected */
+        free(link);
         return ADAPTER_FAIL(adapter, code, "cannot reach the adapter: %s",
                             chempi_err_name(code));
     }
-    link = create(adapter, fd, LINK_DIALLED);
-    if (!link) {
+    rc = begin(link, adapter, fd, LINK_DIALLED);
+    if (rc < 0) {
         (void)close(fd); /* nothing was sent */
-        return adapter->err.code;
+        free(link);
+        return rc;
     }
     link->tag = tag;
     memcpy(link->address, bytes, sizeof(address));
@@ -312,20 +323,26 @@ static void refuse(struct chempi_adapter *adapter)
  * kernel cannot refuse them; who is none has its connection closed unread. */
 void chempi_adapter_link_accept(struct chempi_adapter *adapter)
 {
-    struct chempi_adapter_link *link = NULL;
-    int fd = chempi_sys->accept4(adapter->listen_fd, NULL, NULL,
-                                 SOCK_NONBLOCK | SOCK_CLOEXEC);
-    pid_t pid = 0;
+    struct chempi_adapter_link *link = allocate(adapter);
+    int fd;
 
+    if (!link && chempi_shortage_may_wait(&adapter->shortage))
+        return; /* it is still there the next time */
+    if (!link) {
+        refuse(adapter);
+        return;
+    }
+    chempi_shortage_end(&adapter->shortage);
+    fd = chempi_sys->accept4(adapter->listen_fd, NULL, NULL,
+                             SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         refuse(adapter);
-    if (fd < 0)
+    if (fd >= 0 && find_peer(fd, &link->pid) == 0 &&
+        adapter->guest_count < ADAPTER_GUEST_MAX &&
+        begin(link, adapter, fd, LINK_GUEST) == 0)
         return;
-    if (find_peer(fd, &pid) == 0 && adapter->guest_count < ADAPTER_GUEST_MAX)
-        link = create(adapter, fd, LINK_GUEST);
-    if (link)
-        link->pid = pid;
-    else
+    free(link);
+    if (fd >= 0)
         chempi_rights_close(fd); /* it will see the end */
 }
 
@@ -492,8 +509,9 @@ static void hear_hello(struct chempi_adapter_link *link,
     }
     if (chempi_adapter_link_say(link, &welcome, adapter->page_fd,
                                 adapter->event_fd) == 0 &&
-        adapter->events.reached)
-        adapter->events.reached(adapter->arg, link->user, link->address);
+        adapter->events.reached &&
+        !adapter->events.reached(adapter->arg, link->user, link->address))
+        chempi_adapter_link_fail(link, -ENOMEM); /* it is asked for again */
 }
 
 static void hear_welcome(struct chempi_adapter_link *link, const int *fds)

@@ -238,6 +238,14 @@ static struct chempi_sci_remote *find_remote(struct chempi_adapter_link *link,
     return NULL;
 }
 
+/* To the owner, who keeps an account of who is connected. */
+static void say_left(const struct chempi_sci_remote *remote)
+{
+    const struct word leave = {.type = WORD_SEG_LEAVE, .token = remote->token};
+
+    (void)chempi_adapter_link_say(remote->at, &leave, -1, -1); /* else down */
+}
+
 void chempi_sci_answered(struct chempi_adapter_link *link,
                          const struct word *word, int fd)
 {
@@ -258,8 +266,10 @@ void chempi_sci_answered(struct chempi_adapter_link *link,
     }
     remote->status = chempi_adapter_map_foreign(link->adapter, fd,
                                                 (size_t)word->a, &len, &memory);
-    if (remote->status < 0)
+    if (remote->status < 0) {
+        say_left(remote);
         return;
+    }
     remote->memory = memory;
     remote->len = len;
 }
@@ -296,14 +306,10 @@ uint64_t chempi_sci_len(const struct chempi_sci_remote *remote)
 
 void chempi_sci_disconnect(struct chempi_sci_remote *remote)
 {
-    struct word leave = {.type = WORD_SEG_LEAVE};
-
     if (!remote)
         return;
-    leave.token = remote->token;
     if (remote->status == 0)
-        (void)chempi_adapter_link_say(remote->at, &leave, -1,
-                                      -1); /* else down */
+        say_left(remote);
     chempi_list_remove(&remote->link);
     if (remote->memory)
         (void)chempi_sys->munmap(remote->memory, (size_t)remote->len);
