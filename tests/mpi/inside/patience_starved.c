@@ -3,10 +3,10 @@
  * Behind gateways, each kind of what is to be sent has a time of its own in
  * which it waits for memory. By its argument:
  *
- *   small   a small message is refused a few times, after pieces of a long one have
- *           waited for as long as they may: it goes all the same
- *   large   pieces of a long message are refused for too long while small
- *           messages go: the receiver is lost (chempirun --survive)
+ *   small   a small message is refused a few times, after pieces of a long one
+ * have waited for as long as they may: it goes all the same large   pieces of a
+ * long message are refused for too long while small messages go: the receiver
+ * is lost (chempirun --survive)
  */
 #define _GNU_SOURCE /* kill */
 #include <signal.h>
