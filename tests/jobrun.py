@@ -39,9 +39,9 @@ class Result:
         return self.status == 0 and not self.timed_out and not self.leftovers
 
 
-def marked(mark):
+def marked(mark, name=MARK):
     """Process ids (and command lines) that carry the mark."""
-    wanted = f"{MARK}={mark}".encode()
+    wanted = f"{name}={mark}".encode()
     found = []
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
