@@ -16,15 +16,13 @@
 
 /* --- lines --- */
 
-/* There is no memory for this message: it stays in the ring, which is left as
- * it was. */
-static CHEMPI_COLD const char *
-leave(struct shm_ep *ep, const struct chempi_arrival *arrival, uint32_t rx_data)
+/* There is no memory for this message: its line stays the next one, and nothing
+ * is told before that has been taken. */
+static CHEMPI_COLD const char *leave(struct shm_ep *ep,
+                                     const struct chempi_arrival *arrival)
 {
     if (arrival->protocol == SHM_PROTOCOL_SHORT)
         ep->rx_head -= shm_row_rest(arrival->env.len);
-    else
-        ep->rx_data = rx_data;
     chempi_dev_uncount(ep->base.dev, arrival->protocol, arrival->env.len);
     return chempi_shortage_left;
 }
@@ -33,8 +31,8 @@ leave(struct shm_ep *ep, const struct chempi_arrival *arrival, uint32_t rx_data)
  * then *rx is where they go. Returns the rule broken, or NULL. */
 static inline const char *announce(struct shm_ep *ep,
                                    struct chempi_arrival *arrival,
-                                   enum shm_protocol protocol, uint32_t rx_data,
-                                   bool is_whole, struct chempi_rx **rx)
+                                   enum shm_protocol protocol, bool is_whole,
+                                   struct chempi_rx **rx)
 {
     const struct chempi_dev_params *params = &ep->base.dev->params;
 
@@ -50,7 +48,7 @@ static inline const char *announce(struct shm_ep *ep,
     chempi_dev_count(ep->base.dev, protocol, arrival->env.len);
     if (CHEMPI_UNLIKELY(params->sink->arrived(params->sink_arg, arrival, rx) ==
                         CHEMPI_NO_ROOM))
-        return leave(ep, arrival, rx_data);
+        return leave(ep, arrival);
     return NULL;
 }
 
@@ -83,7 +81,7 @@ static inline const char *take_short(struct shm_ep *ep,
            sizeof(line->body.brief.tail));
     arrival.data = line->body.brief.bytes;
     atomic_signal_fence(memory_order_seq_cst); /* read once */
-    return announce(ep, &arrival, SHM_PROTOCOL_SHORT, 0, true, &rx);
+    return announce(ep, &arrival, SHM_PROTOCOL_SHORT, true, &rx);
 }
 
 /* Put the next piece in its place; what is longer than the receive is left. */
@@ -106,7 +104,7 @@ static void store(struct shm_ep *ep, const unsigned char *data, uint32_t len)
 }
 
 static const char *take_first(struct shm_ep *ep, struct chempi_arrival *arrival,
-                              uint32_t len, uint32_t rx_data)
+                              uint32_t len)
 {
     const unsigned char *data = arrival->data;
     struct chempi_rx *rx = NULL;
@@ -115,7 +113,7 @@ static const char *take_first(struct shm_ep *ep, struct chempi_arrival *arrival,
     if (ep->rx || arrival->env.len > SHM_EAGER_MAX || len > arrival->env.len)
         return "a span out of bounds";
     arrival->data = NULL;
-    why = announce(ep, arrival, SHM_PROTOCOL_EAGER, rx_data, false, &rx);
+    why = announce(ep, arrival, SHM_PROTOCOL_EAGER, false, &rx);
     if (why)
         return why;
     assert(rx); /* what is STREAMED is accepted */
@@ -142,7 +140,6 @@ static const char *take_more(struct shm_ep *ep, const struct shm_line *line)
 
 static const char *take_eager(struct shm_ep *ep, const struct shm_line *line)
 {
-    const uint32_t rx_data = ep->rx_data;
     struct shm_span span = line->body.msg.u.span;
     struct chempi_arrival arrival;
     struct chempi_rx *rx = NULL;
@@ -153,8 +150,8 @@ static const char *take_eager(struct shm_ep *ep, const struct shm_line *line)
     if (!arrival.data)
         return "a span out of bounds";
     if (span.len != arrival.env.len)
-        return take_first(ep, &arrival, span.len, rx_data);
-    return announce(ep, &arrival, SHM_PROTOCOL_EAGER, rx_data, true, &rx);
+        return take_first(ep, &arrival, span.len);
+    return announce(ep, &arrival, SHM_PROTOCOL_EAGER, true, &rx);
 }
 
 static const char *CHEMPI_NOINLINE take_other(struct shm_ep *ep,

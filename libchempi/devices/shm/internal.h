@@ -109,7 +109,7 @@ struct shm_ep {
     _Alignas(CHEMPI_CACHE_LINE) struct shm_line *rx_lines;
     uint32_t rx_head;      /* lines ever taken */
     uint32_t rx_told;      /* as published in taken.lines */
-    uint32_t rx_data;      /* data position after the last span taken */
+    uint32_t rx_data;      /* data position after the last span looked at */
     uint32_t rx_data_told; /* as published in taken.data */
     struct shm_pair *rx_pair;
     unsigned char *rx_base;

@@ -28,6 +28,10 @@ arrived(void *arg, const struct chempi_arrival *arrival, struct chempi_rx **rx)
 {
     struct end *end = arg;
 
+    if (end->refusals > 0) {
+        end->refusals--;
+        return CHEMPI_NO_ROOM;
+    }
     end->last = arrival->env;
     end->last_protocol = arrival->protocol;
     if (arrival->avail == arrival->env.len) {

@@ -23,6 +23,7 @@ struct end {
     const _Atomic uint64_t *settings; /* NULL: initial ones */
     struct chempi_rx rx[64];
     uint32_t rx_count;
+    uint32_t refusals; /* announcements for which there is NO_ROOM */
     bool wants_later;
     uint64_t token[64][2];
     struct chempi_ep *from[64];

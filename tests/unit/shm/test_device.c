@@ -377,6 +377,61 @@ Test(shm, data_may_end_with_a_lap_behind_one_that_turned_early)
     }
 }
 
+/* A row of lines, whole payload in the data, a first piece, an announcement:
+ * what there is no memory for stays the next one, and nothing of it is told or
+ * counted before it is taken. */
+Test(shm, what_there_is_no_memory_for_is_left_as_it_was)
+{
+    static const size_t lens[] = {5, SHM_SHORT_MAX, SHM_PIECE, SHM_EAGER_MAX,
+                                  SHM_EAGER_MAX + 1};
+    unsigned char *data = ends_payload(SHM_EAGER_MAX + 1);
+    struct shm_dev *dev;
+    struct chempi_tx tx;
+    struct ends ends;
+    struct end *to;
+
+    ends_open(&ends, 2);
+    to = &ends.end[1];
+    dev = (struct shm_dev *)to->dev;
+    set_order(&ends, CHEMPI_WAKE_ORDER_NONE);
+    open_data(&ends);
+    for (uint32_t i = 0; i < CHEMPI_ARRAY_LEN(lens) * 100; i++) {
+        const struct shm_taken *taken = &ends_ep(&ends, 0, 1)->tx_pair->taken;
+        size_t len = lens[i % CHEMPI_ARRAY_LEN(lens)];
+        uint32_t lines = atomic_load(&taken->lines);
+        uint32_t told = atomic_load(&taken->data);
+        uint32_t received = to->received;
+        uint64_t counted =
+            dev->base.received[0].messages + dev->base.received[1].messages;
+
+        memset(to->data, 0, SHM_EAGER_MAX + 1);
+        if (len <= SHM_EAGER_MAX)
+            cr_assert_eq(ends_inject(&ends, 0, 1, data, len), 0);
+        else
+            (void)ends_send(&ends, 0, 1, &tx, data, len, SHM_PROTOCOL_PIPELINE);
+        to->refusals = 3;
+        for (uint32_t left = 3; left > 0; left--) {
+            cr_assert_eq(to->refusals, left);
+            cr_assert_eq(chempi_shm_ops.progress(to->dev), 0);
+            cr_assert(chempi_shm_ops.is_ready(to->dev));
+        }
+        cr_assert_eq(to->refusals, 0);
+        cr_assert_eq(to->received, received);
+        cr_assert_eq(atomic_load(&taken->lines), lines);
+        cr_assert_eq(atomic_load(&taken->data), told);
+        ends_settle(&ends);
+        cr_assert_eq(to->received, received + 1);
+        cr_assert_eq(to->last.len, len);
+        cr_assert_eq(memcmp(to->data, data, len), 0);
+        cr_assert_eq(dev->base.received[0].messages +
+                         dev->base.received[1].messages,
+                     counted + (len <= SHM_EAGER_MAX));
+    }
+    cr_assert_eq(to->lost + ends.end[0].lost, 0);
+    ends_close(&ends);
+    free(data);
+}
+
 struct toggling {
     struct shm_taken *taken;
     _Atomic bool is_over;
