@@ -859,8 +859,8 @@ static void bounce(enum chempi_via_op op)
     struct bench b;
 
     duo_init(&b.duo);
-    rig_fail(RIG_READV, 1, EPERM, 1); /* found out when the link comes up */
-    rig_fail(RIG_WRITEV, 1, EPERM, 1);
+    rig_fail(RIG_READV | RIG_WRITEV, 1, EPERM,
+             1); /* found out when the link comes up */
     set_up(&b, CHEMPI_VIA_RELIABLE_DELIVERY);
     recv = duo_descriptor(CHEMPI_VIA_RECEIVE, to, LEN, b.to_handle);
     cr_assert_eq(chempi_via_post_recv(b.pair.b, &recv), 0);
@@ -901,8 +901,7 @@ Test(bounce, a_link_may_go_down_while_a_send_waits)
     struct chempi_via_descriptor d;
     struct chempi_via_descriptor recv;
 
-    rig_fail(RIG_READV, 1, EPERM, 1);
-    rig_fail(RIG_WRITEV, 1, EPERM, 1);
+    rig_fail(RIG_READV | RIG_WRITEV, 1, EPERM, 1);
     start(&b, CHEMPI_VIA_RELIABLE_DELIVERY);
     recv = duo_descriptor(CHEMPI_VIA_RECEIVE, to, LEN, b.to_handle);
     cr_assert_eq(chempi_via_post_recv(b.pair.b, &recv), 0);
@@ -923,8 +922,7 @@ Test(bounce, protection_holds_there_too)
     struct bench b;
 
     duo_init(&b.duo);
-    rig_fail(RIG_READV, 1, EPERM, 1);
-    rig_fail(RIG_WRITEV, 1, EPERM, 1);
+    rig_fail(RIG_READV | RIG_WRITEV, 1, EPERM, 1);
     set_up(&b, CHEMPI_VIA_RELIABLE_DELIVERY);
     d = write_to(&b);
     d.remote_addr += LEN - 63;

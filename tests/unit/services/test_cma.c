@@ -40,7 +40,7 @@ Test(cma, contiguous_memory_is_copied_both_ways_in_partial_steps)
     unsigned char *dst = calloc(1, LEN);
     uint64_t done;
 
-    rig_limit_copies(777);
+    rig_limit(777);
     cr_assert_eq(
         chempi_cma_read(getpid(), dst, NULL, (uintptr_t)src, LEN, &done), 0);
     cr_assert_eq(done, LEN);
@@ -79,7 +79,7 @@ static void fill_scattered(uint64_t block)
         uint64_t done;
 
         scatter(&iter, &layout, dst, LEN / block, block);
-        rig_limit_copies(limits[l]);
+        rig_limit(limits[l]);
         cr_assert_eq(chempi_cma_read(getpid(), NULL, &iter, (uintptr_t)src,
                                      LEN - 5, &done),
                      0);
@@ -114,7 +114,7 @@ static void read_scattered(uint64_t block)
         uint64_t done;
 
         scatter(&iter, &layout, src, LEN / block, block);
-        rig_limit_copies(limits[l]);
+        rig_limit(limits[l]);
         cr_assert_eq(chempi_cma_write(getpid(), NULL, &iter, (uintptr_t)dst,
                                       LEN - 5, &done),
                      0);
@@ -157,7 +157,7 @@ static void copy_scattered(bool is_write, uint64_t here, uint64_t there)
         memset(to, 0, is_write ? LEN / there * far_step : LEN / here * step);
         scatter(&iters[0], &layouts[0], mem, LEN / here, here);
         scatter(&iters[1], &layouts[1], far, LEN / there, there);
-        rig_limit_copies(limits[l]);
+        rig_limit(limits[l]);
         cr_assert_eq(
             chempi_cma_copy(
                 is_write, getpid(), (struct chempi_cma_side){.iter = &iters[0]},
@@ -201,7 +201,7 @@ Test(cma, what_was_copied_before_a_failure_is_told)
     unsigned char *dst = calloc(1, LEN);
     uint64_t done = 99;
 
-    rig_limit_copies(1000);
+    rig_limit(1000);
     rig_fail(RIG_READV, 4, EPERM, 1);
     cr_assert_eq(
         chempi_cma_read(getpid(), dst, NULL, (uintptr_t)src, LEN, &done),

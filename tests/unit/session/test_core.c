@@ -69,7 +69,7 @@ static int start_with(enum rig_call call, unsigned nth, int error)
     rc = MPI_Session_finalize(&session);
     if (rc != MPI_SUCCESS || chempi_core_users() != 0 || chempi_ctx_is_up())
         return WRONG;
-    return rig_calls(call) < nth ? OPENED : REFUSED;
+    return rig_calls() < nth ? OPENED : REFUSED;
 }
 
 /* OPENED when the nth call was never made. */

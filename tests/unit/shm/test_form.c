@@ -162,7 +162,7 @@ Test(shm_form, both_sides_copy_any_long_blocks)
             talk_open(&t, blocks[i], blocks[k]);
             rig_fail(RIG_WRITEV, 0, 0, 0);
             talk_shared(&t);
-            cr_assert(rig_calls(RIG_WRITEV) > 0);
+            cr_assert(rig_calls() > 0);
             rig_reset();
             cr_assert_eq(
                 t.ends.end[1].dev->received[SHM_PROTOCOL_SINGLE_COPY].messages,

@@ -8,6 +8,7 @@
 
 #include "common/base/sys.h"
 #include "libchempi/ddi.h"
+#include "tests/unit/services/rig.h"
 
 #define ENDS_MAX 4u
 
@@ -87,26 +88,5 @@ size_t end_complete(const struct end *end);
 /* Bytes that depend on their place and on seed. */
 void fill(uint8_t *data, size_t len, unsigned seed);
 bool is_filled(const uint8_t *data, size_t len, unsigned seed);
-
-/* Let the nth call (from 1; 0: none) of the rigged system calls fail with
- * error; which is a set of RIG_. Returns when lifted how many were made. */
-enum {
-    RIG_SOCKET = 1,
-    RIG_BIND = 2,
-    RIG_LISTEN = 4,
-    RIG_ACCEPT = 8,
-    RIG_CONNECT = 16,
-    RIG_SEND = 32,
-    RIG_RECV = 64,
-    RIG_MEMORY = 128,
-    RIG_EPOLL = 256,
-    RIG_OPEN = 512,
-    RIG_ALL = 1023
-};
-void rig(unsigned which, int nth, int error);
-int rig_calls(void);
-void rig_lift(void);
-/* Let every send and receive move at most so many bytes (0: any number). */
-void rig_short(size_t max);
 
 #endif

@@ -98,14 +98,14 @@ Test(tcp, every_size_arrives_through_writes_of_a_few_bytes)
     /* Greetings go whole into an empty socket; frames need not. */
     cr_assert_eq(ends_inject(&ends, 0, 1, "hello", 5, 3), CHEMPI_DONE);
     cr_assert(ends_wait_arrivals(&ends, 1, 1));
-    rig_short(7);
+    rig_limit(7);
     cr_assert_eq(ends_inject(&ends, 0, 1, "hello", 5, 3), CHEMPI_DONE);
     cr_assert_eq(ends_inject(&ends, 0, 1, "hello", 5, 3), CHEMPI_DONE);
     cr_assert(ends_wait_arrivals(&ends, 1, 3));
-    rig_short(1021);
+    rig_limit(1021);
     send_sizes(0);
     send_sizes(1);
-    rig_lift();
+    rig_reset();
     close_all();
 }
 
@@ -150,7 +150,7 @@ Test(tcp, messages_that_are_posted_in_a_row_leave_in_one_write)
     struct chempi_tx tx[ROW] = {{.iter = NULL}};
 
     open_two_patient(32768);
-    rig(RIG_SEND, 0, 0);
+    rig_fail(RIG_SEND, 0, 0, 0);
     for (int i = 0; i < ROW; i++)
         cr_assert_eq(post(&tx[i], "number", 6, i),
                      i < 2 ? CHEMPI_DONE : CHEMPI_KEPT);
@@ -160,7 +160,7 @@ Test(tcp, messages_that_are_posted_in_a_row_leave_in_one_write)
     cr_assert(!ends.end[0].dev->ops->is_drained(ends.end[0].dev));
     (void)end_poll(&ends.end[0]);
     cr_assert_eq(rig_calls(), 3);
-    rig_lift();
+    rig_reset();
     cr_assert(ends_wait_arrivals(&ends, 1, ROW + 1));
     for (int i = 0; i < ROW; i++) {
         cr_assert_eq(ends.end[1].arrivals[i + 1]->env.tag, i);
@@ -339,10 +339,10 @@ Test(tcp, non_contiguous_messages_arrive_in_non_contiguous_memory)
         send_strided(40000, 50000, 3, protocol);
         send_strided(16, 48, 200000, protocol);
         send_strided(300000, 400000, 5, protocol);
-        rig_short(1021);
+        rig_limit(1021);
         send_strided(8, 24, 10000, protocol);
         send_strided(40000, 50000, 3, protocol);
-        rig_lift();
+        rig_reset();
     }
     close_all();
 }
@@ -647,9 +647,9 @@ static void read_after_the_end(size_t max)
                  CHEMPI_DONE);
     die();
     if (max)
-        rig_short(max);
+        rig_limit(max);
     chempi_tcp_ops.ended(ends.end[1].dev, 0);
-    rig_lift();
+    rig_reset();
     cr_assert_eq(end_complete(&ends.end[1]), count);
     for (size_t i = 1; i < count; i++)
         cr_assert(is_filled(ends.end[1].arrivals[i]->data,
@@ -670,14 +670,14 @@ Test(tcp, a_link_on_which_nothing_waits_has_no_memory_for_that)
     dev = (struct chempi_tcp_dev *)(void *)ends.end[0].dev;
     cr_assert_null(link_of(0)->out.data);
     cr_assert_null(link_of(1)->out.data);
-    rig_short(7);
+    rig_limit(7);
     cr_assert_eq(
         chempi_tcp_ops.inject(ends.end[0].eps[1], &env, data, sizeof(data)),
         CHEMPI_DONE);
     cr_assert_not_null(link_of(0)->out.data);
     cr_assert_null(dev->spare.data);
     cr_assert(ends_wait_arrivals(&ends, 1, 2));
-    rig_lift();
+    rig_reset();
     cr_assert_null(link_of(0)->out.data);
     cr_assert_not_null(dev->spare.data);
     close_all();
@@ -695,10 +695,10 @@ Test(tcp, half_a_message_of_a_process_that_ended_is_none)
     struct chempi_tx tx = {.iter = NULL};
 
     meet();
-    rig_short(20000);
+    rig_limit(20000);
     cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, sizeof(data), 3, 0),
                  CHEMPI_PENDING);
-    rig_lift();
+    rig_reset();
     die();
     chempi_tcp_ops.ended(ends.end[1].dev, 0);
     cr_assert_eq(ends.end[1].arrival_count, 2);
@@ -890,9 +890,9 @@ Test(tcp, a_connection_that_closes_without_farewell_is_a_lost_process)
     while (!ends.end[1].arrival_count)
         (void)ends_poll(&ends);
     /* Output that waits keeps close() from saying farewell. */
-    rig(RIG_SEND, 1, EPIPE);
+    rig_fail(RIG_SEND, 1, EPIPE, 0);
     (void)ends_inject(&ends, 1, 0, "x", 1, 1);
-    rig_lift();
+    rig_reset();
     cr_assert(ends_wait_lost(&ends, 1));
     cr_assert(ends_wait_lost(&ends, 0));
     cr_assert_eq(ends.end[0].sent_failed, 1);

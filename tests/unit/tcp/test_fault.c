@@ -104,14 +104,14 @@ static void walk(unsigned which, int error)
 {
     int files = 0;
 
-    for (int nth = 1;; nth++) {
+    for (unsigned nth = 1;; nth++) {
         struct chempi_tx txs[2] = {{.iter = NULL}, {.iter = NULL}};
-        int calls;
+        unsigned calls;
         int rc;
 
         if (nth == 2)
             files = open_files(); /* the first round warms libraries up */
-        rig(which, nth, error);
+        rig_fail(which, nth, error, 0);
         rc = ends_open(&ends, 2, true);
         if (rc) /* the pollset has no words: the number says enough */
             cr_assert(ends.end[0].dev == NULL || ends.end[1].dev == NULL ||
@@ -119,10 +119,10 @@ static void walk(unsigned which, int error)
         else
             check_words(converse(txs));
         calls = rig_calls();
-        rig_lift();
+        rig_reset();
         ends_close(&ends);
         if (nth >= 2)
-            cr_assert_eq(open_files(), files, "call %d of %x", nth, which);
+            cr_assert_eq(open_files(), files, "call %u of %x", nth, which);
         if (calls < nth)
             return; /* every one has had its turn */
     }
@@ -192,7 +192,7 @@ Test(tcp_fault, receiving_would_block)
 }
 Test(tcp_fault, memory_refused)
 {
-    walk(RIG_MEMORY, ENOMEM);
+    walk(RIG_MALLOC, ENOMEM);
 }
 Test(tcp_fault, polling_refused)
 {
@@ -208,17 +208,17 @@ Test(tcp_fault, an_interrupted_or_postponed_call_loses_nothing)
     static const int errors[] = {EINTR, EAGAIN};
 
     for (size_t e = 0; e < 2; e++) {
-        for (int nth = 1;; nth++) {
+        for (unsigned nth = 1;; nth++) {
             struct chempi_tx txs[2] = {{.iter = NULL}, {.iter = NULL}};
-            int calls;
+            unsigned calls;
 
             cr_assert_eq(ends_open(&ends, 2, true), 0);
             cr_assert_eq(ends_inject(&ends, 1, 0, "x", 1, 1), 0);
             cr_assert(ends_wait_arrivals(&ends, 0, 1));
-            rig(RIG_SEND | RIG_RECV, nth, errors[e]);
-            cr_assert_eq(converse(txs), 0, "call %d", nth);
+            rig_fail(RIG_SEND | RIG_RECV, nth, errors[e], 0);
+            cr_assert_eq(converse(txs), 0, "call %u", nth);
             calls = rig_calls();
-            rig_lift();
+            rig_reset();
             ends_close(&ends);
             if (calls < nth)
                 break;
@@ -319,7 +319,7 @@ static void send_each_kind(uint32_t from, size_t max)
 {
     static struct chempi_tx txs[2];
 
-    rig_short(max);
+    rig_limit(max);
     txs[0].iter = NULL;
     txs[1].iter = NULL;
     for (int i = 0; i < 40; i++)
@@ -374,7 +374,7 @@ static void hold_back_two(bool is_secure, size_t max)
     end->refused = 0;
     cr_assert(ends_wait_arrivals(&ends, 0, 88));
     check_each_kind(46, 2);
-    rig_lift();
+    rig_reset();
     ends_close(&ends);
 }
 
@@ -393,12 +393,12 @@ Test(tcp_fault, what_waits_for_memory_holds_back_its_sealed_connection_alone)
 }
 
 /* Each call of these is refused once for want of memory: messages arrive all
- * the same. is_met: the processes are connected before; max: as rig_short(). */
+ * the same. is_met: the processes are connected before; max: as rig_limit(). */
 static void refuse_each(unsigned which, bool is_met, size_t max, bool is_secure)
 {
-    int calls = 1;
+    unsigned calls = 1;
 
-    for (int nth = 1; nth <= calls; nth++) {
+    for (unsigned nth = 1; nth <= calls; nth++) {
         struct chempi_tx txs[2] = {{.iter = NULL}, {.iter = NULL}};
         int rc;
 
@@ -407,14 +407,14 @@ static void refuse_each(unsigned which, bool is_met, size_t max, bool is_secure)
             cr_assert_eq(ends_inject(&ends, 1, 0, "x", 1, 1), 0);
             cr_assert(ends_wait_arrivals(&ends, 0, 1));
         }
-        rig_short(max);
-        rig(which, nth, ENOMEM);
+        rig_limit(max);
+        rig_fail(which, nth, ENOMEM, 0);
         rc = converse(txs);
         calls = rig_calls();
-        rig_lift();
-        cr_assert_eq(rc, 0, "call %d of %x: %d", nth, which, rc);
+        rig_reset();
+        cr_assert_eq(rc, 0, "call %u of %x: %d", nth, which, rc);
         for (uint32_t i = 0; i < 2; i++)
-            cr_assert_eq(ends.end[i].lost, 0, "call %d of %x: %s", nth, which,
+            cr_assert_eq(ends.end[i].lost, 0, "call %u of %x: %s", nth, which,
                          ends.end[i].lost_why);
         ends_close(&ends);
     }
@@ -423,12 +423,12 @@ static void refuse_each(unsigned which, bool is_met, size_t max, bool is_secure)
 
 Test(tcp_fault, memory_that_is_missing_once_loses_no_process)
 {
-    refuse_each(RIG_MEMORY, true, 0, false);
+    refuse_each(RIG_MALLOC, true, 0, false);
 }
 
 Test(tcp_fault, memory_that_is_missing_once_loses_no_process_of_a_secure_job)
 {
-    refuse_each(RIG_MEMORY, true, 0, true);
+    refuse_each(RIG_MALLOC, true, 0, true);
 }
 
 /* By the kernel; writes are cut, so that many of them wait for room. */
@@ -450,13 +450,13 @@ Test(tcp_fault, a_small_message_that_leaves_in_part_has_room_for_the_rest)
     cr_assert_eq(ends_inject(&ends, 1, 0, "x", 1, 1), 0);
     cr_assert(ends_wait_arrivals(&ends, 0, 1));
     fill(data, 1000, 1);
-    rig_short(100);
-    rig(RIG_MEMORY, 1, ENOMEM);
+    rig_limit(100);
+    rig_fail(RIG_MALLOC, 1, ENOMEM, 0);
     cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, data, 1000), -EAGAIN);
     cr_assert_eq(rig_calls(), 1);
     cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, data, 1000),
                  CHEMPI_DONE);
-    rig_lift();
+    rig_reset();
     cr_assert(ends_wait_arrivals(&ends, 1, 1));
     cr_assert(is_filled(ends.end[1].arrivals[0]->data, 1000, 1));
     ends_close(&ends);
@@ -475,10 +475,10 @@ Test(tcp_fault, a_shortage_of_one_connection_does_not_end_with_another_one)
     cr_assert_eq(ends_open_as(&ends, 3, true), 0);
     ep = (const struct chempi_tcp_ep *)(void *)end->eps[1];
     cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), CHEMPI_DONE);
-    rig(RIG_MEMORY, 1, ENOMEM);
+    rig_fail(RIG_MALLOC, 1, ENOMEM, 0);
     cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, data, len), -EAGAIN);
     cr_assert_gt(rig_calls(), 0);
-    rig_lift();
+    rig_reset();
     cr_assert(chempi_shortage_is(&ep->links[0]->sending));
     cr_assert_eq(ends_inject(&ends, 0, 2, data, len, 1), CHEMPI_DONE);
     cr_assert(chempi_shortage_is(&ep->links[0]->sending));
@@ -512,22 +512,22 @@ static void connect_without_memory(bool is_secure)
     struct chempi_tx tx = {.iter = NULL};
 
     be_strangers(is_secure, card, &len);
-    rig(RIG_MEMORY, 1, ENOMEM);
+    rig_fail(RIG_MALLOC, 1, ENOMEM, 0);
     cr_assert_eq(chempi_tcp_ops.card_arrived(end->eps[1], card, len, &end->err),
                  0);
     cr_assert_geq(ends_send(&ends, 0, 1, &tx, "first", 5, 1, 0), 0);
     for (int i = 0; i < 3; i++) {
         cr_assert(chempi_tcp_ops.is_ready(end->dev));
-        rig(RIG_MEMORY, 1, ENOMEM);
+        rig_fail(RIG_MALLOC, 1, ENOMEM, 0);
         (void)end_poll(end);
         cr_assert_gt(rig_calls(), 0);
     }
-    rig_lift();
+    rig_reset();
     for (int i = 0; i < 50; i++) {
         (void)end_poll(end);
-        rig(RIG_MEMORY, 1, ENOMEM);
+        rig_fail(RIG_MALLOC, 1, ENOMEM, 0);
         (void)end_poll(&ends.end[1]);
-        rig_lift();
+        rig_reset();
     }
     cr_assert_eq(ends.end[1].arrival_count, 0u);
     cr_assert(ends_wait_arrivals(&ends, 1, 1));
@@ -549,22 +549,22 @@ Test(tcp_fault, to_connect_in_a_secure_job_waits_for_memory)
 /* Each piece of memory is refused once while they connect. */
 static void refuse_each_to_connect(bool is_secure)
 {
-    int calls = 1;
+    unsigned calls = 1;
 
-    for (int nth = 1; nth <= calls; nth++) {
+    for (unsigned nth = 1; nth <= calls; nth++) {
         uint8_t card[CHEMPI_TCP_CARD_BYTES];
         size_t len;
         struct end *end = &ends.end[0];
 
         be_strangers(is_secure, card, &len);
-        rig(RIG_MEMORY, nth, ENOMEM);
+        rig_fail(RIG_MALLOC, nth, ENOMEM, 0);
         cr_assert_eq(
             chempi_tcp_ops.card_arrived(end->eps[1], card, len, &end->err), 0);
         cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), CHEMPI_DONE);
         cr_assert(ends_wait_arrivals(&ends, 1, 1), "piece %d: %s", nth,
                   end->lost_why);
         calls = rig_calls();
-        rig_lift();
+        rig_reset();
         cr_assert_eq(ends.end[0].lost, 0, "%s", ends.end[0].lost_why);
         cr_assert_eq(ends.end[1].lost, 0, "%s", ends.end[1].lost_why);
         ends_close(&ends);
@@ -600,13 +600,13 @@ Test(tcp_fault, a_write_that_fails_loses_nothing_that_had_come)
     cr_assert(ends_wait(&ends, is_unread, NULL));
     cr_assert_eq(ends_inject(&ends, 1, 0, "last", 4, 2), 0);
     cr_assert(ends_wait_drained(&ends, 1));
-    rig_short(1000); /* and the next time that there is room: */
+    rig_limit(1000); /* and the next time that there is room: */
     cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, 100000, 1, 0),
                  CHEMPI_PENDING);
-    rig(RIG_SEND, 1, ECONNRESET);
+    rig_fail(RIG_SEND, 1, ECONNRESET, 0);
     for (int i = 0; i < 10; i++)
         (void)end_poll(end);
-    rig_lift();
+    rig_reset();
     cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), -ECONNRESET);
     cr_assert_eq(end_poll(end), 0);
     cr_assert(chempi_tcp_ops.is_ready(end->dev));

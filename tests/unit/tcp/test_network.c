@@ -503,10 +503,10 @@ Test(tcp_network, a_loss_on_one_network_leaves_what_waits_for_memory)
     for (uint32_t i = 0; i < 2; i++)
         cr_assert_eq(poll(&fds[i], 1, -1), 1);
     end->refused = 1u << 0;
-    rig(RIG_SEND, 1, EPIPE);
+    rig_fail(RIG_SEND, 1, EPIPE, 0);
     cr_assert_neq(ends_send(&ends, 1, 0, &txs[1], data, len, 7, 0),
                   CHEMPI_DONE);
-    rig_lift();
+    rig_reset();
     for (int i = 0; i < 3; i++) {
         (void)chempi_tcp_work((struct chempi_tcp_dev *)(void *)end->dev);
         cr_assert_eq(links[0]->state, CHEMPI_TCP_ENDED);

@@ -206,14 +206,14 @@ Test(pollset, refused_system_calls_are_reported_and_leave_the_set_usable)
     struct watched w = {.item = {.fd = eventfd(1, 0), .ready = ready}};
     struct chempi_pollset *other = NULL;
 
-    rig(RIG_EPOLL, 1, ENOSPC);
+    rig_fail(RIG_EPOLL, 1, ENOSPC, 0);
     cr_assert_eq(chempi_pollset_add(set, &w.item, EPOLLIN), -ENOSPC);
     cr_assert_eq(w.item.slot, 0u);
-    rig(RIG_EPOLL, 1, EMFILE);
+    rig_fail(RIG_EPOLL, 1, EMFILE, 0);
     cr_assert_eq(chempi_pollset_create(&other), -EMFILE);
-    rig(RIG_MEMORY, 1, ENOMEM);
+    rig_fail(RIG_MALLOC, 1, ENOMEM, 0);
     cr_assert_eq(chempi_pollset_create(&other), -ENOMEM);
-    rig_lift();
+    rig_reset();
     cr_assert_null(other);
     cr_assert(chempi_pollset_is_empty(set));
     cr_assert_eq(chempi_pollset_add(set, &w.item, EPOLLIN), 0);
