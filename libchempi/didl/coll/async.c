@@ -15,7 +15,7 @@
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/coll/async_memory.h"
 #include "libchempi/didl/coll/check.h"
-#include "libchempi/didl/coll/node/later/node_later.h"
+#include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/agent.h"
 #include "libchempi/didl/transport/lane.h"
@@ -941,7 +941,7 @@ static inline bool begin_at_once(const struct chempi_coll_call *c,
     chempi_lane_lock(&chempi_lane_main);
     a = chempi_coll_async_find();
     if (CHEMPI_LIKELY(a != NULL))
-        begun = chempi_node_later_try(c, a->sched.inline_bytes, rc);
+        begun = later_try(c, a->sched.inline_bytes, rc);
     if (begun == CHEMPI_NODE_LATER_HAS_NOT_BEGUN) {
         chempi_lane_pause(&chempi_lane_main);
         return false;

@@ -14,11 +14,10 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/cma_copy.h"
+#include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/nt_copy.h"
 #include "libchempi/didl/coll/node/ring/pairwise_rings.h"
-#include "libchempi/didl/coll/node/shm_slot.h"
-#include "libchempi/didl/coll/sched.h"
 
 static uint64_t block_len(const struct chempi_coll_place *b)
 {
@@ -147,10 +146,12 @@ static bool copy_own(struct chempi_node_task *t,
 
 /* ---- allgather ---- */
 
-bool chempi_coll_node_is_small(const struct chempi_coll_call *c, int size)
+/* Does every block of an allgather fit a slot? All know all lengths. */
+static bool is_small(const struct chempi_coll_call *c, uint64_t *unused)
 {
-    int count = c->kind == CHEMPI_COLL_ALLGATHERV ? size : 1;
+    int count = c->kind == CHEMPI_COLL_ALLGATHERV ? (int)c->comm->size : 1;
 
+    (void)unused;
     for (int i = 0; i < count; i++) {
         struct chempi_coll_place b = chempi_coll_received(c, i);
 
@@ -208,7 +209,7 @@ static int allgather_end(const struct cell *cell,
     return rc;
 }
 
-CHEMPI_NODE_PARTS(chempi_node_parts_allgather, allgather_at_once,
+CHEMPI_NODE_PARTS(chempi_node_parts_allgather, is_small, allgather_at_once,
                   allgather_begin, chempi_coll_shm_slot_is_over, allgather_end);
 
 /* What the lines of all say, which is the same for all. */
@@ -447,9 +448,9 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
 
     if (st->size == 2)
         return chempi_coll_node_pair(st, c, tag, rc);
-    if (chempi_coll_node_is_small(c, st->size)) {
+    if (is_small(c, NULL)) {
         cell_open_sync(st, &cell);
-        *rc = cell_run_meeting(&chempi_node_parts_allgather, &cell, c, 0);
+        *rc = parts_run_meeting(&chempi_node_parts_allgather, &cell, c, 0);
         return true;
     }
     *rc = chempi_coll_node_task_turn(st);
@@ -960,8 +961,15 @@ static int alltoall_end(const struct cell *cell,
     return rc ? rc : alltoall_take(cell, c);
 }
 
-CHEMPI_NODE_PARTS(chempi_node_parts_alltoall, alltoall_at_once, alltoall_begin,
-                  chempi_coll_shm_slot_is_over, alltoall_end);
+static bool is_in_rows(const struct chempi_coll_call *c, uint64_t *unused)
+{
+    (void)unused;
+    return c->recv.count * c->recv.type->size <=
+           CHEMPI_NODE_BULK_BYTES / (int)c->comm->size;
+}
+
+CHEMPI_NODE_PARTS(chempi_node_parts_alltoall, is_in_rows, alltoall_at_once,
+                  alltoall_begin, chempi_coll_shm_slot_is_over, alltoall_end);
 
 bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
                                const struct chempi_coll_call *c, int tag,
@@ -969,20 +977,19 @@ bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
 {
     struct exchange x = {.task = {.c = c}};
     struct cell cell;
-    MPI_Count block;
 
     if (st->size == 2)
         return chempi_coll_node_pair(st, c, tag, rc);
     *rc = MPI_SUCCESS;
     if (c->kind == CHEMPI_COLL_ALLTOALL) {
-        block = c->recv.count * c->recv.type->size;
-        if (block <= CHEMPI_NODE_BULK_BYTES / st->size) {
+        if (is_in_rows(c, NULL)) {
             cell_open_sync(st, &cell);
-            *rc = cell_run_meeting(&chempi_node_parts_alltoall, &cell, c, 0);
+            *rc = parts_run_meeting(&chempi_node_parts_alltoall, &cell, c, 0);
             return true;
         }
         if (st->size > COPIES_MAX &&
-            block <= chempi_setting_signed(CHEMPI_SET_COLL_ALLTOALL_BRUCK))
+            c->recv.count * c->recv.type->size <=
+                chempi_setting_signed(CHEMPI_SET_COLL_ALLTOALL_BRUCK))
             return false;
     }
     if (c->send.buf == MPI_IN_PLACE || st->size > ROWS_MAX)

@@ -5,6 +5,7 @@
  * root says where it lies, and the others copy from there.
  */
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/root_copies.h"
 #include "libchempi/didl/coll/sched.h"
@@ -249,23 +250,36 @@ static int bcast_end(const struct cell *cell, const struct chempi_coll_call *c,
 }
 
 /* What turns out to be long goes on some other way (node_later.h, L6). */
-static bool bcast_at_once(const struct cell *cell,
-                          const struct chempi_coll_call *c, uint64_t unused,
-                          int *rc)
+static inline bool do_bcast(const struct cell *cell,
+                            const struct chempi_coll_call *c, int *rc)
 {
-    (void)unused;
     *rc = MPI_SUCCESS;
     if (cell_is_root(cell, c) && CHEMPI_LIKELY(cell_claim(cell)))
         return bcast_root(cell, c, 0, rc);
-    if (!cell_is_soon(is_bcast_ready, cell, c) ||
+    if (!parts_are_soon(is_bcast_ready, cell, c) ||
         CHEMPI_UNLIKELY(chempi_coll_node_bcast_is_long(cell)))
         return false;
     *rc = bcast_end(cell, c, 0);
     return true;
 }
 
+static enum chempi_node_later_begun
+bcast_at_once(struct cell *cell, struct chempi_coll_state *st,
+              const struct chempi_coll_call *c, uint64_t unused, int *rc)
+{
+    (void)unused;
+    return parts_open(cell, st, c) ? parts_close(cell, do_bcast(cell, c, rc))
+                                   : CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
+}
+
+static bool fits(const struct chempi_coll_call *c, uint64_t *unused)
+{
+    (void)unused;
+    return c->recv.count * c->recv.type->size <= CHEMPI_NODE_BULK_BYTES;
+}
+
 const struct chempi_node_parts chempi_node_parts_bcast = {
-    bcast_begin, is_bcast_ready, bcast_end, bcast_at_once};
+    bcast_begin, is_bcast_ready, bcast_end, fits, bcast_at_once};
 
 bool chempi_coll_node_bcast(struct chempi_coll_state *st,
                             const struct chempi_coll_call *c, int tag, int *rc)

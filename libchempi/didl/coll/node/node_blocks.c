@@ -13,6 +13,7 @@
  *       nothing that the other does not know of
  */
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/placement.h"
 #include "libchempi/didl/coll/node/root_copies.h"
@@ -91,6 +92,12 @@ uint64_t chempi_coll_node_longest_block(const struct chempi_coll_call *c)
 static bool has_long(const struct chempi_coll_call *c)
 {
     return chempi_coll_node_longest_block(c) > CHEMPI_NODE_BULK_BYTES;
+}
+
+static bool fits(const struct chempi_coll_call *c, uint64_t *unused)
+{
+    (void)unused;
+    return !has_long(c);
 }
 
 /* Of two members both copy in a message. Where members share cores, a message
@@ -604,7 +611,7 @@ static int gather_end(const struct cell *cell, const struct chempi_coll_call *c,
     return cell_is_root(cell, c) ? get_blocks(cell, c) : MPI_SUCCESS;
 }
 
-CHEMPI_NODE_PARTS(chempi_node_parts_gather, gather_at_once, gather_begin,
+CHEMPI_NODE_PARTS(chempi_node_parts_gather, fits, gather_at_once, gather_begin,
                   is_gather_ready, gather_end);
 
 bool chempi_coll_node_gather(struct chempi_coll_state *st,
@@ -898,8 +905,8 @@ static int scatter_end(const struct cell *cell,
     return cell_is_root(cell, c) ? MPI_SUCCESS : take_dealt(cell, c);
 }
 
-CHEMPI_NODE_PARTS(chempi_node_parts_scatter, scatter_at_once, scatter_begin,
-                  is_scatter_ready, scatter_end);
+CHEMPI_NODE_PARTS(chempi_node_parts_scatter, fits, scatter_at_once,
+                  scatter_begin, is_scatter_ready, scatter_end);
 
 bool chempi_coll_node_scatter(struct chempi_coll_state *st,
                               const struct chempi_coll_call *c, int tag,

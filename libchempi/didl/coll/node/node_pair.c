@@ -9,6 +9,7 @@
  * message and 1.4 and 2.7 through a board, with the cores below one cache).
  */
 #include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/nt_copy.h"
 #include "libchempi/didl/coll/sched.h"
@@ -57,7 +58,7 @@ static bool are_within(const struct chempi_coll_call *c, uint64_t most)
     return block_len(&out) <= most && block_len(&in) <= most;
 }
 
-bool chempi_coll_node_pair_is_short(const struct chempi_coll_call *c)
+static bool is_short(const struct chempi_coll_call *c)
 {
     return are_within(c, CHEMPI_NODE_BULK_BYTES);
 }
@@ -127,7 +128,13 @@ static int pair_end(const struct cell *cell, const struct chempi_coll_call *c,
                                     len, in.buf, in.count, in.type);
 }
 
-CHEMPI_NODE_PARTS(chempi_node_parts_pair, pair_at_once, pair_begin,
+static bool fits(const struct chempi_coll_call *c, uint64_t *unused)
+{
+    (void)unused;
+    return is_short(c);
+}
+
+CHEMPI_NODE_PARTS(chempi_node_parts_pair, fits, pair_at_once, pair_begin,
                   chempi_coll_shm_slot_is_over, pair_end);
 
 /* ---- longer blocks ---- */
@@ -196,11 +203,11 @@ bool chempi_coll_node_pair(struct chempi_coll_state *st,
     struct chempi_node_task t = {.c = c};
     struct cell cell;
 
-    if (!chempi_coll_node_pair_is_short(c)) {
+    if (!is_short(c)) {
         cell_open_sync(st, &t.cell);
         return chempi_coll_node_task_run(&t, pair_first, tag, rc);
     }
     cell_open_sync(st, &cell);
-    *rc = cell_run_meeting(&chempi_node_parts_pair, &cell, c, 0);
+    *rc = parts_run_meeting(&chempi_node_parts_pair, &cell, c, 0);
     return true;
 }

@@ -9,7 +9,7 @@
 
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
-#include "libchempi/didl/coll/node/shm_slot.h"
+#include "libchempi/didl/coll/node/later/node_parts.h"
 
 /*
  * acc = the data of members [first, last] in order, from byte `at` on, count
@@ -23,6 +23,19 @@ static void fold(const struct cell *cell, const struct chempi_coll_call *c,
     for (int i = last - 1; i >= first; i--)
         chempi_op_apply(c->op, cell_data(cell, i, len) + at, acc, count,
                         c->recv.type);
+}
+
+static uint64_t whole_len(const struct chempi_coll_call *c)
+{
+    return (uint64_t)(chempi_coll_node_whole_count(c, (int)c->comm->size) *
+                      c->recv.type->extent);
+}
+
+static bool fits(const struct chempi_coll_call *c, uint64_t *len)
+{
+    *len = whole_len(c);
+    return c->op->is_predefined && cell_has_plain(c->recv.type) &&
+           *len <= CHEMPI_NODE_BULK_BYTES;
 }
 
 static const void *input(const struct chempi_coll_call *c)
@@ -78,7 +91,7 @@ static int reduce_end(const struct cell *cell, const struct chempi_coll_call *c,
     return rc;
 }
 
-CHEMPI_NODE_PARTS(chempi_node_parts_reduce, reduce_at_once, reduce_begin,
+CHEMPI_NODE_PARTS(chempi_node_parts_reduce, fits, reduce_at_once, reduce_begin,
                   is_reduce_ready, reduce_end);
 
 static int reduce(struct chempi_coll_state *st,
@@ -184,7 +197,7 @@ static int allreduce_end(const struct cell *cell,
                                : take_result(cell, c, len);
 }
 
-CHEMPI_NODE_PARTS(chempi_node_parts_allreduce, allreduce_at_once,
+CHEMPI_NODE_PARTS(chempi_node_parts_allreduce, fits, allreduce_at_once,
                   allreduce_begin, chempi_coll_shm_slot_is_over, allreduce_end);
 
 static int reduce_scatter_begin(const struct cell *cell,
@@ -212,9 +225,9 @@ static int reduce_scatter_end(const struct cell *cell,
     return rc;
 }
 
-CHEMPI_NODE_PARTS(chempi_node_parts_reduce_scatter, reduce_scatter_at_once,
-                  reduce_scatter_begin, chempi_coll_shm_slot_is_over,
-                  reduce_scatter_end);
+CHEMPI_NODE_PARTS(chempi_node_parts_reduce_scatter, fits,
+                  reduce_scatter_at_once, reduce_scatter_begin,
+                  chempi_coll_shm_slot_is_over, reduce_scatter_end);
 
 /* ---- which ---- */
 
@@ -232,8 +245,7 @@ bool chempi_coll_node_reduction(struct chempi_coll_state *st,
                                 const struct chempi_coll_call *c, int tag,
                                 int *rc)
 {
-    uint64_t len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
-                              c->recv.type->extent);
+    const uint64_t len = whole_len(c);
     struct cell cell;
 
     if (!cell_has_plain(c->recv.type))
@@ -251,7 +263,7 @@ bool chempi_coll_node_reduction(struct chempi_coll_state *st,
     default:
         cell_open_sync(st, &cell);
         *rc =
-            cell_run_meeting(&chempi_node_parts_reduce_scatter, &cell, c, len);
+            parts_run_meeting(&chempi_node_parts_reduce_scatter, &cell, c, len);
         break;
     }
     return true;

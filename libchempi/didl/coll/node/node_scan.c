@@ -32,6 +32,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/ring/spsc_ring.h"
 
@@ -504,7 +505,7 @@ static bool is_right_length(const struct chempi_coll_call *c)
            chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
 }
 
-bool chempi_coll_node_is_for_chain(const struct chempi_coll_call *c)
+static inline bool is_for_chain(const struct chempi_coll_call *c)
 {
     switch (c->kind) {
     case CHEMPI_COLL_SCAN:
@@ -515,6 +516,11 @@ bool chempi_coll_node_is_for_chain(const struct chempi_coll_call *c)
     default:
         return false;
     }
+}
+
+bool chempi_coll_node_is_for_chain(const struct chempi_coll_call *c)
+{
+    return is_for_chain(c);
 }
 
 bool chempi_coll_node_scan(struct chempi_coll_state *st,
@@ -633,20 +639,27 @@ static void chain_met(struct chempi_node_task *t)
 }
 
 /* A task is made only of what is not over at once. */
-static bool chain_at_once(struct chempi_node_task *t,
-                          struct chempi_coll_state *st,
-                          const struct chempi_coll_call *c, int *rc)
+enum chempi_node_later_begun
+chempi_coll_node_chain_at_once(struct chempi_node_task *t,
+                               struct chempi_coll_state *st,
+                               const struct chempi_coll_call *c, int *rc)
 {
     struct job *j = of_task(t);
-    const enum stop stop = begin(j, st, c);
+    enum stop stop;
 
+    if (!chempi_coll_node_has_chain(st) || !later_is_alone(st) ||
+        !c->op->is_predefined || !is_for_chain(c))
+        return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
+    stop = begin(j, st, c);
     if (CHEMPI_LIKELY(stop == OVER)) {
         *rc = end(st, j);
-        return true;
+        later_end_next(st);
+        return CHEMPI_NODE_LATER_HAS_ENDED;
     }
-    *t = (struct chempi_node_task){.cell.st = st, .c = c};
+    *t = (struct chempi_node_task){.c = c};
+    later_open_cell(st, st->later.started + 1, c, &t->cell);
     stop_at(t, stop);
-    return false;
+    return CHEMPI_NODE_LATER_HAS_BEGUN;
 }
 
 static void chain_first(struct chempi_node_task *t)
@@ -673,5 +686,4 @@ const struct chempi_node_steps chempi_node_steps_chain = {
     .size = sizeof(union chain_task),
     .cleared = sizeof(struct chain),
     .first = chain_first,
-    .at_once = chain_at_once,
 };

@@ -243,13 +243,13 @@ void chempi_coll_shm_slot_rouse_all(const struct cell *cell)
 
 /* ---- rooms ---- */
 
-uint32_t chempi_coll_shm_slot_count_ended(const struct chempi_coll_state *st)
+static uint32_t count_ended(const struct chempi_coll_state *st)
 {
     uint32_t least =
         atomic_load_explicit(&st->later.finished, memory_order_relaxed);
 
     for (int i = 0; i < st->size; i++) {
-        /* Sequentially consistent for who waits for a cell (node_later.c); and
+        /* Sequentially consistent for who waits for a cell; and
          * orders the members' last looks into a cell, or a slot, before what is
          * written there next. */
         uint32_t number = atomic_load(&st->later.ended[i].number);
@@ -258,6 +258,31 @@ uint32_t chempi_coll_shm_slot_count_ended(const struct chempi_coll_state *st)
             least = number;
     }
     return least;
+}
+
+CHEMPI_NOINLINE bool
+chempi_coll_shm_slot_have_ended(struct chempi_coll_state *st, uint32_t needed)
+{
+    struct chempi_node_later *later = &st->later;
+
+    later->all_finished = count_ended(st);
+    if (CHEMPI_LIKELY((int32_t)(later->all_finished - needed) >= 0))
+        return true;
+    /* Either who says so sees this or its word is seen here. */
+    atomic_store(&later->ended[st->size].is_starved, 1);
+    later->all_finished = count_ended(st);
+    return (int32_t)(later->all_finished - needed) >= 0;
+}
+
+CHEMPI_NOINLINE void
+chempi_coll_shm_slot_say_ended(struct chempi_coll_state *st, uint32_t number)
+{
+    struct chempi_node_later *later = &st->later;
+
+    atomic_store(&later->ended[st->rank].number, number);
+    if (atomic_load(&later->ended[st->size].is_starved) &&
+        atomic_exchange(&later->ended[st->size].is_starved, 0))
+        chempi_coll_shm_slot_urge_all(st);
 }
 
 /* Is the slot that the cell shares with others free? node_later.h, L7. */
@@ -269,7 +294,7 @@ static bool has_free_few(const struct cell *cell)
     if (!cell->has_few)
         return false;
     if (!cell_has_seen_ended(st, cell->seq, needed))
-        st->later.all_finished = chempi_coll_shm_slot_count_ended(st);
+        st->later.all_finished = count_ended(st);
     return cell_has_seen_ended(st, cell->seq, needed);
 }
 
@@ -322,7 +347,7 @@ unsigned char *chempi_coll_shm_slot_room(const struct cell *cell, int m,
     is_few = has_free_few(cell);
     if (cell->has_few)
         cell_line(cell, m)->place.is_few = is_few;
-    bit = bit_of(cell, is_few ? cell->few : cell->slot);
+    bit = bit_of(cell, is_few ? cell_few(cell) : cell->slot);
     mask = *reserved_mask(cell, m, bit, is_whole);
     if (CHEMPI_UNLIKELY(!(mask >> bit % 64 & 1u))) {
         code = reserve(cell, m, bit, is_whole);

@@ -17,9 +17,8 @@ struct cell {
     uint32_t seq;
     uint32_t index;
     uint32_t slot;                  /* index of its members' slots */
-    uint32_t few;                   /* the other one that they may have; L7 */
     bool is_later;                  /* of a non-blocking operation */
-    bool has_few;                   /* else: the slot */
+    bool has_few;                   /* or cell_few() */
     struct chempi_node_line *lines; /* of member 0; see cell_line() */
 };
 
@@ -107,11 +106,18 @@ static inline struct chempi_node_line *cell_mine(const struct cell *cell)
     return cell_line(cell, cell->st->rank);
 }
 
+/* The other slot that members may have (node_later.h, L7). */
+static inline uint32_t cell_few(const struct cell *cell)
+{
+    return cell->st->cells + CHEMPI_NODE_SYNC_SLOTS + CHEMPI_NODE_LATER_CELLS +
+           cell->seq % CHEMPI_NODE_LATER_SLOTS;
+}
+
 /* Once the line says which. */
 static inline unsigned char *cell_slot(const struct cell *cell, int m)
 {
     const uint32_t slot = cell->has_few && cell_line(cell, m)->place.is_few
-                              ? cell->few
+                              ? cell_few(cell)
                               : cell->slot;
 
     return cell->st->bulk +
@@ -142,9 +148,13 @@ static inline uint32_t *cell_expected(const struct cell *cell)
     return &cell->st->expected[cell->index];
 }
 
-/* Non-blocking operations that all members have ended, as their words say now;
- * they say so in groups (node_later.h, L3 and L7). */
-uint32_t chempi_coll_shm_slot_count_ended(const struct chempi_coll_state *st);
+/* Have all members ended so many non-blocking operations, as their words say
+ * now? They say so in groups (node_later.h, L3 and L7); who finds that they
+ * have not is roused when somebody says more. */
+bool chempi_coll_shm_slot_have_ended(struct chempi_coll_state *st,
+                                     uint32_t needed);
+void chempi_coll_shm_slot_say_ended(struct chempi_coll_state *st,
+                                    uint32_t number);
 
 /* Before the one of this number: has it been seen that all have ended so many?
  * Any number of operations ago, since tasks need no cell. */
@@ -340,81 +350,6 @@ static inline MPI_Count chempi_coll_part_count(const struct chempi_coll_call *c,
                : chempi_count_array_get(c->recv.counts, (size_t)i);
 }
 
-/*
- * Operations of data that fits slots, in three parts: what a member does at
- * the start; whether it can go on; what it does then. Blocking operations wait
- * in between, others come back. len: of a reduction, bytes of each member.
- */
-typedef int chempi_node_part_fn(const struct cell *cell,
-                                const struct chempi_coll_call *c, uint64_t len);
-
-typedef bool chempi_node_ready_fn(const struct cell *cell,
-                                  const struct chempi_coll_call *c);
-
-struct chempi_node_parts {
-    chempi_node_part_fn *begin;
-    chempi_node_ready_fn *is_ready;
-    chempi_node_part_fn *end; /* MPI error class, as begin */
-    /* All three, if this member need not wait, or hardly: true. Else it has
-     * begun. *rc is what came of it. */
-    bool (*at_once)(const struct cell *cell, const struct chempi_coll_call *c,
-                    uint64_t len, int *rc);
-};
-
-enum { CELL_LOOKS = 8 };
-
-/* Have all come, of those who are about to? To look takes as long as to make a
- * request, and is in vain where they share cores. */
-CHEMPI_INLINE bool cell_is_soon(chempi_node_ready_fn *is_ready,
-                                const struct cell *cell,
-                                const struct chempi_coll_call *c)
-{
-    bool is = is_ready(cell, c);
-
-    if (!is && chempi_progress_spins() > 0)
-        for (int i = 0; i < CELL_LOOKS && !is; i++) {
-            CHEMPI_CPU_RELAX();
-            is = is_ready(cell, c);
-        }
-    return is;
-}
-
-CHEMPI_INLINE bool
-cell_do_at_once(chempi_node_part_fn *begin, chempi_node_ready_fn *is_ready,
-                chempi_node_part_fn *end, const struct cell *cell,
-                const struct chempi_coll_call *c, uint64_t len, int *rc)
-{
-    *rc = begin(cell, c, len);
-    if (!cell_is_soon(is_ready, cell, c))
-        return false;
-    *rc = cell_first_error(*rc, end(cell, c, len));
-    return true;
-}
-
-/* An operation's parts, and what is made of them to do it at once. */
-#define CHEMPI_NODE_PARTS(parts, at_once_fn, begin_fn, is_ready_fn, end_fn)    \
-    static bool at_once_fn(const struct cell *cell,                            \
-                           const struct chempi_coll_call *c, uint64_t len,     \
-                           int *rc)                                            \
-    {                                                                          \
-        return cell_do_at_once(begin_fn, is_ready_fn, end_fn, cell, c, len,    \
-                               rc);                                            \
-    }                                                                          \
-    const struct chempi_node_parts parts = {begin_fn, is_ready_fn, end_fn,     \
-                                            at_once_fn}
-
-/* A blocking one in which all meet; parts is a constant. */
-static inline int cell_run_meeting(const struct chempi_node_parts *parts,
-                                   const struct cell *cell,
-                                   const struct chempi_coll_call *c,
-                                   uint64_t len)
-{
-    int rc = parts->begin(cell, c, len);
-
-    rc = cell_first_error(chempi_coll_shm_slot_await_others(cell), rc);
-    return cell_first_error(rc, parts->end(cell, c, len));
-}
-
 static inline bool cell_is_root(const struct cell *cell,
                                 const struct chempi_coll_call *c)
 {
@@ -425,17 +360,6 @@ static inline bool cell_is_root(const struct cell *cell,
 bool chempi_coll_shm_slot_is_over(const struct cell *cell,
                                   const struct chempi_coll_call *c);
 
-extern const struct chempi_node_parts chempi_node_parts_barrier;
-extern const struct chempi_node_parts chempi_node_parts_bcast;
-extern const struct chempi_node_parts chempi_node_parts_gather;
-extern const struct chempi_node_parts chempi_node_parts_scatter;
-extern const struct chempi_node_parts chempi_node_parts_allgather;
-extern const struct chempi_node_parts chempi_node_parts_alltoall;
-extern const struct chempi_node_parts chempi_node_parts_pair;
-extern const struct chempi_node_parts chempi_node_parts_reduce;
-extern const struct chempi_node_parts chempi_node_parts_allreduce;
-extern const struct chempi_node_parts chempi_node_parts_reduce_scatter;
-
 /* Elements that every member of a reduction brings. */
 MPI_Count chempi_coll_node_whole_count(const struct chempi_coll_call *c,
                                        int size);
@@ -444,8 +368,6 @@ static inline bool cell_has_plain(const struct chempi_datatype *type)
 {
     return (type->is_predefined || type->is_contiguous) && type->true_lb == 0;
 }
-/* Does every block of an allgather fit a slot? All know all lengths. */
-bool chempi_coll_node_is_small(const struct chempi_coll_call *c, int size);
 
 /* Are all tasks over that were started before (node_task.h, K2)? */
 static inline bool chempi_coll_node_has_turn(const struct chempi_coll_state *st)
@@ -477,9 +399,8 @@ bool chempi_coll_pipe_is_open(struct chempi_coll_state *st);
 /* node_all.c */
 chempi_coll_node_fn chempi_coll_node_allgather;
 chempi_coll_node_fn chempi_coll_node_alltoall;
-/* node_pair.c: the same of two members. Do both blocks fit slots? Boards? */
+/* node_pair.c: the same of two members. Do both blocks fit boards? */
 chempi_coll_node_fn chempi_coll_node_pair;
-bool chempi_coll_node_pair_is_short(const struct chempi_coll_call *c);
 bool chempi_coll_node_pair_is_for_boards(const struct chempi_coll_call *c);
 /* node_reduce.c */
 chempi_coll_node_fn chempi_coll_node_reduction;

@@ -4,31 +4,28 @@
 
 #include "common/base/invariant.h"
 #include "libchempi/didl/coll/node/later/node_own.h"
+#include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
-#include "libchempi/didl/coll/node/shm_slot.h"
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/where/wait_report.h"
 
-enum {
-    GROUP = CHEMPI_NODE_LATER_SAID_PAIR, /* come free together */
-    LONG = 64 << 10                      /* bytes */
-};
+enum { LONG = 64 << 10 /* bytes */ };
 
 struct chempi_node_later_op {
-    _Alignas(16) const struct chempi_node_parts *parts;
+    _Alignas(16) struct cell cell; /* first (node_parts.h) */
+    const struct chempi_node_parts *parts;
     const struct chempi_node_steps *steps; /* of a task; else NULL */
     bool is_lengthened;                    /* L6 */
     struct chempi_coll_state *own;         /* of a persistent one */
     struct chempi_node_task *task;         /* room for it */
     struct chempi_coll_call call;
     uint64_t len; /* of reductions, bytes of each member */
-    struct cell cell;
     bool has_begun;
     bool has_types; /* some are not predefined */
     int rc;         /* of its beginning */
 };
 /* L3 */
-static_assert(GROUP % CHEMPI_NODE_LATER_SAID == 0,
+static_assert(LATER_GROUP % CHEMPI_NODE_LATER_SAID == 0,
               "members say in time which operations they have ended");
 /* Who has no memory takes part with these. */
 static_assert(sizeof(struct chempi_node_later_op) + CHEMPI_NODE_TASK_MAX + 15 <=
@@ -55,10 +52,17 @@ static int barrier_end(const struct cell *cell,
     return MPI_SUCCESS;
 }
 
-CHEMPI_NODE_PARTS(chempi_node_parts_barrier, barrier_at_once, barrier_begin,
-                  chempi_coll_shm_slot_is_over, barrier_end);
+static bool barrier_fits(const struct chempi_coll_call *c, uint64_t *unused)
+{
+    (void)c;
+    (void)unused;
+    return true;
+}
 
-static const struct chempi_node_parts *const parts_by_kind[] = {
+CHEMPI_NODE_PARTS(chempi_node_parts_barrier, barrier_fits, barrier_at_once,
+                  barrier_begin, chempi_coll_shm_slot_is_over, barrier_end);
+
+const struct chempi_node_parts *const chempi_node_parts_by_kind[] = {
     [CHEMPI_COLL_BARRIER] = &chempi_node_parts_barrier,
     [CHEMPI_COLL_BCAST] = &chempi_node_parts_bcast,
     [CHEMPI_COLL_REDUCE] = &chempi_node_parts_reduce,
@@ -72,65 +76,11 @@ static const struct chempi_node_parts *const parts_by_kind[] = {
     [CHEMPI_COLL_ALLTOALL] = &chempi_node_parts_alltoall,
     [CHEMPI_COLL_REDUCE_SCATTER] = &chempi_node_parts_reduce_scatter,
     [CHEMPI_COLL_REDUCE_SCATTER_BLOCK] = &chempi_node_parts_reduce_scatter,
-    [CHEMPI_COLL_KIND_COUNT] = NULL,
 };
-
-static bool is_pair(const struct chempi_coll_call *c)
-{
-    return c->comm->size == 2 && c->kind >= CHEMPI_COLL_ALLGATHER &&
-           c->kind <= CHEMPI_COLL_ALLTOALLW;
-}
 
 static bool is_root(const struct chempi_coll_call *c)
 {
     return c->comm->rank == c->root;
-}
-
-static bool is_reduction_small(const struct chempi_coll_call *c, uint64_t len)
-{
-    return c->op->is_predefined && cell_has_plain(c->recv.type) &&
-           len <= CHEMPI_NODE_BULK_BYTES;
-}
-
-/* L1; two members' exchanges aside */
-static bool is_for_slots(const struct chempi_coll_call *c, uint64_t len)
-{
-    int size = (int)c->comm->size;
-
-    switch (c->kind) {
-    case CHEMPI_COLL_BARRIER:
-        return true;
-    case CHEMPI_COLL_BCAST:
-        return c->recv.count * c->recv.type->size <= CHEMPI_NODE_BULK_BYTES;
-    case CHEMPI_COLL_GATHER:
-    case CHEMPI_COLL_GATHERV:
-    case CHEMPI_COLL_SCATTER:
-    case CHEMPI_COLL_SCATTERV:
-        return chempi_coll_node_longest_block(c) <= CHEMPI_NODE_BULK_BYTES;
-    case CHEMPI_COLL_ALLGATHER:
-    case CHEMPI_COLL_ALLGATHERV:
-        return chempi_coll_node_is_small(c, size);
-    case CHEMPI_COLL_ALLTOALL:
-        return c->recv.count * c->recv.type->size <=
-               CHEMPI_NODE_BULK_BYTES / size;
-    case CHEMPI_COLL_ALLTOALLV:
-    case CHEMPI_COLL_ALLTOALLW:
-    case CHEMPI_COLL_SCAN:
-    case CHEMPI_COLL_EXSCAN:
-        return false;
-    default:
-        return is_reduction_small(c, len);
-    }
-}
-
-/* Of what fits slots; NULL: it does not. */
-static inline const struct chempi_node_parts *
-parts_for(const struct chempi_coll_call *c, uint64_t len)
-{
-    if (is_pair(c))
-        return chempi_coll_node_pair_is_short(c) ? &chempi_node_parts_pair
-                                                 : NULL;
-    return is_for_slots(c, len) ? parts_by_kind[c->kind] : NULL;
 }
 
 static bool is_reduction(const struct chempi_coll_call *c)
@@ -168,7 +118,7 @@ steps_for(const struct chempi_coll_call *c)
         return &chempi_node_steps_gather;
     if (c->kind == CHEMPI_COLL_SCATTERV)
         return &chempi_node_steps_scatter;
-    if (is_pair(c))
+    if (parts_are_of_pair(c))
         return chempi_coll_node_pair_is_for_boards(c) ? &chempi_node_steps_pair
                                                       : NULL;
     if (c->comm->size <= 2)
@@ -194,20 +144,6 @@ steps_for(const struct chempi_coll_call *c)
 
 /* ---- building ---- */
 
-/* By parts? *len: of a reduction, bytes of each member. */
-CHEMPI_INLINE const struct chempi_node_parts *
-find_parts(const struct chempi_coll_call *c, const struct chempi_coll_state *st,
-           uint64_t *len)
-{
-    *len = 0;
-    if (is_scan(c))
-        return NULL;
-    if (is_reduction(c))
-        *len = (uint64_t)(chempi_coll_node_whole_count(c, st->size) *
-                          c->recv.type->extent);
-    return parts_for(c, *len);
-}
-
 /* Does it go this way? Then all but the rest of the cell is set. */
 static bool find_way(const struct chempi_coll_call *c,
                      struct chempi_coll_state *st,
@@ -216,7 +152,7 @@ static bool find_way(const struct chempi_coll_call *c,
     *op = (struct chempi_node_later_op){.call = *c, .cell = {.st = st}};
     if (!st || !st->is_on || st->later_cells == 0)
         return false;
-    op->parts = find_parts(c, st, &op->len);
+    op->parts = parts_for(c, &op->len);
     if (!op->parts)
         op->steps = steps_for(c);
     return op->parts || op->steps;
@@ -408,59 +344,6 @@ static uint64_t len_of(const struct chempi_coll_call *c)
     return (uint64_t)(count * c->recv.type->size);
 }
 
-/* How many operations come before the group of this number; L3. */
-static uint32_t before_group(uint32_t number)
-{
-    return (number - 1) / GROUP * GROUP;
-}
-
-/* L7 */
-static inline bool has_few(const struct chempi_coll_state *st,
-                           const struct chempi_coll_call *c)
-{
-    return st->size > 2 && !is_scan(c) &&
-           (c->kind >= CHEMPI_COLL_ALLGATHER ||
-            c->kind == CHEMPI_COLL_ALLREDUCE);
-}
-
-static CHEMPI_NOINLINE bool have_all_ended(struct chempi_coll_state *st,
-                                           uint32_t needed)
-{
-    struct chempi_node_later *later = &st->later;
-
-    later->all_finished = chempi_coll_shm_slot_count_ended(st);
-    if (CHEMPI_LIKELY((int32_t)(later->all_finished - needed) >= 0))
-        return true;
-    /* Either who says so sees this or its word is seen here. */
-    atomic_store(&later->ended[st->size].is_starved, 1);
-    later->all_finished = chempi_coll_shm_slot_count_ended(st);
-    return (int32_t)(later->all_finished - needed) >= 0;
-}
-
-/* L3 */
-static inline bool is_cell_free(struct chempi_coll_state *st, uint32_t number)
-{
-    const uint32_t needed = before_group(number) - GROUP;
-
-    return CHEMPI_LIKELY(cell_has_seen_ended(st, number, needed)) ||
-           have_all_ended(st, needed);
-}
-
-static inline void say_finished(struct chempi_coll_state *st, uint32_t number)
-{
-    struct chempi_node_later *later = &st->later;
-
-    /* Orders a task's last steps before a blocking one; partner:
-     * chempi_coll_node_has_turn(). */
-    atomic_store_explicit(&later->finished, number, memory_order_release);
-    if (CHEMPI_LIKELY((number & later->unsaid) != 0))
-        return;
-    atomic_store(&later->ended[st->rank].number, number);
-    if (atomic_load(&later->ended[st->size].is_starved) &&
-        atomic_exchange(&later->ended[st->size].is_starved, 0))
-        chempi_coll_shm_slot_urge_all(st);
-}
-
 static uint32_t count_own_finished(const struct chempi_coll_state *st)
 {
     return atomic_load_explicit(&st->later.finished, memory_order_relaxed);
@@ -471,21 +354,6 @@ static bool may_be_long(const struct chempi_node_later_op *op)
 {
     return op->parts == &chempi_node_parts_bcast && !op->steps &&
            op->cell.st->size > 2;
-}
-
-/* The cell of the operation of this number. */
-static void open_cell(struct chempi_coll_state *st, uint32_t number,
-                      const struct chempi_coll_call *c, struct cell *cell)
-{
-    cell->st = st;
-    cell->seq = number;
-    cell->index = st->cells + number % CHEMPI_NODE_LATER_CELLS;
-    cell->slot = cell->index + CHEMPI_NODE_SYNC_SLOTS;
-    cell->few = st->cells + CHEMPI_NODE_SYNC_SLOTS + CHEMPI_NODE_LATER_CELLS +
-                number % CHEMPI_NODE_LATER_SLOTS;
-    cell->is_later = true;
-    cell->has_few = has_few(st, c);
-    cell->lines = st->lines + cell->index;
 }
 
 /* Short operations are no blocking task's business. */
@@ -508,10 +376,10 @@ static bool is_first_left(const struct chempi_node_later_op *op)
     return op->cell.seq == 1 + count_own_finished(state_of(op));
 }
 
-static inline bool spares_cell(const struct chempi_coll_state *st,
-                               const struct chempi_node_steps *steps)
+static bool spares_cell(const struct chempi_node_later_op *op)
 {
-    return steps && steps->at_once && chempi_coll_node_has_chain(st);
+    return op->steps == &chempi_node_steps_chain &&
+           chempi_coll_node_has_chain(state_of(op));
 }
 
 /* L2, L3, L5 */
@@ -521,7 +389,7 @@ static bool can_begin(const struct chempi_node_later_op *op)
 
     return !op->has_begun && op->cell.seq == st->later.begun + 1 &&
            (!op->steps || is_first_left(op)) &&
-           (spares_cell(st, op->steps) || is_cell_free(st, op->cell.seq));
+           (spares_cell(op) || later_is_cell_free(st, op->cell.seq));
 }
 
 /* Once it has begun and is the first that is left. */
@@ -606,7 +474,7 @@ do_step(struct chempi_node_later_op *op, struct chempi_coll_sched *s, int *rc)
     if (t->is_void)
         chempi_coll_build_flat(s, &op->call);
     *rc = s ? cell_first_error(t->rc, s->error) : t->rc;
-    say_finished(op->cell.st, op->cell.seq);
+    later_finish(op->cell.st, op->cell.seq);
     return CHEMPI_NODE_LATER_IS_OVER;
 }
 
@@ -634,7 +502,7 @@ go_on(struct chempi_node_later_op *op, struct chempi_coll_sched *s, int *rc)
     }
     *rc = op->parts->end(&op->cell, &op->call, op->len);
     *rc = cell_first_error(op->rc, *rc);
-    say_finished(op->cell.st, op->cell.seq);
+    later_finish(op->cell.st, op->cell.seq);
     return CHEMPI_NODE_LATER_IS_OVER;
 }
 
@@ -659,74 +527,56 @@ chempi_node_later_advance(struct chempi_node_later_op *op,
 
 /* ---- beginning in the call ---- */
 
-/* Is nothing else under way here before the operation of this number? */
-static inline bool is_alone(const struct chempi_coll_state *st, uint32_t number)
-{
-    return number == 1 + count_own_finished(st);
-}
-
-static inline void end_at_once(struct chempi_coll_state *st, uint32_t number)
-{
-    st->later.begun = number;
-    st->later.started = number;
-    st->later.last_task = number;
-    say_finished(st, number);
-}
-
-/* It has begun and is not over. */
-static void go_on_later(struct chempi_node_later_op *op, uint32_t number)
+/* It has begun, in the next cell, and is not over. */
+static void go_on_later(struct chempi_node_later_op *op)
 {
     struct chempi_coll_state *st = state_of(op);
 
-    st->later.begun = number;
+    st->later.begun = op->cell.seq;
     op->has_begun = true;
     take_number(st, op->steps || may_be_long(op));
 }
 
-/* The next one, by parts, if nothing else is under way; c is its call, perhaps
- * not copied as yet. Has it begun, *rc is what came of that, and go_on_later()
- * comes next. */
-CHEMPI_INLINE enum chempi_node_later_begun
-begin_parts(struct cell *cell, const struct chempi_node_parts *parts,
-            struct chempi_coll_state *st, const struct chempi_coll_call *c,
-            uint64_t len, int *rc)
+/* A task along SPSC rings, which was made with its cell. */
+static void chain_has_begun(struct chempi_node_later_op *op)
 {
-    const uint32_t number = st->later.started + 1;
-
-    if (!is_alone(st, number) || !is_cell_free(st, number))
-        return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
-    open_cell(st, number, c, cell);
-    if (CHEMPI_UNLIKELY(!parts->at_once(cell, c, len, rc)))
-        return CHEMPI_NODE_LATER_HAS_BEGUN;
-    end_at_once(st, number);
-    return CHEMPI_NODE_LATER_HAS_ENDED;
+    op->cell = op->task->cell;
+    go_on_later(op);
 }
 
-/* The same in steps; of a task that needs a cell nothing but its beginning. */
-CHEMPI_INLINE enum chempi_node_later_begun
+/* The next one along SPSC rings, if there are any; c is its call, perhaps not
+ * copied as yet. */
+static enum chempi_node_later_begun
+begin_chain(struct chempi_node_later_op *op, struct chempi_coll_state *st,
+            const struct chempi_coll_call *c, int *rc)
+{
+    const enum chempi_node_later_begun begun =
+        chempi_coll_node_chain_at_once(op->task, st, c, rc);
+
+    if (CHEMPI_UNLIKELY(begun == CHEMPI_NODE_LATER_HAS_BEGUN))
+        chain_has_begun(op);
+    return begun;
+}
+
+/* The same of any in steps; of a task that needs a cell nothing but its
+ * beginning. */
+static enum chempi_node_later_begun
 begin_steps(struct chempi_node_later_op *op, struct chempi_coll_state *st,
             const struct chempi_coll_call *c, int *rc)
 {
     const uint32_t number = st->later.started + 1;
-    const bool has_cell = !spares_cell(st, op->steps);
 
-    if (!is_alone(st, number) || (has_cell && !is_cell_free(st, number)))
+    if (spares_cell(op))
+        return begin_chain(op, st, c, rc);
+    if (!later_is_alone(st) || !later_is_cell_free(st, number))
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
-    if (!has_cell && CHEMPI_LIKELY(op->steps->at_once(op->task, st, c, rc))) {
-        end_at_once(st, number);
-        return CHEMPI_NODE_LATER_HAS_ENDED;
-    }
-    open_cell(st, number, c, &op->cell);
-    if (has_cell) {
-        begin_task(op);
-    } else {
-        op->task->cell = op->cell;
-    }
-    go_on_later(op, number);
+    later_open_cell(st, number, c, &op->cell);
+    begin_task(op);
+    go_on_later(op);
     return CHEMPI_NODE_LATER_HAS_BEGUN;
 }
 
-/* As cell_is_soon() of what goes by parts. */
+/* As parts_are_soon(). */
 static bool is_soon(struct chempi_node_later_op *op)
 {
     const int looks = chempi_progress_spins() > 0 ? CELL_LOOKS : 0;
@@ -773,7 +623,7 @@ static CHEMPI_NOINLINE void put_off(struct chempi_node_later_op *op)
     struct chempi_coll_state *st = state_of(op);
 
     take_number(st, op->steps || may_be_long(op));
-    open_cell(st, st->later.started, &op->call, &op->cell);
+    later_open_cell(st, st->later.started, &op->call, &op->cell);
 }
 
 static CHEMPI_NOINLINE enum chempi_node_later_begun
@@ -793,7 +643,7 @@ wait_in_parts(struct chempi_node_later_op *op, int *rc)
 {
     op->rc = *rc;
     *rc = MPI_SUCCESS;
-    go_on_later(op, op->cell.seq);
+    go_on_later(op);
     return may_be_long(op) && is_due(op) ? CHEMPI_NODE_LATER_HAS_MOVED
                                          : CHEMPI_NODE_LATER_HAS_BEGUN;
 }
@@ -808,8 +658,7 @@ chempi_node_later_start(struct chempi_node_later_op *op, int *rc)
         return start_steps(op, rc);
     op->steps = NULL; /* L6 */
     op->is_lengthened = false;
-    begun =
-        begin_parts(&op->cell, op->parts, state_of(op), &op->call, op->len, rc);
+    begun = op->parts->at_once(&op->cell, state_of(op), &op->call, op->len, rc);
     if (CHEMPI_LIKELY(begun == CHEMPI_NODE_LATER_HAS_ENDED))
         return begun;
     if (begun == CHEMPI_NODE_LATER_HAS_NOT_BEGUN) {
@@ -817,6 +666,12 @@ chempi_node_later_start(struct chempi_node_later_op *op, int *rc)
         return begun;
     }
     return wait_in_parts(op, rc);
+}
+
+/* Behind an operation that its call has begun there is room for it. */
+static struct chempi_node_task *task_of(struct chempi_node_later_op *op)
+{
+    return (void *)(op + 1);
 }
 
 /* What an operation has of its call, which has begun it. */
@@ -829,57 +684,70 @@ static void keep_call(struct chempi_node_later_op *op,
     op->has_types = has_types(c);
 }
 
-static CHEMPI_NOINLINE enum chempi_node_later_begun
-keep_parts(struct chempi_node_later_op *op,
-           const struct chempi_node_parts *parts,
-           const struct chempi_coll_call *c, uint64_t len, int *rc)
+CHEMPI_NOINLINE enum chempi_node_later_begun
+chempi_node_later_keep_parts(void *room, const struct chempi_node_parts *parts,
+                             const struct chempi_coll_call *c, uint64_t len,
+                             int *rc)
 {
+    struct chempi_node_later_op *op = room;
+
     op->parts = parts;
-    op->steps = NULL;
     op->len = len;
-    op->task = (void *)(op + 1);
+    op->steps = NULL;
+    op->task = task_of(op);
     keep_call(op, c);
     return wait_in_parts(op, rc);
 }
 
 static CHEMPI_NOINLINE enum chempi_node_later_begun
-try_steps(struct chempi_node_later_op *op, struct chempi_coll_state *st,
-          const struct chempi_coll_call *c, int *rc)
+keep_steps(struct chempi_node_later_op *op, const struct chempi_coll_call *c,
+           int *rc)
 {
-    enum chempi_node_later_begun begun;
-
-    op->parts = NULL;
-    op->steps = steps_for(c);
-    if (!op->steps)
-        return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
-    op->cell.st = st;
-    op->task = (void *)(op + 1);
-    begun = begin_steps(op, st, c, rc);
-    if (begun != CHEMPI_NODE_LATER_HAS_BEGUN)
-        return begun;
     keep_call(op, c);
     op->task->c = &op->call;
     return go_on_in_call(op, rc);
 }
 
-enum chempi_node_later_begun
-chempi_node_later_try(const struct chempi_coll_call *c, void *room, int *rc)
+/* A scan that has begun along SPSC rings. */
+static CHEMPI_NOINLINE enum chempi_node_later_begun
+keep_scan(struct chempi_node_later_op *op, const struct chempi_coll_call *c,
+          int *rc)
 {
-    struct chempi_coll_state *st = c->comm->coll;
-    struct chempi_node_later_op *op = room;
-    const struct chempi_node_parts *parts;
-    enum chempi_node_later_begun begun;
-    uint64_t len;
+    op->parts = NULL;
+    op->steps = &chempi_node_steps_chain;
+    op->task = task_of(op);
+    chain_has_begun(op);
+    return keep_steps(op, c, rc);
+}
 
-    if (!st || !st->is_on || st->later_cells == 0)
+static CHEMPI_NOINLINE enum chempi_node_later_begun
+try_others(struct chempi_node_later_op *op, struct chempi_coll_state *st,
+           const struct chempi_coll_call *c, int *rc)
+{
+    enum chempi_node_later_begun begun;
+
+    op->parts = NULL;
+    op->cell.st = st;
+    op->task = task_of(op);
+    op->steps = steps_for(c);
+    if (!op->steps)
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
-    parts = find_parts(c, st, &len);
-    if (!parts)
-        return try_steps(op, st, c, rc);
-    begun = begin_parts(&op->cell, parts, st, c, len, rc);
-    return CHEMPI_UNLIKELY(begun == CHEMPI_NODE_LATER_HAS_BEGUN)
-               ? keep_parts(op, parts, c, len, rc)
-               : begun;
+    begun = begin_steps(op, st, c, rc);
+    return begun == CHEMPI_NODE_LATER_HAS_BEGUN ? keep_steps(op, c, rc) : begun;
+}
+
+enum chempi_node_later_begun
+chempi_node_later_try_steps(void *room, struct chempi_coll_state *st,
+                            const struct chempi_coll_call *c, int *rc)
+{
+    enum chempi_node_later_begun begun;
+
+    if (!is_scan(c))
+        return try_others(room, st, c, rc);
+    begun = chempi_coll_node_chain_at_once(task_of(room), st, c, rc);
+    return CHEMPI_LIKELY(begun != CHEMPI_NODE_LATER_HAS_BEGUN)
+               ? begun
+               : keep_scan(room, c, rc);
 }
 
 /* ---- waiting ---- */

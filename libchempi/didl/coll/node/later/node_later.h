@@ -50,13 +50,6 @@ enum chempi_node_later_begun {
     CHEMPI_NODE_LATER_HAS_ENDED      /* *rc is what it came to */
 };
 
-/* Start a call if that begins it: if nothing else is under way here, of those
- * whose data fits slots, and tasks that need rings only. It has ended then if
- * this member need not wait for anything. room: CHEMPI_COLL_INLINE_BYTES of a
- * schedule that is not made as yet. Under the lane lock. */
-enum chempi_node_later_begun
-chempi_node_later_try(const struct chempi_coll_call *c, void *room, int *rc);
-
 /* An empty schedule of that room gets it as its only step. */
 void chempi_node_later_build_begun(struct chempi_coll_sched *s,
                                    struct chempi_node_later_op *op);

@@ -23,6 +23,7 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_TASK_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_TASK_H
 
+#include "libchempi/didl/coll/node/later/node_later.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 
 struct chempi_node_task;
@@ -53,16 +54,11 @@ struct chempi_node_task {
 };
 
 /* An operation: bytes of the struct that begins with its task, and how many of
- * them, but for cell, c and messages, are zero; its first step. Of one that
- * goes along SPSC rings and, if there are any (chempi_coll_node_has_chain()),
- * has no use for its cell, at_once() does it, *rc is what it came to; or makes
- * a task of it that has begun, all but its cell: then false. */
+ * them, but for cell, c and messages, are zero; its first step. */
 struct chempi_node_steps {
     size_t size;
     size_t cleared;
     chempi_node_step_fn *first;
-    bool (*at_once)(struct chempi_node_task *t, struct chempi_coll_state *st,
-                    const struct chempi_coll_call *c, int *rc);
 };
 
 #define CHEMPI_NODE_STEPS(type, first_step)                                    \
@@ -92,6 +88,14 @@ struct chempi_node_piping {
     struct chempi_coll_call astray; /* the call, if another one is the root than
                                        this member has named */
 };
+
+/* The next operation of the communicator along SPSC rings, if nothing else is
+ * under way here and there are some: it uses no cell. Has it ended, *rc is what
+ * it came to; has it begun, t is its task, which has no number yet. */
+enum chempi_node_later_begun
+chempi_coll_node_chain_at_once(struct chempi_node_task *t,
+                               struct chempi_coll_state *st,
+                               const struct chempi_coll_call *c, int *rc);
 
 /* Its first steps; task and len are set. */
 chempi_node_step_fn chempi_coll_pipe_send;
