@@ -43,7 +43,7 @@
 #include "libchempi/services/setting.h"
 #include "libchempi/services/shortage.h"
 
-#define CHEMPI_DEV_ABI 2
+#define CHEMPI_DEV_ABI 3
 
 /* Wire form: little-endian, no holes; shared by all devices. */
 struct chempi_envelope {
@@ -121,7 +121,7 @@ struct chempi_tx {
                                     own state requires it, and counts it */
     bool needs_consent;          /* not eager, whatever its size: the payload
                                     stays here until accepted */
-    bool may_keep; /* others are likely to follow at once: send() may
+    bool may_keep; /* others are likely to follow at once: the device may
                       answer KEPT, and progress() is called soon */
     /* --- */
     struct chempi_ep *ep;
@@ -314,10 +314,10 @@ struct chempi_dev_ops {
                         struct chempi_err *err);
 
     /* Send a whole small message now: len <= inject_max, data copied before
-     * return. DONE, -EAGAIN (nothing was taken; room() follows), or an error.
-     */
+     * return. may_keep: as in chempi_tx. DONE, KEPT, -EAGAIN (nothing was
+     * taken; room() follows), or an error. */
     int (*inject)(struct chempi_ep *ep, const struct chempi_envelope *env,
-                  const void *data, size_t len);
+                  const void *data, size_t len, bool may_keep);
 
     /* Start sending. DONE, PENDING, KEPT, -EAGAIN as above, or an error (clear
      * words through chempi_dev_err()). Messages of one endpoint may be passed

@@ -365,7 +365,8 @@ static int hand_over(struct chempi_neighbor *peer,
     buf->way = (uint8_t)(way - peer->ways);
     caps = way->ep->dev->caps;
     if (buf->len <= caps->inject_max)
-        return way->ep->dev->ops->inject(way->ep, &env, buf->data, buf->len);
+        return way->ep->dev->ops->inject(way->ep, &env, buf->data, buf->len,
+                                         false);
     if (CHEMPI_UNLIKELY(peer->sending == CHEMPI_NEIGHBOR_SENDING_MAX))
         return -EAGAIN; /* until one is sent */
     buf->u.tx = (struct chempi_tx){

@@ -163,11 +163,12 @@ static int no_room(struct peer *peer)
 
 static int mailbox_inject(struct chempi_ep *ep,
                           const struct chempi_envelope *env, const void *data,
-                          size_t len)
+                          size_t len, bool may_keep)
 {
     struct peer *peer = to_peer(ep);
     struct letter *letter = empty_place(peer);
 
+    (void)may_keep; /* it leaves at once */
     if (!letter)
         return no_room(peer);
     letter->env = *env;

@@ -123,12 +123,13 @@ static int send_eager(struct scivia_ep *ep, const struct chempi_envelope *env,
 
 int chempi_scivia_eager_inject(struct chempi_ep *base,
                                const struct chempi_envelope *env,
-                               const void *data, size_t len)
+                               const void *data, size_t len, bool may_keep)
 {
     struct scivia_ep *ep = (struct scivia_ep *)base;
     bool is_short = len <= SCIVIA_INLINE_MAX;
     int rc;
 
+    (void)may_keep;
     if (len > SCIVIA_EAGER_MAX)
         return -EMSGSIZE;
     rc = chempi_scivia_eager_room(ep, is_short ? 0 : (uint32_t)len);

@@ -352,7 +352,7 @@ int chempi_scivia_pair_report(struct scivia_ep *ep);
 
 int chempi_scivia_eager_inject(struct chempi_ep *ep,
                                const struct chempi_envelope *env,
-                               const void *data, size_t len);
+                               const void *data, size_t len, bool may_keep);
 int chempi_scivia_eager_inject_iter(struct scivia_ep *ep,
                                     const struct chempi_envelope *env,
                                     struct chempi_segment *iter, size_t len);

@@ -312,7 +312,8 @@ static int scivia_send(struct chempi_ep *base, struct chempi_tx *tx)
         if (tx->iter && len > 0)
             return chempi_scivia_eager_inject_iter(
                 (struct scivia_ep *)base, &tx->env, tx->iter, (size_t)len);
-        return chempi_scivia_eager_inject(base, &tx->env, tx->buf, (size_t)len);
+        return chempi_scivia_eager_inject(base, &tx->env, tx->buf, (size_t)len,
+                                          tx->may_keep);
     }
     return chempi_scivia_rndv_send((struct scivia_ep *)base, tx);
 }

@@ -135,11 +135,12 @@ static int self_connect(struct chempi_dev *dev, uint32_t proc,
 }
 
 static int self_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
-                       const void *data, size_t len)
+                       const void *data, size_t len, bool may_keep)
 {
     struct self_dev *self = to_self(ep->dev);
     struct item *item = item_get(self, len);
 
+    (void)may_keep;
     if (!item)
         return -ENOMEM;
     item->env = *env;
@@ -160,7 +161,7 @@ static int self_send(struct chempi_ep *ep, struct chempi_tx *tx)
     struct item *item;
 
     if (is_copied && !tx->iter)
-        return self_inject(ep, &tx->env, tx->buf, len);
+        return self_inject(ep, &tx->env, tx->buf, len, false);
     item = item_get(self, len);
     if (!item)
         return -ENOMEM;

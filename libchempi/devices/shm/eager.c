@@ -451,9 +451,12 @@ static CHEMPI_NOINLINE int inject_long(struct shm_ep *ep,
     return CHEMPI_DONE;
 }
 
-static inline int inject(struct shm_ep *ep, const struct chempi_envelope *env,
-                         const void *data, size_t len, bool is_posted)
+/* is_posted: others are likely to follow at once. */
+int chempi_shm_eager_inject(struct chempi_ep *base,
+                            const struct chempi_envelope *env, const void *data,
+                            size_t len, bool is_posted)
 {
+    struct shm_ep *ep = (struct shm_ep *)base;
     struct shm_line *line;
 
     if (CHEMPI_UNLIKELY(len > SHM_INLINE_MAX))
@@ -470,19 +473,6 @@ static inline int inject(struct shm_ep *ep, const struct chempi_envelope *env,
     if (is_posted)
         warm_lines(ep, LINES_AHEAD, 1);
     return CHEMPI_DONE;
-}
-
-int chempi_shm_eager_inject(struct chempi_ep *base,
-                            const struct chempi_envelope *env, const void *data,
-                            size_t len)
-{
-    return inject((struct shm_ep *)base, env, data, len, false);
-}
-
-int chempi_shm_eager_post(struct shm_ep *ep, const struct chempi_envelope *env,
-                          const void *data, size_t len)
-{
-    return inject(ep, env, data, len, true);
 }
 
 int chempi_shm_eager_inject_iter(struct shm_ep *ep,

@@ -221,10 +221,7 @@ void chempi_shm_endpoint_cool(struct shm_ep *ep);
 
 int chempi_shm_eager_inject(struct chempi_ep *ep,
                             const struct chempi_envelope *env, const void *data,
-                            size_t len);
-/* The same for a message that others are likely to follow at once. */
-int chempi_shm_eager_post(struct shm_ep *ep, const struct chempi_envelope *env,
-                          const void *data, size_t len);
+                            size_t len, bool may_keep);
 /* Like inject, from an iterator. len <= eager_max. */
 int chempi_shm_eager_inject_iter(struct shm_ep *ep,
                                  const struct chempi_envelope *env,

@@ -76,8 +76,8 @@ static int shm_send(struct chempi_ep *base, struct chempi_tx *tx)
         if (tx->iter && len > 0)
             return chempi_shm_eager_inject_iter((struct shm_ep *)base, &tx->env,
                                                 tx->iter, (size_t)len);
-        return chempi_shm_eager_post((struct shm_ep *)base, &tx->env, tx->buf,
-                                     (size_t)len);
+        return chempi_shm_eager_inject(base, &tx->env, tx->buf, (size_t)len,
+                                       true);
     }
     return chempi_shm_rndv_send((struct shm_ep *)base, tx);
 }

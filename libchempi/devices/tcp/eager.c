@@ -270,22 +270,23 @@ static bool is_in_a_row(struct chempi_tcp_link *link)
 
 /* Gather it with others for the next progress(), unless that is enough, or the
  * first of them has waited for long; KEPT, DONE, -EAGAIN or -ENOMEM. */
-static int keep(struct chempi_tcp_link *link, struct chempi_tx *tx)
+static int keep(struct chempi_tcp_link *link, const struct chempi_envelope *env,
+                const void *data, struct chempi_segment *iter)
 {
     const uint64_t now_ns = chempi_clock_ns();
-    size_t len = (size_t)tx->env.len;
+    size_t len = (size_t)env->len;
     uint8_t *to;
     int rc;
 
     if (link->out.head == link->out.tail)
         link->kept_ns = now_ns;
-    rc = line_up(link, &tx->env, &to);
+    rc = line_up(link, env, &to);
     if (rc)
         return rc;
-    if (tx->iter)
-        (void)chempi_segment_pack(tx->iter, to, len); /* all of it */
+    if (iter)
+        (void)chempi_segment_pack(iter, to, len); /* all of it */
     else if (len)
-        memcpy(to, tx->buf, len);
+        memcpy(to, data, len);
     if (link->out.tail - link->out.head >=
             chempi_tcp_setting(link, CHEMPI_TCP_SET_KEEP) ||
         now_ns - link->kept_ns >=
@@ -299,8 +300,10 @@ static int keep(struct chempi_tcp_link *link, struct chempi_tx *tx)
 
 int chempi_tcp_eager_inject(struct chempi_tcp_link *link,
                             const struct chempi_envelope *env, const void *data,
-                            size_t len)
+                            size_t len, bool may_keep)
 {
+    if (may_keep && is_in_a_row(link))
+        return keep(link, env, data, NULL);
     if (CHEMPI_LIKELY(link->state == CHEMPI_TCP_UP &&
                       chempi_tcp_link_is_written(link)))
         return inject_now(link, env, data, len);
@@ -329,6 +332,17 @@ static int announce(struct chempi_tcp_link *link, struct chempi_tx *tx)
     return rc;
 }
 
+/* As inject; -EAGAIN, too, if it is not to be kept and not contiguous. */
+static int send_small(struct chempi_tcp_link *link, struct chempi_tx *tx)
+{
+    if (!tx->iter)
+        return chempi_tcp_eager_inject(link, &tx->env, tx->buf,
+                                       (size_t)tx->env.len, tx->may_keep);
+    return tx->may_keep && is_in_a_row(link)
+               ? keep(link, &tx->env, NULL, tx->iter)
+               : -EAGAIN;
+}
+
 int chempi_tcp_eager_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
 {
     int rc;
@@ -336,14 +350,8 @@ int chempi_tcp_eager_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
     memset(tx->priv, 0, sizeof(tx->priv));
     if (is_announced(tx))
         return announce(link, tx);
-    if (tx->may_keep && tx->env.len <= CHEMPI_TCP_INJECT_MAX &&
-        is_in_a_row(link)) {
-        rc = keep(link, tx);
-        if (rc != -EAGAIN && rc != -ENOMEM)
-            return rc;
-    } else if (tx->env.len <= CHEMPI_TCP_INJECT_MAX && !tx->iter) {
-        rc = chempi_tcp_eager_inject(link, &tx->env, tx->buf,
-                                     (size_t)tx->env.len);
+    if (tx->env.len <= CHEMPI_TCP_INJECT_MAX) {
+        rc = send_small(link, tx);
         if (rc != -EAGAIN && rc != -ENOMEM)
             return rc;
     }

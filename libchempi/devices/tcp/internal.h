@@ -396,7 +396,7 @@ void chempi_tcp_listen_close(struct chempi_tcp_dev *dev);
 
 int chempi_tcp_eager_inject(struct chempi_tcp_link *link,
                             const struct chempi_envelope *env, const void *data,
-                            size_t len);
+                            size_t len, bool may_keep);
 int chempi_tcp_eager_send(struct chempi_tcp_link *link, struct chempi_tx *tx);
 /* Put a control frame into `out` and write it if possible; 0, -ENOMEM. */
 int chempi_tcp_eager_control(struct chempi_tcp_link *link, const void *frame,

@@ -173,14 +173,14 @@ static CHEMPI_COLD int has_no_room(struct chempi_tcp_link *link, int rc)
 }
 
 static int tcp_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
-                      const void *data, size_t len)
+                      const void *data, size_t len, bool may_keep)
 {
     struct chempi_tcp_link *link;
     int rc = find_link(ep_of(ep), len, &link);
 
     if (CHEMPI_UNLIKELY(rc))
         return rc;
-    rc = chempi_tcp_eager_inject(link, env, data, len);
+    rc = chempi_tcp_eager_inject(link, env, data, len, may_keep);
     return CHEMPI_UNLIKELY(rc < 0) ? has_no_room(link, rc) : rc;
 }
 

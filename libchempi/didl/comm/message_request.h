@@ -111,7 +111,7 @@ static inline int chempi_message_send(const void *buf, MPI_Count count,
         chempi_lane_lock(lane);
         rc = chempi_engine_inject(
             chempi_conn_peer(lane, chempi_comm_proc(comm, (uint32_t)dest)),
-            &env, (const char *)buf + type->true_lb);
+            &env, (const char *)buf + type->true_lb, false);
         chempi_progress_unlock(lane);
     }
     if (CHEMPI_LIKELY(rc == 0))

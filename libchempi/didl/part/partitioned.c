@@ -313,7 +313,7 @@ static int send_partition(struct psend *ps, int k)
         chempi_engine_inject(
             chempi_conn_peer(&chempi_lane_main,
                              chempi_comm_proc(comm, (uint32_t)ps->dest)),
-            &env, buf + type->true_lb) == 0) {
+            &env, buf + type->true_lb, false) == 0) {
         chempi_request_progress(&ps->req, MPI_SUCCESS);
         return MPI_SUCCESS;
     }

@@ -117,7 +117,7 @@ int chempi_rma_inject(struct chempi_rma_peer *peer, const void *data,
     };
 
     return chempi_engine_inject(chempi_conn_peer(&chempi_lane_main, peer->proc),
-                                &env, data);
+                                &env, data, false);
 }
 
 void chempi_rma_borrow_type(struct chempi_datatype *type,

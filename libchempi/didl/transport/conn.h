@@ -65,7 +65,7 @@ struct chempi_peer {
         *routes;                /* [route_count]; NULL until first use */
     struct chempi_list waiting; /* struct chempi_outgoing */
     struct chempi_list early;   /* struct chempi_held.all, by serial */
-    uint32_t serial_out;
+    uint64_t serial_out;        /* envelopes have the low half */
     uint32_t serial_in;
     uint32_t eager_out;      /* bytes sent, wraps */
     uint32_t eager_credit;   /* bytes the peer has released, wraps */

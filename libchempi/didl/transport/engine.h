@@ -65,16 +65,16 @@ int chempi_engine_send(struct chempi_request *req);
 
 /* Try to send a small contiguous message without a request: 0, -EAGAIN (use
  * chempi_engine_send), or a device's error. Flags of the envelope: none, or
- * CHEMPI_ENVELOPE_URGENT. */
+ * CHEMPI_ENVELOPE_URGENT. may_keep: as in chempi_tx. */
 static inline int chempi_engine_inject(struct chempi_peer *peer,
                                        struct chempi_envelope *env,
-                                       const void *data);
+                                       const void *data, bool may_keep);
 
 /* Fill in the numbers of an envelope that is about to leave. */
 static inline void chempi_engine_stamp(struct chempi_peer *peer,
                                        struct chempi_envelope *env)
 {
-    env->serial = peer->serial_out;
+    env->serial = (uint32_t)peer->serial_out;
     env->credit = peer->eager_released;
 }
 
@@ -101,7 +101,7 @@ static inline bool chempi_engine_has_quota(const struct chempi_peer *peer,
 
 static inline int chempi_engine_inject(struct chempi_peer *peer,
                                        struct chempi_envelope *env,
-                                       const void *data)
+                                       const void *data, bool may_keep)
 {
     struct chempi_route *route;
     int rc;
@@ -114,10 +114,13 @@ static inline int chempi_engine_inject(struct chempi_peer *peer,
         return -EAGAIN;
     chempi_engine_stamp(peer, env);
     env->flags |= CHEMPI_ENVELOPE_COUNTED;
-    rc = route->ops->inject(route->ep, env, data, (size_t)env->len);
-    if (CHEMPI_LIKELY(rc == 0))
-        chempi_engine_left(peer, route, env);
-    return rc;
+    rc = route->ops->inject(route->ep, env, data, (size_t)env->len, may_keep);
+    if (CHEMPI_UNLIKELY(rc < 0))
+        return rc;
+    chempi_engine_left(peer, route, env);
+    if (CHEMPI_UNLIKELY(rc == CHEMPI_KEPT))
+        chempi_lane_keep(peer->lane);
+    return 0;
 }
 
 /* A receive (context, peer_rank, peer_tag, u.in.rx are set): take a held

@@ -173,7 +173,7 @@ static int inject(struct chempi_sysmsg *msg, struct chempi_route *route,
 
     chempi_engine_stamp(msg->peer, env);
     rc = route->ops->inject(route->ep, env, lane_of(msg->peer)->scratch,
-                            (size_t)env->len);
+                            (size_t)env->len, false);
     if (rc == 0)
         chempi_engine_left(msg->peer, route, env);
     return rc;
@@ -561,7 +561,7 @@ static bool inject_matched(struct chempi_peer *peer,
         sizeof(*matched) > route->inject_max)
         return false;
     chempi_engine_stamp(peer, &env);
-    if (route->ops->inject(route->ep, &env, matched, sizeof(*matched)) != 0)
+    if (route->ops->inject(route->ep, &env, matched, sizeof(*matched), false))
         return false;
     chempi_engine_left(peer, route, &env);
     return true;
@@ -600,12 +600,13 @@ static void note_matched(struct chempi_peer *peer, uint32_t serial)
 static void on_matched(struct chempi_sysmsg_in *in)
 {
     const struct matched *matched = in->head;
-    const uint32_t first_age = in->peer->serial_out - matched->first;
+    const uint32_t next = (uint32_t)in->peer->serial_out;
+    const uint32_t first_age = next - matched->first;
 
     CHEMPI_LIST_FOR_SAFE (pos, &in->peer->sync) {
         struct chempi_request *req =
             CHEMPI_CONTAINER_OF(pos, struct chempi_request, match_link);
-        const uint32_t age = in->peer->serial_out - req->u.tx.env.serial;
+        const uint32_t age = next - req->u.tx.env.serial;
 
         if (age > first_age)
             continue;

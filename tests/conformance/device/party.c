@@ -120,7 +120,7 @@ static void reply(struct party *party, struct chempi_ep *ep)
     if (party->reply == 0)
         return;
     party->reply--;
-    if (ep->dev->ops->inject(ep, &env, NULL, 0) == CHEMPI_DONE)
+    if (ep->dev->ops->inject(ep, &env, NULL, 0, false) == CHEMPI_DONE)
         party->replied++;
     else
         party->reply++;
@@ -297,7 +297,7 @@ int party_send(struct party *party, uint32_t to, uint32_t serial, uint64_t len,
     out->tx.needs_consent = how == PARTY_SEND_CONSENT;
     if (how == PARTY_INJECT)
         rc = ep->dev->ops->inject(ep, &out->tx.env, out->piece.base,
-                                  (size_t)len);
+                                  (size_t)len, false);
     else
         rc = ep->dev->ops->send(ep, &out->tx);
     WORLD_CHECK(how != PARTY_INJECT || rc != CHEMPI_PENDING);

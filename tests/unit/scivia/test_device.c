@@ -559,7 +559,7 @@ static void send_one(void)
     const struct chempi_tx tx = message(NULL, 0, SCIVIA_PROTOCOL_SEND);
 
     for (int i = 0; to_send && i < 1000; i++) {
-        if (chempi_scivia_ops.inject(ends[0].ep, &tx.env, NULL, 0) ==
+        if (chempi_scivia_ops.inject(ends[0].ep, &tx.env, NULL, 0, false) ==
             CHEMPI_DONE) {
             to_send--;
             return;
@@ -962,7 +962,7 @@ Test(scivia, a_peer_that_closes_is_not_lost)
     cr_expect_lt(chempi_scivia_ops.inject(
                      ends[0].ep,
                      &(struct chempi_envelope){.kind = CHEMPI_KIND_MESSAGE},
-                     NULL, 0),
+                     NULL, 0, false),
                  0);
     chempi_scivia_ops.close(ends[0].dev);
     chempi_pollset_destroy(ends[0].services.pollset);

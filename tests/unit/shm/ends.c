@@ -213,7 +213,8 @@ int ends_inject(struct ends *ends, uint32_t from, uint32_t to, const void *data,
 {
     struct chempi_envelope env = {.len = len, .kind = CHEMPI_KIND_MESSAGE};
 
-    return chempi_shm_ops.inject(ends->end[from].eps[to], &env, data, len);
+    return chempi_shm_ops.inject(ends->end[from].eps[to], &env, data, len,
+                                 false);
 }
 
 int ends_send(struct ends *ends, uint32_t from, uint32_t to,

@@ -643,7 +643,7 @@ Test(shm, a_short_message_keeps_its_envelope)
 
     ends_open(&ends, 2);
     cr_assert_eq(chempi_shm_ops.inject(&ends_ep(&ends, 0, 1)->base, &env,
-                                       "hello", env.len),
+                                       "hello", env.len, false),
                  0);
     ends_settle(&ends);
     cr_assert_eq(memcmp(&ends.end[1].last, &env, sizeof(env)), 0);

@@ -348,7 +348,8 @@ int ends_inject(struct ends *ends, uint32_t from, uint32_t to, const void *data,
     int rc = -EAGAIN;
 
     for (int i = 0; rc == -EAGAIN && i < ROUNDS_MAX; i++) {
-        rc = chempi_tcp_ops.inject(ends->end[from].eps[to], &env, data, len);
+        rc = chempi_tcp_ops.inject(ends->end[from].eps[to], &env, data, len,
+                                   false);
         if (rc == -EAGAIN)
             (void)ends_poll(ends);
     }

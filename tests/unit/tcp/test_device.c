@@ -411,7 +411,8 @@ Test(tcp, without_the_peers_card_there_is_no_room_until_it_comes)
     cr_assert_eq(ends_open(&ends, 2, false), 0);
     cr_assert_eq(chempi_tcp_ops.connect(end->dev, 1, &end->eps[1], &end->err),
                  0);
-    cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, NULL, 0), -EAGAIN);
+    cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, NULL, 0, false),
+                 -EAGAIN);
     (void)ends_poll(&ends);
     cr_assert_eq(end->rooms, 0);
     cr_assert_eq(chempi_tcp_ops.card(ends.end[1].dev, card, &len), 0);
@@ -420,7 +421,7 @@ Test(tcp, without_the_peers_card_there_is_no_room_until_it_comes)
     cr_assert(chempi_tcp_ops.is_ready(end->dev));
     (void)ends_poll(&ends);
     cr_assert_eq(end->rooms, 1);
-    cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, NULL, 0),
+    cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, NULL, 0, false),
                  CHEMPI_DONE);
     cr_assert(ends_wait_arrivals(&ends, 1, 1));
     close_all();
@@ -470,8 +471,8 @@ Test(tcp, a_receiver_that_does_not_read_makes_the_sender_wait)
     cr_assert(ends_wait_arrivals(&ends, 1, 1));
     ends.end[1].dev->params.sink_arg = &ends.end[1];
     /* Only the sender makes progress: buffers fill up. */
-    while ((rc = chempi_tcp_ops.inject(from->eps[1], &env, data,
-                                       sizeof(data))) == CHEMPI_DONE &&
+    while ((rc = chempi_tcp_ops.inject(from->eps[1], &env, data, sizeof(data),
+                                       false)) == CHEMPI_DONE &&
            taken < 100000) {
         taken++;
         (void)end_poll(from);
@@ -671,9 +672,9 @@ Test(tcp, a_link_on_which_nothing_waits_has_no_memory_for_that)
     cr_assert_null(link_of(0)->out.data);
     cr_assert_null(link_of(1)->out.data);
     rig_limit(7);
-    cr_assert_eq(
-        chempi_tcp_ops.inject(ends.end[0].eps[1], &env, data, sizeof(data)),
-        CHEMPI_DONE);
+    cr_assert_eq(chempi_tcp_ops.inject(ends.end[0].eps[1], &env, data,
+                                       sizeof(data), false),
+                 CHEMPI_DONE);
     cr_assert_not_null(link_of(0)->out.data);
     cr_assert_null(dev->spare.data);
     cr_assert(ends_wait_arrivals(&ends, 1, 2));

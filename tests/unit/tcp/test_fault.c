@@ -452,9 +452,10 @@ Test(tcp_fault, a_small_message_that_leaves_in_part_has_room_for_the_rest)
     fill(data, 1000, 1);
     rig_limit(100);
     rig_fail(RIG_MALLOC, 1, ENOMEM, 0);
-    cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, data, 1000), -EAGAIN);
+    cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, data, 1000, false),
+                 -EAGAIN);
     cr_assert_eq(rig_calls(), 1);
-    cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, data, 1000),
+    cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, data, 1000, false),
                  CHEMPI_DONE);
     rig_reset();
     cr_assert(ends_wait_arrivals(&ends, 1, 1));
@@ -476,7 +477,8 @@ Test(tcp_fault, a_shortage_of_one_connection_does_not_end_with_another_one)
     ep = (const struct chempi_tcp_ep *)(void *)end->eps[1];
     cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), CHEMPI_DONE);
     rig_fail(RIG_MALLOC, 1, ENOMEM, 0);
-    cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, data, len), -EAGAIN);
+    cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, data, len, false),
+                 -EAGAIN);
     cr_assert_gt(rig_calls(), 0);
     rig_reset();
     cr_assert(chempi_shortage_is(&ep->links[0]->sending));

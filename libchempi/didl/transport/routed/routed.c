@@ -378,11 +378,12 @@ static int send_eager(struct chempi_routed_flow *flow,
 
 static int routed_inject(struct chempi_ep *ep,
                          const struct chempi_envelope *env, const void *data,
-                         size_t len)
+                         size_t len, bool may_keep)
 {
     struct chempi_routed_flow *flow = flow_of(ep);
 
     (void)len; /* the envelope's */
+    (void)may_keep;
     return answer(flow, env, send_eager(flow, env, data, NULL));
 }
 
