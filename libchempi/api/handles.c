@@ -16,6 +16,8 @@
  *       does not look at the memory. A communicator, datatype, file, session or
  *       window that is freed and still in use names nothing, either: who asks
  *       about a handle before it is used sees that without an error
+ *   T5  a light handle (light.h) has a place like an address, and keeps it for
+ *       ever: after the first one no more are made
  *
  * So a number is turned into a handle without the lock: Fortran programs do
  * that in every call.
@@ -34,6 +36,7 @@
 #include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/io/file.h"
 #include "libchempi/didl/rma/win.h"
+#include "libchempi/didl/transport/light.h"
 
 #define FIRST CHEMPI_HANDLE_PREDEFINED_END
 #define CHUNKS 19u
@@ -141,10 +144,13 @@ static uint32_t place_locked(const void *handle)
 /* 0, which is never valid, when out of memory. */
 static int to_int(const void *handle)
 {
+    const bool is_light = chempi_light_is((MPI_Request)(uintptr_t)handle);
     uint32_t place;
 
-    if (!chempi_handle_is_address(handle))
+    if (!chempi_handle_is_address(handle) && !is_light)
         return (int)(uintptr_t)handle;
+    if (is_light)
+        chempi_light_refuse(); /* T5 */
     (void)pthread_mutex_lock(&table.lock);
     place = place_locked(handle);
     (void)pthread_mutex_unlock(&table.lock);

@@ -51,7 +51,7 @@ struct chempi_request *chempi_coll_failed(const struct chempi_coll_call *c,
 static inline struct chempi_request *
 chempi_coll_over(const struct chempi_coll_call *c, int *rc)
 {
-    return CHEMPI_LIKELY(!*rc) ? &chempi_request_over
+    return CHEMPI_LIKELY(!*rc) ? chempi_request_over
                                : chempi_coll_failed(c, rc);
 }
 

@@ -431,6 +431,26 @@ int chempi_message_no_memory(void)
     return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
 }
 
+/* Under the lock. */
+static int launch_send(struct chempi_lane *lane, const void *buf,
+                       MPI_Count count, struct chempi_datatype *type, int dest,
+                       int tag, struct chempi_comm *comm, uint32_t kind,
+                       enum chempi_send_mode mode, struct chempi_request **out)
+{
+    struct chempi_request *req = chempi_request_alloc(lane);
+    int rc;
+
+    if (CHEMPI_UNLIKELY(!req))
+        return chempi_message_no_memory();
+    fill_send(lane, req, buf, count, type, dest, tag, comm, kind, mode);
+    chempi_request_share(req);
+    req->is_posted = kind == CHEMPI_CONTEXT_PT2PT && chempi_agent_is_offered();
+    rc = chempi_message_launch(req, out);
+    if (rc == MPI_SUCCESS && kind == CHEMPI_CONTEXT_PT2PT)
+        chempi_request_owe(req, (uint64_t)(count * type->size));
+    return rc;
+}
+
 int chempi_message_isend(const void *buf, MPI_Count count,
                          struct chempi_datatype *type, int dest, int tag,
                          struct chempi_comm *comm, uint32_t kind,
@@ -438,22 +458,38 @@ int chempi_message_isend(const void *buf, MPI_Count count,
                          struct chempi_request **out)
 {
     struct chempi_lane *lane = chempi_message_lane(comm, kind);
-    struct chempi_request *req;
     int rc;
 
     chempi_lane_lock(lane);
-    req = chempi_request_alloc(lane);
-    if (CHEMPI_UNLIKELY(!req)) {
-        rc = chempi_message_no_memory();
-    } else {
-        fill_send(lane, req, buf, count, type, dest, tag, comm, kind, mode);
-        chempi_request_share(req);
-        req->is_posted =
-            kind == CHEMPI_CONTEXT_PT2PT && chempi_agent_is_offered();
-        rc = chempi_message_launch(req, out);
-        if (rc == MPI_SUCCESS && kind == CHEMPI_CONTEXT_PT2PT)
-            chempi_request_owe(req, (uint64_t)(count * type->size));
-    }
+    rc = launch_send(lane, buf, count, type, dest, tag, comm, kind, mode, out);
+    chempi_progress_unlock_posted(lane);
+    return rc;
+}
+
+int chempi_message_post(const void *buf, MPI_Count count,
+                        struct chempi_datatype *type, int dest, int tag,
+                        struct chempi_comm *comm, enum chempi_send_mode mode,
+                        MPI_Request *request)
+{
+    struct chempi_lane *lane = comm->lane;
+    struct chempi_request *req = NULL;
+    struct chempi_peer *peer = NULL;
+    int rc = MPI_SUCCESS;
+
+    chempi_lane_lock(lane);
+    if (CHEMPI_LIKELY(type->is_contiguous && dest != MPI_PROC_NULL &&
+                      mode != CHEMPI_SEND_SYNC && !chempi_light_is_refused()))
+        peer = chempi_message_inject(lane, buf, count, type, dest, tag, comm,
+                                     CHEMPI_CONTEXT_PT2PT,
+                                     chempi_agent_is_offered());
+    if (CHEMPI_LIKELY(peer))
+        *request =
+            chempi_light_handle(lane->number, peer->proc, peer->serial_out - 1);
+    else
+        rc = launch_send(lane, buf, count, type, dest, tag, comm,
+                         CHEMPI_CONTEXT_PT2PT, mode, &req);
+    if (req)
+        *request = chempi_request_handle(req);
     chempi_progress_unlock_posted(lane);
     return rc;
 }

@@ -60,6 +60,9 @@ void chempi_message_register(void);
 
 /* MPI_Cancel of a send. Under the lock. */
 void chempi_message_cancel_send(struct chempi_request *req);
+/* The same of one that has a light handle. 0, or MPI_ERR_REQUEST: it is that of
+ * no message. */
+int chempi_message_recall(MPI_Request handle);
 
 /* Start a fresh request from the pool, or give it back. Under the lock. */
 int chempi_message_launch(struct chempi_request *req,
@@ -82,6 +85,36 @@ int chempi_message_irecv(void *buf, MPI_Count count,
                          struct chempi_comm *comm, uint32_t kind,
                          struct chempi_request **out);
 
+/* A send of the user's that does not wait. */
+int chempi_message_post(const void *buf, MPI_Count count,
+                        struct chempi_datatype *type, int dest, int tag,
+                        struct chempi_comm *comm, enum chempi_send_mode mode,
+                        MPI_Request *request);
+
+/* Try to send a contiguous message without a request, not to MPI_PROC_NULL;
+ * may_keep: as in chempi_tx. The peer, or NULL: not so. Under the lock. */
+static inline struct chempi_peer *
+chempi_message_inject(struct chempi_lane *lane, const void *buf,
+                      MPI_Count count, const struct chempi_datatype *type,
+                      int dest, int tag, const struct chempi_comm *comm,
+                      uint32_t kind, bool may_keep)
+{
+    struct chempi_peer *peer =
+        chempi_conn_peer(lane, chempi_comm_proc(comm, (uint32_t)dest));
+    struct chempi_envelope env = {
+        .len = (uint64_t)(count * type->size),
+        .context = comm->send_context + kind,
+        .source = comm->rank,
+        .tag = tag,
+        .kind = CHEMPI_KIND_MESSAGE,
+    };
+
+    return CHEMPI_LIKELY(!chempi_engine_inject(
+               peer, &env, (const char *)buf + type->true_lb, may_keep))
+               ? peer
+               : NULL;
+}
+
 /* The slow half of chempi_message_send(). */
 int chempi_message_send_by_request(const void *buf, MPI_Count count,
                                    struct chempi_datatype *type, int dest,
@@ -95,26 +128,17 @@ static inline int chempi_message_send(const void *buf, MPI_Count count,
                                       uint32_t kind, enum chempi_send_mode mode)
 {
     struct chempi_lane *lane = chempi_message_lane(comm, kind);
-    int rc = -EAGAIN;
+    bool is_sent = false;
 
     if (CHEMPI_UNLIKELY(dest == MPI_PROC_NULL))
         return MPI_SUCCESS;
     if (CHEMPI_LIKELY(type->is_contiguous && mode != CHEMPI_SEND_SYNC)) {
-        struct chempi_envelope env = {
-            .len = (uint64_t)(count * type->size),
-            .context = comm->send_context + kind,
-            .source = comm->rank,
-            .tag = tag,
-            .kind = CHEMPI_KIND_MESSAGE,
-        };
-
         chempi_lane_lock(lane);
-        rc = chempi_engine_inject(
-            chempi_conn_peer(lane, chempi_comm_proc(comm, (uint32_t)dest)),
-            &env, (const char *)buf + type->true_lb, false);
+        is_sent = chempi_message_inject(lane, buf, count, type, dest, tag, comm,
+                                        kind, false);
         chempi_progress_unlock(lane);
     }
-    if (CHEMPI_LIKELY(rc == 0))
+    if (CHEMPI_LIKELY(is_sent))
         return MPI_SUCCESS;
     return chempi_message_send_by_request(buf, count, type, dest, tag, comm,
                                           kind, mode);

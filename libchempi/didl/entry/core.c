@@ -385,6 +385,7 @@ static bool add_lane(void)
     if (chempi_sysmsg_open_lane(lane) == 0 &&
         chempi_conn_open_lane(lane) == MPI_SUCCESS) {
         chempi_progress_open_lane(lane);
+        chempi_request_open_lane(lane);
         chempi_lane_set_locking(lane, true);
         return true;
     }

@@ -30,13 +30,8 @@ int chempi_pt2pt_recv(void *buf, MPI_Count count,
              struct chempi_datatype *datatype, int dest, int tag,              \
              struct chempi_comm *comm, MPI_Request *request)                   \
     {                                                                          \
-        struct chempi_request *req = NULL;                                     \
-        int rc = chempi_message_isend(buf, count, datatype, dest, tag, comm,   \
-                                      CHEMPI_CONTEXT_PT2PT, mode, &req);       \
-                                                                               \
-        if (CHEMPI_LIKELY(!rc))                                                \
-            *request = chempi_request_handle(req);                             \
-        return rc;                                                             \
+        return chempi_message_post(buf, count, datatype, dest, tag, comm,      \
+                                   mode, request);                             \
     }
 
 NONBLOCKING(chempi_pt2pt_isend, CHEMPI_SEND_STANDARD)

@@ -103,13 +103,27 @@ static CHEMPI_COLD int finish_badly(struct chempi_request *req, int error)
     return error;
 }
 
+/* Hand out the status of an operation that was over in its call. False: it is
+ * another one. */
+static inline bool harvest_over(MPI_Request *handle, MPI_Status *status)
+{
+    if (!chempi_request_is_over(*handle))
+        return false;
+    chempi_status_set_empty(status);
+    *handle = MPI_REQUEST_NULL;
+    return true;
+}
+
 /* A complete, active request: hand out its status; free or deactivate it.
  * Holder of the lock, which may be let go meanwhile. */
 static int harvest_locked(MPI_Request *handle, struct chempi_request *req,
                           MPI_Status *status)
 {
-    int error = chempi_request_finish_locked(req, status);
+    int error;
 
+    if (harvest_over(handle, status))
+        return MPI_SUCCESS;
+    error = chempi_request_finish_locked(req, status);
     if (CHEMPI_UNLIKELY(error || req->kind == CHEMPI_REQUEST_GENERAL)) {
         chempi_lane_pause(req->lane);
         error = finish_badly(req, error);
@@ -160,11 +174,10 @@ static CHEMPI_NOINLINE int wait_for(MPI_Request *request, MPI_Status *status)
 
 int chempi_request_wait(MPI_Request *request, MPI_Status *status)
 {
-    if (*request != chempi_request_handle(&chempi_request_over))
-        return wait_for(request, status);
-    chempi_status_set_empty(status);
-    *request = MPI_REQUEST_NULL;
-    return MPI_SUCCESS;
+    return CHEMPI_LIKELY(!chempi_lane_has_kept()) &&
+                   harvest_over(request, status)
+               ? MPI_SUCCESS
+               : wait_for(request, status);
 }
 
 int chempi_request_test(MPI_Request *request, int *flag, MPI_Status *status)
@@ -689,6 +702,9 @@ int chempi_request_cancel(MPI_Request *request)
     if (!req)
         return chempi_request_lookup(*request) ? MPI_SUCCESS
                                                : bad_request(0, *request);
+    if (chempi_light_is(*request))
+        return chempi_message_recall(*request) ? bad_request(0, *request)
+                                               : MPI_SUCCESS;
     lane = req->lane;
     chempi_lane_lock(lane);
     req->ops->cancel(req);

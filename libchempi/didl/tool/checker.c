@@ -100,6 +100,7 @@ void chempi_tool_attach_checker(void)
 
     if (!found)
         return;
+    chempi_light_refuse(); /* messages tell of their types and places */
     memcpy(&attach, &found, sizeof(attach)); /* C has no such cast */
     attach(&door);
 }

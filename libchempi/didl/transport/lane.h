@@ -286,6 +286,12 @@ static inline void chempi_lane_keep(struct chempi_lane *lane)
     chempi_lane_owe(lane);
 }
 
+/* Does a device keep a message? Then who waits lets it go. Any thread. */
+static inline bool chempi_lane_has_kept(void)
+{
+    return atomic_load_explicit(&chempi_lane_main.keeps, memory_order_relaxed);
+}
+
 static inline void chempi_lane_let_go(struct chempi_lane *lane)
 {
     if (CHEMPI_LIKELY(

@@ -201,7 +201,9 @@ void chempi_loss_end(struct chempi_peer *peer)
                                   struct chempi_request, outgoing.link);
         chempi_list_remove(&req->outgoing.link);
         req->is_cancelling = false;
-        chempi_request_progress(req, MPI_ERR_PROC_ABORTED);
+        /* What has a light handle had been sent, and stays so. */
+        chempi_request_progress(req,
+                                req->comm ? MPI_ERR_PROC_ABORTED : MPI_SUCCESS);
     }
     while (!chempi_list_is_empty(&peer->sync)) {
         req = CHEMPI_CONTAINER_OF(chempi_list_first(&peer->sync),

@@ -80,13 +80,18 @@ static const struct chempi_request_ops over_ops = {
     .destroy = keep,
 };
 
-struct chempi_request chempi_request_over = {
-    .obj = {.magic = CHEMPI_MAGIC_REQUEST, .refs = 1},
-    .ops = &over_ops,
-    .lane = &chempi_lane_main,
-    .kind = CHEMPI_REQUEST_COLL,
-    .is_active = true,
-};
+#define OVER                                                                   \
+    {                                                                          \
+        .obj = {.magic = CHEMPI_MAGIC_REQUEST, .refs = 1}, .ops = &over_ops,   \
+        .lane = &chempi_lane_main, .kind = CHEMPI_REQUEST_COLL,                \
+        .is_active = true,                                                     \
+    }
+
+/* What is in no lane yet may be any. */
+struct chempi_request chempi_request_over[] = {OVER, OVER, OVER, OVER,
+                                               OVER, OVER, OVER, OVER};
+static_assert(CHEMPI_ARRAY_LEN(chempi_request_over) == CHEMPI_LANES_MAX,
+              "one for each lane");
 
 /* ---- the list of all ---- */
 
@@ -267,8 +272,14 @@ void chempi_request_recycle(struct chempi_request *req)
     lane->requests.free_count++;
 }
 
+void chempi_request_open_lane(struct chempi_lane *lane)
+{
+    chempi_request_over[lane->number].lane = lane;
+}
+
 void chempi_request_fini(struct chempi_lane *lane)
 {
+    chempi_request_over[lane->number].lane = &chempi_lane_main;
     while (lane->requests.free) {
         struct chempi_request *req = lane->requests.free;
 

@@ -30,6 +30,7 @@
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/light.h"
 
 struct chempi_peer;
 struct chempi_queue;
@@ -85,11 +86,6 @@ int chempi_request_start_nothing(struct chempi_request *req);
 void chempi_request_cancel_nothing(struct chempi_request *req);
 int chempi_request_finish_empty(struct chempi_request *req, MPI_Status *status);
 
-/* Of all operations that are over before their call returns, without an error
- * and with an empty status: nothing tells one from another, and nobody writes
- * it. */
-extern struct chempi_request chempi_request_over;
-
 /* What a receive is embedded in. */
 enum chempi_incoming_kind {
     CHEMPI_INCOMING_REQUEST, /* a request */
@@ -141,7 +137,7 @@ struct chempi_request {
     int32_t source;     /* status */
     int32_t tag;        /* status, and the tag of a send */
     MPI_Count bytes;
-    struct chempi_comm *comm; /* held, as `hold` says */
+    struct chempi_comm *comm; /* held, as `hold` says; may be NULL */
     struct chempi_datatype *type;
     /* Point-to-point only, from here on. */
     void *buf;
@@ -152,9 +148,10 @@ struct chempi_request {
     uint32_t serial;          /* of a receive's message, where sent_bits are */
     struct chempi_peer *peer; /* of a send */
     struct chempi_outgoing outgoing;
-    struct chempi_list match_link; /* posted receives; sync sends */
+    struct chempi_list match_link; /* posted receives; sync sends; sends whose
+                                      light handles were cancelled */
     struct chempi_queue *queue;
-    uint64_t stamp;
+    uint64_t stamp; /* of a posted receive; a cancelled send's light handle */
     struct chempi_request *parent; /* of an orphan: told of completion */
     void *packed;                  /* buffered sends: memory to give back */
     struct chempi_segment iter;
@@ -165,19 +162,40 @@ struct chempi_request {
     struct chempi_list all_link; /* Q5; not touched by chempi_request_init */
 };
 
+/* Of all operations that are over before their call returns, without an error
+ * and with an empty status, in each lane: nothing tells one from another, and
+ * no operation writes it. Sends have light handles, others its address. */
+extern struct chempi_request chempi_request_over[CHEMPI_LANES_MAX];
+
+static inline struct chempi_request *chempi_request_of_light(MPI_Request handle)
+{
+    struct chempi_request *req =
+        chempi_light_is_plain() ? NULL : chempi_light_find(handle);
+
+    return CHEMPI_LIKELY(!req) ? &chempi_request_over[chempi_light_lane(handle)]
+                               : req;
+}
+
 /* NULL when the handle names no request. */
 static inline struct chempi_request *chempi_request_lookup(MPI_Request handle)
 {
     struct chempi_request *req = (struct chempi_request *)(void *)handle;
 
-    if (CHEMPI_UNLIKELY(!chempi_handle_is_address(handle)))
-        return NULL;
+    if (!chempi_handle_is_address(handle))
+        return chempi_light_is(handle) ? chempi_request_of_light(handle) : NULL;
     return req->obj.magic == CHEMPI_MAGIC_REQUEST ? req : NULL;
 }
 
 static inline MPI_Request chempi_request_handle(struct chempi_request *req)
 {
     return (MPI_Request)(void *)req;
+}
+
+/* Is it that of an operation that was over in its call, and not cancelled? */
+static inline bool chempi_request_is_over(MPI_Request handle)
+{
+    return (chempi_light_is(handle) && chempi_light_is_plain()) ||
+           handle == chempi_request_handle(chempi_request_over);
 }
 
 /* Set the common members of a new request (memory is the caller's, or of the
@@ -337,7 +355,10 @@ int chempi_request_release_general(struct chempi_request *req);
 /* The user has freed the handle of an active request. Under the lock. */
 void chempi_request_orphan(struct chempi_request *req);
 
-/* Give pooled memory back (finalize). */
+/* A lane was added: chempi_request_over is in it. */
+void chempi_request_open_lane(struct chempi_lane *lane);
+
+/* Give pooled memory back (finalize); the lane may go. */
 void chempi_request_fini(struct chempi_lane *lane);
 
 /* Operations in flight whose handle the user freed (finalize waits). */

@@ -11,7 +11,8 @@
  * operations for it), fence, post, start (instead of the call that others wait
  * for), loop WHAT (while others go round and round and never wait), barrier,
  * chain (which ends at it), receive, announced (while it sends what is large;
- * these without any window), group (before the others make communicators with
+ * these without any window), cancelled (of whom others take back what they
+ * have sent), group (before the others make communicators with
  * it), file FOLDER (while all have a file open), probe (when it has sent what
  * the others have not looked at)
  */
@@ -99,6 +100,32 @@ static void holder(void)
     }
     await_death(); /* perhaps only the target knew */
     (void)is_lost(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win), "MPI_Win_lock");
+}
+
+/* What was sent is cancelled when the receiver ends, and when it has. */
+static void cancelled(void)
+{
+    MPI_Request requests[2];
+    int value = 1;
+
+    meet();
+    if (rank == victim) {
+        MPI_Recv(&value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        die();
+    }
+    for (int i = 0; i < 2; i++)
+        MPI_Isend(&value, 1, MPI_INT, victim, 3, MPI_COMM_WORLD, &requests[i]);
+    MPI_Cancel(&requests[0]);
+    if (rank == 0)
+        MPI_Send(&value, 1, MPI_INT, victim, 1, MPI_COMM_WORLD);
+    await_death();
+    MPI_Cancel(&requests[1]);
+    for (int i = 0; i < 2; i++) {
+        const int rc = MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+
+        CHECK(rc == MPI_SUCCESS || is_lost(rc, "MPI_Wait"), "%d", rc);
+        CHECK(requests[i] == MPI_REQUEST_NULL, "request %d", i);
+    }
 }
 
 static void waiter(void)
@@ -532,6 +559,8 @@ static void run(const char *how, const char *what)
         file(what);
     else if (strcmp(how, "probe") == 0)
         probe();
+    else if (strcmp(how, "cancelled") == 0)
+        cancelled();
     else if (strcmp(how, "group") == 0)
         group();
     else if (strcmp(how, "loop") == 0)

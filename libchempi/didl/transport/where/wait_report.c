@@ -194,7 +194,10 @@ static void put_message(struct chempi_wait_report *w,
         w->is_choice = true; /* whom it needs is not noted */
         return;
     }
-    if (req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_PT2PT) {
+    if (!req->comm) {
+        chempi_wait_report_put(w, " to");
+        put_process(w, req->peer->proc, req->peer->proc);
+    } else if (req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_PT2PT) {
         put_peer(w, req->comm, is_send ? "to" : "from", rank, req->peer_tag);
     } else if (is_rank(req->comm, rank)) {
         proc = chempi_comm_proc(req->comm, (uint32_t)rank);
