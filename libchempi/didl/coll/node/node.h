@@ -89,6 +89,7 @@ enum {
     CHEMPI_NODE_PAIR_MAX = 64 << 10,     /* .. of two, who send no more so */
     CHEMPI_NODE_PIECES = 16,             /* of the pipe */
     CHEMPI_NODE_PIECE_BYTES = 32 << 10,
+    CHEMPI_NODE_SPREAD_LEAST = 32 << 10, /* bytes that a member copies */
     /* Who has no memory has room for a task of so many bytes. */
     CHEMPI_NODE_TASK_MAX = 512
 };

@@ -426,6 +426,7 @@ static void allgather_first(struct chempi_node_task *t)
         return;
     }
     g->own = own_block(&t->cell, t->c);
+    task_spread(t, block_len(&g->own));
     line->len = block_len(&g->own);
     line->mark = allgather_mark(st, &g->own);
     line->place.in = block_address(&g->own);
@@ -592,16 +593,16 @@ static bool are_rings_used(const struct cell *cell)
     return is_any_marked(cell, NEEDS_RINGS);
 }
 
-/* Fill the row in; false when there is no slot. */
+/* Fill the row in; false when there is no slot. *large: bytes of blocks that
+ * are not HERE. */
 static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
-                      bool can_copy, int *rc)
+                      bool can_copy, uint64_t *large, int *rc)
 {
     struct chempi_coll_state *st = cell->st;
     struct row row = begin_row(cell, c, rc);
     struct entry *entries = (void *)row.start;
     uint64_t used = (uint64_t)st->size * sizeof(struct entry);
-    uint64_t large = 0; /* bytes of blocks that are not HERE */
-    uint64_t taken = 0; /* of rings, by those */
+    uint64_t taken = 0; /* of rings, by what is large */
 
     for (int i = 0; row.start && i < st->size; i++) {
         struct chempi_coll_place from = chempi_coll_sent(c, i);
@@ -623,13 +624,13 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
             cell_mine(cell)->mark |= HAS_DIRECT;
         }
         if (i != st->rank && (entry.what & 3) != BLOCK_HERE) {
-            large += len;
+            *large += len;
             taken += chempi_coll_pairwise_rings_take_up(st->size, len);
         }
         entries[i] = entry;
     }
     if (row.start)
-        cell_mine(cell)->mark |= rings_mark(st, large, taken);
+        cell_mine(cell)->mark |= rings_mark(st, *large, taken);
     return row.start != NULL;
 }
 
@@ -888,15 +889,18 @@ static void alltoall_first(struct chempi_node_task *t)
     /* An exchange reads as much as it writes. */
     uint64_t all =
         2 * block_len(&own) * (uint64_t)st->size * (uint64_t)st->size;
+    uint64_t large = 0;
     int rc = MPI_SUCCESS;
 
     x->is_long = chempi_coll_nt_copy_is_long(all);
     cell_mine(&t->cell)->mark = 0;
     cell_mine(&t->cell)->len = 0;
     cell_mine(&t->cell)->place.reply = 0;
-    x->has_row = write_row(
-        &t->cell, t->c, !st->is_refused && chempi_coll_cma_copy_is_on(), &rc);
+    x->has_row =
+        write_row(&t->cell, t->c,
+                  !st->is_refused && chempi_coll_cma_copy_is_on(), &large, &rc);
     task_note(t, rc);
+    task_spread(t, large);
     chempi_coll_node_task_meet(t, alltoall_met);
 }
 

@@ -15,16 +15,12 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
-#include "libchempi/didl/coll/node/placement.h"
 #include "libchempi/didl/coll/node/root_copies.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/control/affinity.h"
 
 /* Bytes of a block. */
-enum {
-    DIRECT_ABOVE = 64 << 10, /* where each member has a core */
-    SPREAD_ABOVE = 64 << 10  /* to copy it takes longer than to move */
-};
+enum { DIRECT_ABOVE = 64 << 10 /* where each member has a core */ };
 
 /* One member's part in an operation of blocks that do not fit slots. */
 struct blocks {
@@ -772,9 +768,9 @@ static void scatter_first(struct chempi_node_task *t)
     struct blocks *b = of_task(t);
     const uint64_t longest = chempi_coll_node_longest_block(t->c);
 
-    if (longest > SPREAD_ABOVE && is_for_copy(t->cell.st, longest) &&
+    if (is_for_copy(t->cell.st, longest) &&
         chempi_coll_root_copies_are_on(t->cell.st))
-        chempi_placement_even_out(&t->cell.st->crowd);
+        task_spread(t, longest);
     if (!cell_is_root(&t->cell, t->c)) {
         t->is_due = is_task_dealt;
         task_await(t, t->c->root, NULL, 0, scatter_told);

@@ -864,6 +864,7 @@ static void fold_first(struct chempi_node_task *t)
         return;
     }
     set_up(j);
+    task_spread(t, bytes(j, j->count));
     extra = j->kind->prepare(j);
     if (!get_scratch(j, extra)) {
         j->code = -ENOMEM;

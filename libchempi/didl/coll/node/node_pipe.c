@@ -117,6 +117,7 @@ static void send_pieces(struct chempi_node_task *t)
 
 void chempi_coll_pipe_send(struct chempi_node_task *t)
 {
+    task_spread(t, of_task(t)->len);
     begin(of_task(t));
     send_pieces(t);
 }
@@ -174,6 +175,7 @@ void chempi_coll_pipe_recv(struct chempi_node_task *t)
 
     p->is_long =
         chempi_coll_nt_copy_is_long(p->len * (uint64_t)t->cell.st->size);
+    task_spread(t, p->len);
     begin(p);
     recv_pieces(t);
 }

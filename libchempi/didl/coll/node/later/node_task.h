@@ -24,6 +24,7 @@
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_TASK_H
 
 #include "libchempi/didl/coll/node/later/node_later.h"
+#include "libchempi/didl/coll/node/placement.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 
 struct chempi_node_task;
@@ -133,6 +134,15 @@ static inline void task_go_on(struct chempi_node_task *t,
     t->word = NULL;
     t->is_due = NULL;
     t->next = next;
+}
+
+/* Before a step copies so many bytes, all in all, which is to last longer than
+ * to move (placement.h). Not where a member copies what the one before it has
+ * just copied: those had better share a core. */
+static inline void task_spread(struct chempi_node_task *t, uint64_t bytes)
+{
+    if (bytes >= CHEMPI_NODE_SPREAD_LEAST)
+        chempi_placement_even_out(&t->cell.st->crowd);
 }
 
 /* Before a step appends messages; true: it comes again as `again` when there is
