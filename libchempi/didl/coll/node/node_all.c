@@ -14,6 +14,8 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/cma_copy.h"
+#include "libchempi/didl/coll/node/distance.h"
+#include "libchempi/didl/coll/node/exchange_row.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/nt_copy.h"
@@ -463,97 +465,11 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
 
 /* ---- alltoall ---- */
 
-/*
- * A member's row in its slot, or on its board if it is longer: an entry per
- * member, then the blocks that are HERE.
- */
-struct entry {
-    uint64_t at;   /* HERE: bytes from the row's start; DIRECT: address */
-    uint64_t what; /* length << 2 | enum mark */
-};
-/* Members of whom a row of entries fits a slot. */
-enum { ROWS_MAX = CHEMPI_NODE_BULK_BYTES / sizeof(struct entry) };
-
-/* In the mark of a row's line. */
+/* Members. */
 enum {
-    HAS_DIRECT = 1,
-    ON_BOARD = 2,
-    NO_ROW = 4,    /* the member takes all blocks for small ones */
-    HAS_RINGS = 8, /* it has rings for its large blocks, or no such blocks */
-    NEEDS_RINGS = 16,
-    IS_LONG = 32,        /* as much as goes past the caches, if all have so */
-    ON_SECOND_BOARD = 64 /* with ON_BOARD: on which one */
+    COPIES_MAX = 64, /* with more, a message carries many blocks */
+    FAR_MOST = 4     /* with 16, looks are slow on near cores, too */
 };
-
-struct row {
-    unsigned char *start;
-    uint64_t room; /* bytes */
-};
-
-enum {
-    HERE_MAX = 4096, /* bytes of a block in a row */
-    COPIES_MAX = 64  /* members; with more, a message carries many blocks */
-};
-
-static unsigned char *board_of(const struct chempi_coll_state *st, int m,
-                               uint32_t which)
-{
-    size_t i = (size_t)m * CHEMPI_NODE_BOARDS + which;
-
-    return st->boards + i * CHEMPI_NODE_BOARD_BYTES;
-}
-
-/* The marks of this member's next board; 0: there is no memory for it, a slot
- * must do. The mark says which one it is: one that takes part with another
- * amount of data uses none. */
-static uint32_t take_board(struct chempi_coll_state *st)
-{
-    const uint32_t which = st->rows % CHEMPI_NODE_BOARDS;
-
-    if (CHEMPI_UNLIKELY(!st->is_reserved[which]) &&
-        chempi_region_reserve(chempi_ctx.services.region,
-                              board_of(st, st->rank, which),
-                              CHEMPI_NODE_BOARD_BYTES, NULL) != 0)
-        return 0;
-    st->is_reserved[which] = true;
-    st->rows++;
-    return ON_BOARD | (which ? ON_SECOND_BOARD : 0);
-}
-static_assert(CHEMPI_NODE_BOARDS == 2, "a bit says which");
-
-static struct row row_of(const struct cell *cell, int m)
-{
-    const uint32_t mark = cell_line(cell, m)->mark;
-
-    if (mark & ON_BOARD)
-        return (struct row){board_of(cell->st, m, !!(mark & ON_SECOND_BOARD)),
-                            CHEMPI_NODE_BOARD_BYTES};
-    return (struct row){cell_slot(cell, m), CHEMPI_NODE_BULK_BYTES};
-}
-
-/* Where this member's row goes; start is NULL when there is no slot. */
-static struct row begin_row(const struct cell *cell,
-                            const struct chempi_coll_call *c, int *rc)
-{
-    struct chempi_coll_state *st = cell->st;
-    uint64_t len = (uint64_t)st->size * sizeof(struct entry);
-
-    for (int i = 0; i < st->size; i++) {
-        struct chempi_coll_place from = chempi_coll_sent(c, i);
-
-        if (i != st->rank && block_len(&from) <= HERE_MAX)
-            len += block_len(&from);
-    }
-    if (len > CHEMPI_NODE_BULK_BYTES) {
-        cell_mine(cell)->mark = take_board(st);
-        if (cell_mine(cell)->mark)
-            return row_of(cell, st->rank);
-    }
-    len = len <= CHEMPI_NODE_PAGE_BYTES ? CHEMPI_NODE_PAGE_BYTES
-                                        : CHEMPI_NODE_BULK_BYTES;
-    return (struct row){chempi_coll_shm_slot_room(cell, st->rank, len, rc),
-                        len};
-}
 
 /* What this member says of rings for the len bytes of its large blocks, which
  * would take up so many of its rings. As if all had as much; an exchange reads
@@ -584,13 +500,15 @@ static bool is_any_marked(const struct cell *cell, uint32_t mark)
     return false;
 }
 
-/* Does what is not HERE go through rings? The same answer everywhere. */
+/* Does what is not HERE go through rings? The same answer everywhere. Between
+ * far cores copies by the kernel take less time. */
 static bool are_rings_used(const struct cell *cell)
 {
     for (int i = 0; i < cell->st->size; i++)
         if (!(cell_line(cell, i)->mark & HAS_RINGS))
             return false;
-    return is_any_marked(cell, NEEDS_RINGS);
+    return is_any_marked(cell, NEEDS_RINGS) &&
+           (is_any_marked(cell, HAS_MESSAGES) || !is_any_marked(cell, IS_FAR));
 }
 
 /* Fill the row in; false when there is no slot. *large: bytes of blocks that
@@ -599,19 +517,21 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
                       bool can_copy, uint64_t *large, int *rc)
 {
     struct chempi_coll_state *st = cell->st;
-    struct row row = begin_row(cell, c, rc);
-    struct entry *entries = (void *)row.start;
-    uint64_t used = (uint64_t)st->size * sizeof(struct entry);
+    struct chempi_exchange_row row =
+        chempi_coll_exchange_row_begin(cell, c, rc);
+    struct chempi_exchange_entry *entries = (void *)row.start;
+    uint64_t used = (uint64_t)st->size * sizeof(struct chempi_exchange_entry);
     uint64_t taken = 0; /* of rings, by what is large */
 
     for (int i = 0; row.start && i < st->size; i++) {
         struct chempi_coll_place from = chempi_coll_sent(c, i);
         uint64_t len = block_len(&from);
-        struct entry entry = {.at = used, .what = len << 2 | BLOCK_BY_MESSAGE};
+        struct chempi_exchange_entry entry = {
+            .at = used, .what = len << 2 | BLOCK_BY_MESSAGE};
 
         if (i == st->rank || len == 0) {
             entry.what = 0;
-        } else if (len <= HERE_MAX && len <= row.room - used) {
+        } else if (len <= CHEMPI_EXCHANGE_HERE_MAX && len <= row.room - used) {
             struct chempi_coll_place to = {row.start + used, (MPI_Count)len,
                                            chempi_coll_byte()};
 
@@ -622,6 +542,8 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
             entry.at = block_address(&from);
             entry.what = len << 2 | BLOCK_DIRECT;
             cell_mine(cell)->mark |= HAS_DIRECT;
+        } else {
+            cell_mine(cell)->mark |= HAS_MESSAGES;
         }
         if (i != st->rank && (entry.what & 3) != BLOCK_HERE) {
             *large += len;
@@ -631,6 +553,8 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
     }
     if (row.start)
         cell_mine(cell)->mark |= rings_mark(st, *large, taken);
+    if (st->size <= FAR_MOST && chempi_distance_is_far(&st->crowd))
+        cell_mine(cell)->mark |= IS_FAR;
     return row.start != NULL;
 }
 
@@ -649,15 +573,6 @@ struct exchange {
 static struct exchange *exchange_of(struct chempi_node_task *t)
 {
     return CHEMPI_CONTAINER_OF(t, struct exchange, task);
-}
-
-static struct entry entry_of(const struct cell *cell, int from, int to)
-{
-    struct entry entry;
-
-    memcpy(&entry, row_of(cell, from).start + (size_t)to * sizeof(struct entry),
-           sizeof(entry));
-    return entry;
 }
 
 /* A block of len bytes that its sender puts into its ring, also if it is not
@@ -683,9 +598,9 @@ static int take_from_ring(const struct exchange *x, int i, uint64_t len,
 static bool take_entry(struct exchange *x, int i)
 {
     struct chempi_node_task *t = &x->task;
-    struct row row = row_of(&t->cell, i);
+    struct chempi_exchange_row row = chempi_coll_exchange_row_of(&t->cell, i);
     struct chempi_coll_place to = chempi_coll_received(t->c, i);
-    struct entry entry;
+    struct chempi_exchange_entry entry;
     enum mark mark;
     uint64_t len;
 
@@ -693,7 +608,7 @@ static bool take_entry(struct exchange *x, int i)
         task_note(t, chempi_coll_shm_slot_mismatch(&t->cell, i));
         return false;
     }
-    entry = entry_of(&t->cell, i, t->cell.st->rank);
+    entry = chempi_coll_exchange_row_entry(&t->cell, i, t->cell.st->rank);
     mark = entry.what & 3;
     len = entry.what >> 2;
     if (mark == BLOCK_BY_MESSAGE || (x->has_rings && mark != BLOCK_HERE))
@@ -702,7 +617,7 @@ static bool take_entry(struct exchange *x, int i)
         return copy_piece(t, &x->remote, i, entry.at, len, &to);
     if (CHEMPI_UNLIKELY(len != block_len(&to)))
         task_note(t, chempi_coll_shm_slot_wrong_amount(i, len, block_len(&to)));
-    else if (len > HERE_MAX || entry.at > row.room - len)
+    else if (len > CHEMPI_EXCHANGE_HERE_MAX || entry.at > row.room - len)
         task_note(t, chempi_coll_shm_slot_mismatch(&t->cell, i));
     else if (len > 0)
         task_note(t, chempi_coll_shm_slot_get(i, row.start + entry.at, len,
@@ -717,12 +632,12 @@ static bool recv_rest(struct exchange *x, int i)
 {
     const struct cell *cell = &x->task.cell;
     struct chempi_coll_place to = chempi_coll_received(x->task.c, i);
-    struct entry entry;
+    struct chempi_exchange_entry entry;
     enum mark mark;
 
     if (CHEMPI_UNLIKELY(cell_line(cell, i)->len == CELL_NO_ROOM))
         return true;
-    entry = entry_of(cell, i, cell->st->rank);
+    entry = chempi_coll_exchange_row_entry(cell, i, cell->st->rank);
     mark = entry.what & 3;
     if (x->has_rings) {
         if (mark == BLOCK_HERE)
@@ -747,7 +662,8 @@ static bool send_rest(struct exchange *x, int i)
 {
     const struct cell *cell = &x->task.cell;
     struct chempi_coll_place from = chempi_coll_sent(x->task.c, i);
-    enum mark mark = entry_of(cell, cell->st->rank, i).what & 3;
+    enum mark mark =
+        chempi_coll_exchange_row_entry(cell, cell->st->rank, i).what & 3;
     struct chempi_ring_block block = {.buf = from.buf,
                                       .count = from.count,
                                       .type = from.type,
@@ -861,12 +777,24 @@ static void alltoall_keep(struct chempi_node_task *t)
         take_blocks(t);
 }
 
+/* All have just written their lines: look at one, of each in turn. */
+static void look_far(const struct cell *cell)
+{
+    struct chempi_coll_state *st = cell->st;
+    const int m =
+        (st->rank + 1 + (int)(cell->seq % (uint32_t)(st->size - 1))) % st->size;
+
+    chempi_distance_look(&st->crowd, m, &cell_line(cell, m)->mark);
+}
+
 /* All rows are there. */
 static void alltoall_met(struct chempi_node_task *t)
 {
     struct exchange *x = exchange_of(t);
+    int odd;
 
-    const int odd = find_odd(&t->cell);
+    look_far(&t->cell);
+    odd = find_odd(&t->cell);
 
     if (CHEMPI_UNLIKELY(odd >= 0)) {
         task_note(t, chempi_coll_shm_slot_different_amounts(&t->cell, odd));
@@ -996,7 +924,7 @@ bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
                 chempi_setting_signed(CHEMPI_SET_COLL_ALLTOALL_BRUCK))
             return false;
     }
-    if (c->send.buf == MPI_IN_PLACE || st->size > ROWS_MAX)
+    if (c->send.buf == MPI_IN_PLACE || st->size > CHEMPI_EXCHANGE_ROWS_MAX)
         return false;
     cell_open_sync(st, &x.task.cell);
     return chempi_coll_node_task_run(&x.task, alltoall_first, tag, rc);
