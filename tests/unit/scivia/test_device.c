@@ -416,6 +416,28 @@ Test(scivia, who_cannot_map_a_segment_has_left_it)
     free(from);
 }
 
+/* Memory is missing at the peer alone, also for what it has still to export. */
+Test(scivia, who_has_no_memory_to_connect_is_waited_for)
+{
+    static const enum rig_call calls[] = {RIG_MALLOC, RIG_FALLOCATE};
+    unsigned char *from = payload();
+    struct chempi_tx tx = message(from, 100, SCIVIA_PROTOCOL_SHARED_MEMORY);
+
+    open_ends(NULL);
+    cr_assert_eq(chempi_scivia_ops.send(ends[0].ep, &tx), -EAGAIN);
+    for (int i = 0; i < 400; i++) {
+        poll_end(0);
+        rig_fail(calls[i / 200], 1, ENOMEM, 1);
+        poll_end(1);
+        rig_reset();
+    }
+    cr_assert_not(((struct scivia_ep *)ends[0].ep)->is_tx_open);
+    cr_assert_eq(ends[0].lost + ends[1].lost, 0, "%s", ends[0].why);
+    transfer(from, 100, SCIVIA_PROTOCOL_SHARED_MEMORY);
+    close_ends();
+    free(from);
+}
+
 /* A message from 0 to 1, over a connection for which a call of this kind fails
  * once: call number `nth`. True: there were fewer. */
 static bool connect_without(enum rig_call call, unsigned nth, bool has_sci,

@@ -51,7 +51,7 @@ struct chempi_via_vi;
 struct chempi_adapter_events {
     /* Another adapter has reached this one and lives at `address`
      * (CHEMPI_ADAPTER_ADDRESS_BYTES); `user` is its params->user. False: memory
-     * is missing; the link goes down, and may be asked for again. */
+     * is missing; the link does not come up, and may be asked for again. */
     bool (*reached)(void *arg, uint32_t user, const void *address);
     /* A link that this side asked for can be used. */
     void (*up)(void *arg, struct chempi_adapter_link *link);

@@ -507,11 +507,12 @@ static void hear_hello(struct chempi_adapter_link *link,
         chempi_adapter_link_fail(link, rc);
         return;
     }
-    if (chempi_adapter_link_say(link, &welcome, adapter->page_fd,
-                                adapter->event_fd) == 0 &&
-        adapter->events.reached &&
+    if (adapter->events.reached &&
         !adapter->events.reached(adapter->arg, link->user, link->address))
         chempi_adapter_link_fail(link, -ENOMEM); /* it is asked for again */
+    else
+        (void)chempi_adapter_link_say(link, &welcome, adapter->page_fd,
+                                      adapter->event_fd); /* else down */
 }
 
 static void hear_welcome(struct chempi_adapter_link *link, const int *fds)
