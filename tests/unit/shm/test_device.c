@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The shm device from inside: bells, room, what is reserved. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "libchempi/devices/shm/shm.h"
 #include "tests/unit/shm/ends.h"
@@ -429,6 +433,72 @@ Test(shm, what_there_is_no_memory_for_is_left_as_it_was)
     }
     cr_assert_eq(to->lost + ends.end[0].lost, 0);
     ends_close(&ends);
+    free(data);
+}
+
+/* The page at which a sender finds out whether its peer sends as well: when it
+ * looks there first, the peer has taken everything. */
+static struct {
+    void *page;
+    size_t len;
+    _Atomic uint32_t *taken;
+    uint32_t all;
+} look;
+
+static void on_look(int number)
+{
+    (void)number;
+    (void)mprotect(look.page, look.len, PROT_READ);
+    atomic_store(look.taken, look.all);
+}
+
+static void catch_look(struct shm_ep *ep, uint32_t all)
+{
+    struct sigaction action = {.sa_handler = on_look};
+
+    look.len = (size_t)sysconf(_SC_PAGESIZE);
+    look.page =
+        mmap(NULL, look.len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(look.page, MAP_FAILED);
+    look.taken = &ep->tx_pair->taken.data;
+    look.all = all;
+    ep->rx_lines = look.page;
+    ep->is_hot = true;
+    cr_assert_eq(sigaction(SIGSEGV, &action, NULL), 0);
+}
+
+/* W4: wherever in its lap it finds no room, and then stays in it. */
+Test(shm, a_sender_looks_for_room_in_its_lap_before_it_goes_on_behind)
+{
+    const uint32_t len = SHM_LAP / 8;
+    unsigned char *data = ends_payload(len);
+
+    for (uint32_t taken = 0; taken < 8; taken++) {
+        _Atomic uint32_t *told;
+        struct shm_ep *ep;
+        struct ends ends;
+        uint32_t lap;
+
+        ends_open(&ends, 2);
+        ep = ends_ep(&ends, 0, 1);
+        set_order(&ends, CHEMPI_WAKE_ORDER_NONE);
+        open_data(&ends);
+        lap = shm_dev_of(ep)->data_size;
+        told = &ep->tx_pair->taken.data;
+        for (uint32_t i = 0; i < 8 + taken; i++) {
+            if (i == 8)
+                atomic_store(told, lap + taken * len);
+            cr_assert_eq(ends_inject(&ends, 0, 1, data, len), 0);
+        }
+        cr_assert_eq(ep->data_head,
+                     taken ? 2 * lap + taken * len : lap + 8 * len);
+        catch_look(ep, lap + 8 * len);
+        cr_assert_eq(ends_inject(&ends, 0, 1, data, len), 0);
+        cr_assert_eq(atomic_load(told), lap + 8 * len);
+        cr_assert_eq(ep->data_head, 2 * lap + (taken + 1) * len);
+        ends_close(&ends);
+        (void)munmap(look.page, look.len);
+    }
     free(data);
 }
 
