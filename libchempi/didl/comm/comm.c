@@ -152,7 +152,7 @@ void chempi_comm_release(struct chempi_comm *comm)
     context = comm->recv_context;
     free(comm);
     if (is_clean)
-        chempi_comm_give_context(context);
+        chempi_comm_rest_context(context);
     else /* messages may be left that nobody can take */
         chempi_loss_bury(context);
 }

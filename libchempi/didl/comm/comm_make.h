@@ -169,6 +169,8 @@ void chempi_comm_agreement_close(struct chempi_comm_agreement *ag);
 
 /* Give a reserved context back. Thread-safe; no communication. */
 void chempi_comm_give_context(uint32_t context);
+/* The same of one that messages were sent in. */
+void chempi_comm_rest_context(uint32_t context);
 /* The same when no communicator gets it here. After an error another member may
  * have one, and send messages: it is not used again. */
 void chempi_comm_return_context(uint32_t context, int rc);

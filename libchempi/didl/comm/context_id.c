@@ -9,23 +9,39 @@
 #include "common/base/compiler.h"
 #include "common/containers/array.h"
 #include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/transport/light.h"
 
 #define ID_BITS 64u
 
 static struct {
     pthread_mutex_t lock;
-    uint64_t *used; /* bit i: id i is taken */
+    struct {
+        uint64_t used;    /* bit i of word j: id j * ID_BITS + i is taken */
+        uint64_t resting; /* .. and nobody's (chempi_context_id_rest()) */
+    } * sets;
     size_t words;
+    bool has_resting;
 } ids = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int grow_locked(size_t words)
 {
     const size_t old = ids.words;
 
-    if (!CHEMPI_ARRAY_FIT(ids.used, ids.words, words))
+    if (!CHEMPI_ARRAY_FIT(ids.sets, ids.words, words))
         return -1;
-    memset(ids.used + old, 0, (ids.words - old) * sizeof(*ids.used));
+    memset(ids.sets + old, 0, (ids.words - old) * sizeof(*ids.sets));
     return 0;
+}
+
+static void wake_locked(void)
+{
+    if (CHEMPI_LIKELY(!ids.has_resting) || !chempi_light_is_none())
+        return;
+    for (size_t i = 0; i < ids.words; i++) {
+        ids.sets[i].used &= ~ids.sets[i].resting;
+        ids.sets[i].resting = 0;
+    }
+    ids.has_resting = false;
 }
 
 static uint32_t take_locked(uint32_t from)
@@ -37,13 +53,13 @@ static uint32_t take_locked(uint32_t from)
 
         if (word >= ids.words && grow_locked(word + 1) != 0)
             return 0;
-        if (ids.used[word] == UINT64_MAX) {
+        if (ids.sets[word].used == UINT64_MAX) {
             id |= ID_BITS - 1;
             continue;
         }
-        if (ids.used[word] & UINT64_C(1) << id % ID_BITS)
+        if (ids.sets[word].used & UINT64_C(1) << id % ID_BITS)
             continue;
-        ids.used[word] |= UINT64_C(1) << id % ID_BITS;
+        ids.sets[word].used |= UINT64_C(1) << id % ID_BITS;
         return id;
     }
     return 0;
@@ -54,11 +70,11 @@ static uint32_t take_above_locked(uint32_t from)
     size_t word = ids.words;
     uint32_t above;
 
-    while (word > 0 && ids.used[word - 1] == 0)
+    while (word > 0 && ids.sets[word - 1].used == 0)
         word--;
     above = word == 0 ? 0
                       : (uint32_t)((word - 1) * ID_BITS) +
-                            CHEMPI_HIGHEST_BIT(ids.used[word - 1]) + 1;
+                            CHEMPI_HIGHEST_BIT(ids.sets[word - 1].used) + 1;
     above = above < from ? from : above;
     return above < CHEMPI_CONTEXT_ID_HIGH ? take_locked(above) : 0;
 }
@@ -68,6 +84,7 @@ uint32_t chempi_context_id_take(uint32_t from)
     uint32_t id;
 
     (void)pthread_mutex_lock(&ids.lock);
+    wake_locked();
     id = take_locked(from);
     (void)pthread_mutex_unlock(&ids.lock);
     return id;
@@ -78,6 +95,7 @@ uint32_t chempi_context_id_take_above(uint32_t from)
     uint32_t id;
 
     (void)pthread_mutex_lock(&ids.lock);
+    wake_locked();
     id = take_above_locked(from);
     (void)pthread_mutex_unlock(&ids.lock);
     return id;
@@ -87,7 +105,15 @@ void chempi_context_id_give(uint32_t id)
 {
     (void)pthread_mutex_lock(&ids.lock);
     if (id / ID_BITS < ids.words)
-        ids.used[id / ID_BITS] &= ~(UINT64_C(1) << id % ID_BITS);
+        ids.sets[id / ID_BITS].used &= ~(UINT64_C(1) << id % ID_BITS);
+    (void)pthread_mutex_unlock(&ids.lock);
+}
+
+void chempi_context_id_rest(uint32_t id)
+{
+    (void)pthread_mutex_lock(&ids.lock);
+    ids.sets[id / ID_BITS].resting |= UINT64_C(1) << id % ID_BITS;
+    ids.has_resting = true;
     (void)pthread_mutex_unlock(&ids.lock);
 }
 
@@ -96,19 +122,27 @@ void chempi_comm_give_context(uint32_t context)
     chempi_context_id_give(context / CHEMPI_CONTEXT_STEP);
 }
 
+void chempi_comm_rest_context(uint32_t context)
+{
+    if (CHEMPI_LIKELY(chempi_light_is_none()))
+        chempi_comm_give_context(context);
+    else
+        chempi_context_id_rest(context / CHEMPI_CONTEXT_STEP);
+}
+
 void chempi_comm_reset_contexts(void)
 {
     (void)pthread_mutex_lock(&ids.lock);
     if (ids.words)
-        memset(ids.used, 0, ids.words * sizeof(*ids.used));
+        memset(ids.sets, 0, ids.words * sizeof(*ids.sets));
     (void)pthread_mutex_unlock(&ids.lock);
 }
 
 void chempi_comm_free_contexts(void)
 {
     (void)pthread_mutex_lock(&ids.lock);
-    free(ids.used);
-    ids.used = NULL;
+    free(ids.sets);
+    ids.sets = NULL;
     ids.words = 0;
     (void)pthread_mutex_unlock(&ids.lock);
 }

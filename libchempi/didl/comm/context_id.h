@@ -19,5 +19,8 @@ uint32_t chempi_context_id_take(uint32_t from);
  * also when it would not be below CHEMPI_CONTEXT_ID_HIGH. */
 uint32_t chempi_context_id_take_above(uint32_t from);
 void chempi_context_id_give(uint32_t id);
+/* Give one that is taken back as soon as no light handles are left (light.h,
+ * H1). */
+void chempi_context_id_rest(uint32_t id);
 
 #endif

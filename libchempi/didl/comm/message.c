@@ -482,12 +482,14 @@ int chempi_message_post(const void *buf, MPI_Count count,
         peer = chempi_message_inject(lane, buf, count, type, dest, tag, comm,
                                      CHEMPI_CONTEXT_PT2PT,
                                      chempi_agent_is_offered());
-    if (CHEMPI_LIKELY(peer))
+    if (CHEMPI_LIKELY(peer)) {
+        chempi_light_count(lane, 1);
         *request =
             chempi_light_handle(lane->number, peer->proc, peer->serial_out - 1);
-    else
+    } else {
         rc = launch_send(lane, buf, count, type, dest, tag, comm,
                          CHEMPI_CONTEXT_PT2PT, mode, &req);
+    }
     if (req)
         *request = chempi_request_handle(req);
     chempi_progress_unlock_posted(lane);

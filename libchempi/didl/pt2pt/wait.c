@@ -103,15 +103,25 @@ static CHEMPI_COLD int finish_badly(struct chempi_request *req, int error)
     return error;
 }
 
-/* Hand out the status of an operation that was over in its call. False: it is
- * another one. */
-static inline bool harvest_over(MPI_Request *handle, MPI_Status *status)
+/* Of all operations that were over in their call? */
+static inline bool is_of_many(const struct chempi_request *req)
 {
-    if (!chempi_request_is_over(*handle))
-        return false;
-    chempi_status_set_empty(status);
+    return (uintptr_t)req - (uintptr_t)chempi_request_over <
+           sizeof(chempi_request_over);
+}
+
+/* The user has an operation no longer that was over in its call. */
+static inline void forget_over(MPI_Request *handle)
+{
+    if (chempi_light_is(*handle))
+        chempi_light_give_back(*handle);
     *handle = MPI_REQUEST_NULL;
-    return true;
+}
+
+static inline void harvest_over(MPI_Request *handle, MPI_Status *status)
+{
+    chempi_status_set_empty(status);
+    forget_over(handle);
 }
 
 /* A complete, active request: hand out its status; free or deactivate it.
@@ -121,8 +131,10 @@ static int harvest_locked(MPI_Request *handle, struct chempi_request *req,
 {
     int error;
 
-    if (harvest_over(handle, status))
+    if (is_of_many(req)) {
+        harvest_over(handle, status);
         return MPI_SUCCESS;
+    }
     error = chempi_request_finish_locked(req, status);
     if (CHEMPI_UNLIKELY(error || req->kind == CHEMPI_REQUEST_GENERAL)) {
         chempi_lane_pause(req->lane);
@@ -174,10 +186,11 @@ static CHEMPI_NOINLINE int wait_for(MPI_Request *request, MPI_Status *status)
 
 int chempi_request_wait(MPI_Request *request, MPI_Status *status)
 {
-    return CHEMPI_LIKELY(!chempi_lane_has_kept()) &&
-                   harvest_over(request, status)
-               ? MPI_SUCCESS
-               : wait_for(request, status);
+    if (CHEMPI_UNLIKELY(chempi_lane_has_kept()) ||
+        !chempi_request_is_over(*request))
+        return wait_for(request, status);
+    harvest_over(request, status);
+    return MPI_SUCCESS;
 }
 
 int chempi_request_test(MPI_Request *request, int *flag, MPI_Status *status)
@@ -675,7 +688,9 @@ int chempi_request_free(MPI_Request *request)
                                 chempi_error_put_handle(text, *request));
     lane = req->lane;
     chempi_lane_lock(lane);
-    if (req->is_active && !chempi_request_is_complete(req)) {
+    if (is_of_many(req)) {
+        forget_over(request);
+    } else if (req->is_active && !chempi_request_is_complete(req)) {
         chempi_request_orphan(req);
     } else {
         if (req->kind == CHEMPI_REQUEST_GENERAL) {

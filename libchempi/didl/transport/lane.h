@@ -97,6 +97,7 @@ struct chempi_lane {
     _Atomic bool is_visited; /* L7 */
     _Atomic bool has_agent;  /* in it (agent.h, A2) */
     _Atomic uint32_t leaves; /* of an application that has an agent; it wraps */
+    _Atomic int64_t lights;  /* light.h, H1 */
     bool is_on_duty;         /* its agent is (agent.h, A8); the holder's */
     uint32_t owed;           /* L4 */
     const struct chempi_lane_lender *lender; /* NULL: nobody */

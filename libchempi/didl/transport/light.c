@@ -23,6 +23,16 @@ struct chempi_light_message chempi_light_message(MPI_Request handle)
     };
 }
 
+bool chempi_light_is_none(void)
+{
+    int64_t left = 0;
+
+    for (uint32_t i = 0; i < chempi_lane_count; i++)
+        left |= atomic_load_explicit(&chempi_lanes[i]->lights,
+                                     memory_order_relaxed);
+    return left == 0;
+}
+
 void chempi_light_refuse(void)
 {
     atomic_store_explicit(&chempi_light.is_refused, true, memory_order_relaxed);

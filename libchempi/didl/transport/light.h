@@ -5,7 +5,7 @@
  *
  *   bits 63..61  5: no address, nor a number that no object has (handles.c),
  *                nor an int below 0 that was widened
- *   bits 60..58  lane
+ *   bits 60..58  lane, one that there is: not as memory is filled by tools
  *   bits 57..38  process
  *   bits 37..1   serial number in that lane, modulo 2^37
  *   bit  0       0
@@ -14,8 +14,11 @@
  *       cancelled; then it has a request (`recalled`), and keeps its value:
  *       MPI_Cancel may not change it, and there may be copies
  *   -   a handle that was used up, or that nobody made, is taken for one that
- * is over: to see that would cost memory for each message. MPI_Cancel refuses
- *       one that names no message
+ *       is over: to see that would cost memory for each message. MPI_Cancel
+ *       refuses one that names no message
+ *   H1  lane->lights are not given back yet, cancelled ones included. While
+ *       there are any, no new communicator gets the context of one that was
+ *       freed (context_id.h): its messages may be under way, and be cancelled
  *   -   there are none while a checker wants to know of each message, and after
  *       one was turned into an integer: that one has a number for ever
  *       (handles.c, T1)
@@ -60,8 +63,12 @@ struct chempi_light_message {
 
 static inline bool chempi_light_is(MPI_Request handle)
 {
-    return (uint64_t)(uintptr_t)handle >> CHEMPI_LIGHT_KIND_SHIFT ==
-           CHEMPI_LIGHT_KIND;
+    const uint64_t value = (uint64_t)(uintptr_t)handle;
+    const uint64_t first = CHEMPI_LIGHT_KIND << (CHEMPI_LIGHT_KIND_SHIFT -
+                                                 CHEMPI_LIGHT_LANE_SHIFT);
+
+    return (value >> CHEMPI_LIGHT_LANE_SHIFT) - first < chempi_lane_count &&
+           value % 2 == 0;
 }
 
 static inline uint32_t chempi_light_lane(MPI_Request handle)
@@ -81,6 +88,27 @@ static inline bool chempi_light_is_refused(void)
 {
     return atomic_load_explicit(&chempi_light.is_refused, memory_order_relaxed);
 }
+
+/* H1. Any thread: others may do the same if they lock. */
+static inline void chempi_light_count(struct chempi_lane *lane, int64_t more)
+{
+    if (CHEMPI_UNLIKELY(lane->is_locking))
+        atomic_fetch_add_explicit(&lane->lights, more, memory_order_relaxed);
+    else
+        atomic_store_explicit(
+            &lane->lights,
+            atomic_load_explicit(&lane->lights, memory_order_relaxed) + more,
+            memory_order_relaxed);
+}
+
+/* The user has it no longer, and it was not cancelled. */
+static inline void chempi_light_give_back(MPI_Request handle)
+{
+    chempi_light_count(chempi_lanes[chempi_light_lane(handle)], -1);
+}
+
+/* H1: are all given back? Any thread. */
+bool chempi_light_is_none(void);
 
 static inline MPI_Request chempi_light_handle(uint32_t lane, uint32_t proc,
                                               uint64_t serial)

@@ -287,12 +287,14 @@ static void cancel_late(const struct pair *pair)
             CHECK(is_cancelled(&status) == (i == 1), "message %d", i);
         }
         MPI_Send(NULL, 0, MPI_BYTE, 1, WORD, pair->comm);
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, WORD, pair->comm, MPI_STATUS_IGNORE);
     } else if (check_rank() == 1) {
         MPI_Recv(&values[0], 1, MPI_INT, 0, TAG, pair->comm, MPI_STATUS_IGNORE);
         MPI_Send(NULL, 0, MPI_BYTE, 0, WORD, pair->comm);
         MPI_Recv(NULL, 0, MPI_BYTE, 0, WORD, pair->comm, MPI_STATUS_IGNORE);
         MPI_Iprobe(0, TAG, pair->comm, &flag, MPI_STATUS_IGNORE);
         CHECK(!flag, "a message that was cancelled");
+        MPI_Send(NULL, 0, MPI_BYTE, 0, WORD, pair->comm);
     }
 }
 
@@ -315,23 +317,30 @@ static void cancel_and_free(const struct pair *pair)
     }
 }
 
-/* Its communicator is gone by then. */
+/* Its communicator is gone by then, and its context is no other one's. */
 static void cancel_freed(void)
 {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Status status;
     MPI_Comm comm;
     int value = 1;
+    int next = 2;
 
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     if (check_rank() == 0)
         MPI_Isend(&value, 1, MPI_INT, 1, TAG, comm, &request);
     MPI_Comm_free(&comm);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     if (check_rank() == 0) {
+        MPI_Send(&next, 1, MPI_INT, 1, TAG, comm);
         MPI_Cancel(&request);
         MPI_Wait(&request, &status);
         CHECK(is_cancelled(&status), "over a communicator that was freed");
+    } else if (check_rank() == 1) {
+        MPI_Recv(&value, 1, MPI_INT, 0, TAG, comm, MPI_STATUS_IGNORE);
+        CHECK(value == next, "a message of a communicator that was freed");
     }
+    MPI_Comm_free(&comm);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -403,7 +412,8 @@ int main(int argc, char **argv)
         (void)cancel(&pairs[0]);
     for (int t = 0; t < THREADS; t++)
         MPI_Comm_free(&pairs[t].comm);
-    cancel_freed();
+    for (int i = 0; i < EACH; i++)
+        cancel_freed();
     convert();
     return check_finish();
 }
