@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Neighbours over a device of the test's own. */
+#define _GNU_SOURCE /* clock_gettime */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
