@@ -32,7 +32,7 @@ enum {
     NEEDS_RINGS = 16,
     IS_LONG = 32,         /* as much as goes past the caches, if all have so */
     ON_SECOND_BOARD = 64, /* with ON_BOARD: on which one */
-    HAS_MESSAGES = 128,   /* blocks that others cannot copy */
+    KEEPS_RINGS = 128,    /* however far other cores are */
     IS_FAR = 256          /* from other cores; distance.h */
 };
 

@@ -465,10 +465,10 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
 
 /* ---- alltoall ---- */
 
-/* Members. */
 enum {
-    COPIES_MAX = 64, /* with more, a message carries many blocks */
-    FAR_MOST = 4     /* with 16, looks are slow on near cores, too */
+    COPIES_MAX = 64, /* members; of more, a message carries many blocks */
+    FAR_MOST = 4,    /* members; of 16, looks are slow on near cores, too */
+    FAR_LEAST = 16 * 1024 /* bytes of a block that copies may take */
 };
 
 /* What this member says of rings for the len bytes of its large blocks, which
@@ -508,7 +508,34 @@ static bool are_rings_used(const struct cell *cell)
         if (!(cell_line(cell, i)->mark & HAS_RINGS))
             return false;
     return is_any_marked(cell, NEEDS_RINGS) &&
-           (is_any_marked(cell, HAS_MESSAGES) || !is_any_marked(cell, IS_FAR));
+           (is_any_marked(cell, KEEPS_RINGS) || !is_any_marked(cell, IS_FAR));
+}
+
+/* Do rings take less time for a block, however far cores are? */
+static bool is_for_rings(const struct chempi_coll_place *b)
+{
+    const uint64_t len = block_len(b);
+
+    return len > CHEMPI_EXCHANGE_HERE_MAX &&
+           (len < FAR_LEAST || !b->type->is_contiguous);
+}
+
+/* What this member says of other cores, and of blocks that it sends or
+ * receives. */
+static uint32_t far_mark(const struct chempi_coll_state *st,
+                         const struct chempi_coll_call *c, bool can_copy)
+{
+    if (st->size > FAR_MOST)
+        return 0;
+    for (int i = 0; i < st->size; i++) {
+        const struct chempi_coll_place from = chempi_coll_sent(c, i);
+        const struct chempi_coll_place to = chempi_coll_received(c, i);
+
+        if (i != st->rank &&
+            (!can_copy || is_for_rings(&from) || is_for_rings(&to)))
+            return KEEPS_RINGS;
+    }
+    return chempi_distance_is_far(&st->crowd) ? IS_FAR : 0;
 }
 
 /* Fill the row in; false when there is no slot. *large: bytes of blocks that
@@ -542,8 +569,6 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
             entry.at = block_address(&from);
             entry.what = len << 2 | BLOCK_DIRECT;
             cell_mine(cell)->mark |= HAS_DIRECT;
-        } else {
-            cell_mine(cell)->mark |= HAS_MESSAGES;
         }
         if (i != st->rank && (entry.what & 3) != BLOCK_HERE) {
             *large += len;
@@ -553,8 +578,7 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
     }
     if (row.start)
         cell_mine(cell)->mark |= rings_mark(st, *large, taken);
-    if (st->size <= FAR_MOST && chempi_distance_is_far(&st->crowd))
-        cell_mine(cell)->mark |= IS_FAR;
+    cell_mine(cell)->mark |= far_mark(st, c, can_copy);
     return row.start != NULL;
 }
 
