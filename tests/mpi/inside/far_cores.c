@@ -23,12 +23,16 @@ static int out[2 * COUNT * RANKS_MAX];
 static int in[2 * COUNT * RANKS_MAX];
 static MPI_Datatype gaps; /* an int and as much again */
 
-/* What this member thinks when the next exchange begins, which looks. */
-static void think(bool is_far)
+static _Atomic uint32_t *distance(void)
 {
-    struct chempi_comm *comm = chempi_comm_lookup(MPI_COMM_WORLD);
+    return &chempi_comm_lookup(MPI_COMM_WORLD)->coll->crowd.distance;
+}
 
-    atomic_store(&comm->coll->crowd.distance, is_far ? FAR_POINTS : 0);
+/* What this member thinks when the next exchange begins, which looks, if it is
+ * blocking. */
+static uint32_t points(bool is_far)
+{
+    return is_far ? FAR_POINTS : 0;
 }
 
 /* Where the kernel copies nothing, rings are what there is. */
@@ -96,8 +100,10 @@ static bool goes_by_rings(struct exchange x, bool is_blocking)
 {
     const uint64_t before = chempi_coll_counted(CHEMPI_COLL_WAY_RINGS);
 
-    think(check_rank() == x.far);
+    atomic_store(distance(), points(check_rank() == x.far));
     do_exchange(&x, is_blocking);
+    CHECK(is_blocking || *distance() == points(check_rank() == x.far),
+          "looks at old lines");
     return chempi_coll_counted(CHEMPI_COLL_WAY_RINGS) > before;
 }
 

@@ -7,7 +7,8 @@
  * to be written over, back; data that the kernel copies once. A virtual
  * machine's host may change the distance from one second to the next. So
  * members measure it all the time: how long it takes to read a line that
- * another one has just written, on another core.
+ * another one has just written, on another core. (One that was written some
+ * time ago may be in no cache any more, and to find its page may take as long.)
  *
  *   -   another member on this one's core may have read the line before, so to
  *       be quick says less than to be slow, and points fall slower than they
@@ -28,7 +29,7 @@ enum { CHEMPI_DISTANCE_FAR = 16 /* points */ };
 /* Points after a look that took so long. */
 uint32_t chempi_distance_judge(uint32_t points, uint64_t took_ns);
 
-/* The word is in a line that this member, not the own, has written last, and
+/* The word is in a line that this member, not the own, has just written, and
  * that this process has not read since. */
 void chempi_distance_look(struct chempi_yield_policy *crowd, int member,
                           const uint32_t *word);

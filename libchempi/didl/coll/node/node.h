@@ -101,8 +101,8 @@ struct chempi_node_place {
     uint64_t out;
     uint64_t seal;   /* of an offer */
     uint32_t is_few; /* its data is in one of the few slots; node_later.h, L7 */
-    uint32_t spare;
-    uint32_t rounds;        /* around a ring (reduce_ring.h), all in all, */
+    uint32_t last;   /* the common one: who came last to the meeting */
+    uint32_t rounds; /* around a ring (reduce_ring.h), all in all, */
     _Atomic uint32_t steps; /* and steps that are done */
     uint32_t reply;         /* 0, or in which phase a copy of its own failed */
     _Atomic uint32_t met;   /* how often it has come again, non-blocking; for

@@ -801,14 +801,17 @@ static void alltoall_keep(struct chempi_node_task *t)
         take_blocks(t);
 }
 
-/* All have just written their lines: look at one, of each in turn. */
+/* Who came last has just written its line; others' may long have left all
+ * caches. An operation that goes on later sees none of them at once. */
 static void look_far(const struct cell *cell)
 {
     struct chempi_coll_state *st = cell->st;
-    const int m =
-        (st->rank + 1 + (int)(cell->seq % (uint32_t)(st->size - 1))) % st->size;
+    const uint32_t last = cell_common(cell)->place.last;
 
-    chempi_distance_look(&st->crowd, m, &cell_line(cell, m)->mark);
+    if (!cell->is_later && last < (uint32_t)st->size &&
+        last != (uint32_t)st->rank)
+        chempi_distance_look(&st->crowd, (int)last,
+                             &cell_line(cell, (int)last)->mark);
 }
 
 /* All rows are there. */

@@ -431,6 +431,7 @@ void chempi_coll_shm_slot_come(const struct cell *cell)
     if (!cell_come(cell))
         return;
     cell_common(cell)->mark = CELL_NO_RESULT;
+    cell_common(cell)->place.last = (uint32_t)cell->st->rank;
     cell_publish(cell_common(cell), cell->seq);
     chempi_coll_shm_slot_rouse_all(cell);
 }
