@@ -2,13 +2,26 @@
 /* Light handles that have a request, and whether there are any; see light.h. */
 #include "libchempi/didl/transport/light.h"
 
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+#include "common/containers/index.h"
 #include "libchempi/didl/transport/request.h"
 
 struct chempi_light chempi_light;
 
+#define LOAD 4u /* requests of a bucket, in the mean, before there are more */
+
+static struct chempi_list first = {&first, &first};
+
 /* chempi_request.match_link, by its lock; the last of all. There are as many
- * as sends are being cancelled. */
-static struct chempi_list recalled = {&recalled, &recalled};
+ * as sends are being cancelled, in buckets by the hash of the handle; the lists
+ * are longer where memory for more buckets is refused. */
+static struct {
+    struct chempi_list *buckets; /* the first; on the heap while there are
+                                    more, until the last request goes */
+    uint32_t room;               /* a power of two */
+} recalled = {&first, 1};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct chempi_light_message chempi_light_message(MPI_Request handle)
@@ -38,18 +51,60 @@ void chempi_light_refuse(void)
     atomic_store_explicit(&chempi_light.is_refused, true, memory_order_relaxed);
 }
 
+static struct chempi_list *bucket_of(uint64_t handle)
+{
+    return &recalled.buckets[chempi_index_hash_number(handle) &
+                             (recalled.room - 1)];
+}
+
+static uint32_t count_recalled(void)
+{
+    return atomic_load_explicit(&chempi_light.recalled, memory_order_relaxed);
+}
+
+static void set_buckets(struct chempi_list *buckets, uint32_t room)
+{
+    if (recalled.buckets != &first)
+        free(recalled.buckets);
+    recalled.buckets = buckets;
+    recalled.room = room;
+}
+
+static struct chempi_request *request_of(struct chempi_list *pos)
+{
+    return CHEMPI_CONTAINER_OF(pos, struct chempi_request, match_link);
+}
+
+static void grow(void)
+{
+    const uint32_t room = 2 * recalled.room;
+    struct chempi_list *buckets = chempi_sys->calloc(room, sizeof(*buckets));
+    struct chempi_list all;
+
+    if (!buckets)
+        return;
+    chempi_list_init(&all);
+    for (uint32_t i = 0; i < recalled.room; i++)
+        chempi_list_splice(&all, &recalled.buckets[i]);
+    for (uint32_t i = 0; i < room; i++)
+        chempi_list_init(&buckets[i]);
+    set_buckets(buckets, room);
+    CHEMPI_LIST_FOR_SAFE (pos, &all) {
+        chempi_list_remove(pos);
+        chempi_list_append(bucket_of(request_of(pos)->stamp), pos);
+    }
+}
+
 struct chempi_request *chempi_light_find(MPI_Request handle)
 {
+    const uint64_t value = (uint64_t)(uintptr_t)handle;
     struct chempi_request *found = NULL;
 
     (void)pthread_mutex_lock(&lock);
-    CHEMPI_LIST_FOR (pos, &recalled) {
-        struct chempi_request *req =
-            CHEMPI_CONTAINER_OF(pos, struct chempi_request, match_link);
-
-        if (req->stamp != (uint64_t)(uintptr_t)handle)
+    CHEMPI_LIST_FOR (pos, bucket_of(value)) {
+        if (request_of(pos)->stamp != value)
             continue;
-        found = req;
+        found = request_of(pos);
         break;
     }
     (void)pthread_mutex_unlock(&lock);
@@ -60,7 +115,9 @@ void chempi_light_add(MPI_Request handle, struct chempi_request *req)
 {
     req->stamp = (uint64_t)(uintptr_t)handle;
     (void)pthread_mutex_lock(&lock);
-    chempi_list_append(&recalled, &req->match_link);
+    if (count_recalled() / LOAD >= recalled.room)
+        grow();
+    chempi_list_append(bucket_of(req->stamp), &req->match_link);
     atomic_fetch_add_explicit(&chempi_light.recalled, 1, memory_order_release);
     (void)pthread_mutex_unlock(&lock);
 }
@@ -70,5 +127,7 @@ void chempi_light_remove(struct chempi_request *req)
     (void)pthread_mutex_lock(&lock);
     chempi_list_remove(&req->match_link);
     atomic_fetch_sub_explicit(&chempi_light.recalled, 1, memory_order_release);
+    if (count_recalled() == 0)
+        set_buckets(&first, 1);
     (void)pthread_mutex_unlock(&lock);
 }
