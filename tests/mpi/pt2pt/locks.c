@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * With MPI_THREAD_MULTIPLE a call takes the library's lock once, however many
- * messages it completes. Counts how often this thread names itself, as who has
- * it.
+ * messages it completes, and not at all to wait for a short send. Counts how
+ * often this thread names itself, as who has it.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "check.h"
@@ -38,9 +38,9 @@ static void post(MPI_Request requests[2 * MESSAGES], int in[MESSAGES],
             MPI_Request_get_status(requests[i], &flag, MPI_STATUS_IGNORE);
 }
 
-static void expect_one(const char *what)
+static void expect(int wanted, const char *what)
 {
-    CHECK(locks == 1, "%s: locked %d times", what, locks);
+    CHECK(locks == wanted, "%s: locked %d times, not %d", what, locks, wanted);
 }
 
 int main(int argc, char **argv)
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
     post(requests, in, out);
     locks = 0;
     MPI_Waitall(2 * MESSAGES, requests, statuses);
-    expect_one("MPI_Waitall");
+    expect(1, "MPI_Waitall");
     for (int i = 0; i < MESSAGES; i++) {
         CHECK(in[i] == i + 1, "message %d is %d", i, in[i]);
         CHECK(statuses[i].MPI_TAG == i, "message %d has tag %d", i,
@@ -67,14 +67,14 @@ int main(int argc, char **argv)
     for (int i = 0; i < 2 * MESSAGES; i++) {
         locks = 0;
         MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
-        expect_one("MPI_Wait");
+        expect(i < MESSAGES ? 1 : 0, "MPI_Wait");
     }
     locks = 0;
     MPI_Isend(out, 1, MPI_INT, 0, 0, MPI_COMM_SELF, requests);
-    expect_one("MPI_Isend");
+    expect(1, "MPI_Isend");
     locks = 0;
     MPI_Recv(in, 1, MPI_INT, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
-    expect_one("MPI_Recv");
+    expect(1, "MPI_Recv");
     MPI_Wait(requests, MPI_STATUS_IGNORE);
     return check_finish();
 }
