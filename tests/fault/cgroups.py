@@ -41,13 +41,15 @@ def mounts():
 
 
 def groups(cluster):
-    """Directories of its daemons, and of jobs in them."""
+    """Directories of its daemons: "chempi.NODE.PID", and "-1" behind it where
+    another daemon was just looking whether somebody dead had left it."""
     pids = {str(cluster.pid(name)) for name in cluster.names()}
     found = []
     for mount in mounts():
         for path, dirs, _ in os.walk(mount):
             for name in dirs:
-                if name.startswith("chempi.") and name.split(".")[-1] in pids:
+                if (name.startswith("chempi.") and
+                        name.split(".")[-1].split("-")[0] in pids):
                     found.append(os.path.join(path, name))
             dirs[:] = [d for d in dirs if not d.startswith("chempi.")]
     return found
