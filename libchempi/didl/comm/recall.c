@@ -11,7 +11,6 @@
 static void destroy_recalled(struct chempi_request *req)
 {
     chempi_light_remove(req);
-    chempi_light_count(req->lane, -1);
     chempi_message_destroy(req);
 }
 

@@ -59,6 +59,7 @@
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/event.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/light.h"
 #include "libchempi/didl/transport/match.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
@@ -515,6 +516,7 @@ void chempi_core_report(void)
 static void park_locked(void)
 {
     chempi_buffer_fini();
+    chempi_light_forget();
     (void)chempi_core_drain(); /* fails only when the job is being ended */
     chempi_agent_fini();
     chempi_core_report();

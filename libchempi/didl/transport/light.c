@@ -13,10 +13,12 @@ struct chempi_light chempi_light;
 #define LOAD 4u /* requests of a bucket, in the mean, before there are more */
 
 static struct chempi_list first = {&first, &first};
+static struct chempi_list forgotten = {&forgotten, &forgotten};
 
 /* chempi_request.match_link, by its lock; the last of all. There are as many
  * as sends are being cancelled, in buckets by the hash of the handle; the lists
- * are longer where memory for more buckets is refused. */
+ * are longer where memory for more buckets is refused. Nobody looks for those
+ * that are forgotten. */
 static struct {
     struct chempi_list *buckets; /* the first; on the heap while there are
                                     more, until the last request goes */
@@ -42,8 +44,8 @@ bool chempi_light_is_none(void)
 
     for (uint32_t i = 0; i < chempi_lane_count; i++)
         left |= atomic_load_explicit(&chempi_lanes[i]->lights,
-                                     memory_order_relaxed);
-    return left == 0;
+                                     memory_order_acquire);
+    return left == 0 && chempi_light_is_plain(); /* in this order, H1 */
 }
 
 void chempi_light_refuse(void)
@@ -120,6 +122,7 @@ void chempi_light_add(MPI_Request handle, struct chempi_request *req)
     chempi_list_append(bucket_of(req->stamp), &req->match_link);
     atomic_fetch_add_explicit(&chempi_light.recalled, 1, memory_order_release);
     (void)pthread_mutex_unlock(&lock);
+    chempi_light_count(req->lane, -1); /* behind that, H1 */
 }
 
 void chempi_light_remove(struct chempi_request *req)
@@ -130,4 +133,45 @@ void chempi_light_remove(struct chempi_request *req)
     if (count_recalled() == 0)
         set_buckets(&first, 1);
     (void)pthread_mutex_unlock(&lock);
+}
+
+/* Holder of its lane. Nobody waits for the answer, which peers that have left
+ * MPI do not give. */
+static void end(struct chempi_request *req)
+{
+    if (!chempi_request_is_complete(req)) {
+        chempi_list_remove(&req->outgoing.link);
+        req->is_cancelling = false;
+        chempi_request_progress(req, MPI_SUCCESS);
+    }
+    chempi_request_drop(req);
+}
+
+/* Holder of the first lane. What was freed goes by itself. */
+static void forget(struct chempi_request *req)
+{
+    struct chempi_lane *lane = req->lane;
+    const bool is_other = lane->number > 0 && lane->is_locking;
+
+    if (is_other)
+        chempi_lane_lock(lane);
+    if (!req->is_freed)
+        end(req);
+    if (is_other)
+        chempi_lane_drop(lane);
+}
+
+void chempi_light_forget(void)
+{
+    chempi_lane_lock(&chempi_lane_main); /* else its agent may be at them */
+    for (uint32_t i = 0; i < chempi_lane_count; i++)
+        atomic_store_explicit(&chempi_lanes[i]->lights, 0,
+                              memory_order_relaxed);
+    (void)pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < recalled.room; i++)
+        chempi_list_splice(&forgotten, &recalled.buckets[i]);
+    (void)pthread_mutex_unlock(&lock);
+    CHEMPI_LIST_FOR_SAFE (pos, &forgotten)
+        forget(request_of(pos));
+    chempi_lane_unlock(&chempi_lane_main);
 }

@@ -16,9 +16,11 @@
  *   -   a handle that was used up, or that nobody made, is taken for one that
  *       is over: to see that would cost memory for each message. MPI_Cancel
  *       refuses one that names no message
- *   H1  lane->lights are not given back yet, cancelled ones included. While
- *       there are any, no new communicator gets the context of one that was
- *       freed (context_id.h): its messages may be under way, and be cancelled
+ *   H1  lane->lights are neither given back nor cancelled: only threads of the
+ *       application change it, since MPI_Wait has no lock. While there are any,
+ *       or some that are recalled, no new communicator gets the context of one
+ *       that was freed (context_id.h): its messages may be under way, and be
+ *       cancelled
  *   -   there are none while a checker wants to know of each message, and after
  *       one was turned into an integer: that one has a number for ever
  *       (handles.c, T1)
@@ -89,16 +91,17 @@ static inline bool chempi_light_is_refused(void)
     return atomic_load_explicit(&chempi_light.is_refused, memory_order_relaxed);
 }
 
-/* H1. Any thread: others may do the same if they lock. */
+/* H1. A thread of the application: others may do the same if they lock. The
+ * order is for one that is recalled: it is counted there before. */
 static inline void chempi_light_count(struct chempi_lane *lane, int64_t more)
 {
     if (CHEMPI_UNLIKELY(lane->is_locking))
-        atomic_fetch_add_explicit(&lane->lights, more, memory_order_relaxed);
+        atomic_fetch_add_explicit(&lane->lights, more, memory_order_release);
     else
         atomic_store_explicit(
             &lane->lights,
             atomic_load_explicit(&lane->lights, memory_order_relaxed) + more,
-            memory_order_relaxed);
+            memory_order_release); /* partner: chempi_light_is_none() */
 }
 
 /* The user has it no longer, and it was not cancelled. */
@@ -107,7 +110,7 @@ static inline void chempi_light_give_back(MPI_Request handle)
     chempi_light_count(chempi_lanes[chempi_light_lane(handle)], -1);
 }
 
-/* H1: are all given back? Any thread. */
+/* H1: is there none that is out, nor recalled? Any thread. */
 bool chempi_light_is_none(void);
 
 static inline MPI_Request chempi_light_handle(uint32_t lane, uint32_t proc,
@@ -126,9 +129,15 @@ struct chempi_light_message chempi_light_message(MPI_Request handle);
 /* Make no more of them. Any thread. */
 void chempi_light_refuse(void);
 
-/* The request of a light handle, or NULL; give it one, which is not NULL, and
- * take that from it before it goes. Any thread. */
+/* The program has left MPI, and will not give back what it still has: forget
+ * it, and what is recalled and was not freed. */
+void chempi_light_forget(void);
+
+/* The request of a light handle, or NULL. Any thread. */
 struct chempi_request *chempi_light_find(MPI_Request handle);
+
+/* Recall a handle by giving it a request, which is not NULL; and take that from
+ * it before it goes. Under the lock of its lane. */
 void chempi_light_add(MPI_Request handle, struct chempi_request *req);
 void chempi_light_remove(struct chempi_request *req);
 
