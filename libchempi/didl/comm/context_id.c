@@ -20,7 +20,7 @@ static struct {
         uint64_t resting; /* .. and nobody's (chempi_context_id_rest()) */
     } * sets;
     size_t words;
-    bool has_resting;
+    uint32_t resting; /* how many */
 } ids = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int grow_locked(size_t words)
@@ -35,13 +35,14 @@ static int grow_locked(size_t words)
 
 static void wake_locked(void)
 {
-    if (CHEMPI_LIKELY(!ids.has_resting) || !chempi_light_is_none())
+    if (CHEMPI_LIKELY(ids.resting == 0) || !chempi_light_is_none())
         return;
     for (size_t i = 0; i < ids.words; i++) {
         ids.sets[i].used &= ~ids.sets[i].resting;
         ids.sets[i].resting = 0;
     }
-    ids.has_resting = false;
+    ids.resting = 0;
+    chempi_light_pause(false);
 }
 
 static uint32_t take_locked(uint32_t from)
@@ -113,7 +114,15 @@ void chempi_context_id_rest(uint32_t id)
 {
     (void)pthread_mutex_lock(&ids.lock);
     ids.sets[id / ID_BITS].resting |= UINT64_C(1) << id % ID_BITS;
-    ids.has_resting = true;
+    if (++ids.resting >= CHEMPI_CONTEXT_ID_RESTING_MAX)
+        chempi_light_pause(true);
+    (void)pthread_mutex_unlock(&ids.lock);
+}
+
+void chempi_context_id_wake(void)
+{
+    (void)pthread_mutex_lock(&ids.lock);
+    wake_locked();
     (void)pthread_mutex_unlock(&ids.lock);
 }
 

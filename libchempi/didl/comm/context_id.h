@@ -11,7 +11,10 @@
 /* 0 system, 1 MPI_COMM_WORLD, 2 MPI_COMM_SELF */
 #define CHEMPI_CONTEXT_ID_FIRST 3u
 #define CHEMPI_CONTEXT_ID_END (1u << 27)  /* context + kind fits 31 bits */
-#define CHEMPI_CONTEXT_ID_HIGH (1u << 22) /* the sets stay below 512 KiB */
+#define CHEMPI_CONTEXT_ID_HIGH (1u << 22) /* the sets stay below 1 MiB */
+/* When so many rest no light handles are made until none is left: a program may
+ * have some at any time. */
+#define CHEMPI_CONTEXT_ID_RESTING_MAX 1024u
 
 /* Take the lowest free id from `from` on; 0: none, or out of memory. */
 uint32_t chempi_context_id_take(uint32_t from);
@@ -20,7 +23,8 @@ uint32_t chempi_context_id_take(uint32_t from);
 uint32_t chempi_context_id_take_above(uint32_t from);
 void chempi_context_id_give(uint32_t id);
 /* Give one that is taken back as soon as no light handles are left (light.h,
- * H1). */
+ * H1); and do so if that is now. */
 void chempi_context_id_rest(uint32_t id);
+void chempi_context_id_wake(void);
 
 #endif

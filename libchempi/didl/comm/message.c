@@ -14,6 +14,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/base/status.h"
+#include "libchempi/didl/comm/context_id.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/transport/agent.h"
@@ -466,6 +467,16 @@ int chempi_message_isend(const void *buf, MPI_Count count,
     return rc;
 }
 
+/* May a send have a light handle? */
+static inline bool is_light_allowed(void)
+{
+    const uint32_t refused = chempi_light_refused();
+
+    if (CHEMPI_UNLIKELY(refused == CHEMPI_LIGHT_NOT_NOW))
+        chempi_context_id_wake(); /* then the next one */
+    return CHEMPI_LIKELY(refused == 0);
+}
+
 int chempi_message_post(const void *buf, MPI_Count count,
                         struct chempi_datatype *type, int dest, int tag,
                         struct chempi_comm *comm, enum chempi_send_mode mode,
@@ -478,7 +489,7 @@ int chempi_message_post(const void *buf, MPI_Count count,
 
     chempi_lane_lock(lane);
     if (CHEMPI_LIKELY(type->is_contiguous && dest != MPI_PROC_NULL &&
-                      mode != CHEMPI_SEND_SYNC && !chempi_light_is_refused()))
+                      mode != CHEMPI_SEND_SYNC && is_light_allowed()))
         peer = chempi_message_inject(lane, buf, count, type, dest, tag, comm,
                                      CHEMPI_CONTEXT_PT2PT,
                                      chempi_agent_is_offered());

@@ -50,7 +50,16 @@ bool chempi_light_is_none(void)
 
 void chempi_light_refuse(void)
 {
-    atomic_store_explicit(&chempi_light.is_refused, true, memory_order_relaxed);
+    (void)atomic_fetch_or(&chempi_light.refused, CHEMPI_LIGHT_NEVER);
+}
+
+void chempi_light_pause(bool is_paused)
+{
+    if (is_paused)
+        (void)atomic_fetch_or(&chempi_light.refused, CHEMPI_LIGHT_NOT_NOW);
+    else
+        (void)atomic_fetch_and(&chempi_light.refused,
+                               ~(uint32_t)CHEMPI_LIGHT_NOT_NOW);
 }
 
 static struct chempi_list *bucket_of(uint64_t handle)

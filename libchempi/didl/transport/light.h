@@ -23,7 +23,8 @@
  *       cancelled
  *   -   there are none while a checker wants to know of each message, and after
  *       one was turned into an integer: that one has a number for ever
- *       (handles.c, T1)
+ *       (handles.c, T1). No more are made, until none is left, when many
+ *       contexts wait for that
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_LIGHT_H
 #define CHEMPI_LIBCHEMPI_DIDL_LIGHT_H
@@ -51,8 +52,11 @@ static_assert(CHEMPI_LANES_MAX <=
                   1u << (CHEMPI_LIGHT_KIND_SHIFT - CHEMPI_LIGHT_LANE_SHIFT),
               "a light handle has room for each lane");
 
+/* Why none is made. */
+enum { CHEMPI_LIGHT_NEVER = 1, CHEMPI_LIGHT_NOT_NOW = 2 };
+
 extern struct chempi_light {
-    _Atomic bool is_refused;
+    _Atomic uint32_t refused;
     _Atomic uint32_t recalled; /* handles that have a request */
 } chempi_light;
 
@@ -86,9 +90,10 @@ static inline bool chempi_light_is_plain(void)
                                               memory_order_acquire) == 0);
 }
 
-static inline bool chempi_light_is_refused(void)
+/* 0: one may be made. */
+static inline uint32_t chempi_light_refused(void)
 {
-    return atomic_load_explicit(&chempi_light.is_refused, memory_order_relaxed);
+    return atomic_load_explicit(&chempi_light.refused, memory_order_relaxed);
 }
 
 /* H1. A thread of the application: others may do the same if they lock. The
@@ -126,8 +131,9 @@ static inline MPI_Request chempi_light_handle(uint32_t lane, uint32_t proc,
 
 struct chempi_light_message chempi_light_message(MPI_Request handle);
 
-/* Make no more of them. Any thread. */
+/* Make no more of them; or until that is taken back. Any thread. */
 void chempi_light_refuse(void);
+void chempi_light_pause(bool is_paused);
 
 /* The program has left MPI, and will not give back what it still has: forget
  * it, and what is recalled and was not freed. */
