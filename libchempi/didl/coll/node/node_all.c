@@ -149,11 +149,10 @@ static bool copy_own(struct chempi_node_task *t,
 /* ---- allgather ---- */
 
 /* Does every block of an allgather fit a slot? All know all lengths. */
-static bool is_small(const struct chempi_coll_call *c, uint64_t *unused)
+static bool is_small(const struct chempi_coll_call *c)
 {
     int count = c->kind == CHEMPI_COLL_ALLGATHERV ? (int)c->comm->size : 1;
 
-    (void)unused;
     for (int i = 0; i < count; i++) {
         struct chempi_coll_place b = chempi_coll_received(c, i);
 
@@ -172,13 +171,12 @@ static struct chempi_coll_place own_block(const struct cell *cell,
 }
 
 static int allgather_begin(const struct cell *cell,
-                           const struct chempi_coll_call *c, uint64_t unused)
+                           const struct chempi_coll_call *c)
 {
     struct chempi_coll_place own = own_block(cell, c);
     uint64_t len = block_len(&own);
     int rc = MPI_SUCCESS;
 
-    (void)unused;
     cell_mine(cell)->len = len;
     cell_mine(cell)->mark = BLOCK_HERE; /* for whoever takes another way */
     if (len <= CHEMPI_NODE_BULK_BYTES)
@@ -189,12 +187,11 @@ static int allgather_begin(const struct cell *cell,
 }
 
 static int allgather_end(const struct cell *cell,
-                         const struct chempi_coll_call *c, uint64_t unused)
+                         const struct chempi_coll_call *c)
 {
     struct chempi_coll_state *st = cell->st;
     int rc = MPI_SUCCESS;
 
-    (void)unused;
     for (int i = 0; i < st->size; i++) {
         struct chempi_coll_place to = chempi_coll_received(c, i);
         uint64_t len = cell_line(cell, i)->len;
@@ -451,9 +448,9 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
 
     if (st->size == 2)
         return chempi_coll_node_pair(st, c, tag, rc);
-    if (is_small(c, NULL)) {
+    if (is_small(c)) {
         cell_open_sync(st, &cell);
-        *rc = parts_run_meeting(&chempi_node_parts_allgather, &cell, c, 0);
+        *rc = parts_run_meeting(&chempi_node_parts_allgather, &cell, c);
         return true;
     }
     *rc = chempi_coll_node_task_turn(st);
@@ -872,7 +869,7 @@ static uint64_t row_len(const struct cell *cell,
 }
 
 static int alltoall_begin(const struct cell *cell,
-                          const struct chempi_coll_call *c, uint64_t unused)
+                          const struct chempi_coll_call *c)
 {
     struct chempi_coll_state *st = cell->st;
     bool is_in_place = c->send.buf == MPI_IN_PLACE;
@@ -882,7 +879,6 @@ static int alltoall_begin(const struct cell *cell,
     uint64_t len = (uint64_t)(count * type->size * st->size);
     int rc = MPI_SUCCESS;
 
-    (void)unused;
     cell_mine(cell)->mark = NO_ROW;
     cell_mine(cell)->len = len;
     if (len <= CHEMPI_NODE_BULK_BYTES) /* else all see it: nobody's row */
@@ -909,20 +905,19 @@ static int alltoall_take(const struct cell *cell,
 }
 
 static int alltoall_end(const struct cell *cell,
-                        const struct chempi_coll_call *c, uint64_t unused)
+                        const struct chempi_coll_call *c)
 {
     const uint64_t len = row_len(cell, c);
     int rc = chempi_coll_shm_slot_check(cell, len);
 
-    (void)unused; /* the line of a row says 0 */
+    /* The line of a row says 0. */
     if (CHEMPI_UNLIKELY(!rc && len == 0) && find_odd(cell) >= 0)
         rc = chempi_coll_shm_slot_different_amounts(cell, find_odd(cell));
     return rc ? rc : alltoall_take(cell, c);
 }
 
-static bool is_in_rows(const struct chempi_coll_call *c, uint64_t *unused)
+static bool is_in_rows(const struct chempi_coll_call *c)
 {
-    (void)unused;
     return c->recv.count * c->recv.type->size <=
            CHEMPI_NODE_BULK_BYTES / (int)c->comm->size;
 }
@@ -941,9 +936,9 @@ bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
         return chempi_coll_node_pair(st, c, tag, rc);
     *rc = MPI_SUCCESS;
     if (c->kind == CHEMPI_COLL_ALLTOALL) {
-        if (is_in_rows(c, NULL)) {
+        if (is_in_rows(c)) {
             cell_open_sync(st, &cell);
-            *rc = parts_run_meeting(&chempi_node_parts_alltoall, &cell, c, 0);
+            *rc = parts_run_meeting(&chempi_node_parts_alltoall, &cell, c);
             return true;
         }
         if (st->size > COPIES_MAX &&

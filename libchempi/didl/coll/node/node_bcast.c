@@ -126,11 +126,10 @@ static int fetch(const struct cell *cell, const struct chempi_coll_call *c,
 }
 
 static int bcast_begin(const struct cell *cell,
-                       const struct chempi_coll_call *c, uint64_t unused)
+                       const struct chempi_coll_call *c)
 {
     int rc = MPI_SUCCESS;
 
-    (void)unused;
     if (cell_is_root(cell, c) && CHEMPI_LIKELY(cell_claim(cell)))
         (void)bcast_root(cell, c, 0, &rc);
     return rc;
@@ -240,12 +239,10 @@ bool chempi_coll_node_bcast_is_long(const struct cell *cell)
     return way_of(cell) != BLOCK_HERE;
 }
 
-static int bcast_end(const struct cell *cell, const struct chempi_coll_call *c,
-                     uint64_t unused)
+static int bcast_end(const struct cell *cell, const struct chempi_coll_call *c)
 {
     const int rc = check_root(cell, c);
 
-    (void)unused;
     return rc || cell_is_root(cell, c) ? rc : bcast_here(cell, c);
 }
 
@@ -259,22 +256,20 @@ static inline bool do_bcast(const struct cell *cell,
     if (!parts_are_soon(is_bcast_ready, cell, c) ||
         CHEMPI_UNLIKELY(chempi_coll_node_bcast_is_long(cell)))
         return false;
-    *rc = bcast_end(cell, c, 0);
+    *rc = bcast_end(cell, c);
     return true;
 }
 
 static enum chempi_node_later_begun
 bcast_at_once(struct cell *cell, struct chempi_coll_state *st,
-              const struct chempi_coll_call *c, uint64_t unused, int *rc)
+              const struct chempi_coll_call *c, int *rc)
 {
-    (void)unused;
     return parts_open(cell, st, c) ? parts_close(cell, do_bcast(cell, c, rc))
                                    : CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
 }
 
-static bool fits(const struct chempi_coll_call *c, uint64_t *unused)
+static bool fits(const struct chempi_coll_call *c)
 {
-    (void)unused;
     return c->recv.count * c->recv.type->size <= CHEMPI_NODE_BULK_BYTES;
 }
 

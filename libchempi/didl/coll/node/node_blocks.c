@@ -90,9 +90,8 @@ static bool has_long(const struct chempi_coll_call *c)
     return chempi_coll_node_longest_block(c) > CHEMPI_NODE_BULK_BYTES;
 }
 
-static bool fits(const struct chempi_coll_call *c, uint64_t *unused)
+static bool fits(const struct chempi_coll_call *c)
 {
-    (void)unused;
     return !has_long(c);
 }
 
@@ -577,9 +576,8 @@ static int hand_in(const struct cell *cell, const struct chempi_coll_call *c)
 }
 
 static int gather_begin(const struct cell *cell,
-                        const struct chempi_coll_call *c, uint64_t unused)
+                        const struct chempi_coll_call *c)
 {
-    (void)unused;
     return cell_is_root(cell, c) ? copy_own(c) : hand_in(cell, c);
 }
 
@@ -600,10 +598,8 @@ static CHEMPI_NOINLINE int get_blocks(const struct cell *cell,
     return rc;
 }
 
-static int gather_end(const struct cell *cell, const struct chempi_coll_call *c,
-                      uint64_t unused)
+static int gather_end(const struct cell *cell, const struct chempi_coll_call *c)
 {
-    (void)unused;
     return cell_is_root(cell, c) ? get_blocks(cell, c) : MPI_SUCCESS;
 }
 
@@ -882,9 +878,8 @@ static int take_short_block(const struct cell *cell,
 }
 
 static int scatter_begin(const struct cell *cell,
-                         const struct chempi_coll_call *c, uint64_t unused)
+                         const struct chempi_coll_call *c)
 {
-    (void)unused;
     return cell_is_root(cell, c) ? deal_short(cell, c) : MPI_SUCCESS;
 }
 
@@ -895,9 +890,8 @@ static bool is_scatter_ready(const struct cell *cell,
 }
 
 static int scatter_end(const struct cell *cell,
-                       const struct chempi_coll_call *c, uint64_t unused)
+                       const struct chempi_coll_call *c)
 {
-    (void)unused;
     return cell_is_root(cell, c) ? MPI_SUCCESS : take_dealt(cell, c);
 }
 

@@ -93,14 +93,12 @@ static int keep_own(const struct chempi_coll_call *c)
     return MPI_SUCCESS;
 }
 
-static int pair_begin(const struct cell *cell, const struct chempi_coll_call *c,
-                      uint64_t unused)
+static int pair_begin(const struct cell *cell, const struct chempi_coll_call *c)
 {
     const struct chempi_coll_place out = block_out(c);
     struct chempi_node_line *line = cell_mine(cell);
     int rc = MPI_SUCCESS;
 
-    (void)unused;
     line->mark = IN_SLOT;
     line->len = block_len(&out);
     if (line->len > 0)
@@ -110,14 +108,12 @@ static int pair_begin(const struct cell *cell, const struct chempi_coll_call *c,
     return cell_first_error(rc, keep_own(c));
 }
 
-static int pair_end(const struct cell *cell, const struct chempi_coll_call *c,
-                    uint64_t unused)
+static int pair_end(const struct cell *cell, const struct chempi_coll_call *c)
 {
     const struct chempi_node_line *line = cell_line(cell, other(c));
     const struct chempi_coll_place in = block_in(c);
     const uint64_t len = line->len;
 
-    (void)unused;
     if (CHEMPI_UNLIKELY(line->mark != IN_SLOT || len > CHEMPI_NODE_BULK_BYTES))
         return chempi_coll_shm_slot_mismatch(cell, other(c));
     if (CHEMPI_UNLIKELY(len != block_len(&in)))
@@ -128,9 +124,8 @@ static int pair_end(const struct cell *cell, const struct chempi_coll_call *c,
                                     len, in.buf, in.count, in.type);
 }
 
-static bool fits(const struct chempi_coll_call *c, uint64_t *unused)
+static bool fits(const struct chempi_coll_call *c)
 {
-    (void)unused;
     return is_short(c);
 }
 
@@ -208,6 +203,6 @@ bool chempi_coll_node_pair(struct chempi_coll_state *st,
         return chempi_coll_node_task_run(&t, pair_first, tag, rc);
     }
     cell_open_sync(st, &cell);
-    *rc = parts_run_meeting(&chempi_node_parts_pair, &cell, c, 0);
+    *rc = parts_run_meeting(&chempi_node_parts_pair, &cell, c);
     return true;
 }

@@ -31,11 +31,16 @@ static uint64_t whole_len(const struct chempi_coll_call *c)
                       c->recv.type->extent);
 }
 
-static bool fits(const struct chempi_coll_call *c, uint64_t *len)
+/* The same but for reduce-scatters. */
+static uint64_t vector_len(const struct chempi_coll_call *c)
 {
-    *len = whole_len(c);
+    return (uint64_t)(c->recv.count * c->recv.type->extent);
+}
+
+static bool fits(const struct chempi_coll_call *c)
+{
     return c->op->is_predefined && cell_has_plain(c->recv.type) &&
-           *len <= CHEMPI_NODE_BULK_BYTES;
+           whole_len(c) <= CHEMPI_NODE_BULK_BYTES;
 }
 
 static const void *input(const struct chempi_coll_call *c)
@@ -58,14 +63,14 @@ static int put(const struct cell *cell, int m, const void *buf, uint64_t len)
 }
 
 static int reduce_begin(const struct cell *cell,
-                        const struct chempi_coll_call *c, uint64_t len)
+                        const struct chempi_coll_call *c)
 {
     int rc = MPI_SUCCESS;
 
     if (CHEMPI_UNLIKELY(c->is_void))
         cell_mine(cell)->len = CELL_VOID;
     else
-        rc = put(cell, cell->st->rank, input(c), len);
+        rc = put(cell, cell->st->rank, input(c), vector_len(c));
     if (!cell_is_root(cell, c))
         cell_hand_in(cell, c->root);
     return rc;
@@ -77,9 +82,9 @@ static bool is_reduce_ready(const struct cell *cell,
     return !cell_is_root(cell, c) || chempi_coll_shm_slot_is_collected(cell);
 }
 
-static int reduce_end(const struct cell *cell, const struct chempi_coll_call *c,
-                      uint64_t len)
+static int reduce_end(const struct cell *cell, const struct chempi_coll_call *c)
 {
+    const uint64_t len = vector_len(c);
     int rc;
 
     if (!cell_is_root(cell, c))
@@ -95,15 +100,15 @@ CHEMPI_NODE_PARTS(chempi_node_parts_reduce, fits, reduce_at_once, reduce_begin,
                   is_reduce_ready, reduce_end);
 
 static int reduce(struct chempi_coll_state *st,
-                  const struct chempi_coll_call *c, uint64_t len)
+                  const struct chempi_coll_call *c)
 {
     struct cell cell;
     int rc = chempi_coll_shm_slot_open(st, &cell);
 
-    rc = cell_first_error(rc, reduce_begin(&cell, c, len));
+    rc = cell_first_error(rc, reduce_begin(&cell, c));
     if (cell_is_root(&cell, c))
         rc = cell_first_error(rc, chempi_coll_shm_slot_collect(&cell));
-    return cell_first_error(rc, reduce_end(&cell, c, len));
+    return cell_first_error(rc, reduce_end(&cell, c));
 }
 
 /* The last one had no result for the others. All lines are there: either they
@@ -158,8 +163,9 @@ static int fold_both(const struct cell *cell, const struct chempi_coll_call *c,
 }
 
 static int allreduce(struct chempi_coll_state *st,
-                     const struct chempi_coll_call *c, uint64_t len)
+                     const struct chempi_coll_call *c)
 {
+    const uint64_t len = vector_len(c);
     struct cell cell;
     int code;
     int rc;
@@ -178,8 +184,9 @@ static int allreduce(struct chempi_coll_state *st,
 }
 
 static int allreduce_begin(const struct cell *cell,
-                           const struct chempi_coll_call *c, uint64_t len)
+                           const struct chempi_coll_call *c)
 {
+    const uint64_t len = vector_len(c);
     int rc = put(cell, cell->st->rank, input(c), len);
     int code = MPI_SUCCESS;
 
@@ -191,8 +198,10 @@ static int allreduce_begin(const struct cell *cell,
 }
 
 static int allreduce_end(const struct cell *cell,
-                         const struct chempi_coll_call *c, uint64_t len)
+                         const struct chempi_coll_call *c)
 {
+    const uint64_t len = vector_len(c);
+
     return cell->st->size == 2 ? fold_both(cell, c, len)
                                : take_result(cell, c, len);
 }
@@ -201,17 +210,18 @@ CHEMPI_NODE_PARTS(chempi_node_parts_allreduce, fits, allreduce_at_once,
                   allreduce_begin, chempi_coll_shm_slot_is_over, allreduce_end);
 
 static int reduce_scatter_begin(const struct cell *cell,
-                                const struct chempi_coll_call *c, uint64_t len)
+                                const struct chempi_coll_call *c)
 {
-    int rc = put(cell, cell->st->rank, input(c), len);
+    int rc = put(cell, cell->st->rank, input(c), whole_len(c));
 
     chempi_coll_shm_slot_come(cell);
     return rc;
 }
 
 static int reduce_scatter_end(const struct cell *cell,
-                              const struct chempi_coll_call *c, uint64_t len)
+                              const struct chempi_coll_call *c)
 {
+    const uint64_t len = whole_len(c);
     struct chempi_coll_state *st = cell->st;
     MPI_Count own = chempi_coll_part_count(c, st->rank);
     MPI_Count before = 0;
@@ -245,25 +255,23 @@ bool chempi_coll_node_reduction(struct chempi_coll_state *st,
                                 const struct chempi_coll_call *c, int tag,
                                 int *rc)
 {
-    const uint64_t len = whole_len(c);
     struct cell cell;
 
     if (!cell_has_plain(c->recv.type))
         return false;
-    if (len > CHEMPI_NODE_BULK_BYTES)
+    if (whole_len(c) > CHEMPI_NODE_BULK_BYTES)
         return go_by_chain(st, c, tag, rc) ||
                chempi_coll_node_fold(st, c, tag, rc);
     switch (c->kind) {
     case CHEMPI_COLL_REDUCE:
-        *rc = reduce(st, c, len);
+        *rc = reduce(st, c);
         break;
     case CHEMPI_COLL_ALLREDUCE:
-        *rc = allreduce(st, c, len);
+        *rc = allreduce(st, c);
         break;
     default:
         cell_open_sync(st, &cell);
-        *rc =
-            parts_run_meeting(&chempi_node_parts_reduce_scatter, &cell, c, len);
+        *rc = parts_run_meeting(&chempi_node_parts_reduce_scatter, &cell, c);
         break;
     }
     return true;

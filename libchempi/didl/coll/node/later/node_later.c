@@ -19,7 +19,6 @@ struct chempi_node_later_op {
     struct chempi_coll_state *own;         /* of a persistent one */
     struct chempi_node_task *task;         /* room for it */
     struct chempi_coll_call call;
-    uint64_t len; /* of reductions, bytes of each member */
     bool has_begun;
     bool has_types; /* some are not predefined */
     int rc;         /* of its beginning */
@@ -35,27 +34,24 @@ static_assert(sizeof(struct chempi_node_later_op) + CHEMPI_NODE_TASK_MAX + 15 <=
 /* ---- which ---- */
 
 static int barrier_begin(const struct cell *cell,
-                         const struct chempi_coll_call *c, uint64_t unused)
+                         const struct chempi_coll_call *c)
 {
     (void)c;
-    (void)unused;
     chempi_coll_shm_slot_come(cell);
     return MPI_SUCCESS;
 }
 
 static int barrier_end(const struct cell *cell,
-                       const struct chempi_coll_call *c, uint64_t unused)
+                       const struct chempi_coll_call *c)
 {
     (void)cell;
     (void)c;
-    (void)unused;
     return MPI_SUCCESS;
 }
 
-static bool barrier_fits(const struct chempi_coll_call *c, uint64_t *unused)
+static bool barrier_fits(const struct chempi_coll_call *c)
 {
     (void)c;
-    (void)unused;
     return true;
 }
 
@@ -152,7 +148,7 @@ static bool find_way(const struct chempi_coll_call *c,
     *op = (struct chempi_node_later_op){.call = *c, .cell = {.st = st}};
     if (!st || !st->is_on || st->later_cells == 0)
         return false;
-    op->parts = parts_for(c, &op->len);
+    op->parts = parts_for(c);
     if (!op->parts)
         op->steps = steps_for(c);
     return op->parts || op->steps;
@@ -426,7 +422,7 @@ static void begin(struct chempi_node_later_op *op)
     op->has_begun = true;
     state_of(op)->later.begun = op->cell.seq;
     if (!op->steps) {
-        op->rc = op->parts->begin(&op->cell, &op->call, op->len);
+        op->rc = op->parts->begin(&op->cell, &op->call);
         return;
     }
     begin_task(op);
@@ -500,7 +496,7 @@ go_on(struct chempi_node_later_op *op, struct chempi_coll_sched *s, int *rc)
         make_long(op, s);
         return CHEMPI_NODE_LATER_MOVES;
     }
-    *rc = op->parts->end(&op->cell, &op->call, op->len);
+    *rc = op->parts->end(&op->cell, &op->call);
     *rc = cell_first_error(op->rc, *rc);
     later_finish(op->cell.st, op->cell.seq);
     return CHEMPI_NODE_LATER_IS_OVER;
@@ -658,7 +654,7 @@ chempi_node_later_start(struct chempi_node_later_op *op, int *rc)
         return start_steps(op, rc);
     op->steps = NULL; /* L6 */
     op->is_lengthened = false;
-    begun = op->parts->at_once(&op->cell, state_of(op), &op->call, op->len, rc);
+    begun = op->parts->at_once(&op->cell, state_of(op), &op->call, rc);
     if (CHEMPI_LIKELY(begun == CHEMPI_NODE_LATER_HAS_ENDED))
         return begun;
     if (begun == CHEMPI_NODE_LATER_HAS_NOT_BEGUN) {
@@ -686,13 +682,11 @@ static void keep_call(struct chempi_node_later_op *op,
 
 CHEMPI_NOINLINE enum chempi_node_later_begun
 chempi_node_later_keep_parts(void *room, const struct chempi_node_parts *parts,
-                             const struct chempi_coll_call *c, uint64_t len,
-                             int *rc)
+                             const struct chempi_coll_call *c, int *rc)
 {
     struct chempi_node_later_op *op = room;
 
     op->parts = parts;
-    op->len = len;
     op->steps = NULL;
     op->task = task_of(op);
     keep_call(op, c);

@@ -10,9 +10,8 @@
 #include "libchempi/didl/coll/node/later/node_later.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 
-/* len: of a reduction, bytes of each member. */
 typedef int chempi_node_part_fn(const struct cell *cell,
-                                const struct chempi_coll_call *c, uint64_t len);
+                                const struct chempi_coll_call *c);
 
 typedef bool chempi_node_ready_fn(const struct cell *cell,
                                   const struct chempi_coll_call *c);
@@ -21,8 +20,8 @@ struct chempi_node_parts {
     chempi_node_part_fn *begin;
     chempi_node_ready_fn *is_ready;
     chempi_node_part_fn *end; /* MPI error class, as begin */
-    /* Does the data of all members fit slots (L1)? Then *len is set. */
-    bool (*fits)(const struct chempi_coll_call *c, uint64_t *len);
+    /* Does the data of all members fit slots (L1)? */
+    bool (*fits)(const struct chempi_coll_call *c);
     /* The next operation of the communicator, if nothing else is under way
      * here: all three, if this member need not wait, or hardly: it has ended.
      * Else it has begun, in this cell, and has no number yet. *rc is what came
@@ -30,7 +29,7 @@ struct chempi_node_parts {
     enum chempi_node_later_begun (*at_once)(struct cell *cell,
                                             struct chempi_coll_state *st,
                                             const struct chempi_coll_call *c,
-                                            uint64_t len, int *rc);
+                                            int *rc);
 };
 
 extern const struct chempi_node_parts
@@ -49,13 +48,12 @@ extern const struct chempi_node_parts chempi_node_parts_reduce_scatter;
 /* A blocking one in which all meet; parts is a constant. */
 static inline int parts_run_meeting(const struct chempi_node_parts *parts,
                                     const struct cell *cell,
-                                    const struct chempi_coll_call *c,
-                                    uint64_t len)
+                                    const struct chempi_coll_call *c)
 {
-    int rc = parts->begin(cell, c, len);
+    int rc = parts->begin(cell, c);
 
     rc = cell_first_error(chempi_coll_shm_slot_await_others(cell), rc);
-    return cell_first_error(rc, parts->end(cell, c, len));
+    return cell_first_error(rc, parts->end(cell, c));
 }
 
 /* ---- numbers and cells ---- */
@@ -140,13 +138,12 @@ CHEMPI_INLINE bool parts_are_soon(chempi_node_ready_fn *is_ready,
 CHEMPI_INLINE bool parts_do(chempi_node_part_fn *begin,
                             chempi_node_ready_fn *is_ready,
                             chempi_node_part_fn *end, const struct cell *cell,
-                            const struct chempi_coll_call *c, uint64_t len,
-                            int *rc)
+                            const struct chempi_coll_call *c, int *rc)
 {
-    *rc = begin(cell, c, len);
+    *rc = begin(cell, c);
     if (!parts_are_soon(is_ready, cell, c))
         return false;
-    *rc = cell_first_error(*rc, end(cell, c, len));
+    *rc = cell_first_error(*rc, end(cell, c));
     return true;
 }
 
@@ -175,12 +172,12 @@ CHEMPI_INLINE enum chempi_node_later_begun parts_close(const struct cell *cell,
                           end_fn)                                              \
     static enum chempi_node_later_begun at_once_fn(                            \
         struct cell *cell, struct chempi_coll_state *st,                       \
-        const struct chempi_coll_call *c, uint64_t len, int *rc)               \
+        const struct chempi_coll_call *c, int *rc)                             \
     {                                                                          \
         if (!parts_open(cell, st, c))                                          \
             return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;                            \
         return parts_close(                                                    \
-            cell, parts_do(begin_fn, is_ready_fn, end_fn, cell, c, len, rc));  \
+            cell, parts_do(begin_fn, is_ready_fn, end_fn, cell, c, rc));       \
     }                                                                          \
     const struct chempi_node_parts parts = {begin_fn, is_ready_fn, end_fn,     \
                                             fits_fn, at_once_fn}
@@ -196,14 +193,13 @@ static inline bool parts_are_of_pair(const struct chempi_coll_call *c)
 
 /* Of what fits slots; NULL: it does not. */
 static inline const struct chempi_node_parts *
-parts_for(const struct chempi_coll_call *c, uint64_t *len)
+parts_for(const struct chempi_coll_call *c)
 {
     const struct chempi_node_parts *parts =
         parts_are_of_pair(c) ? &chempi_node_parts_pair
                              : chempi_node_parts_by_kind[c->kind];
 
-    *len = 0;
-    return parts && parts->fits(c, len) ? parts : NULL;
+    return parts && parts->fits(c) ? parts : NULL;
 }
 
 /* What later_try() does of an operation in steps, and of one by parts which has
@@ -213,8 +209,7 @@ chempi_node_later_try_steps(void *room, struct chempi_coll_state *st,
                             const struct chempi_coll_call *c, int *rc);
 enum chempi_node_later_begun
 chempi_node_later_keep_parts(void *room, const struct chempi_node_parts *parts,
-                             const struct chempi_coll_call *c, uint64_t len,
-                             int *rc);
+                             const struct chempi_coll_call *c, int *rc);
 
 /* Start a call if that begins it: if nothing else is under way here, of those
  * whose data fits slots, and tasks. It has ended then if this member need not
@@ -227,17 +222,16 @@ later_try(const struct chempi_coll_call *c, void *room, int *rc)
     struct chempi_coll_state *st = c->comm->coll;
     const struct chempi_node_parts *parts;
     enum chempi_node_later_begun begun;
-    uint64_t len;
 
     if (CHEMPI_UNLIKELY(!st || !st->is_on || st->later_cells == 0))
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
-    parts = parts_for(c, &len);
+    parts = parts_for(c);
     if (!parts)
         return chempi_node_later_try_steps(room, st, c, rc);
-    begun = parts->at_once(room, st, c, len, rc);
+    begun = parts->at_once(room, st, c, rc);
     return CHEMPI_LIKELY(begun != CHEMPI_NODE_LATER_HAS_BEGUN)
                ? begun
-               : chempi_node_later_keep_parts(room, parts, c, len, rc);
+               : chempi_node_later_keep_parts(room, parts, c, rc);
 }
 
 #endif
