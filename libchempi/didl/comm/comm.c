@@ -7,7 +7,11 @@
  *       all_lock
  *   M2  obj.refs counts the user's handle and pending operations, those that
  *       `requests` counts as one; the context id is given back only with the
- *       last reference, so a late message can never meet a new communicator
+ *       last reference, so no message of this process can meet a new
+ *       communicator that it is a member of. (It may where nobody has received
+ *       it, which only MPI_Cancel makes right, and its receiver has freed its
+ *       communicator: in one of others; or, as the sides of an
+ *       intercommunicator have ids of their own, after one of those.)
  */
 #include "libchempi/didl/comm/comm.h"
 
