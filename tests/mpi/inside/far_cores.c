@@ -3,12 +3,14 @@
  * Exchanges of large blocks when a member takes other cores for far ones
  * (distance.h): it is enough that one does; what others can copy they copy;
  * where somebody sends or receives blocks with gaps, or short ones, all go
- * through rings. Each exchange, blocking and not, is right.
+ * through rings. Each exchange, blocking, non-blocking or persistent, is right,
+ * and in each of them members look how far cores are.
  */
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/distance.h"
 #include "libchempi/didl/coll/node/node.h"
+#include "libchempi/didl/control/affinity.h"
 #include "tests/mpi/check.h"
 
 enum {
@@ -16,23 +18,22 @@ enum {
     LEAST = 4096, /* of one that is not short */
     RANKS_MAX = 8,
     ROUNDS = 5,
-    FAR_POINTS = 32
+    FAR_POINTS = 32,
+    LOOK_POINTS = 20, /* neither the least nor the most */
+    LOOKS = 100,      /* exchanges after which members ask each other */
+    LOOKS_MOST = 20000
 };
+
+enum form { BLOCKING, STARTED, PERSISTENT, FORMS };
+static const char *const words[] = {"blocking", "non-blocking", "persistent"};
 
 static int out[2 * COUNT * RANKS_MAX];
 static int in[2 * COUNT * RANKS_MAX];
 static MPI_Datatype gaps; /* an int and as much again */
 
-static _Atomic uint32_t *distance(void)
+static struct chempi_yield_policy *crowd(void)
 {
-    return &chempi_comm_lookup(MPI_COMM_WORLD)->coll->crowd.distance;
-}
-
-/* What this member thinks when the next exchange begins, which looks, if it is
- * blocking. */
-static uint32_t points(bool is_far)
-{
-    return is_far ? FAR_POINTS : 0;
+    return &chempi_comm_lookup(MPI_COMM_WORLD)->coll->crowd;
 }
 
 /* Where the kernel copies nothing, rings are what there is. */
@@ -48,7 +49,7 @@ static int value(int from, int to, int i)
 
 /* Of members; -1: none. */
 struct exchange {
-    int far;           /* who takes others for far ones */
+    int far;           /* who has found that cores are far */
     int sends_gaps;    /* whose blocks have gaps, */
     int receives_gaps; /* as they are sent or received */
     int count;
@@ -75,58 +76,108 @@ static void check_received(int count, int stride)
         }
 }
 
-static void do_exchange(const struct exchange *x, bool is_blocking)
+static void exchange_once(const struct exchange *x, enum form form)
 {
     const bool has_out_gaps = check_rank() == x->sends_gaps;
     const bool has_in_gaps = check_rank() == x->receives_gaps;
     const MPI_Datatype out_type = has_out_gaps ? gaps : MPI_INT;
     const MPI_Datatype in_type = has_in_gaps ? gaps : MPI_INT;
-    MPI_Request request;
+    MPI_Request request = MPI_REQUEST_NULL;
 
     fill(x->count, has_out_gaps ? 2 : 1);
-    if (is_blocking) {
+    if (form == BLOCKING)
         MPI_Alltoall(out, x->count, out_type, in, x->count, in_type,
                      MPI_COMM_WORLD);
-    } else {
+    else
         MPI_Ialltoall(out, x->count, out_type, in, x->count, in_type,
                       MPI_COMM_WORLD, &request);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
-    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
     check_received(x->count, has_in_gaps ? 2 : 1);
 }
 
-/* Has the next exchange, as these members see it, gone through rings? */
-static bool goes_by_rings(struct exchange x, bool is_blocking)
+/* Has the next exchange gone through rings? As if each member had an opinion of
+ * its own: what one learns while an exchange begins others have not seen. */
+static bool goes_by_rings(struct exchange x, enum form form)
 {
+    _Atomic uint32_t *shared = crowd()->distance;
+    _Atomic uint32_t own = check_rank() == x.far ? FAR_POINTS : 0;
     const uint64_t before = chempi_coll_counted(CHEMPI_COLL_WAY_RINGS);
 
-    atomic_store(distance(), points(check_rank() == x.far));
-    do_exchange(&x, is_blocking);
-    CHECK(is_blocking || *distance() == points(check_rank() == x.far),
-          "looks at old lines");
+    crowd()->distance = &own;
+    exchange_once(&x, form);
+    crowd()->distance = shared;
     return chempi_coll_counted(CHEMPI_COLL_WAY_RINGS) > before;
 }
 
-static void check_exchanges(bool is_blocking)
+static void check_exchanges(enum form form)
 {
     const int last = check_size() - 1;
     const struct exchange near = {-1, -1, -1, COUNT};
 
-    CHECK(goes_by_rings(near, is_blocking), "near cores");
-    CHECK(!goes_by_rings((struct exchange){0, -1, -1, COUNT}, is_blocking) ||
+    CHECK(goes_by_rings(near, form), "near cores");
+    CHECK(!goes_by_rings((struct exchange){0, -1, -1, COUNT}, form) ||
               is_refused(),
           "far from member 0");
-    CHECK(!goes_by_rings((struct exchange){last, -1, -1, LEAST}, is_blocking) ||
+    CHECK(!goes_by_rings((struct exchange){last, -1, -1, LEAST}, form) ||
               is_refused(),
           "far from the last one");
-    CHECK(
-        goes_by_rings((struct exchange){last, -1, -1, LEAST - 1}, is_blocking),
-        "short blocks");
-    CHECK(goes_by_rings((struct exchange){last, 0, -1, COUNT}, is_blocking),
+    CHECK(goes_by_rings((struct exchange){last, -1, -1, LEAST - 1}, form),
+          "short blocks");
+    CHECK(goes_by_rings((struct exchange){last, 0, -1, COUNT}, form),
           "gaps that are sent");
-    CHECK(goes_by_rings((struct exchange){last, -1, 0, COUNT}, is_blocking),
+    CHECK(goes_by_rings((struct exchange){last, -1, 0, COUNT}, form),
           "gaps that are received");
-    CHECK(goes_by_rings(near, is_blocking), "near again");
+    CHECK(goes_by_rings(near, form), "near again");
+}
+
+/* ---- looks ---- */
+
+static void start(enum form form, MPI_Request *request)
+{
+    if (form == BLOCKING)
+        MPI_Alltoall(out, COUNT, MPI_INT, in, COUNT, MPI_INT, MPI_COMM_WORLD);
+    else if (form == STARTED)
+        MPI_Ialltoall(out, COUNT, MPI_INT, in, COUNT, MPI_INT, MPI_COMM_WORLD,
+                      request);
+    else
+        MPI_Start(request);
+}
+
+/* Do members learn anything? Who comes last is not always on another core. */
+static bool is_learned_in(enum form form)
+{
+    _Atomic uint32_t *distance = crowd()->distance;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int has_changed = 0;
+
+    atomic_store(distance, LOOK_POINTS);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (form == PERSISTENT)
+        MPI_Alltoall_init(out, COUNT, MPI_INT, in, COUNT, MPI_INT,
+                          MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    for (int i = 0; i < LOOKS_MOST && !has_changed; i++) {
+        start(form, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (i % LOOKS == 0) {
+            has_changed = atomic_load(distance) != LOOK_POINTS;
+            MPI_Allreduce(MPI_IN_PLACE, &has_changed, 1, MPI_INT, MPI_MAX,
+                          MPI_COMM_WORLD);
+        }
+    }
+    if (form == PERSISTENT)
+        MPI_Request_free(&request);
+    return has_changed;
+}
+
+/* Where each rank has a core, or all have one, there is nothing to learn. */
+static void check_looks(void)
+{
+    const bool is_crowd =
+        !chempi_affinity_is_roomy() && chempi_affinity_cores() > 1;
+
+    for (enum form form = 0; form < FORMS; form++)
+        CHECK(is_learned_in(form) || !is_crowd, "no looks in %s exchanges",
+              words[form]);
 }
 
 int main(int argc, char **argv)
@@ -136,9 +187,10 @@ int main(int argc, char **argv)
     MPI_Type_commit(&gaps);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int i = 0; i < ROUNDS; i++) {
-        check_exchanges(true);
-        check_exchanges(false);
+        check_exchanges(BLOCKING);
+        check_exchanges(STARTED);
     }
+    check_looks();
     MPI_Type_free(&gaps);
     return check_finish();
 }

@@ -4,11 +4,19 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "common/base/clock.h"
 #include "common/control/client.h"
 #include "libchempi/didl/coll/node/distance.h"
 #include "libchempi/didl/control/affinity.h"
 
-enum { QUICK_NS = 5, NEAR_NS = 50, FAR_NS = 120, LOST_NS = 10000, MANY = 1000 };
+enum {
+    QUICK_NS = 5,
+    NEAR_NS = 50,
+    FAR_NS = 120,
+    LOST_NS = 10000,
+    OLD_NS = 10000,
+    MANY = 1000
+};
 
 static bool is_far(uint32_t points)
 {
@@ -32,13 +40,13 @@ Test(distance, cores_are_near_until_looks_are_slow)
     cr_assert_eq(points, 0);
 }
 
-/* Two of three looks find what somebody on this core has read before. */
+/* One of two looks finds what somebody on this core has read before. */
 Test(distance, quick_looks_between_slow_ones_change_nothing)
 {
-    uint32_t points = chempi_distance_judge(CHEMPI_DISTANCE_FAR, FAR_NS);
+    uint32_t points = 3 * CHEMPI_DISTANCE_FAR / 2;
 
     for (int i = 0; i < MANY; i++) {
-        points = chempi_distance_judge(points, i % 3 ? QUICK_NS : FAR_NS);
+        points = chempi_distance_judge(points, i % 2 ? FAR_NS : QUICK_NS);
         cr_assert(is_far(points), "after %d", i);
     }
 }
@@ -52,7 +60,7 @@ Test(distance, far_cores_may_come_near_again)
         points = chempi_distance_judge(points, FAR_NS);
     while (is_far(points) && looks++ < MANY)
         points = chempi_distance_judge(points, NEAR_NS);
-    cr_assert_lt(looks, 20);
+    cr_assert_lt(looks, 6);
 }
 
 Test(distance, who_loses_its_core_in_a_look_learns_nothing)
@@ -63,17 +71,30 @@ Test(distance, who_loses_its_core_in_a_look_learns_nothing)
 
 /* ---- looks --------------------------------------------------------------- */
 
+enum { POINTS = 20, PAGE_WORDS = 1024 };
+
 static struct chempi_yield_policy_presence presence[2];
-static const uint32_t word;
+static _Alignas(4096) const uint32_t page[PAGE_WORDS];
+static _Atomic uint32_t distance;
 
-/* Looks at a word that this member has read; points after it. */
-static uint32_t look(uint32_t points)
+/* Looks at a word that this member has read; has that changed the points? */
+static bool learns_from(uint64_t wrote_ns)
 {
-    struct chempi_yield_policy crowd = {
-        .presence = presence, .size = 2, .distance = points};
+    const struct chempi_yield_policy crowd = {
+        .presence = presence, .size = 2, .distance = &distance};
 
-    chempi_distance_look(&crowd, 1, &word);
-    return crowd.distance;
+    atomic_store(&distance, POINTS);
+    chempi_distance_look(&crowd, 1, wrote_ns, page);
+    return atomic_load(&distance) != POINTS;
+}
+
+/* Who loses its core meanwhile is late, so there are more looks than one. */
+static bool learns_from_fresh_lines(void)
+{
+    for (int i = 0; i < MANY; i++)
+        if (learns_from(chempi_clock_ns()))
+            return true;
+    return false;
 }
 
 static void start(uint32_t procs)
@@ -87,24 +108,31 @@ Test(distance, a_member_that_has_not_said_its_core_is_not_looked_at)
 {
     start(MANY * MANY);
     atomic_store(&presence[1].core, 0);
-    cr_assert_eq(look(20), 20);
+    cr_assert(!learns_from_fresh_lines());
 }
 
 Test(distance, is_not_measured_where_each_rank_has_a_core)
 {
     start(1);
     atomic_store(&presence[1].core, UINT32_MAX);
-    cr_assert_eq(look(20), 20);
+    cr_assert(!learns_from_fresh_lines());
 }
 
-/* What interrupts a look makes it slow, so there are more. */
-Test(distance, falls_when_a_line_from_elsewhere_is_here)
+Test(distance, is_learned_from_lines_that_have_just_been_written_elsewhere)
 {
-    bool has_fallen = false;
-
     start(MANY * MANY);
     atomic_store(&presence[1].core, UINT32_MAX);
-    for (int i = 0; i < MANY && !has_fallen; i++)
-        has_fallen = look(20) == 19;
-    cr_assert(has_fallen);
+    cr_assert(learns_from_fresh_lines());
+}
+
+/* Nor from those of a process that has another clock. */
+Test(distance, is_not_learned_from_lines_that_were_written_long_ago)
+{
+    start(MANY * MANY);
+    atomic_store(&presence[1].core, UINT32_MAX);
+    for (int i = 0; i < MANY; i++) {
+        cr_assert(!learns_from(chempi_clock_ns() - OLD_NS));
+        cr_assert(!learns_from(chempi_clock_ns() + CHEMPI_NS_PER_S));
+        cr_assert(!learns_from(0));
+    }
 }

@@ -6,14 +6,15 @@
 #include <sched.h>
 
 #include "common/base/clock.h"
-#include "common/base/compiler.h"
 #include "libchempi/didl/control/affinity.h"
 
 enum {
     SLOW_NS = 80,
-    LOST_NS = 2000, /* who takes so long has lost the core meanwhile */
-    RISE = 8,
-    MOST = 32,    /* points */
+    LOST_NS = 2000,  /* who takes so long has lost the core meanwhile */
+    FRESH_NS = 5000, /* after that a line may be anywhere */
+    RISE = 8,        /* points */
+    FALL = 4,
+    MOST = 32,
     BESIDE = 2048 /* bytes to another line of the same page */
 };
 
@@ -22,7 +23,7 @@ uint32_t chempi_distance_judge(uint32_t points, uint64_t took_ns)
     if (took_ns >= LOST_NS)
         return points;
     if (took_ns < SLOW_NS)
-        return points > 0 ? points - 1 : 0;
+        return points > FALL ? points - FALL : 0;
     return points + RISE < MOST ? points + RISE : MOST;
 }
 
@@ -37,14 +38,14 @@ static bool is_elsewhere(const struct chempi_yield_policy *crowd, int member)
 }
 
 /* What the clock takes is not what the line takes, nor is what it takes to find
- * the page, for which a prefetch of another line is enough. */
+ * the page, for which another line of it is read first. */
 static uint64_t time_look(const uint32_t *word)
 {
     uint64_t first_ns;
     uint64_t before_ns;
     uint64_t after_ns;
 
-    CHEMPI_PREFETCH((const void *)((uintptr_t)word ^ BESIDE));
+    (void)*(const volatile uint32_t *)((uintptr_t)word ^ BESIDE);
     first_ns = chempi_clock_ns();
     before_ns = chempi_clock_ns();
     (void)*(const volatile uint32_t *)word;
@@ -54,15 +55,21 @@ static uint64_t time_look(const uint32_t *word)
                : 0;
 }
 
-void chempi_distance_look(struct chempi_yield_policy *crowd, int member,
-                          const uint32_t *word)
+static void note(_Atomic uint32_t *distance, uint64_t took_ns)
 {
-    uint32_t points;
+    const uint32_t before =
+        atomic_load_explicit(distance, memory_order_relaxed);
+    const uint32_t after = chempi_distance_judge(before, took_ns);
 
-    if (chempi_affinity_is_roomy() || !is_elsewhere(crowd, member))
+    if (after != before)
+        atomic_store_explicit(distance, after, memory_order_relaxed);
+}
+
+void chempi_distance_look(const struct chempi_yield_policy *crowd, int member,
+                          uint64_t wrote_ns, const uint32_t *word)
+{
+    if (chempi_affinity_is_roomy() || !is_elsewhere(crowd, member) ||
+        chempi_clock_ns() - wrote_ns >= FRESH_NS)
         return;
-    points = atomic_load_explicit(&crowd->distance, memory_order_relaxed);
-    atomic_store_explicit(&crowd->distance,
-                          chempi_distance_judge(points, time_look(word)),
-                          memory_order_relaxed);
+    note(crowd->distance, time_look(word));
 }

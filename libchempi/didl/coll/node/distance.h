@@ -7,13 +7,17 @@
  * to be written over, back; data that the kernel copies once. A virtual
  * machine's host may change the distance from one second to the next. So
  * members measure it all the time: how long it takes to read a line that
- * another one has just written, on another core. (One that was written some
- * time ago may be in no cache any more, and to find its page may take as long.)
+ * another one has just written, on another core.
  *
- *   -   another member on this one's core may have read the line before, so to
- *       be quick says less than to be slow, and points fall slower than they
- *       rise; but one slow look is no proof
- *   -   each member has an opinion of its own, by any thread
+ *   -   a line that was written some time ago may be in no cache any more, or
+ * in this core's, where another member has read it. So whoever writes one says
+ * when, and who reads it much later learns nothing, as where programs compute
+ * between operations, or between start and wait
+ *   -   one slow look is no proof
+ *   -   of the processes of a node each may learn it in any operation, by any
+ *       thread, and all have one opinion: of many members few see fresh lines.
+ *       It is advice, and changes at any time: members that have to do the same
+ *       tell each other what they have found
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_DISTANCE_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_DISTANCE_H
@@ -29,15 +33,16 @@ enum { CHEMPI_DISTANCE_FAR = 16 /* points */ };
 /* Points after a look that took so long. */
 uint32_t chempi_distance_judge(uint32_t points, uint64_t took_ns);
 
-/* The word is in a line that this member, not the own, has just written, and
- * that this process has not read since. */
-void chempi_distance_look(struct chempi_yield_policy *crowd, int member,
-                          const uint32_t *word);
+/* The word is in a line that this member, not the own, wrote at that time, by
+ * chempi_clock_ns(), and that this process has not read since. The rest of its
+ * page may be read, too. */
+void chempi_distance_look(const struct chempi_yield_policy *crowd, int member,
+                          uint64_t wrote_ns, const uint32_t *word);
 
 static inline bool
 chempi_distance_is_far(const struct chempi_yield_policy *crowd)
 {
-    return atomic_load_explicit(&crowd->distance, memory_order_relaxed) >=
+    return atomic_load_explicit(crowd->distance, memory_order_relaxed) >=
            CHEMPI_DISTANCE_FAR;
 }
 

@@ -78,6 +78,7 @@ struct control {
                                          it is free */
     _Atomic uint64_t names[AREAS];    /* name_of() its communicator */
     _Atomic uint32_t sizes[AREAS];    /* members of that */
+    _Atomic uint32_t distance;        /* points (distance.h) */
 };
 static_assert(sizeof(struct control) <= PAGE, "control is one page");
 
@@ -614,6 +615,7 @@ static void set_places(struct chempi_coll_state *st, unsigned char *start)
 
     st->cells = (uint32_t)cells(st->size);
     st->later_cells = (uint32_t)later_cells(st->size);
+    st->crowd.distance = &node.control->distance;
     st->pipe = (void *)start;
     st->crowd.presence = (void *)(st->pipe + CHEMPI_NODE_PIECES);
     st->later.ended = (void *)(st->crowd.presence + st->size);

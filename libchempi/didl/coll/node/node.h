@@ -99,7 +99,11 @@ enum {
 struct chempi_node_place {
     uint64_t in;
     uint64_t out;
-    uint64_t seal;   /* of an offer */
+    union {
+        uint64_t seal;    /* of an offer */
+        uint64_t came_ns; /* .. of an exchange: when the member came; 0: it has
+                             no large blocks */
+    };
     uint32_t is_few; /* its data is in one of the few slots; node_later.h, L7 */
     uint32_t last;   /* the common one: who came last to the meeting */
     uint32_t rounds; /* around a ring (reduce_ring.h), all in all, */

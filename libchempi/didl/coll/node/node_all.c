@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
@@ -463,8 +464,8 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
 /* ---- alltoall ---- */
 
 enum {
-    COPIES_MAX = 64, /* members; of more, a message carries many blocks */
-    FAR_MOST = 4,    /* members; of 16, looks are slow on near cores, too */
+    COPIES_MAX = 64,      /* members; of more, a message carries many blocks */
+    FAR_MOST = 4,         /* members */
     FAR_LEAST = 16 * 1024 /* bytes of a block that copies may take */
 };
 
@@ -798,17 +799,26 @@ static void alltoall_keep(struct chempi_node_task *t)
         take_blocks(t);
 }
 
-/* Who came last has just written its line; others' may long have left all
- * caches. An operation that goes on later sees none of them at once. */
+/* Who came last has just written its row, at which, unlike its line, nobody has
+ * looked before. */
 static void look_far(const struct cell *cell)
 {
-    struct chempi_coll_state *st = cell->st;
+    const struct chempi_coll_state *st = cell->st;
     const uint32_t last = cell_common(cell)->place.last;
+    const struct chempi_node_line *line;
+    struct chempi_exchange_row row;
 
-    if (!cell->is_later && last < (uint32_t)st->size &&
-        last != (uint32_t)st->rank)
-        chempi_distance_look(&st->crowd, (int)last,
-                             &cell_line(cell, (int)last)->mark);
+    if (last >= (uint32_t)st->size || last == (uint32_t)st->rank)
+        return;
+    line = cell_line(cell, (int)last);
+    if (line->mark & NO_ROW || line->len == CELL_NO_ROOM ||
+        !line->place.came_ns)
+        return;
+    row = chempi_coll_exchange_row_of(cell, (int)last);
+    chempi_distance_look(
+        &st->crowd, (int)last, line->place.came_ns,
+        (const void *)(row.start + (size_t)st->rank *
+                                       sizeof(struct chempi_exchange_entry)));
 }
 
 /* All rows are there. */
@@ -819,7 +829,6 @@ static void alltoall_met(struct chempi_node_task *t)
 
     look_far(&t->cell);
     odd = find_odd(&t->cell);
-
     if (CHEMPI_UNLIKELY(odd >= 0)) {
         task_note(t, chempi_coll_shm_slot_different_amounts(&t->cell, odd));
         task_end(t);
@@ -853,6 +862,7 @@ static void alltoall_first(struct chempi_node_task *t)
                   !st->is_refused && chempi_coll_cma_copy_is_on(), &large, &rc);
     task_note(t, rc);
     task_spread(t, large);
+    cell_mine(&t->cell)->place.came_ns = large > 0 ? chempi_clock_ns() : 0;
     chempi_coll_node_task_meet(t, alltoall_met);
 }
 

@@ -37,13 +37,13 @@ struct chempi_yield_policy {
     int size;
     int rank;
     int neighbour_count;
-    int next;                  /* of the neighbours: who was missed last */
-    uint32_t met;              /* this member's */
-    uint32_t core;             /* in the last wait */
-    uint32_t looks_left;       /* 0: look for neighbours */
-    _Atomic uint32_t pauses;   /* operations before the next move
-                                  (placement.h), by any thread */
-    _Atomic uint32_t distance; /* of other cores: points (distance.h) */
+    int next;                   /* of the neighbours: who was missed last */
+    uint32_t met;               /* this member's */
+    uint32_t core;              /* in the last wait */
+    uint32_t looks_left;        /* 0: look for neighbours */
+    _Atomic uint32_t pauses;    /* operations before the next move
+                                   (placement.h), by any thread */
+    _Atomic uint32_t *distance; /* of the node's cores: points (distance.h) */
 };
 
 /* Say where this member runs: 1 + the number of its core. */
