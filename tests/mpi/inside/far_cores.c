@@ -14,13 +14,16 @@
 #include "tests/mpi/check.h"
 
 enum {
-    COUNT = 8000, /* ints of a block */
-    LEAST = 4096, /* of one that is not short */
+    COUNT = 17000,     /* ints of a block */
+    LEAST = 4096,      /* of one that is not short, among up to FEW ranks, */
+    LEAST_MANY = 8192, /* and among more */
+    FEW = 4,
     RANKS_MAX = 8,
     ROUNDS = 5,
     FAR_POINTS = 32,
-    LOOK_POINTS = 20, /* neither the least nor the most */
-    LOOKS = 100,      /* exchanges after which members ask each other */
+    LOOK_POINTS = 20,  /* neither the least nor the most */
+    LOOK_COUNT = 5000, /* so long that members spread over cores */
+    LOOKS = 100,       /* exchanges after which members ask each other */
     LOOKS_MOST = 20000
 };
 
@@ -112,16 +115,17 @@ static bool goes_by_rings(struct exchange x, enum form form)
 static void check_exchanges(enum form form)
 {
     const int last = check_size() - 1;
+    const int least = check_size() > FEW ? LEAST_MANY : LEAST;
     const struct exchange near = {-1, -1, -1, COUNT};
 
     CHECK(goes_by_rings(near, form), "near cores");
     CHECK(!goes_by_rings((struct exchange){0, -1, -1, COUNT}, form) ||
               is_refused(),
           "far from member 0");
-    CHECK(!goes_by_rings((struct exchange){last, -1, -1, LEAST}, form) ||
+    CHECK(!goes_by_rings((struct exchange){last, -1, -1, least}, form) ||
               is_refused(),
           "far from the last one");
-    CHECK(goes_by_rings((struct exchange){last, -1, -1, LEAST - 1}, form),
+    CHECK(goes_by_rings((struct exchange){last, -1, -1, least - 1}, form),
           "short blocks");
     CHECK(goes_by_rings((struct exchange){last, 0, -1, COUNT}, form),
           "gaps that are sent");
@@ -135,10 +139,11 @@ static void check_exchanges(enum form form)
 static void start(enum form form, MPI_Request *request)
 {
     if (form == BLOCKING)
-        MPI_Alltoall(out, COUNT, MPI_INT, in, COUNT, MPI_INT, MPI_COMM_WORLD);
+        MPI_Alltoall(out, LOOK_COUNT, MPI_INT, in, LOOK_COUNT, MPI_INT,
+                     MPI_COMM_WORLD);
     else if (form == STARTED)
-        MPI_Ialltoall(out, COUNT, MPI_INT, in, COUNT, MPI_INT, MPI_COMM_WORLD,
-                      request);
+        MPI_Ialltoall(out, LOOK_COUNT, MPI_INT, in, LOOK_COUNT, MPI_INT,
+                      MPI_COMM_WORLD, request);
     else
         MPI_Start(request);
 }
@@ -153,7 +158,7 @@ static bool is_learned_in(enum form form)
     atomic_store(distance, LOOK_POINTS);
     MPI_Barrier(MPI_COMM_WORLD);
     if (form == PERSISTENT)
-        MPI_Alltoall_init(out, COUNT, MPI_INT, in, COUNT, MPI_INT,
+        MPI_Alltoall_init(out, LOOK_COUNT, MPI_INT, in, LOOK_COUNT, MPI_INT,
                           MPI_COMM_WORLD, MPI_INFO_NULL, &request);
     for (int i = 0; i < LOOKS_MOST && !has_changed; i++) {
         start(form, &request);

@@ -464,9 +464,11 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
 /* ---- alltoall ---- */
 
 enum {
-    COPIES_MAX = 64,      /* members; of more, a message carries many blocks */
-    FAR_MOST = 4,         /* members */
-    FAR_LEAST = 16 * 1024 /* bytes of a block that copies may take */
+    COPIES_MAX = 64, /* members; of more, a message carries many blocks */
+    FAR_MOST = 8,    /* members; 16 take about as long either way */
+    FAR_FEW = 4,
+    FAR_LEAST = 16 * 1024,     /* bytes of a block that copies may take */
+    FAR_LEAST_MANY = 32 * 1024 /* .. among more than FEW members */
 };
 
 /* What this member says of rings for the len bytes of its large blocks, which
@@ -510,12 +512,13 @@ static bool are_rings_used(const struct cell *cell)
 }
 
 /* Do rings take less time for a block, however far cores are? */
-static bool is_for_rings(const struct chempi_coll_place *b)
+static bool is_for_rings(const struct chempi_coll_place *b, int size)
 {
     const uint64_t len = block_len(b);
 
     return len > CHEMPI_EXCHANGE_HERE_MAX &&
-           (len < FAR_LEAST || !b->type->is_contiguous);
+           (len < (size > FAR_FEW ? FAR_LEAST_MANY : FAR_LEAST) ||
+            !b->type->is_contiguous);
 }
 
 /* What this member says of other cores, and of blocks that it sends or
@@ -529,8 +532,8 @@ static uint32_t far_mark(const struct chempi_coll_state *st,
         const struct chempi_coll_place from = chempi_coll_sent(c, i);
         const struct chempi_coll_place to = chempi_coll_received(c, i);
 
-        if (i != st->rank &&
-            (!can_copy || is_for_rings(&from) || is_for_rings(&to)))
+        if (i != st->rank && (!can_copy || is_for_rings(&from, st->size) ||
+                              is_for_rings(&to, st->size)))
             return KEEPS_RINGS;
     }
     return chempi_distance_is_far(&st->crowd) ? IS_FAR : 0;
