@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Processes of other worlds: their names, their indexes, the bonds with them
+ * (bond.h), and the device that reaches them. doc/dynamic.md has the whole.
+ *
+ *   -   indexes below chempi_ctx.services.proc_count are those of the own job;
+ *       from there on, up to CHEMPI_FOREIGN_MAX more, they are given out in
+ *       the order in which processes become known, and never taken back
+ *   -   a name is (world, rank); two indexes have different names, and a
+ *       process of the own job has its rank for index, whoever names it
+ *   -   tables by index are addresses that are reserved at the start: they
+ *       grow without moving, and cost pages that were written to
+ *   -   what processes of several worlds must agree on uses names, never
+ *       indexes (chempi_foreign_compare(), chempi_foreign_hash())
+ *   -   a foreign process's node has an index of its own kind, behind those of
+ *       the job: nobody takes it for a node whose memory can be shared
+ *
+ * Writers hold the first lane's lock; any thread may read what it has an index
+ * for.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_FOREIGN_H
+#define CHEMPI_LIBCHEMPI_DIDL_FOREIGN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/err.h"
+#include "libchempi/services/bond.h"
+
+#define CHEMPI_FOREIGN_MAX 65536u /* processes of other worlds, in a life */
+#define CHEMPI_FOREIGN_CARD_MAX 1024u
+
+/* A process, everywhere the same. */
+struct chempi_name {
+    uint64_t world[2]; /* digest of the job's id and secret; of a world that
+                          nobody launched: random */
+    uint32_t rank;     /* in its MPI_COMM_WORLD */
+};
+
+/* What a process tells others of itself. Fixed size: lists of them are
+ * gathered and handed down. */
+struct chempi_introduction {
+    struct chempi_name name;
+    char node[64];     /* with the zero */
+    uint32_t survives; /* 1: the end of a rank does not end its world */
+    uint32_t is_secure;
+    uint32_t eager_quota; /* bytes; the smaller one of two processes counts */
+    uint32_t sysmsg_quota;
+    uint32_t card_len;
+    uint8_t card[CHEMPI_FOREIGN_CARD_MAX]; /* of the device that is called */
+};
+
+/* True: this index is no process of the own job. */
+bool chempi_foreign_is(uint32_t index);
+
+/* Of any index. */
+struct chempi_name chempi_foreign_name(uint32_t index);
+int chempi_foreign_compare(const struct chempi_name *a,
+                           const struct chempi_name *b);
+uint32_t chempi_foreign_hash(const struct chempi_name *name);
+/* "rank 3 of world 1 on node b", cut. */
+void chempi_foreign_words(uint32_t index, char *buf, size_t len);
+/* Of any index; for own ones services.node_of_proc. */
+uint32_t chempi_foreign_node(uint32_t index);
+
+/*
+ * Open the device that reaches them, if it is not, and describe this process.
+ * The first call costs a listener, and a thread if the process has no event
+ * descriptor of its own. Collective with nobody. 0 or -errno with words.
+ */
+int chempi_foreign_introduce(struct chempi_introduction *out,
+                             struct chempi_err *err);
+
+/*
+ * Take in a bond: members are those of side 0 and then those of side 1, in
+ * this order at all of them; this process is one. indexes[i] is set to member
+ * i's index; the indexes, the bond and the cards are known afterwards, or
+ * (-errno with words: -ENOSPC, -EPROTO for what cannot be, -ENOMEM) nothing has
+ * changed. Members of the own job keep their ranks.
+ */
+int chempi_foreign_bind(const uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
+                        const struct chempi_introduction *members,
+                        uint32_t count, uint32_t *indexes,
+                        struct chempi_err *err);
+
+/* A process is lost. If its world does not survive that, all of the world is:
+ * told once to everybody of the own job that shares a bond with it. */
+void chempi_foreign_set_lost(uint32_t index, const char *why);
+
+#endif
