@@ -49,7 +49,8 @@ struct chempi_bonds {
     /* The bond of a name that somebody has called by; NULL: none. */
     const struct chempi_bond *(*find)(
         const uint8_t name[CHEMPI_BOND_NAME_BYTES]);
-    /* The index of a member; UINT32_MAX: no such number, or this process. */
+    /* The index of a member; UINT32_MAX: no such number, or one of the own
+     * job, whom this device does not reach. */
     uint32_t (*index)(const struct chempi_bond *bond, uint32_t number);
     /* Does this process come before that one? The two say the opposite,
      * whatever bonds they call each other by: for both calling at once. */

@@ -44,10 +44,14 @@ static inline bool chempi_ctx_is_up(void)
         CHEMPI_PHASE_UP);
 }
 
-/* The process (of the job, or of another one) runs on this node. */
+/* The process is one of the job, and runs on this node: those of other worlds
+ * are never here, for no memory is shared with them. */
 static inline bool chempi_ctx_is_here(uint32_t proc)
 {
-    return chempi_ctx.services.node_of_proc[proc] == chempi_ctx.services.node;
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    return CHEMPI_LIKELY(proc < s->proc_count) &&
+           s->node_of_proc[proc] == s->node;
 }
 
 /* Between MPI_Init and MPI_Finalize. */

@@ -81,6 +81,7 @@ static void fill(struct chempi_comm *comm, struct chempi_group *local,
     comm->size = local->size;
     comm->remote_size = remote->size;
     comm->procs = remote->procs;
+    comm->has_foreign = local->has_foreign || remote->has_foreign;
     comm->origin = local->origin;
     chempi_object_hold(&local->obj);
     chempi_object_hold(&remote->obj);
@@ -187,7 +188,7 @@ static uint32_t common_lanes(const struct chempi_comm *comm)
         const uint32_t proc = chempi_comm_proc(comm, i);
         uint32_t lanes = 1;
 
-        if (s->node_of_proc[proc] == s->node)
+        if (chempi_ctx_is_here(proc))
             lanes = atomic_load_explicit(
                 &s->wakes[s->local_rank_of_proc[proc]].lanes,
                 memory_order_acquire);

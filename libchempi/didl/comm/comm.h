@@ -50,8 +50,9 @@ struct chempi_comm {
     struct chempi_group *local;  /* held */
     struct chempi_group *remote; /* held; == local for an intracommunicator */
     bool is_inter;
-    bool is_partial; /* others may have it, but not this process */
-    bool is_freed;   /* MPI_Comm_free was called */
+    bool has_foreign; /* a member of either group is of another world */
+    bool is_partial;  /* others may have it, but not this process */
+    bool is_freed;    /* MPI_Comm_free was called */
     struct chempi_errhandler *errhandler; /* held */
     struct chempi_attrs *attrs;
     struct chempi_info *info;

@@ -23,6 +23,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/comm/message_request.h"
+#include "libchempi/didl/transport/foreign.h"
 
 enum { VOTE_MAX = CHEMPI_COMM_VALS_MAX + 1 }; /* words */
 
@@ -42,13 +43,24 @@ static struct {
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .votes = {&kept.votes, &kept.votes}};
 
+/* Of a member, the same at all of the group. */
+static uint32_t digest_of_member(const struct chempi_group *group, uint32_t i)
+{
+    struct chempi_name name;
+
+    if (!group->has_foreign)
+        return chempi_group_proc(group, i);
+    name = chempi_foreign_name(chempi_group_proc(group, i));
+    return chempi_foreign_hash(&name);
+}
+
 /* Of whom there are, in this order: in 31 bits, never 0. */
 static uint32_t digest_of(const struct chempi_group *group)
 {
     uint32_t hash = UINT32_C(2166136261);
 
     for (uint32_t i = 0; i < group->size; i++)
-        hash = (hash ^ chempi_group_proc(group, i)) * UINT32_C(16777619);
+        hash = (hash ^ digest_of_member(group, i)) * UINT32_C(16777619);
     return ((hash ^ hash >> 31) & INT32_MAX) | 1u;
 }
 

@@ -44,6 +44,17 @@ static uint32_t propose(const struct chempi_comm_agreement *ag)
                : chempi_context_id_take_above(ag->from);
 }
 
+static int compare(const struct chempi_comm_agreement *a,
+                   const struct chempi_comm_agreement *b)
+{
+    int by;
+
+    if (a->context != b->context)
+        return a->context < b->context ? -1 : 1;
+    by = chempi_foreign_compare(&a->first, &b->first);
+    return by ? by : (a->tag > b->tag) - (a->tag < b->tag);
+}
+
 /* Is no agreement with a smaller key waiting here? */
 static bool is_first_locked(const struct chempi_comm_agreement *self)
 {
@@ -51,38 +62,49 @@ static bool is_first_locked(const struct chempi_comm_agreement *self)
         const struct chempi_comm_agreement *other =
             CHEMPI_CONTAINER_OF(link, struct chempi_comm_agreement, link);
 
-        if (other->key < self->key ||
-            (other->key == self->key && other->tag < self->tag))
+        if (compare(other, self) < 0)
             return false;
     }
     return true;
 }
 
-/*
- * The sides of an intercommunicator receive in different contexts. The side
- * whose first process has the smaller number gives the key: that process's
- * number and context, which belong to one communicator there.
- */
-static uint64_t key_of(const struct chempi_comm_channel *ch)
+struct chempi_name chempi_comm_name(const struct chempi_comm *comm,
+                                    uint32_t proc)
 {
-    const struct chempi_comm *comm = ch->inter ? ch->inter : ch->comm;
-    uint32_t first = chempi_group_proc(comm->local, 0);
-    uint32_t context = comm->recv_context;
-
-    if (ch->inter && chempi_group_proc(comm->remote, 0) < first) {
-        first = chempi_group_proc(comm->remote, 0);
-        context = comm->send_context;
-    }
-    return (uint64_t)(context + ch->kind) << 32 | first;
+    return comm->has_foreign ? chempi_foreign_name(proc)
+                             : (struct chempi_name){.rank = proc};
 }
 
+bool chempi_comm_is_first_side(const struct chempi_comm *comm)
+{
+    const struct chempi_name here =
+        chempi_comm_name(comm, chempi_group_proc(comm->local, 0));
+    const struct chempi_name there =
+        chempi_comm_name(comm, chempi_group_proc(comm->remote, 0));
+
+    return chempi_foreign_compare(&here, &there) < 0;
+}
+
+/*
+ * The sides of an intercommunicator receive in different contexts. The side
+ * whose first process has the smaller name gives the key: that process's name
+ * and context, which belong to one communicator there.
+ */
 void chempi_comm_agreement_open(struct chempi_comm_agreement *ag,
                                 const struct chempi_comm_channel *ch)
 {
-    *ag = (struct chempi_comm_agreement){.key = key_of(ch),
-                                         .tag = (uint32_t)ch->tag,
-                                         .from = CHEMPI_CONTEXT_ID_FIRST,
-                                         .is_first_round = true};
+    const struct chempi_comm *comm = ch->inter ? ch->inter : ch->comm;
+    const bool is_there = ch->inter && !chempi_comm_is_first_side(comm);
+    const uint32_t first =
+        chempi_group_proc(is_there ? comm->remote : comm->local, 0);
+
+    *ag = (struct chempi_comm_agreement){
+        .context =
+            (is_there ? comm->send_context : comm->recv_context) + ch->kind,
+        .first = chempi_comm_name(comm, first),
+        .tag = (uint32_t)ch->tag,
+        .from = CHEMPI_CONTEXT_ID_FIRST,
+        .is_first_round = true};
     chempi_list_init(&ag->link);
 }
 

@@ -8,34 +8,82 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/comm_circle.h"
 #include "libchempi/didl/comm/comm_make.h"
 
-/* What leaders tell each other: a context id, then the group's processes. */
-static uint32_t *describe(const struct chempi_group *group, uint32_t context)
+/* What leaders tell each other: a context id, then the group's processes, by
+ * their ranks in the world of all, or by names where there are several. */
+enum { HEAD_CONTEXT, HEAD_WORDS_EACH, HEAD_WORDS };
+enum { WORDS_RANK = 1, WORDS_NAME = 5 };
+
+static size_t description_len(uint32_t members, uint32_t words_each)
 {
+    return (HEAD_WORDS + (size_t)members * words_each) * sizeof(uint32_t);
+}
+
+/* far: where the other leader is; NULL at one that has failed. */
+static uint32_t *describe(const struct chempi_group *group,
+                          const struct chempi_comm *far, uint32_t context)
+{
+    const uint32_t words_each = group->has_foreign || (far && far->has_foreign)
+                                    ? WORDS_NAME
+                                    : WORDS_RANK;
     uint32_t *words =
-        chempi_sys->malloc(((size_t)group->size + 1) * sizeof(*words));
+        chempi_sys->malloc(description_len(group->size, words_each));
+    uint32_t *out = words + HEAD_WORDS;
 
     if (!words)
         return NULL;
-    words[0] = context;
-    for (uint32_t i = 0; i < group->size; i++)
-        words[1 + i] = chempi_group_proc(group, i);
+    words[HEAD_CONTEXT] = context;
+    words[HEAD_WORDS_EACH] = words_each;
+    for (uint32_t i = 0; i < group->size; i++, out += words_each) {
+        const uint32_t proc = chempi_group_proc(group, i);
+        struct chempi_name name;
+
+        out[words_each - 1] = proc;
+        if (words_each == WORDS_RANK)
+            continue;
+        name = chempi_foreign_name(proc);
+        memcpy(out, name.world, sizeof(name.world));
+        out[words_each - 1] = name.rank;
+    }
     return words;
 }
 
-/* The other side's group out of its description. */
-static struct chempi_group *group_of(const uint32_t *words, size_t len)
+/* The index of a member, UINT32_MAX if it is not known here. */
+static uint32_t find_member(const uint32_t *words, uint32_t words_each)
 {
-    size_t count = len / sizeof(*words) - 1;
+    struct chempi_name name = {.rank = words[words_each - 1]};
+
+    if (words_each == WORDS_RANK)
+        return name.rank < chempi_ctx.services.rank_count ? name.rank
+                                                          : UINT32_MAX;
+    memcpy(name.world, words, sizeof(name.world));
+    return chempi_foreign_find(&name);
+}
+
+/* The other side's group out of its description. */
+static int group_of(const uint32_t *words, size_t len,
+                    struct chempi_group **out)
+{
+    const uint32_t each = words[HEAD_WORDS_EACH];
+    const size_t count = (len / sizeof(*words) - HEAD_WORDS) / each;
     uint32_t *procs = chempi_sys->malloc((count + 1) * sizeof(*procs));
 
-    if (!procs)
-        return NULL;
-    memcpy(procs, words + 1, count * sizeof(*procs));
-    return chempi_group_make((uint32_t)count, procs);
+    for (size_t i = 0; procs && i < count; i++) {
+        procs[i] = find_member(words + HEAD_WORDS + i * each, each);
+        if (procs[i] != UINT32_MAX)
+            continue;
+        free(procs);
+        return chempi_error_set(MPI_ERR_COMM,
+                                "member %zu of the other group is of a world "
+                                "that this process has not met",
+                                i);
+    }
+    *out = procs ? chempi_group_make((uint32_t)count, procs) : NULL;
+    return *out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
 static bool have_common(struct chempi_group *a, struct chempi_group *b)
@@ -67,24 +115,32 @@ static int swap_groups(const struct meeting *m, int rc, const uint32_t *mine,
 
     rotated.first = m->leader;
     rotated.me = (m->local.me - m->leader + size) % size;
-    return chempi_comm_swap(&rotated, &m->far, rc, mine,
-                            (m->group->size + 1) * sizeof(*mine), theirs, len);
+    return chempi_comm_swap(
+        &rotated, &m->far, rc, mine,
+        mine ? description_len(m->group->size, mine[HEAD_WORDS_EACH]) : 0,
+        theirs, len);
 }
 
 /* The other side's group, which must be none of ours; NULL on errors. */
 static int read_remote(const struct meeting *m, const uint32_t *words,
                        size_t len, struct chempi_group **out)
 {
-    struct chempi_group *remote;
+    struct chempi_group *remote = NULL;
+    int rc;
 
-    if (len <= sizeof(*words) || len % sizeof(*words) != 0)
+    if (len <= HEAD_WORDS * sizeof(*words) ||
+        (words[HEAD_WORDS_EACH] != WORDS_RANK &&
+         words[HEAD_WORDS_EACH] != WORDS_NAME) ||
+        (len - HEAD_WORDS * sizeof(*words)) %
+                (words[HEAD_WORDS_EACH] * sizeof(*words)) !=
+            0)
         return chempi_error_set(MPI_ERR_INTERN,
                                 "%zu bytes from the other group's leader "
                                 "describe no group",
                                 len);
-    remote = group_of(words, len);
-    if (!remote)
-        return MPI_ERR_NO_MEM;
+    rc = group_of(words, len, &remote);
+    if (rc != MPI_SUCCESS)
+        return rc;
     if (have_common(m->group, remote)) {
         chempi_group_release(remote);
         return chempi_error_set(MPI_ERR_COMM, "the two groups have processes "
@@ -104,9 +160,9 @@ static int connect_sides(const struct meeting *m, uint32_t recv_context,
     int rc = len ? read_remote(m, theirs, len, &remote) : MPI_SUCCESS;
 
     if (remote)
-        *out =
-            chempi_comm_make_inter(m->group, remote, *(const uint32_t *)theirs,
-                                   recv_context, local_context);
+        *out = chempi_comm_make_inter(m->group, remote,
+                                      ((const uint32_t *)theirs)[HEAD_CONTEXT],
+                                      recv_context, local_context);
     chempi_group_release(remote);
     if (remote && !*out) /* the ids have gone with it */
         return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
@@ -134,7 +190,7 @@ static int meet(const struct meeting *m, struct chempi_comm **out)
         count += rc == MPI_SUCCESS;
     }
     if (is_leader && rc == MPI_SUCCESS) {
-        mine = describe(m->group, ids[0]);
+        mine = describe(m->group, m->far.comm, ids[0]);
         if (!mine)
             rc = chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
     }
@@ -342,14 +398,13 @@ int chempi_comm_create_inter_from_groups(
 /* ---- merging ---- */
 
 /* Which side comes first: the low one; among equals, the one whose first
- * process has the smaller index. */
+ * process has the smaller name. */
 static bool is_local_first(const struct chempi_comm *comm, int high,
                            int remote_high)
 {
     if (!high != !remote_high)
         return !high;
-    return chempi_group_proc(comm->local, 0) <
-           chempi_group_proc(comm->remote, 0);
+    return chempi_comm_is_first_side(comm);
 }
 
 static struct chempi_group *concatenate(const struct chempi_group *a,

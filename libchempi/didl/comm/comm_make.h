@@ -11,6 +11,7 @@
 
 #include "common/containers/list.h"
 #include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/transport/foreign.h"
 
 /*
  * A communicator over the groups (references of its own are taken). remote
@@ -33,6 +34,15 @@ struct chempi_comm *chempi_comm_make_inter(struct chempi_group *local,
                                            uint32_t send_context,
                                            uint32_t recv_context,
                                            uint32_t local_context);
+
+/* The name of a process in what the members of a communicator agree on: its
+ * index, as long as all are of one world. */
+struct chempi_name chempi_comm_name(const struct chempi_comm *comm,
+                                    uint32_t proc);
+
+/* Whether this side of an intercommunicator is the one whose first process has
+ * the smaller name; both sides say the same. */
+bool chempi_comm_is_first_side(const struct chempi_comm *comm);
 
 /* ---- messages among the members of a communicator being made ---- */
 
@@ -145,7 +155,9 @@ int chempi_comm_agree_context(const struct chempi_comm_channel *ch, int rc,
 #define CHEMPI_COMM_VOTE_VALS 3
 struct chempi_comm_agreement {
     struct chempi_list link; /* waiting, from the second round on */
-    uint64_t key; /* with tag: the same at all members, on both sides */
+    /* The same at all members, on both sides: */
+    uint32_t context;
+    struct chempi_name first; /* of the side that has this context */
     uint32_t tag;
     uint32_t from;   /* the next proposal is at least this */
     uint32_t id;     /* proposed in this round; 0: none */

@@ -273,7 +273,8 @@ static int plan_side(const struct chempi_comm_channel *ch,
                      struct chempi_comm_step *steps, bool *is_over_nodes)
 {
     *is_over_nodes = false;
-    if (chempi_ctx.services.node_count == 1)
+    /* Members of other worlds count other nodes. */
+    if (chempi_ctx.services.node_count == 1 || ch->comm->has_foreign)
         return plan_across(ch->size, ch->me, steps);
     return ch->ranks || ch->group ? plan_by_nodes(ch, steps, is_over_nodes)
                                   : plan_of_group(ch, steps, is_over_nodes);

@@ -20,6 +20,7 @@
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/locality.h"
 #include "libchempi/didl/comm/session/session.h"
+#include "libchempi/didl/transport/foreign.h"
 
 #define RESOURCE_KEY "mpi_hw_resource_type"
 #define PSET_KEY "mpi_pset_name"
@@ -192,6 +193,44 @@ static int split_unguided(struct chempi_comm *comm, int key,
     return rc;
 }
 
+/* ---- among several worlds ---- */
+
+/* Where the first member of this process's world stands: both sides of an
+ * intercommunicator count alike. */
+static int color_of_world(const struct chempi_comm *comm)
+{
+    const bool is_first = !comm->is_inter || chempi_comm_is_first_side(comm);
+    const struct chempi_group *sides[] = {
+        is_first ? comm->local : comm->remote,
+        is_first ? comm->remote : comm->local,
+    };
+    uint32_t before = 0;
+
+    for (int side = 0; side < 2; side++) {
+        for (uint32_t i = 0; i < sides[side]->size; i++)
+            if (!chempi_foreign_is(chempi_group_proc(sides[side], i)))
+                return (int)(before + i);
+        before += sides[side]->size;
+    }
+    return MPI_UNDEFINED; /* this process is a member */
+}
+
+/* Worlds number their nodes, resources and networks differently, and share
+ * nothing that there is to split by: each goes on alone. */
+static int split_worlds(struct chempi_comm *comm, int split_type, int key,
+                        struct chempi_info *info, MPI_Comm *newcomm)
+{
+    MPI_Comm world;
+    int rc = chempi_comm_split(comm, color_of_world(comm), 0, &world);
+
+    if (rc || world == MPI_COMM_NULL)
+        return rc;
+    rc = chempi_comm_split_type(chempi_comm_lookup(world), split_type, key,
+                                info, newcomm);
+    chempi_comm_discard(chempi_comm_lookup(world));
+    return rc;
+}
+
 /* ---- the call ---- */
 
 static int find_color(int split_type, const struct chempi_info *info,
@@ -225,6 +264,8 @@ int chempi_comm_split_type(struct chempi_comm *comm, int split_type, int key,
     int rc;
 
     *newcomm = MPI_COMM_NULL;
+    if (comm->has_foreign)
+        return split_worlds(comm, split_type, key, info, newcomm);
     if (split_type == MPI_COMM_TYPE_HW_UNGUIDED) {
         rc = split_unguided(comm, key, info, newcomm);
     } else {

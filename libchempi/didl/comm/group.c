@@ -15,6 +15,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/transport/foreign.h"
 
 #define NOT_FOUND UINT32_MAX
 
@@ -87,6 +88,14 @@ static int32_t find_self(uint32_t size, const uint32_t *procs)
     return MPI_UNDEFINED;
 }
 
+static bool has_foreign(uint32_t size, const uint32_t *procs)
+{
+    for (uint32_t i = 0; procs && i < size; i++)
+        if (chempi_foreign_is(procs[i]))
+            return true;
+    return false;
+}
+
 struct chempi_group *chempi_group_make(uint32_t size, uint32_t *procs)
 {
     struct chempi_group *group = chempi_sys->calloc(1, sizeof(*group));
@@ -103,6 +112,7 @@ struct chempi_group *chempi_group_make(uint32_t size, uint32_t *procs)
     group->size = size;
     group->procs = procs;
     group->rank = find_self(size, procs);
+    group->has_foreign = has_foreign(size, procs);
     return group;
 }
 

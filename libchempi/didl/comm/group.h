@@ -21,8 +21,10 @@ struct chempi_group {
     struct chempi_object obj;
     uint32_t size;
     int32_t rank;          /* of this process, MPI_UNDEFINED if no member */
-    const uint32_t *procs; /* [size] process index = world rank; NULL: the
-                              identity */
+    const uint32_t *procs; /* [size] process index: the rank in the world, or
+                              that of a process of another one (foreign.h);
+                              NULL: the identity */
+    bool has_foreign;      /* a member is of another world */
     struct chempi_origin origin;
     /* Of this process in agreements of all members; malloc'ed, NULL: not
      * needed yet. Set once. */

@@ -58,6 +58,7 @@
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/event.h"
+#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/light.h"
 #include "libchempi/didl/transport/match.h"
@@ -251,6 +252,7 @@ static void close_conn(void)
     for (uint32_t i = 0; i < chempi_lane_count; i++)
         (void)chempi_match_fini(chempi_lanes[i]->match);
     chempi_conn_close();
+    chempi_foreign_fini();
     for (uint32_t i = 0; i < chempi_lane_count; i++)
         chempi_sysmsg_fini(chempi_lanes[i]);
 }

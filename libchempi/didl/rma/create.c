@@ -83,7 +83,6 @@ static int make_comm(struct chempi_win *win, struct chempi_comm *comm, int rc)
 
 static int find_locals(struct chempi_win *win)
 {
-    const uint32_t *node_of = chempi_ctx.services.node_of_proc;
     uint32_t *locals =
         chempi_sys->malloc((size_t)win->comm->size * sizeof(*locals));
 
@@ -91,7 +90,7 @@ static int find_locals(struct chempi_win *win)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
     win->locals = locals;
     for (uint32_t i = 0; i < win->comm->size; i++) {
-        if (node_of[chempi_comm_proc(win->comm, i)] != chempi_ctx.services.node)
+        if (!chempi_ctx_is_here(chempi_comm_proc(win->comm, i)))
             continue;
         if (i == (uint32_t)win->comm->rank)
             win->me_local = win->local_count;

@@ -212,10 +212,11 @@ static int share_costs(struct places *p, struct chempi_comm *comm)
 bool chempi_reorder_is_useful(const struct chempi_comm *comm)
 {
     const uint32_t *node_of = chempi_ctx.services.node_of_proc;
-    uint32_t first = node_of[chempi_group_proc(comm->local, 0)];
+    uint32_t first;
 
-    if (comm->size <= 2)
-        return false;
+    if (comm->size <= 2 || comm->has_foreign)
+        return false; /* what it costs to reach other worlds nobody knows */
+    first = node_of[chempi_group_proc(comm->local, 0)];
     for (uint32_t r = 1; r < comm->size; r++)
         if (node_of[chempi_group_proc(comm->local, r)] != first)
             return true;

@@ -51,18 +51,38 @@ struct chempi_introduction {
     uint8_t card[CHEMPI_FOREIGN_CARD_MAX]; /* of the device that is called */
 };
 
+/* What is known of a process of another world. */
+struct chempi_foreign {
+    struct chempi_name name;
+    uint32_t node;   /* behind those of the own job, from 0 */
+    uint32_t bond;   /* that made it known first, from 0 */
+    uint32_t number; /* in it */
+    bool survives;
+    uint32_t eager_quota;
+    uint32_t sysmsg_quota;
+    uint32_t card_len;
+    uint8_t *card;
+    char who[48]; /* "rank 3 of world 5f2c81d0" */
+};
+
 /* True: this index is no process of the own job. */
 bool chempi_foreign_is(uint32_t index);
+/* Of such an index. It stays where it is. */
+const struct chempi_foreign *chempi_foreign_at(uint32_t index);
+/* The index of a process; UINT32_MAX: it is not known, or cannot be. */
+uint32_t chempi_foreign_find(const struct chempi_name *name);
 
 /* Of any index. */
 struct chempi_name chempi_foreign_name(uint32_t index);
 int chempi_foreign_compare(const struct chempi_name *a,
                            const struct chempi_name *b);
 uint32_t chempi_foreign_hash(const struct chempi_name *name);
-/* "rank 3 of world 1 on node b", cut. */
+/* Of any index: "rank 3 of world 5f2c81d0 on node b", cut; worlds are named by
+ * the beginning of their digest, everywhere alike. */
 void chempi_foreign_words(uint32_t index, char *buf, size_t len);
 /* Of any index; for own ones services.node_of_proc. */
 uint32_t chempi_foreign_node(uint32_t index);
+const char *chempi_foreign_node_name(uint32_t index);
 
 /*
  * Open the device that reaches them, if it is not, and describe this process.
@@ -83,6 +103,12 @@ int chempi_foreign_bind(const uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
                         const struct chempi_introduction *members,
                         uint32_t count, uint32_t *indexes,
                         struct chempi_err *err);
+
+/* For the device that reaches them. */
+const struct chempi_bonds *chempi_foreign_bonds(void);
+
+/* Forget all of them, behind the devices. */
+void chempi_foreign_fini(void);
 
 /* A process is lost. If its world does not survive that, all of the world is:
  * told once to everybody of the own job that shares a bond with it. */

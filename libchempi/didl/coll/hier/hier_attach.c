@@ -215,7 +215,8 @@ int chempi_hier_attach(struct chempi_comm *comm, struct chempi_coll_state *st,
 
     if (chempi_setting(CHEMPI_SET_COLL_HIERARCHY) < HIERARCHY_NETWORKS)
         plan.network_count = 0;
-    if (chempi_setting(CHEMPI_SET_COLL_HIERARCHY) != HIERARCHY_NONE)
+    if (chempi_setting(CHEMPI_SET_COLL_HIERARCHY) != HIERARCHY_NONE &&
+        !comm->has_foreign)
         rc = make(comm, st, &plan, costs, prepare);
     free(costs);
     if (rc || (st->hier && !chempi_hier_is_deep(st->hier)))

@@ -12,6 +12,7 @@
 #include "libchempi/didl/comm/locality.h"
 #include "libchempi/didl/io/agree.h"
 #include "libchempi/didl/io/collective.h"
+#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/services/layout/layout_order.h"
 
 /* Where cb_nodes does not say: file systems rarely have more to gain from one
@@ -42,7 +43,8 @@ static uint32_t node_of(const struct chempi_comm *comm, uint32_t rank)
     return chempi_ctx.services.node_of_proc[chempi_comm_proc(comm, rank)];
 }
 
-/* How many members of lower rank are on each one's node. */
+/* How many members of lower rank are on each one's node. Worlds number nodes
+ * differently: among several of them each member counts as alone on its. */
 static int find_places(const struct chempi_comm *comm, uint32_t *places)
 {
     uint32_t *counts =
@@ -51,7 +53,7 @@ static int find_places(const struct chempi_comm *comm, uint32_t *places)
     if (!counts)
         return no_memory();
     for (uint32_t r = 0; r < comm->size; r++)
-        places[r] = counts[node_of(comm, r)]++;
+        places[r] = comm->has_foreign ? 0 : counts[node_of(comm, r)]++;
     free(counts);
     return MPI_SUCCESS;
 }
@@ -88,6 +90,19 @@ static void mark(const struct chempi_file *file, uint64_t wanted,
     }
 }
 
+static int64_t cost_of_way(uint32_t proc)
+{
+    int64_t cost;
+
+    if (chempi_ctx_is_here(proc))
+        return 0;
+    if (chempi_foreign_is(proc))
+        return COST_MAX; /* no table says it */
+    cost = chempi_locality_cost_ns(chempi_ctx.services.node_of_proc[proc],
+                                   COST_BYTES);
+    return cost < COST_MAX ? cost : COST_MAX;
+}
+
 /* What it takes to bring data from this node to all members, by the connection
  * table; ways back are alike. */
 static int64_t cost_of_ways(const struct chempi_file *file)
@@ -95,16 +110,8 @@ static int64_t cost_of_ways(const struct chempi_file *file)
     const struct chempi_comm *comm = file->comm;
     int64_t sum = 0;
 
-    for (uint32_t r = 0; r < comm->size; r++) {
-        uint32_t node = node_of(comm, r);
-        int64_t cost = node == chempi_ctx.services.node
-                           ? 0
-                           : chempi_locality_cost_ns(node, COST_BYTES);
-
-        if (cost > COST_MAX)
-            cost = COST_MAX;
-        sum += cost;
-    }
+    for (uint32_t r = 0; r < comm->size; r++)
+        sum += cost_of_way(chempi_comm_proc(comm, r));
     return sum;
 }
 

@@ -5,6 +5,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/request.h"
 
@@ -43,7 +44,6 @@ static const char *device_of(const struct chempi_request *req)
 /* " to rank 1 on node b by tcp"; nothing where there is no peer. */
 static void put_whom(const struct chempi_request *req, char *buf, size_t len)
 {
-    const struct chempi_services *s = &chempi_ctx.services;
     const bool is_send = req->kind == CHEMPI_REQUEST_SEND;
     const char *device = is_send ? device_of(req) : NULL;
     const int32_t rank =
@@ -57,7 +57,7 @@ static void put_whom(const struct chempi_request *req, char *buf, size_t len)
     proc = chempi_comm_proc(req->comm, (uint32_t)rank);
     (void)snprintf(buf, len, " %s rank %d on node %s%s%s",
                    is_send ? "to" : "from", (int)rank,
-                   s->node_names[s->node_of_proc[proc]], device ? " by " : "",
+                   chempi_foreign_node_name(proc), device ? " by " : "",
                    device ? device : "");
 }
 

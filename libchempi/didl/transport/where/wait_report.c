@@ -17,11 +17,13 @@
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/request.h"
 
 enum {
     MOST_FRAMES = 48,
-    NAMED = 2 /* requests of a call that waits for several */
+    WORDS_MAX = 128, /* of a process of another world */
+    NAMED = 2        /* requests of a call that waits for several */
 };
 
 /* ---- which call ---- */
@@ -140,14 +142,19 @@ static void note_process(struct chempi_wait_report *w, uint32_t proc)
 static void put_process(struct chempi_wait_report *w, uint32_t rank,
                         uint32_t proc)
 {
-    const struct chempi_services *s = &chempi_ctx.services;
+    char words[WORDS_MAX];
 
+    if (chempi_foreign_is(proc)) {
+        chempi_foreign_words(proc, words, sizeof(words));
+        chempi_wait_report_put(w, " rank %u (%s)", rank, words);
+        w->is_moving = true; /* what that one waits for, nobody here hears */
+        return;
+    }
     note_process(w, proc);
     chempi_wait_report_put(w, " rank %u", rank);
     if (rank != proc)
         chempi_wait_report_put(w, " (%u in MPI_COMM_WORLD)", proc);
-    chempi_wait_report_put(w, " on node %s",
-                           s->node_names[s->node_of_proc[proc]]);
+    chempi_wait_report_put(w, " on node %s", chempi_foreign_node_name(proc));
 }
 
 static bool is_rank(const struct chempi_comm *comm, int rank)

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Processes of other worlds: names, indexes and bonds, as seen by rank 1 of a
+ * job of three ranks and a gateway on two nodes. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/transport/foreign.h"
+
+enum { RANKS = 3, PROCS = 4, SELF = 1 };
+
+static const uint8_t job_secret[32] = {1, 2, 3};
+static const uint8_t secrets[2][CHEMPI_BOND_SECRET_BYTES] = {{7}, {8}};
+static const uint32_t node_of_proc[PROCS] = {0, 0, 1, 1};
+static const uint32_t local_rank_of_proc[PROCS] = {0, 1, 0, 1};
+static const char *const node_names[] = {"a", "b"};
+
+static void start(void)
+{
+    struct chempi_services *s = &chempi_ctx.services;
+
+    s->job_id = "job";
+    s->secret = job_secret;
+    s->proc = SELF;
+    s->proc_count = PROCS;
+    s->rank_count = RANKS;
+    s->node_count = 2;
+    s->node_of_proc = node_of_proc;
+    s->local_rank_of_proc = local_rank_of_proc;
+    s->node_names = node_names;
+    chempi_comm_world.rank = SELF;
+}
+
+TestSuite(foreign, .init = start, .fini = chempi_foreign_fini);
+
+static struct chempi_introduction introduce_own(uint32_t rank)
+{
+    struct chempi_introduction in = {.name = chempi_foreign_name(rank)};
+
+    (void)snprintf(in.node, sizeof(in.node), "%s",
+                   node_names[node_of_proc[rank]]);
+    return in;
+}
+
+static struct chempi_introduction introduce(uint64_t world, uint32_t rank,
+                                            const char *node)
+{
+    struct chempi_introduction in = {
+        .name = {.world = {world, world}, .rank = rank},
+        .eager_quota = rank,
+        .card_len = 4,
+        .card = {(uint8_t)rank, 1, 2, 3}};
+
+    (void)snprintf(in.node, sizeof(in.node), "%s", node);
+    return in;
+}
+
+Test(foreign, own_processes_have_their_ranks_for_indexes)
+{
+    const struct chempi_name name = chempi_foreign_name(2);
+
+    cr_assert_not(chempi_foreign_is(2));
+    cr_assert_not(chempi_foreign_is(PROCS));
+    cr_assert_eq(name.rank, 2);
+    cr_assert_eq(chempi_foreign_find(&name), 2);
+    cr_assert_eq(chempi_foreign_node(2), 1);
+}
+
+Test(foreign, names_of_a_world_are_in_the_order_of_ranks)
+{
+    const struct chempi_name name = chempi_foreign_name(0);
+
+    cr_assert_eq(chempi_foreign_compare(&name, &name), 0);
+    for (uint32_t r = 0; r + 1 < RANKS; r++) {
+        const struct chempi_name a = chempi_foreign_name(r);
+        const struct chempi_name b = chempi_foreign_name(r + 1);
+
+        cr_assert(chempi_foreign_compare(&a, &b) < 0);
+        cr_assert(chempi_foreign_compare(&b, &a) > 0);
+    }
+}
+
+/* Own ranks keep their place, others get indexes behind the gateways, in the
+ * order in which they are named. */
+Test(foreign, a_bond_gives_indexes_and_numbers)
+{
+    const struct chempi_introduction members[] = {
+        introduce_own(SELF), introduce_own(2), introduce(9, 5, "x"),
+        introduce(9, 4, "a")};
+    const struct chempi_bonds *bonds = chempi_foreign_bonds();
+    const struct chempi_bond *bond;
+    struct chempi_bond_place place;
+    uint32_t indexes[4];
+    char words[64];
+
+    cr_assert_eq(chempi_foreign_bind(secrets[0], members, 4, indexes, NULL), 0);
+    cr_assert_eq(indexes[0], SELF);
+    cr_assert_eq(indexes[1], 2);
+    cr_assert_eq(indexes[2], PROCS);
+    cr_assert_eq(indexes[3], PROCS + 1);
+    cr_assert(chempi_foreign_is(PROCS) && chempi_foreign_is(PROCS + 1));
+    cr_assert_eq(bonds->index_begin, PROCS);
+    cr_assert_eq(bonds->index_end(), PROCS + 2);
+    cr_assert(bonds->place(PROCS + 1, &place));
+    cr_assert_eq(place.number, 3);
+    cr_assert_str_eq(place.node, "a");
+    cr_assert_eq(place.bond->self, 0);
+    cr_assert_eq(place.bond->size, 4);
+    cr_assert_not(bonds->place(2, &place));
+    cr_assert_not(bonds->place(PROCS + 2, &place));
+    bond = bonds->find(place.bond->name);
+    cr_assert_eq(bond, place.bond);
+    cr_assert_eq(bonds->index(bond, 2), PROCS);
+    cr_assert_eq(bonds->index(bond, 0), UINT32_MAX); /* itself */
+    cr_assert_eq(bonds->index(bond, 1), UINT32_MAX); /* of the own job */
+    cr_assert_eq(bonds->index(bond, 4), UINT32_MAX);
+    cr_assert_eq(chempi_foreign_at(PROCS)->card[0], 5);
+    cr_assert_eq(chempi_foreign_at(PROCS)->eager_quota, 5);
+    chempi_foreign_words(PROCS, words, sizeof(words));
+    cr_assert_str_eq(words, "rank 5 of world 00000009 on node x");
+}
+
+Test(foreign, who_is_met_again_keeps_the_index_and_the_bond_to_call_by)
+{
+    const struct chempi_introduction one[] = {introduce_own(SELF),
+                                              introduce(9, 5, "x")};
+    const struct chempi_introduction two[] = {
+        introduce(8, 0, "x"), introduce(9, 5, "x"), introduce_own(SELF)};
+    const struct chempi_bonds *bonds = chempi_foreign_bonds();
+    struct chempi_bond_place place;
+    struct chempi_bond_place place_of_new;
+    uint32_t indexes[3];
+
+    cr_assert_eq(chempi_foreign_bind(secrets[0], one, 2, indexes, NULL), 0);
+    cr_assert_eq(chempi_foreign_bind(secrets[1], two, 3, indexes, NULL), 0);
+    cr_assert_eq(indexes[0], PROCS + 1);
+    cr_assert_eq(indexes[1], PROCS);
+    cr_assert(bonds->place(PROCS, &place));
+    cr_assert(bonds->place(PROCS + 1, &place_of_new));
+    cr_assert_eq(place.bond->size, 2);
+    cr_assert_eq(place_of_new.bond->size, 3);
+    /* It may call by either. */
+    cr_assert_eq(bonds->index(place_of_new.bond, 1), PROCS);
+    /* The same name in two worlds is two nodes. */
+    cr_assert_neq(chempi_foreign_node(PROCS), chempi_foreign_node(PROCS + 1));
+    cr_assert_geq(chempi_foreign_node(PROCS), 2);
+}
+
+static void expect_refused(int rc, const struct chempi_introduction *members,
+                           uint32_t count)
+{
+    uint32_t indexes[4];
+    struct chempi_err err = {0};
+
+    cr_expect_eq(chempi_foreign_bind(secrets[1], members, count, indexes, &err),
+                 rc);
+    cr_expect_neq(err.text[0], '\0');
+    cr_expect_eq(chempi_foreign_bonds()->index_end(), PROCS);
+}
+
+Test(foreign, what_cannot_be_is_refused_and_changes_nothing)
+{
+    struct chempi_introduction members[] = {
+        introduce_own(SELF), introduce(9, 5, "x"), introduce(9, 5, "y")};
+    const struct chempi_introduction good[] = {members[0],
+                                               introduce(7, 1, "x")};
+    uint32_t indexes[2];
+
+    expect_refused(-EPROTO, members, 3);     /* twice the same */
+    expect_refused(-EPROTO, members + 1, 1); /* without this process */
+    members[2] = introduce_own(0);
+    members[2].name.rank = RANKS; /* no such rank */
+    expect_refused(-EPROTO, members, 3);
+    members[2] = introduce(9, 6, "");
+    expect_refused(-EPROTO, members, 3);
+    members[2] = introduce(9, 6, "x");
+    members[2].card_len = CHEMPI_FOREIGN_CARD_MAX + 1;
+    expect_refused(-EPROTO, members, 3);
+    memset(members[2].node, 'n', sizeof(members[2].node));
+    members[2].card_len = 1;
+    expect_refused(-EPROTO, members, 3);
+    cr_assert_eq(chempi_foreign_bind(secrets[1], good, 2, indexes, NULL), 0);
+    cr_assert_eq(indexes[1], PROCS);
+    cr_assert_eq(chempi_foreign_bind(secrets[1], good, 2, indexes, NULL),
+                 -EPROTO);
+}
+
+/* What each of two worlds says of the order of a process of either. */
+Test(foreign, one_of_two_comes_first)
+{
+    const struct chempi_name mine = chempi_foreign_name(SELF);
+    const struct chempi_introduction members[] = {
+        introduce_own(SELF), introduce(0, 0, "x"),
+        introduce(UINT64_MAX, 0, "x")};
+    uint32_t indexes[3];
+
+    cr_assert_eq(chempi_foreign_bind(secrets[0], members, 3, indexes, NULL), 0);
+    for (int i = 1; i < 3; i++)
+        cr_assert_eq(chempi_foreign_bonds()->is_before(indexes[i]),
+                     chempi_foreign_compare(&mine, &members[i].name) < 0);
+    cr_assert_not(chempi_foreign_bonds()->is_before(indexes[1]));
+    cr_assert(chempi_foreign_bonds()->is_before(indexes[2]));
+}
+
+Test(foreign, groups_know_whether_a_member_is_of_another_world)
+{
+    const struct chempi_introduction members[] = {introduce_own(SELF),
+                                                  introduce(9, 5, "x")};
+    uint32_t *both = malloc(2 * sizeof(*both));
+    uint32_t *own = malloc(sizeof(*own));
+    struct chempi_group *group;
+
+    cr_assert_eq(chempi_foreign_bind(secrets[0], members, 2, both, NULL), 0);
+    own[0] = both[0];
+    group = chempi_group_make(2, both);
+    cr_assert(group->has_foreign);
+    cr_assert_eq(group->rank, 0);
+    chempi_group_release(group);
+    group = chempi_group_make(1, own);
+    cr_assert_not(group->has_foreign);
+    chempi_group_release(group);
+}
