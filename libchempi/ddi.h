@@ -35,6 +35,7 @@
 #include "common/containers/list.h"
 #include "common/table/table.h"
 #include "common/wake/wake.h"
+#include "libchempi/services/bond.h"
 #include "libchempi/services/cma.h"
 #include "libchempi/services/layout/segment.h"
 #include "libchempi/services/pollset.h"
@@ -105,7 +106,7 @@ struct chempi_dev;
  * of its own struct. Made by connect(), lives as long as the device. */
 struct chempi_ep {
     struct chempi_dev *dev;
-    uint32_t proc; /* process index = world rank */
+    uint32_t proc; /* process index: of the own job, the world rank */
 };
 
 /*
@@ -203,6 +204,10 @@ struct chempi_services {
     struct chempi_pollset *pollset;     /* for devices with descriptors */
     struct chempi_memory *memory;       /* for devices that register memory;
                                            NULL: none of it is kept */
+    const struct chempi_bonds *bonds;   /* for the device that reaches
+                                           processes of other worlds only,
+                                           with indexes of their own; NULL: it
+                                           serves this job */
 };
 
 struct chempi_dev_params {

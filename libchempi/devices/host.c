@@ -80,6 +80,19 @@ int chempi_host_open(struct chempi_host *host, const struct chempi_job *job,
     return rc ? chempi_err_set(err, rc, "out of memory") : 0;
 }
 
+void chempi_host_open_foreign(const struct chempi_services *own,
+                              const struct chempi_bonds *bonds,
+                              struct chempi_services *out)
+{
+    *out = *own;
+    out->secret = NULL;
+    out->rank_key = NULL;
+    out->node_of_proc = NULL;
+    out->local_rank_of_proc = NULL;
+    out->table = NULL;
+    out->bonds = bonds;
+}
+
 void chempi_host_close(struct chempi_host *host,
                        struct chempi_services *services)
 {

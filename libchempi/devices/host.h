@@ -27,6 +27,15 @@ struct chempi_host {
 int chempi_host_open(struct chempi_host *host, const struct chempi_job *job,
                      struct chempi_services *services, struct chempi_err *err);
 
+/*
+ * What a device is handed that reaches processes of other worlds (bond.h):
+ * `own` without the job's secrets, and without what is said of its processes
+ * by index. All of it is borrowed until the device is closed.
+ */
+void chempi_host_open_foreign(const struct chempi_services *own,
+                              const struct chempi_bonds *bonds,
+                              struct chempi_services *out);
+
 /* After all devices are closed. */
 void chempi_host_close(struct chempi_host *host,
                        struct chempi_services *services);

@@ -7,8 +7,9 @@
  *
  *   -   name, secret and numbers of a bond are the same at all of its members;
  *       names are digests of the secret, so two bonds differ
- *   -   bond 0 is the own job's: its name is the job's id, its secret the
- *       job's, a number is a rank (or a gateway's process number)
+ *   -   the own job is none of them: its devices know the job's secret, and
+ *       call by rank (or a gateway's process number); on the wire its name is
+ *       zeros
  *   -   a process has one index here, in however many bonds it is; it is
  *       called by the bond that made it known first, and found by any
  *   -   an index, once given, means the same process until this one ends

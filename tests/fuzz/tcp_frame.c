@@ -82,7 +82,7 @@ size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
     case 0:
         return seed_frames(out);
     case 1:
-        chempi_tcp_wire_put_preamble(&preamble, 1, 2, 3);
+        chempi_tcp_wire_put_preamble(&preamble, NULL, 1, 2, 3);
         memcpy(out, &preamble, sizeof(preamble));
         return sizeof(preamble);
     case 2:

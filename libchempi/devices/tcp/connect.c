@@ -25,21 +25,6 @@
 #include "common/base/sys.h"
 #include "libchempi/devices/tcp/internal.h"
 
-#define PURPOSE "chempi tcp device"
-
-size_t chempi_tcp_connect_context(const struct chempi_services *services,
-                                  uint32_t from, uint32_t to, uint32_t network,
-                                  uint8_t context[CHEMPI_AUTH_CONTEXT_MAX])
-{
-    int n = snprintf((char *)context, CHEMPI_AUTH_CONTEXT_MAX,
-                     PURPOSE " %d from %u to %u by %u of %.64s",
-                     CHEMPI_TCP_VERSION, (unsigned)from, (unsigned)to,
-                     (unsigned)network, services->job_id);
-
-    return n < CHEMPI_AUTH_CONTEXT_MAX ? (size_t)n
-                                       : CHEMPI_AUTH_CONTEXT_MAX - 1;
-}
-
 bool chempi_tcp_connect_lift_limit(void)
 {
     struct rlimit limit;
@@ -183,23 +168,20 @@ static int step_auth(struct chempi_tcp_link *link, const uint8_t *in,
 
 static int prepare(struct chempi_tcp_link *link)
 {
-    const struct chempi_services *s = link->ep->ep.dev->params.services;
+    const struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
     struct chempi_tcp_attempt *a = link->attempt;
     struct chempi_tcp_preamble preamble;
-    uint8_t context[CHEMPI_AUTH_CONTEXT_MAX];
-    size_t len = chempi_tcp_connect_context(s, s->proc, link->ep->ep.proc,
-                                            link->network, context);
+    struct chempi_tcp_tie tie;
     int rc;
 
     chempi_tcp_proof_fini(&a->proof);
-    rc = chempi_tcp_proof_init(
-        &a->proof, true, s->secret,
-        chempi_tcp_keys(chempi_tcp_dev_of(link), link->ep->ep.proc), context,
-        len);
+    rc = chempi_tcp_tie_get(dev->dev.params.services, link->ep->ep.proc, &tie);
+    if (!rc)
+        rc = chempi_tcp_tie_prove(dev, &tie, true, link->network, &a->proof);
     if (rc)
         return rc;
-    chempi_tcp_wire_put_preamble(&preamble, s->proc, link->ep->ep.proc,
-                                 link->network);
+    chempi_tcp_wire_put_preamble(&preamble, tie.bond ? tie.bond->name : NULL,
+                                 tie.self, tie.peer, link->network);
     memcpy(a->out, &preamble, sizeof(preamble));
     a->out_len = sizeof(preamble);
     a->out_done = 0;
@@ -296,6 +278,7 @@ void chempi_tcp_connect_start(struct chempi_tcp_link *link)
 {
     struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
     struct chempi_tcp_card card;
+    char who[CHEMPI_TCP_WHO_MAX];
     struct chempi_tcp_attempt *a = chempi_sys->calloc(1, sizeof(*a));
 
     if (!a) {
@@ -310,10 +293,10 @@ void chempi_tcp_connect_start(struct chempi_tcp_link *link)
         chempi_tcp_card_choose(&dev->card, &card, link->network, a->addresses);
     if (!a->address_count) {
         chempi_tcp_link_break(link, -EADDRNOTAVAIL,
-                              "process %u has no address that can be reached "
-                              "from here; name addresses in the network "
-                              "description",
-                              (unsigned)link->ep->ep.proc);
+                              "%s has no address that can be reached from "
+                              "here; name addresses in the network description",
+                              chempi_tcp_tie_words(dev->dev.params.services,
+                                                   link->ep->ep.proc, who));
         return;
     }
     call(link);
@@ -329,8 +312,9 @@ static void start_ready(struct chempi_poll_item *item, uint32_t events)
 static const char *refusal(unsigned code)
 {
     static const char *const words[CHEMPI_TCP_VERDICT_END] = {
-        [CHEMPI_TCP_STRANGER] = "it belongs to another job or has another "
-                                "network description",
+        [CHEMPI_TCP_STRANGER] = "it belongs to another job, has another "
+                                "network description, or has not met this "
+                                "process",
         [CHEMPI_TCP_NO_FILES] = "it has no file descriptor left; raise the "
                                 "limit there ('ulimit -n', or nofile in "
                                 "/etc/security/limits.conf)",
@@ -348,7 +332,8 @@ static void take_refusal(struct chempi_tcp_link *link,
     char name[CHEMPI_TCP_WHY_MAX];
 
     (void)chempi_tcp_link_name(link, name);
-    if (v->code == CHEMPI_TCP_YIELD && s->proc > link->ep->ep.proc &&
+    if (v->code == CHEMPI_TCP_YIELD &&
+        !chempi_tcp_tie_is_before(s, link->ep->ep.proc) &&
         link->attempt->step == CHEMPI_TCP_STEP_VERDICT) {
         chempi_tcp_link_cancel(link);
         link->state = CHEMPI_TCP_YIELDED;
@@ -381,9 +366,11 @@ static void take_reply(struct chempi_tcp_link *link)
             next_address(link, -EACCES);
             return;
         }
-        chempi_tcp_link_break(link, -EACCES,
-                              "%s could not prove that it belongs to this job",
-                              chempi_tcp_link_name(link, name));
+        chempi_tcp_link_break(link, -EACCES, "%s could not prove that it %s",
+                              chempi_tcp_link_name(link, name),
+                              link->ep->ep.dev->params.services->bonds
+                                  ? "is who was met"
+                                  : "belongs to this job");
         return;
     }
     rc = chempi_tcp_proof_seal(&a->proof, &link->seal);

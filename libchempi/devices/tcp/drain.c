@@ -228,12 +228,15 @@ static size_t take_frame(struct chempi_tcp_link *link, const uint8_t *p,
 /* No memory for what has come. Leave it, or it has been too long. */
 static CHEMPI_COLD void miss_memory(struct chempi_tcp_link *link)
 {
+    char who[CHEMPI_TCP_WHO_MAX];
+
     if (chempi_shortage_may_wait(&link->coming))
         leave(link);
     else
-        chempi_tcp_link_break(link, -ENOMEM,
-                              "out of memory for a message of process %u",
-                              (unsigned)link->ep->ep.proc);
+        chempi_tcp_link_break(
+            link, -ENOMEM, "out of memory for a message of %s",
+            chempi_tcp_tie_words(link->ep->ep.dev->params.services,
+                                 link->ep->ep.proc, who));
 }
 
 /* Keep the start of a frame; returns n, or 0: memory is missing. */

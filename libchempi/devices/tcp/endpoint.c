@@ -105,7 +105,6 @@ static int add_route(struct chempi_tcp_ep *ep, uint64_t max_len,
 static int find_routes(struct chempi_tcp_dev *dev, struct chempi_tcp_ep *ep)
 {
     const struct chempi_services *s = dev->dev.params.services;
-    uint32_t node = s->node_of_proc[ep->ep.proc];
     const struct chempi_table_range *ranges = NULL;
     uint32_t count = 0;
     uint32_t otherwise;
@@ -113,7 +112,8 @@ static int find_routes(struct chempi_tcp_dev *dev, struct chempi_tcp_ep *ep)
     int rc;
 
     if (s->table)
-        at = chempi_table_find_node(s->table, s->node_names[node]);
+        at = chempi_table_find_node(
+            s->table, s->node_names[s->node_of_proc[ep->ep.proc]]);
     rc = common_network(dev, at, &otherwise);
     if (rc)
         return rc;
@@ -142,9 +142,10 @@ int chempi_tcp_endpoint_get(struct chempi_tcp_dev *dev, uint32_t proc,
 {
     const struct chempi_services *s = dev->dev.params.services;
     struct chempi_tcp_ep *ep;
+    char who[CHEMPI_TCP_WHO_MAX];
     int rc;
 
-    if (proc >= s->proc_count || proc == s->proc)
+    if (!chempi_tcp_tie_leads_to(s, proc))
         return chempi_err_set(err, -EHOSTUNREACH,
                               "tcp does not lead to process %u",
                               (unsigned)proc);
@@ -152,10 +153,10 @@ int chempi_tcp_endpoint_get(struct chempi_tcp_dev *dev, uint32_t proc,
         *out = dev->eps[proc];
         return 0;
     }
+    (void)chempi_tcp_tie_words(s, proc, who);
     ep = chempi_sys->calloc(1, sizeof(*ep));
     if (!ep)
-        return chempi_err_set(err, -ENOMEM, "out of memory for process %u",
-                              (unsigned)proc);
+        return chempi_err_set(err, -ENOMEM, "out of memory for %s", who);
     ep->ep = (struct chempi_ep){.dev = &dev->dev, .proc = proc};
     chempi_list_init(&ep->room_link);
     chempi_list_init(&ep->broken_link);
@@ -164,10 +165,11 @@ int chempi_tcp_endpoint_get(struct chempi_tcp_dev *dev, uint32_t proc,
     if (rc) {
         chempi_tcp_endpoint_destroy(ep);
         return chempi_err_set(
-            err, rc, "%s process %u on node %s",
+            err, rc, "%s %s%s%s",
             rc == -ENOMEM ? "out of memory for"
                           : "no network served by tcp is common with",
-            (unsigned)proc, s->node_names[s->node_of_proc[proc]]);
+            who, s->bonds ? "" : " on node ",
+            s->bonds ? "" : s->node_names[s->node_of_proc[proc]]);
     }
     dev->eps[proc] = ep;
     *out = ep;

@@ -45,6 +45,7 @@
 #define CHEMPI_TCP_RBUF (64 * 1024)    /* bytes of one ordinary read */
 #define CHEMPI_TCP_SCRATCH (64 * 1024) /* bytes packed at a time */
 #define CHEMPI_TCP_WHY_MAX 256         /* bytes with the terminating zero */
+#define CHEMPI_TCP_WHO_MAX 160         /* the same */
 #define CHEMPI_TCP_BULKY (16 * 1024)   /* a payload from here on is long */
 
 enum {
@@ -229,7 +230,7 @@ struct chempi_tcp_dev {
     struct chempi_rndv rndv;
     uint32_t tick;                                   /* calls of progress() */
     struct chempi_tcp_link *hot[CHEMPI_TCP_HOT_MAX]; /* latest first */
-    struct chempi_tcp_ep **eps;                      /* [proc_count] */
+    struct chempi_tcp_ep **eps; /* [chempi_tcp_tie_max()] */
     struct chempi_tcp_listener listeners[CHEMPI_TCP_LISTENER_MAX];
     uint32_t listener_count;
     struct chempi_keys *keys;      /* of a secure job, else NULL */
@@ -281,15 +282,44 @@ static inline size_t chempi_tcp_setting(const struct chempi_tcp_link *link,
     return (size_t)chempi_dev_setting(&chempi_tcp_dev_of(link)->dev, i);
 }
 
-/* What proves this process to that one and seals what they say; NULL: the job
- * is not secure. */
-static inline const struct chempi_keys *
-chempi_tcp_keys(const struct chempi_tcp_dev *dev, uint32_t peer)
-{
-    return dev->rank_keys && peer < dev->dev.params.services->rank_count
-               ? dev->rank_keys
-               : dev->keys;
-}
+/* tie.c: what ties this process to others. Indexes are as in the sink. */
+
+struct chempi_tcp_tie {
+    const struct chempi_bond *bond; /* NULL: the own job's */
+    uint32_t self;                  /* numbers in it */
+    uint32_t peer;
+};
+
+/* Indexes are always below it; or so far: what loops go up to. */
+uint32_t chempi_tcp_tie_max(const struct chempi_services *services);
+uint32_t chempi_tcp_tie_end(const struct chempi_services *services);
+/* Is it one of those that this device serves? */
+bool chempi_tcp_tie_leads_to(const struct chempi_services *services,
+                             uint32_t proc);
+/* How to call it. 0, -EHOSTUNREACH. */
+int chempi_tcp_tie_get(const struct chempi_services *services, uint32_t proc,
+                       struct chempi_tcp_tie *out);
+/* How it calls, who says to be whom, and looks for this process; 0, or -ENOENT:
+ * nobody that is known here. Nothing is proven yet. */
+int chempi_tcp_tie_find(const struct chempi_services *services,
+                        const struct chempi_tcp_preamble *preamble,
+                        struct chempi_tcp_tie *out, uint32_t *proc);
+/* Of two processes, one is before the other: its connections stay when both
+ * call at once. */
+bool chempi_tcp_tie_is_before(const struct chempi_services *services,
+                              uint32_t proc);
+/* What the authentication is bound to; returns its length. */
+size_t chempi_tcp_tie_context(const struct chempi_services *services,
+                              const struct chempi_bond *bond, uint32_t from,
+                              uint32_t to, uint32_t network,
+                              uint8_t context[CHEMPI_AUTH_CONTEXT_MAX]);
+/* Begin to prove it. 0, -ENOMEM, -EIO. */
+int chempi_tcp_tie_prove(const struct chempi_tcp_dev *dev,
+                         const struct chempi_tcp_tie *tie, bool is_caller,
+                         uint32_t network, struct chempi_tcp_proof *p);
+/* "process 3", "rank 3 of world 1 on node b"; returns buf. */
+const char *chempi_tcp_tie_words(const struct chempi_services *services,
+                                 uint32_t proc, char buf[CHEMPI_TCP_WHO_MAX]);
 
 /* endpoint.c: who there is. */
 
@@ -379,10 +409,6 @@ void chempi_tcp_work_up(struct chempi_tcp_link *link, struct chempi_seal *seal);
 /* IDLE -> DIALING (or BROKEN); or IDLE and in dev->flush: again, when there is
  * memory. The card is there. */
 void chempi_tcp_connect_start(struct chempi_tcp_link *link);
-/* What the authentication is bound to; returns its length. */
-size_t chempi_tcp_connect_context(const struct chempi_services *services,
-                                  uint32_t from, uint32_t to, uint32_t network,
-                                  uint8_t context[CHEMPI_AUTH_CONTEXT_MAX]);
 /* After EMFILE: lift the soft limit if the hard one allows. */
 bool chempi_tcp_connect_lift_limit(void);
 

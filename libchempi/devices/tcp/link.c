@@ -68,14 +68,15 @@ const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
                                  char buf[CHEMPI_TCP_WHY_MAX])
 {
     char address[CHEMPI_TCP_ADDRESS_TEXT];
+    char who[CHEMPI_TCP_WHO_MAX];
 
+    (void)chempi_tcp_tie_words(link->ep->ep.dev->params.services,
+                               link->ep->ep.proc, who);
     if (link->peer.u.sa.sa_family == AF_UNSPEC)
-        (void)snprintf(buf, CHEMPI_TCP_WHY_MAX, "process %u",
-                       (unsigned)link->ep->ep.proc);
+        (void)snprintf(buf, CHEMPI_TCP_WHY_MAX, "%s", who);
     else
-        (void)snprintf(buf, CHEMPI_TCP_WHY_MAX, "%s (process %u)",
-                       chempi_tcp_address_format(&link->peer, address),
-                       (unsigned)link->ep->ep.proc);
+        (void)snprintf(buf, CHEMPI_TCP_WHY_MAX, "%s (%s)",
+                       chempi_tcp_address_format(&link->peer, address), who);
     return buf;
 }
 
@@ -298,14 +299,15 @@ void chempi_tcp_link_mute(struct chempi_tcp_link *link, int status)
 void chempi_tcp_link_end(struct chempi_tcp_link *link)
 {
     struct chempi_tcp_ep *ep = link->ep;
+    char who[CHEMPI_TCP_WHO_MAX];
 
     if (!chempi_tcp_is_open(link))
         return;
     if (!ep->status) {
         ep->status = -EPIPE;
-        (void)snprintf(ep->why, sizeof(ep->why),
-                       "process %u has already finished",
-                       (unsigned)ep->ep.proc);
+        (void)snprintf(ep->why, sizeof(ep->why), "%s has already finished",
+                       chempi_tcp_tie_words(ep->ep.dev->params.services,
+                                            ep->ep.proc, who));
     }
     end_link(link);
 }

@@ -5,10 +5,11 @@
  * address there, and one on all addresses when there is no description or it
  * leaves some node of the job without a common network.
  *
- * Who connects is a guest until it has proven the job's secret: it may send a
- * preamble and two messages of fixed length, no byte more is read. Guests are
- * not limited in time, since a peer may start to compute at any point, but in
- * number: the oldest has to go, and tries again if it was one of ours.
+ * Who connects is a guest until it has proven the job's secret, or that of a
+ * bond: it may send a preamble and two messages of fixed length, no byte more
+ * is read. Guests are not limited in time, since a peer may start to compute at
+ * any point, but in number: the oldest has to go, and tries again if it was one
+ * of ours.
  */
 #define _GNU_SOURCE /* SOCK_NONBLOCK, accept4 */
 #include <errno.h>
@@ -110,7 +111,8 @@ static enum chempi_tcp_verdict_code judge(const struct chempi_tcp_guest *guest,
     if (link->state >= CHEMPI_TCP_UP)
         return CHEMPI_TCP_DUPLICATE;
     return link->state == CHEMPI_TCP_DIALING &&
-                   guest->dev->dev.params.services->proc < guest->from
+                   chempi_tcp_tie_is_before(guest->dev->dev.params.services,
+                                            guest->from)
                ? CHEMPI_TCP_YIELD
                : CHEMPI_TCP_WELCOME;
 }
@@ -169,28 +171,23 @@ static bool admit(struct chempi_tcp_guest *guest)
     return true;
 }
 
-/* Check the preamble; 0, or what to refuse it with. */
+/* Check the preamble; 0, what to refuse it with, or -ENOMEM: not now. */
 static int check_preamble(struct chempi_tcp_guest *guest)
 {
     const struct chempi_services *s = guest->dev->dev.params.services;
     struct chempi_tcp_preamble preamble;
-    uint8_t context[CHEMPI_AUTH_CONTEXT_MAX];
+    struct chempi_tcp_tie tie;
     int rc = chempi_tcp_wire_get_preamble(guest->in, &preamble);
 
     if (rc)
         return rc == -EPROTONOSUPPORT ? CHEMPI_TCP_VERSIONS
                                       : CHEMPI_TCP_STRANGER;
-    if (preamble.to != s->proc || preamble.from >= s->proc_count ||
-        preamble.from == s->proc)
+    if (chempi_tcp_tie_find(s, &preamble, &tie, &guest->from))
         return CHEMPI_TCP_STRANGER;
-    guest->from = preamble.from;
     guest->network = preamble.network;
-    rc = chempi_tcp_proof_init(
-        &guest->proof, false, s->secret,
-        chempi_tcp_keys(guest->dev, guest->from), context,
-        chempi_tcp_connect_context(s, guest->from, s->proc, guest->network,
-                                   context));
-    return rc ? CHEMPI_TCP_STRANGER : 0;
+    rc = chempi_tcp_tie_prove(guest->dev, &tie, false, guest->network,
+                              &guest->proof);
+    return rc && rc != -ENOMEM ? CHEMPI_TCP_STRANGER : rc;
 }
 
 /* in_need bytes have come. Returns false when nothing more is to be read of the
@@ -207,7 +204,10 @@ static bool step_guest(struct chempi_tcp_guest *guest)
     if (!guest->is_greeted) {
         rc = check_preamble(guest);
         if (rc) {
-            refuse(guest, (enum chempi_tcp_verdict_code)rc);
+            if (rc < 0)
+                close_guest(guest); /* it tries again */
+            else
+                refuse(guest, (enum chempi_tcp_verdict_code)rc);
             return false;
         }
         guest->is_greeted = true;
@@ -605,8 +605,8 @@ int chempi_tcp_listen_open(struct chempi_tcp_dev *dev, struct chempi_err *err)
             return rc;
     }
     if (!s->table || !dev->listener_count || !is_covered(dev)) {
-        rc = listen_any(dev, CHEMPI_TCP_NETWORK_ANY, s->node_count == 1, mine,
-                        (size_t)count);
+        rc = listen_any(dev, CHEMPI_TCP_NETWORK_ANY,
+                        s->node_count == 1 && !s->bonds, mine, (size_t)count);
         if (rc)
             return chempi_err_set(
                 err, rc, "cannot listen for tcp connections: %s%s",

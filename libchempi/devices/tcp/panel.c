@@ -96,9 +96,10 @@ typedef uint64_t link_fn(struct chempi_tcp_link *link);
 static uint64_t sum_links(struct chempi_dev *base, link_fn *fn)
 {
     struct chempi_tcp_dev *dev = (struct chempi_tcp_dev *)(void *)base;
+    const uint32_t end = chempi_tcp_tie_end(base->params.services);
     uint64_t sum = 0;
 
-    for (uint32_t p = 0; p < base->params.services->proc_count; p++) {
+    for (uint32_t p = 0; p < end; p++) {
         const struct chempi_tcp_ep *ep = dev->eps[p];
 
         for (uint32_t i = 0; ep && i < ep->link_count; i++)

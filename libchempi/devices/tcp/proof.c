@@ -45,6 +45,7 @@ int chempi_tcp_proof_init(struct chempi_tcp_proof *p, bool is_caller,
                           const void *context, size_t context_len)
 {
     p->is_secure = keys != NULL;
+    p->own = NULL;
     if (keys)
         return chempi_handshake_init(&p->u.shake, is_caller, keys, context,
                                      context_len, NULL, NULL);
@@ -74,6 +75,8 @@ void chempi_tcp_proof_fini(struct chempi_tcp_proof *p)
         chempi_handshake_fini(&p->u.shake);
     else
         chempi_auth_fini(&p->u.auth);
+    chempi_tcp_proof_forget_keys(p->own);
+    p->own = NULL;
 }
 
 int chempi_tcp_proof_seal(struct chempi_tcp_proof *p, struct chempi_seal **seal)

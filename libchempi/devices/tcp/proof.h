@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How two processes of a job prove to each other that they are: with a keyed
- * hash (common/auth/auth.h), after which frames go in clear, or, if the job is
- * secure, with the handshake of daemons (common/auth/handshake.h), after which
- * they are sealed. The key is the job's secret in both cases; a process's own
- * key is made when its device opens and ends with it.
+ * How two processes prove to each other that they share a secret, the job's or
+ * a bond's: with a keyed hash (common/auth/auth.h), after which frames go in
+ * clear, or, if job or bond is secure, with the handshake of daemons
+ * (common/auth/handshake.h), after which they are sealed. A process's own key
+ * is made when its device opens, or for one proof by a bond, and ends with it.
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_TCP_PROOF_H
 #define CHEMPI_LIBCHEMPI_DEVICES_TCP_PROOF_H
@@ -19,6 +19,7 @@ _Static_assert(CHEMPI_AUTH_MSG_MAX <= CHEMPI_TCP_PROOF_MAX, "either fits");
 
 struct chempi_tcp_proof {
     bool is_secure;
+    struct chempi_keys *own; /* that end with it, or NULL */
     union {
         struct chempi_auth auth;
         struct chempi_handshake shake;

@@ -38,12 +38,15 @@ static int send_rts(struct chempi_xfer *xfer)
 /* For a word that is owed: again, when there is some, but not for too long. */
 static CHEMPI_COLD void miss_memory(struct chempi_tcp_link *link)
 {
+    char who[CHEMPI_TCP_WHO_MAX];
+
     if (chempi_shortage_may_wait(&link->sending))
         chempi_tcp_link_owe_flush(link);
     else
-        chempi_tcp_link_break(link, -ENOMEM,
-                              "out of memory for an answer to process %u",
-                              (unsigned)link->ep->ep.proc);
+        chempi_tcp_link_break(
+            link, -ENOMEM, "out of memory for an answer to %s",
+            chempi_tcp_tie_words(link->ep->ep.dev->params.services,
+                                 link->ep->ep.proc, who));
 }
 
 static int send_owed(struct chempi_xfer *xfer)

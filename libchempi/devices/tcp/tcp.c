@@ -45,6 +45,8 @@ static int make_keys(struct chempi_tcp_dev *dev)
 {
     const struct chempi_services *s = dev->dev.params.services;
 
+    if (s->bonds) /* each has its own */
+        return 0;
     dev->keys = chempi_tcp_proof_make_keys(s->secret);
     if (!s->rank_key || !dev->keys)
         return dev->keys ? 0 : -ENOMEM;
@@ -74,7 +76,7 @@ static int tcp_open(const struct chempi_dev_params *params,
     dev->reserve_fd = -1;
     dev->timer.fd = -1;
     dev->watch.fd = -1;
-    dev->eps = chempi_sparse_alloc(params->services->proc_count,
+    dev->eps = chempi_sparse_alloc(chempi_tcp_tie_max(params->services),
                                    sizeof(struct chempi_tcp_ep *));
     if (chempi_dev_setting(&dev->dev, CHEMPI_TCP_SET_SECURE) &&
         make_keys(dev)) {
@@ -123,13 +125,14 @@ static int tcp_card_arrived(struct chempi_ep *ep, const void *card, size_t len,
 {
     struct chempi_tcp_ep *e = ep_of(ep);
     struct chempi_tcp_card parsed;
+    char who[CHEMPI_TCP_WHO_MAX];
 
     if (e->card_len)
         return 0;
     if (chempi_tcp_card_get(card, len, &parsed) != 0)
-        return chempi_err_set(err, -EBADMSG,
-                              "the tcp address of process %u is malformed",
-                              (unsigned)ep->proc);
+        return chempi_err_set(
+            err, -EBADMSG, "the tcp address of %s is malformed",
+            chempi_tcp_tie_words(ep->dev->params.services, ep->proc, who));
     memcpy(e->card, card, len); /* at most what it may have */
     e->card_len = len;
     chempi_tcp_link_owe_room(e);
@@ -264,9 +267,10 @@ static bool tcp_is_drained(struct chempi_dev *d)
 {
     struct chempi_pollset *set = d->params.services->pollset;
     struct chempi_tcp_dev *dev = dev_of(d);
+    const uint32_t end = chempi_tcp_tie_end(d->params.services);
     bool is_drained = !dev->has_work && dev->rndv.outgoing == 0;
 
-    for (uint32_t p = 0; p < dev->dev.params.services->proc_count; p++) {
+    for (uint32_t p = 0; p < end; p++) {
         const struct chempi_tcp_ep *ep = dev->eps[p];
 
         for (uint32_t i = 0; ep && i < ep->link_count; i++)
@@ -328,7 +332,7 @@ static void tcp_close(struct chempi_dev *d)
 
     if (!dev)
         return;
-    count = d->params.services->proc_count;
+    count = chempi_tcp_tie_end(d->params.services);
     for (uint32_t p = 0; dev->eps && p < count; p++) {
         const struct chempi_tcp_ep *ep = dev->eps[p];
 
@@ -343,7 +347,8 @@ static void tcp_close(struct chempi_dev *d)
     chempi_pollset_untick(d->params.services->pollset, &dev->watch);
     chempi_tcp_proof_forget_keys(dev->keys);
     chempi_tcp_proof_forget_keys(dev->rank_keys);
-    chempi_sparse_free(dev->eps, count, sizeof(struct chempi_tcp_ep *));
+    chempi_sparse_free(dev->eps, chempi_tcp_tie_max(d->params.services),
+                       sizeof(struct chempi_tcp_ep *));
     free(dev->spare.data);
     free(dev);
 }

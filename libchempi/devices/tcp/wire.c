@@ -183,7 +183,8 @@ int chempi_tcp_wire_get(const void *src, size_t n, struct chempi_tcp_frame *out,
 }
 
 void chempi_tcp_wire_put_preamble(struct chempi_tcp_preamble *dst,
-                                  uint32_t from, uint32_t to, uint32_t network)
+                                  const uint8_t *bond, uint32_t from,
+                                  uint32_t to, uint32_t network)
 {
     *dst = (struct chempi_tcp_preamble){.version = htole16(CHEMPI_TCP_VERSION),
                                         .from = htole32(from),
@@ -191,6 +192,8 @@ void chempi_tcp_wire_put_preamble(struct chempi_tcp_preamble *dst,
                                         .network = htole32(network),
                                         .order = htole64(CHEMPI_TCP_ORDER)};
     memcpy(dst->magic, CHEMPI_TCP_MAGIC, sizeof(dst->magic));
+    if (bond)
+        memcpy(dst->bond, bond, sizeof(dst->bond));
 }
 
 int chempi_tcp_wire_get_preamble(const void *src,

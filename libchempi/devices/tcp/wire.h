@@ -32,7 +32,7 @@
 
 #include "libchempi/ddi.h"
 
-#define CHEMPI_TCP_VERSION 2
+#define CHEMPI_TCP_VERSION 3
 #define CHEMPI_TCP_INJECT_MAX 4096u            /* bytes of payload */
 #define CHEMPI_TCP_EAGER_MAX (512u * 1024u)    /* bytes of payload */
 #define CHEMPI_TCP_CHUNK_MAX (1u << 20)        /* payload of one DATA, bytes */
@@ -102,17 +102,20 @@ struct chempi_tcp_preamble {
     uint8_t magic[8]; /* "CHEMPItc" */
     uint16_t version; /* CHEMPI_TCP_VERSION */
     uint16_t zero;
-    uint32_t from;    /* process that connects */
-    uint32_t to;      /* process that it looks for */
+    uint32_t from;    /* number of who connects, in this bond */
+    uint32_t to;      /* number of whom it looks for */
     uint32_t network; /* see chempi_tcp_network_id() */
     uint64_t order;   /* CHEMPI_TCP_ORDER: data representation */
+    /* By whose secret; zeros: the job's, where a process's index is its number
+     * (services/bond.h). */
+    uint8_t bond[CHEMPI_BOND_NAME_BYTES];
 };
 
 enum chempi_tcp_verdict_code {
     CHEMPI_TCP_WELCOME = 0,
     CHEMPI_TCP_YIELD = 1,     /* mine is on its way to you: wait for it */
     CHEMPI_TCP_VERSIONS = 2,  /* I speak `version` */
-    CHEMPI_TCP_STRANGER = 3,  /* from, to or network do not fit */
+    CHEMPI_TCP_STRANGER = 3,  /* bond, from, to or network do not fit */
     CHEMPI_TCP_NO_FILES = 4,  /* out of descriptors here */
     CHEMPI_TCP_DUPLICATE = 5, /* there is one between us already */
     CHEMPI_TCP_VERDICT_END
@@ -128,7 +131,7 @@ struct chempi_tcp_verdict {
 #define CHEMPI_TCP_ORDER UINT64_C(0x0123456789abcdef)
 #define CHEMPI_TCP_VERDICT_MAGIC UINT32_C(0x76544843) /* "CHTv" */
 
-static_assert(sizeof(struct chempi_tcp_preamble) == 32, "preamble layout");
+static_assert(sizeof(struct chempi_tcp_preamble) == 48, "preamble layout");
 static_assert(offsetof(struct chempi_tcp_preamble, order) == 24, "layout");
 static_assert(sizeof(struct chempi_tcp_verdict) == 8, "verdict layout");
 
@@ -161,8 +164,10 @@ size_t chempi_tcp_wire_put_bye(void *dst);
 int chempi_tcp_wire_get(const void *src, size_t n, struct chempi_tcp_frame *out,
                         const char **why);
 
+/* bond: its name; NULL: the own job's. */
 void chempi_tcp_wire_put_preamble(struct chempi_tcp_preamble *dst,
-                                  uint32_t from, uint32_t to, uint32_t network);
+                                  const uint8_t *bond, uint32_t from,
+                                  uint32_t to, uint32_t network);
 /* To host order. Returns 0, or -EPROTO: not this device, -EPROTONOSUPPORT:
  * another version or data representation. */
 int chempi_tcp_wire_get_preamble(const void *src,

@@ -387,10 +387,10 @@ static bool greet(struct bare *bare, uint32_t from, uint32_t to,
     size_t len;
 
     bare->fd = bare_socket();
-    chempi_tcp_wire_put_preamble(&preamble, from, to, network);
+    chempi_tcp_wire_put_preamble(&preamble, NULL, from, to, network);
     put(bare->fd, &preamble, sizeof(preamble));
-    len = chempi_tcp_connect_context(&ends.end[0].services, from, to, network,
-                                     context);
+    len = chempi_tcp_tie_context(&ends.end[0].services, NULL, from, to, network,
+                                 context);
     cr_assert_eq(
         chempi_auth_init(&bare->auth, CHEMPI_AUTH_CLIENT, secret, context, len),
         0);
@@ -479,7 +479,7 @@ Test(tcp_wire, a_greeting_cut_off_anywhere_leaves_nothing_behind)
 {
     struct chempi_tcp_preamble preamble;
 
-    chempi_tcp_wire_put_preamble(&preamble, 0, 1, 0);
+    chempi_tcp_wire_put_preamble(&preamble, NULL, 0, 1, 0);
     for (size_t len = 0; len < sizeof(preamble); len++) {
         int fd = bare_socket();
 
@@ -518,7 +518,7 @@ Test(tcp_wire, wrong_versions_and_strangers_are_told_so)
         cr_assert_eq(bare.verdict.code, cases[i].code);
         (void)close(bare.fd);
     }
-    chempi_tcp_wire_put_preamble(&preamble, 0, 1, 0);
+    chempi_tcp_wire_put_preamble(&preamble, NULL, 0, 1, 0);
     preamble.version = htole16(CHEMPI_TCP_VERSION + 1);
     fd = bare_socket();
     put(fd, &preamble, sizeof(preamble));
@@ -559,7 +559,7 @@ Test(tcp_wire, a_proof_for_one_process_is_none_for_another)
     cr_assert(greet(&bare, 0, 1, 0, ends.end[0].services.secret));
     cr_assert(take(bare.fd, in, chempi_auth_need(&bare.auth)));
     bare.auth.context_len =
-        chempi_tcp_connect_context(&ends.end[0].services, 2, 1, 0, context);
+        chempi_tcp_tie_context(&ends.end[0].services, NULL, 2, 1, 0, context);
     memcpy(bare.auth.context, context, bare.auth.context_len);
     cr_assert_eq(chempi_auth_step(&bare.auth, in, sizeof(in), out, &len, NULL),
                  -EACCES);
