@@ -28,7 +28,7 @@ static void read_frames(const uint8_t *data, size_t size)
 
 static void read_card(const uint8_t *data, size_t size)
 {
-    struct chempi_tcp_address addresses[CHEMPI_TCP_ENTRY_MAX];
+    struct chempi_address addresses[CHEMPI_TCP_ENTRY_MAX];
     struct chempi_tcp_card card;
 
     if (chempi_tcp_card_get(data, size, &card) != 0)
@@ -90,8 +90,8 @@ size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
         memcpy(out, &verdict, sizeof(verdict));
         return sizeof(verdict);
     case 3:
-        (void)chempi_tcp_address_parse("127.0.0.1", &card.entries[0].address);
-        (void)chempi_tcp_address_parse("fe80::1", &card.entries[1].address);
+        (void)chempi_address_parse("127.0.0.1", &card.entries[0].address);
+        (void)chempi_address_parse("fe80::1", &card.entries[1].address);
         return chempi_tcp_card_put(&card, out);
     default:
         return 0;

@@ -52,13 +52,12 @@ size_t chempi_tcp_card_put(const struct chempi_tcp_card *card,
         int is_v6 = e->address.u.sa.sa_family == AF_INET6;
         struct wire_entry w = {
             .network = htole32(e->network),
-            .port = htole16(chempi_tcp_address_port(&e->address)),
+            .port = htole16(chempi_address_port(&e->address)),
             .family = (uint8_t)((is_v6 ? 6u : 4u) |
                                 (e->is_described ? DESCRIBED : 0u)),
             .prefix = e->prefix};
 
-        memcpy(w.address, chempi_tcp_address_bytes(&e->address),
-               is_v6 ? 16 : 4);
+        memcpy(w.address, chempi_address_bytes(&e->address), is_v6 ? 16 : 4);
         memcpy(dst + sizeof(h) + i * sizeof(w), &w, sizeof(w));
     }
     return sizeof(h) + card->count * sizeof(struct wire_entry);
@@ -82,7 +81,7 @@ static int get_entry(const struct wire_entry *w, struct chempi_tcp_entry *out)
     } else {
         return -EBADMSG;
     }
-    chempi_tcp_address_set_port(&out->address, le16toh(w->port));
+    chempi_address_set_port(&out->address, le16toh(w->port));
     return 0;
 }
 
@@ -128,7 +127,7 @@ static int rank_entry(const struct chempi_tcp_card *mine,
 {
     int is_v6 = e->address.u.sa.sa_family == AF_INET6;
 
-    if (chempi_tcp_address_is_loopback(&e->address)) {
+    if (chempi_address_is_loopback(&e->address)) {
         if (is_same_host(mine, peer))
             return is_v6;
         /* Only a description may speak of somebody else's loopback. */
@@ -138,35 +137,35 @@ static int rank_entry(const struct chempi_tcp_card *mine,
         const struct chempi_tcp_entry *own = &mine->entries[i];
 
         if (own->network == e->network &&
-            chempi_tcp_address_is_near(&own->address, &e->address, own->prefix))
+            chempi_address_is_near(&own->address, &e->address, own->prefix))
             return 4 + is_v6;
     }
-    if (chempi_tcp_address_is_link_local(&e->address))
+    if (chempi_address_is_link_local(&e->address))
         return -1; /* no link in common */
     return 6 + is_v6;
 }
 
 /* A link-local address means something only together with one's own link. */
 static void set_scope(const struct chempi_tcp_card *mine, uint32_t network,
-                      struct chempi_tcp_address *address)
+                      struct chempi_address *address)
 {
-    if (!chempi_tcp_address_is_link_local(address))
+    if (!chempi_address_is_link_local(address))
         return;
     for (uint32_t i = 0; i < mine->count; i++) {
         const struct chempi_tcp_entry *own = &mine->entries[i];
 
         if (own->network == network &&
-            chempi_tcp_address_is_link_local(&own->address)) {
+            chempi_address_is_link_local(&own->address)) {
             address->u.in6.sin6_scope_id = own->address.u.in6.sin6_scope_id;
             return;
         }
     }
 }
 
-size_t
-chempi_tcp_card_choose(const struct chempi_tcp_card *mine,
-                       const struct chempi_tcp_card *peer, uint32_t network,
-                       struct chempi_tcp_address out[CHEMPI_TCP_ENTRY_MAX])
+size_t chempi_tcp_card_choose(const struct chempi_tcp_card *mine,
+                              const struct chempi_tcp_card *peer,
+                              uint32_t network,
+                              struct chempi_address out[CHEMPI_TCP_ENTRY_MAX])
 {
     size_t n = 0;
 

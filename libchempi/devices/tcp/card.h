@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/fd/address.h"
 #include "common/fd/file.h"
-#include "libchempi/devices/tcp/address.h"
 
 #define CHEMPI_TCP_ENTRY_MAX 24
 #define CHEMPI_TCP_CARD_BYTES (24 + 24 * CHEMPI_TCP_ENTRY_MAX)
@@ -23,7 +23,7 @@ struct chempi_tcp_entry {
     uint32_t network;  /* chempi_tcp_network_id(), CHEMPI_TCP_NETWORK_ANY */
     uint8_t prefix;    /* bits of the network part */
     bool is_described; /* the description says so; else found out */
-    struct chempi_tcp_address address;
+    struct chempi_address address;
 };
 
 struct chempi_tcp_card {
@@ -46,9 +46,9 @@ int chempi_tcp_card_get(const void *src, size_t len,
  * if both are on one host (or the description says so), then a common subnet,
  * then IPv4, then IPv6.
  * Returns their number; 0: there is none that can work. */
-size_t
-chempi_tcp_card_choose(const struct chempi_tcp_card *mine,
-                       const struct chempi_tcp_card *peer, uint32_t network,
-                       struct chempi_tcp_address out[CHEMPI_TCP_ENTRY_MAX]);
+size_t chempi_tcp_card_choose(const struct chempi_tcp_card *mine,
+                              const struct chempi_tcp_card *peer,
+                              uint32_t network,
+                              struct chempi_address out[CHEMPI_TCP_ENTRY_MAX]);
 
 #endif

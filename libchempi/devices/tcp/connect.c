@@ -74,15 +74,15 @@ static void bind_source(struct chempi_tcp_link *link, int fd, int family)
         return;
     for (uint32_t i = 0; i < dev->card.count; i++) {
         const struct chempi_tcp_entry *e = &dev->card.entries[i];
-        struct chempi_tcp_address a = e->address;
+        struct chempi_address a = e->address;
 
         if (e->network != link->network || a.u.sa.sa_family != family)
             continue;
-        chempi_tcp_address_set_port(&a, 0);
+        chempi_address_set_port(&a, 0);
         (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one,
                          sizeof(one)); /* saves ports; needless to work */
         /* The kernel's choice of source will do as well. */
-        (void)chempi_sys->bind(fd, &a.u.sa, chempi_tcp_address_len(&a));
+        (void)chempi_sys->bind(fd, &a.u.sa, chempi_address_len(&a));
         return;
     }
 }
@@ -256,12 +256,12 @@ static void call(struct chempi_tcp_link *link)
         return;
     }
     chempi_tcp_link_set_options(chempi_tcp_dev_of(link), fd);
-    if (chempi_tcp_address_is_loopback(&link->peer))
+    if (chempi_address_is_loopback(&link->peer))
         chempi_tcp_link_hurry(fd, before);
     bind_source(link, fd, link->peer.u.sa.sa_family);
     link->item = (struct chempi_poll_item){.fd = fd, .ready = dial_ready};
     if (chempi_sys->connect(fd, &link->peer.u.sa,
-                            chempi_tcp_address_len(&link->peer)) < 0 &&
+                            chempi_address_len(&link->peer)) < 0 &&
         errno != EINPROGRESS && errno != EINTR) {
         next_address(link, -errno);
         return;

@@ -101,7 +101,7 @@ enum chempi_tcp_step { /* of connecting; see connect.c */
 
 struct chempi_tcp_attempt {
     struct chempi_tcp_proof proof;
-    struct chempi_tcp_address addresses[CHEMPI_TCP_ENTRY_MAX];
+    struct chempi_address addresses[CHEMPI_TCP_ENTRY_MAX];
     size_t address_count;
     size_t address; /* the one being tried */
     unsigned again;
@@ -150,7 +150,7 @@ struct chempi_tcp_link {
     struct chempi_list flush_link;
     struct chempi_list left_link;
     struct chempi_tcp_attempt *attempt;
-    struct chempi_tcp_address peer;
+    struct chempi_address peer;
 
     struct chempi_tcp_out out;
     struct chempi_tcp_current current;

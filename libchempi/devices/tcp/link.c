@@ -67,7 +67,7 @@ void chempi_tcp_link_calm(int fd, const char before[CHEMPI_TCP_CONGESTION_MAX])
 const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
                                  char buf[CHEMPI_TCP_WHY_MAX])
 {
-    char address[CHEMPI_TCP_ADDRESS_TEXT];
+    char address[CHEMPI_ADDRESS_TEXT];
     char who[CHEMPI_TCP_WHO_MAX];
 
     (void)chempi_tcp_tie_words(link->ep->ep.dev->params.services,
@@ -76,7 +76,7 @@ const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
         (void)snprintf(buf, CHEMPI_TCP_WHY_MAX, "%s", who);
     else
         (void)snprintf(buf, CHEMPI_TCP_WHY_MAX, "%s (%s)",
-                       chempi_tcp_address_format(&link->peer, address), who);
+                       chempi_address_format(&link->peer, address), who);
     return buf;
 }
 

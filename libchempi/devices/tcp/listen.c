@@ -34,7 +34,7 @@ struct chempi_tcp_guest {
     struct chempi_poll_item item;
     struct chempi_list link; /* in dev->guests */
     struct chempi_tcp_dev *dev;
-    struct chempi_tcp_address address;
+    struct chempi_address address;
     struct chempi_tcp_proof proof;
     bool is_greeted; /* the preamble was right; now the authentication */
     bool is_proven;  /* and waits for memory to be admitted */
@@ -282,7 +282,7 @@ static void guest_ready(struct chempi_poll_item *item, uint32_t events)
 
 static void add_guest(struct chempi_tcp_dev *dev,
                       struct chempi_tcp_guest *guest, int fd,
-                      const struct chempi_tcp_address *address)
+                      const struct chempi_address *address)
 {
     if (dev->guest_count == CHEMPI_TCP_GUEST_MAX)
         close_guest(CHEMPI_CONTAINER_OF(chempi_list_first(&dev->guests),
@@ -290,7 +290,7 @@ static void add_guest(struct chempi_tcp_dev *dev,
     guest->item = (struct chempi_poll_item){.fd = fd, .ready = guest_ready};
     guest->dev = dev;
     guest->address = *address;
-    chempi_tcp_address_unmap(&guest->address);
+    chempi_address_unmap(&guest->address);
     guest->in_need = sizeof(struct chempi_tcp_preamble);
     chempi_list_append(&dev->guests, &guest->link);
     dev->guest_count++;
@@ -332,7 +332,7 @@ static void turn_away(struct chempi_tcp_listener *listener)
 static bool accept_one(struct chempi_tcp_listener *listener)
 {
     struct chempi_tcp_guest *guest = chempi_sys->calloc(1, sizeof(*guest));
-    struct chempi_tcp_address address = {.u.sa.sa_family = AF_UNSPEC};
+    struct chempi_address address = {.u.sa.sa_family = AF_UNSPEC};
     socklen_t len = sizeof(address.u);
     int fd;
 
@@ -341,7 +341,7 @@ static bool accept_one(struct chempi_tcp_listener *listener)
     fd = chempi_sys->accept4(listener->item.fd, &address.u.sa, &len,
                              SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) {
-        if (!chempi_tcp_address_is_loopback(&address))
+        if (!chempi_address_is_loopback(&address))
             chempi_tcp_link_calm(fd, listener->congestion);
         add_guest(listener->dev, guest, fd, &address);
         return true;
@@ -374,7 +374,7 @@ static void listener_ready(struct chempi_poll_item *item, uint32_t events)
 
 /* ---- listeners ------------------------------------------------------- */
 
-static bool is_unspecified(const struct chempi_tcp_address *a)
+static bool is_unspecified(const struct chempi_address *a)
 {
     return a->u.sa.sa_family == AF_INET6
                ? IN6_IS_ADDR_UNSPECIFIED(&a->u.in6.sin6_addr)
@@ -383,10 +383,10 @@ static bool is_unspecified(const struct chempi_tcp_address *a)
 
 /* Listen at address (port 0), whose port is filled in. */
 static int listen_at(struct chempi_tcp_dev *dev, uint32_t network,
-                     struct chempi_tcp_address *address)
+                     struct chempi_address *address)
 {
     struct chempi_tcp_listener *l = &dev->listeners[dev->listener_count];
-    socklen_t len = chempi_tcp_address_len(address);
+    socklen_t len = chempi_address_len(address);
     const int off = 0;
     int rc;
     int fd = chempi_sys->socket(address->u.sa.sa_family,
@@ -422,7 +422,7 @@ static int listen_at(struct chempi_tcp_dev *dev, uint32_t network,
 }
 
 static void add_entry(struct chempi_tcp_dev *dev, uint32_t network,
-                      const struct chempi_tcp_address *address, uint8_t prefix,
+                      const struct chempi_address *address, uint8_t prefix,
                       uint16_t port, bool is_described)
 {
     struct chempi_tcp_card *card = &dev->card;
@@ -434,34 +434,34 @@ static void add_entry(struct chempi_tcp_dev *dev, uint32_t network,
                                    .prefix = prefix,
                                    .is_described = is_described,
                                    .address = *address};
-    chempi_tcp_address_set_port(&e->address, port);
+    chempi_address_set_port(&e->address, port);
     card->count++;
 }
 
 /* On all addresses (or just loopback, when the job has but this node). */
 static int listen_any(struct chempi_tcp_dev *dev, uint32_t network,
-                      bool is_local, const struct chempi_tcp_interface *mine,
+                      bool is_local, const struct chempi_interface *mine,
                       size_t mine_count)
 {
-    struct chempi_tcp_address a = {.u.in6.sin6_family = AF_INET6};
+    struct chempi_address a = {.u.in6.sin6_family = AF_INET6};
     int rc = -EAFNOSUPPORT;
 
     if (!is_local)
         rc = listen_at(dev, network, &a);
     if (rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL) {
-        a = (struct chempi_tcp_address){.u.in.sin_family = AF_INET};
+        a = (struct chempi_address){.u.in.sin_family = AF_INET};
         if (is_local)
             a.u.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         rc = listen_at(dev, network, &a);
     }
     for (size_t i = 0; !rc && i < mine_count; i++) {
-        const struct chempi_tcp_address *at = &mine[i].address;
+        const struct chempi_address *at = &mine[i].address;
 
-        if (chempi_tcp_address_is_link_local(at) ||
-            (is_local && !chempi_tcp_address_is_near(at, &a, 32)) ||
+        if (chempi_address_is_link_local(at) ||
+            (is_local && !chempi_address_is_near(at, &a, 32)) ||
             (a.u.sa.sa_family == AF_INET && at->u.sa.sa_family == AF_INET6))
             continue;
-        add_entry(dev, network, at, mine[i].prefix, chempi_tcp_address_port(&a),
+        add_entry(dev, network, at, mine[i].prefix, chempi_address_port(&a),
                   false);
     }
     return rc;
@@ -469,19 +469,19 @@ static int listen_any(struct chempi_tcp_dev *dev, uint32_t network,
 
 /* The address that the description gives, or the interface's first. */
 static int find_address(const struct chempi_table_attachment *a,
-                        const struct chempi_tcp_interface *mine,
-                        size_t mine_count, struct chempi_tcp_interface *out)
+                        const struct chempi_interface *mine, size_t mine_count,
+                        struct chempi_interface *out)
 {
     int rc = -ENODEV;
 
     memset(out, 0, sizeof(*out));
     if (a->address && a->address[0]) {
-        rc = chempi_tcp_address_parse(a->address, &out->address);
+        rc = chempi_address_parse(a->address, &out->address);
         out->prefix = out->address.u.sa.sa_family == AF_INET6 ? 128 : 32;
     }
     for (size_t i = 0; i < mine_count; i++) {
-        if (rc == 0 && chempi_tcp_address_is_near(&mine[i].address,
-                                                  &out->address, out->prefix)) {
+        if (rc == 0 && chempi_address_is_near(&mine[i].address, &out->address,
+                                              out->prefix)) {
             out->prefix = mine[i].prefix;
             return 0;
         }
@@ -496,7 +496,7 @@ static int find_address(const struct chempi_table_attachment *a,
 
 static int listen_network(struct chempi_tcp_dev *dev,
                           const struct chempi_table_attachment *a,
-                          const struct chempi_tcp_interface *mine,
+                          const struct chempi_interface *mine,
                           size_t mine_count, struct chempi_err *err)
 {
     const struct chempi_services *s = dev->dev.params.services;
@@ -504,7 +504,7 @@ static int listen_network(struct chempi_tcp_dev *dev,
     const char *node = s->node_names[s->node];
     uint32_t network = chempi_tcp_card_network(name);
     bool has_address = a->address && a->address[0];
-    struct chempi_tcp_interface at;
+    struct chempi_interface at;
     int rc;
 
     if (!has_address && !(a->interface && a->interface[0])) {
@@ -530,7 +530,7 @@ static int listen_network(struct chempi_tcp_dev *dev,
             has_address ? a->address : a->interface, node, name,
             chempi_err_name(rc));
     add_entry(dev, network, &at.address, at.prefix,
-              chempi_tcp_address_port(&at.address), has_address);
+              chempi_address_port(&at.address), has_address);
     return 0;
 }
 
@@ -564,7 +564,7 @@ static bool is_covered(const struct chempi_tcp_dev *dev)
 
 /* Listeners for the networks of the description that tcp serves here. */
 static int listen_described(struct chempi_tcp_dev *dev,
-                            const struct chempi_tcp_interface *mine,
+                            const struct chempi_interface *mine,
                             size_t mine_count, struct chempi_err *err)
 {
     const struct chempi_services *s = dev->dev.params.services;
@@ -589,8 +589,8 @@ static int listen_described(struct chempi_tcp_dev *dev,
 int chempi_tcp_listen_open(struct chempi_tcp_dev *dev, struct chempi_err *err)
 {
     const struct chempi_services *s = dev->dev.params.services;
-    struct chempi_tcp_interface mine[INTERFACE_MAX];
-    int count = chempi_tcp_address_local(mine, INTERFACE_MAX);
+    struct chempi_interface mine[INTERFACE_MAX];
+    int count = chempi_address_local(mine, INTERFACE_MAX);
     int rc;
 
     if (count < 0)

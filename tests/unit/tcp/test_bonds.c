@@ -421,7 +421,7 @@ Test(tcp_bonds_as, keys_that_there_is_no_memory_for_lose_nobody)
 
 static int stranger(uint32_t to)
 {
-    struct chempi_tcp_address out[CHEMPI_TCP_ENTRY_MAX];
+    struct chempi_address out[CHEMPI_TCP_ENTRY_MAX];
     struct chempi_tcp_card card;
     uint8_t bytes[4096];
     size_t len = sizeof(bytes);
@@ -431,7 +431,7 @@ static int stranger(uint32_t to)
     cr_assert_eq(chempi_tcp_card_get(bytes, len, &card), 0);
     cr_assert_gt(chempi_tcp_card_choose(&card, &card, 0, out), 0u);
     fd = socket(out[0].u.sa.sa_family, SOCK_STREAM, 0);
-    cr_assert_eq(connect(fd, &out[0].u.sa, chempi_tcp_address_len(&out[0])), 0);
+    cr_assert_eq(connect(fd, &out[0].u.sa, chempi_address_len(&out[0])), 0);
     return fd;
 }
 

@@ -142,10 +142,10 @@ static void exchange(void)
 
 static const char *peer_of(const struct chempi_tcp_link *link)
 {
-    static char text[CHEMPI_TCP_ADDRESS_TEXT];
+    static char text[CHEMPI_ADDRESS_TEXT];
     char *port;
 
-    (void)chempi_tcp_address_format(&link->peer, text);
+    (void)chempi_address_format(&link->peer, text);
     port = strrchr(text, ':');
     if (port)
         *port = '\0';

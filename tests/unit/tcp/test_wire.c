@@ -214,8 +214,8 @@ static void add(struct chempi_tcp_card *card, const char *text, uint16_t port,
 {
     struct chempi_tcp_entry *e = &card->entries[card->count++];
 
-    cr_assert_eq(chempi_tcp_address_parse(text, &e->address), 0, "%s", text);
-    chempi_tcp_address_set_port(&e->address, port);
+    cr_assert_eq(chempi_address_parse(text, &e->address), 0, "%s", text);
+    chempi_address_set_port(&e->address, port);
     e->prefix = prefix;
     e->network = network;
 }
@@ -225,7 +225,7 @@ Test(tcp_card, a_card_reads_back_as_it_was_written)
     struct chempi_tcp_card card = {.host = {1, 2, 3}};
     struct chempi_tcp_card back;
     uint8_t bytes[CHEMPI_TCP_CARD_BYTES];
-    char text[CHEMPI_TCP_ADDRESS_TEXT];
+    char text[CHEMPI_ADDRESS_TEXT];
     size_t len;
 
     add(&card, "10.0.0.7", 4711, 24, 0);
@@ -235,9 +235,9 @@ Test(tcp_card, a_card_reads_back_as_it_was_written)
     cr_assert_eq(back.count, 2u);
     cr_assert_eq(back.host[1], 2);
     cr_assert_eq(back.entries[1].network, 9u);
-    cr_assert_str_eq(chempi_tcp_address_format(&back.entries[0].address, text),
+    cr_assert_str_eq(chempi_address_format(&back.entries[0].address, text),
                      "10.0.0.7:4711");
-    cr_assert_str_eq(chempi_tcp_address_format(&back.entries[1].address, text),
+    cr_assert_str_eq(chempi_address_format(&back.entries[1].address, text),
                      "[2001:db8::1]:65535");
 }
 
@@ -269,12 +269,12 @@ Test(tcp_card, a_damaged_card_is_refused)
 static const char *chosen(const struct chempi_tcp_card *mine,
                           const struct chempi_tcp_card *peer, uint32_t network)
 {
-    static char text[CHEMPI_TCP_ADDRESS_TEXT];
-    struct chempi_tcp_address out[CHEMPI_TCP_ENTRY_MAX];
+    static char text[CHEMPI_ADDRESS_TEXT];
+    struct chempi_address out[CHEMPI_TCP_ENTRY_MAX];
 
     if (!chempi_tcp_card_choose(mine, peer, network, out))
         return "none";
-    return chempi_tcp_address_format(&out[0], text);
+    return chempi_address_format(&out[0], text);
 }
 
 Test(tcp_card, the_nearest_address_is_chosen)
@@ -308,12 +308,11 @@ Test(tcp_card, names_and_nonsense_are_no_addresses)
     static const char *const bad[] = {
         "",    "localhost",      "10.0.0", "1.2.3.4.5", "10.0.0.1:80",
         "::g", "fe80::1%nowhere"};
-    struct chempi_tcp_address a;
+    struct chempi_address a;
 
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(bad); i++)
-        cr_assert_eq(chempi_tcp_address_parse(bad[i], &a), -EINVAL, "%s",
-                     bad[i]);
-    cr_assert_eq(chempi_tcp_address_parse("fe80::1%lo", &a), 0);
+        cr_assert_eq(chempi_address_parse(bad[i], &a), -EINVAL, "%s", bad[i]);
+    cr_assert_eq(chempi_address_parse("fe80::1%lo", &a), 0);
 }
 
 /* ---- a bare peer ----------------------------------------------------- */
@@ -321,7 +320,7 @@ Test(tcp_card, names_and_nonsense_are_no_addresses)
 /* A socket connected to end 1's listener. */
 static int bare_socket(void)
 {
-    struct chempi_tcp_address out[CHEMPI_TCP_ENTRY_MAX];
+    struct chempi_address out[CHEMPI_TCP_ENTRY_MAX];
     struct chempi_tcp_card card;
     uint8_t bytes[4096];
     size_t len = sizeof(bytes);
@@ -331,7 +330,7 @@ static int bare_socket(void)
     cr_assert_eq(chempi_tcp_ops.card(ends.end[1].dev, bytes, &len), 0);
     cr_assert_eq(chempi_tcp_card_get(bytes, len, &card), 0);
     cr_assert_gt(chempi_tcp_card_choose(&card, &card, 0, out), 0u);
-    cr_assert_eq(connect(fd, &out[0].u.sa, chempi_tcp_address_len(&out[0])), 0);
+    cr_assert_eq(connect(fd, &out[0].u.sa, chempi_address_len(&out[0])), 0);
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     return fd;
 }
@@ -775,11 +774,11 @@ Test(tcp_congestion, pacing_is_left_out_within_a_host_only)
 
 Test(tcp_congestion, loopback_is_known_through_ipv6)
 {
-    struct chempi_tcp_address a = {.u.in6.sin6_family = AF_INET6};
+    struct chempi_address a = {.u.in6.sin6_family = AF_INET6};
 
     cr_assert_eq(inet_pton(AF_INET6, "::ffff:127.0.0.1", &a.u.in6.sin6_addr),
                  1);
-    cr_assert(chempi_tcp_address_is_loopback(&a));
+    cr_assert(chempi_address_is_loopback(&a));
     cr_assert_eq(inet_pton(AF_INET6, "::ffff:10.0.0.1", &a.u.in6.sin6_addr), 1);
-    cr_assert_not(chempi_tcp_address_is_loopback(&a));
+    cr_assert_not(chempi_address_is_loopback(&a));
 }

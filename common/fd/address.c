@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Internet addresses; see address.h. */
 #define _GNU_SOURCE /* getifaddrs, O_CLOEXEC */
-#include "libchempi/devices/tcp/address.h"
+#include "common/fd/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,12 +14,12 @@
 
 #include "common/base/sys.h"
 
-int chempi_tcp_address_parse(const char *text, struct chempi_tcp_address *out)
+int chempi_address_parse(const char *text, struct chempi_address *out)
 {
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
                              .ai_family = AF_INET6,
                              .ai_socktype = SOCK_STREAM};
-    struct chempi_tcp_address a = {.u.in.sin_family = AF_INET};
+    struct chempi_address a = {.u.in.sin_family = AF_INET};
     struct addrinfo *found;
     int rc = -EINVAL;
 
@@ -38,34 +38,33 @@ int chempi_tcp_address_parse(const char *text, struct chempi_tcp_address *out)
     return rc;
 }
 
-const char *chempi_tcp_address_format(const struct chempi_tcp_address *address,
-                                      char buf[CHEMPI_TCP_ADDRESS_TEXT])
+const char *chempi_address_format(const struct chempi_address *address,
+                                  char buf[CHEMPI_ADDRESS_TEXT])
 {
     char host[64]; /* INET6_ADDRSTRLEN and a scope's name */
 
-    if (getnameinfo(&address->u.sa, chempi_tcp_address_len(address), host,
+    if (getnameinfo(&address->u.sa, chempi_address_len(address), host,
                     sizeof(host), NULL, 0, NI_NUMERICHOST) != 0)
         (void)snprintf(host, sizeof(host), "?");
-    (void)snprintf(buf, CHEMPI_TCP_ADDRESS_TEXT,
+    (void)snprintf(buf, CHEMPI_ADDRESS_TEXT,
                    address->u.sa.sa_family == AF_INET6 ? "[%s]:%u" : "%s:%u",
-                   host, (unsigned)chempi_tcp_address_port(address));
+                   host, (unsigned)chempi_address_port(address));
     return buf;
 }
 
-socklen_t chempi_tcp_address_len(const struct chempi_tcp_address *address)
+socklen_t chempi_address_len(const struct chempi_address *address)
 {
     return address->u.sa.sa_family == AF_INET6 ? sizeof(address->u.in6)
                                                : sizeof(address->u.in);
 }
 
-uint16_t chempi_tcp_address_port(const struct chempi_tcp_address *address)
+uint16_t chempi_address_port(const struct chempi_address *address)
 {
     return ntohs(address->u.sa.sa_family == AF_INET6 ? address->u.in6.sin6_port
                                                      : address->u.in.sin_port);
 }
 
-void chempi_tcp_address_set_port(struct chempi_tcp_address *address,
-                                 uint16_t port)
+void chempi_address_set_port(struct chempi_address *address, uint16_t port)
 {
     if (address->u.sa.sa_family == AF_INET6)
         address->u.in6.sin6_port = htons(port);
@@ -73,36 +72,34 @@ void chempi_tcp_address_set_port(struct chempi_tcp_address *address,
         address->u.in.sin_port = htons(port);
 }
 
-const uint8_t *
-chempi_tcp_address_bytes(const struct chempi_tcp_address *address)
+const uint8_t *chempi_address_bytes(const struct chempi_address *address)
 {
     if (address->u.sa.sa_family == AF_INET6)
         return address->u.in6.sin6_addr.s6_addr;
     return (const uint8_t *)&address->u.in.sin_addr;
 }
 
-bool chempi_tcp_address_is_loopback(const struct chempi_tcp_address *address)
+bool chempi_address_is_loopback(const struct chempi_address *address)
 {
     const struct in6_addr *in6 = &address->u.in6.sin6_addr;
 
     if (address->u.sa.sa_family == AF_INET6)
         return IN6_IS_ADDR_LOOPBACK(in6) ||
                (IN6_IS_ADDR_V4MAPPED(in6) && in6->s6_addr[12] == 127);
-    return chempi_tcp_address_bytes(address)[0] == 127;
+    return chempi_address_bytes(address)[0] == 127;
 }
 
-bool chempi_tcp_address_is_link_local(const struct chempi_tcp_address *address)
+bool chempi_address_is_link_local(const struct chempi_address *address)
 {
     return address->u.sa.sa_family == AF_INET6 &&
            IN6_IS_ADDR_LINKLOCAL(&address->u.in6.sin6_addr);
 }
 
-bool chempi_tcp_address_is_near(const struct chempi_tcp_address *a,
-                                const struct chempi_tcp_address *b,
-                                unsigned prefix)
+bool chempi_address_is_near(const struct chempi_address *a,
+                            const struct chempi_address *b, unsigned prefix)
 {
-    const uint8_t *x = chempi_tcp_address_bytes(a);
-    const uint8_t *y = chempi_tcp_address_bytes(b);
+    const uint8_t *x = chempi_address_bytes(a);
+    const uint8_t *y = chempi_address_bytes(b);
     unsigned whole = prefix / 8;
     unsigned rest = prefix % 8;
 
@@ -114,7 +111,7 @@ bool chempi_tcp_address_is_near(const struct chempi_tcp_address *a,
     return !rest || (x[whole] ^ y[whole]) >> (8 - rest) == 0;
 }
 
-void chempi_tcp_address_unmap(struct chempi_tcp_address *address)
+void chempi_address_unmap(struct chempi_address *address)
 {
     struct sockaddr_in in = {.sin_family = AF_INET};
 
@@ -129,7 +126,7 @@ void chempi_tcp_address_unmap(struct chempi_tcp_address *address)
 
 static uint8_t prefix_of(const struct sockaddr *mask)
 {
-    struct chempi_tcp_address m = {.u.sa.sa_family = AF_UNSPEC};
+    struct chempi_address m = {.u.sa.sa_family = AF_UNSPEC};
     const uint8_t *bytes;
     unsigned len;
     unsigned bits = 0;
@@ -140,13 +137,13 @@ static uint8_t prefix_of(const struct sockaddr *mask)
     memcpy(&m.u, mask,
            len == 16 ? sizeof(struct sockaddr_in6)
                      : sizeof(struct sockaddr_in));
-    bytes = chempi_tcp_address_bytes(&m);
+    bytes = chempi_address_bytes(&m);
     while (bits < len * 8 && bytes[bits / 8] & (0x80u >> bits % 8))
         bits++;
     return (uint8_t)bits;
 }
 
-int chempi_tcp_address_local(struct chempi_tcp_interface *out, size_t max)
+int chempi_address_local(struct chempi_interface *out, size_t max)
 {
     struct ifaddrs *all;
     size_t n = 0;
@@ -154,7 +151,7 @@ int chempi_tcp_address_local(struct chempi_tcp_interface *out, size_t max)
     if (getifaddrs(&all) < 0)
         return -errno;
     for (struct ifaddrs *i = all; i && n < max; i = i->ifa_next) {
-        struct chempi_tcp_interface *to = &out[n];
+        struct chempi_interface *to = &out[n];
 
         if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) ||
             (i->ifa_addr->sa_family != AF_INET &&
