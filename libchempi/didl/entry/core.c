@@ -66,6 +66,7 @@
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/didl/transport/routed/routed.h"
 #include "libchempi/didl/transport/sysmsg.h"
+#include "libchempi/didl/transport/watcher.h"
 #include "libchempi/didl/transport/where/send_site.h"
 
 #define LOCK_LIMIT_MS 500
@@ -214,6 +215,7 @@ static int attach_tools(struct chempi_err *err)
 static void close_progress(void)
 {
     chempi_agent_fini();
+    chempi_watcher_stop();
     for (uint32_t i = 0; i < chempi_lane_count; i++)
         chempi_request_fini(chempi_lanes[i]);
     chempi_lanes_close(1);

@@ -19,6 +19,7 @@
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/others.h"
 #include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/watcher.h"
 
 /* Bounds of the pauses between being woken and finding that the application is
  * away, or stays in a call, ns. They double while it comes and goes; two may go
@@ -101,6 +102,13 @@ static void pause_for(long ns)
     (void)nanosleep(&t, NULL);
 }
 
+static void sleep_on_bell(uint32_t was)
+{
+    if (state() == CHEMPI_WAKE_AWAY_OWED)
+        chempi_watcher_arm();
+    chempi_wake_agent_sleep(agent.wake, was);
+}
+
 /* Sleep until woken, unless there is something to do: nobody else looks at
  * descriptors while the application is away. */
 static void rest(void)
@@ -121,7 +129,7 @@ static void rest(void)
         if (agent.is_watching)
             chempi_pollset_watch(chempi_ctx.services.pollset);
         else
-            chempi_wake_agent_sleep(agent.wake, was | bit);
+            sleep_on_bell(was | bit);
         count(&agent.wakes);
     }
     bell_clear(CHEMPI_WAKE_AGENT_ASLEEP);
@@ -365,6 +373,7 @@ static void tell_agent(struct chempi_lane *lane, uint32_t bell_was)
     const bool was_called =
         atomic_load(&agent.watches) && !(bell_was & CHEMPI_WAKE_AGENT_EPOLL);
 
+    chempi_watcher_arm(); /* what is the agent's now rings the bell */
     if ((can_watch() && (bell_was & CHEMPI_WAKE_AGENT_FUTEX)) ||
         (keeps && (bell_was & CHEMPI_WAKE_AGENT_ASLEEP)) || was_called)
         call_agent();

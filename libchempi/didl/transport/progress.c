@@ -66,6 +66,7 @@
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/others.h"
 #include "libchempi/didl/transport/request.h"
+#include "libchempi/didl/transport/watcher.h"
 
 /* Threads that wait awake at a time: more of them would only meet each other.
  */
@@ -369,11 +370,11 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
 {
     bool has_fds =
         chempi_conn_has_fds(&chempi_lane_main) || chempi_daemon_needs_fd();
-    int limit_ms;
+    bool is_watched = chempi_watcher_is_up();
+    int limit_ms = chempi_wake_prepare(
+        progress.wake, has_fds && !is_watched ? CHEMPI_WAKE_ASLEEP_EPOLL
+                                              : CHEMPI_WAKE_ASLEEP_FUTEX);
 
-    limit_ms =
-        chempi_wake_prepare(progress.wake, has_fds ? CHEMPI_WAKE_ASLEEP_EPOLL
-                                                   : CHEMPI_WAKE_ASLEEP_FUTEX);
     take_news(true); /* the supervisor rouses once per notice, too */
     limit_ms = chempi_clock_shorter_ms(limit_ms, chempi_daemon_deadline_ms());
     if (poll_hooks() > 0 || done(arg) || call_finished() || has_news() ||
@@ -384,10 +385,10 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
     progress.is_asleep = true;
     progress.stats.sleeps++;
     chempi_lane_pause(&chempi_lane_main);
-    if (has_fds)
+    if (has_fds && !is_watched)
         (void)chempi_pollset_collect(chempi_ctx.services.pollset, limit_ms);
     else
-        chempi_wake_sleep(progress.wake, limit_ms);
+        chempi_watcher_sleep(progress.wake, limit_ms);
     chempi_lane_lock(&chempi_lane_main);
     progress.is_asleep = false;
     chempi_wake_cancel(progress.wake);
