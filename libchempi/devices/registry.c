@@ -32,3 +32,8 @@ const struct chempi_dev_ops *chempi_registry_find(const char *name)
     }
     return NULL;
 }
+
+const struct chempi_dev_ops *chempi_registry_foreign(void)
+{
+    return &chempi_tcp_ops;
+}

@@ -16,4 +16,7 @@ const struct chempi_dev_ops *chempi_registry_find(const char *name);
  * several of them reach. */
 const struct chempi_dev_ops *const *chempi_registry_all(size_t *count);
 
+/* The one that reaches processes of other worlds (chempi_services.bonds). */
+const struct chempi_dev_ops *chempi_registry_foreign(void);
+
 #endif

@@ -21,7 +21,7 @@ static _Thread_local struct {
 /* The peers that were lost; by whoever has the lane. */
 static struct {
     _Atomic uint32_t count; /* stored last */
-    uint32_t procs[CHEMPI_ERROR_LOST_MAX];
+    uint32_t ranks[CHEMPI_ERROR_LOST_MAX];
     char words[CHEMPI_ERR_TEXT_MAX]; /* of the first one */
 } loss;
 
@@ -52,18 +52,32 @@ void chempi_error_forget(void)
     words_class = MPI_SUCCESS;
 }
 
-void chempi_error_note_loss(uint32_t proc, const char *why)
+static void note_loss(uint32_t rank, const char *who, const char *why)
 {
     const uint32_t count =
         atomic_load_explicit(&loss.count, memory_order_relaxed);
 
     if (count < CHEMPI_ERROR_LOST_MAX)
-        loss.procs[count] = proc;
+        loss.ranks[count] = rank;
     if (count == 0)
-        (void)snprintf(loss.words, sizeof(loss.words), "rank %u is lost: %s",
-                       (unsigned)proc, why); /* cut is fine */
+        (void)snprintf(loss.words, sizeof(loss.words), "%s is lost: %s", who,
+                       why); /* cut is fine */
     /* Orders the words before; partner: chempi_error_explain(). */
     atomic_store_explicit(&loss.count, count + 1, memory_order_release);
+}
+
+void chempi_error_note_loss(uint32_t rank, const char *why)
+{
+    char who[32];
+
+    (void)snprintf(who, sizeof(who), "rank %u", (unsigned)rank);
+    note_loss(rank, who, why);
+}
+
+void chempi_error_note_foreign_loss(const char *who, const char *why)
+{
+    if (atomic_load_explicit(&loss.count, memory_order_relaxed) == 0)
+        note_loss(0, who, why); /* nobody asks for the first one's rank */
 }
 
 void chempi_error_put_ranks(const uint32_t *ranks, uint32_t count, char *buf,
@@ -95,7 +109,7 @@ void chempi_error_explain(int code)
 
     if (code != MPI_ERR_PROC_ABORTED || words_class == code || count == 0)
         return;
-    chempi_error_put_ranks(loss.procs, count, others, sizeof(others));
+    chempi_error_put_ranks(loss.ranks, count, others, sizeof(others));
     (void)chempi_error_set(code, "%s%s", loss.words, others);
 }
 

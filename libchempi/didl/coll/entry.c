@@ -25,9 +25,9 @@
 #define LOOK_NS 200000L
 
 /*
- * In a job that survives: a member that has heard of a loss goes on with empty
- * messages (hier_ops.h, K2), and those who have not yet find them too short.
- * The news are on their way then.
+ * In a job that survives, and among several worlds: a member that has heard of
+ * a loss goes on with empty messages (hier_ops.h, K2), and those who have not
+ * yet find them too short. The news are on their way then.
  */
 static CHEMPI_COLD int await_news(const struct chempi_comm *comm, int rc)
 {
@@ -64,7 +64,7 @@ int chempi_coll_do(const struct chempi_coll_call *c)
     /* INTERN: who has heard spoils its SPSC rings (node_scan.c, X2). */
     if (CHEMPI_UNLIKELY(rc == MPI_ERR_COUNT || rc == MPI_ERR_TRUNCATE ||
                         rc == MPI_ERR_INTERN) &&
-        chempi_ctx.job->survives)
+        (chempi_ctx.job->survives || c->comm->has_foreign))
         return await_news(c->comm, rc);
     return rc;
 }

@@ -306,24 +306,30 @@ static int note_other_group(const struct chempi_comm_channel *ch, int from)
                             from, ch->comm->rank);
 }
 
+/* May members go on when one is lost? */
+static bool survives(const struct chempi_comm_channel *ch)
+{
+    return chempi_ctx.job->survives || ch->comm->has_foreign;
+}
+
 /* Before a vote is received there is room to keep it: it does not come again.
  */
-static bool has_room(struct early **room)
+static bool has_room(const struct chempi_comm_channel *ch, struct early **room)
 {
-    if (!*room && chempi_ctx.job->survives)
+    if (!*room && survives(ch))
         *room = chempi_sys->malloc(sizeof(**room));
-    return *room || !chempi_ctx.job->survives;
+    return *room || !survives(ch);
 }
 
 /* It is not what the step waits for: V1, V3. */
 static int set_aside(const struct chempi_comm_channel *ch, int from,
                      const struct input *in, struct early **room)
 {
-    if (!chempi_ctx.job->survives)
+    if (!survives(ch))
         return note_other_group(ch, from);
     if (!is_data_in(in))
         keep(ch, from, in, room);
-    return has_room(room) ? MPI_SUCCESS : chempi_message_no_memory();
+    return has_room(ch, room) ? MPI_SUCCESS : chempi_message_no_memory();
 }
 
 static int step_locked(const struct chempi_comm_channel *ch, bool is_data,
@@ -333,7 +339,7 @@ static int step_locked(const struct chempi_comm_channel *ch, bool is_data,
     const bool is_here =
         !is_data && from != MPI_PROC_NULL && take_kept(ch, from, in->words, n);
     const bool is_starved =
-        !is_here && from != MPI_PROC_NULL && !has_room(room);
+        !is_here && from != MPI_PROC_NULL && !has_room(ch, room);
     int rc = exchange_locked(ch, to, out, n,
                              is_here || is_starved ? MPI_PROC_NULL : from, in);
 

@@ -495,7 +495,7 @@ int chempi_win_free(MPI_Win *handle)
         return rc;
     }
     rc = chempi_rma_flush_all(win);
-    if (chempi_ctx.job->survives)
+    if (chempi_ctx.job->survives || win->comm->has_foreign)
         chempi_rma_meet_survivors(win);
     else
         (void)chempi_coll_barrier(win->comm);

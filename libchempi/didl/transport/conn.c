@@ -17,26 +17,63 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/transport/event.h"
+#include "libchempi/didl/transport/foreign.h"
 
 enum {
     REPORT_LIMIT_MS = 100,
     CARD_MAX = CHEMPI_KVS_VALUE_MAX,
+    WHO_MAX = 128,       /* of a process, in words */
     ROUTES_PER_RANGE = 2 /* through gateways: eager and rendezvous */
 };
 
 static struct {
     struct chempi_conn_params params;          /* as the devices were opened */
     const struct chempi_conn_overlay *overlay; /* NULL: the job needs none */
+    const struct chempi_sink *sink;            /* of who has opened it */
+    struct chempi_services services;           /* the foreign device's */
+    uint32_t foreign;          /* its number in the first lane; 0: not open */
     _Atomic uint64_t resolved; /* processes with routes in any lane */
     uint64_t lost;
     void (*on_lost)(struct chempi_peer *peer); /* may be NULL */
     void (*on_resolved)(uint32_t proc);
 } conn;
 
-/* Processes with peers; those behind are gateways. */
+/* Processes of the job with peers; those behind are gateways. */
 static uint32_t rank_count(void)
 {
     return chempi_ctx.job->size;
+}
+
+/* What a lane has room for: processes of other worlds are the first one's. */
+static uint32_t peer_room(const struct chempi_lane *lane)
+{
+    return lane->number > 0
+               ? rank_count()
+               : chempi_ctx.services.proc_count + CHEMPI_FOREIGN_MAX;
+}
+
+/* Peers that mean something are below it. */
+static uint32_t peer_end(const struct chempi_lane *lane)
+{
+    return lane->number > 0 ? rank_count()
+                            : chempi_foreign_bonds()->index_end();
+}
+
+bool chempi_conn_is_peer(uint32_t proc)
+{
+    return proc < rank_count() || chempi_foreign_is(proc);
+}
+
+/* Of eager payload, at a process. */
+static uint32_t quota_of(uint32_t proc)
+{
+    const uint32_t own = (uint32_t)chempi_conn_quota();
+
+    if (!chempi_foreign_is(proc))
+        return own;
+    return own < chempi_foreign_at(proc)->eager_quota
+               ? own
+               : chempi_foreign_at(proc)->eager_quota;
 }
 
 void chempi_conn_make_peer(struct chempi_lane *lane, uint32_t proc)
@@ -48,8 +85,8 @@ void chempi_conn_make_peer(struct chempi_lane *lane, uint32_t proc)
     if (!atomic_load_explicit(&peer->is_made, memory_order_relaxed)) {
         peer->lane = lane;
         peer->proc = proc;
-        peer->quota = (uint32_t)chempi_conn_quota();
-        peer->node = chempi_ctx.services.node_of_proc[proc];
+        peer->quota = quota_of(proc);
+        peer->node = chempi_foreign_node(proc);
         chempi_list_init(&peer->waiting);
         chempi_list_init(&peer->dirty);
         chempi_list_init(&peer->early);
@@ -79,12 +116,40 @@ static int publish_card(struct chempi_dev *dev)
     return rc ? rc : chempi_daemon_put(key, card, len);
 }
 
+/* The job's. */
+static bool is_own_device(const struct chempi_lane *lane, uint32_t device)
+{
+    return lane->number > 0 || conn.foreign == 0 || device != conn.foreign;
+}
+
 static int find_device(const struct chempi_lane *lane, const char *name)
 {
     for (uint32_t i = 0; i < lane->conn.device_count; i++)
-        if (strcmp(lane->conn.devices[i]->ops->name, name) == 0)
+        if (is_own_device(lane, i) &&
+            strcmp(lane->conn.devices[i]->ops->name, name) == 0)
             return (int)i;
     return -1;
+}
+
+static int add_device(struct chempi_lane *lane,
+                      const struct chempi_dev_ops *ops,
+                      const struct chempi_dev_params *params,
+                      struct chempi_err *err)
+{
+    struct chempi_dev *dev = NULL;
+    int rc;
+
+    if (lane->conn.device_count == CHEMPI_LANE_DEVICES_MAX)
+        return chempi_err_set(err, -ENOSPC, "more than %d devices",
+                              (int)CHEMPI_LANE_DEVICES_MAX);
+    rc = ops->open(params, &dev, err);
+    if (rc) {
+        (void)chempi_err_prefix(err, "device %s", ops->name);
+        return rc;
+    }
+    lane->conn.devices[lane->conn.device_count++] = dev;
+    lane->conn.has_fds |= (dev->caps->flags & CHEMPI_DEV_HAS_FDS) != 0;
+    return 0;
 }
 
 static int open_device(struct chempi_lane *lane, struct chempi_dev *first,
@@ -101,20 +166,11 @@ static int open_device(struct chempi_lane *lane, struct chempi_dev *first,
         .lane = lane->number,
         .first = first,
     };
-    struct chempi_dev *dev = NULL;
-    int rc;
+    int rc = add_device(lane, ops, &params, err);
 
-    if (lane->conn.device_count == CHEMPI_LANE_DEVICES_MAX)
-        return chempi_err_set(err, -ENOSPC, "more than %d devices",
-                              (int)CHEMPI_LANE_DEVICES_MAX);
-    rc = ops->open(&params, &dev, err);
-    if (rc) {
-        (void)chempi_err_prefix(err, "device %s", ops->name);
+    if (rc)
         return rc;
-    }
-    lane->conn.devices[lane->conn.device_count++] = dev;
-    lane->conn.has_fds |= (dev->caps->flags & CHEMPI_DEV_HAS_FDS) != 0;
-    rc = publish_card(dev);
+    rc = publish_card(lane->conn.devices[lane->conn.device_count - 1]);
     if (rc)
         return chempi_err_set(err, rc, "device %s: cannot publish its card",
                               ops->name);
@@ -251,10 +307,11 @@ int chempi_conn_open(const struct chempi_conn_params *params)
     int rc;
 
     lane->conn.peers =
-        chempi_sparse_alloc(rank_count(), sizeof(struct chempi_peer));
+        chempi_sparse_alloc(peer_room(lane), sizeof(struct chempi_peer));
     rc = lane->conn.peers ? 0 : -ENOMEM;
     if (rc)
         return chempi_error_from(rc, NULL);
+    conn.sink = with.sink;
     conn.on_resolved = with.resolved;
     conn.overlay = with.overlay->is_needed() ? with.overlay : NULL;
     if (conn.overlay)
@@ -335,7 +392,7 @@ static void close_lane(struct chempi_lane *lane)
     lane->conn.made = NULL;
     if (!lane->conn.peers)
         return;
-    chempi_sparse_free(lane->conn.peers, rank_count(),
+    chempi_sparse_free(lane->conn.peers, peer_room(lane),
                        sizeof(struct chempi_peer));
     lane->conn.peers = NULL;
     chempi_list_init(&lane->engine.awaited);
@@ -348,7 +405,7 @@ int chempi_conn_open_lane(struct chempi_lane *lane)
     int rc = 0;
 
     lane->conn.peers =
-        chempi_sparse_alloc(rank_count(), sizeof(struct chempi_peer));
+        chempi_sparse_alloc(peer_room(lane), sizeof(struct chempi_peer));
     if (!lane->conn.peers)
         return chempi_error_from(-ENOMEM, NULL);
     for (uint32_t i = 0; i < first->conn.device_count && !rc; i++) {
@@ -369,9 +426,37 @@ void chempi_conn_close(void)
     close_lane(lane);
     close_lane(&chempi_lane_main);
     conn.overlay = NULL;
+    conn.foreign = 0;
     atomic_store_explicit(&conn.resolved, 0, memory_order_relaxed);
     conn.lost = 0;
     chempi_ctx.missing = 0;
+}
+
+/* ---- the device that reaches processes of other worlds ---- */
+
+int chempi_conn_open_foreign(struct chempi_dev **out, struct chempi_err *err)
+{
+    struct chempi_lane *lane = &chempi_lane_main;
+    const struct chempi_dev_ops *ops = chempi_registry_foreign();
+    const struct chempi_dev_params params = {
+        .services = &conn.services,
+        .sink = conn.sink,
+        .sink_arg = lane,
+        .settings = conn.params.settings(ops),
+        .lanes = 1,
+    };
+    int rc;
+
+    if (conn.foreign == 0) {
+        chempi_host_open_foreign(&chempi_ctx.services, chempi_foreign_bonds(),
+                                 &conn.services);
+        rc = add_device(lane, ops, &params, err);
+        if (rc)
+            return rc;
+        conn.foreign = lane->conn.device_count - 1;
+    }
+    *out = lane->conn.devices[conn.foreign];
+    return 0;
 }
 
 /* ---- routes ---- */
@@ -492,25 +577,32 @@ static int routes_from_table(struct chempi_peer *peer, struct chempi_err *err)
     return rc;
 }
 
+/* All that a device has. */
+static int routes_of_device(struct chempi_peer *peer, uint32_t device,
+                            struct chempi_err *err)
+{
+    const struct chempi_dev_caps *caps = peer->lane->conn.devices[device]->caps;
+    int rc = 0;
+
+    peer->routes =
+        chempi_sys->calloc(caps->protocol_count, sizeof(*peer->routes));
+    if (!peer->routes)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < caps->protocol_count && !rc; i++)
+        rc = add_route(peer, device, i, caps->protocol_max[i], 0, err);
+    return rc;
+}
+
 /* By what the devices say of themselves: the first that reaches the peer. */
 static int routes_by_reach(struct chempi_peer *peer, struct chempi_err *err)
 {
     for (uint32_t d = 0; d < peer->lane->conn.device_count; d++) {
-        const struct chempi_dev *dev = peer->lane->conn.devices[d];
-        const struct chempi_dev_caps *caps = dev->caps;
+        struct chempi_dev *dev = peer->lane->conn.devices[d];
         struct chempi_ep *ep;
-        int rc = 0;
 
-        if (dev->ops->connect(peer->lane->conn.devices[d], peer->proc, &ep,
-                              err) != 0)
-            continue;
-        peer->routes =
-            chempi_sys->calloc(caps->protocol_count, sizeof(*peer->routes));
-        if (!peer->routes)
-            return -ENOMEM;
-        for (uint32_t i = 0; i < caps->protocol_count && !rc; i++)
-            rc = add_route(peer, d, i, caps->protocol_max[i], 0, err);
-        return rc;
+        if (is_own_device(peer->lane, d) &&
+            dev->ops->connect(dev, peer->proc, &ep, err) == 0)
+            return routes_of_device(peer, d, err);
     }
     return chempi_err_set(err, -EHOSTUNREACH, "no device reaches rank %u",
                           peer->proc);
@@ -540,6 +632,30 @@ static int ask_cards(const struct chempi_peer *peer)
     return 0;
 }
 
+/* Its card came with the bond. */
+static int routes_to_foreign(struct chempi_peer *peer, struct chempi_err *err)
+{
+    const struct chempi_foreign *f = chempi_foreign_at(peer->proc);
+    int rc = routes_of_device(peer, conn.foreign, err);
+
+    return rc ? rc
+              : peer->routes->ops->card_arrived(peer->routes->ep, f->card,
+                                                f->card_len, err);
+}
+
+/* The job's: its answer comes before the cards. */
+static int routes_to_own(struct chempi_peer *peer, struct chempi_err *err)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    int rc = s->table && peer->proc != s->proc ? routes_from_table(peer, err)
+                                               : routes_by_reach(peer, err);
+
+    if (rc || peer->lane->number > 0)
+        return rc;
+    conn.on_resolved(peer->proc);
+    return ask_cards(peer);
+}
+
 static void tell(enum chempi_event event, const struct chempi_peer *peer,
                  int32_t detail)
 {
@@ -562,16 +678,10 @@ static void meet(const struct chempi_peer *peer)
 
 static CHEMPI_NOINLINE int resolve(struct chempi_peer *peer)
 {
-    const struct chempi_services *s = &chempi_ctx.services;
     struct chempi_err err = {0};
-    int rc;
+    int rc = chempi_foreign_is(peer->proc) ? routes_to_foreign(peer, &err)
+                                           : routes_to_own(peer, &err);
 
-    rc = s->table && peer->proc != s->proc ? routes_from_table(peer, &err)
-                                           : routes_by_reach(peer, &err);
-    if (!rc && peer->lane->number == 0) {
-        conn.on_resolved(peer->proc); /* its answer comes before the cards */
-        rc = ask_cards(peer);
-    }
     if (!rc) {
         meet(peer);
         return MPI_SUCCESS;
@@ -623,9 +733,15 @@ void chempi_conn_on_lost(void (*told)(struct chempi_peer *peer))
 enum chempi_remains chempi_conn_end(struct chempi_peer *peer)
 {
     const struct chempi_lane *lane = peer->lane;
+    const bool is_foreign = chempi_foreign_is(peer->proc);
+    /* The foreign device is opened last. */
+    const uint32_t own = conn.foreign && lane->number == 0
+                             ? conn.foreign
+                             : lane->conn.device_count;
 
-    return chempi_dev_remains(lane->conn.devices, lane->conn.device_count,
-                              peer->proc);
+    return is_foreign
+               ? chempi_dev_remains(&lane->conn.devices[own], 1, peer->proc)
+               : chempi_dev_remains(lane->conn.devices, own, peer->proc);
 }
 
 /* Another lane than the first has found it, and defers the rest. */
@@ -664,6 +780,28 @@ static void lose_in_others(uint32_t proc)
     }
 }
 
+/* Others go on after the loss of a process of another world, whatever the job
+ * does about its own. */
+static void lose(struct chempi_peer *peer, const char *why)
+{
+    const bool is_foreign = chempi_foreign_is(peer->proc);
+    char who[WHO_MAX];
+
+    conn.lost++;
+    chempi_foreign_words(peer->proc, who, sizeof(who));
+    if (is_foreign)
+        chempi_error_note_foreign_loss(who, why);
+    else
+        chempi_error_note_loss(peer->proc, why);
+    tell(CHEMPI_EVENT_LOST, peer, 0);
+    peer->is_lost = true;
+    chempi_ctx.missing += is_foreign || chempi_ctx.job->survives;
+    if (!is_foreign)
+        lose_in_others(peer->proc);
+    if (conn.on_lost)
+        conn.on_lost(peer);
+}
+
 void chempi_conn_set_lost(struct chempi_lane *lane, uint32_t proc,
                           const char *why)
 {
@@ -675,23 +813,16 @@ void chempi_conn_set_lost(struct chempi_lane *lane, uint32_t proc,
         note_lost(lane, proc, why);
         return;
     }
-    if (proc >= rank_count()) {
+    if (!chempi_conn_is_peer(proc)) {
         if (conn.overlay)
             conn.overlay->lost(proc, why);
         return;
     }
     peer = chempi_conn_peer(lane, proc);
-    if (!peer->is_lost) {
-        conn.lost++;
-        chempi_error_note_loss(proc, why);
-        tell(CHEMPI_EVENT_LOST, peer, 0);
-        peer->is_lost = true;
-        chempi_ctx.missing += chempi_ctx.job->survives;
-        lose_in_others(proc);
-        if (conn.on_lost)
-            conn.on_lost(peer);
-    }
-    chempi_daemon_suspect(proc, why);
+    if (!peer->is_lost)
+        lose(peer, why);
+    if (proc < rank_count())
+        chempi_daemon_suspect(proc, why);
 }
 
 void chempi_conn_lose_deferred(struct chempi_peer *lost)
@@ -740,7 +871,7 @@ uint64_t chempi_conn_lost_count(void)
 
 bool chempi_conn_is_missing(uint32_t proc)
 {
-    return chempi_conn_missing_count() && proc < rank_count() &&
+    return chempi_conn_missing_count() && chempi_conn_is_peer(proc) &&
            chempi_lane_main.conn.peers[proc].is_lost;
 }
 
@@ -749,7 +880,7 @@ struct chempi_dev_traffic chempi_conn_sent(const struct chempi_lane *lane,
 {
     struct chempi_dev_traffic sum = {0};
 
-    for (uint32_t p = 0; p < rank_count(); p++) {
+    for (uint32_t p = 0; p < peer_end(lane); p++) {
         const struct chempi_peer *peer = &lane->conn.peers[p];
 
         for (uint32_t i = 0; i < peer->route_count; i++) {

@@ -8,7 +8,7 @@
  *       "no room" burns none
  *   N2  messages are released to matching in the order of their numbers;
  *       early ones stand in `early`, sorted; older ones are duplicates
- *   N3  eager_out - eager_credit <= chempi_conn_quota(): eager payload that
+ *   N3  eager_out - eager_credit <= quota: eager payload that
  *       the peer has not released; beyond it messages wait for consent
  *   N4  while `waiting` is not empty, new messages queue behind it
  *   N5  while is_blocked, serial_in is the number of a system message whose
@@ -71,7 +71,8 @@ struct chempi_peer {
     uint32_t eager_credit;   /* bytes the peer has released, wraps */
     uint32_t eager_released; /* of the peer's, by us; wraps */
     uint32_t eager_told;     /* what the peer knows of eager_released */
-    uint32_t quota; /* chempi_conn_quota(), at hand for the fast path */
+    uint32_t quota; /* chempi_conn_quota(), at hand for the fast path; of a
+                       process of another world the smaller of the two */
     /* The peer's sync messages from this number on, without a gap, are matched
      * and it has not been told; 0: of none. Then the peer is dirty. */
     uint32_t matched_first;
@@ -146,7 +147,13 @@ int chempi_conn_open_lane(struct chempi_lane *lane);
 bool chempi_conn_can_add_lanes(void);
 /* True when all that was handed to devices has left the process. */
 bool chempi_conn_is_drained(const struct chempi_lane *lane);
+/* The device of the first lane that reaches processes of other worlds, opened
+ * at the first call. 0 or -errno with words. Holder of that lane. */
+int chempi_conn_open_foreign(struct chempi_dev **out, struct chempi_err *err);
 void chempi_conn_close(void);
+
+/* Is this index a rank's, or that of a process of another world? */
+bool chempi_conn_is_peer(uint32_t proc);
 
 /* Peer of a lane by process index (valid index), made at its first use: who is
  * not spoken to costs no memory but addresses. From any thread. */
@@ -224,7 +231,7 @@ void chempi_conn_drained(uint32_t gateway, bool is_drained);
 /* Processes whose routes were looked up, and those that are lost. */
 uint64_t chempi_conn_resolved_count(void);
 uint64_t chempi_conn_lost_count(void);
-/* The same, but 0 in a job that ends with the first of them. */
+/* The same, without ranks where the first of them ends the job. */
 static inline uint64_t chempi_conn_missing_count(void)
 {
     return atomic_load_explicit(&chempi_ctx.missing, memory_order_relaxed);
@@ -233,7 +240,7 @@ static inline uint64_t chempi_conn_missing_count(void)
  * cannot notice. Call again while something remains. Not from an upcall of
  * theirs. */
 enum chempi_remains chempi_conn_end(struct chempi_peer *peer);
-/* Is this rank one of them? */
+/* Is this process one of them? */
 bool chempi_conn_is_missing(uint32_t proc);
 
 /* What was sent by a protocol of an open device. */

@@ -19,6 +19,7 @@
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/signature.h"
+#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/progress.h"
@@ -58,15 +59,17 @@ static int class_of(int rc)
                : MPI_ERR_OTHER;
 }
 
+enum { WHO_MAX = 128 }; /* a process in words */
+
 static void note_send_error(const struct chempi_peer *peer,
                             const struct chempi_route *route, int rc)
 {
     const struct chempi_dev *dev = route->ep->dev;
-    uint32_t node = chempi_ctx.services.node_of_proc[peer->proc];
+    char who[WHO_MAX];
 
+    chempi_foreign_words(peer->proc, who, sizeof(who));
     (void)chempi_error_set(
-        class_of(rc), "sending to rank %u on node %s over device %s: %s",
-        peer->proc, chempi_ctx.services.node_names[node], dev->ops->name,
+        class_of(rc), "sending to %s over device %s: %s", who, dev->ops->name,
         dev->err.code == rc && dev->err.text[0] ? dev->err.text
                                                 : chempi_err_name(rc));
 }
@@ -647,7 +650,7 @@ static void lost(void *arg, uint32_t proc, int status, const char *why)
 {
     (void)status;
     chempi_conn_set_lost(arg, proc, why);
-    if (proc < chempi_ctx.job->size && chempi_conn_peer(arg, proc)->is_awaited)
+    if (chempi_conn_is_peer(proc) && chempi_conn_peer(arg, proc)->is_awaited)
         mark_dirty(chempi_conn_peer(arg, proc)); /* nothing more wakes for it */
 }
 

@@ -27,6 +27,9 @@
 #include "common/containers/index.h"
 #include "common/containers/sparse.h"
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/watcher.h"
 
 enum { MEMBERS_MAX = 1 << 20 }; /* of both sides of a bond */
 
@@ -301,6 +304,41 @@ const struct chempi_bonds *chempi_foreign_bonds(void)
     bonds.index_begin = index_begin();
     bonds.index_max = index_begin() + CHEMPI_FOREIGN_MAX;
     return &bonds;
+}
+
+/* ---- this process ---- */
+
+static int describe(struct chempi_dev *dev, struct chempi_introduction *out,
+                    struct chempi_err *err)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    size_t len = sizeof(out->card);
+    int rc = dev->ops->card(dev, out->card, &len);
+
+    if (rc)
+        return chempi_err_set(err, rc, "device %s: no card", dev->ops->name);
+    out->card_len = (uint32_t)len;
+    out->name = chempi_foreign_name(s->proc);
+    (void)snprintf(out->node, sizeof(out->node), "%s", s->node_names[s->node]);
+    out->survives = chempi_ctx.job->survives;
+    out->is_secure = chempi_ctx.job->is_secure;
+    out->eager_quota = (uint32_t)chempi_conn_quota();
+    out->sysmsg_quota = (uint32_t)chempi_setting(CHEMPI_SET_SYSMSG_QUOTA);
+    return 0;
+}
+
+int chempi_foreign_introduce(struct chempi_introduction *out,
+                             struct chempi_err *err)
+{
+    struct chempi_dev *dev;
+    int rc = chempi_conn_open_foreign(&dev, err);
+
+    if (!rc)
+        rc = chempi_watcher_start(err);
+    if (rc)
+        return rc;
+    *out = (struct chempi_introduction){0}; /* its padding travels */
+    return describe(dev, out, err);
 }
 
 /* ---- taking in a bond ---- */

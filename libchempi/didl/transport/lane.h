@@ -129,7 +129,7 @@ struct chempi_lane {
         struct chempi_list lulls; /* struct chempi_request_lull.link */
     } requests;
     struct {                       /* conn.c */
-        struct chempi_peer *peers; /* [ranks], zero until they are made */
+        struct chempi_peer *peers; /* by index, zero until they are made */
         struct chempi_peer *made;  /* the last one, see next_made */
         uint32_t device_count;
         bool has_fds; /* one of them sleeps on descriptors */

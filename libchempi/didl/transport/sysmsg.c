@@ -15,6 +15,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/fatal.h"
+#include "libchempi/didl/transport/foreign.h"
 
 enum {
     HANDLERS_MAX = -CHEMPI_SYSMSG_LAST + 1,
@@ -29,6 +30,7 @@ struct chempi_sysmsg_peer {
     uint32_t credit;            /* of these, given back, wraps */
     uint32_t repaid;            /* cost of the peer's requests given back */
     uint32_t told;              /* what the peer knows of repaid */
+    uint32_t quota;             /* of requests, at either end */
     struct chempi_sysmsg_room *room; /* of the body that comes next */
 };
 
@@ -47,9 +49,16 @@ static inline struct chempi_sysmsg_lane *lane_of(const struct chempi_peer *peer)
     return peer->lane->system;
 }
 
-static uint32_t quota(void)
+/* Both ends compute it. */
+static uint32_t quota_of(uint32_t proc)
 {
-    return (uint32_t)chempi_setting(CHEMPI_SET_SYSMSG_QUOTA);
+    const uint32_t own = (uint32_t)chempi_setting(CHEMPI_SET_SYSMSG_QUOTA);
+
+    if (!chempi_foreign_is(proc))
+        return own;
+    return own < chempi_foreign_at(proc)->sysmsg_quota
+               ? own
+               : chempi_foreign_at(proc)->sysmsg_quota;
 }
 
 /* Both ends compute it. */
@@ -72,6 +81,7 @@ static struct chempi_sysmsg_peer *known(struct chempi_peer *peer)
     if (!known)
         return NULL;
     chempi_list_init(&known->waiting);
+    known->quota = quota_of(peer->proc);
     peer->system = known;
     return known;
 }
@@ -99,7 +109,7 @@ static bool has_quota(const struct chempi_sysmsg *msg)
     const struct chempi_sysmsg_peer *peer = msg->peer->system;
 
     return peer->out - peer->credit + cost_of(msg->head_len, msg->body_len) <=
-           quota();
+           peer->quota;
 }
 
 int chempi_sysmsg_send(struct chempi_sysmsg *msg)
@@ -356,7 +366,7 @@ void chempi_sysmsg_repay(struct chempi_peer *peer, uint32_t cost)
     struct chempi_sysmsg_peer *known = peer->system;
 
     known->repaid += cost;
-    if (known->repaid - known->told < quota() / 4)
+    if (known->repaid - known->told < known->quota / 4)
         return;
     known->told = known->repaid;
     chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_REPAID, &known->repaid,
