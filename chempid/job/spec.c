@@ -15,6 +15,7 @@
 #include "chempid/tree/budget.h"
 #include "chempid/tree/members.h"
 #include "common/base/sys.h"
+#include "common/control/dynamic.h"
 #include "common/control/msg.h"
 
 /* Whoever knows a job's number can take it before the job does, on a node that
@@ -249,6 +250,8 @@ void chempi_spec_write(const struct chempi_spec *spec, uint32_t node,
         chempi_wire_put_str(w, spec->slots_of_rank[i]);
         chempi_wire_put_u32(w, spec->line_of_rank[i]);
     }
+    write_optional(w, spec->parent);
+    chempi_wire_put_u32(w, spec->world);
     chempi_wire_put_u8(w, spec->is_secure);
     write_key(spec->rank_key,
               node == CHEMPI_NODE_ANY || chempi_spec_local_size(spec, node), w);
@@ -282,6 +285,13 @@ static char *read_string(struct chempi_spec *spec, struct chempi_reader *r,
 static char *read_optional(struct chempi_spec *spec, struct chempi_reader *r)
 {
     char *s = read_string(spec, r, CHEMPI_SPEC_STRING_MAX);
+
+    return s && *s ? s : NULL;
+}
+
+static char *read_parent(struct chempi_spec *spec, struct chempi_reader *r)
+{
+    char *s = read_string(spec, r, CHEMPI_PORT_NAME_MAX);
 
     return s && *s ? s : NULL;
 }
@@ -523,6 +533,8 @@ int chempi_spec_read_for(struct chempi_spec *spec, struct chempi_reader *r,
     spec->rankfile = read_optional(spec, r);
     if (spec->rankfile && !r->is_bad)
         read_slots(spec, r);
+    spec->parent = read_parent(spec, r);
+    spec->world = chempi_wire_get_u32(r);
     spec->is_secure = chempi_wire_get_u8(r) != 0;
     key = chempi_wire_get_raw(r, sizeof(spec->rank_key));
     if (key)

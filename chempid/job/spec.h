@@ -92,11 +92,13 @@ struct chempi_spec {
     char *cpu_set;  /* the processors that ranks may use on each host, as a list
                        (cpus.h), or NULL: all that their supervisor may */
     char *rankfile; /* which has said the next two, or NULL */
-    char **slots_of_rank;      /* [size] a list of cores (corelist.h) */
-    uint32_t *line_of_rank;    /* [size] where the file says so */
-    bool is_debugged;          /* MPI_Init waits until BEGIN comes */
-    bool survives;             /* ranks that die do not end the job */
-    uint32_t want_stats;       /* CHEMPI_STATS_* (common/control/client.h) */
+    char **slots_of_rank;   /* [size] a list of cores (corelist.h) */
+    uint32_t *line_of_rank; /* [size] where the file says so */
+    char *parent;        /* the port of those that have spawned it, or NULL */
+    uint32_t world;      /* its number under the first root (worlds.h) */
+    bool is_debugged;    /* MPI_Init waits until BEGIN comes */
+    bool survives;       /* ranks that die do not end the job */
+    uint32_t want_stats; /* CHEMPI_STATS_* (common/control/client.h) */
     struct chempi_shell shell; /* beside it in LAUNCH */
     uint64_t memory_share;     /* of each rank here, bytes (budget.h); each
                                   daemon's own, not sent with the others */

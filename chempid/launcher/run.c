@@ -17,6 +17,7 @@
 #include "chempid/launcher/job_stats.h"
 #include "chempid/launcher/mpir.h"
 #include "chempid/launcher/verdict.h"
+#include "chempid/launcher/worlds.h"
 #include "chempid/remote/branches.h"
 #include "chempid/remote/remote_tree.h"
 #include "chempid/tree/hub.h"
@@ -46,6 +47,7 @@ struct run {
     ev_timer quiet; /* since the last sign of a job that ends (U5) */
     struct chempi_wait_query query;  /* where ranks wait */
     struct chempi_deadlock deadlock; /* open with --check */
+    struct chempi_worlds worlds;     /* what ranks ask for */
     bool is_late; /* the job is to be ended when they have told */
     char host[CHEMPI_NODE_NAME_MAX]; /* of all ranks; "": each node its own */
     bool has_killed;                 /* U2 */
@@ -386,6 +388,29 @@ static void take_places(struct run *r, struct chempi_reader *in)
     have_told(r);
 }
 
+static void reply_to_rank(void *arg, uint32_t node, uint32_t rank,
+                          const struct chempi_reply *reply)
+{
+    uint8_t data[CHEMPI_PORT_NAME_MAX + 64];
+    struct chempi_writer w;
+
+    chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
+    chempi_wire_put_u32(&w, node);
+    chempi_wire_put_u32(&w, rank);
+    chempi_reply_write(reply, &w);
+    down(arg, CHEMPI_MSG_ROOT_REPLY, w.data, w.len);
+}
+
+static void take_question(struct run *r, struct chempi_reader *in)
+{
+    const uint32_t node = chempi_wire_get_u32(in);
+    const uint32_t rank = chempi_wire_get_u32(in);
+
+    if (!in->is_bad && !r->has_killed && rank < r->spec->size &&
+        r->spec->node_of_rank[rank] == node)
+        chempi_worlds_take(&r->worlds, node, rank, in);
+}
+
 /* All nodes have their part. */
 static void begin_job(struct run *r)
 {
@@ -433,6 +458,9 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         break;
     case CHEMPI_MSG_PLACES:
         take_places(r, &in);
+        break;
+    case CHEMPI_MSG_ROOT_REQUEST:
+        take_question(r, &in);
         break;
     case CHEMPI_MSG_SOUGHT:
         /* A job that ends will not be found anywhere. */
@@ -691,6 +719,7 @@ static int set_up(struct run *r, struct chempi_err *err)
     int rc;
 
     chempi_gateway_failures_init(&r->failures, spec);
+    chempi_worlds_init(&r->worlds, reply_to_rank, r);
     rc = chempi_branches_init(&r->branches, &r->hub, spec, spec->node_count,
                               err); /* U3 */
     if (rc)
@@ -728,6 +757,7 @@ static void tear_down(struct run *r)
         (void)close(r->signal_fd); /* nothing is written there */
         (void)sigprocmask(SIG_SETMASK, &r->signals_before, NULL);
     }
+    chempi_worlds_fini(&r->worlds);
     chempi_gateway_failures_fini(&r->failures);
     chempi_mpir_fini();
     chempi_wire_clear(&r->stats);

@@ -61,6 +61,7 @@ static void write_welcome(const struct chempi_rank *rank,
     const struct chempi_spec *spec = s->spec;
     const struct chempi_app *app = chempi_spec_app(spec, rank->world);
     const uint32_t local_size = s->local_size + (s->gateway != NULL);
+    const bool is_rank = rank != s->gateway;
 
     chempi_wire_put_u32(w, CHEMPI_CONTROL_VERSION);
     chempi_wire_put_str(w, spec->id);
@@ -82,6 +83,9 @@ static void write_welcome(const struct chempi_rank *rank,
     for (uint32_t i = 0; i < local_size && s->share.wake_fds[0] >= 0; i++)
         chempi_wire_put_u32(w, (uint32_t)s->share.wake_fds[i]);
     chempi_wire_put_u64(w, spec->memory_share);
+    chempi_wire_put_str(w, is_rank && spec->parent ? spec->parent : "");
+    chempi_wire_put_u32(w, spec->world);
+    chempi_wire_put_u8(w, is_rank);
 }
 
 static void welcome(struct chempi_rank *rank)

@@ -99,9 +99,11 @@ static int take_phase(struct chempi_rank *rank, uint16_t type,
     if (is_init)
         rank->has_told = false;
     rank->phase = is_init ? CHEMPI_PHASE_INITIALIZED : CHEMPI_PHASE_FINALIZED;
-    if (!is_init)
+    if (!is_init) {
+        chempi_root_tell_ended(rank); /* so are its ports */
         chempi_wait_collect_settle(
             rank->super); /* it will not say where it waits */
+    }
     return 0;
 }
 
@@ -160,6 +162,8 @@ int chempi_hear_frame(struct chempi_link *link,
             return err->code;
         chempi_ending_care(rank->super);
         return 0;
+    case CHEMPI_MSG_ROOT_REQUEST:
+        return chempi_root_take_request(rank, &r, err);
     case CHEMPI_MSG_MEMORY:
         return take_memory(rank, frame, err);
     case CHEMPI_MSG_WORLD:

@@ -465,6 +465,7 @@ void chempi_ranks_reap(struct chempi_rank *rank, int status)
         else if (rank->phase == CHEMPI_PHASE_FRESH)
             chempi_tell_absent(rank);
     }
+    chempi_root_tell_ended(rank);
     rank->pid = 0;
     rank->super->alive--;
     if (rank->super->spec->survives)

@@ -127,6 +127,8 @@ int chempi_super_take(struct chempi_link *link,
         return chempi_keys_take_ask(s, &r, err);
     case CHEMPI_MSG_ANSWER:
         return chempi_keys_take_answer(s, &r, err);
+    case CHEMPI_MSG_ROOT_REPLY:
+        return chempi_root_take_reply(s, &r, err);
     case CHEMPI_MSG_END:
         chempi_ending_take_end(s);
         return 0;

@@ -24,7 +24,8 @@
  * No thread; no call into it but run(). super.c has the beginning and what the
  * root says, hear.c what ranks say, ending.c how the job ends here. gateway.c
  * starts and reaps the gateway, ranks.c the ranks. keys.c has keys and fences,
- * streams.c the standard streams, wait_collect.c where ranks wait. tell.c
+ * root.c what goes to the root and back, streams.c the standard streams,
+ * wait_collect.c where ranks wait. tell.c
  * speaks to the root, stats_collect.c tells it what is counted, control.c
  * speaks to the ranks. No file calls one that stands before it here.
  */
@@ -82,16 +83,18 @@ struct chempi_rank {
     pid_t pid; /* 0: does not run */
     struct chempi_link link;
     enum chempi_phase phase;
-    bool is_judged;   /* its bad end has been reported (P1) */
-    int exec_errno;   /* why it could not be started, 0: it could */
-    uint64_t fence;   /* last one entered */
-    uint32_t keys;    /* published */
-    bool needs_world; /* as a whole: a rank must not be absent */
-    bool has_world;   /* MPI_Init, but not MPI_Finalize */
-    bool cares;       /* wants to act on a lost process (P6) */
-    bool is_held;     /* it hears nothing before BEGIN */
-    bool has_told;    /* its figures, since it has initialized */
-    bool is_asked;    /* for them, and has not answered (yet) */
+    bool is_judged;       /* its bad end has been reported (P1) */
+    int exec_errno;       /* why it could not be started, 0: it could */
+    uint64_t fence;       /* last one entered */
+    uint32_t keys;        /* published */
+    uint32_t root_serial; /* of the last question to the root */
+    uint32_t root_open;   /* of these, without an answer */
+    bool needs_world;     /* as a whole: a rank must not be absent */
+    bool has_world;       /* MPI_Init, but not MPI_Finalize */
+    bool cares;           /* wants to act on a lost process (P6) */
+    bool is_held;         /* it hears nothing before BEGIN */
+    bool has_told;        /* its figures, since it has initialized */
+    bool is_asked;        /* for them, and has not answered (yet) */
     struct chempi_stream streams[2];
     struct chempi_feed feed;
     bool is_sought;  /* asked where it waits, and has not said all (yet) */
@@ -269,6 +272,14 @@ int chempi_keys_take_absent(struct chempi_super *s, struct chempi_reader *r,
                             struct chempi_err *err);
 int chempi_keys_take_release(struct chempi_super *s, struct chempi_reader *r,
                              struct chempi_err *err);
+
+/* root.c: ROOT_REQUEST from a rank; its end, if it has ever asked; ROOT_REPLY
+ * from above. */
+int chempi_root_take_request(struct chempi_rank *rank, struct chempi_reader *r,
+                             struct chempi_err *err);
+void chempi_root_tell_ended(const struct chempi_rank *rank);
+int chempi_root_take_reply(struct chempi_super *s, struct chempi_reader *r,
+                           struct chempi_err *err);
 
 /* ranks.c: before the first is started, and when all that they inherit is
  * there. */

@@ -9,6 +9,7 @@
 #include "common/base/invariant.h"
 #include "common/base/sys.h"
 #include "common/control/client.h"
+#include "common/control/dynamic.h"
 #include "common/control/msg.h"
 
 #define FIELDS_MAX 64u /* bytes of a payload apart from text and blobs */
@@ -289,6 +290,7 @@ int chempi_hub_take(struct chempi_hub *hub, uint32_t child,
     case CHEMPI_MSG_SOUGHT:
     case CHEMPI_MSG_PIDS:
     case CHEMPI_MSG_TAKEN:
+    case CHEMPI_MSG_ROOT_REQUEST:
         return pass_up(hub, child, frame, &r, err);
     case CHEMPI_MSG_ASK:
     case CHEMPI_MSG_ANSWER:
@@ -306,6 +308,8 @@ static size_t longest(uint16_t type)
         return CHEMPI_STDIN_WINDOW + FIELDS_MAX;
     case CHEMPI_MSG_ANSWER:
         return CHEMPI_KVS_KEY_MAX + CHEMPI_KVS_VALUE_MAX + FIELDS_MAX;
+    case CHEMPI_MSG_ROOT_REPLY:
+        return CHEMPI_PORT_NAME_MAX + FIELDS_MAX;
     default: /* a sentence, a key, or numbers */
         return CHEMPI_TEXT_MAX + FIELDS_MAX;
     }
@@ -340,6 +344,7 @@ int chempi_hub_down(struct chempi_hub *hub, uint16_t type, const void *data,
     case CHEMPI_MSG_CREDIT:
     case CHEMPI_MSG_ASK:
     case CHEMPI_MSG_ANSWER:
+    case CHEMPI_MSG_ROOT_REPLY:
         return route(hub, type, data, len, true, err);
     default:
         return bad(err, "unknown type");

@@ -8,7 +8,9 @@
  * names of the nodes (share.h), u32 local size (both kinds), u32 app number,
  * u32 universe size, u32 want_stats, u32 region descriptor, u32 table
  * descriptor (all ones: none), u32 wake descriptors (0 or local size), each a
- * u32, u64 share of registrable memory (all ones: nobody divides it).
+ * u32, u64 share of registrable memory (all ones: nobody divides it), str port
+ * of the parents ("": none), u32 number of this world, u8 1: there is a root
+ * that answers, or 0.
  */
 #define _GNU_SOURCE /* F_DUPFD and friends */
 #include "common/control/client.h"
@@ -27,6 +29,7 @@
 #include "common/base/number.h"
 #include "common/base/sys.h"
 #include "common/control/channel.h"
+#include "common/control/dynamic.h"
 #include "common/control/msg.h"
 #include "common/control/share.h"
 
@@ -46,6 +49,9 @@ struct chempi_client {
     bool is_dry;           /* there was nothing to read last time */
     uint64_t fences;       /* number of the last fence entered */
     uint32_t share_serial; /* of the last BUDGET delivered */
+    uint32_t asked;        /* serial of the last question to the root */
+    uint32_t open;         /* of these, without an answer */
+    char parent[CHEMPI_PORT_NAME_MAX];
 };
 
 static int number_in_env(const char *text, int *out)
@@ -218,6 +224,19 @@ static int parse_wake(struct chempi_client *c, struct chempi_reader *r)
     return 0;
 }
 
+static int parse_root(struct chempi_client *c, struct chempi_reader *r)
+{
+    uint8_t has_root;
+
+    copy_str(c->parent, sizeof(c->parent),
+             chempi_wire_get_str(r, CHEMPI_PORT_NAME_MAX));
+    c->job.parent = c->parent;
+    c->job.world = chempi_wire_get_u32(r);
+    has_root = chempi_wire_get_u8(r);
+    c->job.has_root = has_root == 1;
+    return chempi_wire_is_done(r) && has_root <= 1 ? 0 : -EBADMSG;
+}
+
 static int parse_head(struct chempi_client *c, struct chempi_reader *r)
 {
     struct chempi_job *job = &c->job;
@@ -267,9 +286,7 @@ static int parse_welcome(struct chempi_client *c,
     if (local_size != c->job.local_size)
         return -EBADMSG;
     rc = parse_wake(c, &r);
-    if (!rc && !chempi_wire_is_done(&r))
-        rc = -EBADMSG;
-    return rc;
+    return rc ? rc : parse_root(c, &r);
 }
 
 /* Wait for one whole frame, until the deadline. */
@@ -414,6 +431,7 @@ void chempi_client_close(struct chempi_client *c)
     free(c->wake_fds);
     memset(c->job.secret, 0, sizeof(c->job.secret));
     memset(c->job.rank_key, 0, sizeof(c->job.rank_key));
+    memset(c->parent, 0, sizeof(c->parent));
     free(c);
 }
 
@@ -555,6 +573,32 @@ int chempi_client_memory(struct chempi_client *c,
     return push(c);
 }
 
+int chempi_client_ask_root(struct chempi_client *c,
+                           enum chempi_root_request what, const void *blob,
+                           size_t len, uint32_t *serial)
+{
+    struct chempi_writer *w;
+    int rc;
+
+    if (!c->job.has_root)
+        return -EOPNOTSUPP;
+    if (len > CHEMPI_ROOT_BYTES_MAX)
+        return -EMSGSIZE;
+    if (c->open >= CHEMPI_ROOT_REQUESTS_MAX || c->asked == UINT32_MAX)
+        return -EBUSY;
+    w = chempi_channel_begin(&c->ch, CHEMPI_MSG_ROOT_REQUEST, 0);
+    chempi_wire_put_u32(w, c->asked + 1);
+    chempi_wire_put_u8(w, (uint8_t)what);
+    chempi_wire_put_blob(w, blob, len);
+    rc = chempi_channel_end(&c->ch);
+    if (rc)
+        return rc == -ENOBUFS ? -EBUSY : rc;
+    *serial = ++c->asked;
+    c->open++;
+    (void)chempi_channel_flush(&c->ch); /* progress() finds what is wrong */
+    return 0;
+}
+
 /* As many whole lines as one piece of a report may hold, in bytes. */
 static size_t cut_report(const char *text, size_t len)
 {
@@ -683,6 +727,23 @@ static int dispatch_drained(const struct chempi_client *c,
     return 0;
 }
 
+static int dispatch_reply(struct chempi_client *c, struct chempi_reader *r,
+                          const struct chempi_client_events *ev, void *arg)
+{
+    struct chempi_reply reply;
+
+    if (chempi_reply_read(r, &reply) || reply.serial == 0 ||
+        reply.serial > c->asked)
+        return -EBADMSG;
+    if (reply.state != CHEMPI_REPLY_OVER) {
+        if (c->open == 0)
+            return -EBADMSG;
+        c->open--;
+    }
+    ev->root_replied(arg, &reply);
+    return 0;
+}
+
 static int dispatch(struct chempi_client *c, const struct chempi_frame *frame,
                     const struct chempi_client_events *ev, void *arg)
 {
@@ -700,6 +761,8 @@ static int dispatch(struct chempi_client *c, const struct chempi_frame *frame,
         return dispatch_lost(c, &r, ev, arg);
     case CHEMPI_MSG_DRAINED:
         return dispatch_drained(c, &r, ev, arg);
+    case CHEMPI_MSG_ROOT_REPLY:
+        return dispatch_reply(c, &r, ev, arg);
     case CHEMPI_MSG_TELL:
         if (!chempi_wire_is_done(&r))
             return -EBADMSG;

@@ -85,9 +85,14 @@ struct chempi_job {
                               -1: none, where no device sleeps on them */
     uint64_t memory_share; /* bytes that this rank may register before it has
                               asked; UINT64_MAX: nobody divides them */
+    const char *parent; /* the port that this world connects to in MPI_Init; "":
+                           nobody has spawned it */
+    uint32_t world;     /* its number under the first root, from 0, for words */
+    bool has_root;      /* there is one that answers (dynamic.h) */
 };
 
 struct chempi_client;
+struct chempi_reply;
 
 /* Notices, delivered only from chempi_client_progress(). All mandatory. */
 struct chempi_client_events {
@@ -112,6 +117,8 @@ struct chempi_client_events {
     /* chempi_client_here() is wanted, if this process is in an MPI call;
      * with no more than what depth says, for that may be dear to find. */
     void (*where)(void *arg, enum chempi_wait_depth depth);
+    /* Answer to chempi_client_ask_root() (dynamic.h). */
+    void (*root_replied)(void *arg, const struct chempi_reply *reply);
 };
 
 /*

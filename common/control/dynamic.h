@@ -16,10 +16,12 @@
  *       ended. Nothing else follows
  *   -   what a rank can make others hold is bounded: questions without an
  *       answer, bytes of each, names and worlds of a root
- *   -   who forwards looks at node and rank only; the root alone parses the
- *       blob, with bounds. A malformed one is FAILED, and harms nobody else
- *   -   a rank that has ended is owed nothing; its names are withdrawn, its
- *       worlds stay
+ *   -   who forwards looks at node and rank only, but for the rank's
+ * supervisor, which counts; the root alone parses the blob, with bounds. A
+ * malformed one is FAILED, and harms nobody else
+ *   -   a rank that has ended is owed nothing; its supervisor says so by ENDED,
+ *       serial 0, if it has ever asked, also when the rank has finalized: its
+ *       names are withdrawn, its worlds stay
  *
  * Bytes that ask for a world hold its parent's port, which is a secret: they
  * are never logged, and travel on sealed or local links only.
@@ -36,23 +38,21 @@
 #include "common/control/wire.h"
 
 /* Limits that every receiver enforces. */
-#define CHEMPI_PORT_NAME_MAX 1024u       /* bytes with the zero: the ABI's */
-#define CHEMPI_SERVICE_NAME_MAX 256u     /* the same */
-#define CHEMPI_ROOT_REQUESTS_MAX 64u     /* of a rank, without an answer */
-#define CHEMPI_ROOT_BYTES_MAX (1u << 20) /* of one blob */
-#define CHEMPI_SPAWN_APPS_MAX 1024u      /* as CHEMPI_SPEC_APPS_MAX */
-#define CHEMPI_SPAWN_WORDS_MAX (1u << 16)
+#define CHEMPI_PORT_NAME_MAX 1024u         /* bytes with the zero: the ABI's */
+#define CHEMPI_SERVICE_NAME_MAX 256u       /* the same */
+#define CHEMPI_ROOT_REQUESTS_MAX 64u       /* of a rank, without an answer */
+#define CHEMPI_ROOT_BYTES_MAX (1u << 20)   /* of one blob */
+#define CHEMPI_SPAWN_APPS_MAX 1024u        /* as CHEMPI_SPEC_APPS_MAX */
+#define CHEMPI_SPAWN_WORDS_MAX (1u << 16)  /* of all programs together */
+#define CHEMPI_SPAWN_WORD_MAX (128u << 10) /* bytes, as the kernel's */
 #define CHEMPI_SPAWN_KEYS_MAX 64u   /* of an info object, that are sent */
 #define CHEMPI_ROOT_NAMES_MAX 4096u /* kept by one root */
 #define CHEMPI_ROOT_WORLDS_MAX 512u /* that run at a time, of one root */
 
-/* Their numbers join enum chempi_msg (msg.h), version 19. */
-#define CHEMPI_MSG_ROOT_REQUEST 62u
-#define CHEMPI_MSG_ROOT_REPLY 63u
-
 enum chempi_root_request {
+    CHEMPI_ROOT_ENDED = 0,     /* a supervisor's: the rank is no more */
     CHEMPI_ROOT_SPAWN = 1,     /* chempi_spawn_write() */
-    CHEMPI_ROOT_PUBLISH = 2,   /* str service, str port, u8 1: unique */
+    CHEMPI_ROOT_PUBLISH = 2,   /* str service, str port */
     CHEMPI_ROOT_UNPUBLISH = 3, /* str service, str port */
     CHEMPI_ROOT_LOOKUP = 4     /* str service */
 };
@@ -67,7 +67,8 @@ enum chempi_reply_state {
 enum chempi_reply_error {
     CHEMPI_REPLY_NONE = 0,
     CHEMPI_REPLY_SPAWN = 1,   /* MPI_ERR_SPAWN: text says which program */
-    CHEMPI_REPLY_SERVICE = 2, /* MPI_ERR_SERVICE: not published, or not ours */
+    CHEMPI_REPLY_SERVICE = 2, /* MPI_ERR_SERVICE: is published already, or is
+                                 not, or not by this world */
     CHEMPI_REPLY_NAME = 3,    /* MPI_ERR_NAME: nobody has published that */
     CHEMPI_REPLY_LACKS = 4,   /* MPI_ERR_UNSUPPORTED_OPERATION: no such root */
     CHEMPI_REPLY_ARG = 5,     /* MPI_ERR_ARG: malformed, or beyond a limit */
@@ -117,54 +118,25 @@ void chempi_spawn_write(const struct chempi_spawn *spawn,
  * free(). -EBADMSG, -ENOMEM. */
 int chempi_spawn_read(const void *blob, size_t len, struct chempi_spawn **out);
 
+/* Append an answer; a text that is too long is cut. */
+void chempi_reply_write(const struct chempi_reply *reply,
+                        struct chempi_writer *w);
+/* Up to the end; the text is in place. 0 or -EBADMSG. */
+int chempi_reply_read(struct chempi_reader *r, struct chempi_reply *out);
+
 /* ---- a rank's side (client.c) -------------------------------------------- */
 
 /*
- * Ask; *serial names the question. events->root_replied (a member to be added
- * to struct chempi_client_events, mandatory as all are) tells the answer, from
- * chempi_client_progress() only. Queues; never blocks. 0; -EBUSY:
+ * Ask; *serial names the question. events->root_replied (client.h) tells the
+ * answer, from chempi_client_progress() only. Queues; never blocks. 0; -EBUSY:
  * too many are without an answer; -EMSGSIZE: len is beyond
- * CHEMPI_ROOT_BYTES_MAX; -ENOMEM; -EPIPE: the supervisor is lost. On failure
- * nothing was asked.
+ * CHEMPI_ROOT_BYTES_MAX; -EOPNOTSUPP: there is no root; -ENOMEM; -EPIPE: the
+ * supervisor is lost. On failure nothing was asked.
  */
 int chempi_client_ask_root(struct chempi_client *client,
                            enum chempi_root_request what, const void *blob,
                            size_t len, uint32_t *serial);
 
-typedef void chempi_client_root_replied_fn(void *arg,
-                                           const struct chempi_reply *reply);
-
-/*
- * WELCOME has three fields more, behind all others, and struct chempi_job what
- * they say:
- *
- *   str parent    the port that this world connects to in MPI_Init; "": nobody
- *                 has spawned it (const char *parent, the client's)
- *   u32 world     its number under the first root, from 0, for words
- *   u8 has_root   there is a root that answers
- *
- * A gateway is told "", the number, and 0. struct chempi_entry_ops gets
- *
- *   int (*ask_root)(enum chempi_root_request what, const void *blob,
- *                   size_t len, uint32_t *serial);
- *
- * with the contract above; an entry without a root points at
- * chempi_entry_no_root(), which answers -EOPNOTSUPP, and the library raises
- * what CHEMPI_REPLY_LACKS stands for.
- */
-
-/* ---- the root's side (chempid/launcher/) --------------------------------- */
-
-/*
- * chempid/launcher/worlds.h: worlds that were started by ranks. The root calls
- * chempi_worlds_take() for each ROOT_REQUEST that comes up, and gives a
- * function that sends ROOT_REPLY down. All else (start, words, ends, names) is
- * there.
- *
- *   struct chempi_worlds;
- *   typedef void chempi_worlds_reply_fn(void *arg, uint32_t node,
- *                                       uint32_t rank,
- *                                       const struct chempi_reply *reply);
- */
+/* The root's side is chempid/launcher/worlds.h. */
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "common/control/wait_depth.h"
 
-#define CHEMPI_CONTROL_VERSION 18u
+#define CHEMPI_CONTROL_VERSION 19u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
 
 /* Limits on what a peer can make us hold. */
@@ -133,6 +133,16 @@ enum chempi_msg {
     /* on the tree, from node to node */
     CHEMPI_MSG_ASK = 60,    /* u32 to node, u32 from node, u32 rank, str key */
     CHEMPI_MSG_ANSWER = 61, /* u32 to node, u32 rank, str key, blob value */
+
+    /* between a rank and the root (dynamic.h) */
+    CHEMPI_MSG_ROOT_REQUEST = 62, /* rank: u32 serial, u8 enum
+                                     chempi_root_request, blob; on the tree u32
+                                     node, u32 rank before these */
+    CHEMPI_MSG_ROOT_REPLY = 63,   /* on the tree: u32 node, u32 rank, then as to
+                                     the rank: u32 serial, u8 enum
+                                     chempi_reply_state, u32 enum
+                                     chempi_reply_error, u32 count, u32 app, str
+                                     text */
 
     /* between daemons and their clients */
     CHEMPI_MSG_GREET = 80,   /* u32 version, str node or "" */

@@ -77,6 +77,13 @@ static void where(void *arg, enum chempi_wait_depth depth)
     (void)depth;
 }
 
+/* A gateway asks nothing of the root. */
+static void root_replied(void *arg, const struct chempi_reply *reply)
+{
+    (void)arg;
+    (void)reply;
+}
+
 static const struct chempi_client_events events = {
     .got = got,
     .fenced = fenced,
@@ -85,6 +92,7 @@ static const struct chempi_client_events events = {
     .drained = drained,
     .tell = tell,
     .where = where,
+    .root_replied = root_replied,
 };
 
 static void control_ready(struct chempi_poll_item *item, uint32_t ready)

@@ -149,13 +149,21 @@ static void where(void *arg, enum chempi_wait_depth depth)
         exit(9);
 }
 
+static void root_replied(void *arg, const struct chempi_reply *reply)
+{
+    (void)arg;
+    (void)reply;
+}
+
 static const struct chempi_client_events events = {.got = got,
                                                    .fenced = fenced,
                                                    .rank_lost = rank_lost,
                                                    .budget = budget,
                                                    .drained = drained,
                                                    .tell = tell,
-                                                   .where = where};
+                                                   .where = where,
+                                                   .root_replied =
+                                                       root_replied};
 
 static void check(int rc, const char *what)
 {

@@ -23,6 +23,7 @@
 
 #include "chempid/supervisor/super.h"
 #include "chempid/tree/budget.h"
+#include "common/control/dynamic.h"
 #include "tests/fuzz/target.h"
 
 #define RANKS 4u /* 0 to 2 are here */
@@ -424,6 +425,29 @@ static void keys(void)
     add(ABOVE, CHEMPI_MSG_ANSWER);
 }
 
+static void questions(void)
+{
+    add_start(HERE + 1);
+    for (uint32_t i = 0; i < 4; i++) {
+        chempi_wire_put_u32(&part, 1 + i / 2);
+        chempi_wire_put_u8(&part, CHEMPI_ROOT_LOOKUP);
+        chempi_wire_put_blob(&part, "blob", 4);
+        add(RANK + i % 2, CHEMPI_MSG_ROOT_REQUEST);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        chempi_wire_put_u32(&part, 0); /* node, rank */
+        chempi_wire_put_u32(&part, 0);
+        chempi_reply_write(
+            &(struct chempi_reply){.serial = 1,
+                                   .state = i == 1 ? CHEMPI_REPLY_OVER
+                                                   : CHEMPI_REPLY_GRANTED,
+                                   .text = "port"},
+            &part);
+        add(ABOVE, CHEMPI_MSG_ROOT_REPLY);
+    }
+    add_end(0, 9);
+}
+
 static void places(void)
 {
     add_start(HERE + 1);
@@ -507,6 +531,7 @@ static const struct seed {
 } seeds[] = {{a_good_life, ALONE, 0},
              {keys, 0, 0},
              {places, 0, 0},
+             {questions, 0, 0},
              {orders, HELD | DIVIDED, 0},
              {bad_ends, SURVIVES, 2}};
 

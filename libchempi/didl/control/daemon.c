@@ -263,6 +263,12 @@ static void where(void *arg, enum chempi_wait_depth depth)
     self.listener->sought();
 }
 
+static void root_replied(void *arg, const struct chempi_reply *reply)
+{
+    (void)arg;
+    self.listener->replied(reply);
+}
+
 static const struct chempi_client_events events = {
     .got = got,
     .fenced = fenced,
@@ -271,6 +277,7 @@ static const struct chempi_client_events events = {
     .drained = drained,
     .tell = tell,
     .where = where,
+    .root_replied = root_replied,
 };
 
 /* Nobody has said what has become of those that are missed. */
@@ -407,6 +414,12 @@ int chempi_daemon_put(const char *key, const void *value, size_t len)
 int chempi_daemon_get(uint32_t proc, const char *key)
 {
     return entry() ? entry()->get(proc, key) : -EHOSTUNREACH;
+}
+
+int chempi_daemon_ask_root(enum chempi_root_request what, const void *blob,
+                           size_t len, uint32_t *serial)
+{
+    return entry() ? entry()->ask_root(what, blob, len, serial) : -EPIPE;
 }
 
 int chempi_daemon_enter_fence(void)

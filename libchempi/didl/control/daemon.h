@@ -14,6 +14,7 @@
 
 #include "common/base/err.h"
 #include "common/control/client.h"
+#include "common/control/dynamic.h"
 
 /* Who hears what the supervisor says; under the lane lock. */
 struct chempi_daemon_listener {
@@ -25,6 +26,8 @@ struct chempi_daemon_listener {
     void (*drained)(uint32_t gateway, bool is_drained);
     /* Tell by chempi_daemon_report() what was sent. */
     void (*report)(void);
+    /* The root's answer to chempi_daemon_ask_root(). */
+    void (*replied)(const struct chempi_reply *reply);
     /* Somebody asks where this process waits: chempi_daemon_was_sought(). */
     void (*sought)(void);
     /* Is the calling thread the one that may use the connection? */
@@ -108,6 +111,11 @@ void chempi_daemon_here(const struct chempi_client_wait *wait);
  * listener). 0 or -errno. */
 int chempi_daemon_put(const char *key, const void *value, size_t len);
 int chempi_daemon_get(uint32_t proc, const char *key);
+
+/* Ask the root of the job; see chempi_client_ask_root(). -EPIPE: the launcher
+ * is lost. */
+int chempi_daemon_ask_root(enum chempi_root_request what, const void *blob,
+                           size_t len, uint32_t *serial);
 
 /* Say that this process is at the fence, 0 or -errno; and are all processes of
  * the job? (a condition to wait for) */

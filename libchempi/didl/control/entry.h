@@ -19,6 +19,7 @@
 
 #include "common/base/err.h"
 #include "common/control/client.h"
+#include "common/control/dynamic.h"
 
 struct chempi_entry;
 
@@ -61,6 +62,11 @@ struct chempi_entry_ops {
      * user why. */
     int (*abort)(int exit_code, const char *text);
 
+    /* Ask the root of the job; see chempi_client_ask_root(). progress() tells
+     * the answer. */
+    int (*ask_root)(enum chempi_root_request what, const void *blob, size_t len,
+                    uint32_t *serial);
+
     /* For what only a supervisor of ours can use; NULL: there is none. */
     struct chempi_client *(*client)(void);
 };
@@ -91,6 +97,9 @@ const char *chempi_entry_stranger(void);
 /* entry_stubs.c */
 bool chempi_entry_no_question(void);
 struct chempi_client *chempi_entry_no_client(void);
+/* -EOPNOTSUPP */
+int chempi_entry_no_root(enum chempi_root_request what, const void *blob,
+                         size_t len, uint32_t *serial);
 
 /* entry_supervisor.c */
 extern const struct chempi_entry_ops chempi_entry_supervisor;

@@ -39,6 +39,7 @@ static int open_way(const struct chempi_entry *entry,
         .table_fd = -1,
         .wake_fds = &alone.no_fd,
         .memory_share = UINT64_MAX, /* nobody divides it */
+        .parent = "",
     };
     *job = &alone.job;
     return 0;
@@ -124,5 +125,6 @@ const struct chempi_entry_ops chempi_entry_alone = {
     .begin = begin,
     .end = end,
     .abort = end_job,
+    .ask_root = chempi_entry_no_root,
     .client = chempi_entry_no_client,
 };

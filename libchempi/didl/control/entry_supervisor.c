@@ -98,6 +98,12 @@ static int end_job(int exit_code, const char *text)
     return chempi_client_abort(client, exit_code, text);
 }
 
+static int ask_root(enum chempi_root_request what, const void *blob, size_t len,
+                    uint32_t *serial)
+{
+    return chempi_client_ask_root(client, what, blob, len, serial);
+}
+
 static struct chempi_client *get_client(void)
 {
     return client;
@@ -117,5 +123,6 @@ const struct chempi_entry_ops chempi_entry_supervisor = {
     .begin = begin,
     .end = end,
     .abort = end_job,
+    .ask_root = ask_root,
     .client = get_client,
 };

@@ -543,6 +543,7 @@ static void fill_job(void)
     job->table_fd = guest.share.table_fd;   /* so does who reads it */
     job->wake_fds = guest.share.wake_fds;
     job->memory_share = UINT64_MAX;
+    job->parent = "";
     guest.share.region_fd = guest.share.table_fd = -1;
 }
 
@@ -755,5 +756,6 @@ const struct chempi_entry_ops chempi_guest_ops = {
     .begin = begin,
     .end = end,
     .abort = end_job,
+    .ask_root = chempi_entry_no_root,
     .client = chempi_entry_no_client,
 };

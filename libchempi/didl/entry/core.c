@@ -49,6 +49,7 @@
 #include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/file.h"
+#include "libchempi/didl/proc/root.h"
 #include "libchempi/didl/pt2pt/buffer.h"
 #include "libchempi/didl/rma/win.h"
 #include "libchempi/didl/tool/checker.h"
@@ -180,6 +181,7 @@ static const struct chempi_daemon_listener listener = {
     .lost = chempi_conn_set_ended,
     .drained = chempi_conn_drained,
     .report = chempi_core_report,
+    .replied = chempi_root_replied,
     .sought = chempi_progress_announce,
     .is_alone = is_alone,
 };

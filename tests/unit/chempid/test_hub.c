@@ -7,6 +7,7 @@
 
 #include "chempid/tree/hub.h"
 #include "common/control/client.h"
+#include "common/control/dynamic.h"
 #include "common/control/msg.h"
 
 /* What went where, as words. */
@@ -110,6 +111,13 @@ Test(hub, a_fence_goes_up_when_the_last_child_enters)
     cr_assert_eq(take_fence(1, 2), 0);
     cr_assert_str_eq(trace, "up0:37/8 up0:37/8 ");
     cr_assert_eq(take_fence(1, 4), -EBADMSG);
+}
+
+Test(hub, questions_to_the_root_come_from_nodes_below)
+{
+    cr_assert_eq(take_u32(0, CHEMPI_MSG_ROOT_REQUEST, 2), -EBADMSG);
+    cr_assert_eq(take_u32(1, CHEMPI_MSG_ROOT_REQUEST, 2), 0);
+    cr_assert_str_eq(trace, "up0:62/4 ");
 }
 
 static int pass(bool from_above, uint32_t child, uint32_t node)
@@ -290,6 +298,7 @@ Test(hub, what_is_longer_than_any_such_message_does_not_go_down)
         {CHEMPI_MSG_KILL, CHEMPI_TEXT_MAX + 64},
         {CHEMPI_MSG_FALLEN, CHEMPI_TEXT_MAX + 64},
         {CHEMPI_MSG_INPUT, CHEMPI_STDIN_WINDOW + 64},
+        {CHEMPI_MSG_ROOT_REPLY, CHEMPI_PORT_NAME_MAX + 64},
         {CHEMPI_MSG_ANSWER, CHEMPI_KVS_KEY_MAX + CHEMPI_KVS_VALUE_MAX + 64},
     };
     struct chempi_hub other;

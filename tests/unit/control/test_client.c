@@ -14,6 +14,7 @@
 #include "common/base/sys.h"
 #include "common/control/channel.h"
 #include "common/control/client.h"
+#include "common/control/dynamic.h"
 #include "common/control/msg.h"
 
 static struct chempi_channel super;
@@ -26,6 +27,7 @@ static struct {
     uint32_t bad_local, is_open, gateways;
     uint32_t first_wake; /* of ranks on one node; 0: there are two nodes */
     uint32_t events;
+    uint8_t root;
     size_t cut;
     char names[200]; /* of nodes, each with its zero */
     size_t names_len;
@@ -48,6 +50,7 @@ static void set_up(void)
     welcome.nodes = 2;
     welcome.local_size = 2;
     welcome.events = 2;
+    welcome.root = 1;
     memcpy(welcome.names, "a1\0a2", 6);
     welcome.names_len = 6;
 }
@@ -111,6 +114,9 @@ static void send_welcome(void)
         chempi_wire_put_u32(w,
                             welcome.first_wake ? welcome.first_wake + i : fd);
     chempi_wire_put_u64(w, 1u << 20); /* memory */
+    chempi_wire_put_str(w, "port of parents");
+    chempi_wire_put_u32(w, 3); /* world */
+    chempi_wire_put_u8(w, welcome.root);
     w->len -= welcome.cut;
     cr_assert_eq(chempi_channel_end(&super), 0);
     cr_assert_eq(chempi_channel_flush(&super), 0);
@@ -177,6 +183,9 @@ Test(client, the_welcome_becomes_the_job)
     cr_assert_eq(job->secret[0], 42);
     cr_assert_eq(job->universe_size, 16);
     cr_assert_eq(job->table_fd, -1);
+    cr_assert_str_eq(job->parent, "port of parents");
+    cr_assert_eq(job->world, 3);
+    cr_assert(job->has_root);
     cr_assert_eq(fcntl(job->region_fd, F_GETFD), FD_CLOEXEC);
     cr_assert_eq(fcntl(chempi_client_fd(client), F_GETFD), FD_CLOEXEC);
     cr_assert_null(getenv(CHEMPI_CONTROL_ENV));
@@ -358,13 +367,22 @@ static void where(void *arg, enum chempi_wait_depth depth)
     seen.rank = 77 + depth;
 }
 
+static void root_replied(void *arg, const struct chempi_reply *reply)
+{
+    (void)arg;
+    seen.rank = reply->serial;
+    (void)snprintf(seen.text, sizeof(seen.text), "%s", reply->text);
+}
+
 static const struct chempi_client_events events = {.got = got,
                                                    .fenced = fenced,
                                                    .rank_lost = rank_lost,
                                                    .budget = budget,
                                                    .drained = drained,
                                                    .tell = tell,
-                                                   .where = where};
+                                                   .where = where,
+                                                   .root_replied =
+                                                       root_replied};
 
 static void open_client(void)
 {
@@ -622,4 +640,111 @@ Test(client, a_start_that_cannot_be_sent_at_once_is_told_later)
     cr_assert_eq(chempi_client_set_finalized(client), 0);
     (void)take(CHEMPI_MSG_INIT);
     (void)take(CHEMPI_MSG_FINAL);
+}
+
+/* ---- the root ------------------------------------------------------------ */
+
+static int reply(uint32_t serial, enum chempi_reply_state state)
+{
+    const struct chempi_reply said = {.serial = serial,
+                                      .state = state,
+                                      .error = state == CHEMPI_REPLY_FAILED
+                                                   ? CHEMPI_REPLY_ARG
+                                                   : CHEMPI_REPLY_NONE,
+                                      .text = "why"};
+    struct chempi_writer w = {0};
+    int rc;
+
+    chempi_reply_write(&said, &w);
+    rc = answer(CHEMPI_MSG_ROOT_REPLY, &w);
+    chempi_wire_clear(&w);
+    return rc;
+}
+
+Test(client, a_question_reaches_the_root_and_an_answer_comes_back)
+{
+    struct chempi_frame f;
+    struct chempi_reader r;
+    uint32_t serial = 0;
+    size_t len;
+
+    open_client();
+    cr_assert_eq(
+        chempi_client_ask_root(client, CHEMPI_ROOT_LOOKUP, "ab", 2, &serial),
+        0);
+    cr_assert_eq(serial, 1);
+    f = take(CHEMPI_MSG_ROOT_REQUEST);
+    chempi_wire_read(&r, f.data, f.len);
+    cr_assert_eq(chempi_wire_get_u32(&r), 1);
+    cr_assert_eq(chempi_wire_get_u8(&r), CHEMPI_ROOT_LOOKUP);
+    cr_assert_arr_eq(chempi_wire_get_blob(&r, 9, &len), "ab", 2);
+    cr_assert_eq(len, 2);
+    cr_assert(chempi_wire_is_done(&r));
+    cr_assert_eq(reply(1, CHEMPI_REPLY_GRANTED), 1);
+    cr_assert_eq(seen.rank, 1);
+    cr_assert_str_eq(seen.text, "why");
+    cr_assert_eq(reply(1, CHEMPI_REPLY_OVER), 1);
+}
+
+Test(client, questions_without_an_answer_are_counted)
+{
+    uint32_t serial = 0;
+
+    open_client();
+    for (uint32_t i = 1; i <= CHEMPI_ROOT_REQUESTS_MAX; i++)
+        cr_assert_eq(chempi_client_ask_root(client, CHEMPI_ROOT_LOOKUP, NULL, 0,
+                                            &serial),
+                     0);
+    cr_assert_eq(serial, CHEMPI_ROOT_REQUESTS_MAX);
+    cr_assert_eq(
+        chempi_client_ask_root(client, CHEMPI_ROOT_LOOKUP, NULL, 0, &serial),
+        -EBUSY);
+    cr_assert_eq(reply(5, CHEMPI_REPLY_FAILED), 1);
+    cr_assert_eq(
+        chempi_client_ask_root(client, CHEMPI_ROOT_LOOKUP, NULL, 0, &serial),
+        0);
+    cr_assert_eq(
+        chempi_client_ask_root(client, CHEMPI_ROOT_LOOKUP, NULL, 0, &serial),
+        -EBUSY);
+}
+
+Test(client, a_question_that_is_too_long_is_not_asked)
+{
+    static const uint8_t blob[CHEMPI_ROOT_BYTES_MAX + 1];
+    uint32_t serial = 7;
+
+    open_client();
+    cr_assert_eq(chempi_client_ask_root(client, CHEMPI_ROOT_SPAWN, blob,
+                                        sizeof(blob), &serial),
+                 -EMSGSIZE);
+    cr_assert_eq(serial, 7);
+}
+
+Test(client, without_a_root_nobody_is_asked)
+{
+    uint32_t serial;
+
+    welcome.root = 0;
+    open_client();
+    cr_assert_eq(
+        chempi_client_ask_root(client, CHEMPI_ROOT_LOOKUP, NULL, 0, &serial),
+        -EOPNOTSUPP);
+}
+
+Test(client, an_answer_to_no_question_is_a_lost_supervisor)
+{
+    open_client();
+    cr_assert_eq(reply(1, CHEMPI_REPLY_GRANTED), -EPIPE);
+}
+
+Test(client, a_second_answer_is_a_lost_supervisor)
+{
+    uint32_t serial;
+
+    open_client();
+    cr_assert_eq(
+        chempi_client_ask_root(client, CHEMPI_ROOT_LOOKUP, NULL, 0, &serial),
+        0);
+    cr_assert_eq(reply(1, CHEMPI_REPLY_FAILED), 1);
+    cr_assert_eq(reply(1, CHEMPI_REPLY_FAILED), -EPIPE);
 }
