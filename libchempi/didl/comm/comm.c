@@ -486,6 +486,19 @@ static int wait_for_lull(struct chempi_comm *comm)
     return rc;
 }
 
+/* Where worlds part, nobody goes before all have come: who ends then is not
+ * waited for any more. Who is lost does not come. */
+static void meet_last(struct chempi_comm *comm)
+{
+    struct chempi_comm_channel members;
+    int64_t nothing = 0;
+
+    if (!comm->has_foreign || chempi_loss_is_in(comm))
+        return;
+    members = chempi_comm_channel(comm);
+    (void)chempi_comm_max(&members, MPI_SUCCESS, &nothing, 1);
+}
+
 int chempi_comm_disconnect(MPI_Comm *comm)
 {
     struct chempi_comm *old = chempi_comm_lookup(*comm);
@@ -493,6 +506,8 @@ int chempi_comm_disconnect(MPI_Comm *comm)
 
     if (old && old != &chempi_comm_world && old != &chempi_comm_self)
         rc = wait_for_lull(old);
+    if (old && rc == MPI_SUCCESS)
+        meet_last(old);
     return rc ? rc : chempi_comm_free(comm);
 }
 

@@ -484,6 +484,8 @@ static int swap_leaders(const struct chempi_comm_far *far, int rc,
     size_t got;
     int code = far->error;
 
+    if (is_met && far->exchange)
+        return far->exchange(far->arg, rc, mine, len, out, out_len);
     if (is_met) {
         code = swap_messages(far, &my_len, sizeof(my_len), out_len,
                              sizeof(*out_len), &got);

@@ -124,6 +124,12 @@ struct chempi_comm_far {
     int error;      /* the leader's, known beforehand: nobody is met, and its
                        group learns of it */
     bool is_nobody; /* the other side is empty: nobody is met */
+    /* Not NULL: they meet by other means than messages. Swap bytes with the
+     * other leader, which hears of rc in their place; *out is malloc'ed. MPI
+     * error class: this leader's, or the other one's. */
+    int (*exchange)(void *arg, int rc, const void *mine, size_t len, void **out,
+                    uint64_t *out_len);
+    void *arg;
 };
 
 /*

@@ -104,7 +104,8 @@ struct chempi_group *chempi_group_make(uint32_t size, uint32_t *procs)
         free(procs);
         return NULL;
     }
-    if (procs && is_identity(size, procs)) {
+    group->has_foreign = has_foreign(size, procs);
+    if (procs && !group->has_foreign && is_identity(size, procs)) {
         free(procs);
         procs = NULL;
     }
@@ -112,7 +113,6 @@ struct chempi_group *chempi_group_make(uint32_t size, uint32_t *procs)
     group->size = size;
     group->procs = procs;
     group->rank = find_self(size, procs);
-    group->has_foreign = has_foreign(size, procs);
     return group;
 }
 

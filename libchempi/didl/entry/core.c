@@ -295,6 +295,7 @@ static int open_conn(void)
     chempi_sysmsg_init();
     chempi_send_site_register();
     chempi_message_register();
+    chempi_foreign_register();
     rc = chempi_conn_open(&params);
     if (rc == MPI_SUCCESS) {
         chempi_daemon_ask_memory();

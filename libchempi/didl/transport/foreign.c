@@ -29,6 +29,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/sysmsg.h"
 #include "libchempi/didl/transport/watcher.h"
 
 enum { MEMBERS_MAX = 1 << 20 }; /* of both sides of a bond */
@@ -560,6 +561,93 @@ int chempi_foreign_bind(const uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
     if (rc)
         free_bond(bond);
     return rc;
+}
+
+/* ---- losses ---- */
+
+/* A process is lost, or all of its world. */
+struct loss {
+    uint64_t world[2];
+    uint32_t rank;
+    uint32_t is_all;
+};
+
+static bool is_in(const struct loss *loss, const struct chempi_name *name)
+{
+    return name->world[0] == loss->world[0] &&
+           name->world[1] == loss->world[1] &&
+           (loss->is_all || name->rank == loss->rank);
+}
+
+static void lose(const struct loss *loss, const char *why)
+{
+    for (uint32_t i = index_begin(); i < index_end(); i++)
+        if (is_in(loss, &chempi_foreign_at(i)->name))
+            chempi_conn_set_lost(&chempi_lane_main, i, why);
+}
+
+static bool is_met_by(const struct loss *loss, const struct bond *bond)
+{
+    for (uint32_t i = 0; i < bond->is.size; i++)
+        if (chempi_foreign_is(bond->indexes[i]) &&
+            is_in(loss, &chempi_foreign_at(bond->indexes[i])->name))
+            return true;
+    return false;
+}
+
+static void tell(const struct loss *loss, uint32_t rank)
+{
+    struct chempi_peer *peer = chempi_conn_peer(&chempi_lane_main, rank);
+
+    if (rank != chempi_ctx.services.proc &&
+        !atomic_load_explicit(&peer->is_lost, memory_order_relaxed))
+        chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_WORLD_LOST, loss,
+                             sizeof(*loss));
+}
+
+/* All of the own job that have met it: their connections to it, if they have
+ * any, need not tell them. */
+static void tell_own(const struct loss *loss)
+{
+    for (uint32_t b = 0; b < self.bond_count; b++) {
+        const struct bond *bond = self.bonds[b];
+
+        if (!is_met_by(loss, bond))
+            continue;
+        for (uint32_t i = 0; i < bond->is.size; i++)
+            if (!chempi_foreign_is(bond->indexes[i]))
+                tell(loss, bond->indexes[i]);
+    }
+}
+
+void chempi_foreign_set_lost(uint32_t index, const char *why)
+{
+    const struct chempi_foreign *f = chempi_foreign_at(index);
+    const struct loss loss = {.world = {f->name.world[0], f->name.world[1]},
+                              .rank = f->name.rank,
+                              .is_all = !f->survives};
+
+    if (chempi_conn_is_missing(index))
+        return;
+    lose(&loss, why);
+    tell_own(&loss);
+}
+
+/* Who has told it tells all others. Other worlds have no say. */
+static void on_world_lost(struct chempi_sysmsg_in *in)
+{
+    if (!chempi_foreign_is(in->peer->proc))
+        lose(in->head, "another rank of this job has lost it");
+}
+
+void chempi_foreign_register(void)
+{
+    static const struct chempi_sysmsg_handler handler = {
+        .head_min = sizeof(struct loss),
+        .head_max = sizeof(struct loss),
+        .run = on_world_lost};
+
+    chempi_sysmsg_register(CHEMPI_SYSMSG_WORLD_LOST, &handler);
 }
 
 void chempi_foreign_fini(void)

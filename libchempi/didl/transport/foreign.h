@@ -107,6 +107,8 @@ int chempi_foreign_bind(const uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
 /* For the device that reaches them. */
 const struct chempi_bonds *chempi_foreign_bonds(void);
 
+/* Before the devices are opened. */
+void chempi_foreign_register(void);
 /* Forget all of them, behind the devices. */
 void chempi_foreign_fini(void);
 

@@ -108,6 +108,17 @@ static bool is_any_gone(const struct chempi_comm *comm)
     return comm->serves && is_any_gone(comm->serves);
 }
 
+/* The other side of an intercommunicator: as a world is, all at once. */
+static bool are_all_gone(const struct chempi_comm *comm)
+{
+    const uint32_t size = comm->is_inter ? chempi_comm_remote_size(comm) : 0;
+
+    for (uint32_t rank = 0; rank < size; rank++)
+        if (!is_gone(comm->lane, chempi_comm_proc(comm, rank)))
+            return false;
+    return size > 0;
+}
+
 static bool is_in_circle(const struct chempi_loss_circle *c,
                          const struct chempi_comm *comm, int32_t source)
 {
@@ -145,6 +156,8 @@ bool chempi_loss_judge(const struct chempi_comm *comm, uint32_t context,
 
     if (source >= 0 &&
         is_gone(comm->lane, chempi_comm_proc(comm, (uint32_t)source)))
+        return true;
+    if (source < 0 && are_all_gone(comm))
         return true;
     if (kind == CHEMPI_CONTEXT_COLL || kind == CHEMPI_CONTEXT_INTERNAL)
         return is_any_gone(comm);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Jobs that survive the end of a rank (doc/survivors.md): what waits for the
- * lost one ends with MPI_ERR_PROC_ABORTED. In other jobs nothing of this
- * happens. Under the lane lock, unless it says another thing.
+ * Jobs that survive the end of a rank (doc/survivors.md), and those that have
+ * met others (doc/dynamic.md): what waits for the lost process ends with
+ * MPI_ERR_PROC_ABORTED. In other jobs nothing of this happens. Under the lane
+ * lock, unless it says another thing.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_LOSS_H
 #define CHEMPI_LIBCHEMPI_DIDL_LOSS_H
@@ -39,8 +40,9 @@ struct chempi_loss_circle {
 void chempi_loss_watch(struct chempi_loss_circle *circle);
 
 /* A receive or probe (context, source and tag as given) for which nothing may
- * come any more: its source is missing, or it is part of a collective operation
- * or of what a circle does among itself, and a member is. */
+ * come any more: its source is missing, or each process that may be, or it is
+ * part of a collective operation or of what a circle does among itself, and a
+ * member is. */
 bool chempi_loss_judge(const struct chempi_comm *comm, uint32_t context,
                        int32_t source, int32_t tag);
 static inline bool chempi_loss_is_vain(const struct chempi_comm *comm,

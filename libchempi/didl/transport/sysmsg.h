@@ -52,7 +52,9 @@ enum chempi_sysmsg_tag {
     CHEMPI_SYSMSG_ORIGIN_ANSWER = -11, /* u32 serial, and the words */
     CHEMPI_SYSMSG_RMA = -16,           /* down to -31: one-sided */
     CHEMPI_SYSMSG_IO = -32,            /* down to -47: files */
-    CHEMPI_SYSMSG_PROC = -48,          /* down to -59: processes */
+    CHEMPI_SYSMSG_WORLD_LOST = -48,    /* struct loss: of another world; from a
+                                          rank of the own job */
+    CHEMPI_SYSMSG_PROC = -49,          /* down to -59: processes */
     CHEMPI_SYSMSG_TEST = -60,          /* down to -63: tests */
     CHEMPI_SYSMSG_LAST = -63
 };

@@ -206,12 +206,14 @@ Test(foreign, one_of_two_comes_first)
     cr_assert(chempi_foreign_bonds()->is_before(indexes[2]));
 }
 
+/* Also where their indexes are those of the whole world and one more. */
 Test(foreign, groups_know_whether_a_member_is_of_another_world)
 {
     const struct chempi_introduction members[] = {introduce_own(SELF),
                                                   introduce(9, 5, "x")};
     uint32_t *both = malloc(2 * sizeof(*both));
     uint32_t *own = malloc(sizeof(*own));
+    uint32_t *all = malloc((PROCS + 1) * sizeof(*all));
     struct chempi_group *group;
 
     cr_assert_eq(chempi_foreign_bind(secrets[0], members, 2, both, NULL), 0);
@@ -222,5 +224,11 @@ Test(foreign, groups_know_whether_a_member_is_of_another_world)
     chempi_group_release(group);
     group = chempi_group_make(1, own);
     cr_assert_not(group->has_foreign);
+    chempi_group_release(group);
+    for (uint32_t i = 0; i <= PROCS; i++)
+        all[i] = i;
+    group = chempi_group_make(PROCS + 1, all);
+    cr_assert(group->has_foreign);
+    cr_assert_not_null(group->procs);
     chempi_group_release(group);
 }
