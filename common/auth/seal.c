@@ -176,6 +176,34 @@ static size_t sealed_bytes(const struct chempi_seal *s)
     return (size_t)at[0] | (size_t)at[1] << 8;
 }
 
+static bool is_possible(size_t sealed)
+{
+    return sealed > CHEMPI_NOISE_TAG_BYTES && sealed <= RECORD_MAX - HEADER;
+}
+
+ssize_t chempi_seal_fill_record(struct chempi_seal *s, int fd)
+{
+    size_t want = HEADER;
+    ssize_t n;
+
+    if (s->in.len >= HEADER) {
+        want += sealed_bytes(s);
+        if (!is_possible(want - HEADER) || s->in.len >= want)
+            return -EBADMSG;
+    }
+    want -= s->in.len;
+    if (make_room(&s->in, want) < want)
+        return -ENOMEM;
+    n = read_from(fd, s->in.data + s->in.len, want);
+    if (n < 0)
+        n = -errno;
+    else
+        s->in.len += (size_t)n;
+    if (s->in.len == 0)
+        drop(&s->in);
+    return n;
+}
+
 ssize_t chempi_seal_next(const struct chempi_seal *s)
 {
     size_t sealed;
@@ -183,7 +211,7 @@ ssize_t chempi_seal_next(const struct chempi_seal *s)
     if (s->in.len < HEADER)
         return 0;
     sealed = sealed_bytes(s);
-    if (sealed <= CHEMPI_NOISE_TAG_BYTES || sealed > RECORD_MAX - HEADER)
+    if (!is_possible(sealed))
         return -EBADMSG;
     return s->in.len < HEADER + sealed
                ? 0

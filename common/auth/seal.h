@@ -54,6 +54,9 @@ int chempi_seal_flush(struct chempi_seal *s, int fd);
 /* Read once: bytes, 0: end of stream, -errno (-EAGAIN: nothing now). is_dry:
  * nothing more is there. What is no socket is read as it is, and may block. */
 ssize_t chempi_seal_fill(struct chempi_seal *s, int fd, bool *is_dry);
+/* The same, but no byte beyond the next record, of which something is
+ * missing; -EBADMSG: it cannot be one. */
+ssize_t chempi_seal_fill_record(struct chempi_seal *s, int fd);
 /* Bytes of the stream in the next record: 0: none is whole, -EBADMSG. */
 ssize_t chempi_seal_next(const struct chempi_seal *s);
 /* Open it to `out`, which has room for so many. 0, -EBADMSG, -EOVERFLOW. */

@@ -40,8 +40,9 @@ bool chempi_exchange_is_first(const struct chempi_exchange *exchange);
 int chempi_exchange_send(struct chempi_exchange *exchange, const void *data,
                          size_t len, struct chempi_err *err);
 
-/* The next message of the other side, malloc'ed. -EAGAIN: it has not come yet;
- * other -errno with words: it will not. */
+/* The next message of the other side, malloc'ed. -EAGAIN: it has not come yet,
+ * and is read when it does; other -errno with words: it will not. Nothing is
+ * read before it is asked for. */
 int chempi_exchange_take(struct chempi_exchange *exchange, void **data,
                          size_t *len, struct chempi_err *err);
 

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calling a port. All of its addresses are tried at once, as one may lead
+ * nowhere, or to a process that only has the same address as the owner. An
+ * attempt walks
+ *
+ *   CALL    the kernel connects; then our first message is written
+ *   REPLY   the owner's answer is awaited, for as long as it computes
+ *
+ * The first one that is answered by who has the port's key is taken, and all
+ * others are ended before the last message of the handshake leaves: so the
+ * owner never accepts one that is not used. One that the owner has ended for
+ * want of a place is made again, CHEMPI_DIAL_AGAIN times.
+ */
+#define _GNU_SOURCE /* SOCK_NONBLOCK */
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/proc/hands.h"
+#include "libchempi/didl/proc/internal.h"
+#include "libchempi/didl/proc/port.h"
+#include "libchempi/didl/proc/port_name.h"
+
+#define CHEMPI_DIAL_AGAIN 8u
+
+struct attempt {
+    struct chempi_poll_item item; /* fd -1: it has failed */
+    struct chempi_dial *dial;
+    struct chempi_hands hands;
+    const struct chempi_address *address;
+    bool is_connected; /* REPLY */
+    unsigned again;
+};
+
+struct chempi_dial {
+    struct chempi_exchange *exchange;
+    struct chempi_port_name name;
+    struct chempi_keys *keys;
+    int code; /* why the last attempt has failed */
+    char where[CHEMPI_ADDRESS_TEXT];
+    struct attempt attempts[CHEMPI_PORT_ADDRESSES_MAX];
+};
+
+static void hang_up(struct attempt *a)
+{
+    chempi_pollset_remove(chempi_exchange_pollset(), &a->item);
+    if (a->item.fd >= 0)
+        (void)close(a->item.fd); /* nothing was agreed on it */
+    a->item.fd = -1;
+    chempi_hands_fini(&a->hands);
+}
+
+void chempi_dial_destroy(struct chempi_dial *dial)
+{
+    if (!dial)
+        return;
+    for (uint32_t i = 0; i < dial->name.count; i++)
+        hang_up(&dial->attempts[i]);
+    chempi_hands_forget_keys(dial->keys);
+    sodium_memzero(&dial->name, sizeof(dial->name));
+    free(dial);
+}
+
+/* Who answers has the port's key. */
+static int is_owner(void *arg, const uint8_t *key, struct chempi_err *err)
+{
+    const struct chempi_dial *dial = arg;
+
+    return sodium_memcmp(key, dial->name.key, sizeof(dial->name.key)) == 0
+               ? 0
+               : chempi_err_set(err, -EACCES, "it has another key");
+}
+
+static void note_failure(struct attempt *a, int code)
+{
+    struct chempi_dial *dial = a->dial;
+
+    hang_up(a);
+    /* That somebody was there says more than that nobody was. */
+    if (!dial->code || code == -EACCES) {
+        dial->code = code;
+        (void)chempi_address_format(a->address, dial->where);
+    }
+}
+
+/* If no attempt is left, the call has failed. */
+static void conclude(struct chempi_dial *dial)
+{
+    for (uint32_t i = 0; i < dial->name.count; i++)
+        if (dial->attempts[i].item.fd >= 0)
+            return;
+    if (dial->code == -EACCES || dial->code == -EPROTO)
+        chempi_exchange_lose(dial->exchange, -ECONNREFUSED,
+                             "who answers at %s is not the port's owner",
+                             dial->where);
+    else if (dial->code == -ECONNREFUSED || dial->code == -ECONNRESET)
+        chempi_exchange_lose(dial->exchange, -ECONNREFUSED,
+                             "nobody listens at %s: the port is closed, or its "
+                             "owner has ended",
+                             dial->where);
+    else
+        chempi_exchange_lose(dial->exchange, dial->code,
+                             "cannot call the port at %s: %s", dial->where,
+                             chempi_err_name(dial->code));
+}
+
+static void give_up(struct attempt *a, int code)
+{
+    note_failure(a, code);
+    conclude(a->dial);
+}
+
+static void attempt_ready(struct chempi_poll_item *item, uint32_t events);
+
+/* 0 or -errno; a descriptor that was opened stays in a->item. */
+static int call(struct attempt *a)
+{
+    struct chempi_dial *dial = a->dial;
+    int rc;
+
+    a->is_connected = false;
+    a->item = (struct chempi_poll_item){
+        .fd = chempi_sys->socket(a->address->u.sa.sa_family,
+                                 SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
+        .ready = attempt_ready};
+    if (a->item.fd < 0)
+        return -errno;
+    chempi_exchange_set_options(a->item.fd);
+    rc = chempi_hands_begin(&a->hands, true, dial->keys, CHEMPI_HANDS_PORT,
+                            is_owner, dial);
+    if (rc)
+        return rc;
+    if (chempi_sys->connect(a->item.fd, &a->address->u.sa,
+                            chempi_address_len(a->address)) < 0 &&
+        errno != EINPROGRESS && errno != EINTR)
+        return -errno;
+    return chempi_pollset_add(chempi_exchange_pollset(), &a->item,
+                              EPOLLIN | EPOLLOUT);
+}
+
+/* It is the owner: this connection is it. */
+static void take(struct attempt *a)
+{
+    struct chempi_dial *dial = a->dial;
+    struct chempi_seal *seal;
+    int fd;
+
+    for (uint32_t i = 0; i < dial->name.count; i++)
+        if (&dial->attempts[i] != a)
+            hang_up(&dial->attempts[i]);
+    seal = chempi_hands_seal(&a->hands);
+    if (!seal) {
+        give_up(a, -ENOMEM);
+        return;
+    }
+    if (chempi_hands_write(&a->hands, a->item.fd) != 1) {
+        chempi_seal_destroy(seal);
+        give_up(a, -ECONNRESET); /* an empty socket takes a few bytes */
+        return;
+    }
+    chempi_pollset_remove(chempi_exchange_pollset(), &a->item);
+    fd = a->item.fd;
+    a->item.fd = -1;
+    chempi_exchange_open(dial->exchange, fd, false, seal);
+}
+
+static int write_first(struct attempt *a)
+{
+    int failed = 0;
+    socklen_t len = sizeof(failed);
+    int rc;
+
+    if (getsockopt(a->item.fd, SOL_SOCKET, SO_ERROR, &failed, &len) == 0 &&
+        failed)
+        return -failed;
+    rc = chempi_hands_write(&a->hands, a->item.fd);
+    if (rc == -ENOTCONN)
+        return 0;
+    if (rc == 1) {
+        a->is_connected = true;
+        return chempi_pollset_modify(chempi_exchange_pollset(), &a->item,
+                                     EPOLLIN);
+    }
+    return rc;
+}
+
+static void attempt_ready(struct chempi_poll_item *item, uint32_t events)
+{
+    struct attempt *a = CHEMPI_CONTAINER_OF(item, struct attempt, item);
+    int rc;
+
+    (void)events; /* errors show in writing and reading */
+    if (!a->is_connected) {
+        rc = write_first(a);
+    } else {
+        rc = chempi_hands_read(&a->hands, a->item.fd);
+        if (rc == 1) {
+            take(a);
+            return;
+        }
+    }
+    if (rc == -ECONNRESET && a->is_connected && a->again < CHEMPI_DIAL_AGAIN) {
+        a->again++;
+        hang_up(a);
+        rc = call(a);
+    }
+    if (rc < 0)
+        give_up(a, rc);
+}
+
+int chempi_port_connect(const char *name, struct chempi_exchange **out,
+                        struct chempi_err *err)
+{
+    struct chempi_dial *dial = chempi_sys->calloc(1, sizeof(*dial));
+    struct chempi_exchange *x = chempi_exchange_create();
+    int rc = dial && x ? chempi_port_name_read(name, &dial->name) : -ENOMEM;
+
+    if (!rc)
+        dial->keys = chempi_hands_make_keys(dial->name.token);
+    if (!rc && !dial->keys)
+        rc = -ENOMEM;
+    if (rc) {
+        free(dial);
+        chempi_exchange_close(x);
+        return chempi_err_set(err, rc,
+                              rc == -EINVAL
+                                  ? "that is no name of a port of this library"
+                                  : "out of memory to call a port");
+    }
+    x->dial = dial;
+    dial->exchange = x;
+    for (uint32_t i = 0; i < dial->name.count; i++) {
+        dial->attempts[i].dial = dial;
+        dial->attempts[i].address = &dial->name.addresses[i];
+        dial->attempts[i].item.fd = -1;
+    }
+    for (uint32_t i = 0; i < dial->name.count; i++) {
+        const int code = call(&dial->attempts[i]);
+
+        if (code)
+            note_failure(&dial->attempts[i], code);
+    }
+    conclude(dial);
+    *out = x;
+    return 0;
+}

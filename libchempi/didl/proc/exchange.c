@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages of leaders over a sealed stream; see exchange.h and internal.h. A
+ * message is a u32, little-endian, and so many bytes.
+ */
+#define _GNU_SOURCE /* TCP_KEEPIDLE */
+#include "libchempi/didl/proc/exchange.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/invariant.h"
+#include "common/base/sys.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/proc/internal.h"
+#include "libchempi/didl/transport/progress.h"
+
+#define FIRST_CAP 4096u     /* bytes for the beginning of a message */
+#define TURN (4ul << 20)    /* bytes written or read at a time */
+#define KEEPALIVE_IDLE_S 30 /* a host that is silent for so long is asked, */
+#define KEEPALIVE_EVERY_S 10
+#define KEEPALIVE_COUNT 6 /* so many times */
+
+_Static_assert(CHEMPI_EXCHANGE_LEN_MAX <= UINT32_MAX, "a length fits");
+
+/* ---- life ------------------------------------------------------------ */
+
+struct chempi_pollset *chempi_exchange_pollset(void)
+{
+    return chempi_ctx.services.pollset;
+}
+
+struct chempi_exchange *chempi_exchange_create(void)
+{
+    struct chempi_exchange *x = chempi_sys->calloc(1, sizeof(*x));
+
+    if (!x)
+        return NULL;
+    x->item.fd = -1;
+    chempi_list_init(&x->link);
+    return x;
+}
+
+void chempi_exchange_set_options(int fd)
+{
+    static const struct {
+        int level;
+        int name;
+        int value;
+    } all[] = {{IPPROTO_TCP, TCP_NODELAY, 1},
+               {SOL_SOCKET, SO_KEEPALIVE, 1},
+               {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
+               {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EVERY_S},
+               {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT}};
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(all); i++) /* works without */
+        (void)setsockopt(fd, all[i].level, all[i].name, &all[i].value,
+                         sizeof(all[i].value));
+}
+
+/* Whatever it waits for or has, but for a message that has come. */
+static void let_go(struct chempi_exchange *x)
+{
+    chempi_list_remove(&x->link);
+    chempi_dial_destroy(x->dial);
+    chempi_join_destroy(x->join);
+    x->dial = NULL;
+    x->join = NULL;
+    chempi_pollset_remove(chempi_exchange_pollset(), &x->item);
+    x->events = 0;
+    if (x->item.fd >= 0 && !x->is_users)
+        (void)close(x->item.fd); /* what matters has been said */
+    x->item.fd = -1;
+    chempi_seal_destroy(x->seal);
+    x->seal = NULL;
+    free(x->out);
+    free(x->plain);
+    x->out = NULL;
+    x->plain = NULL;
+    x->out_len = 0;
+    x->out_done = 0;
+    x->plain_len = 0;
+}
+
+void chempi_exchange_lose(struct chempi_exchange *x, int code, const char *fmt,
+                          ...)
+{
+    char text[CHEMPI_ERR_TEXT_MAX];
+    va_list args;
+
+    if (x->at == CHEMPI_EXCHANGE_LOST)
+        return; /* the first reason counts */
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    x->at = CHEMPI_EXCHANGE_LOST;
+    (void)chempi_err_set(&x->err, code, "%s", text);
+    let_go(x);
+    chempi_progress_notify();
+}
+
+void chempi_exchange_close(struct chempi_exchange *x)
+{
+    if (!x)
+        return;
+    let_go(x);
+    free(x->in);
+    free(x);
+}
+
+const char *chempi_exchange_check(const struct chempi_exchange *x)
+{
+    const bool has_fd =
+        x->at == CHEMPI_EXCHANGE_JOINING || x->at == CHEMPI_EXCHANGE_OPEN;
+
+    if (has_fd != (x->item.fd >= 0))
+        return "exchange X1: a descriptor without a use, or none";
+    if ((x->events != 0) != (x->item.slot != 0))
+        return "exchange X1: events that nobody waits for";
+    if ((x->at == CHEMPI_EXCHANGE_OPEN) != (x->seal != NULL))
+        return "exchange X2: a seal without a use, or none";
+    if (x->at != CHEMPI_EXCHANGE_WAITING &&
+        (x->dial || !chempi_list_is_empty(&x->link)))
+        return "exchange X5: it waits, and does not";
+    return NULL;
+}
+
+static void fail(struct chempi_exchange *x, int code)
+{
+    if (code == -ECONNRESET || code == -EPIPE)
+        chempi_exchange_lose(x, -ECONNRESET,
+                             "the process that leads the other side has ended "
+                             "or hung up");
+    else if (code == -EBADMSG)
+        chempi_exchange_lose(x, -EPROTO,
+                             "what the process that leads the other side says "
+                             "was changed on its way, or breaks the rules");
+    else
+        chempi_exchange_lose(x, code,
+                             "the connection to the process that leads the "
+                             "other side failed: %s",
+                             chempi_err_name(code));
+}
+
+/* ---- reading --------------------------------------------------------- */
+
+static size_t take_plain(struct chempi_exchange *x, uint8_t *to, size_t want)
+{
+    const size_t n = want < x->plain_len ? want : x->plain_len;
+
+    memcpy(to, x->plain + x->plain_head, n);
+    x->plain_head += n;
+    x->plain_len -= n;
+    return n;
+}
+
+static int begin_message(struct chempi_exchange *x)
+{
+    x->in_need = (size_t)x->head[0] | (size_t)x->head[1] << 8 |
+                 (size_t)x->head[2] << 16 | (size_t)x->head[3] << 24;
+    if (x->in_need > CHEMPI_EXCHANGE_LEN_MAX)
+        return -EBADMSG;
+    x->in_cap = x->in_need < FIRST_CAP ? x->in_need : FIRST_CAP;
+    x->in_len = 0;
+    x->in = chempi_sys->malloc(x->in_cap ? x->in_cap : 1);
+    return x->in ? 0 : -ENOMEM;
+}
+
+/* More room, as much as there is already (X4). */
+static int grow(struct chempi_exchange *x)
+{
+    const size_t cap =
+        x->in_need - x->in_cap < x->in_cap ? x->in_need : 2 * x->in_cap;
+    uint8_t *in = chempi_sys->realloc(x->in, cap);
+
+    if (!in)
+        return -ENOMEM;
+    x->in = in;
+    x->in_cap = cap;
+    return 0;
+}
+
+/* Put what was opened where it belongs. */
+static int parse(struct chempi_exchange *x)
+{
+    int rc = 0;
+
+    while (rc == 0 && !x->has_message &&
+           (x->plain_len || (x->in && x->in_len == x->in_need))) {
+        if (!x->in) {
+            x->head_len += take_plain(x, x->head + x->head_len,
+                                      sizeof(x->head) - x->head_len);
+            if (x->head_len == sizeof(x->head))
+                rc = begin_message(x);
+        } else if (x->in_len == x->in_need) {
+            x->has_message = true;
+            x->head_len = 0;
+        } else if (x->in_len == x->in_cap) {
+            rc = grow(x);
+        } else {
+            x->in_len +=
+                take_plain(x, x->in + x->in_len, x->in_cap - x->in_len);
+        }
+    }
+    return rc;
+}
+
+/* Open the next record; its bytes, 0: it is not here yet, or -errno. */
+static ssize_t open_record(struct chempi_exchange *x)
+{
+    ssize_t n;
+    int rc;
+
+    while ((n = chempi_seal_next(x->seal)) == 0) {
+        n = chempi_seal_fill_record(x->seal, x->item.fd);
+        if (n == -EAGAIN)
+            return 0;
+        if (n == 0)
+            return -ECONNRESET;
+        if (n < 0 && n != -EINTR)
+            return n;
+    }
+    if (n < 0)
+        return n;
+    if (!x->plain)
+        x->plain = chempi_sys->malloc(CHEMPI_SEAL_PLAIN_MAX);
+    if (!x->plain)
+        return -ENOMEM;
+    rc = chempi_seal_open(x->seal, x->plain);
+    if (rc)
+        return rc;
+    x->plain_head = 0;
+    x->plain_len = (size_t)n;
+    return n;
+}
+
+static int read_some(struct chempi_exchange *x)
+{
+    size_t done = 0;
+    int rc = parse(x);
+
+    while (rc == 0 && !x->has_message && done < TURN) { /* X3 */
+        const ssize_t n = open_record(x);
+
+        if (n <= 0)
+            return (int)n;
+        done += (size_t)n;
+        rc = parse(x);
+    }
+    return rc;
+}
+
+/* ---- writing --------------------------------------------------------- */
+
+static bool is_written(const struct chempi_exchange *x)
+{
+    return x->out_done == x->out_len && (!x->seal || !x->seal->out.len);
+}
+
+static int write_some(struct chempi_exchange *x)
+{
+    size_t done = 0;
+
+    while (done < TURN) {
+        const int rc = chempi_seal_flush(x->seal, x->item.fd);
+        ssize_t n;
+
+        if (rc)
+            return rc < 0 ? rc : 0;
+        if (x->out_done == x->out_len) {
+            free(x->out);
+            x->out = NULL;
+            x->out_len = 0;
+            x->out_done = 0;
+            return 0;
+        }
+        n = chempi_seal_put(x->seal, x->out + x->out_done,
+                            x->out_len - x->out_done);
+        if (n < 0)
+            return (int)n;
+        x->out_done += (size_t)n;
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+/* What can be used now (X3). */
+static uint32_t useful_events(const struct chempi_exchange *x)
+{
+    const uint32_t out = is_written(x) ? 0 : (uint32_t)EPOLLOUT;
+
+    if (x->has_message)
+        return out;
+    if (x->is_wanted)
+        return out | (uint32_t)EPOLLIN;
+    return x->is_users ? out : out | (uint32_t)EPOLLRDHUP;
+}
+
+/* Ask for it (X1). */
+static int ask(struct chempi_exchange *x)
+{
+    struct chempi_pollset *set = chempi_exchange_pollset();
+    const uint32_t events = useful_events(x);
+    int rc = 0;
+
+    if (events == x->events)
+        return 0;
+    if (!events)
+        chempi_pollset_remove(set, &x->item);
+    else if (x->events)
+        rc = chempi_pollset_modify(set, &x->item, events);
+    else
+        rc = chempi_pollset_add(set, &x->item, events);
+    if (rc == 0)
+        x->events = events;
+    return rc;
+}
+
+/* Write what can be, and read if that is wanted. */
+static void advance(struct chempi_exchange *x, bool may_read)
+{
+    const bool had_message = x->has_message;
+    const bool was_written = is_written(x);
+    int rc = may_read ? read_some(x) : 0;
+
+    if (rc == 0)
+        rc = write_some(x);
+    if (rc == 0)
+        rc = ask(x);
+    if (rc)
+        fail(x, rc);
+    else if (x->has_message != had_message || is_written(x) != was_written)
+        chempi_progress_notify();
+    CHEMPI_CHECK(chempi_exchange_check(x));
+}
+
+static void stream_ready(struct chempi_poll_item *item, uint32_t events)
+{
+    struct chempi_exchange *x =
+        CHEMPI_CONTAINER_OF(item, struct chempi_exchange, item);
+
+    advance(x, x->is_wanted ||
+                   (events & ~(uint32_t)(EPOLLIN | EPOLLOUT) && !x->is_users));
+}
+
+void chempi_exchange_open(struct chempi_exchange *x, int fd, bool is_first,
+                          struct chempi_seal *seal)
+{
+    chempi_list_remove(&x->link);
+    chempi_dial_destroy(x->dial);
+    chempi_join_destroy(x->join);
+    x->dial = NULL;
+    x->join = NULL;
+    x->at = CHEMPI_EXCHANGE_OPEN;
+    x->is_first = is_first;
+    x->seal = seal;
+    x->events = 0;
+    x->item = (struct chempi_poll_item){.fd = fd, .ready = stream_ready};
+    chempi_progress_notify();
+    advance(x, false);
+}
+
+/* ---- what it is for -------------------------------------------------- */
+
+int chempi_exchange_state(const struct chempi_exchange *x,
+                          struct chempi_err *err)
+{
+    if (x->at == CHEMPI_EXCHANGE_LOST)
+        return chempi_err_set(err, x->err.code, "%s", x->err.text);
+    return x->at == CHEMPI_EXCHANGE_OPEN;
+}
+
+bool chempi_exchange_is_first(const struct chempi_exchange *x)
+{
+    return x->is_first;
+}
+
+int chempi_exchange_send(struct chempi_exchange *x, const void *data,
+                         size_t len, struct chempi_err *err)
+{
+    const size_t waiting = x->out_len - x->out_done;
+    uint8_t *out;
+
+    if (x->at != CHEMPI_EXCHANGE_OPEN)
+        return chempi_exchange_state(x, err) < 0
+                   ? x->err.code
+                   : chempi_err_set(err, -ENOTCONN, "nobody has answered yet");
+    if (len > CHEMPI_EXCHANGE_LEN_MAX)
+        return chempi_err_set(err, -EMSGSIZE,
+                              "%zu bytes are more than leaders tell each other",
+                              len);
+    out = chempi_sys->malloc(waiting + 4 + len);
+    if (!out)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    if (waiting)
+        memcpy(out, x->out + x->out_done, waiting);
+    for (unsigned i = 0; i < 4; i++)
+        out[waiting + i] = (uint8_t)(len >> 8 * i);
+    if (len)
+        memcpy(out + waiting + 4, data, len);
+    free(x->out);
+    x->out = out;
+    x->out_done = 0;
+    x->out_len = waiting + 4 + len;
+    advance(x, x->is_wanted);
+    return x->at == CHEMPI_EXCHANGE_OPEN ? 0 : chempi_exchange_state(x, err);
+}
+
+int chempi_exchange_take(struct chempi_exchange *x, void **data, size_t *len,
+                         struct chempi_err *err)
+{
+    if (!x->has_message && !x->is_wanted) {
+        x->is_wanted = true;
+        if (x->at == CHEMPI_EXCHANGE_OPEN)
+            advance(x, true);
+    }
+    if (!x->has_message)
+        return x->at == CHEMPI_EXCHANGE_LOST ? chempi_exchange_state(x, err)
+                                             : -EAGAIN;
+    *data = x->in;
+    *len = x->in_len;
+    x->in = NULL;
+    x->has_message = false;
+    x->is_wanted = false;
+    if (x->at == CHEMPI_EXCHANGE_OPEN)
+        advance(x, false);
+    return 0;
+}
+
+bool chempi_exchange_is_drained(const struct chempi_exchange *x)
+{
+    return is_written(x);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The handshake of two leaders; see hands.h. */
+#define _GNU_SOURCE /* MSG_NOSIGNAL */
+#include "libchempi/didl/proc/hands.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/auth/secret.h"
+#include "common/base/sys.h"
+
+struct chempi_keys *
+chempi_hands_make_keys(const uint8_t secret[CHEMPI_NOISE_KEY_BYTES])
+{
+    struct chempi_keys *keys = chempi_secret_create(sizeof(*keys));
+
+    if (!keys)
+        return NULL;
+    memcpy(keys->cluster[0], secret, CHEMPI_NOISE_KEY_BYTES);
+    keys->cluster_count = 1;
+    if (chempi_noise_make_pair(&keys->node)) {
+        chempi_secret_destroy(keys, sizeof(*keys));
+        return NULL;
+    }
+    return keys;
+}
+
+void chempi_hands_forget_keys(struct chempi_keys *keys)
+{
+    chempi_secret_destroy(keys, sizeof(*keys));
+}
+
+/* Take the other side's message, of len bytes, and answer it. */
+static int step(struct chempi_hands *h, size_t len)
+{
+    int rc =
+        chempi_handshake_step(&h->shake, h->in, len, h->out, &h->out_len, NULL);
+
+    h->in_len = 0;
+    h->out_done = 0;
+    h->is_over = rc == 1;
+    return rc < 0 ? rc : 0;
+}
+
+int chempi_hands_begin(struct chempi_hands *h, bool is_caller,
+                       const struct chempi_keys *keys, const char *purpose,
+                       chempi_handshake_trust_fn *trust, void *arg)
+{
+    int rc;
+
+    *h = (struct chempi_hands){.has_begun = true};
+    rc = chempi_handshake_init(&h->shake, is_caller, keys, purpose,
+                               strlen(purpose), trust, arg);
+    return rc == 0 && is_caller ? step(h, 0) : rc;
+}
+
+int chempi_hands_write(struct chempi_hands *h, int fd)
+{
+    while (h->out_done < h->out_len) {
+        const ssize_t n =
+            chempi_sys->send(fd, h->out + h->out_done, h->out_len - h->out_done,
+                             MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n > 0)
+            h->out_done += (size_t)n;
+        else if (n < 0 && errno == EAGAIN)
+            return 0;
+        else if (n == 0 || errno != EINTR)
+            return n == 0 ? -EIO : -errno;
+    }
+    return 1;
+}
+
+int chempi_hands_read(struct chempi_hands *h, int fd)
+{
+    const size_t need = chempi_handshake_need(&h->shake);
+    int rc;
+
+    while (h->in_len < need) {
+        const ssize_t n = chempi_sys->recv(fd, h->in + h->in_len,
+                                           need - h->in_len, MSG_DONTWAIT);
+
+        if (n > 0)
+            h->in_len += (size_t)n;
+        else if (n < 0 && errno == EAGAIN)
+            return 0;
+        else if (n == 0 || errno != EINTR)
+            return n == 0 ? -ECONNRESET : -errno;
+    }
+    rc = need ? step(h, need) : -EPROTO;
+    return rc ? rc : 1;
+}
+
+struct chempi_seal *chempi_hands_seal(struct chempi_hands *h)
+{
+    const struct chempi_noise_cipher none = {.has_key = false};
+    struct chempi_seal *seal = chempi_seal_create(&none, &none);
+
+    if (seal && chempi_handshake_split(&h->shake, &seal->tx, &seal->rx)) {
+        chempi_seal_destroy(seal);
+        seal = NULL;
+    }
+    return seal;
+}
+
+void chempi_hands_fini(struct chempi_hands *h)
+{
+    if (h->has_begun)
+        chempi_handshake_fini(&h->shake);
+    h->has_begun = false;
+}
