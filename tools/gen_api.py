@@ -117,6 +117,10 @@ TAKES_NULL = {'Comm_get_name': 'MPI_COMM_NULL',
 # Handles that mean something at the local leader only, and whose leader it is.
 AT_THE_LEADER = {'peer_comm': 'local_comm', 'remote_group': 'local_group'}
 
+# Functions of whose arguments some mean something at the root only, and these.
+AT_THE_ROOT = re.compile(r'Comm_(accept|connect|spawn\w*)$')
+ROOT_ARGUMENTS = ['port_name', 'info', 'command']
+
 # Out arguments that say MPI_UNDEFINED when their type is too small.
 UNDEFINED_WHEN_BIG = re.compile(
     r'(Get_count|Get_elements|Type_size|Type_get_(true_)?extent)')
@@ -380,6 +384,9 @@ class Body:
         if not ANY_TIME.match(self.stem):
             self.refuse('!chempi_ctx_is_up()', 'bad_phase()')
 
+    def is_at_root(self, a):
+        return AT_THE_ROOT.match(self.stem) and a.name in ROOT_ARGUMENTS
+
     def check_at_leader(self, a):
         """Words only: didl receives NULL, and fails at all members."""
         self.line('if (x_%s->rank == local_leader) {' % AT_THE_LEADER[a.name])
@@ -403,6 +410,8 @@ class Body:
         condition = '!x_' + a.name
         if a.object == 'info' and not self.stem.startswith('Info_'):
             condition += ' && %s != MPI_INFO_NULL' % a.name
+        if self.is_at_root(a):
+            condition += ' && x_comm->rank == root'
         if self.stem in TAKES_NULL:
             condition += f' && {a.name} != {TAKES_NULL[self.stem]}'
         is_own = 'x_' + a.name + '->' in self.blamed + '->'
@@ -541,7 +550,8 @@ class Body:
             errclass = {'key': 'MPI_ERR_INFO_KEY',
                         'request': 'MPI_ERR_REQUEST'}.get(a.name,
                                                           'MPI_ERR_ARG')
-            self.refuse('!' + a.name, 'null_pointer(%s, "%s", %s)' %
+            where = ' && x_comm->rank == root' if self.is_at_root(a) else ''
+            self.refuse('!' + a.name + where, 'null_pointer(%s, "%s", %s)' %
                         (self.blamed, a.name, errclass))
 
     def check_request_array(self):

@@ -45,7 +45,7 @@ FLOORS = [
     ['libchempi/didl/pt2pt'],
     ['libchempi/didl/coll'],
     ['libchempi/didl/topo', 'libchempi/didl/part', 'libchempi/didl/rma',
-     'libchempi/didl/io'],
+     'libchempi/didl/io', 'libchempi/didl/proc'],
     ['libchempi/didl/tool'],
     ['libchempi/didl/entry'],
     ['libchempi/api'],

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two jobs meet by a port, and do with each other what ranks of one job do:
+ * messages of all sizes in both directions, collectives, communicators made of
+ * both, windows. Then they part, and meet again by the same port.
+ *
+ * meet accept|connect FIFO [MEETINGS]: the name of the port goes through FIFO.
+ */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "check.h"
+
+enum { TAG = 7, LARGE = 3 << 20, BLOCK = 1000 };
+
+static const size_t lengths[] = {0, 1, 64, 4000, 70000, LARGE};
+
+/* To the one that connects, from the one that accepts, by its rank 0. */
+static void pass_name(bool accepts, const char *fifo, char *name)
+{
+    FILE *file;
+
+    if (check_rank() != 0)
+        return;
+    CHECK_OR_DIE(mkfifo(fifo, 0600) == 0 || errno == EEXIST, "mkfifo");
+    file = fopen(fifo, accepts ? "w" : "r");
+    CHECK_OR_DIE(file != NULL, "open %s", fifo);
+    if (accepts)
+        CHECK_OR_DIE(fputs(name, file) >= 0, "write the name");
+    else
+        CHECK_OR_DIE(fgets(name, MPI_MAX_PORT_NAME, file) != NULL,
+                     "read the name");
+    CHECK_OR_DIE(fclose(file) == 0, "close %s", fifo);
+}
+
+static uint64_t seed(int from_side, int from, int to, size_t len)
+{
+    return check_mix(
+        (uint64_t)from_side << 40 | (uint64_t)from << 20 | (uint64_t)to, len);
+}
+
+/* Everybody sends to everybody of the other side at once, so that processes
+ * call each other from both sides. */
+static void exchange(MPI_Comm inter, int side)
+{
+    int remote, rank;
+
+    MPI_Comm_remote_size(inter, &remote);
+    MPI_Comm_rank(inter, &rank);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        const size_t len = lengths[i];
+        MPI_Request *reqs = check_alloc(2 * (size_t)remote * sizeof(*reqs));
+        char *out = check_alloc((size_t)remote * (len + 1));
+        char *in = check_alloc((size_t)remote * (len + 1));
+
+        for (int r = 0; r < remote; r++) {
+            check_fill(out + (size_t)r * len, len, seed(side, rank, r, len));
+            MPI_Irecv(in + (size_t)r * len, (int)len, MPI_BYTE, r, TAG, inter,
+                      &reqs[r]);
+            MPI_Isend(out + (size_t)r * len, (int)len, MPI_BYTE, r, TAG, inter,
+                      &reqs[remote + r]);
+        }
+        MPI_Waitall(2 * remote, reqs, MPI_STATUSES_IGNORE);
+        for (int r = 0; r < remote; r++)
+            CHECK(check_differs(in + (size_t)r * len, len,
+                                seed(!side, r, rank, len)) == SIZE_MAX,
+                  "%zu bytes from rank %d of the other side", len, r);
+        free(reqs);
+        free(out);
+        free(in);
+    }
+}
+
+/* Messages that nobody has asked for yet, more than the quota of eager payload
+ * has room for; the last one is wanted first. */
+static void flood(MPI_Comm inter, int side)
+{
+    enum { COUNT = 3000, LEN = 4000 };
+    char *data = check_alloc((size_t)COUNT * LEN);
+    MPI_Request *reqs = check_alloc(COUNT * sizeof(*reqs));
+    MPI_Status status;
+    int rank, got;
+
+    MPI_Comm_rank(inter, &rank);
+    if (rank == 0 && side == 1) {
+        for (int i = 0; i < COUNT; i++) {
+            check_fill(data + i * LEN, LEN, (uint64_t)i);
+            MPI_Isend(data + i * LEN, LEN, MPI_BYTE, 0, i, inter, &reqs[i]);
+        }
+        MPI_Waitall(COUNT, reqs, MPI_STATUSES_IGNORE);
+    } else if (rank == 0) {
+        MPI_Recv(data, LEN, MPI_BYTE, MPI_ANY_SOURCE, COUNT - 1, inter,
+                 MPI_STATUS_IGNORE);
+        for (int i = 0; i < COUNT - 1; i++) {
+            MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, inter, &status);
+            MPI_Get_count(&status, MPI_BYTE, &got);
+            CHECK(status.MPI_TAG == i && got == LEN, "message %d", i);
+            MPI_Recv(data, LEN, MPI_BYTE, 0, i, inter, MPI_STATUS_IGNORE);
+            CHECK(check_differs(data, LEN, (uint64_t)i) == SIZE_MAX,
+                  "message %d", i);
+        }
+    }
+    free(reqs);
+    free(data);
+}
+
+static void collectives(MPI_Comm both)
+{
+    int size, rank, sum = 0;
+    int *all;
+
+    MPI_Comm_size(both, &size);
+    MPI_Comm_rank(both, &rank);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, both);
+    CHECK(sum == size * (size - 1) / 2, "a sum is %d", sum);
+    all = check_alloc((size_t)size * BLOCK * sizeof(*all));
+    for (int root = 0; root < size; root++) {
+        for (int i = 0; i < BLOCK; i++)
+            all[i] = rank == root ? root * BLOCK + i : -1;
+        MPI_Bcast(all, BLOCK, MPI_INT, root, both);
+        CHECK(all[BLOCK - 1] == root * BLOCK + BLOCK - 1, "bcast from %d",
+              root);
+    }
+    for (int i = 0; i < BLOCK; i++)
+        all[rank * BLOCK + i] = rank + i;
+    MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, BLOCK, MPI_INT,
+                  both);
+    for (int r = 0; r < size; r++)
+        CHECK(all[r * BLOCK + 1] == r + 1, "allgather: block %d", r);
+    for (int r = 0; r < size; r++)
+        all[r] = rank * size + r;
+    MPI_Alltoall(MPI_IN_PLACE, 1, MPI_INT, all, 1, MPI_INT, both);
+    for (int r = 0; r < size; r++)
+        CHECK(all[r] == r * size + rank, "alltoall: block %d", r);
+    MPI_Barrier(both);
+    free(all);
+}
+
+/* What is made of a communicator that spans both jobs. */
+static void derive(MPI_Comm both)
+{
+    MPI_Comm made;
+    MPI_Request req;
+    MPI_Group group;
+    int rank, own, result;
+
+    MPI_Comm_rank(both, &rank);
+    MPI_Comm_dup(both, &made);
+    collectives(made);
+    MPI_Comm_free(&made);
+    MPI_Comm_idup(both, &made, &req);
+    MPI_Wait(&req, MPI_STATUS_IGNORE);
+    collectives(made);
+    MPI_Comm_free(&made);
+    MPI_Comm_split(both, rank % 2, -rank, &made);
+    collectives(made);
+    MPI_Comm_free(&made);
+    MPI_Comm_split_type(both, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made);
+    MPI_Comm_size(made, &own);
+    CHECK(own <= check_size(), "%d processes of two jobs share memory", own);
+    MPI_Comm_free(&made);
+    MPI_Comm_group(both, &group);
+    MPI_Comm_create_group(both, group, 3, &made);
+    collectives(made);
+    MPI_Comm_compare(made, both, &result);
+    CHECK(result == MPI_CONGRUENT, "the same group is another one");
+    MPI_Comm_free(&made);
+    MPI_Group_free(&group);
+}
+
+/* The halves of what spans both jobs, in another order than their worlds, meet
+ * again through one of its communicators. */
+static void bridge(MPI_Comm both)
+{
+    MPI_Comm half, inter, merged;
+    int size, rank, remote;
+
+    MPI_Comm_size(both, &size);
+    MPI_Comm_rank(both, &rank);
+    MPI_Comm_split(both, rank % 2, rank, &half);
+    MPI_Intercomm_create(half, 0, both, 1 - rank % 2, 5, &inter);
+    MPI_Comm_remote_size(inter, &remote);
+    CHECK(remote == (rank % 2 ? (size + 1) / 2 : size / 2),
+          "the other half has %d", remote);
+    MPI_Intercomm_merge(inter, rank % 2, &merged);
+    collectives(merged);
+    MPI_Comm_free(&merged);
+    MPI_Comm_free(&inter);
+    MPI_Comm_free(&half);
+}
+
+static void windows(MPI_Comm both)
+{
+    MPI_Win win;
+    int *memory;
+    int size, rank, sum;
+
+    MPI_Comm_size(both, &size);
+    MPI_Comm_rank(both, &rank);
+    MPI_Win_allocate((MPI_Aint)(((size_t)size + 1) * sizeof(int)), sizeof(int),
+                     MPI_INFO_NULL, both, &memory, &win);
+    for (int r = 0; r <= size; r++)
+        memory[r] = 0;
+    MPI_Win_fence(0, win);
+    for (int r = 0; r < size; r++) {
+        MPI_Put(&rank, 1, MPI_INT, r, rank, 1, MPI_INT, win);
+        MPI_Accumulate(&rank, 1, MPI_INT, r, size, 1, MPI_INT, MPI_SUM, win);
+    }
+    MPI_Win_fence(0, win);
+    for (int r = 0; r < size; r++)
+        CHECK(memory[r] == r, "put of rank %d: %d", r, memory[r]);
+    CHECK(memory[size] == size * (size - 1) / 2, "sum %d", memory[size]);
+    MPI_Win_fence(0, win);
+    for (int r = 0; r < size; r++) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, r, 0, win);
+        MPI_Fetch_and_op(&size, &sum, MPI_INT, r, size, MPI_SUM, win);
+        MPI_Win_unlock(r, win);
+    }
+    MPI_Barrier(both);
+    MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win);
+    CHECK(memory[size] == size * (size - 1) / 2 + size * size, "sum %d",
+          memory[size]);
+    MPI_Win_unlock(rank, win);
+    MPI_Win_free(&win);
+}
+
+static void be_together(MPI_Comm inter, int side)
+{
+    MPI_Comm both;
+    MPI_Group own, other;
+    int size, rank, remote, result;
+
+    MPI_Comm_remote_size(inter, &remote);
+    MPI_Comm_remote_group(inter, &other);
+    MPI_Comm_group(inter, &own);
+    MPI_Group_compare(own, other, &result);
+    CHECK(result == MPI_UNEQUAL, "the other side is this one");
+    MPI_Group_free(&own);
+    MPI_Group_free(&other);
+    exchange(inter, side);
+    flood(inter, side);
+    MPI_Intercomm_merge(inter, side == 0, &both);
+    MPI_Comm_size(both, &size);
+    MPI_Comm_rank(both, &rank);
+    CHECK(size == check_size() + remote, "both sides have %d", size);
+    CHECK(side == 0 ? rank >= remote : rank < check_size(),
+          "the high side is not behind");
+    collectives(both);
+    derive(both);
+    bridge(both);
+    windows(both);
+    MPI_Comm_free(&both);
+}
+
+/* meet accept|connect FIFO [MEETINGS] */
+int main(int argc, char **argv)
+{
+    char name[MPI_MAX_PORT_NAME] = "";
+    bool accepts;
+    long meetings;
+
+    check_start(&argc, &argv);
+    CHECK_OR_DIE(argc > 2, "usage: meet accept|connect FIFO [MEETINGS]");
+    accepts = strcmp(argv[1], "accept") == 0;
+    meetings = check_arg(argc, argv, 3, 1);
+    if (accepts && check_rank() == 0)
+        MPI_Open_port(MPI_INFO_NULL, name);
+    pass_name(accepts, argv[2], name);
+    for (long i = 0; i < meetings; i++) {
+        const int root = (int)(i % check_size());
+        const char *port = check_rank() == 0 ? name : NULL;
+        MPI_Comm inter;
+
+        if (accepts) {
+            MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+        } else { /* any member may be the root */
+            MPI_Bcast(name, sizeof(name), MPI_CHAR, 0, MPI_COMM_WORLD);
+            MPI_Comm_connect(name, MPI_INFO_NULL, root, MPI_COMM_WORLD, &inter);
+        }
+        be_together(inter, accepts ? 0 : 1);
+        MPI_Comm_disconnect(&inter);
+        CHECK(inter == MPI_COMM_NULL, "it is still there");
+    }
+    if (accepts && check_rank() == 0)
+        MPI_Close_port(name);
+    return check_finish();
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two jobs have met, and a rank of the one that has connected ends without a
+ * word. All of its world is lost then: whatever waits for it at the other job
+ * fails with MPI_ERR_PROC_ABORTED, at ranks that have never spoken to it, too;
+ * the other job goes on, and can meet the next one.
+ *
+ * meet_lost accept|connect FIFO
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "check.h"
+
+enum { TAG = 3 };
+
+static void pass_name(bool accepts, const char *fifo, char *name)
+{
+    FILE *file;
+
+    if (check_rank() != 0)
+        return;
+    CHECK_OR_DIE(mkfifo(fifo, 0600) == 0 || errno == EEXIST, "mkfifo");
+    file = fopen(fifo, accepts ? "w" : "r");
+    CHECK_OR_DIE(file != NULL, "open %s", fifo);
+    if (accepts)
+        CHECK_OR_DIE(fputs(name, file) >= 0, "write the name");
+    else
+        CHECK_OR_DIE(fgets(name, MPI_MAX_PORT_NAME, file) != NULL,
+                     "read the name");
+    CHECK_OR_DIE(fclose(file) == 0, "close %s", fifo);
+}
+
+/* The last rank ends when rank 0 of the other side, which waits for it, says
+ * so; the others wait for what does not come. */
+static void end(MPI_Comm inter)
+{
+    int none;
+
+    if (check_rank() == check_size() - 1) {
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, inter, MPI_STATUS_IGNORE);
+        (void)raise(SIGKILL);
+    }
+    MPI_Recv(&none, 1, MPI_INT, 0, TAG + 1, inter, MPI_STATUS_IGNORE);
+}
+
+static void outlive(MPI_Comm inter, const char *name)
+{
+    MPI_Comm next;
+    int remote, none, sum = 0;
+    int rc;
+
+    MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+    MPI_Comm_remote_size(inter, &remote);
+    if (check_rank() == 0)
+        MPI_Send(NULL, 0, MPI_BYTE, remote - 1, TAG, inter);
+    rc = MPI_Recv(&none, 1, MPI_INT, check_rank() % remote, TAG, inter,
+                  MPI_STATUS_IGNORE);
+    CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "a receive ends with %d",
+          rc);
+    rc = MPI_Recv(&none, 1, MPI_INT, MPI_ANY_SOURCE, TAG, inter,
+                  MPI_STATUS_IGNORE);
+    CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "any source: %d", rc);
+    rc = MPI_Barrier(inter);
+    CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "a barrier: %d", rc);
+    rc = MPI_Send(&none, 1, MPI_INT, remote - 1, TAG, inter);
+    CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "a send: %d", rc);
+    MPI_Comm_disconnect(&inter);
+    MPI_Allreduce(&(int){1}, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(sum == check_size(), "this job has %d ranks", sum);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    if (check_rank() == 0) { /* nobody calls any more */
+        MPI_Info info;
+
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "timeout", "0.2");
+        rc = MPI_Comm_accept(name, info, 0, MPI_COMM_SELF, &next);
+        CHECK(check_class(rc) == MPI_ERR_PORT, "an accept ends with %d", rc);
+        MPI_Info_free(&info);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    char name[MPI_MAX_PORT_NAME] = "";
+    bool accepts;
+    MPI_Comm inter;
+
+    check_start(&argc, &argv);
+    CHECK_OR_DIE(argc > 2, "usage: meet_lost accept|connect FIFO");
+    accepts = strcmp(argv[1], "accept") == 0;
+    if (accepts && check_rank() == 0)
+        MPI_Open_port(MPI_INFO_NULL, name);
+    pass_name(accepts, argv[2], name);
+    if (!accepts) {
+        MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+        end(inter);
+        return 1;
+    }
+    MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+    outlive(inter, name);
+    if (check_rank() == 0)
+        MPI_Close_port(name);
+    return check_finish();
+}
