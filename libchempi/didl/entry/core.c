@@ -49,6 +49,7 @@
 #include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/file.h"
+#include "libchempi/didl/proc/port.h"
 #include "libchempi/didl/proc/root.h"
 #include "libchempi/didl/pt2pt/buffer.h"
 #include "libchempi/didl/rma/win.h"
@@ -524,6 +525,9 @@ static void park_locked(void)
 {
     chempi_buffer_fini();
     chempi_light_forget();
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_port_close_all();
+    chempi_lane_unlock(&chempi_lane_main);
     (void)chempi_core_drain(); /* fails only when the job is being ended */
     chempi_agent_fini();
     chempi_core_report();
