@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,8 +14,10 @@
 #include "chempid/hosts/allocation.h"
 #include "chempid/job/namelist.h"
 #include "chempid/job/program.h"
+#include "chempid/launcher/above.h"
 #include "chempid/launcher/early.h"
 #include "chempid/launcher/gateway_failures.h"
+#include "chempid/launcher/inherit.h"
 #include "chempid/launcher/plan.h"
 #include "chempid/launcher/profile.h"
 #include "chempid/launcher/run.h"
@@ -43,9 +46,14 @@ static void hold_standard_streams(void)
         (void)close(fd); /* it was only needed to look */
 }
 
-static int fail(const struct chempi_err *err, int status)
+/* Of a world that ranks have started they hear it, and nobody else. */
+static int fail(const struct chempi_options *opt, const struct chempi_err *err,
+                int status)
 {
-    (void)fprintf(stderr, "chempirun: %s\n", err->text);
+    if (opt && opt->above)
+        chempi_above_refused(opt->above, 0, err->text);
+    else
+        (void)fprintf(stderr, "chempirun: %s\n", err->text);
     return status;
 }
 
@@ -81,12 +89,12 @@ static void say_plan(const struct chempi_options *opt,
     (void)fprintf(stderr, "\n");
 }
 
-static int out_of_memory(void)
+static int out_of_memory(const struct chempi_options *opt)
 {
     struct chempi_err err;
 
     (void)chempi_err_set(&err, -ENOMEM, "out of memory");
-    return fail(&err, CHEMPI_EXIT_FAILURE);
+    return fail(opt, &err, CHEMPI_EXIT_FAILURE);
 }
 
 static uint32_t count_names(const struct chempi_options *opt)
@@ -180,7 +188,7 @@ static int run_private(const struct chempi_options *opt)
     if (!nodes || chempi_namelist_init(&places, (const char *const *)opt->names,
                                        count_names(opt))) {
         free(nodes);
-        return out_of_memory();
+        return out_of_memory(opt);
     }
     for (uint32_t i = 0; i < count; i++) {
         nodes[i].name = names[i];
@@ -191,7 +199,7 @@ static int run_private(const struct chempi_options *opt)
     rc = make_plan(opt, nodes, count, NULL, &spec, &err);
     free(nodes);
     if (rc)
-        return fail(&err, plan_status(rc));
+        return fail(opt, &err, plan_status(rc));
     say_plan(opt, &spec, NULL);
     rc = chempi_run_private(opt, &spec);
     chempi_spec_fini(&spec);
@@ -215,14 +223,14 @@ static int call_hosts(const struct chempi_options *opt,
     int rc;
 
     if (!remotes)
-        return out_of_memory();
+        return out_of_memory(opt);
     for (uint32_t i = 0; i < spec->node_count; i++)
         remotes[i].host = spec->node_names[i];
     rc = chempi_remote_reach(
         remotes, spec->node_count,
         calls_others(opt, launcher) ? chempi_spec_first_spare(spec) : 0,
         launcher, opt->is_verbose, &err);
-    rc = rc ? fail(&err, CHEMPI_EXIT_FAILURE)
+    rc = rc ? fail(opt, &err, CHEMPI_EXIT_FAILURE)
             : chempi_run_far(opt, spec, remotes);
     chempi_remote_leave(remotes, spec->node_count);
     chempi_remote_destroy(remotes, spec->node_count);
@@ -259,11 +267,11 @@ static int run_far(const struct chempi_options *opt)
 
     nodes = chempi_sys->calloc(count, sizeof(*nodes));
     if (!nodes)
-        return out_of_memory();
+        return out_of_memory(opt);
     for (uint32_t i = 0; i < count; i++) {
         if (check_host(opt->names[i], &err)) {
             free(nodes);
-            return fail(&err, CHEMPI_EXIT_USAGE);
+            return fail(opt, &err, CHEMPI_EXIT_USAGE);
         }
         nodes[i].name = opt->names[i];
         nodes[i].place.slots = slots_of(opt, is_said, i);
@@ -272,7 +280,7 @@ static int run_far(const struct chempi_options *opt)
     rc = make_plan(opt, nodes, count, NULL, &spec, &err);
     free(nodes);
     if (rc)
-        return fail(&err, plan_status(rc));
+        return fail(opt, &err, plan_status(rc));
     rc = call_hosts(opt, &spec, launcher);
     chempi_spec_fini(&spec);
     return rc;
@@ -410,15 +418,16 @@ static int run_remote(const struct chempi_options *opt,
 {
     struct chempi_spec spec;
     struct chempi_err err = {0};
+    struct chempi_err words;
     int fd = ch->fd;
     int rc = plan_remote(opt, ch, daemon->node, insists, &spec, &err);
 
     chempi_early_over();
     if (rc) {
         chempi_channel_fini(ch);
-        (void)fprintf(stderr, "chempirun: %s (by the daemon at %s)\n", err.text,
-                      daemon->path);
-        return rc;
+        (void)chempi_err_set(&words, err.code, "%.900s (by the daemon at %s)",
+                             err.text, daemon->path);
+        return fail(opt, &words, rc);
     }
     ch->fd = -1; /* the run has it now */
     chempi_channel_fini(ch);
@@ -459,7 +468,7 @@ static int run_on_free_slots(struct chempi_options *opt,
         if (err.code != -EAGAIN)
             return status;
         if (is_last)
-            return fail(&err, CHEMPI_EXIT_FAILURE);
+            return fail(opt, &err, CHEMPI_EXIT_FAILURE);
         if (opt->is_verbose)
             (void)fprintf(stderr, "chempirun: %s; mapping it again\n",
                           err.text);
@@ -468,7 +477,7 @@ static int run_on_free_slots(struct chempi_options *opt,
         pause_before(try);
         if (chempi_local_open(ch, opt->dir, opt->via, daemon, &err)) {
             chempi_early_over();
-            return fail(&err, CHEMPI_EXIT_FAILURE);
+            return fail(opt, &err, CHEMPI_EXIT_FAILURE);
         }
     }
 }
@@ -538,6 +547,7 @@ static int take_allocation(struct chempi_options *opt, struct chempi_err *err)
     if (rc > 0) {
         opt->names = hosts.names;
         opt->slots = hosts.slots;
+        opt->has_allocation = true;
     }
     chempi_hosts_fini(&hosts);
     return rc;
@@ -557,7 +567,7 @@ static int run(struct chempi_options *opt)
     if (!must && !opt->is_virtual && !opt->is_private && !opt->names) {
         rc = take_allocation(opt, &err);
         if (rc < 0)
-            return fail(&err, CHEMPI_EXIT_FAILURE);
+            return fail(opt, &err, CHEMPI_EXIT_FAILURE);
         if (rc)
             return is_here_only(opt) ? run_private(opt) : run_far(opt);
     }
@@ -570,7 +580,7 @@ static int run(struct chempi_options *opt)
         return run_on_free_slots(opt, &ch, &daemon);
     chempi_early_over();
     if (must)
-        return fail(&err, CHEMPI_EXIT_FAILURE);
+        return fail(opt, &err, CHEMPI_EXIT_FAILURE);
     if (is_here_only(opt))
         return run_private(opt);
     return run_far(opt);
@@ -587,6 +597,62 @@ static void answer(const struct chempi_options *opt)
         (void)chempi_option_completion(stdout, opt->completion);
 }
 
+/* ---- a world that ranks have started ------------------------------------- */
+
+/* What it is, as the first launcher says; *app is whose fault it is if it
+ * cannot be. The options have what is read. */
+static int read_world(struct chempi_options *opt, struct chempi_above *above,
+                      const struct chempi_frame *frame, uint32_t *app,
+                      struct chempi_err *err)
+{
+    struct chempi_spawn *spawn;
+    struct chempi_reader r;
+    const uint8_t *blob;
+    uint32_t world;
+    size_t len;
+    int rc;
+
+    *app = 0;
+    chempi_wire_read(&r, frame->data, frame->len);
+    world = chempi_wire_get_u32(&r);
+    rc = chempi_inherit_read(opt, &r);
+    opt->above = above;
+    opt->world = world;
+    blob = chempi_wire_get_blob(&r, CHEMPI_ROOT_BYTES_MAX, &len);
+    if (!rc && !chempi_wire_is_done(&r))
+        rc = -EBADMSG;
+    rc = rc ? rc : chempi_spawn_read(blob, len, &spawn);
+    if (rc)
+        return chempi_err_set(err, rc, "what shall be started: %s",
+                              chempi_err_name(rc));
+    opt->parent = chempi_pool_str(&opt->pool, spawn->port);
+    rc = opt->parent ? chempi_inherit_programs(opt, spawn, app, err)
+                     : chempi_err_set(err, -ENOMEM, "out of memory");
+    free(spawn);
+    return rc;
+}
+
+static int run_world(void)
+{
+    struct chempi_above above;
+    struct chempi_options opt = {0};
+    struct chempi_frame frame;
+    struct chempi_err err;
+    uint32_t app;
+    int status = CHEMPI_EXIT_USAGE;
+
+    (void)prctl(PR_SET_NAME, "chempirun"); /* else it is "exe" */
+    if (chempi_above_open(&above, &frame, &err))
+        return fail(NULL, &err, CHEMPI_EXIT_USAGE);
+    if (read_world(&opt, &above, &frame, &app, &err))
+        chempi_above_refused(&above, app, err.text);
+    else
+        status = run(&opt);
+    chempi_above_close(&above);
+    chempi_options_fini(&opt);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     struct chempi_options opt;
@@ -596,16 +662,18 @@ int main(int argc, char **argv)
     hold_standard_streams();
     if (argc == 2 && strcmp(argv[1], CHEMPI_REMOTE_OPTION) == 0)
         return chempi_remote_serve();
+    if (argc == 2 && strcmp(argv[1], CHEMPI_ABOVE_OPTION) == 0)
+        return run_world();
     if (argc > 1 && strcmp(argv[1], CHEMPI_SINGLETON_OPTION) == 0)
         return chempi_singleton_answer(argv[2]);
     if (chempi_options_parse(&opt, argc, argv, &err))
-        return fail(&err, CHEMPI_EXIT_USAGE);
+        return fail(NULL, &err, CHEMPI_EXIT_USAGE);
     if (opt.wants_help || opt.wants_version || opt.completion) {
         answer(&opt);
         status = fflush(stdout) ? CHEMPI_EXIT_FAILURE : 0;
     } else if (chempi_options_environment(&opt, &err) ||
                chempi_profile_add(&opt, &err)) {
-        status = fail(&err, CHEMPI_EXIT_USAGE);
+        status = fail(&opt, &err, CHEMPI_EXIT_USAGE);
     } else {
         warn_of_others(&opt);
         warn_of_names(&opt);

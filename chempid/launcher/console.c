@@ -119,7 +119,10 @@ static void append_label(struct chempi_outlet *o, uint32_t rank)
 
     if (o->console->has_time)
         n = put_time(label, sizeof(label));
-    if (o->console->has_label)
+    if (o->console->has_label && o->console->world)
+        n += (size_t)snprintf(label + n, sizeof(label) - n, "[%u.%u] ",
+                              o->console->world, rank);
+    else if (o->console->has_label)
         n += (size_t)snprintf(label + n, sizeof(label) - n, "[%u] ", rank);
     chempi_wire_put_raw(&o->queue, label, n);
 }

@@ -54,7 +54,8 @@ struct chempi_console {
     uint32_t *owed; /* per node: bytes not yet credited */
     uint32_t node_count;
     bool has_label;
-    bool has_time; /* --timestamp */
+    uint32_t world; /* for labels; 0: none. The caller's to set */
+    bool has_time;  /* --timestamp */
     ev_io in;
     bool has_input;     /* input is wanted and not at its end */
     bool has_stopped;   /* nor will be */

@@ -166,6 +166,11 @@ static int plan_extras(const struct chempi_options *opt,
         if (!spec->files[i])
             return out_of_memory(err);
     }
+    if (opt->parent) {
+        spec->parent = chempi_pool_str(&spec->pool, opt->parent);
+        if (!spec->parent)
+            return out_of_memory(err);
+    }
     spec->is_debugged = chempi_mpir_is_debugged();
     spec->wraps = chempi_pool_array(&spec->pool, (size_t)opt->wrap_count + 1,
                                     sizeof(*spec->wraps));
@@ -520,6 +525,7 @@ int chempi_plan_make(const struct chempi_options *opt,
         return rc;
     spec->is_secure = opt->is_secure;
     spec->survives = opt->survives;
+    spec->world = opt->world;
     rc = plan_programs(opt, room, spec, err);
     rc = rc ? rc : plan_extras(opt, spec, err);
     rc = rc ? rc : plan_environment(opt, spec, err);

@@ -12,6 +12,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "chempid/launcher/above.h"
 #include "chempid/launcher/console.h"
 #include "chempid/launcher/gateway_failures.h"
 #include "chempid/launcher/job_stats.h"
@@ -51,9 +52,10 @@ struct run {
     bool is_late; /* the job is to be ended when they have told */
     char host[CHEMPI_NODE_NAME_MAX]; /* of all ranks; "": each node its own */
     bool has_killed;                 /* U2 */
-    bool has_left;  /* somebody has insisted: not even for readers is waited */
-    bool is_taken;  /* slots that were to be free, before it has begun (U6) */
-    bool has_begun; /* all nodes have their part */
+    bool has_left;   /* somebody has insisted: not even for readers is waited */
+    bool is_taken;   /* slots that were to be free, before it has begun (U6) */
+    bool has_begun;  /* all nodes have their part */
+    bool is_ordered; /* the first launcher ends this world, and says why */
     sigset_t signals_before;
     bool has_absent;     /* some rank ended without initializing; all know */
     uint32_t interrupts; /* by signals that end the job; 3: or more */
@@ -100,6 +102,14 @@ static void wait_for_sign(struct run *r, double seconds)
     ev_timer_again(r->loop, &r->quiet);
 }
 
+/* Of worlds that end along with this one. */
+static int exit_status(const struct run *r)
+{
+    const int status = chempi_verdict_status(&r->verdict);
+
+    return status ? status : CHEMPI_EXIT_FAILURE;
+}
+
 static void kill_job(struct run *r)
 {
     uint8_t data[CHEMPI_TEXT_MAX + 16];
@@ -108,18 +118,21 @@ static void kill_job(struct run *r)
     if (r->has_killed)
         return;
     r->has_killed = true; /* U2 */
-    wait_for_sign(r, QUIET_S);
+    if (!chempi_hub_is_over(&r->hub))
+        wait_for_sign(r, QUIET_S);
     chempi_console_stop_input(&r->console);
     chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
     chempi_wire_put_u32(&w, r->verdict.rank);
     chempi_wire_put_str(&w, r->verdict.text);
     down(r, CHEMPI_MSG_KILL, w.data, w.len);
     end_query(r);
+    chempi_worlds_end(&r->worlds, exit_status(r), r->verdict.text);
 }
 
 static void check_end(struct run *r)
 {
-    if (chempi_hub_is_over(&r->hub) && chempi_console_is_empty(&r->console))
+    if (chempi_hub_is_over(&r->hub) && r->worlds.count == 0 &&
+        chempi_console_is_empty(&r->console))
         ev_break(r->loop, EVBREAK_ALL); /* U1 */
 }
 
@@ -401,15 +414,34 @@ static void reply_to_rank(void *arg, uint32_t node, uint32_t rank,
     down(arg, CHEMPI_MSG_ROOT_REPLY, w.data, w.len);
 }
 
-static void take_question(struct run *r, struct chempi_reader *in)
+/* Of a world that ranks have started, the first launcher is asked. */
+static void take_question(struct run *r, struct chempi_reader *in,
+                          const void *data, size_t len)
 {
     const uint32_t node = chempi_wire_get_u32(in);
     const uint32_t rank = chempi_wire_get_u32(in);
 
-    if (!in->is_bad && !r->has_killed && rank < r->spec->size &&
-        r->spec->node_of_rank[rank] == node)
+    if (in->is_bad || r->has_killed || rank >= r->spec->size ||
+        r->spec->node_of_rank[rank] != node)
+        return;
+    if (r->opt->above)
+        chempi_above_ask(r->opt->above, data, len);
+    else
         chempi_worlds_take(&r->worlds, node, rank, in);
 }
+
+static void say_of_world(void *arg, const char *text)
+{
+    tell(arg, text);
+}
+
+static void world_changed(void *arg)
+{
+    check_end(arg);
+}
+
+static const struct chempi_worlds_ops worlds_ops = {
+    .reply = reply_to_rank, .say = say_of_world, .changed = world_changed};
 
 /* All nodes have their part. */
 static void begin_job(struct run *r)
@@ -417,6 +449,8 @@ static void begin_job(struct run *r)
     if (r->has_killed)
         return;
     r->has_begun = true;
+    if (r->opt->above)
+        chempi_above_started(r->opt->above, r->spec->size);
     chempi_console_start_input(&r->console);
     chempi_mpir_start(r->spec);
     if (r->spec->is_debugged || chempi_spec_is_held(r->spec))
@@ -460,7 +494,7 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         take_places(r, &in);
         break;
     case CHEMPI_MSG_ROOT_REQUEST:
-        take_question(r, &in);
+        take_question(r, &in, data, len);
         break;
     case CHEMPI_MSG_SOUGHT:
         /* A job that ends will not be found anywhere. */
@@ -587,6 +621,7 @@ static void leave_now(struct run *r)
     if (r->interrupts < 3)
         return;
     chempi_console_drop(&r->console);
+    chempi_worlds_kill(&r->worlds);
     r->has_left = true;
     check_end(r);
 }
@@ -605,6 +640,7 @@ static void pass_signal(struct run *r, uint32_t number)
     uint8_t data[4] = {(uint8_t)number, 0, 0, 0};
 
     down(r, CHEMPI_MSG_SIGNAL, data, sizeof(data));
+    chempi_worlds_signal(&r->worlds, number);
 }
 
 /* Once passes it on and waits a little; twice kills; more often leaves. */
@@ -637,6 +673,7 @@ static void stop_self(struct run *r)
     (void)raise(SIGSTOP); /* until SIGCONT */
 }
 
+/* A world's launcher stands beside the first one, where terminals find it. */
 static void signalled(struct ev_loop *loop, ev_io *w, int events)
 {
     struct run *r = w->data;
@@ -645,6 +682,8 @@ static void signalled(struct ev_loop *loop, ev_io *w, int events)
     (void)loop;
     (void)events;
     while (read(r->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (r->opt->above) /* which passes on what is for this world */
+            continue;
         switch (info.ssi_signo) {
         case SIGINT:
         case SIGTERM:
@@ -669,6 +708,36 @@ static void signalled(struct ev_loop *loop, ev_io *w, int events)
         }
     }
 }
+
+/* ---- from the first launcher --------------------------------------------- */
+
+static void pass_reply(void *arg, const void *data, size_t len)
+{
+    down(arg, CHEMPI_MSG_ROOT_REPLY, data, len);
+}
+
+static void pass_from_above(void *arg, uint32_t number)
+{
+    if (number < (uint32_t)SIGRTMIN)
+        pass_signal(arg, number);
+}
+
+static void end_from_above(void *arg, int status, const char *text)
+{
+    struct run *r = arg;
+
+    r->is_ordered = true;
+    if (!r->hub.has_done)
+        order_end(r, status, text);
+    else
+        kill_job(r); /* U4 */
+}
+
+static const struct chempi_above_ops above_ops = {
+    .replied = pass_reply,
+    .signalled = pass_from_above,
+    .end = end_from_above,
+};
 
 static int watch_signals(struct run *r, struct chempi_err *err)
 {
@@ -719,7 +788,7 @@ static int set_up(struct run *r, struct chempi_err *err)
     int rc;
 
     chempi_gateway_failures_init(&r->failures, spec);
-    chempi_worlds_init(&r->worlds, reply_to_rank, r);
+    chempi_worlds_init(&r->worlds, &worlds_ops, r);
     rc = chempi_branches_init(&r->branches, &r->hub, spec, spec->node_count,
                               err); /* U3 */
     if (rc)
@@ -734,13 +803,22 @@ static int set_up(struct run *r, struct chempi_err *err)
                             chempi_spec_readers(spec), r->opt->has_label,
                             r->opt->has_time, &console_ops, r))
         return chempi_err_set(err, -ENOMEM, "out of memory or descriptors");
+    r->console.world = spec->world;
     chempi_hub_spare(&r->hub, chempi_spec_first_spare(spec));
     start_timers(r);
+    if (r->opt->above)
+        chempi_above_watch(r->opt->above, r->loop, &above_ops, r);
+    else
+        chempi_worlds_open(&r->worlds, r->loop, r->opt,
+                           &r->branches.supervisors);
     return watch_signals(r, err);
 }
 
 static void tear_down(struct run *r)
 {
+    if (r->opt->above)
+        chempi_above_unwatch(r->opt->above);
+    chempi_worlds_fini(&r->worlds);
     chempi_branches_fini(&r->branches); /* U3 */
     chempi_hub_fini(&r->hub);
     if (r->loop) {
@@ -757,15 +835,34 @@ static void tear_down(struct run *r)
         (void)close(r->signal_fd); /* nothing is written there */
         (void)sigprocmask(SIG_SETMASK, &r->signals_before, NULL);
     }
-    chempi_worlds_fini(&r->worlds);
     chempi_gateway_failures_fini(&r->failures);
     chempi_mpir_fini();
     chempi_wire_clear(&r->stats);
 }
 
+/* Whoever has started the world is told why it has ended; where its programs
+ * did not all start, nobody else. */
+static void conclude_world(const struct run *r, const char *text)
+{
+    const uint32_t rank = r->verdict.rank;
+    char line[CHEMPI_TEXT_MAX + CHEMPI_VERDICT_BESIDES + 96];
+    uint32_t app = 0;
+
+    if (rank < r->spec->size)
+        app = (uint32_t)(chempi_spec_app(r->spec, rank) - r->spec->apps);
+    (void)snprintf(line, sizeof(line), "%.*s", (int)CHEMPI_TEXT_MAX - 1, text);
+    chempi_above_refused(r->opt->above, app, line);
+    chempi_above_gone(r->opt->above, line);
+    if (!r->opt->above->has_started || r->is_ordered || !*text)
+        return;
+    (void)snprintf(line, sizeof(line), "world %u: %s", r->spec->world, text);
+    say(line);
+}
+
 static int conclude(struct run *r, struct chempi_err *taken)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+    const int status = chempi_verdict_status(&r->verdict);
     char text[CHEMPI_TEXT_MAX + CHEMPI_VERDICT_BESIDES + 64];
 
     if (r->spec->want_stats && !r->has_left)
@@ -776,16 +873,21 @@ static int conclude(struct run *r, struct chempi_err *taken)
         (void)chempi_err_set(taken, -EAGAIN, "%s", text);
         return CHEMPI_EXIT_FAILURE;
     }
-    if (!r->has_left || poll(&p, 1, 0) > 0)
+    if (r->opt->above)
+        conclude_world(r, text);
+    else if (!r->has_left || poll(&p, 1, 0) > 0)
         say(text);
-    return chempi_verdict_status(&r->verdict);
+    return status ? status : r->worlds.status;
 }
 
 static int finish(struct run *r, struct chempi_err *err, int rc)
 {
     int status = CHEMPI_EXIT_FAILURE;
 
-    if (rc) {
+    if (rc && r->opt->above) {
+        chempi_above_refused(r->opt->above, 0, err->text);
+        *err = (struct chempi_err){0};
+    } else if (rc) {
         say(err->text);
         *err = (struct chempi_err){0};
     } else {

@@ -41,11 +41,14 @@ struct chempi_program {
 /* What ranks get to say where they wait if nothing else is said. */
 #define CHEMPI_WHERE_S 2.0
 
+struct chempi_above;
+
 struct chempi_options {
     struct chempi_pool pool;
     struct chempi_program *programs;
     uint32_t program_count;
-    char **names;    /* --virtual or --nodes; ends with NULL; NULL: not said */
+    char **names; /* --virtual or --nodes; ends with NULL; NULL: not said */
+    bool has_allocation; /* they are a batch system's; not an option */
     uint32_t *slots; /* ranks that each of these is meant for; 0: not said */
     char **pass;     /* -x: NAME or NAME=VALUE; ends with NULL */
     char **env;      /* --genv for all programs, ends with NULL */
@@ -91,6 +94,10 @@ struct chempi_options {
     bool wants_help;
     bool wants_version;
     const char *completion; /* --completion: of which shell, or NULL */
+    /* Of a world that ranks have started; not options. */
+    uint32_t world;             /* its number; 0: nobody's */
+    const char *parent;         /* the port of those, or NULL */
+    struct chempi_above *above; /* the link to the first launcher, or NULL */
 };
 
 /* 0; -EINVAL with words, or -ENOMEM. On failure nothing is left. */

@@ -299,6 +299,16 @@ static int make_share(struct chempi_super *s, struct chempi_err *err)
     return rc;
 }
 
+/* Debuggers do, and who has spawned a world, which all of its programs make or
+ * none. At the gate of a job that may yet be refused (is_held) they are none.
+ */
+static bool wants_programs(const struct chempi_super *s)
+{
+    return s->local_size &&
+           (s->spec->is_debugged ||
+            (s->spec->parent && !chempi_spec_is_held(s->spec)));
+}
+
 static int start(struct chempi_super *s, struct chempi_rank **culprit,
                  struct chempi_err *err)
 {
@@ -324,7 +334,7 @@ static int start(struct chempi_super *s, struct chempi_rank **culprit,
         *culprit = &s->ranks[i];
         rc = chempi_ranks_start(s, &s->ranks[i], err);
     }
-    if (!rc && s->spec->is_debugged && s->local_size)
+    if (!rc && wants_programs(s))
         chempi_ending_await_programs(s);
     else if (!rc)
         chempi_tell_started(s);

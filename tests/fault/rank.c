@@ -28,6 +28,12 @@
  *   say T              wait in T, which nobody has asked for
  *   mumble T           say something malformed instead of T
  *   asked              wait until asked where it waits
+ *   spawn S            start a world, and print what the root answers: S is
+ *                      "2|key|value|--|PROGRAM|WORD;1|--|PROGRAM"
+ *   post S             the same without waiting
+ *   over               wait until a world is over, and print it
+ *   parent             print the world's number and the port of its parents
+ *   publish N, look N  a name, and print the answer
  */
 #define _GNU_SOURCE /* setsid and friends */
 #include <errno.h>
@@ -44,6 +50,7 @@
 
 #include "common/control/channel.h"
 #include "common/control/client.h"
+#include "common/control/dynamic.h"
 #include "common/control/msg.h"
 #include "common/wake/wake.h"
 
@@ -63,6 +70,8 @@ static struct {
     bool is_testing;
     bool has_more;
     bool was_asked; /* where it waits */
+    bool has_reply; /* of the root */
+    bool is_over;
 } seen;
 
 static void got(void *arg, uint32_t rank, const char *key, const void *value,
@@ -152,7 +161,17 @@ static void where(void *arg, enum chempi_wait_depth depth)
 static void root_replied(void *arg, const struct chempi_reply *reply)
 {
     (void)arg;
-    (void)reply;
+    if (reply->state == CHEMPI_REPLY_OVER)
+        seen.is_over = true;
+    else
+        seen.has_reply = true;
+    if (reply->state == CHEMPI_REPLY_GRANTED)
+        printf("granted %u %s\n", reply->count, reply->text);
+    else
+        printf("%s %u %s\n",
+               reply->state == CHEMPI_REPLY_OVER ? "over" : "failed",
+               reply->app, reply->text);
+    (void)fflush(stdout);
 }
 
 static const struct chempi_client_events events = {.got = got,
@@ -339,6 +358,84 @@ static int says_phase(const char *verb)
     return 0;
 }
 
+static void await_reply(void)
+{
+    while (!seen.has_reply)
+        wait_for_news();
+}
+
+static void await_over(void)
+{
+    while (!seen.is_over)
+        wait_for_news();
+    seen.is_over = false;
+}
+
+/* Programs with ";" between them, each its words with "|": the first is how
+ * many there shall be, and further ones up to "--" are keys and values. */
+static void spawn(char *text)
+{
+    const char *words[64];
+    struct chempi_spawn_app apps[8] = {{0}};
+    struct chempi_spawn_key keys[8][4];
+    struct chempi_spawn said = {.port = "a port", .apps = apps};
+    struct chempi_writer w = {0};
+    uint32_t serial;
+    uint32_t n = 0;
+
+    for (char *one; (one = strsep(&text, ";")); said.app_count++) {
+        struct chempi_spawn_app *app = &apps[said.app_count];
+        char *word = strsep(&one, "|");
+
+        app->maxprocs = (uint32_t)strtoul(word, NULL, 10);
+        app->keys = keys[said.app_count];
+        while ((word = strsep(&one, "|")) && strcmp(word, "--") != 0) {
+            keys[said.app_count][app->key_count].key = word;
+            keys[said.app_count][app->key_count++].value = strsep(&one, "|");
+        }
+        app->argv = words + n;
+        for (; (word = strsep(&one, "|")); app->argc++)
+            words[n++] = word;
+    }
+    chempi_spawn_write(&said, &w);
+    check(w.error, "spawn");
+    check(chempi_client_ask_root(client, CHEMPI_ROOT_SPAWN, w.data, w.len,
+                                 &serial),
+          "spawn");
+    chempi_wire_clear(&w);
+    seen.has_reply = false;
+}
+
+/* What the root keeps: "publish" or "look" for a name. */
+static void ask_name(enum chempi_root_request what, const char *name)
+{
+    struct chempi_writer w = {0};
+    uint32_t serial;
+
+    chempi_wire_put_str(&w, name);
+    if (what != CHEMPI_ROOT_LOOKUP)
+        chempi_wire_put_str(&w, "a port");
+    check(chempi_client_ask_root(client, what, w.data, w.len, &serial), name);
+    chempi_wire_clear(&w);
+    seen.has_reply = false;
+    await_reply();
+}
+
+static bool asks_root(const char *verb, char *text)
+{
+    if (strcmp(verb, "spawn") == 0 || strcmp(verb, "post") == 0)
+        spawn(text);
+    else if (strcmp(verb, "publish") == 0)
+        ask_name(CHEMPI_ROOT_PUBLISH, text);
+    else if (strcmp(verb, "look") == 0)
+        ask_name(CHEMPI_ROOT_LOOKUP, text);
+    else
+        return false;
+    if (strcmp(verb, "spawn") == 0)
+        await_reply();
+    return true;
+}
+
 /* Returns the arguments that are left. */
 static char **act(char **a)
 {
@@ -346,6 +443,8 @@ static char **act(char **a)
 
     if (says_phase(verb))
         return a;
+    if (*a && asks_root(verb, *a))
+        return a + 1;
     if (strcmp(verb, "fence") == 0) {
         fence();
     } else if (strcmp(verb, "everyone") == 0) {
@@ -356,6 +455,12 @@ static char **act(char **a)
         leave_child();
     } else if (strcmp(verb, "region") == 0) {
         check_region();
+    } else if (strcmp(verb, "over") == 0) {
+        await_over();
+    } else if (strcmp(verb, "parent") == 0) {
+        printf("world %u of %s\n", chempi_client_job(client)->world,
+               chempi_client_job(client)->parent);
+        (void)fflush(stdout);
     } else if (strcmp(verb, "hang") == 0) {
         wait_for_ever();
     } else if (strcmp(verb, "put") == 0) {

@@ -21,9 +21,23 @@ static void reply(void *arg, uint32_t node, uint32_t rank,
                    reply->error, reply->text);
 }
 
+static void say(void *arg, const char *text)
+{
+    (void)arg;
+    (void)text;
+}
+
+static void changed(void *arg)
+{
+    (void)arg;
+}
+
+static const struct chempi_worlds_ops ops = {
+    .reply = reply, .say = say, .changed = changed};
+
 static void set_up(void)
 {
-    chempi_worlds_init(&worlds, reply, NULL);
+    chempi_worlds_init(&worlds, &ops, NULL);
 }
 
 static void tear_down(void)

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From the first world to further ones; see inherit.h. */
+#define _GNU_SOURCE /* strsep */
+#include "chempid/launcher/inherit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chempid/hosts/hosts.h"
+#include "chempid/hosts/process_count_range.h"
+#include "chempid/job/program.h"
+
+/* ---- options ------------------------------------------------------------- */
+
+enum flag {
+    VIRTUAL = 1,
+    PRIVATE = 2,
+    FLAT = 4,
+    FITS_ONLY = 8,
+    VERBOSE = 16,
+    SECURE = 32,
+    SURVIVES = 64,
+    LABEL = 128,
+    TIME = 256,
+    BINDING = 512,
+    UNREACHABLE = 1024,
+    CLEAN_ENV = 2048
+};
+
+static uint32_t flags_of(const struct chempi_options *opt)
+{
+    return (opt->is_virtual ? VIRTUAL : 0u) | (opt->is_private ? PRIVATE : 0u) |
+           (opt->is_flat ? FLAT : 0u) | (opt->fits_only ? FITS_ONLY : 0u) |
+           (opt->is_verbose ? VERBOSE : 0u) | (opt->is_secure ? SECURE : 0u) |
+           (opt->survives ? SURVIVES : 0u) | (opt->has_label ? LABEL : 0u) |
+           (opt->has_time ? TIME : 0u) | (opt->shows_binding ? BINDING : 0u) |
+           (opt->allows_unreachable ? UNREACHABLE : 0u) |
+           (opt->has_clean_env ? CLEAN_ENV : 0u);
+}
+
+static void set_flags(struct chempi_options *opt, uint32_t flags)
+{
+    opt->is_virtual = flags & VIRTUAL;
+    opt->is_private = flags & PRIVATE;
+    opt->is_flat = flags & FLAT;
+    opt->fits_only = flags & FITS_ONLY;
+    opt->is_verbose = flags & VERBOSE;
+    opt->is_secure = flags & SECURE;
+    opt->survives = flags & SURVIVES;
+    opt->has_label = flags & LABEL;
+    opt->has_time = flags & TIME;
+    opt->shows_binding = flags & BINDING;
+    opt->allows_unreachable = flags & UNREACHABLE;
+    opt->has_clean_env = flags & CLEAN_ENV;
+}
+
+static uint32_t count_strings(char *const *list)
+{
+    uint32_t n = 0;
+
+    while (list && list[n])
+        n++;
+    return n;
+}
+
+static void write_strings(char *const *list, struct chempi_writer *w)
+{
+    const uint32_t n = count_strings(list);
+
+    chempi_wire_put_u32(w, n);
+    for (uint32_t i = 0; i < n; i++)
+        chempi_wire_put_str(w, list[i]);
+}
+
+static void write_optional(const char *s, struct chempi_writer *w)
+{
+    chempi_wire_put_str(w, s ? s : "");
+}
+
+void chempi_inherit_write(const struct chempi_options *opt,
+                          struct chempi_writer *w)
+{
+    /* A batch system says it again. */
+    char *const *names = opt->has_allocation ? NULL : opt->names;
+    const uint32_t count = count_strings(names);
+
+    write_strings(names, w);
+    for (uint32_t i = 0; i < count; i++)
+        chempi_wire_put_u32(w, opt->slots ? opt->slots[i] : 0);
+    write_strings(opt->pass, w);
+    write_strings(opt->env, w);
+    write_optional(opt->tables, w);
+    write_optional(opt->dir, w);
+    write_optional(opt->via, w);
+    write_optional(opt->launcher, w);
+    write_optional(opt->cpu_set, w);
+    chempi_wire_put_u32(w, opt->ppn);
+    chempi_wire_put_u32(w, opt->bind);
+    chempi_wire_put_u32(w, (uint32_t)opt->map);
+    chempi_wire_put_u32(w, flags_of(opt));
+}
+
+static char *read_string(struct chempi_options *opt, struct chempi_reader *r)
+{
+    const char *s = chempi_wire_get_str(r, CHEMPI_SPEC_STRING_MAX);
+    char *copy = r->is_bad ? NULL : chempi_pool_str(&opt->pool, s);
+
+    r->is_bad |= !copy;
+    return copy;
+}
+
+static char *read_optional(struct chempi_options *opt, struct chempi_reader *r)
+{
+    char *s = read_string(opt, r);
+
+    return s && *s ? s : NULL;
+}
+
+static char **read_strings(struct chempi_options *opt, struct chempi_reader *r)
+{
+    const uint32_t n = chempi_wire_get_count(r, CHEMPI_SPEC_STRINGS_MAX, 5);
+    char **list = chempi_pool_array(&opt->pool, (size_t)n + 1, sizeof(*list));
+
+    r->is_bad |= !list;
+    for (uint32_t i = 0; i < n && !r->is_bad; i++)
+        list[i] = read_string(opt, r);
+    return list;
+}
+
+static void read_names(struct chempi_options *opt, struct chempi_reader *r)
+{
+    uint32_t count;
+
+    opt->names = read_strings(opt, r);
+    if (r->is_bad)
+        return;
+    count = count_strings(opt->names);
+    if (count == 0) {
+        opt->names = NULL;
+        return;
+    }
+    opt->slots = chempi_pool_array(&opt->pool, count, sizeof(*opt->slots));
+    r->is_bad |= !opt->slots;
+    for (uint32_t i = 0; i < count && !r->is_bad; i++)
+        opt->slots[i] = chempi_wire_get_u32(r);
+}
+
+int chempi_inherit_read(struct chempi_options *opt, struct chempi_reader *r)
+{
+    uint32_t map;
+    int rc;
+
+    *opt = (struct chempi_options){.stdin_rank = CHEMPI_STDIN_NONE};
+    read_names(opt, r);
+    opt->pass = r->is_bad ? NULL : read_strings(opt, r);
+    opt->env = r->is_bad ? NULL : read_strings(opt, r);
+    opt->tables = read_optional(opt, r);
+    opt->dir = read_optional(opt, r);
+    opt->via = read_optional(opt, r);
+    opt->launcher = read_optional(opt, r);
+    opt->cpu_set = read_optional(opt, r);
+    opt->ppn = chempi_wire_get_u32(r);
+    opt->bind = chempi_wire_get_u32(r);
+    map = chempi_wire_get_u32(r);
+    set_flags(opt, chempi_wire_get_u32(r));
+    opt->map = (enum chempi_map)map;
+    if (!r->is_bad && opt->bind < CHEMPI_BIND_LIST && map <= CHEMPI_MAP_LOAD)
+        return 0;
+    rc = opt->pool.error ? opt->pool.error : -EBADMSG;
+    chempi_pool_fini(&opt->pool);
+    return rc;
+}
+
+/* ---- programs ------------------------------------------------------------ */
+
+static int out_of_memory(struct chempi_err *err)
+{
+    return chempi_err_set(err, -ENOMEM, "out of memory");
+}
+
+static const char *find_key(const struct chempi_spawn_app *app, const char *key)
+{
+    for (uint32_t i = 0; i < app->key_count; i++)
+        if (strcmp(app->keys[i].key, key) == 0)
+            return app->keys[i].value;
+    return NULL;
+}
+
+static int copy_words(struct chempi_pool *pool,
+                      const struct chempi_spawn_app *app,
+                      struct chempi_program *program)
+{
+    program->argv =
+        chempi_pool_array(pool, (size_t)app->argc + 1, sizeof(char *));
+    if (!program->argv)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < app->argc; i++) {
+        program->argv[i] = chempi_pool_str(pool, app->argv[i]);
+        if (!program->argv[i])
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* A program that "path" finds is started by its whole name. */
+static int find_program(struct chempi_pool *pool,
+                        const struct chempi_spawn_app *app,
+                        struct chempi_program *program)
+{
+    const char *path = find_key(app, "path");
+    char file[4096];
+
+    if (!path || !chempi_program_find(program->argv[0], program->wdir, path,
+                                      file, sizeof(file)))
+        return 0;
+    program->argv[0] = chempi_pool_str(pool, file);
+    return program->argv[0] ? 0 : -ENOMEM;
+}
+
+/* Lines NAME=VALUE of the key "env", and what MPI_INFO_ENV shall say. */
+static int make_environment(struct chempi_pool *pool, const char *lines,
+                            struct chempi_program *program)
+{
+    char *text = chempi_pool_str(pool, lines ? lines : "");
+    uint32_t count = 2;
+    uint32_t n = 0;
+
+    for (const char *s = text; s && *s; s++)
+        count += *s == '\n';
+    program->env = chempi_pool_array(pool, (size_t)count + 1, sizeof(char *));
+    if (!text || !program->env)
+        return -ENOMEM;
+    for (char *line; (line = strsep(&text, "\n"));)
+        if (strchr(line, '=') && *line != '=')
+            program->env[n++] = line;
+    if (program->soft) {
+        const size_t len =
+            sizeof(CHEMPI_COUNT_RANGE_ENV "=") + strlen(program->soft);
+        char *soft = chempi_pool_alloc(pool, len);
+
+        if (!soft)
+            return -ENOMEM;
+        (void)snprintf(soft, len, CHEMPI_COUNT_RANGE_ENV "=%s", program->soft);
+        program->env[n] = soft;
+    }
+    return 0;
+}
+
+static int check_soft(const struct chempi_program *program,
+                      struct chempi_err *err)
+{
+    const char *wrong =
+        program->soft ? chempi_count_range_check(program->soft) : NULL;
+
+    if (wrong)
+        return chempi_err_set(err, -EINVAL, "soft=%.200s: %s", program->soft,
+                              wrong);
+    if (program->soft &&
+        chempi_count_range_largest(program->soft, program->count) == 0)
+        return chempi_err_set(err, -EINVAL,
+                              "soft=%.200s permits no number from 1 to %u",
+                              program->soft, program->count);
+    return 0;
+}
+
+static int make_program(struct chempi_options *opt,
+                        const struct chempi_spawn_app *app,
+                        struct chempi_program *program, struct chempi_err *err)
+{
+    const char *wdir = find_key(app, "wdir");
+    const char *soft = find_key(app, "soft");
+
+    program->count = app->maxprocs;
+    program->wdir = wdir ? chempi_pool_str(&opt->pool, wdir) : NULL;
+    program->soft = soft ? chempi_pool_str(&opt->pool, soft) : NULL;
+    if ((wdir && !program->wdir) || (soft && !program->soft) ||
+        copy_words(&opt->pool, app, program) ||
+        find_program(&opt->pool, app, program) ||
+        make_environment(&opt->pool, find_key(app, "env"), program))
+        return out_of_memory(err);
+    return check_soft(program, err);
+}
+
+static bool is_named(char *const *names, const char *name)
+{
+    for (; names && *names; names++)
+        if (strcmp(*names, name) == 0)
+            return true;
+    return false;
+}
+
+/* The hosts that a program may use, instead of all. Ranks of all programs are
+ * mapped together, so all must say the same. */
+static int take_hosts(struct chempi_options *opt,
+                      const struct chempi_spawn_app *app, const char *before,
+                      struct chempi_err *err)
+{
+    const char *host = find_key(app, "host");
+    struct chempi_hosts hosts = {0};
+    int rc;
+
+    if (strcmp(host ? host : "", before) != 0)
+        return chempi_err_set(err, -EINVAL,
+                              "host=%.200s: the other programs of the call say "
+                              "something else, which is not supported",
+                              host ? host : "");
+    if (!host || opt->program_count > 1)
+        return 0;
+    rc = chempi_hosts_list(&hosts, &opt->pool, host, err);
+    for (uint32_t i = 0; !rc && opt->is_virtual && i < hosts.count; i++)
+        if (!is_named(opt->names, hosts.names[i]))
+            rc = chempi_err_set(err, -ENXIO, "host=%.200s: there is no node %s",
+                                host, hosts.names[i]);
+    if (!rc && hosts.count) {
+        opt->names = hosts.names;
+        opt->slots = hosts.slots;
+        opt->has_allocation = false;
+    }
+    chempi_hosts_fini(&hosts);
+    return rc;
+}
+
+int chempi_inherit_programs(struct chempi_options *opt,
+                            const struct chempi_spawn *spawn, uint32_t *app,
+                            struct chempi_err *err)
+{
+    const char *host = find_key(&spawn->apps[0], "host");
+    int rc = 0;
+
+    opt->programs =
+        chempi_pool_array(&opt->pool, spawn->app_count, sizeof(*opt->programs));
+    *app = 0;
+    if (!opt->programs)
+        return out_of_memory(err);
+    for (uint32_t i = 0; !rc && i < spawn->app_count; i++) {
+        *app = i;
+        opt->program_count = i + 1;
+        rc = make_program(opt, &spawn->apps[i], &opt->programs[i], err);
+        rc = rc ? rc : take_hosts(opt, &spawn->apps[i], host ? host : "", err);
+    }
+    return rc;
+}

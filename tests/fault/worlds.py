@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Worlds that ranks start: their beginning, what they say, and how each part of
+them ends.
+
+    worlds.py CHEMPIRUN CHEMPID CHEMPICTL RANK [CASE]...
+
+Cases wait for events, never for a time to pass. After every case no process may
+be left.
+"""
+import os
+import re
+import signal
+import sys
+import tempfile
+
+from jobs import (Cluster, Job, Programs, check, children, comm, expect, main,
+                  run)
+
+CASES = []
+LAYOUTS = (["-n", "2"], ["--virtual", "2", "-n", "2"])
+
+
+def case(fn):
+    CASES.append(fn)
+    return fn
+
+
+def words(count, *args, **keys):
+    """What the rank's verb "spawn" takes."""
+    said = [str(count)]
+    for key, value in keys.items():
+        said += [key, value]
+    return "|".join([*said, "--", *args])
+
+
+def rank(count, *args, **keys):
+    return words(count, Programs.rank, *args, **keys)
+
+
+def launchers(job):
+    """Of worlds."""
+    return [p for p in children(job.process.pid) if comm(p) == "chempirun\n"]
+
+
+# ---- beginning --------------------------------------------------------------
+
+
+@case
+def a_world_is_started_and_its_end_is_told():
+    for layout in LAYOUTS:
+        job = run(*layout, "-l", Programs.rank, "only", "0", "spawn",
+                  rank(3, "init", "parent", "everyone", "final"), "over")
+        expect(job, 0, r"\A\Z")
+        check(job.lines() == ["[0] granted 3 ", "[0] over 0 ",
+                              *(f"[1.{i}] world 1 of a port" for i in range(3))],
+              job.output)
+
+
+@case
+def several_programs_are_one_world():
+    job = run("-n", "1", "-l", Programs.rank, "spawn", ";".join((
+        words(1, "sh", "-c", "echo $CHEMPI_RANK/$CHEMPI_SIZE $PWD $A", wdir="/",
+              env="A=b\nC=d"),
+        words(2, "sh", "-c", "echo $CHEMPI_RANK/$CHEMPI_SIZE"))), "over")
+    expect(job, 0)
+    check(job.lines() == ["[0] granted 3 ", "[0] over 0 ", "[1.0] 0/3 / b",
+                          "[1.1] 1/3", "[1.2] 2/3"], job.output)
+
+
+@case
+def nodes_are_those_of_the_first_world():
+    job = run("--virtual", "a,b", "-n", "1", Programs.rank, "spawn",
+              words(1, "sh", "-c", "echo on $CHEMPI_NODE", host="b"), "over")
+    expect(job, 0)
+    check("on b" in job.lines(), job.output)
+
+
+@case
+def worlds_start_worlds():
+    with tempfile.TemporaryDirectory() as folder:
+        script = f"{folder}/inner"
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\nexec {Programs.rank} spawn "
+                       f"'{rank(1, 'parent')}' over\n")
+        os.chmod(script, 0o700)
+        job = run("-n", "1", "-l", Programs.rank, "spawn", words(1, script),
+                  "over")
+    expect(job, 0)
+    check(job.lines() == ["[0] granted 1 ", "[0] over 0 ", "[1.0] granted 1 ",
+                          "[1.0] over 0 ", "[2.0] world 2 of a port"],
+          job.output)
+
+
+@case
+def names_are_known_in_all_worlds():
+    job = run("-n", "1", "-l", Programs.rank, "publish", "ours", "spawn",
+              rank(1, "look", "ours", "publish", "theirs", "look", "theirs"),
+              "over", "look", "theirs")
+    expect(job, 0)
+    check(job.lines() == ["[0] failed 0 nobody has published the name",
+                          "[0] granted 0 ", "[0] granted 1 ", "[0] over 0 ",
+                          "[1.0] granted 0 ", "[1.0] granted 0 a port",
+                          "[1.0] granted 0 a port"], job.output)
+
+
+# ---- what cannot be started -------------------------------------------------
+
+
+def refused(said, pattern, app=0):
+    job = run("-n", "1", Programs.rank, "spawn", said)
+    expect(job, 0, r"\A\Z")
+    check(re.search(rf"^failed {app} .*{pattern}", job.output.decode(), re.M),
+          pattern, job.output)
+
+
+@case
+def a_program_that_is_not_there_fails_the_call():
+    refused(words(1, "/nowhere"), "/nowhere.*No such file")
+
+
+@case
+def all_programs_start_or_none_does():
+    refused(";".join((rank(2, "print", "x", "hang"), words(1, "/nowhere"))),
+            "/nowhere", app=1)
+
+
+@case
+def what_is_wrong_with_the_info_is_said():
+    refused(words(2, "true", soft="x"), "soft=x")
+    refused(words(2, "true", soft="5:9"), "permits no number")
+    refused(";".join((words(1, "true"), words(1, "true", host="a"))),
+            "the other programs", app=1)
+    job = run("--virtual", "a,b", "-n", "1", Programs.rank, "spawn",
+              words(1, "true", host="c"))
+    expect(job, 0)
+    check(b"there is no node c" in job.output, job.output)
+
+
+@case
+def a_smaller_number_is_started_where_that_is_permitted():
+    job = run("-n", "1", Programs.rank, "spawn", words(5, "true", soft="1:4:3"),
+              "over")
+    expect(job, 0)
+    check(b"granted 4" in job.output, job.output)
+
+
+# ---- ends -------------------------------------------------------------------
+
+
+@case
+def the_launcher_ends_with_its_last_world():
+    job = run("-n", "1", Programs.rank, "spawn",
+              rank(1, "init", "final", "print", "late"))
+    expect(job, 0)
+    check("late" in job.lines(), job.output)
+
+
+@case
+def the_status_is_the_first_bad_one():
+    job = run("-n", "1", Programs.rank, "spawn", words(1, "sh", "-c", "exit 7"),
+              "over")
+    expect(job, 7, r"chempirun: world 1: rank 0 on node .* 7")
+    check(re.search(rb"over 0 rank 0 .* 7", job.output), job.output)
+
+
+@case
+def the_first_worlds_status_comes_first():
+    job = run("-n", "1", Programs.rank, "spawn", words(1, "sh", "-c", "exit 7"),
+              "over", "exit", "5")
+    check(job.status == 5, job.status)
+
+
+@case
+def a_world_that_ends_badly_ends_those_that_it_has_started():
+    for layout in LAYOUTS:
+        job = run(*layout, Programs.rank, "only", "0", "spawn",
+                  rank(1, "hang"), "exit", "5")
+        check(job.status == 5, job.status, job.errors)
+
+
+@case
+def but_not_its_parents():
+    job = run("-n", "1", Programs.rank, "spawn", rank(1, "raise", "9"), "over",
+              "print", "alive")
+    check(job.status == 137, job.status)
+    check("alive" in job.lines(), job.output)
+
+
+def with_world(*options):
+    job = Job(*options, "-n", "1", Programs.rank, "spawn",
+              rank(2, "print", "up", "hang"), "print", "up", "hang")
+    while job.output.count(b"up\n") < 3:
+        job.read_more()
+    return job
+
+
+@case
+def signals_reach_worlds():
+    for number in signal.SIGINT, signal.SIGTERM:
+        job = with_world()
+        job.process.send_signal(number)
+        check(job.finish() == 128 + number, job.errors)
+
+
+@case
+def a_time_limit_ends_all_worlds():
+    job = with_world("--timeout", "2")
+    check(job.finish() == 124, job.errors)
+
+
+@case
+def the_end_of_the_first_launcher_ends_all():
+    job = with_world()
+    job.process.kill()
+    job.finish()
+
+
+@case
+def the_end_of_a_worlds_launcher_ends_the_world():
+    job = Job("-n", "1", Programs.rank, "spawn", rank(2, "print", "up", "hang"),
+              "over")
+    while job.output.count(b"up\n") < 2:
+        job.read_more()
+    (launcher,) = launchers(job)
+    os.kill(launcher, signal.SIGKILL)
+    check(job.finish() == 137, job.errors)
+    check(b"over 0 the launcher of world 1 was killed by signal 9" in job.output,
+          job.output)
+
+
+@case
+def a_worlds_launcher_that_stands_still_is_killed():
+    job = with_world()
+    (launcher,) = launchers(job)
+    os.kill(launcher, signal.SIGSTOP)
+    job.process.terminate()
+    check(job.finish() == 128 + signal.SIGTERM, job.errors)
+
+
+@case
+def who_asks_without_end_is_stopped():
+    """More than may wait for an answer: a library of ours does not ask."""
+    job = run("-n", "1", Programs.rank, *["post", words(1, "true")] * 65, "hang")
+    check(job.status == 9, job.status)
+    check("rank: spawn" in job.errors, job.errors)
+
+
+@case
+def daemons_run_worlds():
+    with Cluster(["a", "b"]) as cluster:
+        job = cluster.run("-n", "2", "-l", Programs.rank, "only", "1", "spawn",
+                          rank(3, "init", "everyone", "parent", "final"),
+                          "over")
+        expect(job, 0)
+        check(job.lines() == sorted(["[1] granted 3 ", "[1] over 0 ", *(
+            f"[1.{i}] world 1 of a port" for i in range(3))]), job.output)
+
+
+if __name__ == "__main__":
+    sys.exit(main(CASES))
