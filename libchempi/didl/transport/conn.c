@@ -34,7 +34,8 @@ static struct {
     uint32_t foreign;          /* its number in the first lane; 0: not open */
     _Atomic uint64_t resolved; /* processes with routes in any lane */
     uint64_t lost;
-    void (*on_lost)(struct chempi_peer *peer); /* may be NULL */
+    void (*on_lost)(struct chempi_peer *peer);               /* may be NULL */
+    void (*on_foreign_lost)(uint32_t proc, const char *why); /* the same */
     void (*on_resolved)(uint32_t proc);
 } conn;
 
@@ -730,6 +731,11 @@ void chempi_conn_on_lost(void (*told)(struct chempi_peer *peer))
     conn.on_lost = told;
 }
 
+void chempi_conn_on_foreign_lost(void (*told)(uint32_t proc, const char *why))
+{
+    conn.on_foreign_lost = told;
+}
+
 enum chempi_remains chempi_conn_end(struct chempi_peer *peer)
 {
     const struct chempi_lane *lane = peer->lane;
@@ -800,6 +806,8 @@ static void lose(struct chempi_peer *peer, const char *why)
         lose_in_others(peer->proc);
     if (conn.on_lost)
         conn.on_lost(peer);
+    if (is_foreign && conn.on_foreign_lost)
+        conn.on_foreign_lost(peer->proc, why);
 }
 
 void chempi_conn_set_lost(struct chempi_lane *lane, uint32_t proc,

@@ -225,6 +225,9 @@ bool chempi_conn_has_ended(uint32_t rank);
 /* Be told of each peer that is lost, once, at any place under the lock. */
 void chempi_conn_on_lost(void (*told)(struct chempi_peer *peer));
 
+/* Be told of each process of another world that is lost, after that. */
+void chempi_conn_on_foreign_lost(void (*told)(uint32_t proc, const char *why));
+
 /* Use a gateway only where there is no other way from now on, or again. */
 void chempi_conn_drained(uint32_t gateway, bool is_drained);
 

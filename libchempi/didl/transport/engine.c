@@ -649,10 +649,7 @@ static void room(void *arg, struct chempi_ep *ep)
 static void lost(void *arg, uint32_t proc, int status, const char *why)
 {
     (void)status;
-    if (chempi_foreign_is(proc))
-        chempi_foreign_set_lost(proc, why);
-    else
-        chempi_conn_set_lost(arg, proc, why);
+    chempi_conn_set_lost(arg, proc, why);
     if (chempi_conn_is_peer(proc) && chempi_conn_peer(arg, proc)->is_awaited)
         mark_dirty(chempi_conn_peer(arg, proc)); /* nothing more wakes for it */
 }

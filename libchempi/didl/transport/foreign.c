@@ -27,10 +27,6 @@
 #include "common/containers/index.h"
 #include "common/containers/sparse.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/transport/conn.h"
-#include "libchempi/didl/transport/sysmsg.h"
-#include "libchempi/didl/transport/watcher.h"
 
 enum { MEMBERS_MAX = 1 << 20 }; /* of both sides of a bond */
 
@@ -307,41 +303,6 @@ const struct chempi_bonds *chempi_foreign_bonds(void)
     return &bonds;
 }
 
-/* ---- this process ---- */
-
-static int describe(struct chempi_dev *dev, struct chempi_introduction *out,
-                    struct chempi_err *err)
-{
-    const struct chempi_services *s = &chempi_ctx.services;
-    size_t len = sizeof(out->card);
-    int rc = dev->ops->card(dev, out->card, &len);
-
-    if (rc)
-        return chempi_err_set(err, rc, "device %s: no card", dev->ops->name);
-    out->card_len = (uint32_t)len;
-    out->name = chempi_foreign_name(s->proc);
-    (void)snprintf(out->node, sizeof(out->node), "%s", s->node_names[s->node]);
-    out->survives = chempi_ctx.job->survives;
-    out->is_secure = chempi_ctx.job->is_secure;
-    out->eager_quota = (uint32_t)chempi_conn_quota();
-    out->sysmsg_quota = (uint32_t)chempi_setting(CHEMPI_SET_SYSMSG_QUOTA);
-    return 0;
-}
-
-int chempi_foreign_introduce(struct chempi_introduction *out,
-                             struct chempi_err *err)
-{
-    struct chempi_dev *dev;
-    int rc = chempi_conn_open_foreign(&dev, err);
-
-    if (!rc)
-        rc = chempi_watcher_start(err);
-    if (rc)
-        return rc;
-    *out = (struct chempi_introduction){0}; /* its padding travels */
-    return describe(dev, out, err);
-}
-
 /* ---- taking in a bond ---- */
 
 static int no_memory(struct chempi_err *err)
@@ -563,91 +524,35 @@ int chempi_foreign_bind(const uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
     return rc;
 }
 
-/* ---- losses ---- */
+/* ---- who has met a world ---- */
 
-/* A process is lost, or all of its world. */
-struct loss {
-    uint64_t world[2];
-    uint32_t rank;
-    uint32_t is_all;
-};
-
-static bool is_in(const struct loss *loss, const struct chempi_name *name)
+static bool is_in(const struct bond *bond, const uint64_t world[2])
 {
-    return name->world[0] == loss->world[0] &&
-           name->world[1] == loss->world[1] &&
-           (loss->is_all || name->rank == loss->rank);
-}
+    for (uint32_t i = 0; i < bond->is.size; i++) {
+        const struct chempi_foreign *f =
+            chempi_foreign_is(bond->indexes[i])
+                ? chempi_foreign_at(bond->indexes[i])
+                : NULL;
 
-static void lose(const struct loss *loss, const char *why)
-{
-    for (uint32_t i = index_begin(); i < index_end(); i++)
-        if (is_in(loss, &chempi_foreign_at(i)->name))
-            chempi_conn_set_lost(&chempi_lane_main, i, why);
-}
-
-static bool is_met_by(const struct loss *loss, const struct bond *bond)
-{
-    for (uint32_t i = 0; i < bond->is.size; i++)
-        if (chempi_foreign_is(bond->indexes[i]) &&
-            is_in(loss, &chempi_foreign_at(bond->indexes[i])->name))
+        if (f && f->name.world[0] == world[0] && f->name.world[1] == world[1])
             return true;
+    }
     return false;
 }
 
-static void tell(const struct loss *loss, uint32_t rank)
-{
-    struct chempi_peer *peer = chempi_conn_peer(&chempi_lane_main, rank);
-
-    if (rank != chempi_ctx.services.proc &&
-        !atomic_load_explicit(&peer->is_lost, memory_order_relaxed))
-        chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_WORLD_LOST, loss,
-                             sizeof(*loss));
-}
-
-/* All of the own job that have met it: their connections to it, if they have
- * any, need not tell them. */
-static void tell_own(const struct loss *loss)
+void chempi_foreign_for_met(const uint64_t world[2],
+                            void (*visit)(uint32_t rank, const void *arg),
+                            const void *arg)
 {
     for (uint32_t b = 0; b < self.bond_count; b++) {
         const struct bond *bond = self.bonds[b];
 
-        if (!is_met_by(loss, bond))
+        if (!is_in(bond, world))
             continue;
         for (uint32_t i = 0; i < bond->is.size; i++)
             if (!chempi_foreign_is(bond->indexes[i]))
-                tell(loss, bond->indexes[i]);
+                visit(bond->indexes[i], arg);
     }
-}
-
-void chempi_foreign_set_lost(uint32_t index, const char *why)
-{
-    const struct chempi_foreign *f = chempi_foreign_at(index);
-    const struct loss loss = {.world = {f->name.world[0], f->name.world[1]},
-                              .rank = f->name.rank,
-                              .is_all = !f->survives};
-
-    if (chempi_conn_is_missing(index))
-        return;
-    lose(&loss, why);
-    tell_own(&loss);
-}
-
-/* Who has told it tells all others. Other worlds have no say. */
-static void on_world_lost(struct chempi_sysmsg_in *in)
-{
-    if (!chempi_foreign_is(in->peer->proc))
-        lose(in->head, "another rank of this job has lost it");
-}
-
-void chempi_foreign_register(void)
-{
-    static const struct chempi_sysmsg_handler handler = {
-        .head_min = sizeof(struct loss),
-        .head_max = sizeof(struct loss),
-        .run = on_world_lost};
-
-    chempi_sysmsg_register(CHEMPI_SYSMSG_WORLD_LOST, &handler);
 }
 
 void chempi_foreign_fini(void)

@@ -107,13 +107,17 @@ int chempi_foreign_bind(const uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
 /* For the device that reaches them. */
 const struct chempi_bonds *chempi_foreign_bonds(void);
 
-/* Before the devices are opened. */
+/* Before the devices are opened. From then on all of a world that does not
+ * survive the loss of a process is lost with one, and everybody of the own job
+ * that has met it is told. */
 void chempi_foreign_register(void);
 /* Forget all of them, behind the devices. */
 void chempi_foreign_fini(void);
 
-/* A process is lost. If its world does not survive that, all of the world is:
- * told once to everybody of the own job that shares a bond with it. */
-void chempi_foreign_set_lost(uint32_t index, const char *why);
+/* Once for each bond: the ranks of the own job that are in one with somebody of
+ * this world. */
+void chempi_foreign_for_met(const uint64_t world[2],
+                            void (*visit)(uint32_t rank, const void *arg),
+                            const void *arg);
 
 #endif

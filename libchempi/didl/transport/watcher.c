@@ -17,8 +17,6 @@
 #include "libchempi/didl/base/crash/crash.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/control/affinity.h"
-#include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
 
 _Atomic bool chempi_watcher_up;
 
@@ -127,7 +125,6 @@ int chempi_watcher_start(struct chempi_err *err)
                                   "for other worlds");
         atomic_store(&chempi_watcher_up, true);
     }
-    chempi_progress_rouse_own(&chempi_lane_main);
     return 0;
 }
 

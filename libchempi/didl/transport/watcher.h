@@ -29,9 +29,9 @@ static inline bool chempi_watcher_is_up(void)
     return atomic_load_explicit(&chempi_watcher_up, memory_order_acquire);
 }
 
-/* Descriptors are waited for from now on: start it where one is needed, and
- * have who sleeps otherwise look again. 0 or -errno with words. Holder of the
- * first lane. */
+/* Descriptors are waited for from now on: start it where one is needed. Who
+ * sleeps otherwise is to be roused. 0 or -errno with words. Holder of the first
+ * lane. */
 int chempi_watcher_start(struct chempi_err *err);
 void chempi_watcher_stop(void);
 

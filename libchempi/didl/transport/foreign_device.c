@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* This process among other worlds: how it introduces itself, and what it does
+ * when it has lost one; see foreign.h. */
+#include <stdio.h>
+
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/sysmsg.h"
+#include "libchempi/didl/transport/watcher.h"
+
+/* ---- this process ---- */
+
+static int describe(struct chempi_dev *dev, struct chempi_introduction *out,
+                    struct chempi_err *err)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    size_t len = sizeof(out->card);
+    int rc = dev->ops->card(dev, out->card, &len);
+
+    if (rc)
+        return chempi_err_set(err, rc, "device %s: no card", dev->ops->name);
+    out->card_len = (uint32_t)len;
+    out->name = chempi_foreign_name(s->proc);
+    (void)snprintf(out->node, sizeof(out->node), "%s", s->node_names[s->node]);
+    out->survives = chempi_ctx.job->survives;
+    out->is_secure = chempi_ctx.job->is_secure;
+    out->eager_quota = (uint32_t)chempi_conn_quota();
+    out->sysmsg_quota = (uint32_t)chempi_setting(CHEMPI_SET_SYSMSG_QUOTA);
+    return 0;
+}
+
+int chempi_foreign_introduce(struct chempi_introduction *out,
+                             struct chempi_err *err)
+{
+    struct chempi_dev *dev;
+    int rc = chempi_conn_open_foreign(&dev, err);
+
+    if (!rc)
+        rc = chempi_watcher_start(err);
+    if (rc)
+        return rc;
+    chempi_progress_rouse_own(&chempi_lane_main); /* it sleeps otherwise now */
+    *out = (struct chempi_introduction){0};       /* its padding travels */
+    return describe(dev, out, err);
+}
+
+/* ---- losses ---- */
+
+/* A process is lost, or all of its world. */
+struct loss {
+    uint64_t world[2];
+    uint32_t rank;
+    uint32_t is_all;
+};
+
+static bool is_losing; /* under the first lane's lock */
+
+static bool is_in(const struct loss *loss, const struct chempi_name *name)
+{
+    return name->world[0] == loss->world[0] &&
+           name->world[1] == loss->world[1] &&
+           (loss->is_all || name->rank == loss->rank);
+}
+
+static void lose(const struct loss *loss, const char *why)
+{
+    const struct chempi_bonds *bonds = chempi_foreign_bonds();
+
+    for (uint32_t i = bonds->index_begin; i < bonds->index_end(); i++)
+        if (is_in(loss, &chempi_foreign_at(i)->name))
+            chempi_conn_set_lost(&chempi_lane_main, i, why);
+}
+
+static void tell(uint32_t rank, const void *arg)
+{
+    const struct loss *loss = arg;
+    struct chempi_peer *peer = chempi_conn_peer(&chempi_lane_main, rank);
+
+    if (rank != chempi_ctx.services.proc &&
+        !atomic_load_explicit(&peer->is_lost, memory_order_relaxed))
+        chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_WORLD_LOST, loss,
+                             sizeof(*loss));
+}
+
+/* The connection to it has shown it: the rest of its world goes with it, and
+ * the connections of the others of this job, if they have any, need not tell
+ * them. */
+static void set_lost(uint32_t index, const char *why)
+{
+    const struct chempi_foreign *f = chempi_foreign_at(index);
+    const struct loss loss = {.world = {f->name.world[0], f->name.world[1]},
+                              .rank = f->name.rank,
+                              .is_all = !f->survives};
+
+    if (is_losing)
+        return;
+    is_losing = true;
+    lose(&loss, why);
+    chempi_foreign_for_met(loss.world, tell, &loss);
+    is_losing = false;
+}
+
+/* Who has told it tells all others. Other worlds have no say. */
+static void on_world_lost(struct chempi_sysmsg_in *in)
+{
+    if (chempi_foreign_is(in->peer->proc))
+        return;
+    is_losing = true;
+    lose(in->head, "another rank of this job has lost it");
+    is_losing = false;
+}
+
+void chempi_foreign_register(void)
+{
+    static const struct chempi_sysmsg_handler handler = {
+        .head_min = sizeof(struct loss),
+        .head_max = sizeof(struct loss),
+        .run = on_world_lost};
+
+    chempi_sysmsg_register(CHEMPI_SYSMSG_WORLD_LOST, &handler);
+    chempi_conn_on_foreign_lost(set_lost);
+}
