@@ -31,14 +31,14 @@
 
 struct attempt {
     struct chempi_poll_item item; /* fd -1: it has failed */
-    struct chempi_dial *dial;
+    struct dial *dial;
     struct chempi_hands hands;
     const struct chempi_address *address;
     bool is_connected; /* REPLY */
     unsigned again;
 };
 
-struct chempi_dial {
+struct dial {
     struct chempi_exchange *exchange;
     struct chempi_port_name name;
     struct chempi_keys *keys;
@@ -56,10 +56,10 @@ static void hang_up(struct attempt *a)
     chempi_hands_fini(&a->hands);
 }
 
-void chempi_dial_destroy(struct chempi_dial *dial)
+static void end_dial(void *making)
 {
-    if (!dial)
-        return;
+    struct dial *dial = making;
+
     for (uint32_t i = 0; i < dial->name.count; i++)
         hang_up(&dial->attempts[i]);
     chempi_hands_forget_keys(dial->keys);
@@ -70,7 +70,7 @@ void chempi_dial_destroy(struct chempi_dial *dial)
 /* Who answers has the port's key. */
 static int is_owner(void *arg, const uint8_t *key, struct chempi_err *err)
 {
-    const struct chempi_dial *dial = arg;
+    const struct dial *dial = arg;
 
     return sodium_memcmp(key, dial->name.key, sizeof(dial->name.key)) == 0
                ? 0
@@ -79,7 +79,7 @@ static int is_owner(void *arg, const uint8_t *key, struct chempi_err *err)
 
 static void note_failure(struct attempt *a, int code)
 {
-    struct chempi_dial *dial = a->dial;
+    struct dial *dial = a->dial;
 
     hang_up(a);
     /* That somebody was there says more than that nobody was. */
@@ -90,7 +90,7 @@ static void note_failure(struct attempt *a, int code)
 }
 
 /* If no attempt is left, the call has failed. */
-static void conclude(struct chempi_dial *dial)
+static void conclude(struct dial *dial)
 {
     for (uint32_t i = 0; i < dial->name.count; i++)
         if (dial->attempts[i].item.fd >= 0)
@@ -121,7 +121,7 @@ static void attempt_ready(struct chempi_poll_item *item, uint32_t events);
 /* 0 or -errno; a descriptor that was opened stays in a->item. */
 static int call(struct attempt *a)
 {
-    struct chempi_dial *dial = a->dial;
+    struct dial *dial = a->dial;
     int rc;
 
     a->is_connected = false;
@@ -147,7 +147,7 @@ static int call(struct attempt *a)
 /* It is the owner: this connection is it. */
 static void take(struct attempt *a)
 {
-    struct chempi_dial *dial = a->dial;
+    struct dial *dial = a->dial;
     struct chempi_seal *seal;
     int fd;
 
@@ -217,7 +217,7 @@ static void attempt_ready(struct chempi_poll_item *item, uint32_t events)
 int chempi_port_connect(const char *name, struct chempi_exchange **out,
                         struct chempi_err *err)
 {
-    struct chempi_dial *dial = chempi_sys->calloc(1, sizeof(*dial));
+    struct dial *dial = chempi_sys->calloc(1, sizeof(*dial));
     struct chempi_exchange *x = chempi_exchange_create();
     int rc = dial && x ? chempi_port_name_read(name, &dial->name) : -ENOMEM;
 
@@ -233,7 +233,8 @@ int chempi_port_connect(const char *name, struct chempi_exchange **out,
                                   ? "that is no name of a port of this library"
                                   : "out of memory to call a port");
     }
-    x->dial = dial;
+    x->making = dial;
+    x->end_making = end_dial;
     dial->exchange = x;
     for (uint32_t i = 0; i < dial->name.count; i++) {
         dial->attempts[i].dial = dial;

@@ -66,14 +66,19 @@ void chempi_exchange_set_options(int fd)
                          sizeof(all[i].value));
 }
 
+/* It is made, or will not be (X5). */
+static void end_waiting(struct chempi_exchange *x)
+{
+    chempi_list_remove(&x->link);
+    if (x->making)
+        x->end_making(x->making);
+    x->making = NULL;
+}
+
 /* Whatever it waits for or has, but for a message that has come. */
 static void let_go(struct chempi_exchange *x)
 {
-    chempi_list_remove(&x->link);
-    chempi_dial_destroy(x->dial);
-    chempi_join_destroy(x->join);
-    x->dial = NULL;
-    x->join = NULL;
+    end_waiting(x);
     chempi_pollset_remove(chempi_exchange_pollset(), &x->item);
     x->events = 0;
     if (x->item.fd >= 0 && !x->is_users)
@@ -127,8 +132,8 @@ const char *chempi_exchange_check(const struct chempi_exchange *x)
         return "exchange X1: events that nobody waits for";
     if ((x->at == CHEMPI_EXCHANGE_OPEN) != (x->seal != NULL))
         return "exchange X2: a seal without a use, or none";
-    if (x->at != CHEMPI_EXCHANGE_WAITING &&
-        (x->dial || !chempi_list_is_empty(&x->link)))
+    if (x->at >= CHEMPI_EXCHANGE_OPEN &&
+        (x->making || !chempi_list_is_empty(&x->link)))
         return "exchange X5: it waits, and does not";
     return NULL;
 }
@@ -354,11 +359,7 @@ static void stream_ready(struct chempi_poll_item *item, uint32_t events)
 void chempi_exchange_open(struct chempi_exchange *x, int fd, bool is_first,
                           struct chempi_seal *seal)
 {
-    chempi_list_remove(&x->link);
-    chempi_dial_destroy(x->dial);
-    chempi_join_destroy(x->join);
-    x->dial = NULL;
-    x->join = NULL;
+    end_waiting(x);
     x->at = CHEMPI_EXCHANGE_OPEN;
     x->is_first = is_first;
     x->seal = seal;

@@ -10,7 +10,8 @@
  *       has ended; nothing is read while one is kept, and what is behind the
  *       last one that was wanted stays in the user's socket
  *   X4  memory for a message grows with what has come of it
- *   X5  while it is WAITING it stands among a port's accepts, or has a dial
+ *   X5  while it is WAITING it stands among a port's accepts, or somebody makes
+ *       it
  *   -   once LOST, always so
  *
  * chempi_exchange_check() looks at X1, X2 and X5.
@@ -30,18 +31,16 @@ enum chempi_exchange_at {
     CHEMPI_EXCHANGE_LOST
 };
 
-struct chempi_dial;
-struct chempi_join;
-
 struct chempi_exchange {
     enum chempi_exchange_at at;
     bool is_first;
     bool is_users; /* the descriptor */
     struct chempi_poll_item item;
-    uint32_t events;          /* that are asked for; 0: it is in no set */
-    struct chempi_list link;  /* among a port's accepts */
-    struct chempi_dial *dial; /* who is called, while WAITING; else NULL */
-    struct chempi_join *join; /* while JOINING */
+    uint32_t events;         /* that are asked for; 0: it is in no set */
+    struct chempi_list link; /* among a port's accepts */
+    /* What makes it, while WAITING for an answer, or JOINING; else NULL. */
+    void *making;
+    void (*end_making)(void *making);
     struct chempi_seal *seal;
     struct chempi_err err; /* once LOST */
 
@@ -78,10 +77,5 @@ void chempi_exchange_lose(struct chempi_exchange *x, int code, const char *fmt,
 void chempi_exchange_set_options(int fd);
 /* NULL, or what does not hold (invariant.h). */
 const char *chempi_exchange_check(const struct chempi_exchange *x);
-
-/* dial.c: end all attempts; NULL is fine. */
-void chempi_dial_destroy(struct chempi_dial *dial);
-/* join.c: the same. */
-void chempi_join_destroy(struct chempi_join *join);
 
 #endif

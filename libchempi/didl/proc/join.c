@@ -26,7 +26,7 @@ struct greeting {
     uint8_t key[CHEMPI_NOISE_KEY_BYTES];
 };
 
-struct chempi_join {
+struct join {
     struct chempi_keys *keys;
     struct greeting out;
     size_t out_done;
@@ -36,10 +36,10 @@ struct chempi_join {
     struct chempi_hands hands;
 };
 
-void chempi_join_destroy(struct chempi_join *join)
+static void end_join(void *making)
 {
-    if (!join)
-        return;
+    struct join *join = making;
+
     chempi_hands_fini(&join->hands);
     chempi_hands_forget_keys(join->keys);
     free(join);
@@ -48,7 +48,7 @@ void chempi_join_destroy(struct chempi_join *join)
 /* Who has greeted, and nobody else. */
 static int is_greeter(void *arg, const uint8_t *key, struct chempi_err *err)
 {
-    const struct chempi_join *join = arg;
+    const struct join *join = arg;
 
     return memcmp(key, join->in.key, sizeof(join->in.key)) == 0
                ? 0
@@ -57,7 +57,7 @@ static int is_greeter(void *arg, const uint8_t *key, struct chempi_err *err)
 }
 
 /* 1: all has left; 0: the socket is full; -errno. */
-static int write_greeting(struct chempi_join *join, int fd)
+static int write_greeting(struct join *join, int fd)
 {
     while (join->out_done < sizeof(join->out)) {
         const ssize_t n = chempi_sys->send(
@@ -75,7 +75,7 @@ static int write_greeting(struct chempi_join *join, int fd)
 }
 
 /* 1: it was right, and the handshake has begun; 0: it is not here yet. */
-static int read_greeting(struct chempi_join *join, int fd)
+static int read_greeting(struct join *join, int fd)
 {
     int order;
 
@@ -101,7 +101,7 @@ static int read_greeting(struct chempi_join *join, int fd)
 }
 
 /* 1: the other side is proven; 0: wait; -errno. */
-static int shake(struct chempi_join *join, int fd)
+static int shake(struct join *join, int fd)
 {
     int rc = write_greeting(join, fd);
 
@@ -132,7 +132,7 @@ static void fail(struct chempi_exchange *x, int code)
 
 static void advance(struct chempi_exchange *x)
 {
-    struct chempi_join *join = x->join;
+    struct join *join = x->making;
     const int fd = x->item.fd;
     int rc = shake(join, fd);
     uint32_t events = EPOLLIN;
@@ -169,10 +169,10 @@ static void join_ready(struct chempi_poll_item *item, uint32_t events)
     advance(CHEMPI_CONTAINER_OF(item, struct chempi_exchange, item));
 }
 
-static struct chempi_join *make_join(void)
+static struct join *make_join(void)
 {
     static const uint8_t nothing[CHEMPI_NOISE_KEY_BYTES];
-    struct chempi_join *join = chempi_sys->calloc(1, sizeof(*join));
+    struct join *join = chempi_sys->calloc(1, sizeof(*join));
 
     if (!join)
         return NULL;
@@ -201,11 +201,12 @@ int chempi_exchange_join(int fd, struct chempi_exchange **out,
                               "descriptor %d is no stream socket", fd);
     x = chempi_exchange_create();
     if (x)
-        x->join = make_join();
-    if (!x || !x->join) {
+        x->making = make_join();
+    if (!x || !x->making) {
         chempi_exchange_close(x);
         return chempi_err_set(err, -ENOMEM, "out of memory to join");
     }
+    x->end_making = end_join;
     x->at = CHEMPI_EXCHANGE_JOINING;
     x->is_users = true;
     x->item = (struct chempi_poll_item){.fd = fd, .ready = join_ready};
