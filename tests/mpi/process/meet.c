@@ -104,6 +104,34 @@ static void flood(MPI_Comm inter, int side)
     free(data);
 }
 
+/* A large message comes while its receiver is out of MPI until its sender says
+ * by a fifo that it has gone. */
+static void while_away(MPI_Comm inter, int side, const char *fifo)
+{
+    char path[FILENAME_MAX];
+    char *data = check_alloc(LARGE);
+    MPI_Request req;
+    FILE *file;
+    int rank;
+
+    MPI_Comm_rank(inter, &rank);
+    (void)snprintf(path, sizeof(path), "%s.away", fifo);
+    if (rank == 0) {
+        CHECK_OR_DIE(mkfifo(path, 0600) == 0 || errno == EEXIST, "mkfifo");
+        check_fill(data, LARGE, (uint64_t)side);
+        if (side == 0)
+            MPI_Irecv(data, LARGE, MPI_BYTE, 0, TAG, inter, &req);
+        else
+            MPI_Ssend(data, LARGE, MPI_BYTE, 0, TAG, inter);
+        file = fopen(path, side == 0 ? "r" : "w");
+        CHECK_OR_DIE(file && fclose(file) == 0, "open %s", path);
+        if (side == 0)
+            MPI_Wait(&req, MPI_STATUS_IGNORE);
+        CHECK(check_differs(data, LARGE, 1) == SIZE_MAX, "other bytes");
+    }
+    free(data);
+}
+
 static void collectives(MPI_Comm both)
 {
     int size, rank, sum = 0;
@@ -224,7 +252,7 @@ static void windows(MPI_Comm both)
     MPI_Win_free(&win);
 }
 
-static void be_together(MPI_Comm inter, int side)
+static void be_together(MPI_Comm inter, int side, const char *fifo)
 {
     MPI_Comm both;
     MPI_Group own, other;
@@ -239,6 +267,7 @@ static void be_together(MPI_Comm inter, int side)
     MPI_Group_free(&other);
     exchange(inter, side);
     flood(inter, side);
+    while_away(inter, side, fifo);
     MPI_Intercomm_merge(inter, side == 0, &both);
     MPI_Comm_size(both, &size);
     MPI_Comm_rank(both, &rank);
@@ -252,36 +281,99 @@ static void be_together(MPI_Comm inter, int side)
     MPI_Comm_free(&both);
 }
 
-/* meet accept|connect FIFO [MEETINGS] */
-int main(int argc, char **argv)
-{
-    char name[MPI_MAX_PORT_NAME] = "";
-    bool accepts;
-    long meetings;
+/* What another thread of each rank does meanwhile, until all are told. */
+static _Atomic bool is_over;
 
-    check_start(&argc, &argv);
-    CHECK_OR_DIE(argc > 2, "usage: meet accept|connect FIFO [MEETINGS]");
-    accepts = strcmp(argv[1], "accept") == 0;
-    meetings = check_arg(argc, argv, 3, 1);
-    if (accepts && check_rank() == 0)
-        MPI_Open_port(MPI_INFO_NULL, name);
-    pass_name(accepts, argv[2], name);
-    for (long i = 0; i < meetings; i++) {
+static void *chat(void *arg)
+{
+    const MPI_Comm *comm = arg;
+    int size, rank, over = 0;
+
+    MPI_Comm_size(*comm, &size);
+    MPI_Comm_rank(*comm, &rank);
+    while (!over) {
+        int got = -1;
+        int mine = is_over;
+
+        MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, TAG, &got, 1,
+                     MPI_INT, (rank + size - 1) % size, TAG, *comm,
+                     MPI_STATUS_IGNORE);
+        CHECK(got == (rank + size - 1) % size, "rank %d hears of %d", rank,
+              got);
+        MPI_Allreduce(&mine, &over, 1, MPI_INT, MPI_MIN, *comm);
+    }
+    return NULL;
+}
+
+struct way {
+    bool accepts;
+    const char *fifo;
+    long meetings;
+    char name[MPI_MAX_PORT_NAME];
+};
+
+static void meet(struct way *way)
+{
+    for (long i = 0; i < way->meetings; i++) {
         const int root = (int)(i % check_size());
-        const char *port = check_rank() == 0 ? name : NULL;
+        const char *port = check_rank() == 0 ? way->name : NULL;
         MPI_Comm inter;
 
-        if (accepts) {
+        if (way->accepts) {
             MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
         } else { /* any member may be the root */
-            MPI_Bcast(name, sizeof(name), MPI_CHAR, 0, MPI_COMM_WORLD);
-            MPI_Comm_connect(name, MPI_INFO_NULL, root, MPI_COMM_WORLD, &inter);
+            MPI_Bcast(way->name, sizeof(way->name), MPI_CHAR, 0,
+                      MPI_COMM_WORLD);
+            MPI_Comm_connect(way->name, MPI_INFO_NULL, root, MPI_COMM_WORLD,
+                             &inter);
         }
-        be_together(inter, accepts ? 0 : 1);
+        be_together(inter, way->accepts ? 0 : 1, way->fifo);
         MPI_Comm_disconnect(&inter);
         CHECK(inter == MPI_COMM_NULL, "it is still there");
     }
-    if (accepts && check_rank() == 0)
-        MPI_Close_port(name);
+}
+
+static void *meet_in_thread(void *arg)
+{
+    meet(arg);
+    is_over = true;
+    return NULL;
+}
+
+static MPI_Comm beside; /* of the other threads */
+
+/* One of two threads meets the others. */
+static void *be_busy(void *arg)
+{
+    static _Atomic int turn;
+
+    return turn++ == 0 ? meet_in_thread(arg) : chat(&beside);
+}
+
+/* meet accept|connect FIFO [MEETINGS [threads]] */
+int main(int argc, char **argv)
+{
+    struct way way = {.meetings = 1};
+    const bool has_threads = argc > 4;
+
+    if (has_threads)
+        check_start_thread(&argc, &argv, MPI_THREAD_MULTIPLE);
+    else
+        check_start(&argc, &argv);
+    CHECK_OR_DIE(argc > 2, "usage: meet accept|connect FIFO [MEETINGS]");
+    way.accepts = strcmp(argv[1], "accept") == 0;
+    way.fifo = argv[2];
+    way.meetings = check_arg(argc, argv, 3, 1);
+    if (way.accepts && check_rank() == 0)
+        MPI_Open_port(MPI_INFO_NULL, way.name);
+    pass_name(way.accepts, way.fifo, way.name);
+    MPI_Comm_dup(MPI_COMM_WORLD, &beside);
+    if (has_threads)
+        check_run_threads(2, be_busy, &way, 0);
+    else
+        meet(&way);
+    MPI_Comm_free(&beside);
+    if (way.accepts && check_rank() == 0)
+        MPI_Close_port(way.name);
     return check_finish();
 }
