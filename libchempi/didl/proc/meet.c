@@ -27,8 +27,11 @@
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/proc/port.h"
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/sysmsg.h"
 
 #define MEETING_MAGIC UINT32_C(0x4d454554) /* "MEET"; version 1 */
 #define TICK_NS 50000000L                  /* between looks at the limit */
@@ -46,6 +49,7 @@ struct head {
     uint32_t context;                         /* in which that side receives */
     uint32_t count;                           /* introductions that follow */
     uint32_t is_first;                        /* this side is; to its members */
+    uint32_t root;                            /* its rank in its side */
     uint8_t secret[CHEMPI_BOND_SECRET_BYTES]; /* to the other root */
     struct envelope envelope;                 /* to its members */
 };
@@ -271,7 +275,7 @@ static int open_secret(const struct meeting *m, struct head *head)
 static int check_theirs(const struct head *theirs, size_t len)
 {
     if (len < sizeof(*theirs) || theirs->magic != MEETING_MAGIC ||
-        theirs->count == 0 || theirs->context == 0 ||
+        theirs->root >= theirs->count || theirs->context == 0 ||
         theirs->context % CHEMPI_CONTEXT_STEP != 0 ||
         (len - sizeof(*theirs)) / sizeof(struct chempi_introduction) !=
             theirs->count ||
@@ -369,6 +373,7 @@ static struct head *describe(const struct meeting *m, size_t *len)
     head->magic = MEETING_MAGIC;
     head->context = m->ids[0];
     head->count = count;
+    head->root = (uint32_t)m->meet->root;
     randombytes_buf(head->secret, sizeof(head->secret));
     for (uint32_t i = 0; i < count; i++)
         ((struct chempi_introduction *)(void *)(head + 1))[i] = m->own[i];
@@ -469,6 +474,20 @@ static int agree(struct meeting *m, int rc)
     return rc;
 }
 
+/* From now on there is a connection between the sides, whose end tells that a
+ * world is lost of which nobody has called anybody yet. */
+static void call_other(const struct chempi_group *remote, uint32_t root)
+{
+    struct chempi_lane *lane = &chempi_lane_main;
+
+    chempi_lane_lock(lane);
+    chempi_sysmsg_answer(
+        chempi_conn_peer(lane, chempi_group_proc(remote, root)),
+        CHEMPI_SYSMSG_CREDIT, NULL, 0);
+    chempi_engine_settle(lane);
+    chempi_lane_unlock(lane);
+}
+
 /* What this root has said last shall come to the other one. */
 static void leave_other(const struct meeting *m)
 {
@@ -529,6 +548,8 @@ int chempi_meet(const struct chempi_meet *meet, MPI_Comm *out)
         if (rc == MPI_SUCCESS)
             rc = agree(&m, get_to_know(&m, theirs, &remote));
     }
+    if (m.is_root && rc == MPI_SUCCESS)
+        call_other(remote, theirs->root);
     if (m.is_root)
         leave_other(&m);
     rc = make(&m, rc, remote, context, &made);
