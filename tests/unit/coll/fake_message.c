@@ -108,6 +108,7 @@ void fake_spread(int over)
     for (int i = 0; i < 2 * FAKE_RANKS_MAX; i++)
         nodes[i] = (uint32_t)(i % over);
     chempi_ctx.services.node_of_proc = nodes;
+    chempi_ctx.services.proc_count = 2 * FAKE_RANKS_MAX;
 }
 
 int fake_sent(void)
