@@ -128,6 +128,27 @@ Test(port, callers_are_accepted_in_the_order_in_which_they_came)
     }
 }
 
+/* More than there are places, none of which is looked at meanwhile. */
+Test(port, a_crowd_of_callers_is_let_in_one_after_the_other)
+{
+    enum { COUNT = 2 * PLACES };
+    static struct chempi_exchange *callers[COUNT];
+
+    for (int i = 0; i < COUNT; i++)
+        callers[i] = call(name);
+    for (int i = 0; i < COUNT; i++) {
+        struct chempi_exchange *owner = accept_one();
+
+        cr_assert_eq(pump_state(owner, &err), 1, "%d: %s", i, err.text);
+        say(owner, "next", 5);
+        chempi_exchange_close(owner);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        check_message(callers[i], "next", 5);
+        chempi_exchange_close(callers[i]);
+    }
+}
+
 Test(port, accepts_that_wait_are_served_in_their_order)
 {
     struct chempi_exchange *first = accept_one();
