@@ -439,9 +439,20 @@ int chempi_comm_get_name(struct chempi_comm *comm, char *comm_name,
     return MPI_SUCCESS;
 }
 
+/* To who has spawned this world, until it is freed; MPI_COMM_NULL: nobody has.
+ */
+static _Atomic(MPI_Comm) parent_comm;
+
+void chempi_comm_set_parent(MPI_Comm parent)
+{
+    atomic_store(&parent_comm, parent);
+}
+
 int chempi_comm_get_parent(MPI_Comm *parent)
 {
-    *parent = MPI_COMM_NULL; /* this process was not spawned */
+    MPI_Comm found = atomic_load(&parent_comm);
+
+    *parent = found ? found : MPI_COMM_NULL;
     return MPI_SUCCESS;
 }
 
@@ -460,6 +471,8 @@ int chempi_comm_free(MPI_Comm *comm)
     rc = chempi_attr_delete_all(&old->obj);
     if (rc != MPI_SUCCESS)
         return rc;
+    if (atomic_load(&parent_comm) == *comm)
+        chempi_comm_set_parent(MPI_COMM_NULL);
     old->is_freed = true;
     chempi_comm_release(old);
     *comm = MPI_COMM_NULL;

@@ -143,4 +143,7 @@ void chempi_comm_leave(struct chempi_comm *comm, struct chempi_lane *lane);
  * agreed: all members choose the same lane. */
 void chempi_comm_choose_lane(struct chempi_comm *comm);
 
+/* What MPI_Comm_get_parent() gives from now on. */
+void chempi_comm_set_parent(MPI_Comm parent);
+
 #endif

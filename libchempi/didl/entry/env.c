@@ -15,6 +15,7 @@
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/entry/core.h"
+#include "libchempi/didl/proc/spawn.h"
 #include "libchempi/didl/pt2pt/buffer.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/transport/lane.h"
@@ -104,7 +105,7 @@ static int init(int required, int *provided)
     atomic_store(&chempi_ctx.world, CHEMPI_PHASE_UP);
     if (provided)
         *provided = level;
-    return MPI_SUCCESS;
+    return chempi_proc_meet_parents();
 }
 
 int chempi_env_init(int *argc, char ***argv)

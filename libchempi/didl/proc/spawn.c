@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Spawning (MPI 5.0, section 11.8): the root of the call opens a port, has the
+ * launcher start a world that is told its name, and accepts that; the world
+ * connects to it in MPI_Init.
+ */
+#include "libchempi/didl/proc/spawn.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/info.h"
+#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/proc/meet.h"
+#include "libchempi/didl/proc/port.h"
+#include "libchempi/didl/proc/root.h"
+#include "libchempi/didl/transport/lane.h"
+
+/* One program as the caller says it; of the root. */
+struct program {
+    const char *command;
+    char *const *argv; /* NULL: no arguments */
+    int maxprocs;
+    const struct chempi_info *info; /* NULL: none */
+};
+
+/* The root's part. */
+struct call {
+    struct chempi_meet meet;
+    struct chempi_root_question question;
+    bool has_asked;
+    bool has_port;
+    char port[CHEMPI_PORT_NAME_MAX];
+};
+
+/* ---- what is asked for --------------------------------------------------- */
+
+static int no_memory(void)
+{
+    return chempi_error_set(MPI_ERR_NO_MEM, "no memory to say what shall be "
+                                            "started");
+}
+
+static uint32_t count_words(char *const *argv)
+{
+    uint32_t n = 0;
+
+    while (argv && argv[n] && n < CHEMPI_SPAWN_WORDS_MAX)
+        n++;
+    return n;
+}
+
+/* Keys beyond the limit are left out, as those are that nobody knows. */
+static uint32_t count_keys(const struct chempi_info *info)
+{
+    const uint32_t n = info ? info->count : 0;
+
+    return n < CHEMPI_SPAWN_KEYS_MAX ? n : CHEMPI_SPAWN_KEYS_MAX;
+}
+
+static int check_programs(const struct program *programs, uint32_t count,
+                          uint32_t *words, uint32_t *keys)
+{
+    *words = *keys = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!programs[i].command || !*programs[i].command)
+            return chempi_error_set(MPI_ERR_ARG, "program %u of %u has no name",
+                                    i, count);
+        if (programs[i].maxprocs < 1)
+            return chempi_error_set(MPI_ERR_ARG,
+                                    "%s: maxprocs is %d, and must be at least "
+                                    "1",
+                                    programs[i].command, programs[i].maxprocs);
+        *words += 1 + count_words(programs[i].argv);
+        if (*words > CHEMPI_SPAWN_WORDS_MAX)
+            return chempi_error_set(MPI_ERR_ARG,
+                                    "the programs have more than %u arguments",
+                                    CHEMPI_SPAWN_WORDS_MAX);
+        *keys += count_keys(programs[i].info);
+    }
+    return MPI_SUCCESS;
+}
+
+static void fill(const struct program *program, struct chempi_spawn_app *app,
+                 const char **words, struct chempi_spawn_key *keys)
+{
+    const uint32_t argc = 1 + count_words(program->argv);
+    const uint32_t key_count = count_keys(program->info);
+
+    words[0] = program->command;
+    for (uint32_t i = 1; i < argc; i++)
+        words[i] = program->argv[i - 1];
+    for (uint32_t i = 0; i < key_count; i++)
+        keys[i] =
+            (struct chempi_spawn_key){.key = program->info->pairs[i].key,
+                                      .value = program->info->pairs[i].value};
+    *app = (struct chempi_spawn_app){.argv = words,
+                                     .argc = argc,
+                                     .maxprocs = (uint32_t)program->maxprocs,
+                                     .keys = keys,
+                                     .key_count = key_count};
+}
+
+/* The bytes of it all. */
+static int put_programs(const char *port, const struct program *programs,
+                        uint32_t count, struct chempi_writer *w)
+{
+    struct chempi_spawn spawn = {.port = port, .app_count = count};
+    struct chempi_spawn_app *apps;
+    struct chempi_spawn_key *keys;
+    const char **words;
+    uint32_t word_count;
+    uint32_t key_count;
+    int rc = check_programs(programs, count, &word_count, &key_count);
+
+    if (rc != MPI_SUCCESS)
+        return rc;
+    apps = chempi_sys->calloc(count, sizeof(*apps));
+    words = chempi_sys->calloc(word_count, sizeof(*words));
+    keys = chempi_sys->calloc((size_t)key_count + 1, sizeof(*keys));
+    if (apps && words && keys) {
+        word_count = key_count = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            fill(&programs[i], &apps[i], words + word_count, keys + key_count);
+            word_count += apps[i].argc;
+            key_count += apps[i].key_count;
+        }
+        spawn.apps = apps;
+        chempi_spawn_write(&spawn, w);
+    } else {
+        w->error = -ENOMEM;
+    }
+    free(apps);
+    free(words);
+    free(keys);
+    if (w->error == -EMSGSIZE)
+        return chempi_error_set(MPI_ERR_ARG,
+                                "what shall be started is too long: a word has "
+                                "at most %u bytes, all together %u, %u "
+                                "programs",
+                                CHEMPI_SPAWN_WORD_MAX - 1,
+                                CHEMPI_ROOT_BYTES_MAX, CHEMPI_SPAWN_APPS_MAX);
+    return w->error ? no_memory() : MPI_SUCCESS;
+}
+
+/* ---- the root ------------------------------------------------------------ */
+
+static int open_port(struct call *call)
+{
+    struct chempi_err err = {0};
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    rc = chempi_port_open(NULL, NULL, call->port, &err);
+    chempi_lane_unlock(&chempi_lane_main);
+    call->has_port = rc == 0;
+    return rc ? chempi_error_set(MPI_ERR_SPAWN, "no port for the children: %s",
+                                 err.text)
+              : MPI_SUCCESS;
+}
+
+/* Returns when the programs have started, or not. */
+static int start(struct call *call, const struct program *programs,
+                 uint32_t count)
+{
+    struct chempi_writer w = {0};
+    int rc = open_port(call);
+
+    if (rc == MPI_SUCCESS)
+        rc = put_programs(call->port, programs, count, &w);
+    if (rc == MPI_SUCCESS) {
+        rc = chempi_root_ask(&call->question, CHEMPI_ROOT_SPAWN, w.data, w.len);
+        call->has_asked = rc == 0;
+    }
+    if (w.data)
+        memset(w.data, 0, w.len); /* the port is a secret */
+    chempi_wire_clear(&w);
+    if (!call->has_asked)
+        return rc;
+    rc = chempi_root_await(&call->question, "nothing was started");
+    if (rc != MPI_SUCCESS && call->question.app < count && count > 1)
+        rc = chempi_error_set(rc,
+                              "nothing was started, for program %u (%s): "
+                              "%.900s",
+                              call->question.app,
+                              programs[call->question.app].command,
+                              call->question.text);
+    return rc;
+}
+
+/* Children that have ended before they call are not waited for. */
+static int has_ended(const struct chempi_meet *meet)
+{
+    const struct call *call =
+        (const struct call *)(const void *)((const char *)meet -
+                                            offsetof(struct call, meet));
+
+    if (!call->question.is_over)
+        return MPI_SUCCESS;
+    return chempi_error_set(
+        MPI_ERR_SPAWN, "the children have ended before MPI_Init%s%.900s",
+        call->question.text[0] ? ": " : "", call->question.text);
+}
+
+static void finish(struct call *call)
+{
+    struct chempi_err err;
+
+    if (call->has_asked)
+        chempi_root_forget(&call->question);
+    if (!call->has_port)
+        return;
+    chempi_lane_lock(&chempi_lane_main);
+    (void)chempi_port_close(call->port, &err); /* it is ours, and open */
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
+/* ---- all ----------------------------------------------------------------- */
+
+/* How many were asked for, and have started, at all members. */
+static int tell_counts(struct chempi_comm *comm, int64_t counts[2])
+{
+    const struct chempi_comm_channel all = chempi_comm_channel(comm);
+
+    return chempi_comm_max(&all, MPI_SUCCESS, counts, 2);
+}
+
+/* With fewer than were asked for, the last ones are missing. */
+static void fill_codes(int *codes, const int64_t counts[2], int error)
+{
+    for (int64_t i = 0; codes && i < counts[0]; i++)
+        codes[i] = error           ? MPI_ERR_SPAWN
+                   : i < counts[1] ? MPI_SUCCESS
+                                   : MPI_ERR_SPAWN;
+}
+
+/* programs: of the root; error: why it has none, or MPI_SUCCESS. */
+static int spawn(const struct program *programs, uint32_t count, int error,
+                 int root, struct chempi_comm *comm, MPI_Comm *intercomm,
+                 int *codes)
+{
+    struct call call = {.meet = {.comm = comm,
+                                 .root = root,
+                                 .error = error,
+                                 .begin = chempi_meet_accept,
+                                 .way = "the children that are to call "
+                                        "MPI_Init",
+                                 .error_class = MPI_ERR_SPAWN,
+                                 .is_hopeless = has_ended}};
+    const bool is_root = comm->rank == root;
+    int64_t counts[2] = {0};
+    int agreed;
+    int rc;
+
+    if (is_root && error == MPI_SUCCESS) {
+        for (uint32_t i = 0; i < count; i++)
+            counts[0] += programs[i].maxprocs > 0 ? programs[i].maxprocs : 0;
+        call.meet.port = call.port;
+        call.meet.error = start(&call, programs, count);
+        counts[1] = call.question.count;
+    }
+    rc = chempi_meet(&call.meet, intercomm);
+    if (is_root)
+        finish(&call);
+    agreed = tell_counts(comm, counts);
+    fill_codes(codes, counts, rc);
+    return rc != MPI_SUCCESS ? rc : agreed;
+}
+
+static int check_comm(const struct chempi_comm *comm, int root)
+{
+    if (comm->is_inter)
+        return chempi_error_set(MPI_ERR_COMM, "the communicator is an "
+                                              "intercommunicator");
+    if (root < 0 || (uint32_t)root >= comm->size)
+        return chempi_error_set(MPI_ERR_ROOT,
+                                "root %d is not in 0..%ld of the communicator",
+                                root, (long)comm->size - 1);
+    return MPI_SUCCESS;
+}
+
+int chempi_proc_spawn(const char *command, char *argv[], int maxprocs,
+                      struct chempi_info *info, int root,
+                      struct chempi_comm *comm, MPI_Comm *intercomm,
+                      int array_of_errcodes[])
+{
+    const struct program program = {
+        .command = command, .argv = argv, .maxprocs = maxprocs, .info = info};
+    const int rc = check_comm(comm, root);
+
+    *intercomm = MPI_COMM_NULL;
+    return rc != MPI_SUCCESS ? rc
+                             : spawn(&program, 1, MPI_SUCCESS, root, comm,
+                                     intercomm, array_of_errcodes);
+}
+
+/* The root's arrays as programs: malloc'ed. */
+static int take_programs(int count, char *const *commands,
+                         char *const *const *argvs, const int *maxprocs,
+                         const MPI_Info *infos, struct program **out)
+{
+    struct program *programs;
+
+    if (count < 1 || (uint32_t)count > CHEMPI_SPAWN_APPS_MAX)
+        return chempi_error_set(MPI_ERR_ARG,
+                                "%d programs; there must be 1 to %u", count,
+                                CHEMPI_SPAWN_APPS_MAX);
+    if (!commands || !maxprocs || !infos)
+        return chempi_error_set(MPI_ERR_ARG,
+                                "an array of the programs is NULL");
+    programs = chempi_sys->calloc((size_t)count, sizeof(*programs));
+    if (!programs)
+        return no_memory();
+    for (int i = 0; i < count; i++) {
+        programs[i] = (struct program){.command = commands[i],
+                                       .argv = argvs ? argvs[i] : NULL,
+                                       .maxprocs = maxprocs[i],
+                                       .info = chempi_info_lookup(infos[i])};
+        if (!programs[i].info && infos[i] != MPI_INFO_NULL) {
+            free(programs);
+            return chempi_error_set(
+                MPI_ERR_INFO, "array_of_info[%d] names no info object", i);
+        }
+    }
+    *out = programs;
+    return MPI_SUCCESS;
+}
+
+int chempi_proc_spawn_multiple(int count, char *array_of_commands[],
+                               char **array_of_argv[],
+                               const int array_of_maxprocs[],
+                               const MPI_Info array_of_info[], int root,
+                               struct chempi_comm *comm, MPI_Comm *intercomm,
+                               int array_of_errcodes[])
+{
+    struct program *programs = NULL;
+    int error = MPI_SUCCESS;
+    int rc = check_comm(comm, root);
+
+    *intercomm = MPI_COMM_NULL;
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (comm->rank == root)
+        error = take_programs(count, array_of_commands,
+                              (char *const *const *)array_of_argv,
+                              array_of_maxprocs, array_of_info, &programs);
+    rc = spawn(programs, (uint32_t)count, error, root, comm, intercomm,
+               array_of_errcodes);
+    free(programs);
+    return rc;
+}
+
+/* ---- the children -------------------------------------------------------- */
+
+int chempi_proc_meet_parents(void)
+{
+    const struct chempi_meet meet = {.comm = &chempi_comm_world,
+                                     .begin = chempi_meet_connect,
+                                     .port = chempi_ctx.job->parent,
+                                     .way = "those that have spawned it",
+                                     .error_class = MPI_ERR_SPAWN};
+    MPI_Comm parents = MPI_COMM_NULL;
+    int rc;
+
+    if (!*chempi_ctx.job->parent)
+        return MPI_SUCCESS;
+    rc = chempi_meet(&meet, &parents);
+    if (rc == MPI_SUCCESS)
+        chempi_comm_set_parent(parents);
+    return rc;
+}

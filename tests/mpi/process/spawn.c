@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Worlds that are spawned: parents and children speak, merge and part; several
+ * programs make one world; what cannot be started, or ends before MPI_Init,
+ * fails the call at all parents, and nothing else.
+ *
+ * usage: spawn [together|multiple|nothing|info|again]
+ *
+ * The children are this program, with the arguments "child" and what they are.
+ */
+#include <unistd.h>
+
+#include "check.h"
+
+#define CHILDREN 3
+#define TAG 7
+
+static char *program;
+
+/* Both sides: everybody's rank to everybody, a sum, a merged world. */
+static void speak(MPI_Comm inter, bool is_child)
+{
+    MPI_Comm both;
+    int here;
+    int there;
+    int value = check_rank() + 100 * is_child;
+    int sum = 0;
+    int size;
+
+    MPI_Comm_size(inter, &here);
+    MPI_Comm_remote_size(inter, &there);
+    for (int i = 0; i < there; i++) {
+        int got = -1;
+
+        MPI_Sendrecv(&value, 1, MPI_INT, i, TAG, &got, 1, MPI_INT, i, TAG,
+                     inter, MPI_STATUS_IGNORE);
+        CHECK(got == i + 100 * !is_child, "%d from rank %d", got, i);
+    }
+    MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, inter);
+    CHECK(sum == there * (there - 1) / 2 + 100 * !is_child * there,
+          "the others' sum is %d", sum);
+    MPI_Intercomm_merge(inter, is_child, &both);
+    MPI_Comm_size(both, &size);
+    CHECK(size == here + there, "%d together", size);
+    MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_MAX, both);
+    CHECK(sum == 100 + (is_child ? here : there) - 1, "the maximum is %d", sum);
+    MPI_Comm_free(&both);
+}
+
+static int child(const char *what, int number)
+{
+    MPI_Comm parent;
+    MPI_Comm again;
+    int *app = NULL;
+    int flag = 0;
+
+    MPI_Comm_get_parent(&parent);
+    CHECK_OR_DIE(parent != MPI_COMM_NULL, "a child without parents");
+    if (strcmp(what, "multiple") == 0) {
+        MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, (void *)&app, &flag);
+        CHECK(flag && *app == number, "program %d", flag ? *app : -1);
+    }
+    speak(parent, true);
+    MPI_Comm_disconnect(&parent);
+    MPI_Comm_get_parent(&again);
+    CHECK(again == MPI_COMM_NULL, "parents after all");
+    return check_finish();
+}
+
+static void check_codes(const int *codes, int count, int wanted)
+{
+    for (int i = 0; i < count; i++)
+        CHECK(check_class(codes[i]) == wanted, "error code %d of process %d",
+              codes[i], i);
+}
+
+static void together(void)
+{
+    char *args[] = {(char[]){"child"}, (char[]){"together"}, NULL};
+    int codes[CHILDREN] = {-1, -1, -1};
+    MPI_Comm inter;
+    MPI_Comm parent;
+    int size = 0;
+
+    MPI_Comm_get_parent(&parent);
+    CHECK(parent == MPI_COMM_NULL, "nobody has spawned this");
+    MPI_Comm_spawn(program, args, CHILDREN, MPI_INFO_NULL, check_size() - 1,
+                   MPI_COMM_WORLD, &inter, codes);
+    check_codes(codes, CHILDREN, MPI_SUCCESS);
+    MPI_Comm_remote_size(inter, &size);
+    CHECK(size == CHILDREN, "%d children", size);
+    speak(inter, false);
+    MPI_Comm_disconnect(&inter);
+}
+
+static void multiple(void)
+{
+    char *commands[] = {program, program};
+    char *first[] = {(char[]){"child"}, (char[]){"multiple"}, (char[]){"0"},
+                     NULL};
+    char *second[] = {(char[]){"child"}, (char[]){"multiple"}, (char[]){"1"},
+                      NULL};
+    char **argvs[] = {first, second};
+    const int counts[] = {1, 2};
+    const MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
+    int codes[3] = {-1, -1, -1};
+    const bool is_root = check_rank() == 0;
+    MPI_Comm inter;
+
+    MPI_Comm_spawn_multiple(2, is_root ? commands : NULL, argvs, counts, infos,
+                            0, MPI_COMM_WORLD, &inter, codes);
+    check_codes(codes, 3, MPI_SUCCESS);
+    speak(inter, false);
+    MPI_Comm_disconnect(&inter);
+}
+
+static void fail(const char *command)
+{
+    int codes[2] = {-1, -1};
+    MPI_Comm inter = MPI_COMM_SELF;
+    const int rc = MPI_Comm_spawn(command, MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0,
+                                  MPI_COMM_WORLD, &inter, codes);
+
+    CHECK(check_class(rc) == MPI_ERR_SPAWN, "%s: class %d", command,
+          check_class(rc));
+    CHECK(inter == MPI_COMM_NULL, "%s: a communicator", command);
+    check_codes(codes, 2, MPI_ERR_SPAWN);
+}
+
+static void nothing(void)
+{
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    fail("/nowhere/at/all");
+    fail("true"); /* it never calls MPI_Init */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    together();
+}
+
+static void info(void)
+{
+    char *args[] = {(char[]){"child"}, (char[]){"info"}, NULL};
+    int codes[5];
+    MPI_Comm inter;
+    MPI_Info info;
+    int size;
+
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "soft", "1:4:3");
+    MPI_Info_set(info, "wdir", "/");
+    MPI_Info_set(info, "nobody knows", "this");
+    MPI_Comm_spawn(program, args, 5, info, 0, MPI_COMM_SELF, &inter, codes);
+    MPI_Info_free(&info);
+    MPI_Comm_remote_size(inter, &size);
+    CHECK(size == 4, "%d children", size);
+    check_codes(codes, 4, MPI_SUCCESS);
+    check_codes(codes + 4, 1, MPI_ERR_SPAWN);
+    MPI_Comm_disconnect(&inter);
+}
+
+static void again(void)
+{
+    for (int i = 0; i < 5; i++)
+        together();
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "together";
+    char path[4096] = "";
+    MPI_Comm parent;
+
+    check_start(&argc, &argv);
+    program = realpath(argv[0], path) ? path : argv[0];
+    if (argc > 2 && strcmp(what, "child") == 0 && strcmp(argv[2], "info") != 0)
+        return child(argv[2], argc > 3 ? atoi(argv[3]) : 0);
+    if (argc > 2 && strcmp(what, "child") == 0) {
+        CHECK(getcwd(path, sizeof(path)) && strcmp(path, "/") == 0, "in %s",
+              path);
+        MPI_Comm_get_parent(&parent);
+        MPI_Comm_disconnect(&parent);
+    } else if (strcmp(what, "multiple") == 0) {
+        multiple();
+    } else if (strcmp(what, "nothing") == 0) {
+        nothing();
+    } else if (strcmp(what, "info") == 0) {
+        if (check_rank() == 0)
+            info();
+    } else if (strcmp(what, "again") == 0) {
+        again();
+    } else {
+        together();
+    }
+    return check_finish();
+}
