@@ -421,6 +421,14 @@ static void ask_name(enum chempi_root_request what, const char *name)
     await_reply();
 }
 
+static void print_parent(void)
+{
+    const struct chempi_job *job = chempi_client_job(client);
+
+    printf("world %u of %s\n", job->world, job->parent);
+    (void)fflush(stdout);
+}
+
 static bool asks_root(const char *verb, char *text)
 {
     if (strcmp(verb, "spawn") == 0 || strcmp(verb, "post") == 0)
@@ -458,9 +466,7 @@ static char **act(char **a)
     } else if (strcmp(verb, "over") == 0) {
         await_over();
     } else if (strcmp(verb, "parent") == 0) {
-        printf("world %u of %s\n", chempi_client_job(client)->world,
-               chempi_client_job(client)->parent);
-        (void)fflush(stdout);
+        print_parent();
     } else if (strcmp(verb, "hang") == 0) {
         wait_for_ever();
     } else if (strcmp(verb, "put") == 0) {
