@@ -162,7 +162,7 @@ int chempi_api_unsupported(const char *func, int chapter, const char *title)
 {
     (void)chempi_error_set(MPI_ERR_UNSUPPORTED_OPERATION,
                            "not implemented in this version of CHEMPI: "
-                           "%s, chapter %d of MPI 5.0; see chempi(7)",
+                           "%s, chapter %d of MPI 5.0",
                            title, chapter);
     return chempi_error_raise(NULL, MPI_ERR_UNSUPPORTED_OPERATION, func);
 }
