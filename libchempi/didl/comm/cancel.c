@@ -204,7 +204,8 @@ static const struct chempi_sysmsg_handler answer_handler = {8, 8, on_answer,
 void chempi_message_register(void)
 {
     self.has_hook = false;
-    if (chempi_ctx.job->size > CHEMPI_LIGHT_PROCS)
+    if (chempi_ctx.services.proc_count >
+        CHEMPI_LIGHT_PROCS - CHEMPI_FOREIGN_MAX)
         chempi_light_refuse();
     chempi_others_on_gone(chempi_comm_release);
     chempi_sysmsg_register(CHEMPI_SYSMSG_CANCEL, &cancel_handler);

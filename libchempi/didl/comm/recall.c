@@ -3,8 +3,8 @@
  * Cancelling a send that has a light handle (light.h): it gets a request, which
  * asks the receiver as others do (cancel.c).
  */
-#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/comm/message_request.h"
+#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/light.h"
 #include "libchempi/didl/transport/progress.h"
 
@@ -67,7 +67,8 @@ int chempi_message_recall(MPI_Request handle)
     struct chempi_lane *lane;
     int rc;
 
-    if (m.lane >= chempi_lane_count || m.proc >= chempi_ctx.job->size)
+    if (m.lane >= chempi_lane_count || !chempi_conn_is_peer(m.proc) ||
+        (m.lane > 0 && chempi_foreign_is(m.proc)))
         return MPI_ERR_REQUEST;
     lane = chempi_lanes[m.lane];
     chempi_lane_lock(lane);

@@ -407,9 +407,9 @@ Test(tcp_bonds_as, keys_that_there_is_no_memory_for_lose_nobody)
         open_devices();
         link_devices();
         (void)ends_inject(&ends, 0, 1, "x", 1, 1);
-        rig(RIG_MEMORY, nth, ENOMEM);
+        rig_fail(RIG_MALLOC, (unsigned)nth, ENOMEM, 0);
         (void)ends_wait_arrivals(&ends, 1, 1);
-        rig_lift();
+        rig_reset();
         check_one(1, 0);
         cr_assert_eq(ends.end[0].lost + ends.end[1].lost, 0, "%d: %s", nth,
                      ends.end[0].lost_why);
