@@ -13,6 +13,7 @@
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/engine.h"
+#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/others.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
