@@ -189,7 +189,8 @@ static int send_launch(struct job *j, struct limb *limb, const uint32_t *nodes,
     for (uint32_t i = 0; i < count; i++)
         chempi_wire_put_u32(w, nodes[i]);
     chempi_shell_write(&j->spec.shell, w);
-    chempi_spec_copy(j->spec_bytes, j->spec_len, !is_spare(j, nodes[0]), w);
+    chempi_spec_copy(&j->spec, j->spec_bytes, j->spec_len,
+                     !is_spare(j, nodes[0]), w);
     rc = chempi_link_try_end(link);
     if (rc)
         return chempi_err_set(err, rc, "the job cannot be sent to node %s: %s",

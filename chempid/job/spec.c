@@ -180,21 +180,26 @@ static void write_optional(struct chempi_writer *w, const char *s)
     chempi_wire_put_str(w, s ? s : "");
 }
 
-static void write_key(const uint8_t *key, bool has_ranks,
-                      struct chempi_writer *w)
+/* What ranks alone are told, at the end of LAUNCH: their key, and the port of
+ * their parents. */
+static void write_secrets(const struct chempi_spec *spec, bool has_ranks,
+                          struct chempi_writer *w)
 {
     static const uint8_t zeros[CHEMPI_JOB_SECRET_BYTES];
 
-    chempi_wire_put_raw(w, has_ranks ? key : zeros, sizeof(zeros));
+    chempi_wire_put_raw(w, has_ranks ? spec->rank_key : zeros, sizeof(zeros));
+    write_optional(w, has_ranks ? spec->parent : NULL);
 }
 
-void chempi_spec_copy(const uint8_t *bytes, size_t len, bool has_ranks,
-                      struct chempi_writer *w)
+/* Its secrets, as they stand there, are as long as these. */
+void chempi_spec_copy(const struct chempi_spec *spec, const uint8_t *bytes,
+                      size_t len, bool has_ranks, struct chempi_writer *w)
 {
-    const size_t rest = len - CHEMPI_JOB_SECRET_BYTES;
+    const size_t secrets = sizeof(spec->rank_key) + sizeof(uint32_t) + 1 +
+                           (spec->parent ? strlen(spec->parent) : 0);
 
-    chempi_wire_put_raw(w, bytes, rest);
-    write_key(bytes + rest, has_ranks, w);
+    chempi_wire_put_raw(w, bytes, len - secrets);
+    write_secrets(spec, has_ranks, w);
 }
 
 void chempi_spec_write(const struct chempi_spec *spec, uint32_t node,
@@ -250,11 +255,10 @@ void chempi_spec_write(const struct chempi_spec *spec, uint32_t node,
         chempi_wire_put_str(w, spec->slots_of_rank[i]);
         chempi_wire_put_u32(w, spec->line_of_rank[i]);
     }
-    write_optional(w, spec->parent);
     chempi_wire_put_u32(w, spec->world);
     chempi_wire_put_u8(w, spec->is_secure);
-    write_key(spec->rank_key,
-              node == CHEMPI_NODE_ANY || chempi_spec_local_size(spec, node), w);
+    write_secrets(
+        spec, node == CHEMPI_NODE_ANY || chempi_spec_local_size(spec, node), w);
 }
 
 void chempi_spec_order(const struct chempi_spec *spec, struct chempi_writer *w)
@@ -533,12 +537,12 @@ int chempi_spec_read_for(struct chempi_spec *spec, struct chempi_reader *r,
     spec->rankfile = read_optional(spec, r);
     if (spec->rankfile && !r->is_bad)
         read_slots(spec, r);
-    spec->parent = read_parent(spec, r);
     spec->world = chempi_wire_get_u32(r);
     spec->is_secure = chempi_wire_get_u8(r) != 0;
     key = chempi_wire_get_raw(r, sizeof(spec->rank_key));
     if (key)
         memcpy(spec->rank_key, key, sizeof(spec->rank_key));
+    spec->parent = read_parent(spec, r);
     if (!r->is_bad && spec->job && has_own_id(spec) &&
         spec->bind <= CHEMPI_BIND_LIST &&
         (spec->bind == CHEMPI_BIND_LIST) == (spec->rankfile != NULL) &&

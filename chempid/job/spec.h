@@ -59,7 +59,7 @@ struct chempi_spec {
     char id[CHEMPI_JOB_ID_MAX];
     uint8_t secret[CHEMPI_JOB_SECRET_BYTES];
     /* Ranks seal what they send through gateways, with a key that nodes
-     * without ranks are not told (doc/gateways.md); stands last in LAUNCH. */
+     * without ranks are not told (doc/gateways.md). */
     bool is_secure;
     uint8_t rank_key[CHEMPI_JOB_SECRET_BYTES];
     uint32_t uid;
@@ -94,11 +94,12 @@ struct chempi_spec {
     char *rankfile; /* which has said the next two, or NULL */
     char **slots_of_rank;   /* [size] a list of cores (corelist.h) */
     uint32_t *line_of_rank; /* [size] where the file says so */
-    char *parent;        /* the port of those that have spawned it, or NULL */
-    uint32_t world;      /* its number under the first root (worlds.h) */
-    bool is_debugged;    /* MPI_Init waits until BEGIN comes */
-    bool survives;       /* ranks that die do not end the job */
-    uint32_t want_stats; /* CHEMPI_STATS_* (common/control/client.h) */
+    char *parent;           /* the port of those that have spawned it, or NULL;
+                               nor is that told to nodes without ranks */
+    uint32_t world;         /* its number under the first root (worlds.h) */
+    bool is_debugged;       /* MPI_Init waits until BEGIN comes */
+    bool survives;          /* ranks that die do not end the job */
+    uint32_t want_stats;    /* CHEMPI_STATS_* (common/control/client.h) */
     struct chempi_shell shell; /* beside it in LAUNCH */
     uint64_t memory_share;     /* of each rank here, bytes (budget.h); each
                                   daemon's own, not sent with the others */
@@ -143,9 +144,10 @@ void chempi_spec_write(const struct chempi_spec *spec, uint32_t node,
                        struct chempi_writer *w);
 /* The whole LAUNCH of a launcher for its daemon, which finds the shell. */
 void chempi_spec_order(const struct chempi_spec *spec, struct chempi_writer *w);
-/* Such bytes once more, as they are or for a node without ranks. */
-void chempi_spec_copy(const uint8_t *bytes, size_t len, bool has_ranks,
-                      struct chempi_writer *w);
+/* Such bytes, which the description was read from, once more: as they are or
+ * for a node without ranks. */
+void chempi_spec_copy(const struct chempi_spec *spec, const uint8_t *bytes,
+                      size_t len, bool has_ranks, struct chempi_writer *w);
 /* From LAUNCH, validated: node names are names, each is there once. On failure
  * nothing is left. -EBADMSG, -ENOMEM. */
 int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r);

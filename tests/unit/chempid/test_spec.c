@@ -154,35 +154,53 @@ Test(spec, a_job_with_claims_on_several_nodes_is_held)
 }
 
 /* Both by whoever makes the description, and by a daemon that has its bytes. */
-Test(spec, nodes_without_ranks_are_not_told_the_key_of_ranks)
+static void check_part(const struct chempi_spec *s, uint32_t node,
+                       bool has_ranks)
 {
     static const uint8_t zeros[CHEMPI_JOB_SECRET_BYTES];
+    struct chempi_writer whole = {0};
+    struct chempi_writer part = {0};
+    struct chempi_writer copy = {0};
+    struct chempi_reader r;
+    struct chempi_spec t;
+
+    chempi_spec_write(s, CHEMPI_NODE_ANY, &whole);
+    chempi_spec_write(s, node, &part);
+    chempi_spec_copy(s, whole.data, whole.len, has_ranks, &copy);
+    cr_assert_eq(copy.len, part.len);
+    cr_assert_eq(memcmp(copy.data, part.data, part.len), 0);
+    cr_assert_eq(
+        memmem(part.data, part.len, s->rank_key, sizeof(s->rank_key)) != NULL,
+        has_ranks);
+    if (s->parent)
+        cr_assert_eq(
+            memmem(part.data, part.len, s->parent, strlen(s->parent)) != NULL,
+            has_ranks);
+    chempi_wire_read(&r, part.data, part.len);
+    cr_assert_eq(chempi_spec_read(&t, &r), 0);
+    cr_assert(chempi_wire_is_done(&r));
+    cr_assert_eq(t.parent != NULL, has_ranks && s->parent);
+    cr_assert_eq(
+        memcmp(t.rank_key, has_ranks ? s->rank_key : zeros, sizeof(zeros)), 0);
+    chempi_spec_fini(&t);
+    chempi_wire_clear(&whole);
+    chempi_wire_clear(&part);
+    chempi_wire_clear(&copy);
+}
+
+Test(spec, nodes_without_ranks_are_not_told_the_secrets_of_ranks)
+{
     uint32_t where[] = {0, 0, 0, 1}; /* a gateway on the second */
     struct chempi_spec s;
 
     describe(&s);
     s.gateway_count = 1;
     s.node_of_rank = where;
-    for (uint32_t node = 0; node < 2; node++) {
-        struct chempi_writer whole = {0};
-        struct chempi_writer part = {0};
-        struct chempi_writer copy = {0};
-        const uint8_t *key;
-
-        chempi_spec_write(&s, CHEMPI_NODE_ANY, &whole);
-        chempi_spec_write(&s, node, &part);
-        chempi_spec_copy(whole.data, whole.len, node == 0, &copy);
-        cr_assert_eq(part.len, whole.len);
-        cr_assert_eq(copy.len, whole.len);
-        cr_assert_eq(memcmp(copy.data, part.data, part.len), 0);
-        key = part.data + part.len - sizeof(zeros);
-        cr_assert_eq(memcmp(key, node ? zeros : s.rank_key, sizeof(zeros)), 0);
-        cr_assert_eq(memmem(part.data, part.len, s.rank_key, sizeof(zeros)),
-                     node ? NULL : key);
-        chempi_wire_clear(&whole);
-        chempi_wire_clear(&part);
-        chempi_wire_clear(&copy);
-    }
+    check_part(&s, 0, true);
+    check_part(&s, 1, false);
+    s.parent = "the port of its parents";
+    check_part(&s, 0, true);
+    check_part(&s, 1, false);
 }
 
 Test(spec, every_cut_is_refused)
