@@ -23,13 +23,13 @@
 #include "libchempi/didl/proc/internal.h"
 #include "libchempi/didl/transport/progress.h"
 
+_Static_assert(CHEMPI_EXCHANGE_LEN_MAX <= UINT32_MAX, "a length fits");
+
 #define FIRST_CAP 4096u     /* bytes for the beginning of a message */
 #define TURN (4ul << 20)    /* bytes written or read at a time */
 #define KEEPALIVE_IDLE_S 30 /* a host that is silent for so long is asked, */
 #define KEEPALIVE_EVERY_S 10
 #define KEEPALIVE_COUNT 6 /* so many times */
-
-_Static_assert(CHEMPI_EXCHANGE_LEN_MAX <= UINT32_MAX, "a length fits");
 
 /* ---- life ------------------------------------------------------------ */
 
@@ -45,6 +45,7 @@ struct chempi_exchange *chempi_exchange_create(void)
     if (!x)
         return NULL;
     x->item.fd = -1;
+    x->in_most = CHEMPI_EXCHANGE_LEN_MAX;
     chempi_list_init(&x->link);
     return x;
 }
@@ -171,7 +172,7 @@ static int begin_message(struct chempi_exchange *x)
 {
     x->in_need = (size_t)x->head[0] | (size_t)x->head[1] << 8 |
                  (size_t)x->head[2] << 16 | (size_t)x->head[3] << 24;
-    if (x->in_need > CHEMPI_EXCHANGE_LEN_MAX)
+    if (x->in_need > x->in_most)
         return -EBADMSG;
     x->in_cap = x->in_need < FIRST_CAP ? x->in_need : FIRST_CAP;
     x->in_len = 0;
@@ -377,6 +378,11 @@ int chempi_exchange_state(const struct chempi_exchange *x,
     if (x->at == CHEMPI_EXCHANGE_LOST)
         return chempi_err_set(err, x->err.code, "%s", x->err.text);
     return x->at == CHEMPI_EXCHANGE_OPEN;
+}
+
+void chempi_exchange_limit(struct chempi_exchange *x, size_t len)
+{
+    x->in_most = len;
 }
 
 bool chempi_exchange_is_first(const struct chempi_exchange *x)

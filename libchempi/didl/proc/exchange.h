@@ -7,7 +7,7 @@
  *       the smaller key. Both agree
  *   -   nothing blocks; what has come is there after the pollset was dispatched
  *   -   what a stranger can make this process hold is bounded: messages have at
- *       most CHEMPI_EXCHANGE_LEN_MAX bytes, and one of them is kept
+ *       most as many bytes as are expected, and one of them is kept
  *
  * Under the first lane's lock.
  */
@@ -19,8 +19,8 @@
 
 #include "common/base/err.h"
 
-/* Introductions of 2^20 processes, and a head. */
-#define CHEMPI_EXCHANGE_LEN_MAX ((size_t)1300 << 20)
+/* Of any message, whatever is expected. */
+#define CHEMPI_EXCHANGE_LEN_MAX ((size_t)1 << 31)
 
 struct chempi_exchange;
 
@@ -35,6 +35,10 @@ int chempi_exchange_state(const struct chempi_exchange *exchange,
                           struct chempi_err *err);
 /* Once that was 1. */
 bool chempi_exchange_is_first(const struct chempi_exchange *exchange);
+
+/* Messages of the other side that begin to come from now on have at most `len`
+ * bytes; a longer one breaks the rules. CHEMPI_EXCHANGE_LEN_MAX at first. */
+void chempi_exchange_limit(struct chempi_exchange *exchange, size_t len);
 
 /* Send a message; it is copied. Once connected. 0 or -errno with words. */
 int chempi_exchange_send(struct chempi_exchange *exchange, const void *data,

@@ -57,6 +57,7 @@ struct chempi_exchange {
     size_t in_cap;
     size_t in_len;
     size_t in_need;
+    size_t in_most;   /* bytes of a message that begins to come */
     bool has_message; /* all of it */
     bool is_wanted;   /* somebody waits for it */
 };

@@ -50,9 +50,15 @@ struct head {
     uint32_t count;                           /* introductions that follow */
     uint32_t is_first;                        /* this side is; to its members */
     uint32_t root;                            /* its rank in its side */
+    uint32_t zero;                            /* introductions are aligned */
     uint8_t secret[CHEMPI_BOND_SECRET_BYTES]; /* to the other root */
     struct envelope envelope;                 /* to its members */
 };
+
+_Static_assert(sizeof(struct head) % _Alignof(struct chempi_introduction) == 0,
+               "introductions follow it");
+
+#define VERDICT_MAX 64u /* bytes of what a root says after its list */
 
 /* One meeting, at one member. */
 struct meeting {
@@ -184,29 +190,39 @@ static int tell(const struct meeting *m, int error, const void *data,
     return rc ? chempi_error_set(MPI_ERR_OTHER, "%s", err.text) : MPI_SUCCESS;
 }
 
-static int hear(struct meeting *m, void **out, size_t *len)
+/* *out is set only if the other root's side is well. */
+static int hear(struct meeting *m, void **out, size_t *out_len)
 {
-    struct wait w = {.m = m, .data = out, .len = len};
-    int32_t class;
+    void *message = NULL;
+    size_t len = 0;
+    struct wait w = {.m = m, .data = &message, .len = &len};
+    int32_t class = MPI_SUCCESS;
     int rc = wait_for(&w);
 
     if (rc)
         return rc;
     m->has_heard = true;
-    if (*len < sizeof(class)) {
-        free(*out);
-        return chempi_error_set(MPI_ERR_OTHER,
-                                "the other side's root says nothing");
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_exchange_limit(m->exchange, VERDICT_MAX);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (len < sizeof(class)) {
+        rc = chempi_error_set(MPI_ERR_OTHER,
+                              "the other side's root says nothing");
+    } else {
+        memcpy(&class, message, sizeof(class));
+        if (class != MPI_SUCCESS)
+            rc = chempi_error_set(
+                class > 0 && class <= MPI_ERR_LASTCODE ? class : MPI_ERR_OTHER,
+                "the other side has failed");
     }
-    memcpy(&class, *out, sizeof(class));
-    *len -= sizeof(class);
-    memmove(*out, (char *)*out + sizeof(class), *len);
-    if (class == MPI_SUCCESS)
-        return MPI_SUCCESS;
-    free(*out);
-    return chempi_error_set(
-        class > 0 && class <= MPI_ERR_LASTCODE ? class : MPI_ERR_OTHER,
-        "the other side has failed");
+    if (rc) {
+        free(message);
+        return rc;
+    }
+    *out_len = len - sizeof(class);
+    memmove(message, (char *)message + sizeof(class), *out_len);
+    *out = message;
+    return MPI_SUCCESS;
 }
 
 /* What a swap does instead of messages: the other root hears of an error, too.
@@ -215,13 +231,19 @@ static int swap_roots(void *arg, int rc, const void *mine, size_t len,
                       void **out, size_t *out_len)
 {
     struct meeting *m = arg;
+    void *theirs = NULL;
+    size_t their_len = 0;
     int code = tell(m, rc, mine, len);
 
     if (code == MPI_SUCCESS)
-        code = hear(m, out, out_len);
-    if (rc && code == MPI_SUCCESS)
-        free(*out);
-    return rc ? rc : code;
+        code = hear(m, &theirs, &their_len);
+    if (rc || code) {
+        free(theirs);
+        return rc ? rc : code;
+    }
+    *out = theirs;
+    *out_len = their_len;
+    return MPI_SUCCESS;
 }
 
 /* ---- the secret ---- */
@@ -271,6 +293,12 @@ static int open_secret(const struct meeting *m, struct head *head)
 }
 
 /* ---- who is who ---- */
+
+/* More members of the other side cannot be known. */
+static uint32_t most_members(void)
+{
+    return CHEMPI_FOREIGN_MAX + chempi_ctx.services.rank_count;
+}
 
 static int check_theirs(const struct head *theirs, size_t len)
 {
@@ -353,6 +381,11 @@ static int find_other(struct meeting *m)
         m->deadline_ns = chempi_clock_ns() + meet->limit_ns;
     chempi_lane_lock(&chempi_lane_main);
     rc = meet->begin(meet, &m->exchange, &err);
+    if (rc == 0)
+        chempi_exchange_limit(m->exchange,
+                              sizeof(int32_t) + sizeof(struct head) +
+                                  most_members() *
+                                      sizeof(struct chempi_introduction));
     chempi_lane_unlock(&chempi_lane_main);
     if (rc)
         return chempi_error_set(

@@ -3,8 +3,9 @@
  * Processes of other worlds; see foreign.h.
  *
  *   F1  entries below `count` are known, and mean the same process until the
- *       library ends; those of `names` and `places` from there on are left over
- *       from a bond that was refused, and are found by nobody
+ *       library ends, and so are nodes below `node_count`; those of `names` and
+ *       `places` from there on are left over from a bond that was refused, and
+ *       are found by nobody
  *   F2  a node is known for each foreign process: where it is the same name of
  *       the same world, it is the same node
  *   F3  a bond's indexes are those of its members; its own place has this
@@ -26,7 +27,9 @@
 #include "common/containers/array.h"
 #include "common/containers/index.h"
 #include "common/containers/sparse.h"
+#include "common/words/plain.h"
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/setting.h"
 
 enum { MEMBERS_MAX = 1 << 20 }; /* of both sides of a bond */
 
@@ -221,7 +224,7 @@ static uint32_t node_for(const struct chempi_introduction *in)
     if (node != CHEMPI_INDEX_NONE)
         return node;
     node = self.node_count;
-    if (!chempi_index_add(&self.places, hash, node))
+    if (node == CHEMPI_FOREIGN_MAX || !chempi_index_add(&self.places, hash, node))
         return UINT32_MAX;
     memcpy(self.nodes[node].world, in->name.world, sizeof(in->name.world));
     memcpy(self.nodes[node].name, in->node, sizeof(self.nodes[node].name));
@@ -312,11 +315,33 @@ static int no_memory(struct chempi_err *err)
                           "worlds");
 }
 
+/* It is shown to users. */
+static bool is_plain(const char *name, size_t room)
+{
+    char shown[sizeof(((struct chempi_introduction *)NULL)->node)];
+    const char *end = memchr(name, '\0', room);
+
+    if (!end || end == name)
+        return false;
+    memcpy(shown, name, (size_t)(end - name));
+    chempi_plain(shown, (size_t)(end - name), "");
+    return memcmp(shown, name, (size_t)(end - name)) == 0;
+}
+
+static bool is_quota(uint32_t quota, enum chempi_setting_id id)
+{
+    const struct chempi_setting *setting = &chempi_setting_table().table[id];
+
+    return quota >= setting->min && quota <= setting->max;
+}
+
 static int check_member(const struct chempi_introduction *in, uint32_t number,
                         struct chempi_err *err)
 {
-    if (in->card_len > sizeof(in->card) || in->node[0] == '\0' ||
-        !memchr(in->node, '\0', sizeof(in->node)))
+    if (in->card_len > sizeof(in->card) || in->survives > 1 ||
+        in->is_secure > 1 || !is_plain(in->node, sizeof(in->node)) ||
+        !is_quota(in->eager_quota, CHEMPI_SET_CONN_EAGER_QUOTA) ||
+        !is_quota(in->sysmsg_quota, CHEMPI_SET_SYSMSG_QUOTA))
         return chempi_err_set(err, -EPROTO,
                               "what is told of member %" PRIu32 " is malformed",
                               number);
@@ -437,11 +462,12 @@ static int find_all(const struct chempi_introduction *members, uint32_t size,
 }
 
 /* F1 */
-static void forget_from(uint32_t first)
+static void forget_from(uint32_t first, uint32_t first_node)
 {
     for (uint32_t i = first; i < count(); i++)
         free(self.known[i].card);
     set_count(first);
+    self.node_count = first_node;
 }
 
 static void free_bond(struct bond *bond)
@@ -478,6 +504,7 @@ static int add_bond(struct bond *bond,
                     uint32_t *indexes, struct chempi_err *err)
 {
     const uint32_t known = count();
+    const uint32_t nodes = self.node_count;
     int rc;
 
     if (find_bond(bond->is.name))
@@ -488,7 +515,7 @@ static int add_bond(struct bond *bond,
         return no_memory(err);
     rc = find_all(members, bond->is.size, bond->indexes, err);
     if (rc) {
-        forget_from(known);
+        forget_from(known, nodes);
         return rc;
     }
     self.bonds[self.bond_count++] = bond;
@@ -557,7 +584,7 @@ void chempi_foreign_for_met(const uint64_t world[2],
 
 void chempi_foreign_fini(void)
 {
-    forget_from(0);
+    forget_from(0, 0);
     for (uint32_t i = 0; i < self.bond_count; i++)
         free_bond(self.bonds[i]);
     free(self.bonds);

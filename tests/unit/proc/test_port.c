@@ -550,6 +550,7 @@ static void check_broken_by(const uint8_t *bytes, size_t len, bool is_sealed)
     struct chempi_seal *seal = proven(&fd);
 
     cr_assert_eq(pump_state(owner, &err), 1, "%s", err.text);
+    chempi_exchange_limit(owner, 1000);
     want(owner);
     if (is_sealed) {
         cr_assert_eq(chempi_seal_put(seal, bytes, len), (ssize_t)len);
@@ -570,6 +571,7 @@ Test(port, a_proven_caller_that_breaks_the_rules_is_lost)
 
     memset(bytes, 0xff, sizeof(bytes));
     check_broken_by(bytes, 4, true);              /* a length too large */
+    check_broken_by((uint8_t[]){0xe9, 3, 0, 0}, 4, true); /* by one byte */
     check_broken_by(bytes, sizeof(bytes), false); /* a record too long */
     memset(bytes, 0, sizeof(bytes));
     check_broken_by(bytes, sizeof(bytes), false); /* too short */

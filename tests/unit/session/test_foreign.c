@@ -37,9 +37,13 @@ static void start(void)
 
 TestSuite(foreign, .init = start, .fini = chempi_foreign_fini);
 
+enum { QUOTA = 1 << 20 };
+
 static struct chempi_introduction introduce_own(uint32_t rank)
 {
-    struct chempi_introduction in = {.name = chempi_foreign_name(rank)};
+    struct chempi_introduction in = {.name = chempi_foreign_name(rank),
+                                     .eager_quota = QUOTA,
+                                     .sysmsg_quota = QUOTA};
 
     (void)snprintf(in.node, sizeof(in.node), "%s",
                    node_names[node_of_proc[rank]]);
@@ -51,7 +55,8 @@ static struct chempi_introduction introduce(uint64_t world, uint32_t rank,
 {
     struct chempi_introduction in = {
         .name = {.world = {world, world}, .rank = rank},
-        .eager_quota = rank,
+        .eager_quota = QUOTA + rank,
+        .sysmsg_quota = QUOTA,
         .card_len = 4,
         .card = {(uint8_t)rank, 1, 2, 3}};
 
@@ -119,7 +124,7 @@ Test(foreign, a_bond_gives_indexes_and_numbers)
     cr_assert_eq(bonds->index(bond, 1), UINT32_MAX); /* of the own job */
     cr_assert_eq(bonds->index(bond, 4), UINT32_MAX);
     cr_assert_eq(chempi_foreign_at(PROCS)->card[0], 5);
-    cr_assert_eq(chempi_foreign_at(PROCS)->eager_quota, 5);
+    cr_assert_eq(chempi_foreign_at(PROCS)->eager_quota, QUOTA + 5);
     chempi_foreign_words(PROCS, words, sizeof(words));
     cr_assert_str_eq(words, "rank 5 of world 00000009 on node x");
 }
@@ -183,10 +188,65 @@ Test(foreign, what_cannot_be_is_refused_and_changes_nothing)
     memset(members[2].node, 'n', sizeof(members[2].node));
     members[2].card_len = 1;
     expect_refused(-EPROTO, members, 3);
+    members[2] = introduce(9, 6, "x\033[2J"); /* an order to a terminal */
+    expect_refused(-EPROTO, members, 3);
+    members[2] = introduce(9, 6, "x");
+    members[2].survives = 2;
+    expect_refused(-EPROTO, members, 3);
+    members[2] = introduce(9, 6, "x");
+    members[2].is_secure = 2;
+    expect_refused(-EPROTO, members, 3);
+    members[2] = introduce(9, 6, "x");
+    members[2].eager_quota = 0; /* nothing would ever leave */
+    expect_refused(-EPROTO, members, 3);
+    members[2] = introduce(9, 6, "x");
+    members[2].sysmsg_quota = (256 << 10) - 1;
+    expect_refused(-EPROTO, members, 3);
     cr_assert_eq(chempi_foreign_bind(secrets[1], good, 2, indexes, NULL), 0);
     cr_assert_eq(indexes[1], PROCS);
     cr_assert_eq(chempi_foreign_bind(secrets[1], good, 2, indexes, NULL),
                  -EPROTO);
+}
+
+/* Each on a node of its own. */
+static struct chempi_introduction *introduce_many(uint32_t count)
+{
+    struct chempi_introduction *members = malloc(count * sizeof(*members));
+
+    cr_assert_not_null(members);
+    members[0] = introduce_own(SELF);
+    for (uint32_t i = 1; i < count; i++) {
+        char node[16];
+
+        (void)snprintf(node, sizeof(node), "n%u", i);
+        members[i] = introduce(9, i, node);
+    }
+    return members;
+}
+
+/* However often somebody tries: neither processes nor nodes are left over. */
+Test(foreign, more_than_can_be_known_are_refused_and_leave_nothing)
+{
+    const uint32_t count = CHEMPI_FOREIGN_MAX + 2;
+    struct chempi_introduction *members = introduce_many(count);
+    uint32_t *indexes = malloc(count * sizeof(*indexes));
+    struct chempi_err err = {0};
+
+    cr_assert_not_null(indexes);
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(chempi_foreign_bind(secrets[1], members, count, indexes,
+                                         &err),
+                     -ENOSPC);
+        cr_assert_eq(chempi_foreign_bonds()->index_end(), PROCS);
+    }
+    cr_assert_eq(chempi_foreign_bind(secrets[0], members, count - 1, indexes,
+                                     &err),
+                 0, "%s", err.text);
+    cr_assert_eq(indexes[count - 2], PROCS + CHEMPI_FOREIGN_MAX - 1);
+    cr_assert_str_eq(chempi_foreign_node_name(indexes[count - 2]),
+                     members[count - 2].node);
+    free(indexes);
+    free(members);
 }
 
 /* What each of two worlds says of the order of a process of either. */
