@@ -187,15 +187,31 @@ static int create_intra(struct chempi_comm *comm, int rc,
     return give(comm, group, context, newcomm);
 }
 
-/* The processes of a group, spelled out. */
-static uint32_t *copy_procs(const struct chempi_group *group)
+/*
+ * Ranks in its own side that the other one has said. Both sides know these:
+ * a process has another index in each world.
+ */
+static int check_theirs(const struct chempi_comm *comm, uint32_t rank)
 {
-    uint32_t *procs =
-        chempi_sys->malloc(((size_t)group->size + 1) * sizeof(*procs));
+    if (rank < comm->remote->size)
+        return MPI_SUCCESS;
+    return chempi_error_set(MPI_ERR_INTERN,
+                            "the other side of %s has no rank %u",
+                            name_of(comm), rank);
+}
 
-    for (uint32_t i = 0; procs && i < group->size; i++)
-        procs[i] = chempi_group_proc(group, i);
-    return procs;
+/* The processes of such ranks, in their place. */
+static int find_theirs(const struct chempi_comm *comm, uint32_t *ranks,
+                       size_t count)
+{
+    int rc = MPI_SUCCESS;
+
+    for (size_t i = 0; i < count && rc == MPI_SUCCESS; i++) {
+        rc = check_theirs(comm, ranks[i]);
+        if (rc == MPI_SUCCESS)
+            ranks[i] = chempi_group_proc(comm->remote, ranks[i]);
+    }
+    return rc;
 }
 
 /* Members of an intercommunicator over given groups; procs is taken over. */
@@ -221,35 +237,36 @@ static int give_inter(struct chempi_comm *parent, struct chempi_group *local,
     return MPI_SUCCESS;
 }
 
-/* Each side picks members of its own; no communicator unless both do. */
+/* Each side picks members of its own, which have these ranks in it; no
+ * communicator unless both do. */
 static int create_inter(struct chempi_comm *comm, int rc,
-                        struct chempi_group *group, MPI_Comm *newcomm)
+                        struct chempi_group *group, const int *ranks,
+                        MPI_Comm *newcomm)
 {
     struct chempi_comm_channel local = chempi_comm_channel(comm);
-    uint32_t *mine = local.me == 0 ? copy_procs(group) : NULL;
     struct inter_ids ids;
     void *theirs = NULL;
     size_t len = 0;
+    size_t count;
 
-    if (local.me == 0 && !mine)
-        rc = chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
     local.inter = NULL;
-    rc = chempi_comm_swap_inter(&local, comm, rc, mine,
-                                group->size * sizeof(*mine), &theirs, &len);
-    free(mine);
+    rc = chempi_comm_swap_inter(&local, comm, rc, ranks,
+                                group->size * sizeof(*ranks), &theirs, &len);
+    count = len / sizeof(uint32_t);
+    if (rc == MPI_SUCCESS)
+        rc = find_theirs(comm, theirs, count);
     rc = agree_inter(comm, rc, &ids);
     if (rc != MPI_SUCCESS) {
         free(theirs);
         return rc;
     }
-    if (group->rank == MPI_UNDEFINED || len == 0) {
+    if (group->rank == MPI_UNDEFINED || count == 0) {
         chempi_comm_give_context(ids.recv);
         chempi_comm_give_context(ids.local);
         free(theirs);
         return MPI_SUCCESS;
     }
-    return give_inter(comm, group, theirs, (uint32_t)(len / sizeof(uint32_t)),
-                      &ids, newcomm);
+    return give_inter(comm, group, theirs, (uint32_t)count, &ids, newcomm);
 }
 
 int chempi_comm_create(struct chempi_comm *comm, struct chempi_group *group,
@@ -259,11 +276,12 @@ int chempi_comm_create(struct chempi_comm *comm, struct chempi_group *group,
     int rc = chempi_group_ranks_in(group, comm->local, name_of(comm), &ranks);
 
     *newcomm = MPI_COMM_NULL;
-    free(ranks); /* it was the check that mattered */
     if (rc != MPI_SUCCESS && rc != MPI_ERR_NO_MEM)
         return rc;
-    return comm->is_inter ? create_inter(comm, rc, group, newcomm)
-                          : create_intra(comm, rc, group, newcomm);
+    rc = comm->is_inter ? create_inter(comm, rc, group, ranks, newcomm)
+                        : create_intra(comm, rc, group, newcomm);
+    free(ranks);
+    return rc;
 }
 
 int chempi_comm_create_group(struct chempi_comm *comm,
@@ -428,16 +446,19 @@ static int split_inter(struct chempi_comm *comm, int color, int key,
     struct member *mine = NULL;
     void *theirs = NULL;
     size_t len = 0;
+    size_t count;
     int rc;
 
     local.inter = NULL;
     rc = collect(&local, color, key, &mine);
     rc = chempi_comm_swap_inter(&local, comm, rc, mine,
                                 comm->size * sizeof(*mine), &theirs, &len);
+    count = len / sizeof(*mine);
+    for (size_t i = 0; i < count && rc == MPI_SUCCESS; i++)
+        rc = check_theirs(comm, ((const struct member *)theirs)[i].rank);
     rc = agree_inter(comm, rc, &ids);
     if (rc == MPI_SUCCESS)
-        rc = join_colors(comm, mine, theirs, len / sizeof(*mine), color, &ids,
-                         newcomm);
+        rc = join_colors(comm, mine, theirs, count, color, &ids, newcomm);
     free(mine);
     free(theirs);
     return rc;

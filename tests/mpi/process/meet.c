@@ -252,6 +252,55 @@ static void windows(MPI_Comm both)
     MPI_Win_free(&win);
 }
 
+/* Parts of both sides, in another order: all but rank 0, backwards, of more
+ * than one. */
+static void create(MPI_Comm inter, int side)
+{
+    int ranges[1][3] = {{0, 0, 1}};
+    MPI_Comm made, merged;
+    MPI_Group own, part;
+    int size, there, rank, remote;
+
+    MPI_Comm_size(inter, &size);
+    MPI_Comm_remote_size(inter, &there);
+    MPI_Comm_rank(inter, &rank);
+    if (size > 1) {
+        ranges[0][0] = size - 1;
+        ranges[0][1] = 1;
+        ranges[0][2] = -1;
+    }
+    MPI_Comm_group(inter, &own);
+    MPI_Group_range_incl(own, 1, ranges, &part);
+    MPI_Comm_create(inter, part, &made);
+    CHECK((made == MPI_COMM_NULL) == (rank == 0 && size > 1),
+          "a communicator, or none");
+    if (made != MPI_COMM_NULL) {
+        MPI_Comm_remote_size(made, &remote);
+        CHECK(remote == (there > 1 ? there - 1 : 1), "%d of %d", remote,
+              there);
+        for (int i = 0; i < remote; i++) {
+            int got = -1;
+
+            MPI_Sendrecv(&rank, 1, MPI_INT, i, TAG, &got, 1, MPI_INT, i, TAG,
+                         made, MPI_STATUS_IGNORE);
+            CHECK(got == there - 1 - i, "rank %d is now %d", got, i);
+        }
+        MPI_Intercomm_merge(made, side, &merged);
+        collectives(merged);
+        MPI_Comm_free(&merged);
+        MPI_Comm_free(&made);
+    }
+    MPI_Comm_split(inter, rank % 2, -rank, &made);
+    if (made != MPI_COMM_NULL) {
+        MPI_Intercomm_merge(made, side, &merged);
+        collectives(merged);
+        MPI_Comm_free(&merged);
+        MPI_Comm_free(&made);
+    }
+    MPI_Group_free(&part);
+    MPI_Group_free(&own);
+}
+
 static void be_together(MPI_Comm inter, int side, const char *fifo)
 {
     MPI_Comm both;
@@ -268,6 +317,7 @@ static void be_together(MPI_Comm inter, int side, const char *fifo)
     exchange(inter, side);
     flood(inter, side);
     while_away(inter, side, fifo);
+    create(inter, side);
     MPI_Intercomm_merge(inter, side == 0, &both);
     MPI_Comm_size(both, &size);
     MPI_Comm_rank(both, &rank);
