@@ -445,9 +445,14 @@ int chempi_client_fd(const struct chempi_client *c)
     return c->ch.fd;
 }
 
+bool chempi_client_has_output(const struct chempi_client *c)
+{
+    return chempi_channel_has_output(&c->ch);
+}
+
 bool chempi_client_is_quiet(const struct chempi_client *c)
 {
-    return c->is_dry && !chempi_channel_has_output(&c->ch);
+    return c->is_dry && !chempi_client_has_output(c);
 }
 
 /* Finish the frame and write what the socket takes now. A lost supervisor is

@@ -156,6 +156,9 @@ int chempi_client_progress(struct chempi_client *client,
                            const struct chempi_client_events *events, void *arg,
                            struct chempi_err *err);
 
+/* Is there something left that the supervisor's socket has not taken yet? */
+bool chempi_client_has_output(const struct chempi_client *client);
+
 /* Had nothing arrived when progress() was called last, and is all written?
  * Then it may be left out until the supervisor has said something more, which
  * it counts (wake.h, W8). */

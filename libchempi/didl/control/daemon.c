@@ -319,16 +319,16 @@ void chempi_daemon_poll_news(void)
 
 int chempi_daemon_deadline_ms(void)
 {
+    const int due_ms = chempi_ctx.entry ? chempi_ctx.entry->ops->due_ms() : -1;
     uint64_t now_ns;
 
-    if (chempi_ctx.entry && chempi_ctx.entry->ops->is_ready())
-        return 0;
     if (!self.suspect_ns)
-        return -1;
+        return due_ms;
     now_ns = chempi_clock_ns();
     if (now_ns >= self.suspect_ns)
         return 0;
-    return (int)((self.suspect_ns - now_ns) / CHEMPI_NS_PER_MS) + 1;
+    return chempi_clock_shorter_ms(
+        due_ms, (int)((self.suspect_ns - now_ns) / CHEMPI_NS_PER_MS) + 1);
 }
 
 static uint32_t named(void)

@@ -38,8 +38,9 @@ struct chempi_entry_ops {
     /* Will the next answer come on that descriptor only, so that a sleep on
      * the wake word would miss it? */
     bool (*needs_fd)(void);
-    /* Is there something for progress() that nothing announces? */
-    bool (*is_ready)(void);
+    /* When is there something for progress() that nothing announces? In so
+     * many ms, -1: never. */
+    int (*due_ms)(void);
 
     /* Exchange of business cards; see chempi_client_put() and get(). */
     int (*put)(const char *key, const void *value, size_t len);
@@ -96,6 +97,7 @@ const char *chempi_entry_stranger(void);
 
 /* entry_stubs.c */
 bool chempi_entry_no_question(void);
+int chempi_entry_no_due(void);
 struct chempi_client *chempi_entry_no_client(void);
 /* -EOPNOTSUPP */
 int chempi_entry_no_root(enum chempi_root_request what, const void *blob,

@@ -10,6 +10,11 @@ bool chempi_entry_no_question(void)
     return false;
 }
 
+int chempi_entry_no_due(void)
+{
+    return -1;
+}
+
 struct chempi_client *chempi_entry_no_client(void)
 {
     return NULL;

@@ -9,6 +9,7 @@
 
 /* How long the supervisor may take to hear of a start or finalize, ms. */
 #define HEAR_LIMIT_MS 5000
+#define OUTPUT_MS 1 /* until the next look whether it has read */
 
 static struct chempi_client *client;
 static uint32_t notices; /* counted before the last progress */
@@ -73,6 +74,13 @@ static bool is_quiet(void)
     return chempi_client_is_quiet(client) && notices == count_notices();
 }
 
+/* What the socket did not take goes when the supervisor has read some of it, of
+ * which it says nothing. */
+static int due_ms(void)
+{
+    return chempi_client_has_output(client) ? OUTPUT_MS : -1;
+}
+
 /* Heard of before anything is on the way. Its loss is noticed when its notices
  * are read. */
 static int begin(struct chempi_err *err)
@@ -114,7 +122,7 @@ const struct chempi_entry_ops chempi_entry_supervisor = {
     .close = close_way,
     .fd = fd,
     .needs_fd = chempi_entry_no_question, /* it rouses the rank, too */
-    .is_ready = chempi_entry_no_question,
+    .due_ms = due_ms,
     .put = put,
     .get = get,
     .fence = fence,

@@ -610,9 +610,9 @@ static bool needs_fd(void)
     return guest.has_fence;
 }
 
-static bool is_ready(void)
+static int due_ms(void)
 {
-    return !chempi_list_is_empty(&guest.answers);
+    return chempi_list_is_empty(&guest.answers) ? -1 : 0;
 }
 
 static int put(const char *key, const void *value, size_t len)
@@ -747,7 +747,7 @@ const struct chempi_entry_ops chempi_guest_ops = {
     .close = close_guest,
     .fd = fd,
     .needs_fd = needs_fd,
-    .is_ready = is_ready,
+    .due_ms = due_ms,
     .put = put,
     .get = get,
     .fence = fence,

@@ -4,16 +4,21 @@
  * programs make one world; what cannot be started, or ends before MPI_Init,
  * fails the call at all parents, and nothing else.
  *
- * usage: spawn [together|multiple|nothing|info|again]
+ * usage: spawn [together|multiple|nothing|info|again|large]
  *
  * The children are this program, with the arguments "child" and what they are.
  */
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
 
 #define CHILDREN 3
 #define TAG 7
+#define WORDS 30 /* of a large call */
+#define WORD_LEN 30000
 
 static char *program;
 
@@ -163,6 +168,56 @@ static void again(void)
         together();
 }
 
+static void check_words(int argc, char **argv)
+{
+    CHECK(argc == 3 + WORDS, "%d words", argc);
+    for (int i = 3; i < argc; i++)
+        CHECK(strlen(argv[i]) == WORD_LEN && argv[i][WORD_LEN - 1] == 'w',
+              "word %d has %zu bytes", i, strlen(argv[i]));
+}
+
+/* Let the supervisor go on when this process sleeps. */
+static pid_t stop_supervisor(void)
+{
+    const pid_t supervisor = getppid();
+    char path[64];
+    char stat[256];
+    pid_t helper;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)getpid());
+    CHECK_OR_DIE(kill(supervisor, SIGSTOP) == 0, "it cannot be stopped");
+    helper = fork();
+    if (helper != 0)
+        return helper;
+    do {
+        FILE *f = fopen(path, "r");
+
+        if (!f || !fgets(stat, sizeof(stat), f))
+            _exit(1);
+        fclose(f);
+    } while (!strstr(stat, ") S ") && sched_yield() == 0);
+    (void)kill(supervisor, SIGCONT);
+    _exit(0);
+}
+
+/* More than the way to the launcher takes at once, while its caller sleeps. */
+static void large(void)
+{
+    const pid_t helper = stop_supervisor();
+    static char word[WORD_LEN + 1];
+    char *args[3 + WORDS] = {(char[]){"child"}, (char[]){"large"}};
+    MPI_Comm inter;
+
+    memset(word, 'w', WORD_LEN);
+    for (int i = 0; i < WORDS; i++)
+        args[2 + i] = word;
+    MPI_Comm_spawn(program, args, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter,
+                   MPI_ERRCODES_IGNORE);
+    CHECK(waitpid(helper, NULL, 0) == helper, "nobody has helped");
+    speak(inter, false);
+    MPI_Comm_disconnect(&inter);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "together";
@@ -171,6 +226,8 @@ int main(int argc, char **argv)
 
     check_start(&argc, &argv);
     program = realpath(argv[0], path) ? path : argv[0];
+    if (argc > 2 && strcmp(argv[2], "large") == 0)
+        check_words(argc, argv);
     if (argc > 2 && strcmp(what, "child") == 0 && strcmp(argv[2], "info") != 0)
         return child(argv[2], argc > 3 ? atoi(argv[3]) : 0);
     if (argc > 2 && strcmp(what, "child") == 0) {
@@ -187,6 +244,8 @@ int main(int argc, char **argv)
             info();
     } else if (strcmp(what, "again") == 0) {
         again();
+    } else if (strcmp(what, "large") == 0) {
+        large();
     } else {
         together();
     }
