@@ -14,7 +14,8 @@
 #include "libchempi/didl/comm/comm_make.h"
 
 /* What leaders tell each other: a context id, then the group's processes, by
- * their ranks in the world of all, or by names where there are several. */
+ * ranks in the world that both leaders are of, or by names where there are
+ * several. */
 enum { HEAD_CONTEXT, HEAD_WORDS_EACH, HEAD_WORDS };
 enum { WORDS_RANK = 1, WORDS_NAME = 5 };
 
@@ -53,37 +54,44 @@ static uint32_t *describe(const struct chempi_group *group,
 }
 
 /* The index of a member, UINT32_MAX if it is not known here. */
-static uint32_t find_member(const uint32_t *words, uint32_t words_each)
+static uint32_t find_member(const uint32_t *words, uint32_t words_each,
+                            const struct chempi_name *leader)
 {
-    struct chempi_name name = {.rank = words[words_each - 1]};
+    struct chempi_name name = *leader;
 
-    if (words_each == WORDS_RANK)
-        return name.rank < chempi_ctx.services.rank_count ? name.rank
-                                                          : UINT32_MAX;
-    memcpy(name.world, words, sizeof(name.world));
+    name.rank = words[words_each - 1];
+    if (words_each == WORDS_NAME)
+        memcpy(name.world, words, sizeof(name.world));
     return chempi_foreign_find(&name);
 }
 
-/* The other side's group out of its description. */
+/* The other side's group out of its description; leader: this side's. */
 static int group_of(const uint32_t *words, size_t len,
-                    struct chempi_group **out)
+                    const struct chempi_name *leader, struct chempi_group **out)
 {
     const uint32_t each = words[HEAD_WORDS_EACH];
     const size_t count = (len / sizeof(*words) - HEAD_WORDS) / each;
     uint32_t *procs = chempi_sys->malloc((count + 1) * sizeof(*procs));
+    size_t known = 0;
 
-    for (size_t i = 0; procs && i < count; i++) {
-        procs[i] = find_member(words + HEAD_WORDS + i * each, each);
-        if (procs[i] != UINT32_MAX)
-            continue;
+    chempi_lane_lock(&chempi_lane_main);
+    for (; procs && known < count; known++) {
+        procs[known] =
+            find_member(words + HEAD_WORDS + known * each, each, leader);
+        if (procs[known] == UINT32_MAX)
+            break;
+    }
+    chempi_lane_unlock(&chempi_lane_main);
+    if (procs && known < count) {
         free(procs);
         return chempi_error_set(MPI_ERR_COMM,
                                 "member %zu of the other group is of a world "
                                 "that this process has not met",
-                                i);
+                                known);
     }
     *out = procs ? chempi_group_make((uint32_t)count, procs) : NULL;
-    return *out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    return *out ? MPI_SUCCESS
+                : chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
 }
 
 static bool have_common(struct chempi_group *a, struct chempi_group *b)
@@ -107,38 +115,48 @@ struct meeting {
 
 /* The two leaders tell each other what is in `mine`, and hand it down: each is
  * member 0 of the channel that does. */
-static int swap_groups(const struct meeting *m, int rc, const uint32_t *mine,
-                       void **theirs, size_t *len)
+static int swap_leaders(const struct meeting *m, int rc, const void *mine,
+                        size_t len, void **theirs, size_t *their_len)
 {
     struct chempi_comm_channel rotated = m->local;
     const int size = m->local.size;
 
     rotated.first = m->leader;
     rotated.me = (m->local.me - m->leader + size) % size;
-    return chempi_comm_swap(
-        &rotated, &m->far, rc, mine,
-        mine ? description_len(m->group->size, mine[HEAD_WORDS_EACH]) : 0,
-        theirs, len);
+    return chempi_comm_swap(&rotated, &m->far, rc, mine, len, theirs,
+                            their_len);
+}
+
+/* Of the other side: a context id, and a group or nobody. */
+static bool is_description(const uint32_t *words, size_t len)
+{
+    const size_t head_len = HEAD_WORDS * sizeof(*words);
+
+    if (len <= head_len)
+        return false;
+    return (words[HEAD_WORDS_EACH] == WORDS_RANK ||
+            words[HEAD_WORDS_EACH] == WORDS_NAME) &&
+           (len - head_len) % (words[HEAD_WORDS_EACH] * sizeof(*words)) == 0;
 }
 
 /* The other side's group, which must be none of ours; NULL on errors. */
 static int read_remote(const struct meeting *m, const uint32_t *words,
                        size_t len, struct chempi_group **out)
 {
+    const struct chempi_comm *far =
+        m->local.me == m->leader ? m->far.comm : NULL;
+    const struct chempi_name leader =
+        chempi_foreign_name(chempi_group_proc(m->group, (uint32_t)m->leader));
     struct chempi_group *remote = NULL;
     int rc;
 
-    if (len <= HEAD_WORDS * sizeof(*words) ||
-        (words[HEAD_WORDS_EACH] != WORDS_RANK &&
-         words[HEAD_WORDS_EACH] != WORDS_NAME) ||
-        (len - HEAD_WORDS * sizeof(*words)) %
-                (words[HEAD_WORDS_EACH] * sizeof(*words)) !=
-            0)
+    if (!is_description(words, len) ||
+        (far && far->has_foreign && words[HEAD_WORDS_EACH] == WORDS_RANK))
         return chempi_error_set(MPI_ERR_INTERN,
                                 "%zu bytes from the other group's leader "
                                 "describe no group",
                                 len);
-    rc = group_of(words, len, &remote);
+    rc = group_of(words, len, &leader, &remote);
     if (rc != MPI_SUCCESS)
         return rc;
     if (have_common(m->group, remote)) {
@@ -150,31 +168,38 @@ static int read_remote(const struct meeting *m, const uint32_t *words,
     return MPI_SUCCESS;
 }
 
-/* Both ids of this side are reserved, and become the new communicator's, if
- * there is somebody on the other side. */
-static int connect_sides(const struct meeting *m, uint32_t recv_context,
-                         uint32_t local_context, const void *theirs, size_t len,
-                         struct chempi_comm **out)
+/* Whether all members of both sides know the other one: in a world of its own
+ * one may not have met somebody, anywhere one may have no memory. */
+static int agree(const struct meeting *m, int rc)
 {
-    struct chempi_group *remote = NULL;
-    int rc = len ? read_remote(m, theirs, len, &remote) : MPI_SUCCESS;
+    int64_t nothing = 0;
+    void *theirs = NULL;
+    size_t len;
 
-    if (remote)
-        *out = chempi_comm_make_inter(m->group, remote,
-                                      ((const uint32_t *)theirs)[HEAD_CONTEXT],
-                                      recv_context, local_context);
-    chempi_group_release(remote);
-    if (remote && !*out) /* the ids have gone with it */
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
-    if (!remote) {
-        chempi_comm_return_context(recv_context, rc);
-        chempi_comm_return_context(local_context, rc);
-    }
-    return rc == MPI_ERR_NO_MEM ? chempi_error_set(rc, "no room for a group")
-                                : rc;
+    rc = chempi_comm_max(&m->local, rc, &nothing, 1);
+    rc = swap_leaders(m, rc, NULL, 0, &theirs, &len);
+    free(theirs);
+    return rc;
 }
 
-/* Whoever has failed goes on: the other side is told. */
+/* The ids become the new communicator's, if there is somebody on the other
+ * side. */
+static int make(const struct meeting *m, struct chempi_group *remote,
+                const uint32_t *words, const uint32_t ids[2],
+                struct chempi_comm **out)
+{
+    if (remote) {
+        *out = chempi_comm_make_inter(m->group, remote, words[HEAD_CONTEXT],
+                                      ids[0], ids[1]);
+        return *out ? MPI_SUCCESS
+                    : chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
+    }
+    chempi_comm_return_context(ids[0], MPI_SUCCESS);
+    chempi_comm_return_context(ids[1], MPI_SUCCESS);
+    return MPI_SUCCESS;
+}
+
+/* Whoever has failed goes on: all others are told. */
 static int meet(const struct meeting *m, struct chempi_comm **out)
 {
     const bool is_leader = m->local.me == m->leader;
@@ -182,6 +207,7 @@ static int meet(const struct meeting *m, struct chempi_comm **out)
     int count = 0;
     uint32_t *mine = NULL;
     void *theirs = NULL;
+    struct chempi_group *remote = NULL;
     size_t len = 0;
     int rc = MPI_SUCCESS;
 
@@ -191,16 +217,22 @@ static int meet(const struct meeting *m, struct chempi_comm **out)
     }
     if (is_leader && rc == MPI_SUCCESS) {
         mine = describe(m->group, m->far.comm, ids[0]);
-        if (!mine)
+        if (mine)
+            len = description_len(m->group->size, mine[HEAD_WORDS_EACH]);
+        else
             rc = chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
     }
-    rc = swap_groups(m, rc, mine, &theirs, &len);
-    free(mine);
+    rc = swap_leaders(m, rc, mine, len, &theirs, &len);
+    if (rc == MPI_SUCCESS && len)
+        rc = read_remote(m, theirs, len, &remote);
+    rc = agree(m, rc);
     if (rc == MPI_SUCCESS)
-        rc = connect_sides(m, ids[0], ids[1], theirs, len, out);
+        rc = make(m, remote, theirs, ids, out);
     else
         while (count > 0)
             chempi_comm_return_context(ids[--count], rc);
+    chempi_group_release(remote);
+    free(mine);
     free(theirs);
     return rc;
 }
@@ -277,6 +309,15 @@ static int tag_of(const char *stringtag)
     return (int)((hash ^ hash >> 31) & INT32_MAX);
 }
 
+/* Those of another one find nobody by an index of this one. */
+static int refuse_worlds(void)
+{
+    return chempi_error_set(MPI_ERR_GROUP,
+                            "the group has processes of several worlds: "
+                            "MPI_Comm_create_group makes a communicator of "
+                            "them");
+}
+
 static int open_circle(const struct chempi_group *group, const char *stringtag,
                        struct chempi_comm_circle *out)
 {
@@ -288,6 +329,8 @@ static int open_circle(const struct chempi_group *group, const char *stringtag,
     if (group->rank == MPI_UNDEFINED)
         return chempi_error_set(MPI_ERR_GROUP, "this process is no member of "
                                                "the group");
+    if (group->has_foreign)
+        return refuse_worlds();
     chempi_comm_circle_open(out, &chempi_comm_world, NULL, group,
                             tag_of(stringtag), CHEMPI_CONTEXT_STRING);
     return MPI_SUCCESS;
@@ -349,6 +392,8 @@ static void aim_at(const struct chempi_group *remote_group, int remote_leader,
         far->error = MPI_ERR_GROUP; /* the API has set the words */
     else if (remote_group->size == 0)
         far->is_nobody = true;
+    else if (remote_group->has_foreign)
+        far->error = refuse_worlds();
     else if (remote_leader < 0 || (uint32_t)remote_leader >= remote_group->size)
         far->error = chempi_error_set(MPI_ERR_RANK,
                                       "remote leader %d is not in "

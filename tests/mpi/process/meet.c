@@ -193,6 +193,10 @@ static void derive(MPI_Comm both)
     MPI_Comm_compare(made, both, &result);
     CHECK(result == MPI_CONGRUENT, "the same group is another one");
     MPI_Comm_free(&made);
+    result = MPI_Comm_create_from_group(group, "several worlds", MPI_INFO_NULL,
+                                        MPI_ERRORS_RETURN, &made);
+    CHECK(check_class(result) == MPI_ERR_GROUP, "class %d of several worlds",
+          check_class(result));
     MPI_Group_free(&group);
 }
 
@@ -215,6 +219,78 @@ static void bridge(MPI_Comm both)
     MPI_Comm_free(&merged);
     MPI_Comm_free(&inter);
     MPI_Comm_free(&half);
+}
+
+/* Rank 0 of both worlds and rank 1 of the first one meet through the first
+ * world's communicator, whose ranks mean nothing at the second one. wanted:
+ * error class at all of them. */
+static void bridge_within(MPI_Comm pair, int side, int wanted)
+{
+    const bool is_alone = side == 0 && check_rank() == 1;
+    const MPI_Comm local = is_alone ? MPI_COMM_SELF : pair;
+    MPI_Comm inter = MPI_COMM_NULL;
+    MPI_Comm merged;
+    int rc;
+
+    if (local == MPI_COMM_NULL)
+        return;
+    MPI_Comm_set_errhandler(local, MPI_ERRORS_RETURN);
+    rc = MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, is_alone ? 0 : 1, 5,
+                              &inter);
+    CHECK_OR_DIE(check_class(rc) == wanted, "class %d", check_class(rc));
+    CHECK((inter == MPI_COMM_NULL) == (wanted != MPI_SUCCESS), "what is made");
+    MPI_Comm_set_errhandler(local, MPI_ERRORS_ARE_FATAL);
+    if (inter == MPI_COMM_NULL)
+        return;
+    MPI_Comm_set_errhandler(inter, MPI_ERRORS_ARE_FATAL);
+    MPI_Intercomm_merge(inter, is_alone, &merged);
+    collectives(merged);
+    MPI_Comm_free(&merged);
+    MPI_Comm_free(&inter);
+}
+
+/* A file that both worlds write, and its shared pointer. */
+static void files(MPI_Comm both, const char *fifo)
+{
+    char path[FILENAME_MAX];
+    int *data = check_alloc(BLOCK * sizeof(*data));
+    const MPI_Offset block_len = BLOCK * sizeof(*data);
+    MPI_File file;
+    MPI_Offset where;
+    int size, rank;
+
+    MPI_Comm_size(both, &size);
+    MPI_Comm_rank(both, &rank);
+    (void)snprintf(path, sizeof(path), "%s.file", fifo);
+    MPI_File_open(both, path,
+                  MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                  MPI_INFO_NULL, &file);
+    MPI_File_set_errhandler(file, MPI_ERRORS_ARE_FATAL);
+    for (int i = 0; i < BLOCK; i++)
+        data[i] = rank * BLOCK + i;
+    MPI_File_write_at_all(file, rank * block_len, data, BLOCK, MPI_INT,
+                          MPI_STATUS_IGNORE);
+    MPI_File_sync(file);
+    MPI_Barrier(both);
+    MPI_File_sync(file);
+    MPI_File_read_at_all(file, (size - 1 - rank) * block_len, data, BLOCK,
+                         MPI_INT, MPI_STATUS_IGNORE);
+    for (int i = 0; i < BLOCK; i++)
+        CHECK(data[i] == (size - 1 - rank) * BLOCK + i, "element %d is %d", i,
+              data[i]);
+    MPI_File_read_shared(file, data, BLOCK, MPI_INT, MPI_STATUS_IGNORE);
+    CHECK(data[0] % BLOCK == 0 && data[BLOCK - 1] == data[0] + BLOCK - 1,
+          "a shared block begins with %d", data[0]);
+    MPI_Barrier(both);
+    MPI_File_get_position_shared(file, &where);
+    CHECK(where == size * block_len, "the shared pointer is at %lld",
+          (long long)where);
+    MPI_Barrier(both);
+    MPI_File_seek_shared(file, 0, MPI_SEEK_SET);
+    MPI_File_read_ordered(file, data, BLOCK, MPI_INT, MPI_STATUS_IGNORE);
+    CHECK(data[0] == rank * BLOCK, "an ordered block begins with %d", data[0]);
+    MPI_File_close(&file);
+    free(data);
 }
 
 static void windows(MPI_Comm both)
@@ -276,8 +352,7 @@ static void create(MPI_Comm inter, int side)
           "a communicator, or none");
     if (made != MPI_COMM_NULL) {
         MPI_Comm_remote_size(made, &remote);
-        CHECK(remote == (there > 1 ? there - 1 : 1), "%d of %d", remote,
-              there);
+        CHECK(remote == (there > 1 ? there - 1 : 1), "%d of %d", remote, there);
         for (int i = 0; i < remote; i++) {
             int got = -1;
 
@@ -303,7 +378,7 @@ static void create(MPI_Comm inter, int side)
 
 static void be_together(MPI_Comm inter, int side, const char *fifo)
 {
-    MPI_Comm both;
+    MPI_Comm both, pair;
     MPI_Group own, other;
     int size, rank, remote, result;
 
@@ -327,6 +402,14 @@ static void be_together(MPI_Comm inter, int side, const char *fifo)
     collectives(both);
     derive(both);
     bridge(both);
+    if (side == 0 ? check_size() > 1 : remote > 1) {
+        MPI_Comm_split(both, check_rank() == 0 ? 0 : MPI_UNDEFINED, side,
+                       &pair);
+        bridge_within(pair, side, MPI_SUCCESS);
+        if (pair != MPI_COMM_NULL)
+            MPI_Comm_free(&pair);
+    }
+    files(both, fifo);
     windows(both);
     MPI_Comm_free(&both);
 }
@@ -362,8 +445,32 @@ struct way {
     char name[MPI_MAX_PORT_NAME];
 };
 
+/* Rank 0 of both sides alone: rank 1 of the first side knows nobody of the
+ * other one, which does not know rank 1. */
+static void meet_in_part(const struct way *way)
+{
+    MPI_Comm inter, pair = MPI_COMM_NULL;
+    int size = check_size(); /* of the first side */
+
+    if (check_rank() == 0) {
+        if (way->accepts)
+            MPI_Comm_accept(way->name, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
+        else
+            MPI_Comm_connect(way->name, MPI_INFO_NULL, 0, MPI_COMM_SELF,
+                             &inter);
+        MPI_Intercomm_merge(inter, !way->accepts, &pair);
+        MPI_Comm_disconnect(&inter);
+        MPI_Bcast(&size, 1, MPI_INT, 0, pair);
+    }
+    if (size > 1)
+        bridge_within(pair, way->accepts ? 0 : 1, MPI_ERR_COMM);
+    if (pair != MPI_COMM_NULL)
+        MPI_Comm_disconnect(&pair);
+}
+
 static void meet(struct way *way)
 {
+    meet_in_part(way);
     for (long i = 0; i < way->meetings; i++) {
         const int root = (int)(i % check_size());
         const char *port = check_rank() == 0 ? way->name : NULL;
