@@ -9,10 +9,14 @@
 #include <sys/socket.h>
 
 #include "chempid/launcher/verdict.h"
+#include "common/control/dynamic.h"
 #include "common/control/msg.h"
 #include "common/control/wire.h"
 
 #define FLUSH_MS 1000 /* for the last words; nothing depends on them */
+/* Bytes above the link's limit that questions leave to what else is said: of
+ * the ends of ranks, 33 each. */
+#define RESERVE (64u << 20)
 
 /* Nobody else has one: the descriptor is a socket by which frames come. */
 int chempi_above_open(struct chempi_above *above, struct chempi_frame *first,
@@ -48,12 +52,28 @@ int chempi_above_open(struct chempi_above *above, struct chempi_frame *first,
 
 /* ---- what is said -------------------------------------------------------- */
 
-/* A launcher that is gone is noticed by who reads. */
-static void push(struct chempi_above *above)
+static void lost(struct chempi_above *above)
 {
-    if (chempi_channel_end(&above->ch) == 0 &&
-        chempi_channel_flush(&above->ch) > 0 && above->loop)
+    chempi_above_unwatch(above);
+    above->ops->end(above->arg, CHEMPI_EXIT_FAILURE,
+                    "the launcher of its parents is lost");
+}
+
+/* A launcher that is gone is noticed by who reads. */
+static int push(struct chempi_above *above, size_t reserve)
+{
+    const int rc = chempi_channel_end_within(&above->ch, reserve);
+
+    if (!rc && chempi_channel_flush(&above->ch) > 0 && above->loop)
         ev_io_start(above->loop, &above->out);
+    return rc;
+}
+
+/* Few, and each is waited for: a world that cannot say them ends. */
+static void push_word(struct chempi_above *above)
+{
+    if (push(above, RESERVE) && above->loop)
+        lost(above);
 }
 
 void chempi_above_started(struct chempi_above *above, uint32_t ranks)
@@ -65,7 +85,7 @@ void chempi_above_started(struct chempi_above *above, uint32_t ranks)
     above->has_answered = above->has_started = true;
     w = chempi_channel_begin(&above->ch, CHEMPI_MSG_STARTED, 0);
     chempi_wire_put_u32(w, ranks);
-    push(above);
+    push_word(above);
 }
 
 void chempi_above_refused(struct chempi_above *above, uint32_t app,
@@ -79,16 +99,47 @@ void chempi_above_refused(struct chempi_above *above, uint32_t app,
     w = chempi_channel_begin(&above->ch, CHEMPI_MSG_REFUSED, 0);
     chempi_wire_put_u32(w, app);
     chempi_wire_put_str(w, text);
-    push(above);
+    push_word(above);
+}
+
+/* The answer to a question that cannot be passed on (W1). */
+static void deny(struct chempi_above *above, uint32_t node, uint32_t rank,
+                 uint32_t serial)
+{
+    const struct chempi_reply reply = {
+        .serial = serial,
+        .state = CHEMPI_REPLY_FAILED,
+        .error = CHEMPI_REPLY_MEMORY,
+        .text = "the first launcher does not take questions as fast as they "
+                "come, or there is no memory to keep them"};
+    uint8_t data[256];
+    struct chempi_writer w;
+
+    chempi_wire_fix(&w, data, sizeof(data));
+    chempi_wire_put_u32(&w, node);
+    chempi_wire_put_u32(&w, rank);
+    chempi_reply_write(&reply, &w);
+    above->ops->replied(above->arg, w.data, w.len);
 }
 
 void chempi_above_ask(struct chempi_above *above, const void *data, size_t len)
 {
     struct chempi_writer *w =
         chempi_channel_begin(&above->ch, CHEMPI_MSG_ROOT_REQUEST, 0);
+    struct chempi_reader r;
+    uint32_t node;
+    uint32_t rank;
+    uint32_t serial;
 
+    chempi_wire_read(&r, data, len);
+    node = chempi_wire_get_u32(&r);
+    rank = chempi_wire_get_u32(&r);
+    serial = chempi_wire_get_u32(&r);
     chempi_wire_put_raw(w, data, len);
-    push(above);
+    if (serial == 0) /* the rank's end */
+        push_word(above);
+    else if (push(above, 0))
+        deny(above, node, rank, serial);
 }
 
 void chempi_above_gone(struct chempi_above *above, const char *text)
@@ -97,17 +148,10 @@ void chempi_above_gone(struct chempi_above *above, const char *text)
         chempi_channel_begin(&above->ch, CHEMPI_MSG_GONE, 0);
 
     chempi_wire_put_str(w, text);
-    push(above);
+    push_word(above);
 }
 
 /* ---- what is heard ------------------------------------------------------- */
-
-static void lost(struct chempi_above *above)
-{
-    chempi_above_unwatch(above);
-    above->ops->end(above->arg, CHEMPI_EXIT_FAILURE,
-                    "the launcher of its parents is lost");
-}
 
 static int take(struct chempi_above *above, const struct chempi_frame *frame)
 {
