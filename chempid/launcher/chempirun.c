@@ -553,6 +553,19 @@ static int take_allocation(struct chempi_options *opt, struct chempi_err *err)
     return rc;
 }
 
+/* Without a daemon. */
+static int run_named(const struct chempi_options *opt)
+{
+    struct chempi_err err;
+
+    if (is_here_only(opt))
+        return run_private(opt);
+    if (!opt->is_loose)
+        return run_far(opt);
+    (void)chempi_inherit_refuse(opt->host, &err);
+    return fail(opt, &err, CHEMPI_EXIT_NODE);
+}
+
 /* A daemon, if one is asked for or there is one; else a private job, or by ssh
  * if there are other hosts. */
 static int run(struct chempi_options *opt)
@@ -562,28 +575,25 @@ static int run(struct chempi_options *opt)
     struct chempi_channel ch;
     struct chempi_err err = {0};
     struct chempi_local_daemon daemon;
-    int rc;
 
-    if (!must && !opt->is_virtual && !opt->is_private && !opt->names) {
-        rc = take_allocation(opt, &err);
-        if (rc < 0)
-            return fail(opt, &err, CHEMPI_EXIT_FAILURE);
-        if (rc)
-            return is_here_only(opt) ? run_private(opt) : run_far(opt);
-    }
-    if (opt->launcher && opt->names)
+    if (!must && !opt->is_virtual && !opt->is_private && !opt->names &&
+        take_allocation(opt, &err) < 0)
+        return fail(opt, &err, CHEMPI_EXIT_FAILURE);
+    if (chempi_inherit_choose(opt, &err))
+        return fail(opt, &err, CHEMPI_EXIT_NODE);
+    if (opt->has_allocation)
+        return run_named(opt);
+    if (opt->launcher && opt->names && !opt->is_loose)
         return run_far(opt);
-    if (opt->is_virtual || opt->is_private)
+    if (opt->is_virtual)
         return run_private(opt);
+    if (opt->is_private)
+        return opt->is_loose ? run_named(opt) : run_private(opt);
     chempi_early_limit(opt->timeout_s, 0);
     if (!chempi_local_open(&ch, opt->dir, opt->via, &daemon, &err))
         return run_on_free_slots(opt, &ch, &daemon);
     chempi_early_over();
-    if (must)
-        return fail(opt, &err, CHEMPI_EXIT_FAILURE);
-    if (is_here_only(opt))
-        return run_private(opt);
-    return run_far(opt);
+    return must ? fail(opt, &err, CHEMPI_EXIT_FAILURE) : run_named(opt);
 }
 
 /* Instead of running something. */

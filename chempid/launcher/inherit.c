@@ -282,43 +282,18 @@ static int make_program(struct chempi_options *opt,
     return check_soft(program, err);
 }
 
-static bool is_named(char *const *names, const char *name)
-{
-    for (; names && *names; names++)
-        if (strcmp(*names, name) == 0)
-            return true;
-    return false;
-}
-
-/* The hosts that a program may use, instead of all. Ranks of all programs are
- * mapped together, so all must say the same. */
-static int take_hosts(struct chempi_options *opt,
-                      const struct chempi_spawn_app *app, const char *before,
+/* Ranks of all programs are mapped together, so all must say the same. */
+static int check_host(const struct chempi_spawn_app *app, const char *before,
                       struct chempi_err *err)
 {
     const char *host = find_key(app, "host");
-    struct chempi_hosts hosts = {0};
-    int rc;
 
     if (strcmp(host ? host : "", before) != 0)
         return chempi_err_set(err, -EINVAL,
                               "host=%.200s: the other programs of the call say "
                               "something else, which is not supported",
                               host ? host : "");
-    if (!host || opt->program_count > 1)
-        return 0;
-    rc = chempi_hosts_list(&hosts, &opt->pool, host, err);
-    for (uint32_t i = 0; !rc && opt->is_virtual && i < hosts.count; i++)
-        if (!is_named(opt->names, hosts.names[i]))
-            rc = chempi_err_set(err, -ENXIO, "host=%.200s: there is no node %s",
-                                host, hosts.names[i]);
-    if (!rc && hosts.count) {
-        opt->names = hosts.names;
-        opt->slots = hosts.slots;
-        opt->has_allocation = false;
-    }
-    chempi_hosts_fini(&hosts);
-    return rc;
+    return 0;
 }
 
 int chempi_inherit_programs(struct chempi_options *opt,
@@ -337,7 +312,52 @@ int chempi_inherit_programs(struct chempi_options *opt,
         *app = i;
         opt->program_count = i + 1;
         rc = make_program(opt, &spawn->apps[i], &opt->programs[i], err);
-        rc = rc ? rc : take_hosts(opt, &spawn->apps[i], host ? host : "", err);
+        rc = rc ? rc : check_host(&spawn->apps[i], host ? host : "", err);
+    }
+    if (!rc && host && *host) {
+        opt->host = chempi_pool_str(&opt->pool, host);
+        rc = opt->host ? 0 : out_of_memory(err);
     }
     return rc;
+}
+
+/* ---- where they run ------------------------------------------------------ */
+
+/* A node that was named, with its slots where no others are said. */
+static int find_host(const struct chempi_options *opt, const char *host,
+                     uint32_t *slots, struct chempi_err *err)
+{
+    for (uint32_t i = 0; opt->names[i]; i++) {
+        if (strcmp(opt->names[i], host) != 0)
+            continue;
+        if (*slots == 0 && opt->slots)
+            *slots = opt->slots[i];
+        return 0;
+    }
+    return chempi_inherit_refuse(host, err);
+}
+
+int chempi_inherit_choose(struct chempi_options *opt, struct chempi_err *err)
+{
+    struct chempi_hosts hosts = {0};
+    int rc;
+
+    if (!opt->host)
+        return 0;
+    rc = chempi_hosts_list(&hosts, &opt->pool, opt->host, err);
+    for (uint32_t i = 0; !rc && opt->names && i < hosts.count; i++)
+        rc = find_host(opt, hosts.names[i], &hosts.slots[i], err);
+    if (!rc && hosts.count) {
+        opt->is_loose = !opt->names;
+        opt->names = hosts.names;
+        opt->slots = hosts.slots;
+    }
+    chempi_hosts_fini(&hosts);
+    return rc;
+}
+
+int chempi_inherit_refuse(const char *host, struct chempi_err *err)
+{
+    return chempi_err_set(err, -ENXIO,
+                          "host=%.200s: that is no node of the job", host);
 }

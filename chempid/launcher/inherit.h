@@ -24,4 +24,15 @@ int chempi_inherit_programs(struct chempi_options *opt,
                             const struct chempi_spawn *spawn, uint32_t *app,
                             struct chempi_err *err);
 
+/*
+ * Where they run, once the nodes of the first world are known: "host" chooses
+ * among those that the user, or a batch system, has named. Where nobody has,
+ * its words stay to be compared with what there is (is_loose): this host, or
+ * the nodes of a daemon. So ranks reach no host that the user has not named.
+ * 0, -ENXIO and others with words.
+ */
+int chempi_inherit_choose(struct chempi_options *opt, struct chempi_err *err);
+/* -ENXIO with words. */
+int chempi_inherit_refuse(const char *host, struct chempi_err *err);
+
 #endif

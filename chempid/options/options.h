@@ -97,6 +97,8 @@ struct chempi_options {
     /* Of a world that ranks have started; not options. */
     uint32_t world;             /* its number; 0: nobody's */
     const char *parent;         /* the port of those, or NULL */
+    const char *host;           /* info key: nodes to choose, or NULL */
+    bool is_loose;              /* which names are, as nobody has said nodes */
     struct chempi_above *above; /* the link to the first launcher, or NULL */
 };
 

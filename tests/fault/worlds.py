@@ -131,10 +131,47 @@ def what_is_wrong_with_the_info_is_said():
     refused(words(2, "true", soft="5:9"), "permits no number")
     refused(";".join((words(1, "true"), words(1, "true", host="a"))),
             "the other programs", app=1)
-    job = run("--virtual", "a,b", "-n", "1", Programs.rank, "spawn",
-              words(1, "true", host="c"))
-    expect(job, 0)
-    check(b"there is no node c" in job.output, job.output)
+
+
+@case
+def hosts_are_nodes_of_the_job():
+    """Whatever the user could reach; whoever reaches other hosts says whom it calls."""
+    with tempfile.TemporaryDirectory() as folder:
+        called = f"{folder}/called"
+        script = f"{folder}/launcher"
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\necho $1 >>{called}\nshift\nexec sh -c \"$*\"\n")
+        os.chmod(script, 0o700)
+        for layout in (["--virtual", "a,b"], ["--launcher-exec", script, "--private"],
+                       ["--launcher-exec", script, "--nodes", "a,b"]):
+            job = run(*layout, "-n", "1", Programs.rank, "spawn",
+                      words(1, "true", host="c"), "spawn",
+                      words(1, "true", host="localhost"))
+            expect(job, 0)
+            check("failed 0 host=c: that is no node of the job" in job.lines(),
+                  job.output)
+            check(("granted 1 " in job.lines()) == ("--private" in layout),
+                  job.output)
+        with open(called, encoding="utf-8") as file:
+            check(set(file.read().split()) <= {"a", "b"}, called)
+
+
+@case
+def hosts_are_those_that_daemons_know():
+    with Cluster(["a", "b", "c"]) as cluster:
+        for nodes in ([], ["--nodes", "a,b"]):
+            job = cluster.run(*nodes, "-n", "1", Programs.rank, "spawn",
+                              words(1, "sh", "-c", "echo on $CHEMPI_NODE",
+                                    host="b"), "over", "spawn",
+                              words(1, "sh", "-c", "echo on $CHEMPI_NODE",
+                                    host="c"), "end", "spawn",
+                              words(1, "true", host="d"))
+            expect(job, 0)
+            check("on b" in job.lines(), job.output)
+            check(("on c" in job.lines()) == (not nodes), job.output)
+            check(len([line for line in job.lines() if
+                       line.startswith("failed 0 ") and " d" in line or
+                       "host=d" in line]) == 1, job.output)
 
 
 @case
