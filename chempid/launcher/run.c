@@ -102,6 +102,12 @@ static void wait_for_sign(struct run *r, double seconds)
     ev_timer_again(r->loop, &r->quiet);
 }
 
+/* No rank is left, of any world. */
+static bool is_done(const struct run *r)
+{
+    return r->hub.has_done && r->worlds.count == 0;
+}
+
 /* Of worlds that end along with this one. */
 static int exit_status(const struct run *r)
 {
@@ -206,7 +212,7 @@ static void time_is_up(struct ev_loop *loop, ev_timer *w, int events)
     (void)loop;
     (void)events;
     r->is_late = true;
-    if (r->hub.has_done)
+    if (is_done(r))
         kill_job(r); /* U4 */
     else if (r->opt->where_s <= 0 || !chempi_wait_query_begin(&r->query))
         end_late(r);
@@ -385,7 +391,7 @@ static void take_stats(struct run *r, struct chempi_reader *in)
 static void take_order(struct run *r, struct chempi_reader *in)
 {
     (void)chempi_wire_get_u32(in);
-    if (r->hub.has_done)
+    if (is_done(r))
         kill_job(r); /* U4 */
     else
         order_end(r, CHEMPI_EXIT_SIGNAL + SIGTERM,
@@ -660,7 +666,7 @@ static void interrupt_job(struct run *r, uint32_t number)
         return;
     }
     (void)snprintf(text, sizeof(text), "ended by signal %u", number);
-    if (!r->hub.has_done) /* U4 */
+    if (!is_done(r)) /* U4 */
         chempi_verdict_order(&r->verdict, CHEMPI_EXIT_SIGNAL + (int)number,
                              text);
     pass_signal(r, number);
@@ -727,10 +733,10 @@ static void end_from_above(void *arg, int status, const char *text)
     struct run *r = arg;
 
     r->is_ordered = true;
-    if (!r->hub.has_done)
-        order_end(r, status, text);
-    else
+    if (is_done(r))
         kill_job(r); /* U4 */
+    else
+        order_end(r, status, text);
 }
 
 static const struct chempi_above_ops above_ops = {

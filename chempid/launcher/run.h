@@ -8,8 +8,9 @@
  *   U2  KILL is sent once; what is reported later can only improve the
  *       sentence that says why
  *   U3  when run() returns, no descendant is left that was not there before
- *   U4  the verdict stands when all ranks have ended: time limits, signals and
- *       orders that come while figures are gathered only hasten the end
+ *   U4  the verdict stands when all ranks of all worlds have ended: time
+ *       limits, signals and orders that come while figures are gathered only
+ *       hasten the end
  *   U5  a job that was told to end does not keep us for longer than QUIET_S
  *       without a sign of it, one whose ranks have ended not for longer than
  *       LEAVE_S, whatever stands still below; output is waited for, but not

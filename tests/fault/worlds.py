@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 
-from jobs import (Cluster, Job, Programs, check, children, comm, expect, main,
+from jobs import (Cluster, Job, Programs, await_that, check, children, comm, expect, main,
                   run)
 
 CASES = []
@@ -244,6 +244,25 @@ def signals_reach_worlds():
 def a_time_limit_ends_all_worlds():
     job = with_world("--timeout", "2")
     check(job.finish() == 124, job.errors)
+
+
+def with_children_only(*options):
+    """The first world has ended well."""
+    job = Job(*options, "-n", "1", Programs.rank, "spawn",
+              rank(1, "print", "up", "deaf"), "print", "up").await_lines(3)
+    await_that(lambda: len(job.ranks()) == 1, "the end of the first world")
+    return job
+
+
+@case
+def what_ends_worlds_behind_the_first_one_is_said():
+    job = with_children_only("--timeout", "2")
+    job.status = job.finish()
+    expect(job, 124, r"\Achempirun: the time limit of 2 s has passed")
+    job = with_children_only()
+    job.process.send_signal(signal.SIGINT)
+    job.status = job.finish()
+    expect(job, 130, r"chempirun: ended by signal 2\n\Z")
 
 
 @case
