@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* gethostname, strverscmp */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -652,6 +653,8 @@ static int run_world(void)
     int status = CHEMPI_EXIT_USAGE;
 
     (void)prctl(PR_SET_NAME, "chempirun"); /* else it is "exe" */
+    /* Also one that is stopped notices the end of the first launcher. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGCONT);
     if (chempi_above_open(&above, &frame, &err))
         return fail(NULL, &err, CHEMPI_EXIT_USAGE);
     if (read_world(&opt, &above, &frame, &app, &err))

@@ -387,7 +387,7 @@ static void lose_link(struct chempi_link *link, int code,
 /* ---- its beginning ------------------------------------------------------- */
 
 /* It has no input, none of our descriptors but standard output and error, and
- * the link; and signals as a shell leaves them. */
+ * the link; and no signal is blocked. */
 static int spawn(int fd, pid_t *pid)
 {
     static char *const argv[] = {"chempirun", CHEMPI_ABOVE_OPTION, NULL};

@@ -273,6 +273,16 @@ def the_end_of_the_first_launcher_ends_all():
 
 
 @case
+def nor_is_a_worlds_launcher_left_that_stands_still():
+    for layout in (), ("--virtual", "2"):
+        job = with_world(*layout)
+        (launcher,) = launchers(job)
+        os.kill(launcher, signal.SIGSTOP)
+        job.process.kill()
+        job.finish()
+
+
+@case
 def the_end_of_a_worlds_launcher_ends_the_world():
     job = Job("-n", "1", Programs.rank, "spawn", rank(2, "print", "up", "hang"),
               "over")
