@@ -36,10 +36,11 @@ int chempi_foreign_introduce(struct chempi_introduction *out,
                              struct chempi_err *err)
 {
     struct chempi_dev *dev;
-    int rc = chempi_conn_open_foreign(&dev, err);
+    /* A device with descriptors is there only when they wake this process. */
+    int rc = chempi_watcher_start(err);
 
     if (!rc)
-        rc = chempi_watcher_start(err);
+        rc = chempi_conn_open_foreign(&dev, err);
     if (rc)
         return rc;
     chempi_progress_rouse_own(&chempi_lane_main); /* it sleeps otherwise now */

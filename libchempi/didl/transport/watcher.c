@@ -102,7 +102,7 @@ static int start(void)
     atomic_store(&watcher.armed, 0);
     atomic_store(&watcher.is_stopping, false);
     watcher.end.ready = ended;
-    watcher.end.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    watcher.end.fd = chempi_sys->eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (watcher.end.fd < 0)
         return -errno;
     rc = chempi_pollset_add(s->pollset, &watcher.end, EPOLLIN);
