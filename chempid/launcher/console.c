@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The launcher's standard streams; see console.h. */
-#define _GNU_SOURCE /* tcgetpgrp */
+#define _GNU_SOURCE /* tcgetpgrp, memrchr */
 #include "chempid/launcher/console.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,7 +17,7 @@
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
-#define CHUNK 4096u             /* bytes a writable pipe surely takes */
+#define CHUNK 4096u             /* bytes a writable pipe takes, all or none */
 #define CREDIT_STEP (64u << 10) /* bytes owed before credit is sent */
 
 /* ---- output -------------------------------------------------------------- */
@@ -39,7 +41,7 @@ static void break_outlet(struct chempi_outlet *o, int code)
     o->is_broken = true;
     o->head = o->queue.len = 0;
     ev_io_stop(c->loop, &o->io);
-    c->ops->broken(c->arg, o->fd, code);
+    c->ops->broken(c->arg, o->number, code);
 }
 
 static bool is_ready(const struct chempi_outlet *o)
@@ -49,16 +51,32 @@ static bool is_ready(const struct chempi_outlet *o)
     return o->is_regular || poll(&p, 1, 0) > 0;
 }
 
+static ssize_t put(const struct chempi_outlet *o, const void *data, size_t len)
+{
+    if (o->is_socket)
+        return chempi_sys->send(o->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return chempi_sys->write(o->fd, data, len);
+}
+
+/* What is written at once: whole lines, if there are any. */
+static size_t next_len(const struct chempi_outlet *o)
+{
+    const uint8_t *data = o->queue.data + o->head;
+    const size_t len = o->queue.len - o->head;
+    const uint8_t *end;
+
+    if (o->is_regular || len <= CHUNK)
+        return len;
+    end = memrchr(data, '\n', CHUNK);
+    return end ? (size_t)(end - data) + 1 : CHUNK;
+}
+
 /* Write what goes without waiting; true when the queue is empty. */
 static bool pump(struct chempi_outlet *o)
 {
     while (o->head < o->queue.len && is_ready(o)) {
-        size_t len = o->queue.len - o->head;
-        ssize_t n;
+        const ssize_t n = put(o, o->queue.data + o->head, next_len(o));
 
-        if (!o->is_regular && len > CHUNK)
-            len = CHUNK;
-        n = chempi_sys->write(o->fd, o->queue.data + o->head, len);
         if (n > 0) {
             o->head += (size_t)n;
         } else if (n < 0 && errno == EAGAIN) {
@@ -200,7 +218,7 @@ static void say_dropped(struct chempi_outlet *o, size_t bytes, bool is_open)
                            is_open ? "\n" : "", bytes);
 
     if (is_ready(o))
-        (void)!chempi_sys->write(o->fd, text, (size_t)n); /* CHUNK at most */
+        (void)!put(o, text, (size_t)n); /* CHUNK at most */
 }
 
 void chempi_console_drop(struct chempi_console *c)
@@ -227,15 +245,32 @@ bool chempi_console_is_empty(const struct chempi_console *c)
     return c->out[0].queue.len == 0 && c->out[1].queue.len == 0;
 }
 
+/* O3 */
+static int open_own(int number, mode_t mode)
+{
+    char path[32];
+    int fd = -1;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", number);
+    if (S_ISFIFO(mode) || isatty(number))
+        fd = chempi_sys->open(path,
+                              O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+    return fd < 0 ? number : fd;
+}
+
 static void init_outlet(struct chempi_console *c, int k)
 {
     struct chempi_outlet *o = &c->out[k];
     struct stat st;
 
+    if (fstat(k + 1, &st))
+        st.st_mode = 0;
     o->console = c;
-    o->fd = k + 1;
+    o->number = k + 1;
+    o->fd = open_own(o->number, st.st_mode);
     o->open_rank = CHEMPI_NODE_ANY;
-    o->is_regular = fstat(o->fd, &st) == 0 && S_ISREG(st.st_mode);
+    o->is_regular = S_ISREG(st.st_mode);
+    o->is_socket = S_ISSOCK(st.st_mode);
     ev_io_init(&o->io, writable, o->fd, EV_WRITE);
     o->io.data = o;
 }
@@ -349,8 +384,12 @@ void chempi_console_fini(struct chempi_console *c)
 {
     ev_io_stop(c->loop, &c->in);
     for (int k = 0; k < 2; k++) {
-        ev_io_stop(c->loop, &c->out[k].io);
-        chempi_wire_clear(&c->out[k].queue);
+        struct chempi_outlet *o = &c->out[k];
+
+        ev_io_stop(c->loop, &o->io);
+        chempi_wire_clear(&o->queue);
+        if (o->fd > 2)
+            (void)close(o->fd); /* nothing waits there */
     }
     free(c->owed);
     free(c->fed);

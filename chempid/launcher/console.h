@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The launcher's standard streams. Output of ranks is queued and written as
- * the reader takes it; descriptors that are shared with others (a terminal, a
- * pipe of a shell) keep their mode, so every write is of a size that a
- * readiness of the descriptor covers. Input is read no further ahead than
- * its receivers grant.
+ * the reader takes it. Input is read no further ahead than its receivers
+ * grant.
  *
  *   -   what is queued is bounded by the windows of the nodes, and by
  *       CHEMPI_CONSOLE_WORDS for what the launcher says itself
  *   O2  credit goes back when the bytes have been written
+ *   O3  no write waits, whoever else writes to the same terminal or pipe, as
+ *       launchers of worlds do (worlds.h). The descriptors that are shared keep
+ *       their mode: there are others of our own, that do not block. Where none
+ *       can be had, every write is of a size that the readiness of the shared
+ *       one covers, if nobody comes between
  */
 #ifndef CHEMPI_CHEMPID_CONSOLE_H
 #define CHEMPI_CHEMPID_CONSOLE_H
@@ -37,12 +40,14 @@ struct chempi_console_ops {
 struct chempi_outlet {
     ev_io io;
     struct chempi_console *console;
-    int fd;
+    int number; /* 1 or 2 */
+    int fd;     /* the same, or one of our own (O3) */
     struct chempi_writer queue;
     size_t head;        /* first byte not yet written */
     size_t words;       /* queued bytes that no rank has written, at most */
     uint32_t open_rank; /* whose line is unfinished, or ANY */
     bool is_regular;    /* a file: a write never waits */
+    bool is_socket;
     bool is_broken;
 };
 

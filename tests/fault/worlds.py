@@ -10,12 +10,13 @@ be left.
 """
 import os
 import re
+import select
 import signal
 import sys
 import tempfile
 
-from jobs import (Cluster, Job, Programs, await_that, check, children, comm, expect, main,
-                  run)
+from jobs import (Cluster, Job, Programs, await_that, check, children, comm,
+                  expect, main, run, status_of)
 
 CASES = []
 LAYOUTS = (["-n", "2"], ["--virtual", "2", "-n", "2"])
@@ -238,6 +239,24 @@ def signals_reach_worlds():
         job = with_world()
         job.process.send_signal(number)
         check(job.finish() == 128 + number, job.errors)
+
+
+@case
+def no_world_is_left_whose_output_nobody_reads():
+    """All fill one pipe, so that all find it full at any time."""
+    read, write = os.pipe()
+    job = Job("-n", "2", Programs.rank, "only", "0", "spawn",
+              words(2, "yes"), "spawn", words(2, "yes"), "end", "hang",
+              stdout=write)
+    await_that(lambda: not select.select([], [write], [], 0)[1], "a full pipe")
+    for _ in range(3):
+        job.process.send_signal(signal.SIGINT)
+        await_that(lambda: job.process.poll() is not None or
+                   int(status_of(job.process.pid, "ShdPnd")[0][0], 16) == 0,
+                   "the signal")
+    check(job.finish() == 128 + signal.SIGINT, job.errors)
+    os.close(read)
+    os.close(write)
 
 
 @case
