@@ -166,20 +166,28 @@ int chempi_pollset_tick(struct chempi_pollset *set,
                         struct chempi_poll_item *item, chempi_poll_fn *ready,
                         long every_ns)
 {
-    const struct itimerspec every = {.it_interval.tv_nsec = every_ns,
-                                     .it_value.tv_nsec = every_ns};
-    int rc = 0;
+    int rc;
 
     if (item->fd >= 0)
         return 0;
     item->ready = ready;
     item->fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (item->fd < 0 || timerfd_settime(item->fd, 0, &every, NULL) < 0)
-        rc = -errno;
-    rc = rc ? rc : chempi_pollset_add(set, item, EPOLLIN);
+    if (item->fd < 0)
+        return -errno;
+    chempi_pollset_pace(item, every_ns);
+    rc = chempi_pollset_add(set, item, EPOLLIN);
     if (rc)
         chempi_pollset_untick(set, item);
     return rc;
+}
+
+void chempi_pollset_pace(struct chempi_poll_item *item, long every_ns)
+{
+    const struct itimerspec every = {.it_interval.tv_nsec = every_ns,
+                                     .it_value.tv_nsec = every_ns};
+
+    /* It fails for what is no timer, and for times that are none. */
+    (void)timerfd_settime(item->fd, 0, &every, NULL);
 }
 
 void chempi_pollset_ticked(struct chempi_poll_item *item, uint32_t events)

@@ -49,6 +49,8 @@ bool chempi_pollset_is_empty(const struct chempi_pollset *set);
 int chempi_pollset_tick(struct chempi_pollset *set,
                         struct chempi_poll_item *item, chempi_poll_fn *ready,
                         long every_ns);
+/* Of one that ticks: from now on so often, 0: not at all, until the next. */
+void chempi_pollset_pace(struct chempi_poll_item *item, long every_ns);
 void chempi_pollset_ticked(struct chempi_poll_item *item, uint32_t events);
 void chempi_pollset_untick(struct chempi_pollset *set,
                            struct chempi_poll_item *item);

@@ -11,7 +11,8 @@
  *       waits while it has any
  *   O3  who is not let in waits in the system's queue: the listener is in the
  *       pollset exactly while is_open
- *   O4  the timer ticks while there are guests, or is_open is false
+ *   O4  the timer ticks while there are guests, or is_open is false. It is had
+ *       with the port: where no descriptor is left, it is what tries again
  */
 #define _GNU_SOURCE /* SOCK_NONBLOCK, accept4 */
 #include "libchempi/didl/proc/port.h"
@@ -53,7 +54,8 @@ struct port {
     struct chempi_list link;
     struct chempi_poll_item listener;
     bool is_open;
-    struct chempi_poll_item timer; /* fd -1: it does not tick */
+    struct chempi_poll_item timer;
+    bool is_ticking;
     struct chempi_keys *keys;
     struct chempi_list guests; /* oldest first */
     uint32_t guest_count;
@@ -81,12 +83,11 @@ static void ticked(struct chempi_poll_item *item, uint32_t events);
 
 static void set_timer(struct port *p)
 {
-    struct chempi_pollset *set = chempi_exchange_pollset();
+    const bool is_ticking = p->guest_count > 0 || !p->is_open;
 
-    if (p->guest_count == 0 && p->is_open)
-        chempi_pollset_untick(set, &p->timer);
-    else /* without one, guests leave when others come */
-        (void)chempi_pollset_tick(set, &p->timer, ticked, TICK_NS);
+    if (is_ticking != p->is_ticking)
+        chempi_pollset_pace(&p->timer, is_ticking ? TICK_NS : 0);
+    p->is_ticking = is_ticking;
 }
 
 static void let_in(struct port *p, bool is_open)
@@ -444,6 +445,22 @@ static void destroy(struct port *p)
     free(p);
 }
 
+/* O4 */
+static int watch(struct port *p, struct chempi_err *err)
+{
+    int rc = chempi_pollset_tick(chempi_exchange_pollset(), &p->timer, ticked,
+                                 TICK_NS);
+
+    p->is_ticking = true;
+    if (!rc) {
+        let_in(p, true);
+        rc = p->is_open ? 0 : -ENOMEM;
+    }
+    return rc ? chempi_err_set(err, rc, "cannot wait for callers of a port: %s",
+                               chempi_err_name(rc))
+              : 0;
+}
+
 int chempi_port_open(const char *ip_port, const char *ip_address,
                      char name[CHEMPI_PORT_NAME_MAX], struct chempi_err *err)
 {
@@ -469,11 +486,8 @@ int chempi_port_open(const char *ip_port, const char *ip_address,
                              chempi_err_name(rc));
     else
         rc = listen_where(p, ip_port, ip_address, &parts, err);
-    if (!rc) {
-        let_in(p, true);
-        if (!p->is_open)
-            rc = chempi_err_set(err, -ENOMEM, "out of memory for a port");
-    }
+    if (!rc)
+        rc = watch(p, err);
     if (rc) {
         destroy(p);
         return rc;

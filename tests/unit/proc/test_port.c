@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -570,7 +571,7 @@ Test(port, a_proven_caller_that_breaks_the_rules_is_lost)
     uint8_t bytes[200];
 
     memset(bytes, 0xff, sizeof(bytes));
-    check_broken_by(bytes, 4, true);              /* a length too large */
+    check_broken_by(bytes, 4, true); /* a length too large */
     check_broken_by((uint8_t[]){0xe9, 3, 0, 0}, 4, true); /* by one byte */
     check_broken_by(bytes, sizeof(bytes), false); /* a record too long */
     memset(bytes, 0, sizeof(bytes));
@@ -603,6 +604,38 @@ Test(port, memory_is_had_for_what_has_come_only)
 }
 
 /* ---- failures -------------------------------------------------------- */
+
+/* Nothing can be opened until they are given back. */
+static int use_up_fds(int *all, int max)
+{
+    const struct rlimit limit = {.rlim_cur = (rlim_t)max,
+                                 .rlim_max = (rlim_t)max};
+    int n = 0;
+
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    while (n < max && (all[n] = dup(0)) >= 0)
+        n++;
+    cr_assert_lt(n, max);
+    return n;
+}
+
+/* No caller comes, and nothing is opened or closed in the meantime. */
+Test(port, a_caller_is_let_in_when_descriptors_are_free_again)
+{
+    int all[128];
+    struct chempi_exchange *owner = accept_one();
+    struct chempi_exchange *caller = call(name);
+    const int n = use_up_fds(all, 128);
+
+    for (int i = 0; i < 20; i++)
+        pump(1);
+    cr_assert_eq(chempi_exchange_state(caller, &err), 0);
+    for (int i = 0; i < n; i++)
+        (void)close(all[i]);
+    cr_assert_eq(pump_state(owner, &err), 1, "%s", err.text);
+    cr_assert_eq(pump_state(caller, &err), 1, "%s", err.text);
+    part(owner, caller);
+}
 
 /* Each call that can fail fails once: it is said, or done all the same. */
 Test(port, what_fails_once_is_said_and_nothing_is_left)
