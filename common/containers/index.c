@@ -95,6 +95,14 @@ bool chempi_index_add(struct chempi_index *index, uint32_t hash,
     return true;
 }
 
+bool chempi_index_reserve(struct chempi_index *index, uint32_t more)
+{
+    while ((uint64_t)index->count + more > index->room / 2)
+        if (!grow(index))
+            return false;
+    return true;
+}
+
 void chempi_index_clear(struct chempi_index *index)
 {
     if (index->room)

@@ -35,6 +35,9 @@ uint32_t chempi_index_find(const struct chempi_index *index, uint32_t hash,
 /* Add a number below 2^31. False: out of memory, and all is as it was. */
 bool chempi_index_add(struct chempi_index *index, uint32_t hash,
                       uint32_t number);
+/* Adding `more` numbers cannot fail afterwards. False: out of memory, and all
+ * is as it was. */
+bool chempi_index_reserve(struct chempi_index *index, uint32_t more);
 /* NULL, or which of I1 and I2 does not hold (invariant.h). */
 const char *chempi_index_check(const struct chempi_index *index);
 /* Forget all numbers; adding as many again cannot fail. */

@@ -116,6 +116,25 @@ Test(index, without_memory_all_stays)
     chempi_index_fini(&index);
 }
 
+Test(index, what_room_was_made_for_can_be_added_without_memory)
+{
+    struct chempi_sys rigged = chempi_sys_libc;
+    struct chempi_index index = {.slots = NULL};
+
+    cr_assert(chempi_index_add(&index, 0, 0));
+    cr_assert(chempi_index_reserve(&index, COUNT));
+    rigged.calloc = no_memory;
+    chempi_sys = &rigged;
+    for (uint32_t i = 1; i <= COUNT; i++)
+        cr_assert(chempi_index_add(&index, i, i));
+    cr_assert(chempi_index_reserve(&index, 0));
+    cr_assert_not(chempi_index_reserve(&index, 100 * COUNT));
+    chempi_sys = &chempi_sys_libc;
+    cr_assert_eq(index.count, COUNT + 1u);
+    cr_assert_null(chempi_index_check(&index));
+    chempi_index_fini(&index);
+}
+
 Test(index, texts_have_hashes_of_their_own)
 {
     cr_assert_neq(chempi_index_hash_text(0, "a"),
