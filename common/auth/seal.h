@@ -34,8 +34,9 @@ struct chempi_seal_buffer {
 struct chempi_seal {
     struct chempi_noise_cipher tx;
     struct chempi_noise_cipher rx;
-    struct chempi_seal_buffer out; /* sealed, not yet written */
-    struct chempi_seal_buffer in;  /* read, not yet opened */
+    uint8_t hash[CHEMPI_NOISE_HASH_BYTES]; /* the handshake's, if it is set */
+    struct chempi_seal_buffer out;         /* sealed, not yet written */
+    struct chempi_seal_buffer in;          /* read, not yet opened */
 };
 
 /* The ciphers are copied. */

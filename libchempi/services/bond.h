@@ -11,7 +11,7 @@
  *       call by rank (or a gateway's process number); on the wire its name is
  *       zeros
  *   -   a process has one index here, in however many bonds it is; it is
- *       called by the bond that made it known first, and found by any
+ *       called by the one that all have agreed on first, and found by any
  *   -   an index, once given, means the same process until this one ends
  *
  * Under the first lane's lock.

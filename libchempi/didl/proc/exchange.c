@@ -380,6 +380,11 @@ int chempi_exchange_state(const struct chempi_exchange *x,
     return x->at == CHEMPI_EXCHANGE_OPEN;
 }
 
+const uint8_t *chempi_exchange_hash(const struct chempi_exchange *x)
+{
+    return x->seal ? x->seal->hash : NULL;
+}
+
 void chempi_exchange_limit(struct chempi_exchange *x, size_t len)
 {
     x->in_most = len;

@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/base/err.h"
 
@@ -35,6 +36,10 @@ int chempi_exchange_state(const struct chempi_exchange *exchange,
                           struct chempi_err *err);
 /* Once that was 1. */
 bool chempi_exchange_is_first(const struct chempi_exchange *exchange);
+
+/* The same on both sides, and of no other exchange: 64 bytes. NULL: it is
+ * lost. */
+const uint8_t *chempi_exchange_hash(const struct chempi_exchange *exchange);
 
 /* Messages of the other side that begin to come from now on have at most `len`
  * bytes; a longer one breaks the rules. CHEMPI_EXCHANGE_LEN_MAX at first. */

@@ -99,8 +99,11 @@ struct chempi_seal *chempi_hands_seal(struct chempi_hands *h)
 
     if (seal && chempi_handshake_split(&h->shake, &seal->tx, &seal->rx)) {
         chempi_seal_destroy(seal);
-        seal = NULL;
+        return NULL;
     }
+    if (seal)
+        memcpy(seal->hash, chempi_handshake_hash(&h->shake),
+               sizeof(seal->hash));
     return seal;
 }
 

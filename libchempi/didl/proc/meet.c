@@ -2,14 +2,18 @@
 /*
  * The meeting of two groups; see meet.h.
  *
- *   M1  all members of a side introduce themselves to each other, before its
- *       root looks for the other side
+ *   M1  the root of a side finds the other one; then each member signs its
+ *       introduction for this meeting, and all members have those of their side
  *   M2  the roots swap what they know, and hand it down: each member then knows
- *       all of both sides, in the same order, and the secret
- *   M3  all members of a side have taken the bond in before its root tells the
- *       other one that they have; nobody calls anybody before both have
+ *       all of both sides, in the same order, and the secret. The root checks
+ *       the signatures; members of other worlds do not rely on it, and check
+ *       all themselves
+ *   M3  when all members of both sides have prepared the bond they take it in;
+ *       when all have, they call each other by it. A bond that nobody needs is
+ *       dropped by all
  *   M4  who fails takes part in all that follows, without data: so each side
- *       hears of it, and both return an error. Contexts are then used by nobody
+ *       hears of it, and both return an error. Contexts are then used by
+ *       nobody, and what was only prepared is gone
  */
 #include "libchempi/didl/proc/meet.h"
 
@@ -27,38 +31,50 @@
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/proc/port.h"
+#include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
+#include "libchempi/didl/transport/vouch.h"
 
-#define MEETING_MAGIC UINT32_C(0x4d454554) /* "MEET"; version 1 */
+#define MEETING_MAGIC UINT32_C(0x4d454532) /* "MEE2": version 2 */
 #define TICK_NS 50000000L                  /* between looks at the limit */
 
-/* A secret on its way from a root to its side. */
-struct envelope {
-    uint8_t nonce[crypto_secretbox_NONCEBYTES];
-    uint8_t sealed[CHEMPI_BOND_SECRET_BYTES + crypto_secretbox_MACBYTES];
-};
-
 /* What a root tells the other one, and then its side: before the introductions
- * of its own side, or of the other one. */
+ * of its own side, or of the other one. To its side boxes follow. */
 struct head {
     uint32_t magic;
-    uint32_t context;                         /* in which that side receives */
-    uint32_t count;                           /* introductions that follow */
-    uint32_t is_first;                        /* this side is; to its members */
-    uint32_t root;                            /* its rank in its side */
-    uint32_t zero;                            /* introductions are aligned */
+    uint32_t context; /* in which that side receives */
+    uint32_t count;   /* introductions that follow */
+    uint32_t root;    /* its rank in its side */
+    uint32_t setting_count;
+    uint32_t zero;
+    uint64_t settings[CHEMPI_REGION_WORDS];
     uint8_t secret[CHEMPI_BOND_SECRET_BYTES]; /* to the other root */
-    struct envelope envelope;                 /* to its members */
+};
+
+/* The bond's secret on its way from a root to its side: for a world. */
+struct box {
+    uint64_t world[2];
+    uint8_t sealed[CHEMPI_VOUCH_BOX_BYTES];
 };
 
 _Static_assert(sizeof(struct head) % _Alignof(struct chempi_introduction) == 0,
                "introductions follow it");
+_Static_assert(sizeof(struct chempi_introduction) % _Alignof(struct box) == 0,
+               "boxes follow them");
 
-#define VERDICT_MAX 64u /* bytes of what a root says after its list */
+/* What a root tells its side when it has found the other one, or not. */
+struct call {
+    int32_t error; /* MPI class */
+    uint32_t is_first;
+    uint8_t meeting[CHEMPI_VOUCH_MEETING_BYTES];
+};
+
+/* How it went at a side: a class, and a flag if that is MPI_SUCCESS. */
+#define VERDICT_BYTES (sizeof(int32_t) + 1)
 
 /* One meeting, at one member. */
 struct meeting {
@@ -70,9 +86,14 @@ struct meeting {
     uint64_t deadline_ns;             /* until it has heard of the other one;
                                          0: none */
     bool has_heard;
-    uint32_t ids[2]; /* contexts: to receive, and local */
+    bool is_alone;    /* the other side was not found; known to all */
+    struct call call; /* once it was */
+    uint32_t ids[2];  /* contexts: to receive, and local */
     int id_count;
     struct chempi_introduction *own; /* [comm->size] */
+    struct head *theirs;             /* introductions, boxes */
+    size_t their_len;
+    struct chempi_bond *bond; /* while it is prepared only */
 };
 
 static int no_memory(void)
@@ -203,7 +224,7 @@ static int hear(struct meeting *m, void **out, size_t *out_len)
         return rc;
     m->has_heard = true;
     chempi_lane_lock(&chempi_lane_main);
-    chempi_exchange_limit(m->exchange, VERDICT_MAX);
+    chempi_exchange_limit(m->exchange, VERDICT_BYTES);
     chempi_lane_unlock(&chempi_lane_main);
     if (len < sizeof(class)) {
         rc = chempi_error_set(MPI_ERR_OTHER,
@@ -248,48 +269,96 @@ static int swap_roots(void *arg, int rc, const void *mine, size_t len,
 
 /* ---- the secret ---- */
 
-/* Under which a root hands it down. */
-static void make_key(uint8_t key[crypto_secretbox_KEYBYTES])
+/* Both sides have a part in it, so that neither can choose one that is known.
+ */
+static void make_secret(const struct meeting *m, const uint8_t *first,
+                        const uint8_t *second,
+                        uint8_t out[CHEMPI_BOND_SECRET_BYTES])
 {
-    static const char purpose[] = "chempi: secrets of bonds";
+    crypto_generichash_state hash;
 
-    (void)crypto_generichash(
-        key, crypto_secretbox_KEYBYTES, (const uint8_t *)purpose,
-        sizeof(purpose), chempi_ctx.services.secret, CHEMPI_JOB_SECRET_BYTES);
+    (void)crypto_generichash_init(&hash, m->call.meeting,
+                                  sizeof(m->call.meeting),
+                                  CHEMPI_BOND_SECRET_BYTES);
+    (void)crypto_generichash_update(&hash, first, CHEMPI_BOND_SECRET_BYTES);
+    (void)crypto_generichash_update(&hash, second, CHEMPI_BOND_SECRET_BYTES);
+    (void)crypto_generichash_final(&hash, out, CHEMPI_BOND_SECRET_BYTES);
+    sodium_memzero(&hash, sizeof(hash));
 }
 
-/* Members of other worlds do not know the job's secret: among them it is a
- * message as any other. */
-static void seal_secret(const struct meeting *m, struct head *head)
+static bool is_of_world(const uint64_t a[2], const uint64_t b[2])
 {
-    uint8_t key[crypto_secretbox_KEYBYTES];
-
-    if (m->meet->comm->has_foreign)
-        return;
-    make_key(key);
-    randombytes_buf(head->envelope.nonce, sizeof(head->envelope.nonce));
-    (void)crypto_secretbox_easy(head->envelope.sealed, head->secret,
-                                sizeof(head->secret), head->envelope.nonce,
-                                key);
-    sodium_memzero(head->secret, sizeof(head->secret));
-    sodium_memzero(key, sizeof(key));
+    return a[0] == b[0] && a[1] == b[1];
 }
 
-static int open_secret(const struct meeting *m, struct head *head)
+/* One box for each world of this side; there is room for as many as members. */
+static int fill_boxes(const struct meeting *m, const uint8_t *secret,
+                      struct box *boxes, uint32_t *count)
 {
-    uint8_t key[crypto_secretbox_KEYBYTES];
+    *count = 0;
+    for (uint32_t i = 0; i < m->meet->comm->size; i++) {
+        const struct chempi_introduction *in = &m->own[i];
+        uint32_t b = 0;
+
+        while (b < *count && !is_of_world(boxes[b].world, in->name.world))
+            b++;
+        if (b < *count)
+            continue;
+        memcpy(boxes[b].world, in->name.world, sizeof(boxes[b].world));
+        if (!chempi_vouch_seal(in->key, secret, boxes[b].sealed))
+            return chempi_error_set(
+                MPI_ERR_OTHER, "member %u has no key of a world", (unsigned)i);
+        *count = b + 1;
+    }
+    return MPI_SUCCESS;
+}
+
+static size_t len_of_list(uint32_t count)
+{
+    return sizeof(struct head) +
+           (size_t)count * sizeof(struct chempi_introduction);
+}
+
+/* The secret, for this side, behind the other one's list; it is in the list no
+ * more. */
+static int add_boxes(const struct meeting *m, const struct head *mine,
+                     struct head **theirs, size_t *len)
+{
+    const bool is_first = m->call.is_first;
+    struct head *all = chempi_sys->realloc(
+        *theirs, *len + m->meet->comm->size * sizeof(struct box));
+    uint8_t secret[CHEMPI_BOND_SECRET_BYTES];
+    uint32_t count;
     int rc;
 
-    if (m->meet->comm->has_foreign)
-        return MPI_SUCCESS;
-    make_key(key);
-    rc = crypto_secretbox_open_easy(head->secret, head->envelope.sealed,
-                                    sizeof(head->envelope.sealed),
-                                    head->envelope.nonce, key);
-    sodium_memzero(key, sizeof(key));
-    return rc ? chempi_error_set(MPI_ERR_INTERN,
-                                 "the secret of a meeting is damaged")
-              : MPI_SUCCESS;
+    if (!all)
+        return no_memory();
+    *theirs = all;
+    make_secret(m, is_first ? mine->secret : all->secret,
+                is_first ? all->secret : mine->secret, secret);
+    sodium_memzero(all->secret, sizeof(all->secret));
+    rc = fill_boxes(m, secret, (struct box *)(void *)((char *)all + *len),
+                    &count);
+    sodium_memzero(secret, sizeof(secret));
+    *len += count * sizeof(struct box);
+    return rc;
+}
+
+static int open_box(const struct meeting *m,
+                    uint8_t secret[CHEMPI_BOND_SECRET_BYTES])
+{
+    const size_t at = len_of_list(m->theirs->count);
+    const struct box *box =
+        (const struct box *)(const void *)((const char *)m->theirs + at);
+    uint64_t world[2];
+
+    chempi_vouch_name(world);
+    for (size_t i = 0; i < (m->their_len - at) / sizeof(*box); i++)
+        if (is_of_world(box[i].world, world) &&
+            chempi_vouch_open(box[i].sealed, secret))
+            return MPI_SUCCESS;
+    return chempi_error_set(MPI_ERR_OTHER,
+                            "the secret of a meeting is missing, or damaged");
 }
 
 /* ---- who is who ---- */
@@ -300,42 +369,57 @@ static uint32_t most_members(void)
     return CHEMPI_FOREIGN_MAX + chempi_ctx.services.rank_count;
 }
 
-static int check_theirs(const struct head *theirs, size_t len)
+/* May it be followed by boxes? */
+static int check_theirs(const struct head *theirs, size_t len, bool has_boxes)
 {
+    size_t rest;
+
     if (len < sizeof(*theirs) || theirs->magic != MEETING_MAGIC ||
+        theirs->count > most_members() || len < len_of_list(theirs->count) ||
         theirs->root >= theirs->count || theirs->context == 0 ||
         theirs->context % CHEMPI_CONTEXT_STEP != 0 ||
-        (len - sizeof(*theirs)) / sizeof(struct chempi_introduction) !=
-            theirs->count ||
-        (len - sizeof(*theirs)) % sizeof(struct chempi_introduction) != 0)
+        theirs->setting_count > CHEMPI_REGION_WORDS)
         return chempi_error_set(MPI_ERR_OTHER,
                                 "what the other side tells of itself is "
-                                "malformed (%zu bytes)",
+                                "malformed, or of another version (%zu bytes)",
+                                len);
+    rest = len - len_of_list(theirs->count);
+    if (has_boxes ? rest % sizeof(struct box) != 0 : rest != 0)
+        return chempi_error_set(MPI_ERR_OTHER,
+                                "what the other side tells of itself has "
+                                "another length, %zu bytes",
                                 len);
     return MPI_SUCCESS;
 }
 
-/* The root's: the first side's secret counts, and its side gets that. */
+/* What the other root says, made fit for this side. */
+static int prepare_theirs(const struct meeting *m, const struct head *mine,
+                          struct head **theirs, size_t *len)
+{
+    struct chempi_err err = {0};
+    int rc = check_theirs(*theirs, *len, false);
+
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (chempi_tool_compare_world((*theirs)->settings, (*theirs)->setting_count,
+                                  &err))
+        return chempi_error_set(MPI_ERR_OTHER, "%s", err.text);
+    return add_boxes(m, mine, theirs, len);
+}
+
 static int swap_lists(void *arg, int rc, const void *mine, size_t len,
                       void **out, uint64_t *out_len)
 {
-    const struct meeting *m = arg;
     struct head *theirs = NULL;
     size_t their_len = 0;
     int code = swap_roots(arg, rc, mine, len, (void **)&theirs, &their_len);
 
-    if (code != MPI_SUCCESS)
-        return code;
-    code = check_theirs(theirs, their_len);
+    if (code == MPI_SUCCESS)
+        code = prepare_theirs(arg, mine, &theirs, &their_len);
     if (code != MPI_SUCCESS) {
         free(theirs);
         return code;
     }
-    theirs->is_first = chempi_exchange_is_first(m->exchange);
-    if (theirs->is_first)
-        memcpy(theirs->secret, ((const struct head *)mine)->secret,
-               sizeof(theirs->secret));
-    seal_secret(m, theirs);
     *out = theirs;
     *out_len = their_len;
     return MPI_SUCCESS;
@@ -349,31 +433,11 @@ static int agree_here(const struct meeting *m, int rc)
     return chempi_comm_max(&m->local, rc, &nothing, 1);
 }
 
-/* M1 */
-static int introduce(struct meeting *m)
-{
-    const uint32_t size = m->meet->comm->size;
-    struct chempi_introduction mine;
-    struct chempi_err err = {0};
-    int rc;
-
-    chempi_lane_lock(&chempi_lane_main);
-    rc = chempi_foreign_introduce(&mine, &err);
-    chempi_lane_unlock(&chempi_lane_main);
-    rc = rc ? chempi_error_from(rc, &err) : MPI_SUCCESS;
-    m->own = chempi_sys->malloc(size * sizeof(*m->own));
-    if (rc == MPI_SUCCESS && !m->own)
-        rc = no_memory();
-    rc = chempi_comm_allgather(&m->local, rc, &mine, sizeof(mine), m->own);
-    return agree_here(m, rc);
-}
-
 /* ---- the root finds the other side ---- */
 
-static int find_other(struct meeting *m)
+static int begin(struct meeting *m)
 {
     const struct chempi_meet *meet = m->meet;
-    struct wait w = {.m = m};
     struct chempi_err err = {0};
     int rc;
 
@@ -383,14 +447,115 @@ static int find_other(struct meeting *m)
     rc = meet->begin(meet, &m->exchange, &err);
     if (rc == 0)
         chempi_exchange_limit(m->exchange,
-                              sizeof(int32_t) + sizeof(struct head) +
-                                  most_members() *
-                                      sizeof(struct chempi_introduction));
+                              sizeof(int32_t) + len_of_list(most_members()));
     chempi_lane_unlock(&chempi_lane_main);
     if (rc)
         return chempi_error_set(
             rc == -ENOMEM ? MPI_ERR_NO_MEM : meet->error_class, "%s", err.text);
-    return wait_for(&w);
+    return MPI_SUCCESS;
+}
+
+/* Has an exchange: wait until it is there. */
+static int await_other(struct meeting *m)
+{
+    struct wait w = {.m = m};
+    const uint8_t *hash;
+    int rc = wait_for(&w);
+
+    if (rc != MPI_SUCCESS)
+        return rc;
+    chempi_lane_lock(&chempi_lane_main);
+    hash = chempi_exchange_hash(m->exchange);
+    if (hash) {
+        memcpy(m->call.meeting, hash, sizeof(m->call.meeting));
+        m->call.is_first = chempi_exchange_is_first(m->exchange);
+    }
+    chempi_lane_unlock(&chempi_lane_main);
+    return hash ? MPI_SUCCESS
+                : chempi_error_set(m->meet->error_class, "%s has left",
+                                   m->meet->way);
+}
+
+/* The same error, or none, at all of this side. */
+static int find_other(struct meeting *m)
+{
+    int rc = m->meet->error;
+
+    if (m->is_root) {
+        if (rc == MPI_SUCCESS)
+            rc = begin(m);
+        if (rc == MPI_SUCCESS)
+            rc = await_other(m);
+        m->call.error = rc;
+    }
+    rc = chempi_comm_bcast(&m->down, MPI_SUCCESS, &m->call, sizeof(m->call));
+    if (rc != MPI_SUCCESS || m->call.error == MPI_SUCCESS)
+        return rc;
+    m->is_alone = true;
+    return m->is_root ? m->call.error
+                      : chempi_error_set(m->call.error,
+                                         "the root of this side has not found "
+                                         "the other one");
+}
+
+/* ---- lists ---- */
+
+/* Open the device that is called, at all of this side. */
+static int open_device(const struct meeting *m,
+                       struct chempi_introduction *mine)
+{
+    struct chempi_err err = {0};
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    rc = chempi_foreign_introduce(mine, &err);
+    chempi_lane_unlock(&chempi_lane_main);
+    return agree_here(m, chempi_error_from(rc, &err));
+}
+
+static struct chempi_vouch_use use_of(const struct meeting *m, bool is_own)
+{
+    struct chempi_vouch_use use = {
+        .is_first = is_own == (m->call.is_first != 0),
+        .context = is_own ? m->ids[0] : m->theirs->context,
+        .count = is_own ? m->meet->comm->size : m->theirs->count};
+
+    memcpy(use.meeting, m->call.meeting, sizeof(use.meeting));
+    return use;
+}
+
+/* M1 */
+static int introduce(struct meeting *m, struct chempi_introduction *mine)
+{
+    const uint32_t size = m->meet->comm->size;
+    struct chempi_vouch_use use = use_of(m, true);
+    int rc = MPI_SUCCESS;
+
+    use.number = (uint32_t)m->meet->comm->rank;
+    chempi_vouch_sign(mine, &use);
+    m->own = chempi_sys->malloc(size * sizeof(*m->own));
+    if (!m->own)
+        rc = no_memory();
+    rc = chempi_comm_allgather(&m->local, rc, mine, sizeof(*mine), m->own);
+    return agree_here(m, rc);
+}
+
+/* M2 */
+static int check_signatures(const struct meeting *m, bool is_own)
+{
+    const struct chempi_introduction *all =
+        is_own
+            ? m->own
+            : (const struct chempi_introduction *)(const void *)(m->theirs + 1);
+    struct chempi_vouch_use use = use_of(m, is_own);
+
+    for (; use.number < use.count; use.number++)
+        if (!chempi_vouch_check(&all[use.number], &use))
+            return chempi_error_set(
+                MPI_ERR_OTHER,
+                "member %u of %s side is not the process that it claims to be",
+                (unsigned)use.number, is_own ? "this" : "the other");
+    return MPI_SUCCESS;
 }
 
 /* What this side tells the other one; NULL: no memory. */
@@ -399,7 +564,7 @@ static struct head *describe(const struct meeting *m, size_t *len)
     const uint32_t count = m->meet->comm->size;
     struct head *head;
 
-    *len = sizeof(*head) + count * sizeof(*m->own);
+    *len = len_of_list(count);
     head = chempi_sys->calloc(1, *len);
     if (!head)
         return NULL;
@@ -407,104 +572,201 @@ static struct head *describe(const struct meeting *m, size_t *len)
     head->context = m->ids[0];
     head->count = count;
     head->root = (uint32_t)m->meet->root;
+    head->setting_count = chempi_tool_settings_of_coll(head->settings);
     randombytes_buf(head->secret, sizeof(head->secret));
-    for (uint32_t i = 0; i < count; i++)
-        ((struct chempi_introduction *)(void *)(head + 1))[i] = m->own[i];
+    memcpy(head + 1, m->own, count * sizeof(*m->own));
     return head;
 }
 
-/* M2. *theirs is malloc'ed, at all members. */
-static int swap(struct meeting *m, int rc, struct head **theirs)
+/* M2 */
+static int swap(struct meeting *m, int rc)
 {
     struct chempi_comm_far far = {.exchange = swap_lists, .arg = m};
     struct head *mine = NULL;
-    void *out = NULL;
+    void *theirs = NULL;
     size_t len = 0;
-    size_t out_len;
 
-    if (m->is_root) {
-        if (rc == MPI_SUCCESS)
-            rc = find_other(m);
-        if (rc != MPI_SUCCESS)
-            far.error = rc; /* nobody is there to hear of it */
+    if (m->is_root && rc == MPI_SUCCESS) {
         mine = describe(m, &len);
-        if (!mine && rc == MPI_SUCCESS)
+        if (!mine)
             rc = no_memory();
     }
-    rc = chempi_comm_swap(&m->down, &far, rc, mine, len, &out, &out_len);
+    rc =
+        chempi_comm_swap(&m->down, &far, rc, mine, len, &theirs, &m->their_len);
     if (mine)
         sodium_memzero(mine, len);
     free(mine);
-    *theirs = out;
+    m->theirs = theirs;
     return rc;
 }
 
 /* ---- the bond, and the communicator ---- */
 
+static int class_of_refusal(int rc, const struct chempi_err *err)
+{
+    if (rc == -EALREADY)
+        return chempi_error_set(MPI_ERR_COMM, "%s", err->text);
+    return chempi_error_from(rc, err);
+}
+
 /* The own side, and the other one, in the order of the bond. */
-static int take_in(const struct meeting *m, struct head *theirs,
-                   uint32_t *indexes)
+static int prepare_bond(struct meeting *m)
 {
     const uint32_t size = m->meet->comm->size;
-    const uint32_t count = size + theirs->count;
-    const struct chempi_introduction *others =
-        (const struct chempi_introduction *)(const void *)(theirs + 1);
+    const uint32_t count = size + m->theirs->count;
+    const bool is_first = m->call.is_first;
     struct chempi_introduction *members =
         chempi_sys->malloc((size_t)count * sizeof(*members));
+    uint8_t secret[CHEMPI_BOND_SECRET_BYTES];
     struct chempi_err err = {0};
-    int rc = open_secret(m, theirs);
+    int rc = members ? open_box(m, secret) : no_memory();
 
-    if (rc == MPI_SUCCESS && !members)
-        rc = no_memory();
     if (rc == MPI_SUCCESS) {
-        const bool is_first = theirs->is_first;
-
-        memcpy(members + (is_first ? 0 : theirs->count), m->own,
+        memcpy(members + (is_first ? 0 : m->theirs->count), m->own,
                size * sizeof(*members));
-        memcpy(members + (is_first ? size : 0), others,
-               theirs->count * sizeof(*members));
+        memcpy(members + (is_first ? size : 0), m->theirs + 1,
+               m->theirs->count * sizeof(*members));
         chempi_lane_lock(&chempi_lane_main);
-        rc = chempi_foreign_bind(theirs->secret, members, count, indexes, &err);
+        rc = chempi_foreign_prepare(secret, members, count, &m->bond, &err);
         chempi_lane_unlock(&chempi_lane_main);
-        if (rc == -EPROTO)
-            rc = chempi_error_set(MPI_ERR_COMM, "%s", err.text);
-        else if (rc)
-            rc = chempi_error_from(rc, &err);
-        if (is_first) /* the other side is the second one */
-            memmove(indexes, indexes + size, theirs->count * sizeof(*indexes));
+        rc = class_of_refusal(rc, &err);
+        sodium_memzero(secret, sizeof(secret));
     }
-    sodium_memzero(theirs->secret, sizeof(theirs->secret));
     free(members);
     return rc;
 }
 
-/* M3. *remote: the other side's group. */
-static int get_to_know(struct meeting *m, struct head *theirs,
-                       struct chempi_group **remote)
+/* Indexes and what they mean are for life, and so is a loss. */
+static int check_losses(const struct meeting *m)
 {
-    const size_t count = (size_t)m->meet->comm->size + theirs->count;
-    uint32_t *indexes = chempi_sys->malloc(count * sizeof(*indexes));
-    int rc = indexes ? take_in(m, theirs, indexes) : no_memory();
+    const uint32_t *indexes = chempi_foreign_indexes(m->bond);
+    uint32_t lost = UINT32_MAX;
+    char who[128];
 
-    if (rc != MPI_SUCCESS) {
-        free(indexes);
-        return rc;
-    }
-    *remote = chempi_group_make(theirs->count, indexes); /* it takes them */
-    return *remote ? MPI_SUCCESS : no_memory();
+    chempi_lane_lock(&chempi_lane_main);
+    for (uint32_t i = 0; i < m->bond->size && lost == UINT32_MAX; i++)
+        if (indexes[i] != UINT32_MAX && chempi_conn_is_missing(indexes[i]))
+            lost = indexes[i];
+    chempi_lane_unlock(&chempi_lane_main);
+    if (lost == UINT32_MAX)
+        return MPI_SUCCESS;
+    chempi_foreign_words(lost, who, sizeof(who));
+    return chempi_error_set(MPI_ERR_PROC_ABORTED,
+                            "%s was lost, or has finished: it cannot be met "
+                            "again",
+                            who);
 }
 
-/* M3: all members of both sides say how it went. */
-static int agree(struct meeting *m, int rc)
+/* Who is told of, and is believed. */
+static int get_to_know(struct meeting *m)
 {
-    const struct chempi_comm_far far = {.exchange = swap_roots, .arg = m};
-    void *nothing = NULL;
-    size_t len;
+    const bool has_foreign = m->meet->comm->has_foreign;
+    int rc = check_theirs(m->theirs, m->their_len, true);
 
-    rc = agree_here(m, rc);
-    rc = chempi_comm_swap(&m->down, &far, rc, "", 0, &nothing, &len);
-    free(nothing);
+    if (rc == MPI_SUCCESS && has_foreign)
+        rc = check_signatures(m, true);
+    if (rc == MPI_SUCCESS && (m->is_root || has_foreign))
+        rc = check_signatures(m, false);
+    if (rc == MPI_SUCCESS)
+        rc = prepare_bond(m);
+    return rc == MPI_SUCCESS ? check_losses(m) : rc;
+}
+
+/* M3, M4: all members of both sides say how it went; *flag: does any of them
+ * raise it? */
+static int agree(struct meeting *m, int rc, bool *flag)
+{
+    struct chempi_comm_far far = {.exchange = swap_roots, .arg = m};
+    int64_t raised = *flag;
+    void *theirs = NULL;
+    size_t len = 0;
+    char mine;
+
+    rc = chempi_comm_max(&m->local, rc, &raised, 1);
+    mine = raised != 0;
+    if (m->is_root && !m->has_heard)
+        far.error = rc; /* nobody is there to hear of it */
+    rc = chempi_comm_swap(&m->down, &far, rc, &mine, 1, &theirs, &len);
+    if (rc == MPI_SUCCESS && len != 1)
+        rc = chempi_error_set(MPI_ERR_OTHER, "the other side's root says "
+                                             "something else");
+    if (rc == MPI_SUCCESS)
+        *flag = mine || *(const char *)theirs;
+    free(theirs);
     return rc;
+}
+
+static void drop_bond(struct meeting *m)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_foreign_drop(m->bond);
+    chempi_lane_unlock(&chempi_lane_main);
+    m->bond = NULL;
+}
+
+/* The other side's, of the bond's indexes. NULL: no memory. */
+static struct chempi_group *make_remote(const struct meeting *m)
+{
+    const uint32_t count = m->theirs->count;
+    uint32_t *procs = chempi_sys->malloc(count * sizeof(*procs));
+
+    if (!procs)
+        return NULL;
+    memcpy(procs,
+           chempi_foreign_indexes(m->bond) +
+               (m->call.is_first ? m->meet->comm->size : 0),
+           count * sizeof(*procs));
+    return chempi_group_make(count, procs); /* it takes them */
+}
+
+/* M3. All have prepared it, and somebody needs it. */
+static int take_in_bond(struct meeting *m, struct chempi_group **remote)
+{
+    struct chempi_bond *bond = m->bond;
+    bool unused = false;
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_foreign_take_in(bond);
+    chempi_lane_unlock(&chempi_lane_main);
+    *remote = make_remote(m);
+    m->bond = NULL;
+    rc = agree(m, *remote ? MPI_SUCCESS : no_memory(), &unused);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_foreign_agree(bond);
+    chempi_lane_unlock(&chempi_lane_main);
+    return MPI_SUCCESS;
+}
+
+/* All have known each other before. */
+static int use_known(struct meeting *m, struct chempi_group **remote)
+{
+    bool unused = false;
+
+    *remote = make_remote(m);
+    drop_bond(m);
+    return agree(m, *remote ? MPI_SUCCESS : no_memory(), &unused);
+}
+
+/* The other root is there: from here on all take part in all. */
+static int become_sides(struct meeting *m, struct chempi_introduction *mine,
+                        struct chempi_group **remote)
+{
+    bool is_needed = false;
+    int rc = swap(m, introduce(m, mine));
+
+    if (rc == MPI_SUCCESS)
+        rc = get_to_know(m);
+    if (rc == MPI_SUCCESS)
+        is_needed = chempi_foreign_needs(m->bond);
+    rc = agree(m, rc, &is_needed);
+    if (rc != MPI_SUCCESS) {
+        drop_bond(m);
+        return rc;
+    }
+    return is_needed ? take_in_bond(m, remote) : use_known(m, remote);
 }
 
 /* From now on there is a connection between the sides, whose end tells that a
@@ -545,15 +807,16 @@ static int agree_contexts(struct meeting *m)
 }
 
 static int make(struct meeting *m, int rc, struct chempi_group *remote,
-                uint32_t send_context, struct chempi_comm **out)
+                struct chempi_comm **out)
 {
     if (rc == MPI_SUCCESS) {
         *out = chempi_comm_make_inter(m->meet->comm->local, remote,
-                                      send_context, m->ids[0], m->ids[1]);
+                                      m->theirs->context, m->ids[0], m->ids[1]);
         return *out ? rc : no_memory(); /* the ids have gone with it */
     }
-    while (m->id_count > 0)
-        chempi_comm_return_context(m->ids[--m->id_count], rc);
+    while (m->id_count > 0) /* nobody else has heard of them */
+        chempi_comm_return_context(m->ids[--m->id_count],
+                                   m->is_alone ? MPI_SUCCESS : rc);
     return rc;
 }
 
@@ -562,10 +825,9 @@ int chempi_meet(const struct chempi_meet *meet, MPI_Comm *out)
     struct meeting m = {.meet = meet,
                         .local = chempi_comm_channel(meet->comm),
                         .is_root = meet->comm->rank == meet->root};
+    struct chempi_introduction mine;
     struct chempi_group *remote = NULL;
     struct chempi_comm *made = NULL;
-    struct head *theirs = NULL;
-    uint32_t context = 0;
     int rc;
 
     m.down = m.local;
@@ -573,21 +835,18 @@ int chempi_meet(const struct chempi_meet *meet, MPI_Comm *out)
     m.down.me = (m.local.me - meet->root + m.local.size) % m.local.size;
     rc = agree_contexts(&m);
     if (rc == MPI_SUCCESS)
-        rc = introduce(&m);
-    if (rc == MPI_SUCCESS) {
-        rc = swap(&m, m.is_root ? meet->error : rc, &theirs);
-        if (theirs)
-            context = theirs->context;
-        if (rc == MPI_SUCCESS)
-            rc = agree(&m, get_to_know(&m, theirs, &remote));
-    }
+        rc = open_device(&m, &mine);
+    if (rc == MPI_SUCCESS)
+        rc = find_other(&m);
+    if (rc == MPI_SUCCESS)
+        rc = become_sides(&m, &mine, &remote);
     if (m.is_root && rc == MPI_SUCCESS)
-        call_other(remote, theirs->root);
+        call_other(remote, m.theirs->root);
     if (m.is_root)
         leave_other(&m);
-    rc = make(&m, rc, remote, context, &made);
+    rc = make(&m, rc, remote, &made);
     chempi_group_release(remote);
-    free(theirs);
+    free(m.theirs);
     free(m.own);
     if (rc != MPI_SUCCESS)
         return rc;

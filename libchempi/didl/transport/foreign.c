@@ -3,13 +3,13 @@
  * Processes of other worlds; see foreign.h.
  *
  *   F1  entries below `count` are known, and mean the same process until the
- *       library ends, and so are nodes below `node_count`; those of `names` and
- *       `places` from there on are left over from a bond that was refused, and
- *       are found by nobody
+ *       library ends; so do nodes below `node_count`
  *   F2  a node is known for each foreign process: where it is the same name of
  *       the same world, it is the same node
- *   F3  a bond's indexes are those of its members; its own place has this
- *       process's rank
+ *   F3  the indexes of a bond that was taken in are those of its members; its
+ *       own place has this process's rank
+ *   F4  for each fresh member of a prepared bond there is room in all tables,
+ *       and for each such bond
  */
 #include "libchempi/didl/transport/foreign.h"
 
@@ -30,6 +30,7 @@
 #include "common/words/plain.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/transport/vouch.h"
 
 enum { MEMBERS_MAX = 1 << 20 }; /* of both sides of a bond */
 
@@ -38,8 +39,19 @@ struct node {
     char name[CHEMPI_NODE_NAME_MAX];
 };
 
+/* A member that is to be known. */
+struct fresh {
+    uint32_t number; /* in the bond */
+    struct chempi_foreign is;
+    struct node on;
+};
+
 struct bond {
     struct chempi_bond is;
+    uint32_t at;         /* among all that were taken in */
+    struct fresh *fresh; /* [fresh_count], while it is prepared only */
+    uint32_t fresh_count;
+    bool is_needed;     /* chempi_foreign_needs() */
     uint32_t indexes[]; /* [is.size] F3 */
 };
 
@@ -53,38 +65,50 @@ static struct {
     struct bond **bonds;
     uint32_t bond_count;
     uint32_t bond_room;
+    uint32_t pending;            /* prepared bonds */
+    uint32_t fresh_pending;      /* their fresh members */
     struct chempi_index names;   /* of known */
     struct chempi_index places;  /* of nodes */
     struct chempi_index by_name; /* of bonds */
 } self;
 
-/* ---- names ---- */
+/* ---- hashes ---- */
 
+/* Others choose what they are called: the key is this process's. */
 static struct {
     pthread_once_t once;
-    uint64_t world[2];
-} own = {.once = PTHREAD_ONCE_INIT};
+    uint8_t bytes[crypto_shorthash_KEYBYTES];
+} hash_key = {.once = PTHREAD_ONCE_INIT};
 
-/* Nobody has told a process that nobody launched a secret. */
-static void name_own_world(void)
+static void make_hash_key(void)
 {
-    static const uint8_t none[CHEMPI_JOB_SECRET_BYTES];
-    const struct chempi_services *s = &chempi_ctx.services;
-    crypto_generichash_state hash;
-
-    if (sodium_init() < 0 || !s->secret ||
-        memcmp(s->secret, none, sizeof(none)) == 0) {
-        randombytes_buf(own.world, sizeof(own.world));
-        return;
-    }
-    (void)crypto_generichash_init(&hash, s->secret, sizeof(none),
-                                  sizeof(own.world));
-    (void)crypto_generichash_update(&hash, (const uint8_t *)s->job_id,
-                                    strlen(s->job_id));
-    (void)crypto_generichash_final(&hash, (uint8_t *)own.world,
-                                   sizeof(own.world));
-    sodium_memzero(&hash, sizeof(hash));
+    randombytes_buf(hash_key.bytes, sizeof(hash_key.bytes));
 }
+
+static uint32_t hash_of(const void *data, size_t len)
+{
+    uint8_t out[crypto_shorthash_BYTES];
+    uint32_t hash;
+
+    (void)pthread_once(&hash_key.once, make_hash_key);
+    (void)crypto_shorthash(out, data, len, hash_key.bytes);
+    memcpy(&hash, out, sizeof(hash));
+    return hash;
+}
+
+static uint32_t hash_of_name(const struct chempi_name *name)
+{
+    const uint64_t parts[] = {name->world[0], name->world[1], name->rank};
+
+    return hash_of(parts, sizeof(parts));
+}
+
+static uint32_t hash_of_node(const struct node *node)
+{
+    return hash_of(node, sizeof(*node)); /* behind the name it is zeros */
+}
+
+/* ---- names ---- */
 
 static uint32_t index_begin(void)
 {
@@ -117,13 +141,19 @@ const struct chempi_foreign *chempi_foreign_at(uint32_t index)
     return &self.known[index - index_begin()];
 }
 
+static struct chempi_name own_name(uint32_t rank)
+{
+    struct chempi_name name = {.rank = rank};
+
+    chempi_vouch_name(name.world);
+    return name;
+}
+
 struct chempi_name chempi_foreign_name(uint32_t index)
 {
     if (chempi_foreign_is(index))
         return chempi_foreign_at(index)->name;
-    (void)pthread_once(&own.once, name_own_world);
-    return (struct chempi_name){.world = {own.world[0], own.world[1]},
-                                .rank = index};
+    return own_name(index);
 }
 
 static int compare(uint64_t a, uint64_t b)
@@ -157,7 +187,7 @@ static bool has_name(const void *elements, uint32_t number, const void *key)
 
 static bool is_own(const struct chempi_name *name)
 {
-    const struct chempi_name first = chempi_foreign_name(0);
+    const struct chempi_name first = own_name(0);
 
     return name->world[0] == first.world[0] && name->world[1] == first.world[1];
 }
@@ -169,7 +199,7 @@ uint32_t chempi_foreign_find(const struct chempi_name *name)
     if (is_own(name))
         return name->rank < chempi_ctx.services.rank_count ? name->rank
                                                            : UINT32_MAX;
-    number = chempi_index_find(&self.names, chempi_foreign_hash(name), has_name,
+    number = chempi_index_find(&self.names, hash_of_name(name), has_name,
                                self.known, name);
     return number == CHEMPI_INDEX_NONE ? UINT32_MAX : index_begin() + number;
 }
@@ -202,34 +232,26 @@ void chempi_foreign_words(uint32_t index, char *buf, size_t len)
                        chempi_foreign_node_name(index));
 }
 
-static bool has_place(const void *elements, uint32_t number, const void *key)
+static bool is_node(const void *elements, uint32_t number, const void *key)
 {
     const struct node *nodes = elements;
-    const struct chempi_introduction *in = key;
 
-    return number < self.node_count &&
-           nodes[number].world[0] == in->name.world[0] &&
-           nodes[number].world[1] == in->name.world[1] &&
-           strcmp(nodes[number].name, in->node) == 0;
+    return memcmp(&nodes[number], key, sizeof(*nodes)) == 0;
 }
 
-/* F2. UINT32_MAX: no memory. */
-static uint32_t node_for(const struct chempi_introduction *in)
+/* F2. There is room (F4): a node for each process. */
+static uint32_t node_for(const struct node *node)
 {
-    const uint32_t hash =
-        chempi_index_hash_text((uint32_t)in->name.world[0], in->node);
-    uint32_t node =
-        chempi_index_find(&self.places, hash, has_place, self.nodes, in);
+    const uint32_t hash = hash_of_node(node);
+    uint32_t number =
+        chempi_index_find(&self.places, hash, is_node, self.nodes, node);
 
-    if (node != CHEMPI_INDEX_NONE)
-        return node;
-    node = self.node_count;
-    if (node == CHEMPI_FOREIGN_MAX || !chempi_index_add(&self.places, hash, node))
-        return UINT32_MAX;
-    memcpy(self.nodes[node].world, in->name.world, sizeof(in->name.world));
-    memcpy(self.nodes[node].name, in->node, sizeof(self.nodes[node].name));
-    self.node_count++;
-    return node;
+    if (number != CHEMPI_INDEX_NONE)
+        return number;
+    number = self.node_count++;
+    self.nodes[number] = *node;
+    (void)chempi_index_add(&self.places, hash, number);
+    return number;
 }
 
 /* ---- what others are told of ---- */
@@ -286,8 +308,7 @@ static uint32_t index_in(const struct chempi_bond *bond, uint32_t number)
 
 static bool is_before(uint32_t index)
 {
-    const struct chempi_name mine =
-        chempi_foreign_name(chempi_ctx.services.proc);
+    const struct chempi_name mine = own_name(chempi_ctx.services.proc);
     const struct chempi_name other = chempi_foreign_name(index);
 
     return chempi_foreign_compare(&mine, &other) < 0;
@@ -306,7 +327,7 @@ const struct chempi_bonds *chempi_foreign_bonds(void)
     return &bonds;
 }
 
-/* ---- taking in a bond ---- */
+/* ---- preparing a bond ---- */
 
 static int no_memory(struct chempi_err *err)
 {
@@ -365,18 +386,17 @@ static int check_members(const struct chempi_introduction *members,
                          uint32_t size, uint32_t *own_number,
                          struct chempi_err *err)
 {
-    const struct chempi_name mine =
-        chempi_foreign_name(chempi_ctx.services.proc);
+    const struct chempi_name mine = own_name(chempi_ctx.services.proc);
     struct chempi_index roll = {0};
     int rc = 0;
 
     for (uint32_t i = 0; i < size && !rc; i++) {
-        const uint32_t hash = chempi_foreign_hash(&members[i].name);
+        const uint32_t hash = hash_of_name(&members[i].name);
 
         rc = check_member(&members[i], i, err);
         if (!rc && chempi_index_find(&roll, hash, is_member, members,
                                      &members[i].name) != CHEMPI_INDEX_NONE)
-            rc = chempi_err_set(err, -EPROTO,
+            rc = chempi_err_set(err, -EALREADY,
                                 "member %" PRIu32 " is named twice: a process "
                                 "cannot meet itself",
                                 i);
@@ -384,8 +404,8 @@ static int check_members(const struct chempi_introduction *members,
             rc = no_memory(err);
     }
     *own_number = rc ? CHEMPI_INDEX_NONE
-                     : chempi_index_find(&roll, chempi_foreign_hash(&mine),
-                                         is_member, members, &mine);
+                     : chempi_index_find(&roll, hash_of_name(&mine), is_member,
+                                         members, &mine);
     chempi_index_fini(&roll);
     if (!rc && *own_number == CHEMPI_INDEX_NONE)
         rc = chempi_err_set(err, -EPROTO, "this process is no member");
@@ -403,92 +423,131 @@ static int make_tables(struct chempi_err *err)
     return self.known && self.nodes ? 0 : no_memory(err);
 }
 
-/* As the next one; the caller counts it. */
-static int get_to_know(struct chempi_foreign *f, uint32_t number,
-                       const struct chempi_introduction *in,
-                       struct chempi_err *err)
+static void set_node(struct node *node, const struct chempi_introduction *in)
 {
-    const uint32_t node = node_for(in);
-    uint8_t *card =
-        chempi_sys->malloc(in->card_len > 0 ? in->card_len : (size_t)1);
-
-    if (!card || node == UINT32_MAX ||
-        !chempi_index_add(&self.names, chempi_foreign_hash(&in->name),
-                          number)) {
-        free(card);
-        return no_memory(err);
-    }
-    memcpy(card, in->card, in->card_len);
-    *f = (struct chempi_foreign){.name = in->name,
-                                 .node = node,
-                                 .survives = in->survives != 0,
-                                 .eager_quota = in->eager_quota,
-                                 .sysmsg_quota = in->sysmsg_quota,
-                                 .card_len = in->card_len,
-                                 .card = card};
-    (void)snprintf(f->who, sizeof(f->who),
-                   "rank %" PRIu32 " of world %08" PRIx32, in->name.rank,
-                   (uint32_t)in->name.world[0]);
-    return 0;
+    memset(node, 0, sizeof(*node));
+    memcpy(node->world, in->name.world, sizeof(node->world));
+    memcpy(node->name, in->node, strlen(in->node));
 }
 
-/* The indexes of all, new ones for those who are not known yet. */
-static int find_all(const struct chempi_introduction *members, uint32_t size,
-                    uint32_t *indexes, struct chempi_err *err)
+/* Whoever is known stays who he was. */
+static int check_known(uint32_t index, const struct chempi_introduction *in,
+                       struct chempi_err *err)
+{
+    const struct chempi_foreign *f;
+    char who[128];
+
+    if (!chempi_foreign_is(index))
+        return 0;
+    f = chempi_foreign_at(index);
+    if (strcmp(chempi_foreign_node_name(index), in->node) == 0 &&
+        f->survives == in->survives && f->is_secure == in->is_secure &&
+        f->eager_quota == in->eager_quota &&
+        f->sysmsg_quota == in->sysmsg_quota && f->card_len == in->card_len &&
+        memcmp(f->card, in->card, in->card_len) == 0)
+        return 0;
+    chempi_foreign_words(index, who, sizeof(who));
+    return chempi_err_set(err, -EPROTO,
+                          "%s is introduced as another process than the one "
+                          "that is known",
+                          who);
+}
+
+static int find_known(struct bond *bond,
+                      const struct chempi_introduction *members,
+                      struct chempi_err *err)
 {
     int rc = 0;
 
-    for (uint32_t i = 0; i < size && !rc; i++) {
-        const uint32_t number = count();
-        struct chempi_foreign *f = &self.known[number];
+    for (uint32_t i = 0; i < bond->is.size && !rc; i++) {
+        const uint32_t index = chempi_foreign_find(&members[i].name);
 
-        indexes[i] = chempi_foreign_find(&members[i].name);
-        if (indexes[i] != UINT32_MAX)
+        bond->indexes[i] = index;
+        if (index == UINT32_MAX) {
+            bond->fresh_count++;
             continue;
-        if (number == CHEMPI_FOREIGN_MAX)
-            return chempi_err_set(err, -ENOSPC,
-                                  "this process has met %u processes of other "
-                                  "worlds, the most that it can",
-                                  (unsigned)CHEMPI_FOREIGN_MAX);
-        rc = get_to_know(f, number, &members[i], err);
-        if (rc)
-            break;
-        f->bond = self.bond_count; /* as soon as it is there */
-        f->number = i;
-        indexes[i] = index_begin() + number;
-        set_count(number + 1);
+        }
+        bond->is_needed |=
+            chempi_foreign_is(index) && !chempi_foreign_at(index)->is_agreed;
+        rc = check_known(index, &members[i], err);
     }
+    bond->is_needed |= bond->fresh_count > 0;
+    if (!rc &&
+        bond->fresh_count > CHEMPI_FOREIGN_MAX - count() - self.fresh_pending)
+        rc = chempi_err_set(err, -ENOSPC,
+                            "%u processes of other worlds are the most that "
+                            "this one can meet; it knows %u, and %u are new",
+                            (unsigned)CHEMPI_FOREIGN_MAX,
+                            (unsigned)(count() + self.fresh_pending),
+                            (unsigned)bond->fresh_count);
     return rc;
 }
 
-/* F1 */
-static void forget_from(uint32_t first, uint32_t first_node)
+static int keep(struct fresh *f, uint32_t number,
+                const struct chempi_introduction *in)
 {
-    for (uint32_t i = first; i < count(); i++)
-        free(self.known[i].card);
-    set_count(first);
-    self.node_count = first_node;
+    uint8_t *card =
+        chempi_sys->malloc(in->card_len > 0 ? in->card_len : (size_t)1);
+
+    if (!card)
+        return -ENOMEM;
+    memcpy(card, in->card, in->card_len);
+    f->number = number;
+    f->is = (struct chempi_foreign){.name = in->name,
+                                    .survives = in->survives,
+                                    .is_secure = in->is_secure,
+                                    .eager_quota = in->eager_quota,
+                                    .sysmsg_quota = in->sysmsg_quota,
+                                    .card_len = in->card_len,
+                                    .card = card};
+    (void)snprintf(f->is.who, sizeof(f->is.who),
+                   "rank %" PRIu32 " of world %08" PRIx32, in->name.rank,
+                   (uint32_t)in->name.world[0]);
+    set_node(&f->on, in);
+    return 0;
+}
+
+/* What is to be known of the fresh ones, and room for it (F4). */
+static int keep_fresh(struct bond *bond,
+                      const struct chempi_introduction *members)
+{
+    const uint32_t more = self.fresh_pending + bond->fresh_count;
+    uint32_t done = 0;
+
+    bond->fresh = chempi_sys->calloc(bond->fresh_count ? bond->fresh_count : 1,
+                                     sizeof(*bond->fresh));
+    if (!bond->fresh ||
+        !CHEMPI_ARRAY_FIT(self.bonds, self.bond_room,
+                          self.bond_count + self.pending + 1) ||
+        !chempi_index_reserve(&self.by_name, self.pending + 1) ||
+        !chempi_index_reserve(&self.names, more) ||
+        !chempi_index_reserve(&self.places, more))
+        return -ENOMEM;
+    for (uint32_t i = 0; i < bond->is.size; i++)
+        if (bond->indexes[i] == UINT32_MAX &&
+            keep(&bond->fresh[done++], i, &members[i]))
+            return -ENOMEM;
+    return 0;
 }
 
 static void free_bond(struct bond *bond)
 {
-    if (bond)
-        chempi_secret_destroy(bond,
-                              sizeof(*bond) + bond->is.size * sizeof(uint32_t));
+    for (uint32_t i = 0; bond->fresh && i < bond->fresh_count; i++)
+        free(bond->fresh[i].is.card);
+    free(bond->fresh);
+    chempi_secret_destroy(bond,
+                          sizeof(*bond) + bond->is.size * sizeof(uint32_t));
 }
 
 static struct bond *make_bond(const uint8_t *secret,
                               const struct chempi_introduction *members,
-                              uint32_t size, uint32_t number,
-                              struct chempi_err *err)
+                              uint32_t size, uint32_t number)
 {
     struct bond *bond =
         chempi_secret_create(sizeof(*bond) + size * sizeof(uint32_t));
 
-    if (!bond) {
-        (void)no_memory(err);
+    if (!bond)
         return NULL;
-    }
     bond->is.self = number;
     bond->is.size = size;
     memcpy(bond->is.secret, secret, sizeof(bond->is.secret));
@@ -499,34 +558,10 @@ static struct bond *make_bond(const uint8_t *secret,
     return bond;
 }
 
-static int add_bond(struct bond *bond,
-                    const struct chempi_introduction *members,
-                    uint32_t *indexes, struct chempi_err *err)
-{
-    const uint32_t known = count();
-    const uint32_t nodes = self.node_count;
-    int rc;
-
-    if (find_bond(bond->is.name))
-        return chempi_err_set(err, -EPROTO, "this bond is known already");
-    if (!CHEMPI_ARRAY_FIT(self.bonds, self.bond_room, self.bond_count + 1) ||
-        !chempi_index_add(&self.by_name, hash_of_bond(bond->is.name),
-                          self.bond_count))
-        return no_memory(err);
-    rc = find_all(members, bond->is.size, bond->indexes, err);
-    if (rc) {
-        forget_from(known, nodes);
-        return rc;
-    }
-    self.bonds[self.bond_count++] = bond;
-    memcpy(indexes, bond->indexes, bond->is.size * sizeof(*indexes));
-    return 0;
-}
-
-int chempi_foreign_bind(const uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
-                        const struct chempi_introduction *members,
-                        uint32_t size, uint32_t *indexes,
-                        struct chempi_err *err)
+int chempi_foreign_prepare(const uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
+                           const struct chempi_introduction *members,
+                           uint32_t size, struct chempi_bond **out,
+                           struct chempi_err *err)
 {
     struct bond *bond;
     uint32_t number;
@@ -542,13 +577,106 @@ int chempi_foreign_bind(const uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
         rc = check_members(members, size, &number, err);
     if (rc)
         return rc;
-    bond = make_bond(secret, members, size, number, err);
+    bond = make_bond(secret, members, size, number);
     if (!bond)
-        return -ENOMEM;
-    rc = add_bond(bond, members, indexes, err);
-    if (rc)
+        return no_memory(err);
+    rc = find_known(bond, members, err);
+    if (!rc && keep_fresh(bond, members))
+        rc = no_memory(err);
+    if (rc) {
         free_bond(bond);
-    return rc;
+        return rc;
+    }
+    self.pending++;
+    self.fresh_pending += bond->fresh_count;
+    *out = &bond->is;
+    return 0;
+}
+
+/* ---- what becomes of it ---- */
+
+static struct bond *bond_of(struct chempi_bond *bond)
+{
+    return (struct bond *)(void *)bond;
+}
+
+bool chempi_foreign_needs(const struct chempi_bond *bond)
+{
+    return ((const struct bond *)(const void *)bond)->is_needed;
+}
+
+const uint32_t *chempi_foreign_indexes(const struct chempi_bond *bond)
+{
+    return ((const struct bond *)(const void *)bond)->indexes;
+}
+
+static void end_pending(struct bond *bond)
+{
+    self.pending--;
+    self.fresh_pending -= bond->fresh_count;
+}
+
+void chempi_foreign_drop(struct chempi_bond *bond)
+{
+    if (!bond)
+        return;
+    end_pending(bond_of(bond));
+    free_bond(bond_of(bond));
+}
+
+/* The index of a fresh member; another bond may have made it known since. */
+static uint32_t get_to_know(struct bond *bond, struct fresh *f)
+{
+    const uint32_t number = count();
+    uint32_t index = chempi_foreign_find(&f->is.name);
+
+    if (index != UINT32_MAX)
+        return index;
+    f->is.node = node_for(&f->on);
+    f->is.bond = bond->at;
+    f->is.number = f->number;
+    self.known[number] = f->is;
+    f->is.card = NULL; /* it has gone there */
+    (void)chempi_index_add(&self.names, hash_of_name(&f->is.name), number);
+    set_count(number + 1);
+    return index_begin() + number;
+}
+
+void chempi_foreign_take_in(struct chempi_bond *of)
+{
+    struct bond *bond = bond_of(of);
+
+    end_pending(bond);
+    bond->at = self.bond_count;
+    self.bonds[bond->at] = bond;
+    (void)chempi_index_add(&self.by_name, hash_of_bond(of->name), bond->at);
+    self.bond_count++;
+    for (uint32_t i = 0; i < bond->fresh_count; i++) {
+        bond->indexes[bond->fresh[i].number] =
+            get_to_know(bond, &bond->fresh[i]);
+        free(bond->fresh[i].is.card);
+    }
+    free(bond->fresh);
+    bond->fresh = NULL;
+    bond->fresh_count = 0;
+}
+
+void chempi_foreign_agree(struct chempi_bond *of)
+{
+    const struct bond *bond = bond_of(of);
+
+    for (uint32_t i = 0; i < of->size; i++) {
+        struct chempi_foreign *f =
+            chempi_foreign_is(bond->indexes[i])
+                ? &self.known[bond->indexes[i] - index_begin()]
+                : NULL;
+
+        if (!f || f->is_agreed)
+            continue;
+        f->bond = bond->at;
+        f->number = i;
+        f->is_agreed = true;
+    }
 }
 
 /* ---- who has met a world ---- */
@@ -584,7 +712,8 @@ void chempi_foreign_for_met(const uint64_t world[2],
 
 void chempi_foreign_fini(void)
 {
-    forget_from(0, 0);
+    for (uint32_t i = 0; i < count(); i++)
+        free(self.known[i].card);
     for (uint32_t i = 0; i < self.bond_count; i++)
         free_bond(self.bonds[i]);
     free(self.bonds);

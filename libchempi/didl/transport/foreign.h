@@ -30,11 +30,12 @@
 
 #define CHEMPI_FOREIGN_MAX 65536u /* processes of other worlds, in a life */
 #define CHEMPI_FOREIGN_CARD_MAX 1024u
+#define CHEMPI_FOREIGN_KEY_BYTES 32u
+#define CHEMPI_FOREIGN_SIGNATURE_BYTES 64u
 
 /* A process, everywhere the same. */
 struct chempi_name {
-    uint64_t world[2]; /* digest of the job's id and secret; of a world that
-                          nobody launched: random */
+    uint64_t world[2]; /* digest of its key (vouch.h) */
     uint32_t rank;     /* in its MPI_COMM_WORLD */
 };
 
@@ -49,15 +50,19 @@ struct chempi_introduction {
     uint32_t sysmsg_quota;
     uint32_t card_len;
     uint8_t card[CHEMPI_FOREIGN_CARD_MAX]; /* of the device that is called */
+    uint8_t key[CHEMPI_FOREIGN_KEY_BYTES]; /* its world's */
+    uint8_t signature[CHEMPI_FOREIGN_SIGNATURE_BYTES]; /* of all before */
 };
 
 /* What is known of a process of another world. */
 struct chempi_foreign {
     struct chempi_name name;
     uint32_t node;   /* behind those of the own job, from 0 */
-    uint32_t bond;   /* that made it known first, from 0 */
+    uint32_t bond;   /* by which it is called, from 0 */
     uint32_t number; /* in it */
+    bool is_agreed;  /* that bond is */
     bool survives;
+    bool is_secure;
     uint32_t eager_quota;
     uint32_t sysmsg_quota;
     uint32_t card_len;
@@ -85,7 +90,8 @@ uint32_t chempi_foreign_node(uint32_t index);
 const char *chempi_foreign_node_name(uint32_t index);
 
 /*
- * Open the device that reaches them, if it is not, and describe this process.
+ * Open the device that reaches them, if it is not, and describe this process,
+ * but for its signature (vouch.h).
  * The first call costs a listener, and a thread if the process has no event
  * descriptor of its own. Collective with nobody. 0 or -errno with words.
  */
@@ -93,16 +99,34 @@ int chempi_foreign_introduce(struct chempi_introduction *out,
                              struct chempi_err *err);
 
 /*
- * Take in a bond: members are those of side 0 and then those of side 1, in
- * this order at all of them; this process is one. indexes[i] is set to member
- * i's index; the indexes, the bond and the cards are known afterwards, or
- * (-errno with words: -ENOSPC, -EPROTO for what cannot be, -ENOMEM) nothing has
- * changed. Members of the own job keep their ranks.
+ * A bond comes to be in three steps, so that nobody is called who does not know
+ * it yet, and one that comes to nothing leaves nothing:
+ *
+ *   prepare   what it takes is there; nobody sees it
+ *   take in   its members have indexes, and who calls under it is let in.
+ *             Cannot fail. When all have prepared it
+ *   agree     its members are called under it, unless there is another one
+ *             that is agreed. When all have taken it in
+ *
+ * Members are those of side 0 and then those of side 1, in this order at all of
+ * them; this process is one. Members of the own job keep their ranks. Who is
+ * known already, and is introduced as another one, is refused. -errno with
+ * words: -EPROTO for what cannot be, -EALREADY: a process would meet itself,
+ * -ENOSPC, -ENOMEM.
  */
-int chempi_foreign_bind(const uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
-                        const struct chempi_introduction *members,
-                        uint32_t count, uint32_t *indexes,
-                        struct chempi_err *err);
+int chempi_foreign_prepare(const uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
+                           const struct chempi_introduction *members,
+                           uint32_t count, struct chempi_bond **out,
+                           struct chempi_err *err);
+/* Of a prepared one: is there anybody who is not called by another bond that is
+ * agreed? If not at any member, all can drop it. */
+bool chempi_foreign_needs(const struct chempi_bond *bond);
+void chempi_foreign_take_in(struct chempi_bond *bond);
+void chempi_foreign_agree(struct chempi_bond *bond);
+/* A prepared one; NULL is fine. */
+void chempi_foreign_drop(struct chempi_bond *bond);
+/* [bond->size]; UINT32_MAX: not known yet, of a prepared one. */
+const uint32_t *chempi_foreign_indexes(const struct chempi_bond *bond);
 
 /* For the device that reaches them. */
 const struct chempi_bonds *chempi_foreign_bonds(void);

@@ -2,6 +2,7 @@
 /* This process among other worlds: how it introduces itself, and what it does
  * when it has lost one; see foreign.h. */
 #include <stdio.h>
+#include <string.h>
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
@@ -9,6 +10,7 @@
 #include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
+#include "libchempi/didl/transport/vouch.h"
 #include "libchempi/didl/transport/watcher.h"
 
 /* ---- this process ---- */
@@ -23,7 +25,8 @@ static int describe(struct chempi_dev *dev, struct chempi_introduction *out,
     if (rc)
         return chempi_err_set(err, rc, "device %s: no card", dev->ops->name);
     out->card_len = (uint32_t)len;
-    out->name = chempi_foreign_name(s->proc);
+    chempi_vouch_name(out->name.world);
+    out->name.rank = s->proc;
     (void)snprintf(out->node, sizeof(out->node), "%s", s->node_names[s->node]);
     out->survives = chempi_ctx.job->survives;
     out->is_secure = chempi_ctx.job->is_secure;
@@ -44,7 +47,7 @@ int chempi_foreign_introduce(struct chempi_introduction *out,
     if (rc)
         return rc;
     chempi_progress_rouse_own(&chempi_lane_main); /* it sleeps otherwise now */
-    *out = (struct chempi_introduction){0};       /* its padding travels */
+    memset(out, 0, sizeof(*out));                 /* its padding travels */
     return describe(dev, out, err);
 }
 

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libchempi/didl/base/ctx.h"
@@ -48,6 +49,22 @@ static struct chempi_introduction introduce_own(uint32_t rank)
     (void)snprintf(in.node, sizeof(in.node), "%s",
                    node_names[node_of_proc[rank]]);
     return in;
+}
+
+/* A meeting that succeeds; of one that is refused all is as before. */
+static int bind(const uint8_t *secret,
+                const struct chempi_introduction *members, uint32_t count,
+                uint32_t *indexes, struct chempi_err *err)
+{
+    struct chempi_bond *bond;
+    int rc = chempi_foreign_prepare(secret, members, count, &bond, err);
+
+    if (rc)
+        return rc;
+    chempi_foreign_take_in(bond);
+    chempi_foreign_agree(bond);
+    memcpy(indexes, chempi_foreign_indexes(bond), count * sizeof(*indexes));
+    return 0;
 }
 
 static struct chempi_introduction introduce(uint64_t world, uint32_t rank,
@@ -102,7 +119,7 @@ Test(foreign, a_bond_gives_indexes_and_numbers)
     uint32_t indexes[4];
     char words[64];
 
-    cr_assert_eq(chempi_foreign_bind(secrets[0], members, 4, indexes, NULL), 0);
+    cr_assert_eq(bind(secrets[0], members, 4, indexes, NULL), 0);
     cr_assert_eq(indexes[0], SELF);
     cr_assert_eq(indexes[1], 2);
     cr_assert_eq(indexes[2], PROCS);
@@ -140,8 +157,8 @@ Test(foreign, who_is_met_again_keeps_the_index_and_the_bond_to_call_by)
     struct chempi_bond_place place_of_new;
     uint32_t indexes[3];
 
-    cr_assert_eq(chempi_foreign_bind(secrets[0], one, 2, indexes, NULL), 0);
-    cr_assert_eq(chempi_foreign_bind(secrets[1], two, 3, indexes, NULL), 0);
+    cr_assert_eq(bind(secrets[0], one, 2, indexes, NULL), 0);
+    cr_assert_eq(bind(secrets[1], two, 3, indexes, NULL), 0);
     cr_assert_eq(indexes[0], PROCS + 1);
     cr_assert_eq(indexes[1], PROCS);
     cr_assert(bonds->place(PROCS, &place));
@@ -161,8 +178,7 @@ static void expect_refused(int rc, const struct chempi_introduction *members,
     uint32_t indexes[4];
     struct chempi_err err = {0};
 
-    cr_expect_eq(chempi_foreign_bind(secrets[1], members, count, indexes, &err),
-                 rc);
+    cr_expect_eq(bind(secrets[1], members, count, indexes, &err), rc);
     cr_expect_neq(err.text[0], '\0');
     cr_expect_eq(chempi_foreign_bonds()->index_end(), PROCS);
 }
@@ -175,7 +191,7 @@ Test(foreign, what_cannot_be_is_refused_and_changes_nothing)
                                                introduce(7, 1, "x")};
     uint32_t indexes[2];
 
-    expect_refused(-EPROTO, members, 3);     /* twice the same */
+    expect_refused(-EALREADY, members, 3);   /* twice the same */
     expect_refused(-EPROTO, members + 1, 1); /* without this process */
     members[2] = introduce_own(0);
     members[2].name.rank = RANKS; /* no such rank */
@@ -202,10 +218,148 @@ Test(foreign, what_cannot_be_is_refused_and_changes_nothing)
     members[2] = introduce(9, 6, "x");
     members[2].sysmsg_quota = (256 << 10) - 1;
     expect_refused(-EPROTO, members, 3);
-    cr_assert_eq(chempi_foreign_bind(secrets[1], good, 2, indexes, NULL), 0);
+    cr_assert_eq(bind(secrets[1], good, 2, indexes, NULL), 0);
     cr_assert_eq(indexes[1], PROCS);
-    cr_assert_eq(chempi_foreign_bind(secrets[1], good, 2, indexes, NULL),
+}
+
+static struct chempi_bond *
+prepare(int secret, const struct chempi_introduction *members, uint32_t count)
+{
+    struct chempi_bond *bond;
+    struct chempi_err err = {0};
+
+    cr_assert_eq(
+        chempi_foreign_prepare(secrets[secret], members, count, &bond, &err), 0,
+        "%s", err.text);
+    return bond;
+}
+
+Test(foreign, a_bond_that_comes_to_nothing_leaves_nothing)
+{
+    const struct chempi_introduction members[] = {introduce_own(SELF),
+                                                  introduce(9, 5, "x")};
+    const struct chempi_bonds *bonds = chempi_foreign_bonds();
+    struct chempi_bond *bond = prepare(0, members, 2);
+    uint8_t name[CHEMPI_BOND_NAME_BYTES];
+
+    memcpy(name, bond->name, sizeof(name));
+    cr_assert(chempi_foreign_needs(bond));
+    cr_assert_eq(chempi_foreign_indexes(bond)[0], SELF);
+    cr_assert_eq(chempi_foreign_indexes(bond)[1], UINT32_MAX);
+    cr_assert_null(bonds->find(name)); /* who calls now is a stranger */
+    cr_assert_eq(bonds->index_end(), PROCS);
+    cr_assert_eq(chempi_foreign_find(&members[1].name), UINT32_MAX);
+    chempi_foreign_drop(bond);
+    chempi_foreign_drop(NULL);
+    cr_assert_null(bonds->find(name));
+    cr_assert_eq(bonds->index_end(), PROCS);
+    bond = prepare(1, members, 2);
+    chempi_foreign_take_in(bond);
+    cr_assert_eq(chempi_foreign_indexes(bond)[1], PROCS);
+    cr_assert_eq(bonds->find(bond->name), bond);
+}
+
+/* Two meetings with one process at once: it is called by the bond that both
+ * sides have agreed on first, whichever was taken in first. */
+Test(foreign, who_is_met_twice_is_called_by_the_bond_that_is_agreed)
+{
+    const struct chempi_introduction members[] = {
+        introduce_own(SELF), introduce(9, 5, "x"), introduce(9, 6, "x")};
+    const struct chempi_bonds *bonds = chempi_foreign_bonds();
+    struct chempi_bond *one = prepare(0, members, 2);
+    struct chempi_bond *two = prepare(1, members, 3);
+    struct chempi_bond_place place;
+
+    chempi_foreign_take_in(one);
+    chempi_foreign_take_in(two);
+    cr_assert_eq(bonds->index_end(), PROCS + 2);
+    cr_assert_eq(bonds->index(one, 1), PROCS); /* it is let in by either */
+    cr_assert_eq(bonds->index(two, 1), PROCS);
+    chempi_foreign_agree(two);
+    cr_assert(bonds->place(PROCS, &place));
+    cr_assert_eq(place.bond, two);
+    chempi_foreign_agree(one);
+    cr_assert(bonds->place(PROCS, &place));
+    cr_assert_eq(place.bond, two);
+    cr_assert_eq(place.number, 1);
+}
+
+/* A meeting fails after its bond was taken in here; the next one counts. */
+Test(foreign, a_bond_that_was_not_agreed_is_not_called_by)
+{
+    const struct chempi_introduction members[] = {introduce_own(SELF),
+                                                  introduce(9, 5, "x")};
+    struct chempi_bond *one = prepare(0, members, 2);
+    struct chempi_bond *two;
+    struct chempi_bond_place place;
+
+    chempi_foreign_take_in(one);
+    two = prepare(1, members, 2);
+    cr_assert(chempi_foreign_needs(two));
+    chempi_foreign_take_in(two);
+    chempi_foreign_agree(two);
+    cr_assert(chempi_foreign_bonds()->place(PROCS, &place));
+    cr_assert_eq(place.bond, two);
+}
+
+Test(foreign, who_can_be_called_already_needs_no_other_bond)
+{
+    const struct chempi_introduction members[] = {
+        introduce_own(SELF), introduce_own(2), introduce(9, 5, "x"),
+        introduce(9, 6, "x")};
+    struct chempi_bond *bond = prepare(0, members, 3);
+
+    chempi_foreign_take_in(bond);
+    chempi_foreign_agree(bond);
+    bond = prepare(1, members, 3);
+    cr_assert_not(chempi_foreign_needs(bond));
+    cr_assert_eq(chempi_foreign_indexes(bond)[2], PROCS);
+    chempi_foreign_drop(bond);
+    bond = prepare(1, members, 4);
+    cr_assert(chempi_foreign_needs(bond));
+    chempi_foreign_drop(bond);
+}
+
+static void expect_another(struct chempi_introduction other)
+{
+    const struct chempi_introduction members[] = {introduce_own(SELF), other};
+    struct chempi_bond *bond;
+    struct chempi_err err = {0};
+
+    cr_expect_eq(chempi_foreign_prepare(secrets[1], members, 2, &bond, &err),
                  -EPROTO);
+    cr_expect_str_eq(err.text,
+                     "rank 5 of world 00000009 on node x is introduced as "
+                     "another process than the one that is known");
+}
+
+Test(foreign, who_is_known_is_not_introduced_as_another_one)
+{
+    const struct chempi_introduction members[] = {introduce_own(SELF),
+                                                  introduce(9, 5, "x")};
+    struct chempi_introduction other;
+    uint32_t indexes[2];
+
+    cr_assert_eq(bind(secrets[0], members, 2, indexes, NULL), 0);
+    expect_another(introduce(9, 5, "y"));
+    other = members[1];
+    other.card[2]++;
+    expect_another(other);
+    other = members[1];
+    other.card_len--;
+    expect_another(other);
+    other = members[1];
+    other.survives = 1;
+    expect_another(other);
+    other = members[1];
+    other.is_secure = 1;
+    expect_another(other);
+    other = members[1];
+    other.eager_quota++;
+    expect_another(other);
+    other = members[1];
+    other.sysmsg_quota++;
+    expect_another(other);
 }
 
 /* Each on a node of its own. */
@@ -230,18 +384,21 @@ Test(foreign, more_than_can_be_known_are_refused_and_leave_nothing)
     const uint32_t count = CHEMPI_FOREIGN_MAX + 2;
     struct chempi_introduction *members = introduce_many(count);
     uint32_t *indexes = malloc(count * sizeof(*indexes));
+    struct chempi_bond *bond;
     struct chempi_err err = {0};
 
     cr_assert_not_null(indexes);
     for (int i = 0; i < 2; i++) {
-        cr_assert_eq(chempi_foreign_bind(secrets[1], members, count, indexes,
-                                         &err),
-                     -ENOSPC);
+        cr_assert_eq(bind(secrets[1], members, count, indexes, &err), -ENOSPC);
         cr_assert_eq(chempi_foreign_bonds()->index_end(), PROCS);
     }
-    cr_assert_eq(chempi_foreign_bind(secrets[0], members, count - 1, indexes,
-                                     &err),
-                 0, "%s", err.text);
+    /* What is prepared has its room; it is not given twice. */
+    bond = prepare(0, members, count - 1);
+    cr_assert_eq(bind(secrets[1], members, 2, indexes, &err), -ENOSPC);
+    chempi_foreign_take_in(bond);
+    cr_assert_eq(bind(secrets[1], members, 2, indexes, &err), 0);
+    memcpy(indexes, chempi_foreign_indexes(bond),
+           (count - 1) * sizeof(*indexes));
     cr_assert_eq(indexes[count - 2], PROCS + CHEMPI_FOREIGN_MAX - 1);
     cr_assert_str_eq(chempi_foreign_node_name(indexes[count - 2]),
                      members[count - 2].node);
@@ -258,7 +415,7 @@ Test(foreign, one_of_two_comes_first)
         introduce(UINT64_MAX, 0, "x")};
     uint32_t indexes[3];
 
-    cr_assert_eq(chempi_foreign_bind(secrets[0], members, 3, indexes, NULL), 0);
+    cr_assert_eq(bind(secrets[0], members, 3, indexes, NULL), 0);
     for (int i = 1; i < 3; i++)
         cr_assert_eq(chempi_foreign_bonds()->is_before(indexes[i]),
                      chempi_foreign_compare(&mine, &members[i].name) < 0);
@@ -276,7 +433,7 @@ Test(foreign, groups_know_whether_a_member_is_of_another_world)
     uint32_t *all = malloc((PROCS + 1) * sizeof(*all));
     struct chempi_group *group;
 
-    cr_assert_eq(chempi_foreign_bind(secrets[0], members, 2, both, NULL), 0);
+    cr_assert_eq(bind(secrets[0], members, 2, both, NULL), 0);
     own[0] = both[0];
     group = chempi_group_make(2, both);
     cr_assert(group->has_foreign);
