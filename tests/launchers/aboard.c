@@ -8,6 +8,8 @@
  *     aboard hang FIFO         say "up" there, and wait for what never comes
  *     aboard after CODE        exit code after MPI_Finalize
  *     aboard child PROGRAM     rank 0 starts a program, a world of its own
+ *     aboard spawn SIZE HOST   so many are spawned on that host ("" for any),
+ *                              and all talk
  * Rank 0 prints "ok" when all is well.
  */
 #include <mpi.h>
@@ -165,6 +167,53 @@ static int start_child(const char *program)
     return status;
 }
 
+/* Parents and children, who are one world then. */
+static void talk_to(MPI_Comm others, int is_high, int want_size)
+{
+    MPI_Comm all;
+    int rank;
+    int size;
+
+    MPI_Intercomm_merge(others, is_high, &all);
+    MPI_Comm_rank(all, &rank);
+    MPI_Comm_size(all, &size);
+    need(!want_size || size == want_size, "parents and children");
+    ring(all, LARGE);
+    all_to_all(all);
+    MPI_Comm_free(&all);
+    MPI_Comm_disconnect(&others);
+    if (rank == 0)
+        puts("ok");
+}
+
+static void spawn(char *program, int count, const char *host)
+{
+    char *args[] = {(char[]){"spawned"}, (char *)host, NULL};
+    MPI_Comm children;
+    MPI_Info info;
+    int size;
+
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Info_create(&info);
+    if (*host)
+        MPI_Info_set(info, "host", host);
+    MPI_Comm_spawn(program, args, count, info, 0, MPI_COMM_WORLD, &children,
+                   MPI_ERRCODES_IGNORE);
+    MPI_Info_free(&info);
+    talk_to(children, 0, size + count);
+}
+
+static void be_spawned(const char *host)
+{
+    const char *node = getenv("CHEMPI_NODE");
+    MPI_Comm parents;
+
+    need(!*host || (node && strcmp(node, host) == 0), "the host");
+    MPI_Comm_get_parent(&parents);
+    need(parents != MPI_COMM_NULL, "parents");
+    talk_to(parents, 1, 0);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -183,6 +232,10 @@ int main(int argc, char **argv)
         talk(number, argc > 3 ? atoi(argv[3]) : 1);
     if (strcmp(what, "child") == 0 && rank == 0)
         need(start_child(argv[2]) == 0, "a child is a world of its own");
+    if (strcmp(what, "spawn") == 0)
+        spawn(argv[0], number, argc > 3 ? argv[3] : "");
+    if (strcmp(what, "spawned") == 0)
+        be_spawned(argc > 2 ? argv[2] : "");
     if (strcmp(what, "hang") == 0)
         hang(argv[2], rank);
     if (strcmp(what, "abort") == 0 && rank == size - 1)
