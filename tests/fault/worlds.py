@@ -8,6 +8,7 @@ them ends.
 Cases wait for events, never for a time to pass. After every case no process may
 be left.
 """
+import contextlib
 import os
 import re
 import select
@@ -39,9 +40,23 @@ def rank(count, *args, **keys):
     return words(count, Programs.rank, *args, **keys)
 
 
+def script(folder, *lines):
+    """A file that a shell runs."""
+    path = f"{folder}/script"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(["#!/bin/sh", *lines, ""]))
+    os.chmod(path, 0o700)
+    return path
+
+
 def launchers(job):
     """Of worlds."""
-    return [p for p in children(job.process.pid) if comm(p) == "chempirun\n"]
+    found = []
+    for pid in children(job.process.pid):
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            if file.read() == b"chempirun\0--world\0":
+                found.append(pid)
+    return found
 
 
 # ---- beginning --------------------------------------------------------------
@@ -80,12 +95,9 @@ def nodes_are_those_of_the_first_world():
 @case
 def worlds_start_worlds():
     with tempfile.TemporaryDirectory() as folder:
-        script = f"{folder}/inner"
-        with open(script, "w", encoding="utf-8") as file:
-            file.write(f"#!/bin/sh\nexec {Programs.rank} spawn "
-                       f"'{rank(1, 'parent')}' over\n")
-        os.chmod(script, 0o700)
-        job = run("-n", "1", "-l", Programs.rank, "spawn", words(1, script),
+        inner = script(folder, f"exec {Programs.rank} spawn "
+                       f"'{rank(1, 'parent')}' over")
+        job = run("-n", "1", "-l", Programs.rank, "spawn", words(1, inner),
                   "over")
     expect(job, 0)
     check(job.lines() == ["[0] granted 1 ", "[0] over 0 ", "[1.0] granted 1 ",
@@ -139,12 +151,10 @@ def hosts_are_nodes_of_the_job():
     """Whatever the user could reach; whoever reaches other hosts says whom it calls."""
     with tempfile.TemporaryDirectory() as folder:
         called = f"{folder}/called"
-        script = f"{folder}/launcher"
-        with open(script, "w", encoding="utf-8") as file:
-            file.write(f"#!/bin/sh\necho $1 >>{called}\nshift\nexec sh -c \"$*\"\n")
-        os.chmod(script, 0o700)
-        for layout in (["--virtual", "a,b"], ["--launcher-exec", script, "--private"],
-                       ["--launcher-exec", script, "--nodes", "a,b"]):
+        reach = script(folder, f"echo $1 >>{called}", "shift",
+                       'exec sh -c "$*"')
+        for layout in (["--virtual", "a,b"], ["--launcher-exec", reach, "--private"],
+                       ["--launcher-exec", reach, "--nodes", "a,b"]):
             job = run(*layout, "-n", "1", Programs.rank, "spawn",
                       words(1, "true", host="c"), "spawn",
                       words(1, "true", host="localhost"))
@@ -284,34 +294,64 @@ def what_ends_worlds_behind_the_first_one_is_said():
     expect(job, 130, r"chempirun: ended by signal 2\n\Z")
 
 
+@contextlib.contextmanager
+def layouts():
+    """One node, several, and several with a command that reaches each."""
+    with tempfile.TemporaryDirectory() as folder:
+        reach = script(folder, "shift", 'exec sh -c "$*"')
+        yield (("--bind", "none"), ("--virtual", "2"),
+               ("--launcher-exec", reach, "--nodes", "a,b", "--bind", "none"))
+
+
 @case
 def the_end_of_the_first_launcher_ends_all():
-    job = with_world()
-    job.process.kill()
-    job.finish()
+    with layouts() as all_layouts:
+        for layout in all_layouts:
+            job = with_world(*layout)
+            job.process.kill()
+            job.finish()
 
 
 @case
 def nor_is_a_worlds_launcher_left_that_stands_still():
-    for layout in (), ("--virtual", "2"):
-        job = with_world(*layout)
-        (launcher,) = launchers(job)
-        os.kill(launcher, signal.SIGSTOP)
-        job.process.kill()
-        job.finish()
+    with layouts() as all_layouts:
+        for layout in all_layouts:
+            job = with_world(*layout)
+            (launcher,) = launchers(job)
+            os.kill(launcher, signal.SIGSTOP)
+            job.process.kill()
+            job.finish()
 
 
 @case
 def the_end_of_a_worlds_launcher_ends_the_world():
-    job = Job("-n", "1", Programs.rank, "spawn", rank(2, "print", "up", "hang"),
-              "over")
-    while job.output.count(b"up\n") < 2:
-        job.read_more()
+    with layouts() as all_layouts:
+        for layout in all_layouts:
+            job = Job(*layout, "-n", "1", Programs.rank, "spawn",
+                      rank(2, "print", "up", "hang"), "over").await_lines(3)
+            (launcher,) = launchers(job)
+            os.kill(launcher, signal.SIGKILL)
+            check(job.finish() == 137, job.errors)
+            check(b"over 0 the launcher of world 1 was killed by signal 9"
+                  in job.output, job.output)
+
+
+@case
+def the_end_of_a_worlds_supervisor_ends_the_world():
+    """On one of two nodes. What is said of it is said to its parents."""
+    job = Job("--virtual", "a,b", "-n", "1", Programs.rank, "spawn",
+              rank(2, "print", "up", "hang"), "over", "print",
+              "alive").await_lines(3)
     (launcher,) = launchers(job)
-    os.kill(launcher, signal.SIGKILL)
-    check(job.finish() == 137, job.errors)
-    check(b"over 0 the launcher of world 1 was killed by signal 9" in job.output,
-          job.output)
+    supervisors = [p for p in children(launcher)
+                   if comm(p).startswith("chempi-super")]
+    check(len(supervisors) == 2, supervisors)
+    os.kill(supervisors[1], signal.SIGKILL)
+    job.status = job.finish()
+    expect(job, 1, r"chempirun: world 1: the supervisor of node b")
+    check("alive" in job.lines(), job.output)
+    check(re.search(rb"over 0 the supervisor of node b .* was killed",
+                    job.output), job.output)
 
 
 @case
@@ -329,6 +369,66 @@ def who_asks_without_end_is_stopped():
     job = run("-n", "1", Programs.rank, *["post", words(1, "true")] * 65, "hang")
     check(job.status == 9, job.status)
     check("rank: spawn" in job.errors, job.errors)
+
+
+def spread(cluster, *verbs):
+    """A world on two nodes that has started one on both, and is held by it."""
+    job = cluster.job("-n", "2", "--map", "cyclic", "-l", Programs.rank, "only",
+                      "1", "spawn", rank(2, "init", "everyone", "print", "up",
+                                         "hang"), *verbs, "print", "up", "hang",
+                      "end", "hang")
+    return job.await_lines(3 if "over" in verbs else 4)
+
+
+@case
+def daemons_know_nothing_of_what_has_ended():
+    """Whoever is killed: Cluster.stop() looks for what is left of it."""
+    for number in signal.SIGKILL, signal.SIGTERM:
+        with Cluster(["a", "b"]) as cluster:
+            job = spread(cluster)
+            check(cluster.ctl("jobs").count("fault-rank") >= 2)
+            job.process.send_signal(number)
+            check(job.finish() in (-signal.SIGKILL, 128 + signal.SIGTERM),
+                  job.errors)
+            await_that(lambda: "fault-rank" not in cluster.ctl("jobs"),
+                       "the ends of jobs")
+
+
+@case
+def the_end_of_a_worlds_launcher_ends_it_at_all_daemons():
+    with Cluster(["a", "b"]) as cluster:
+        job = spread(cluster, "over")
+        (launcher,) = launchers(job)
+        os.kill(launcher, signal.SIGKILL)
+        job.await_line(b"[1] up")
+        check(b"[1] over 0 the launcher of world 1 was killed" in job.output,
+              job.output)
+        await_that(lambda: len(job.ranks()) == 2, "the end of the world")
+        job.process.terminate()
+        check(job.finish() == 128 + signal.SIGTERM, job.errors)
+
+
+@case
+def the_end_of_a_daemon_ends_all_worlds_of_a_job_there():
+    for name in "a", "b":
+        with Cluster(["a", "b"]) as cluster:
+            job = spread(cluster)
+            cluster.kill(name)
+            job.status = job.finish()
+            expect(job, 1, rf"node {name}")
+
+
+@case
+def a_world_ends_with_its_daemon_and_its_parents_go_on():
+    with Cluster(["a", "b"]) as cluster:
+        job = cluster.job("-n", "1", "--nodes", "a,b", Programs.rank, "spawn",
+                          rank(1, "print", "up", "hang", host="b"), "over",
+                          "print", "alive")
+        job.await_line(b"up")
+        cluster.kill("b")
+        job.status = job.finish()
+        expect(job, 1, r"chempirun: world 1: .*node b")
+        check("alive" in job.lines(), job.output)
 
 
 @case
