@@ -155,6 +155,10 @@ static const struct chempi_words levels_of_coll = {
     X(MATCH_POOL, "match", "pool", 4096, 0, 1 << 30, NULL, LOCAL, false,       \
       false,                                                                   \
       "How many records of unexpected messages are kept for reuse, a count.")  \
+    X(MEET_PATIENCE, "meet", "patience_ms", 60000, 0, 3600000, NULL, LOCAL,    \
+      false, false,                                                            \
+      "How long another world with which this one meets may be silent before " \
+      "the meeting fails, in milliseconds; 0: for ever.")                      \
     X(PROGRESS_SPINS_MAX, "progress", "spins_max", 1000, 0, 1 << 30, NULL,     \
       LOCAL, false, true,                                                      \
       "How often a wait polls in vain, at most, before it gives its core "     \

@@ -17,16 +17,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/invariant.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/proc/internal.h"
 #include "libchempi/didl/transport/progress.h"
 
 _Static_assert(CHEMPI_EXCHANGE_LEN_MAX <= UINT32_MAX, "a length fits");
 
-#define FIRST_CAP 4096u     /* bytes for the beginning of a message */
-#define TURN (4ul << 20)    /* bytes written or read at a time */
+#define FIRST_CAP 4096u  /* bytes for the beginning of a message */
+#define TURN (4ul << 20) /* bytes written or read at a time */
+#define PACE                                                                   \
+    (64ul << 10)            /* bytes that move in time, or a message ends (X6) \
+                             */
+#define TICK_NS 250000000L  /* how often that is looked at */
 #define KEEPALIVE_IDLE_S 30 /* a host that is silent for so long is asked, */
 #define KEEPALIVE_EVERY_S 10
 #define KEEPALIVE_COUNT 6 /* so many times */
@@ -45,6 +51,7 @@ struct chempi_exchange *chempi_exchange_create(void)
     if (!x)
         return NULL;
     x->item.fd = -1;
+    x->timer.fd = -1;
     x->in_most = CHEMPI_EXCHANGE_LEN_MAX;
     chempi_list_init(&x->link);
     return x;
@@ -80,8 +87,10 @@ static void end_waiting(struct chempi_exchange *x)
 static void let_go(struct chempi_exchange *x)
 {
     end_waiting(x);
+    chempi_pollset_untick(chempi_exchange_pollset(), &x->timer);
     chempi_pollset_remove(chempi_exchange_pollset(), &x->item);
     x->events = 0;
+    x->is_owed = false;
     if (x->item.fd >= 0 && !x->is_users)
         (void)close(x->item.fd); /* what matters has been said */
     x->item.fd = -1;
@@ -136,6 +145,8 @@ const char *chempi_exchange_check(const struct chempi_exchange *x)
     if (x->at >= CHEMPI_EXCHANGE_OPEN &&
         (x->making || !chempi_list_is_empty(&x->link)))
         return "exchange X5: it waits, and does not";
+    if (x->is_owed && (!x->is_accepted || x->timer.fd < 0))
+        return "exchange X6: nobody looks how long it waits";
     return NULL;
 }
 
@@ -154,6 +165,49 @@ static void fail(struct chempi_exchange *x, int code)
                              "the connection to the process that leads the "
                              "other side failed: %s",
                              chempi_err_name(code));
+}
+
+/* ---- patience -------------------------------------------------------- */
+
+static bool is_written(const struct chempi_exchange *x)
+{
+    return x->out_done == x->out_len && (!x->seal || !x->seal->out.len);
+}
+
+/* X6 */
+static void note_owed(struct chempi_exchange *x)
+{
+    const bool is_owed =
+        x->is_accepted && ((x->is_wanted && !x->has_message) || !is_written(x));
+
+    if (is_owed == x->is_owed)
+        return;
+    x->is_owed = is_owed;
+    x->since_ns = chempi_clock_ns();
+    x->moved = 0;
+    chempi_pollset_pace(&x->timer, is_owed ? TICK_NS : 0);
+}
+
+static void ticked(struct chempi_poll_item *item, uint32_t events)
+{
+    struct chempi_exchange *x =
+        CHEMPI_CONTAINER_OF(item, struct chempi_exchange, timer);
+    const uint64_t limit_ms = chempi_setting(CHEMPI_SET_MEET_PATIENCE);
+    const uint64_t now = chempi_clock_ns();
+
+    chempi_pollset_ticked(item, events);
+    if (!x->is_owed || !limit_ms ||
+        now - x->since_ns < limit_ms * CHEMPI_NS_PER_MS)
+        return;
+    if (x->moved < PACE) {
+        chempi_exchange_lose(x, -ETIMEDOUT,
+                             "the process that leads the other side is silent "
+                             "(for %llu ms, CHEMPI_MEET_PATIENCE_MS)",
+                             (unsigned long long)limit_ms);
+        return;
+    }
+    x->since_ns = now;
+    x->moved = 0;
 }
 
 /* ---- reading --------------------------------------------------------- */
@@ -209,6 +263,7 @@ static int parse(struct chempi_exchange *x)
         } else if (x->in_len == x->in_need) {
             x->has_message = true;
             x->head_len = 0;
+            x->moved += PACE;
         } else if (x->in_len == x->in_cap) {
             rc = grow(x);
         } else {
@@ -233,6 +288,10 @@ static ssize_t open_record(struct chempi_exchange *x)
             return -ECONNRESET;
         if (n < 0 && n != -EINTR)
             return n;
+        if (n > 0) {
+            x->moved += (size_t)n;
+            x->is_accepted = true;
+        }
     }
     if (n < 0)
         return n;
@@ -266,11 +325,6 @@ static int read_some(struct chempi_exchange *x)
 
 /* ---- writing --------------------------------------------------------- */
 
-static bool is_written(const struct chempi_exchange *x)
-{
-    return x->out_done == x->out_len && (!x->seal || !x->seal->out.len);
-}
-
 static int write_some(struct chempi_exchange *x)
 {
     size_t done = 0;
@@ -293,6 +347,7 @@ static int write_some(struct chempi_exchange *x)
         if (n < 0)
             return (int)n;
         x->out_done += (size_t)n;
+        x->moved += (size_t)n;
         done += (size_t)n;
     }
     return 0;
@@ -343,7 +398,9 @@ static void advance(struct chempi_exchange *x, bool may_read)
         rc = ask(x);
     if (rc)
         fail(x, rc);
-    else if (x->has_message != had_message || is_written(x) != was_written)
+    else
+        note_owed(x);
+    if (x->has_message != had_message || is_written(x) != was_written)
         chempi_progress_notify();
     CHEMPI_CHECK(chempi_exchange_check(x));
 }
@@ -360,13 +417,23 @@ static void stream_ready(struct chempi_poll_item *item, uint32_t events)
 void chempi_exchange_open(struct chempi_exchange *x, int fd, bool is_first,
                           struct chempi_seal *seal)
 {
+    int rc;
+
     end_waiting(x);
     x->at = CHEMPI_EXCHANGE_OPEN;
     x->is_first = is_first;
     x->seal = seal;
     x->events = 0;
     x->item = (struct chempi_poll_item){.fd = fd, .ready = stream_ready};
+    x->is_accepted = is_first || x->is_users;
     chempi_progress_notify();
+    rc = chempi_pollset_tick(chempi_exchange_pollset(), &x->timer, ticked,
+                             TICK_NS);
+    if (rc) {
+        fail(x, rc);
+        return;
+    }
+    chempi_pollset_pace(&x->timer, 0);
     advance(x, false);
 }
 

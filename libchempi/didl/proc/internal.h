@@ -12,9 +12,14 @@
  *   X4  memory for a message grows with what has come of it
  *   X5  while it is WAITING it stands among a port's accepts, or somebody makes
  *       it
+ *   X6  while it is owed something - a message that is wanted, or that what is
+ *       sent be read - the timer ticks, and the other side moves PACE bytes, or
+ *       ends a message, in each CHEMPI_SET_MEET_PATIENCE, or is lost. A caller
+ *       is owed nothing before it has heard something: until then it is not
+ *       accepted
  *   -   once LOST, always so
  *
- * chempi_exchange_check() looks at X1, X2 and X5.
+ * chempi_exchange_check() looks at X1, X2, X5 and X6.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_PROC_STATE_H
 #define CHEMPI_LIBCHEMPI_DIDL_PROC_STATE_H
@@ -60,6 +65,12 @@ struct chempi_exchange {
     size_t in_most;   /* bytes of a message that begins to come */
     bool has_message; /* all of it */
     bool is_wanted;   /* somebody waits for it */
+
+    struct chempi_poll_item timer; /* while it is OPEN */
+    bool is_accepted;              /* both sides are in the call */
+    bool is_owed;
+    uint64_t since_ns; /* of this patience */
+    size_t moved;      /* in it, bytes */
 };
 
 /* The one where descriptors of the process are waited on. */

@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/proc/hands.h"
 #include "libchempi/didl/proc/internal.h"
 #include "libchempi/didl/proc/port.h"
@@ -601,6 +603,137 @@ Test(port, memory_is_had_for_what_has_come_only)
     chempi_exchange_close(owner);
     chempi_seal_destroy(seal);
     (void)close(fd);
+}
+
+/* ---- patience -------------------------------------------------------- */
+
+static void set_patience(unsigned ms)
+{
+    atomic_store(&chempi_setting_values[CHEMPI_SET_MEET_PATIENCE], ms);
+}
+
+static void check_silent(struct chempi_exchange *x)
+{
+    cr_assert(pump_until(is_lost, x));
+    cr_assert_eq(err.code, -ETIMEDOUT, "%s", err.text);
+    cr_assert_neq(strstr(err.text, "is silent"), NULL, "%s", err.text);
+}
+
+Test(port, a_proven_caller_that_says_nothing_is_lost)
+{
+    struct chempi_exchange *owner = accept_one();
+    int fd;
+    struct chempi_seal *seal = proven(&fd);
+
+    cr_assert_eq(pump_state(owner, &err), 1, "%s", err.text);
+    set_patience(300);
+    want(owner);
+    check_silent(owner);
+    chempi_exchange_close(owner);
+    chempi_seal_destroy(seal);
+    (void)close(fd);
+}
+
+/* What a caller sends in so many bytes at a time, every DRIP_NS. */
+#define DRIP_NS (20 * CHEMPI_NS_PER_MS)
+struct drip {
+    struct chempi_exchange *owner;
+    struct chempi_seal *seal;
+    int fd;
+    size_t len;
+    uint64_t next_ns;
+    uint64_t until_ns;
+};
+
+static bool drips(void *arg)
+{
+    static const uint8_t data[8192];
+    struct drip *d = arg;
+    const uint64_t now = chempi_clock_ns();
+
+    if (is_lost(d->owner))
+        return true;
+    if (now >= d->next_ns) {
+        (void)chempi_seal_put(d->seal, data, d->len);
+        (void)chempi_seal_flush(d->seal, d->fd);
+        d->next_ns = now + DRIP_NS;
+    }
+    return now > d->until_ns;
+}
+
+static void drip(size_t len, unsigned patience_ms, unsigned ms)
+{
+    const uint8_t head[4] = {0, 0, 0, 0x40}; /* a message of 1 GiB */
+    struct drip d = {.owner = accept_one(), .len = len};
+
+    d.seal = proven(&d.fd);
+    cr_assert_eq(pump_state(d.owner, &err), 1, "%s", err.text);
+    set_patience(patience_ms);
+    want(d.owner);
+    cr_assert_eq(chempi_seal_put(d.seal, head, sizeof(head)), 4);
+    d.until_ns = chempi_clock_ns() + ms * CHEMPI_NS_PER_MS;
+    cr_assert(pump_until(drips, &d));
+    err.code = 0;
+    (void)chempi_exchange_state(d.owner, &err);
+    chempi_exchange_close(d.owner);
+    chempi_seal_destroy(d.seal);
+    (void)close(d.fd);
+}
+
+Test(port, a_byte_now_and_then_is_silence_too)
+{
+    drip(1, 300, 10000);
+    cr_assert_eq(err.code, -ETIMEDOUT, "%s", err.text);
+}
+
+Test(port, a_caller_that_is_slow_is_not_lost)
+{
+    drip(8192, 1500, 4000);
+    cr_assert_eq(err.code, 0, "%s", err.text);
+}
+
+Test(port, a_caller_that_never_reads_is_lost)
+{
+    enum { LEN = 16 * 1024 * 1024 };
+    uint8_t *data = calloc(1, LEN);
+    struct chempi_exchange *owner = accept_one();
+    int fd;
+    struct chempi_seal *seal = proven(&fd);
+
+    cr_assert_eq(pump_state(owner, &err), 1, "%s", err.text);
+    set_patience(300);
+    say(owner, data, LEN);
+    check_silent(owner);
+    chempi_exchange_close(owner);
+    chempi_seal_destroy(seal);
+    (void)close(fd);
+    free(data);
+}
+
+static bool is_time(void *until_ns)
+{
+    return chempi_clock_ns() > *(uint64_t *)until_ns;
+}
+
+/* It computes before it accepts; then it is silent. */
+Test(port, a_caller_waits_for_the_owner_as_long_as_that_computes)
+{
+    uint64_t until_ns = chempi_clock_ns() + CHEMPI_NS_PER_S;
+    struct chempi_exchange *caller = call(name);
+    struct chempi_exchange *owner;
+
+    set_patience(300);
+    cr_assert_eq(pump_state(caller, &err), 1, "%s", err.text);
+    say(caller, "here", 5);
+    want(caller);
+    cr_assert(pump_until(is_time, &until_ns));
+    cr_assert_eq(chempi_exchange_state(caller, &err), 1, "%s", err.text);
+    owner = accept_one();
+    say(owner, "one", 4);
+    check_message(caller, "one", 4);
+    want(caller);
+    check_silent(caller);
+    part(owner, caller);
 }
 
 /* ---- failures -------------------------------------------------------- */
