@@ -9,7 +9,7 @@
  *     aboard after CODE        exit code after MPI_Finalize
  *     aboard child PROGRAM     rank 0 starts a program, a world of its own
  *     aboard spawn SIZE HOST   so many are spawned on that host ("" for any),
- *                              and all talk
+ *                              and all talk; also another PROGRAM, behind
  * Rank 0 prints "ok" when all is well.
  */
 #include <mpi.h>
@@ -233,7 +233,7 @@ int main(int argc, char **argv)
     if (strcmp(what, "child") == 0 && rank == 0)
         need(start_child(argv[2]) == 0, "a child is a world of its own");
     if (strcmp(what, "spawn") == 0)
-        spawn(argv[0], number, argc > 3 ? argv[3] : "");
+        spawn(argv[argc > 4 ? 4 : 0], number, argc > 3 ? argv[3] : "");
     if (strcmp(what, "spawned") == 0)
         be_spawned(argc > 2 ? argv[2] : "");
     if (strcmp(what, "hang") == 0)
