@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -846,17 +847,21 @@ static void tear_down(struct run *r)
     chempi_wire_clear(&r->stats);
 }
 
-/* Whoever has started the world is told why it has ended; where its programs
- * did not all start, nobody else. */
+/* Whoever has started the world, whose own job goes on, is told why it has
+ * ended; where its programs did not all start, nobody else. */
 static void conclude_world(const struct run *r, const char *text)
 {
     const uint32_t rank = r->verdict.rank;
     char line[CHEMPI_TEXT_MAX + CHEMPI_VERDICT_BESIDES + 96];
     uint32_t app = 0;
+    char *end;
 
     if (rank < r->spec->size)
         app = (uint32_t)(chempi_spec_app(r->spec, rank) - r->spec->apps);
     (void)snprintf(line, sizeof(line), "%.*s", (int)CHEMPI_TEXT_MAX - 1, text);
+    end = strstr(line, CHEMPI_VERDICT_ENDED);
+    if (end)
+        *end = '\0';
     chempi_above_refused(r->opt->above, app, line);
     chempi_above_gone(r->opt->above, line);
     if (!r->opt->above->has_started || r->is_ordered || !*text)

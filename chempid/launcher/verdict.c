@@ -64,8 +64,6 @@ static int describe(enum chempi_end how, uint32_t code, const char *detail,
     }
 }
 
-#define ENDED "; the job was ended"
-
 /* What was lost at the same time is told behind the cause, as far as there is
  * room. */
 static void add_besides(struct chempi_verdict *v, const char *text)
@@ -121,8 +119,8 @@ bool chempi_verdict_rank(struct chempi_verdict *v,
     v->rank = rank;
     /* Program and words may be long: the end of the sentence gives way. */
     if (snprintf(v->text, sizeof(v->text),
-                 "rank %u on node %s (%s%.200s)%.600s" ENDED, rank,
-                 spec->node_names[node], who, program, what) < 0)
+                 "rank %u on node %s (%s%.200s)%.600s" CHEMPI_VERDICT_ENDED,
+                 rank, spec->node_names[node], who, program, what) < 0)
         v->text[0] = '\0';
     return true;
 }
@@ -166,7 +164,8 @@ void chempi_verdict_node(struct chempi_verdict *v, const char *text)
     v->weight = WEIGHT_END;
     v->status = CHEMPI_EXIT_FAILURE;
     v->rank = CHEMPI_NODE_ANY;
-    (void)snprintf(v->text, sizeof(v->text), "%.900s" ENDED, text);
+    (void)snprintf(v->text, sizeof(v->text), "%.900s" CHEMPI_VERDICT_ENDED,
+                   text);
 }
 
 void chempi_verdict_order(struct chempi_verdict *v, int status,
@@ -198,24 +197,26 @@ void chempi_verdict_cut(struct chempi_verdict *v, uint32_t rank,
     v->weight = WEIGHT_ABORT;
     v->status = CHEMPI_EXIT_FAILURE;
     v->rank = rank;
-    (void)snprintf(v->text, sizeof(v->text), "%.1000s" ENDED, text);
+    (void)snprintf(v->text, sizeof(v->text), "%.1000s" CHEMPI_VERDICT_ENDED,
+                   text);
 }
 
 void chempi_verdict_put(const struct chempi_verdict *v, char *buf, size_t len)
 {
-    const size_t tail = strlen(ENDED);
+    const size_t tail = strlen(CHEMPI_VERDICT_ENDED);
     size_t keep = strlen(v->text);
     char more[48] = "";
 
-    if (!v->named || keep < tail || strcmp(v->text + keep - tail, ENDED) != 0) {
+    if (!v->named || keep < tail ||
+        strcmp(v->text + keep - tail, CHEMPI_VERDICT_ENDED) != 0) {
         (void)snprintf(buf, len, "%s", v->text);
         return;
     }
     keep -= tail;
     if (v->others)
         (void)snprintf(more, sizeof(more), " and %u more", v->others);
-    (void)snprintf(buf, len, "%.*s; besides, %s%s" ENDED, (int)keep, v->text,
-                   v->besides, more);
+    (void)snprintf(buf, len, "%.*s; besides, %s%s" CHEMPI_VERDICT_ENDED,
+                   (int)keep, v->text, v->besides, more);
 }
 
 int chempi_verdict_status(const struct chempi_verdict *v)

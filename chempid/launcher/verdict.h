@@ -23,6 +23,9 @@
 #define CHEMPI_EXIT_NOT_FOUND 127
 #define CHEMPI_EXIT_SIGNAL 128 /* plus the signal's number */
 
+/* The end of a sentence on what has ended it. */
+#define CHEMPI_VERDICT_ENDED "; the job was ended"
+
 #define CHEMPI_VERDICT_BESIDES 400u  /* bytes */
 #define CHEMPI_VERDICT_CUT_MAX 1000u /* bytes of the words that are kept */
 

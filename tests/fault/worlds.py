@@ -125,6 +125,7 @@ def refused(said, pattern, app=0):
     expect(job, 0, r"\A\Z")
     check(re.search(rf"^failed {app} .*{pattern}", job.output.decode(), re.M),
           pattern, job.output)
+    check(b"was ended" not in job.output, job.output)
 
 
 @case
