@@ -4,7 +4,7 @@
  * programs make one world; what cannot be started, or ends before MPI_Init,
  * fails the call at all parents, and nothing else.
  *
- * usage: spawn [together|multiple|nothing|info|again|large]
+ * usage: spawn [together|multiple|nothing|info|again|large|names]
  *
  * The children are this program, with the arguments "child" and what they are.
  */
@@ -52,6 +52,32 @@ static void speak(MPI_Comm inter, bool is_child)
     MPI_Comm_free(&both);
 }
 
+/* The children's root publishes a port, which the parents find, and call: a
+ * second communicator of the same two worlds. */
+static void meet_by_name(MPI_Comm inter, bool is_child)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm other;
+
+    if (is_child && check_rank() == 0) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Publish_name("of a child", MPI_INFO_NULL, port);
+    }
+    MPI_Barrier(inter);
+    if (is_child) {
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other);
+    } else {
+        MPI_Lookup_name("of a child", MPI_INFO_NULL, port);
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other);
+    }
+    speak(other, is_child);
+    MPI_Comm_disconnect(&other);
+    if (is_child && check_rank() == 0) {
+        MPI_Unpublish_name("of a child", MPI_INFO_NULL, port);
+        MPI_Close_port(port);
+    }
+}
+
 static int child(const char *what, int number)
 {
     MPI_Comm parent;
@@ -66,6 +92,8 @@ static int child(const char *what, int number)
         CHECK(flag && *app == number, "program %d", flag ? *app : -1);
     }
     speak(parent, true);
+    if (strcmp(what, "names") == 0)
+        meet_by_name(parent, true);
     MPI_Comm_disconnect(&parent);
     MPI_Comm_get_parent(&again);
     CHECK(again == MPI_COMM_NULL, "parents after all");
@@ -79,9 +107,9 @@ static void check_codes(const int *codes, int count, int wanted)
               codes[i], i);
 }
 
-static void together(void)
+static void together(const char *what)
 {
-    char *args[] = {(char[]){"child"}, (char[]){"together"}, NULL};
+    char *args[] = {(char[]){"child"}, (char *)what, NULL};
     int codes[CHILDREN] = {-1, -1, -1};
     MPI_Comm inter;
     MPI_Comm parent;
@@ -95,6 +123,8 @@ static void together(void)
     MPI_Comm_remote_size(inter, &size);
     CHECK(size == CHILDREN, "%d children", size);
     speak(inter, false);
+    if (strcmp(what, "names") == 0)
+        meet_by_name(inter, false);
     MPI_Comm_disconnect(&inter);
 }
 
@@ -138,7 +168,7 @@ static void nothing(void)
     fail("/nowhere/at/all");
     fail("true"); /* it never calls MPI_Init */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
-    together();
+    together("together");
 }
 
 static void info(void)
@@ -165,7 +195,7 @@ static void info(void)
 static void again(void)
 {
     for (int i = 0; i < 5; i++)
-        together();
+        together("together");
 }
 
 static void check_words(int argc, char **argv)
@@ -247,7 +277,7 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "large") == 0) {
         large();
     } else {
-        together();
+        together(what);
     }
     return check_finish();
 }
