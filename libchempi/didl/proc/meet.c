@@ -25,13 +25,10 @@
 
 #include "common/base/clock.h"
 #include "common/base/sys.h"
-#include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/info.h"
 #include "libchempi/didl/comm/comm_make.h"
-#include "libchempi/didl/proc/port.h"
-#include "libchempi/didl/tool/registry.h"
+#include "libchempi/didl/proc/roll.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/foreign.h"
@@ -39,32 +36,7 @@
 #include "libchempi/didl/transport/sysmsg.h"
 #include "libchempi/didl/transport/vouch.h"
 
-#define MEETING_MAGIC UINT32_C(0x4d454532) /* "MEE2": version 2 */
-#define TICK_NS 50000000L                  /* between looks at the limit */
-
-/* What a root tells the other one, and then its side: before the introductions
- * of its own side, or of the other one. To its side boxes follow. */
-struct head {
-    uint32_t magic;
-    uint32_t context; /* in which that side receives */
-    uint32_t count;   /* introductions that follow */
-    uint32_t root;    /* its rank in its side */
-    uint32_t setting_count;
-    uint32_t zero;
-    uint64_t settings[CHEMPI_REGION_WORDS];
-    uint8_t secret[CHEMPI_BOND_SECRET_BYTES]; /* to the other root */
-};
-
-/* The bond's secret on its way from a root to its side: for a world. */
-struct box {
-    uint64_t world[2];
-    uint8_t sealed[CHEMPI_VOUCH_BOX_BYTES];
-};
-
-_Static_assert(sizeof(struct head) % _Alignof(struct chempi_introduction) == 0,
-               "introductions follow it");
-_Static_assert(sizeof(struct chempi_introduction) % _Alignof(struct box) == 0,
-               "boxes follow them");
+#define TICK_NS 50000000L /* between looks at the limit */
 
 /* What a root tells its side when it has found the other one, or not. */
 struct call {
@@ -91,7 +63,7 @@ struct meeting {
     uint32_t ids[2];  /* contexts: to receive, and local */
     int id_count;
     struct chempi_introduction *own; /* [comm->size] */
-    struct head *theirs;             /* introductions, boxes */
+    struct chempi_roll *theirs;      /* with boxes */
     size_t their_len;
     struct chempi_bond *bond; /* while it is prepared only */
 };
@@ -267,158 +239,39 @@ static int swap_roots(void *arg, int rc, const void *mine, size_t len,
     return MPI_SUCCESS;
 }
 
-/* ---- the secret ---- */
-
-/* Both sides have a part in it, so that neither can choose one that is known.
- */
-static void make_secret(const struct meeting *m, const uint8_t *first,
-                        const uint8_t *second,
-                        uint8_t out[CHEMPI_BOND_SECRET_BYTES])
+static struct chempi_vouch_use use_of(const struct meeting *m, bool is_own)
 {
-    crypto_generichash_state hash;
+    struct chempi_vouch_use use = {
+        .is_first = is_own == (m->call.is_first != 0),
+        .context = is_own ? m->ids[0] : m->theirs->context,
+        .count = is_own ? m->meet->comm->size : m->theirs->count};
 
-    (void)crypto_generichash_init(&hash, m->call.meeting,
-                                  sizeof(m->call.meeting),
-                                  CHEMPI_BOND_SECRET_BYTES);
-    (void)crypto_generichash_update(&hash, first, CHEMPI_BOND_SECRET_BYTES);
-    (void)crypto_generichash_update(&hash, second, CHEMPI_BOND_SECRET_BYTES);
-    (void)crypto_generichash_final(&hash, out, CHEMPI_BOND_SECRET_BYTES);
-    sodium_memzero(&hash, sizeof(hash));
+    memcpy(use.meeting, m->call.meeting, sizeof(use.meeting));
+    return use;
 }
 
-static bool is_of_world(const uint64_t a[2], const uint64_t b[2])
-{
-    return a[0] == b[0] && a[1] == b[1];
-}
-
-/* One box for each world of this side; there is room for as many as members. */
-static int fill_boxes(const struct meeting *m, const uint8_t *secret,
-                      struct box *boxes, uint32_t *count)
-{
-    *count = 0;
-    for (uint32_t i = 0; i < m->meet->comm->size; i++) {
-        const struct chempi_introduction *in = &m->own[i];
-        uint32_t b = 0;
-
-        while (b < *count && !is_of_world(boxes[b].world, in->name.world))
-            b++;
-        if (b < *count)
-            continue;
-        memcpy(boxes[b].world, in->name.world, sizeof(boxes[b].world));
-        if (!chempi_vouch_seal(in->key, secret, boxes[b].sealed))
-            return chempi_error_set(
-                MPI_ERR_OTHER, "member %u has no key of a world", (unsigned)i);
-        *count = b + 1;
-    }
-    return MPI_SUCCESS;
-}
-
-static size_t len_of_list(uint32_t count)
-{
-    return sizeof(struct head) +
-           (size_t)count * sizeof(struct chempi_introduction);
-}
-
-/* The secret, for this side, behind the other one's list; it is in the list no
- * more. */
-static int add_boxes(const struct meeting *m, const struct head *mine,
-                     struct head **theirs, size_t *len)
-{
-    const bool is_first = m->call.is_first;
-    struct head *all = chempi_sys->realloc(
-        *theirs, *len + m->meet->comm->size * sizeof(struct box));
-    uint8_t secret[CHEMPI_BOND_SECRET_BYTES];
-    uint32_t count;
-    int rc;
-
-    if (!all)
-        return no_memory();
-    *theirs = all;
-    make_secret(m, is_first ? mine->secret : all->secret,
-                is_first ? all->secret : mine->secret, secret);
-    sodium_memzero(all->secret, sizeof(all->secret));
-    rc = fill_boxes(m, secret, (struct box *)(void *)((char *)all + *len),
-                    &count);
-    sodium_memzero(secret, sizeof(secret));
-    *len += count * sizeof(struct box);
-    return rc;
-}
-
-static int open_box(const struct meeting *m,
-                    uint8_t secret[CHEMPI_BOND_SECRET_BYTES])
-{
-    const size_t at = len_of_list(m->theirs->count);
-    const struct box *box =
-        (const struct box *)(const void *)((const char *)m->theirs + at);
-    uint64_t world[2];
-
-    chempi_vouch_name(world);
-    for (size_t i = 0; i < (m->their_len - at) / sizeof(*box); i++)
-        if (is_of_world(box[i].world, world) &&
-            chempi_vouch_open(box[i].sealed, secret))
-            return MPI_SUCCESS;
-    return chempi_error_set(MPI_ERR_OTHER,
-                            "the secret of a meeting is missing, or damaged");
-}
-
-/* ---- who is who ---- */
-
-/* More members of the other side cannot be known. */
-static uint32_t most_members(void)
-{
-    return CHEMPI_FOREIGN_MAX + chempi_ctx.services.rank_count;
-}
-
-/* May it be followed by boxes? */
-static int check_theirs(const struct head *theirs, size_t len, bool has_boxes)
-{
-    size_t rest;
-
-    if (len < sizeof(*theirs) || theirs->magic != MEETING_MAGIC ||
-        theirs->count > most_members() || len < len_of_list(theirs->count) ||
-        theirs->root >= theirs->count || theirs->context == 0 ||
-        theirs->context % CHEMPI_CONTEXT_STEP != 0 ||
-        theirs->setting_count > CHEMPI_REGION_WORDS)
-        return chempi_error_set(MPI_ERR_OTHER,
-                                "what the other side tells of itself is "
-                                "malformed, or of another version (%zu bytes)",
-                                len);
-    rest = len - len_of_list(theirs->count);
-    if (has_boxes ? rest % sizeof(struct box) != 0 : rest != 0)
-        return chempi_error_set(MPI_ERR_OTHER,
-                                "what the other side tells of itself has "
-                                "another length, %zu bytes",
-                                len);
-    return MPI_SUCCESS;
-}
-
-/* What the other root says, made fit for this side. */
-static int prepare_theirs(const struct meeting *m, const struct head *mine,
-                          struct head **theirs, size_t *len)
-{
-    struct chempi_err err = {0};
-    int rc = check_theirs(*theirs, *len, false);
-
-    if (rc != MPI_SUCCESS)
-        return rc;
-    if (chempi_tool_compare_world((*theirs)->settings, (*theirs)->setting_count,
-                                  &err))
-        return chempi_error_set(MPI_ERR_OTHER, "%s", err.text);
-    return add_boxes(m, mine, theirs, len);
-}
-
-static int swap_lists(void *arg, int rc, const void *mine, size_t len,
+/* M2. The other root's, made fit for this side. */
+static int swap_rolls(void *arg, int rc, const void *mine, size_t len,
                       void **out, uint64_t *out_len)
 {
-    struct head *theirs = NULL;
+    const struct meeting *m = arg;
+    const struct chempi_vouch_use use = use_of(m, true);
+    struct chempi_roll *theirs = NULL;
     size_t their_len = 0;
+    struct chempi_err err = {0};
     int code = swap_roots(arg, rc, mine, len, (void **)&theirs, &their_len);
 
-    if (code == MPI_SUCCESS)
-        code = prepare_theirs(arg, mine, &theirs, &their_len);
-    if (code != MPI_SUCCESS) {
-        free(theirs);
+    if (code != MPI_SUCCESS)
         return code;
+    code = chempi_roll_check(theirs, their_len, false, &err);
+    if (code == 0)
+        code = chempi_roll_compare(theirs, &err);
+    if (code == 0)
+        code = chempi_roll_add_boxes(&theirs, &their_len, mine, m->own, &use,
+                                     &err);
+    if (code) {
+        free(theirs);
+        return chempi_error_from(code, &err);
     }
     *out = theirs;
     *out_len = their_len;
@@ -447,7 +300,7 @@ static int begin(struct meeting *m)
     rc = meet->begin(meet, &m->exchange, &err);
     if (rc == 0)
         chempi_exchange_limit(m->exchange,
-                              sizeof(int32_t) + len_of_list(most_members()));
+                              sizeof(int32_t) + chempi_roll_len_max());
     chempi_lane_unlock(&chempi_lane_main);
     if (rc)
         return chempi_error_set(
@@ -513,17 +366,6 @@ static int open_device(const struct meeting *m,
     return agree_here(m, chempi_error_from(rc, &err));
 }
 
-static struct chempi_vouch_use use_of(const struct meeting *m, bool is_own)
-{
-    struct chempi_vouch_use use = {
-        .is_first = is_own == (m->call.is_first != 0),
-        .context = is_own ? m->ids[0] : m->theirs->context,
-        .count = is_own ? m->meet->comm->size : m->theirs->count};
-
-    memcpy(use.meeting, m->call.meeting, sizeof(use.meeting));
-    return use;
-}
-
 /* M1 */
 static int introduce(struct meeting *m, struct chempi_introduction *mine)
 {
@@ -541,53 +383,17 @@ static int introduce(struct meeting *m, struct chempi_introduction *mine)
 }
 
 /* M2 */
-static int check_signatures(const struct meeting *m, bool is_own)
-{
-    const struct chempi_introduction *all =
-        is_own
-            ? m->own
-            : (const struct chempi_introduction *)(const void *)(m->theirs + 1);
-    struct chempi_vouch_use use = use_of(m, is_own);
-
-    for (; use.number < use.count; use.number++)
-        if (!chempi_vouch_check(&all[use.number], &use))
-            return chempi_error_set(
-                MPI_ERR_OTHER,
-                "member %u of %s side is not the process that it claims to be",
-                (unsigned)use.number, is_own ? "this" : "the other");
-    return MPI_SUCCESS;
-}
-
-/* What this side tells the other one; NULL: no memory. */
-static struct head *describe(const struct meeting *m, size_t *len)
-{
-    const uint32_t count = m->meet->comm->size;
-    struct head *head;
-
-    *len = len_of_list(count);
-    head = chempi_sys->calloc(1, *len);
-    if (!head)
-        return NULL;
-    head->magic = MEETING_MAGIC;
-    head->context = m->ids[0];
-    head->count = count;
-    head->root = (uint32_t)m->meet->root;
-    head->setting_count = chempi_tool_settings_of_coll(head->settings);
-    randombytes_buf(head->secret, sizeof(head->secret));
-    memcpy(head + 1, m->own, count * sizeof(*m->own));
-    return head;
-}
-
-/* M2 */
 static int swap(struct meeting *m, int rc)
 {
-    struct chempi_comm_far far = {.exchange = swap_lists, .arg = m};
-    struct head *mine = NULL;
+    const struct chempi_meet *meet = m->meet;
+    const size_t len = chempi_roll_len(meet->comm->size);
+    struct chempi_comm_far far = {.exchange = swap_rolls, .arg = m};
+    struct chempi_roll *mine = NULL;
     void *theirs = NULL;
-    size_t len = 0;
 
     if (m->is_root && rc == MPI_SUCCESS) {
-        mine = describe(m, &len);
+        mine = chempi_roll_make(m->own, meet->comm->size, (uint32_t)meet->root,
+                                m->ids[0]);
         if (!mine)
             rc = no_memory();
     }
@@ -602,13 +408,6 @@ static int swap(struct meeting *m, int rc)
 
 /* ---- the bond, and the communicator ---- */
 
-static int class_of_refusal(int rc, const struct chempi_err *err)
-{
-    if (rc == -EALREADY)
-        return chempi_error_set(MPI_ERR_COMM, "%s", err->text);
-    return chempi_error_from(rc, err);
-}
-
 /* The own side, and the other one, in the order of the bond. */
 static int prepare_bond(struct meeting *m)
 {
@@ -619,21 +418,23 @@ static int prepare_bond(struct meeting *m)
         chempi_sys->malloc((size_t)count * sizeof(*members));
     uint8_t secret[CHEMPI_BOND_SECRET_BYTES];
     struct chempi_err err = {0};
-    int rc = members ? open_box(m, secret) : no_memory();
+    int rc = chempi_roll_open(m->theirs, m->their_len, secret, &err);
 
-    if (rc == MPI_SUCCESS) {
+    if (!members)
+        rc = -ENOMEM;
+    if (rc == 0) {
         memcpy(members + (is_first ? 0 : m->theirs->count), m->own,
                size * sizeof(*members));
-        memcpy(members + (is_first ? size : 0), m->theirs + 1,
+        memcpy(members + (is_first ? size : 0), chempi_roll_members(m->theirs),
                m->theirs->count * sizeof(*members));
         chempi_lane_lock(&chempi_lane_main);
         rc = chempi_foreign_prepare(secret, members, count, &m->bond, &err);
         chempi_lane_unlock(&chempi_lane_main);
-        rc = class_of_refusal(rc, &err);
-        sodium_memzero(secret, sizeof(secret));
     }
+    sodium_memzero(secret, sizeof(secret));
     free(members);
-    return rc;
+    return rc == -EALREADY ? chempi_error_set(MPI_ERR_COMM, "%s", err.text)
+                           : chempi_error_from(rc, &err);
 }
 
 /* Indexes and what they mean are for life, and so is a loss. */
@@ -657,18 +458,19 @@ static int check_losses(const struct meeting *m)
                             who);
 }
 
-/* Who is told of, and is believed. */
+/* M2: who is told of, and is believed. */
 static int get_to_know(struct meeting *m)
 {
     const bool has_foreign = m->meet->comm->has_foreign;
-    int rc = check_theirs(m->theirs, m->their_len, true);
+    struct chempi_err err = {0};
+    int rc = chempi_roll_check(m->theirs, m->their_len, true, &err);
 
-    if (rc == MPI_SUCCESS && has_foreign)
-        rc = check_signatures(m, true);
-    if (rc == MPI_SUCCESS && (m->is_root || has_foreign))
-        rc = check_signatures(m, false);
-    if (rc == MPI_SUCCESS)
-        rc = prepare_bond(m);
+    if (rc == 0 && has_foreign)
+        rc = chempi_roll_verify(m->own, use_of(m, true), &err);
+    if (rc == 0 && (m->is_root || has_foreign))
+        rc = chempi_roll_verify(chempi_roll_members(m->theirs),
+                                use_of(m, false), &err);
+    rc = rc ? chempi_error_from(rc, &err) : prepare_bond(m);
     return rc == MPI_SUCCESS ? check_losses(m) : rc;
 }
 
@@ -853,135 +655,4 @@ int chempi_meet(const struct chempi_meet *meet, MPI_Comm *out)
     chempi_comm_inherit(made, meet->comm);
     *out = made->handle;
     return MPI_SUCCESS;
-}
-
-/* ---- MPI's functions ---- */
-
-int chempi_meet_accept(const struct chempi_meet *meet,
-                       struct chempi_exchange **out, struct chempi_err *err)
-{
-    return chempi_port_accept(meet->port, out, err);
-}
-
-int chempi_meet_connect(const struct chempi_meet *meet,
-                        struct chempi_exchange **out, struct chempi_err *err)
-{
-    return chempi_port_connect(meet->port, out, err);
-}
-
-static int begin_join(const struct chempi_meet *meet,
-                      struct chempi_exchange **out, struct chempi_err *err)
-{
-    return chempi_exchange_join(meet->fd, out, err);
-}
-
-static int check_comm(const struct chempi_comm *comm, int root)
-{
-    if (comm->is_inter)
-        return chempi_error_set(MPI_ERR_COMM, "the communicator is an "
-                                              "intercommunicator");
-    if (root < 0 || (uint32_t)root >= comm->size)
-        return chempi_error_set(MPI_ERR_ROOT,
-                                "root %d is not in 0..%ld of the communicator",
-                                root, (long)comm->size - 1);
-    return MPI_SUCCESS;
-}
-
-/* Of the key "timeout", in seconds; what is none does not count. */
-static uint64_t limit_of(const struct chempi_info *info)
-{
-    const char *value = info ? chempi_info_find(info, "timeout") : NULL;
-    char *end;
-    double seconds;
-
-    if (!value)
-        return 0;
-    seconds = strtod(value, &end);
-    if (end == value || *end != '\0' || !(seconds > 0) || seconds > 1e9)
-        return 0;
-    return (uint64_t)(seconds * 1e9) + 1;
-}
-
-/* Port name and info count at the root. */
-static int meet_by_port(struct chempi_meet *meet, const char *port_name,
-                        const struct chempi_info *info, MPI_Comm *newcomm)
-{
-    int rc = check_comm(meet->comm, meet->root);
-
-    *newcomm = MPI_COMM_NULL;
-    if (rc != MPI_SUCCESS)
-        return rc;
-    if (meet->comm->rank == meet->root) {
-        meet->port = port_name;
-        meet->limit_ns = limit_of(info);
-        if (!port_name)
-            meet->error = chempi_error_set(MPI_ERR_ARG, "argument port_name "
-                                                        "must not be NULL");
-    }
-    return chempi_meet(meet, newcomm);
-}
-
-int chempi_proc_accept(const char *port_name, struct chempi_info *info,
-                       int root, struct chempi_comm *comm, MPI_Comm *newcomm)
-{
-    struct chempi_meet meet = {.comm = comm,
-                               .root = root,
-                               .begin = chempi_meet_accept,
-                               .way = "a caller of the port",
-                               .error_class = MPI_ERR_PORT};
-
-    return meet_by_port(&meet, port_name, info, newcomm);
-}
-
-int chempi_proc_connect(const char *port_name, struct chempi_info *info,
-                        int root, struct chempi_comm *comm, MPI_Comm *newcomm)
-{
-    struct chempi_meet meet = {.comm = comm,
-                               .root = root,
-                               .begin = chempi_meet_connect,
-                               .way = "the owner of the port",
-                               .error_class = MPI_ERR_PORT};
-
-    return meet_by_port(&meet, port_name, info, newcomm);
-}
-
-int chempi_proc_join(int fd, MPI_Comm *intercomm)
-{
-    const struct chempi_meet meet = {.comm = &chempi_comm_self,
-                                     .begin = begin_join,
-                                     .fd = fd,
-                                     .way = "the other end of the socket",
-                                     .error_class = MPI_ERR_OTHER};
-
-    *intercomm = MPI_COMM_NULL;
-    return chempi_meet(&meet, intercomm);
-}
-
-int chempi_proc_open_port(struct chempi_info *info, char *port_name)
-{
-    char name[CHEMPI_PORT_NAME_MAX];
-    struct chempi_err err = {0};
-    int rc;
-
-    chempi_lane_lock(&chempi_lane_main);
-    rc = chempi_port_open(info ? chempi_info_find(info, "ip_port") : NULL,
-                          info ? chempi_info_find(info, "ip_address") : NULL,
-                          name, &err);
-    chempi_lane_unlock(&chempi_lane_main);
-    if (rc)
-        return chempi_error_set(rc == -ENOMEM ? MPI_ERR_NO_MEM : MPI_ERR_PORT,
-                                "%s", err.text);
-    memcpy(port_name, name, strlen(name) + 1);
-    return MPI_SUCCESS;
-}
-
-int chempi_proc_close_port(const char *port_name)
-{
-    struct chempi_err err = {0};
-    int rc;
-
-    chempi_lane_lock(&chempi_lane_main);
-    rc = chempi_port_close(port_name, &err);
-    chempi_lane_unlock(&chempi_lane_main);
-    return rc ? chempi_error_set(MPI_ERR_PORT, "%s", err.text) : MPI_SUCCESS;
 }

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI_Open_port, MPI_Close_port, MPI_Comm_accept, MPI_Comm_connect and
+ * MPI_Comm_join; what they have in common is meet.c's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/info.h"
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/proc/meet.h"
+#include "libchempi/didl/proc/port.h"
+#include "libchempi/didl/transport/lane.h"
+
+int chempi_meet_accept(const struct chempi_meet *meet,
+                       struct chempi_exchange **out, struct chempi_err *err)
+{
+    return chempi_port_accept(meet->port, out, err);
+}
+
+int chempi_meet_connect(const struct chempi_meet *meet,
+                        struct chempi_exchange **out, struct chempi_err *err)
+{
+    return chempi_port_connect(meet->port, out, err);
+}
+
+static int begin_join(const struct chempi_meet *meet,
+                      struct chempi_exchange **out, struct chempi_err *err)
+{
+    return chempi_exchange_join(meet->fd, out, err);
+}
+
+static int check_comm(const struct chempi_comm *comm, int root)
+{
+    if (comm->is_inter)
+        return chempi_error_set(MPI_ERR_COMM, "the communicator is an "
+                                              "intercommunicator");
+    if (root < 0 || (uint32_t)root >= comm->size)
+        return chempi_error_set(MPI_ERR_ROOT,
+                                "root %d is not in 0..%ld of the communicator",
+                                root, (long)comm->size - 1);
+    return MPI_SUCCESS;
+}
+
+/* Of the key "timeout", in seconds; what is none does not count. */
+static uint64_t limit_of(const struct chempi_info *info)
+{
+    const char *value = info ? chempi_info_find(info, "timeout") : NULL;
+    char *end;
+    double seconds;
+
+    if (!value)
+        return 0;
+    seconds = strtod(value, &end);
+    if (end == value || *end != '\0' || !(seconds > 0) || seconds > 1e9)
+        return 0;
+    return (uint64_t)(seconds * 1e9) + 1;
+}
+
+/* Port name and info count at the root. */
+static int meet_by_port(struct chempi_meet *meet, const char *port_name,
+                        const struct chempi_info *info, MPI_Comm *newcomm)
+{
+    int rc = check_comm(meet->comm, meet->root);
+
+    *newcomm = MPI_COMM_NULL;
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (meet->comm->rank == meet->root) {
+        meet->port = port_name;
+        meet->limit_ns = limit_of(info);
+        if (!port_name)
+            meet->error = chempi_error_set(MPI_ERR_ARG, "argument port_name "
+                                                        "must not be NULL");
+    }
+    return chempi_meet(meet, newcomm);
+}
+
+int chempi_proc_accept(const char *port_name, struct chempi_info *info,
+                       int root, struct chempi_comm *comm, MPI_Comm *newcomm)
+{
+    struct chempi_meet meet = {.comm = comm,
+                               .root = root,
+                               .begin = chempi_meet_accept,
+                               .way = "a caller of the port",
+                               .error_class = MPI_ERR_PORT};
+
+    return meet_by_port(&meet, port_name, info, newcomm);
+}
+
+int chempi_proc_connect(const char *port_name, struct chempi_info *info,
+                        int root, struct chempi_comm *comm, MPI_Comm *newcomm)
+{
+    struct chempi_meet meet = {.comm = comm,
+                               .root = root,
+                               .begin = chempi_meet_connect,
+                               .way = "the owner of the port",
+                               .error_class = MPI_ERR_PORT};
+
+    return meet_by_port(&meet, port_name, info, newcomm);
+}
+
+int chempi_proc_join(int fd, MPI_Comm *intercomm)
+{
+    const struct chempi_meet meet = {.comm = &chempi_comm_self,
+                                     .begin = begin_join,
+                                     .fd = fd,
+                                     .way = "the other end of the socket",
+                                     .error_class = MPI_ERR_OTHER};
+
+    *intercomm = MPI_COMM_NULL;
+    return chempi_meet(&meet, intercomm);
+}
+
+int chempi_proc_open_port(struct chempi_info *info, char *port_name)
+{
+    char name[CHEMPI_PORT_NAME_MAX];
+    struct chempi_err err = {0};
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    rc = chempi_port_open(info ? chempi_info_find(info, "ip_port") : NULL,
+                          info ? chempi_info_find(info, "ip_address") : NULL,
+                          name, &err);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (rc)
+        return chempi_error_set(rc == -ENOMEM ? MPI_ERR_NO_MEM : MPI_ERR_PORT,
+                                "%s", err.text);
+    memcpy(port_name, name, strlen(name) + 1);
+    return MPI_SUCCESS;
+}
+
+int chempi_proc_close_port(const char *port_name)
+{
+    struct chempi_err err = {0};
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    rc = chempi_port_close(port_name, &err);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc ? chempi_error_set(MPI_ERR_PORT, "%s", err.text) : MPI_SUCCESS;
+}

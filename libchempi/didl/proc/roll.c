@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who is of a side, and the secret of a bond on its way; see roll.h. */
+#include "libchempi/didl/proc/roll.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/tool/registry.h"
+
+#define MAGIC UINT32_C(0x4d454532) /* "MEE2": version 2 */
+
+/* The bond's secret, for a world. */
+struct box {
+    uint64_t world[2];
+    uint8_t sealed[CHEMPI_VOUCH_BOX_BYTES];
+};
+
+_Static_assert(sizeof(struct chempi_roll) %
+                       _Alignof(struct chempi_introduction) ==
+                   0,
+               "introductions follow it");
+_Static_assert(sizeof(struct chempi_introduction) % _Alignof(struct box) == 0,
+               "boxes follow them");
+
+static int no_memory(struct chempi_err *err)
+{
+    return chempi_err_set(err, -ENOMEM,
+                          "no memory for a meeting of "
+                          "processes");
+}
+
+static uint32_t most_members(void)
+{
+    return CHEMPI_FOREIGN_MAX + chempi_ctx.services.rank_count;
+}
+
+size_t chempi_roll_len(uint32_t count)
+{
+    return sizeof(struct chempi_roll) +
+           (size_t)count * sizeof(struct chempi_introduction);
+}
+
+size_t chempi_roll_len_max(void)
+{
+    return chempi_roll_len(most_members());
+}
+
+struct chempi_roll *chempi_roll_make(const struct chempi_introduction *members,
+                                     uint32_t count, uint32_t root,
+                                     uint32_t context)
+{
+    struct chempi_roll *roll = chempi_sys->calloc(1, chempi_roll_len(count));
+
+    if (!roll)
+        return NULL;
+    roll->magic = MAGIC;
+    roll->context = context;
+    roll->count = count;
+    roll->root = root;
+    roll->setting_count = chempi_tool_settings_of_coll(roll->settings);
+    randombytes_buf(roll->secret, sizeof(roll->secret));
+    memcpy(roll + 1, members, count * sizeof(*members));
+    return roll;
+}
+
+/* ---- what a stranger says ---- */
+
+int chempi_roll_check(const struct chempi_roll *roll, size_t len,
+                      bool has_boxes, struct chempi_err *err)
+{
+    size_t rest = SIZE_MAX;
+
+    if (len >= sizeof(*roll) && roll->magic == MAGIC && roll->zero == 0 &&
+        roll->count <= most_members() && roll->root < roll->count &&
+        roll->context != 0 && roll->context % CHEMPI_CONTEXT_STEP == 0 &&
+        roll->setting_count <= CHEMPI_REGION_WORDS &&
+        len >= chempi_roll_len(roll->count))
+        rest = len - chempi_roll_len(roll->count);
+    if (has_boxes ? rest % sizeof(struct box) == 0 : rest == 0)
+        return 0;
+    return chempi_err_set(
+        err, -EPROTO,
+        "what the other side tells of itself is malformed, or "
+        "of another version (%zu bytes)",
+        len);
+}
+
+int chempi_roll_compare(const struct chempi_roll *roll, struct chempi_err *err)
+{
+    return chempi_tool_compare_world(roll->settings, roll->setting_count, err)
+               ? -EPROTO
+               : 0;
+}
+
+int chempi_roll_verify(const struct chempi_introduction *members,
+                       struct chempi_vouch_use use, struct chempi_err *err)
+{
+    for (; use.number < use.count; use.number++)
+        if (!chempi_vouch_check(&members[use.number], &use))
+            return chempi_err_set(err, -EPROTO,
+                                  "member %" PRIu32 " of %" PRIu32 " is not "
+                                  "the process that it claims to be",
+                                  use.number, use.count);
+    return 0;
+}
+
+/* ---- the secret ---- */
+
+/* Both sides have a part in it: neither can choose one that is known. */
+static void make_secret(const struct chempi_vouch_use *use,
+                        const uint8_t *first, const uint8_t *second,
+                        uint8_t out[CHEMPI_BOND_SECRET_BYTES])
+{
+    crypto_generichash_state hash;
+
+    (void)crypto_generichash_init(&hash, use->meeting, sizeof(use->meeting),
+                                  CHEMPI_BOND_SECRET_BYTES);
+    (void)crypto_generichash_update(&hash, first, CHEMPI_BOND_SECRET_BYTES);
+    (void)crypto_generichash_update(&hash, second, CHEMPI_BOND_SECRET_BYTES);
+    (void)crypto_generichash_final(&hash, out, CHEMPI_BOND_SECRET_BYTES);
+    sodium_memzero(&hash, sizeof(hash));
+}
+
+static bool is_world(const uint64_t a[2], const uint64_t b[2])
+{
+    return a[0] == b[0] && a[1] == b[1];
+}
+
+/* There is room for as many as members. */
+static int fill_boxes(const struct chempi_introduction *own, uint32_t size,
+                      const uint8_t *secret, struct box *boxes, uint32_t *count,
+                      struct chempi_err *err)
+{
+    *count = 0;
+    for (uint32_t i = 0; i < size; i++) {
+        uint32_t b = 0;
+
+        while (b < *count && !is_world(boxes[b].world, own[i].name.world))
+            b++;
+        if (b < *count)
+            continue;
+        memcpy(boxes[b].world, own[i].name.world, sizeof(boxes[b].world));
+        if (!chempi_vouch_seal(own[i].key, secret, boxes[b].sealed))
+            return chempi_err_set(err, -EPROTO,
+                                  "member %" PRIu32 " of this side has no key "
+                                  "of a world",
+                                  i);
+        *count = b + 1;
+    }
+    return 0;
+}
+
+int chempi_roll_add_boxes(struct chempi_roll **roll, size_t *len,
+                          const struct chempi_roll *mine,
+                          const struct chempi_introduction *own,
+                          const struct chempi_vouch_use *use,
+                          struct chempi_err *err)
+{
+    struct chempi_roll *all =
+        chempi_sys->realloc(*roll, *len + use->count * sizeof(struct box));
+    uint8_t secret[CHEMPI_BOND_SECRET_BYTES];
+    uint32_t count;
+    int rc;
+
+    if (!all)
+        return no_memory(err);
+    *roll = all;
+    make_secret(use, use->is_first ? mine->secret : all->secret,
+                use->is_first ? all->secret : mine->secret, secret);
+    sodium_memzero(all->secret, sizeof(all->secret));
+    rc = fill_boxes(own, use->count, secret,
+                    (struct box *)(void *)((char *)all + *len), &count, err);
+    sodium_memzero(secret, sizeof(secret));
+    *len += count * sizeof(struct box);
+    return rc;
+}
+
+int chempi_roll_open(const struct chempi_roll *roll, size_t len,
+                     uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
+                     struct chempi_err *err)
+{
+    const size_t at = chempi_roll_len(roll->count);
+    const struct box *box =
+        (const struct box *)(const void *)((const char *)roll + at);
+    uint64_t world[2];
+
+    chempi_vouch_name(world);
+    for (size_t i = 0; i < (len - at) / sizeof(*box); i++)
+        if (is_world(box[i].world, world) &&
+            chempi_vouch_open(box[i].sealed, secret))
+            return 0;
+    return chempi_err_set(err, -EPROTO,
+                          "the secret of a meeting is missing, or damaged");
+}
