@@ -5,7 +5,7 @@
  * each by a launcher of its own (above.h), whose ranks ask here as well.
  *
  *   W1  each question has one answer GRANTED or FAILED, and a world that was
- *       GRANTED one OVER, unless who has asked has ended
+ *       GRANTED one OVER, unless who has asked has ended, or its world ends
  *   W2  nothing that a rank says ends anything: it is answered FAILED
  *   W3  a world that ends badly takes those along that it has started, and
  *       these theirs; one that ends well leaves them

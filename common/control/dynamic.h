@@ -13,7 +13,8 @@
  *   -   a serial is the rank's own, counts up from 1, and is never used again
  *   -   each question has exactly one answer FAILED or GRANTED; SPAWN that is
  *       GRANTED has one OVER after it, when the world that was started has
- *       ended. Nothing else follows
+ *       ended. Nothing else follows. What ranks of a world ask that is being
+ *       ended is not answered any more
  *   -   what a rank can make others hold is bounded: questions without an
  *       answer, bytes of each, names and worlds of a root
  *   -   who forwards looks at node and rank only, but for the rank's
