@@ -117,19 +117,22 @@ class Function:
         return True
 
 
-# Collective calls on files, whose errors are returned as a rule, and the object
-# whose members wait for each other in them. didl is called although an
-# argument is wrong, and told so by a last argument, so that nobody waits.
+# Collective calls on files, whose errors are returned as a rule, and those by
+# which worlds meet, of whose arguments many mean something at the root only;
+# and the object whose members wait for each other in them. didl is called
+# although an argument is wrong, and told so by a last argument, so that nobody
+# waits.
 TELLS_MEMBERS = re.compile(
     r'File_(open|set_(info|view)|i?(read|write)(_at)?_all(_begin)?|'
-    r'(read|write)_ordered(_begin)?)$')
+    r'(read|write)_ordered(_begin)?)$|'
+    r'Comm_(accept|connect|spawn(_multiple)?)$')
 
 
 def tells_members(stem):
     """The argument that has the members, or None."""
     if not TELLS_MEMBERS.match(stem):
         return None
-    return 'comm' if stem == 'File_open' else 'fh'
+    return 'comm' if stem.startswith('Comm_') or stem == 'File_open' else 'fh'
 
 
 def read_tsv(path):

@@ -119,7 +119,7 @@ AT_THE_LEADER = {'peer_comm': 'local_comm', 'remote_group': 'local_group'}
 
 # Functions of whose arguments some mean something at the root only, and these.
 AT_THE_ROOT = re.compile(r'Comm_(accept|connect|spawn\w*)$')
-ROOT_ARGUMENTS = ['port_name', 'info', 'command']
+ROOT_ARGUMENTS = ['port_name', 'info', 'command', 'count']
 
 # Out arguments that say MPI_UNDEFINED when their type is too small.
 UNDEFINED_WHEN_BIG = re.compile(
@@ -384,8 +384,10 @@ class Body:
         if not ANY_TIME.match(self.stem):
             self.refuse('!chempi_ctx_is_up()', 'bad_phase()')
 
-    def is_at_root(self, a):
-        return AT_THE_ROOT.match(self.stem) and a.name in ROOT_ARGUMENTS
+    def where(self, a):
+        """What follows a condition on an argument of the root's."""
+        is_roots = AT_THE_ROOT.match(self.stem) and a.name in ROOT_ARGUMENTS
+        return ' && x_comm->rank == root' if is_roots else ''
 
     def check_at_leader(self, a):
         """Words only: didl receives NULL, and fails at all members."""
@@ -410,8 +412,7 @@ class Body:
         condition = '!x_' + a.name
         if a.object == 'info' and not self.stem.startswith('Info_'):
             condition += ' && %s != MPI_INFO_NULL' % a.name
-        if self.is_at_root(a):
-            condition += ' && x_comm->rank == root'
+        condition += self.where(a)
         if self.stem in TAKES_NULL:
             condition += f' && {a.name} != {TAKES_NULL[self.stem]}'
         is_own = 'x_' + a.name + '->' in self.blamed + '->'
@@ -462,7 +463,7 @@ class Body:
     def check_count(self, name, depth):
         a = self.by_name.get(name)
         if a and a.kind in ('wide', 'verbatim') and not a.param.array:
-            self.refuse(name + ' < 0', 'bad_count(%s, "%s", %s)' %
+            self.refuse(name + ' < 0' + self.where(a), 'bad_count(%s, "%s", %s)' %
                         (self.blamed, name, name), depth)
 
     def check_type(self, a, is_buffer):
@@ -550,8 +551,7 @@ class Body:
             errclass = {'key': 'MPI_ERR_INFO_KEY',
                         'request': 'MPI_ERR_REQUEST'}.get(a.name,
                                                           'MPI_ERR_ARG')
-            where = ' && x_comm->rank == root' if self.is_at_root(a) else ''
-            self.refuse('!' + a.name + where, 'null_pointer(%s, "%s", %s)' %
+            self.refuse('!' + a.name + self.where(a), 'null_pointer(%s, "%s", %s)' %
                         (self.blamed, a.name, errclass))
 
     def check_request_array(self):
@@ -724,10 +724,11 @@ def impl_header(functions):
            ' significant at this\n'
            ' * process (types and operations of rooted or in-place'
            ' collectives, peer_comm).\n'
-           ' * Collective calls on files have another argument: `refused` is the'
-           ' class, noted\n'
-           ' * with words, of what is wrong with the others, which do not count'
-           ' then, or 0.\n'
+           ' * Collective calls on files, and those by which worlds meet, have'
+           ' another argument:\n'
+           ' * `refused` is the class, noted with words, of what is wrong with'
+           ' the others,\n'
+           ' * which do not count then, or 0.\n'
            ' * Each returns an MPI error class after chempi_error_set().\n'
            ' */\n'
            '#ifndef CHEMPI_LIBCHEMPI_API_IMPL_H\n'

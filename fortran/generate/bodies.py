@@ -417,9 +417,11 @@ class Body:
 
     def take_part(self, words):
         """After an error, in a call whose errors C tells all members: a type
-        that C refuses; a string without memory is one already."""
-        types = {a.type for a in self.b.args if a.kind == 'buf'}
-        words = ['MPI_DATATYPE_NULL' if a.name in types else word
+        or a root that C refuses; a string without memory is one already."""
+        bad = {a.type: 'MPI_DATATYPE_NULL'
+               for a in self.b.args if a.kind == 'buf'}
+        bad['root'] = '-1'
+        words = [bad.get(a.name, word)
                  for a, word in zip(self.b.all_args, words)]
         return ('else {\n'
                 '        chempi_error_hush(true);\n'

@@ -204,15 +204,20 @@ CHEMPI_BODY(void, F(comm_spawn_),
     int rc;
 
     chempi_text_init(&c, command, at_root ? command_len : 0, true);
-    if (c.chars && (args || !has_args))
+    if (c.chars && (args || !has_args)) {
         rc = C(Comm_spawn)(c.chars, args, at_root ? *maxprocs : 0,
                            at_root ? chempi_in_info(*info) : MPI_INFO_NULL,
                            *root, chempi_in_comm(*comm), &made,
                            chempi_in_errcodes(errcodes));
-    else
+    } else {
         rc = no_memory(CHEMPI_NAME(Comm_spawn), CHEMPI_BLAME_COMM, comm);
-    if (!rc)
-        *intercomm = chempi_out_comm(made);
+        chempi_error_hush(true); /* the others hear of a root that is none */
+        (void)C(Comm_spawn)(NULL, NULL, 0, MPI_INFO_NULL, -1,
+                            chempi_in_comm(*comm), &made,
+                            chempi_in_errcodes(errcodes));
+        chempi_error_hush(false);
+    }
+    *intercomm = chempi_out_comm(made);
     chempi_text_fini(&c);
     free(args);
     give(ierror, rc);
@@ -271,16 +276,21 @@ CHEMPI_BODY(void, F(comm_spawn_multiple_),
     MPI_Comm made = MPI_COMM_NULL;
     int rc;
 
-    if (!at_root ||
-        spawn_init(&s, *count, commands, commands_len, argvs, argvs_len, infos))
+    if (!at_root || spawn_init(&s, *count, commands, commands_len, argvs,
+                               argvs_len, infos)) {
         rc = C(Comm_spawn_multiple)(
             at_root ? *count : 0, s.commands, s.argvs, maxprocs, s.infos, *root,
             chempi_in_comm(*comm), &made, chempi_in_errcodes(errcodes));
-    else
+    } else {
         rc = no_memory(CHEMPI_NAME(Comm_spawn_multiple), CHEMPI_BLAME_COMM,
                        comm);
-    if (!rc)
-        *intercomm = chempi_out_comm(made);
+        chempi_error_hush(true);
+        (void)C(Comm_spawn_multiple)(0, NULL, NULL, NULL, NULL, -1,
+                                     chempi_in_comm(*comm), &made,
+                                     chempi_in_errcodes(errcodes));
+        chempi_error_hush(false);
+    }
+    *intercomm = chempi_out_comm(made);
     spawn_fini(&s);
     give(ierror, rc);
 }

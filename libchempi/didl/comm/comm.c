@@ -313,6 +313,15 @@ void chempi_comm_run_self_deleters(void)
     (void)chempi_attr_delete_all(&chempi_comm_world.obj);
 }
 
+/* To who has spawned this world, until it is freed; MPI_COMM_NULL: nobody has.
+ */
+static _Atomic(MPI_Comm) parent_comm;
+
+void chempi_comm_set_parent(MPI_Comm parent)
+{
+    atomic_store(&parent_comm, parent);
+}
+
 void chempi_comm_show_world(bool is_shown)
 {
     struct chempi_comm *of_nobody = chempi_setting(CHEMPI_SET_ERRORS_OF_NOBODY)
@@ -322,6 +331,8 @@ void chempi_comm_show_world(bool is_shown)
     chempi_comm_shown_world = is_shown ? &chempi_comm_world : NULL;
     chempi_comm_shown_self = is_shown ? &chempi_comm_self : NULL;
     chempi_error_set_default(is_shown ? &of_nobody->obj : NULL);
+    if (!is_shown)
+        chempi_comm_set_parent(MPI_COMM_NULL);
 }
 
 void chempi_comm_fini(void)
@@ -437,15 +448,6 @@ int chempi_comm_get_name(struct chempi_comm *comm, char *comm_name,
     *resultlen = snprintf(comm_name, MPI_MAX_OBJECT_NAME, "%s",
                           comm ? comm->name : "MPI_COMM_NULL");
     return MPI_SUCCESS;
-}
-
-/* To who has spawned this world, until it is freed; MPI_COMM_NULL: nobody has.
- */
-static _Atomic(MPI_Comm) parent_comm;
-
-void chempi_comm_set_parent(MPI_Comm parent)
-{
-    atomic_store(&parent_comm, parent);
 }
 
 int chempi_comm_get_parent(MPI_Comm *parent)

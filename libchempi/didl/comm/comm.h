@@ -72,7 +72,8 @@ struct chempi_comm {
     struct chempi_comm *local_comm; /* intercommunicators: the local group's
                                        private intracommunicator, or NULL */
     uint32_t coll_tag;              /* advances with every collective started */
-    uint32_t internal_tag;          /* likewise with every agreement */
+    _Atomic uint32_t internal_tag;  /* likewise with every agreement; of
+                                       MPI_COMM_SELF by any thread */
     MPI_Comm handle;                /* what the user calls it */
     struct chempi_origin origin;
     /* Requests that share one of obj.refs (CHEMPI_REQUEST_SHARES): a locked
@@ -143,7 +144,8 @@ void chempi_comm_leave(struct chempi_comm *comm, struct chempi_lane *lane);
  * agreed: all members choose the same lane. */
 void chempi_comm_choose_lane(struct chempi_comm *comm);
 
-/* What MPI_Comm_get_parent() gives from now on. */
+/* What MPI_Comm_get_parent() gives from now on, as long as the world is shown.
+ */
 void chempi_comm_set_parent(MPI_Comm parent);
 
 #endif

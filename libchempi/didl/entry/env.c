@@ -94,18 +94,23 @@ static int init(int required, int *provided)
         if (rc)
             chempi_core_leave();
     }
+    if (!rc) {
+        ask_settings();
+        rc = chempi_proc_meet_parents();
+        if (rc)
+            chempi_core_leave();
+    }
     if (rc) {
         atomic_store(&chempi_ctx.world, CHEMPI_PHASE_BEFORE);
         return rc;
     }
-    ask_settings();
     env.main_thread = pthread_self();
     chempi_ctx.thread_level = level;
     chempi_comm_show_world(true);
     atomic_store(&chempi_ctx.world, CHEMPI_PHASE_UP);
     if (provided)
         *provided = level;
-    return chempi_proc_meet_parents();
+    return MPI_SUCCESS;
 }
 
 int chempi_env_init(int *argc, char ***argv)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
@@ -12,6 +13,9 @@
 #include "libchempi/didl/proc/meet.h"
 #include "libchempi/didl/proc/port.h"
 #include "libchempi/didl/transport/lane.h"
+
+/* Longer ones are none: 30 years. */
+#define LIMIT_MAX_NS (UINT64_C(1000000000) * CHEMPI_NS_PER_S)
 
 int chempi_meet_accept(const struct chempi_meet *meet,
                        struct chempi_exchange **out, struct chempi_err *err)
@@ -31,54 +35,69 @@ static int begin_join(const struct chempi_meet *meet,
     return chempi_exchange_join(meet->fd, out, err);
 }
 
-static int check_comm(const struct chempi_comm *comm, int root)
+int chempi_meet_check(const struct chempi_comm *comm, int *root, int refused,
+                      int *error)
 {
     if (comm->is_inter)
         return chempi_error_set(MPI_ERR_COMM, "the communicator is an "
                                               "intercommunicator");
-    if (root < 0 || (uint32_t)root >= comm->size)
-        return chempi_error_set(MPI_ERR_ROOT,
-                                "root %d is not in 0..%ld of the communicator",
-                                root, (long)comm->size - 1);
+    *error = refused;
+    if (*root >= 0 && (uint32_t)*root < comm->size)
+        return MPI_SUCCESS;
+    if (!refused)
+        *error = chempi_error_set(
+            MPI_ERR_ROOT, "root %d is not in 0..%ld of the communicator", *root,
+            (long)comm->size - 1);
+    *root = 0;
     return MPI_SUCCESS;
 }
 
-/* Of the key "timeout", in seconds; what is none does not count. */
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Of the key "timeout": seconds as "12" or "0.5", whatever the program's locale
+ * is; what is none does not count. */
 static uint64_t limit_of(const struct chempi_info *info)
 {
-    const char *value = info ? chempi_info_find(info, "timeout") : NULL;
-    char *end;
-    double seconds;
+    const char *c = info ? chempi_info_find(info, "timeout") : NULL;
+    uint64_t unit_ns = CHEMPI_NS_PER_S;
+    uint64_t ns = 0;
 
-    if (!value)
+    if (!c)
         return 0;
-    seconds = strtod(value, &end);
-    if (end == value || *end != '\0' || !(seconds > 0) || seconds > 1e9)
-        return 0;
-    return (uint64_t)(seconds * 1e9) + 1;
+    for (; is_digit(*c) && ns <= LIMIT_MAX_NS; c++)
+        ns = 10 * ns + (uint64_t)(*c - '0') * unit_ns;
+    if (*c == '.')
+        for (c++; is_digit(*c); c++) {
+            unit_ns /= 10;
+            ns += (uint64_t)(*c - '0') * unit_ns;
+        }
+    return *c == '\0' && ns <= LIMIT_MAX_NS ? ns : 0;
 }
 
 /* Port name and info count at the root. */
 static int meet_by_port(struct chempi_meet *meet, const char *port_name,
-                        const struct chempi_info *info, MPI_Comm *newcomm)
+                        const struct chempi_info *info, int refused,
+                        MPI_Comm *newcomm)
 {
-    int rc = check_comm(meet->comm, meet->root);
+    int rc = chempi_meet_check(meet->comm, &meet->root, refused, &meet->error);
 
-    *newcomm = MPI_COMM_NULL;
+    if (newcomm)
+        *newcomm = MPI_COMM_NULL;
     if (rc != MPI_SUCCESS)
         return rc;
-    if (meet->comm->rank == meet->root) {
+    if (meet->comm->rank == meet->root && !meet->error) {
         meet->port = port_name;
         meet->limit_ns = limit_of(info);
-        if (!port_name)
-            meet->error = chempi_error_set(MPI_ERR_ARG, "argument port_name "
-                                                        "must not be NULL");
     }
     return chempi_meet(meet, newcomm);
 }
 
 int chempi_proc_accept(const char *port_name, struct chempi_info *info,
-                       int root, struct chempi_comm *comm, MPI_Comm *newcomm)
+                       int root, struct chempi_comm *comm, MPI_Comm *newcomm,
+                       int refused)
 {
     struct chempi_meet meet = {.comm = comm,
                                .root = root,
@@ -86,11 +105,12 @@ int chempi_proc_accept(const char *port_name, struct chempi_info *info,
                                .way = "a caller of the port",
                                .error_class = MPI_ERR_PORT};
 
-    return meet_by_port(&meet, port_name, info, newcomm);
+    return meet_by_port(&meet, port_name, info, refused, newcomm);
 }
 
 int chempi_proc_connect(const char *port_name, struct chempi_info *info,
-                        int root, struct chempi_comm *comm, MPI_Comm *newcomm)
+                        int root, struct chempi_comm *comm, MPI_Comm *newcomm,
+                        int refused)
 {
     struct chempi_meet meet = {.comm = comm,
                                .root = root,
@@ -98,7 +118,7 @@ int chempi_proc_connect(const char *port_name, struct chempi_info *info,
                                .way = "the owner of the port",
                                .error_class = MPI_ERR_PORT};
 
-    return meet_by_port(&meet, port_name, info, newcomm);
+    return meet_by_port(&meet, port_name, info, refused, newcomm);
 }
 
 int chempi_proc_join(int fd, MPI_Comm *intercomm)

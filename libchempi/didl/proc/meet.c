@@ -88,9 +88,7 @@ struct wait {
 
 static int class_of(const struct wait *w, int rc)
 {
-    if (rc == -ENOMEM)
-        return MPI_ERR_NO_MEM;
-    return w->m->has_heard ? MPI_ERR_OTHER : w->m->meet->error_class;
+    return rc == -ENOMEM ? MPI_ERR_NO_MEM : w->m->meet->error_class;
 }
 
 /* 1: over; 0: not yet; -errno. */
@@ -332,11 +330,10 @@ static int await_other(struct meeting *m)
 /* The same error, or none, at all of this side. */
 static int find_other(struct meeting *m)
 {
-    int rc = m->meet->error;
+    int rc;
 
     if (m->is_root) {
-        if (rc == MPI_SUCCESS)
-            rc = begin(m);
+        rc = begin(m);
         if (rc == MPI_SUCCESS)
             rc = await_other(m);
         m->call.error = rc;
@@ -599,12 +596,12 @@ static void leave_other(const struct meeting *m)
 
 static int agree_contexts(struct meeting *m)
 {
-    int rc = MPI_SUCCESS;
+    int rc = m->meet->error;
 
-    while (m->id_count < 2 && rc == MPI_SUCCESS) {
+    do {
         rc = chempi_comm_agree_context(&m->local, rc, &m->ids[m->id_count]);
         m->id_count += rc == MPI_SUCCESS;
-    }
+    } while (m->id_count < 2 && rc == MPI_SUCCESS);
     return rc;
 }
 

@@ -20,20 +20,27 @@ struct chempi_comm;
 struct chempi_meet {
     struct chempi_comm *comm; /* this side's, an intracommunicator */
     int root;
+    int error; /* this member has failed before, and its words are noted:
+                  nobody is met, and its side hears */
     /* Of the root alone: */
-    int error; /* it has failed before: nobody is met, and its side hears */
     /* Have an exchange that will be connected; under the lane lock. */
     int (*begin)(const struct chempi_meet *meet, struct chempi_exchange **out,
                  struct chempi_err *err);
     const char *port;  /* for begin() */
     int fd;            /* the same */
     const char *way;   /* "a caller of the port", for words */
-    int error_class;   /* of a failure to find the other side */
+    int error_class;   /* when the other side is not found, or is lost */
     uint64_t limit_ns; /* until it is found; 0: for ever */
     /* NULL, or: is there no point in waiting for the other side any longer?
      * MPI_SUCCESS, or an error class whose words are noted. Under the lock. */
     int (*is_hopeless)(const struct chempi_meet *meet);
 };
+
+/* What is wrong with comm and root, if nothing else is (refused). *error: what
+ * the members shall hear of in chempi_meet(); root is one of theirs then. MPI
+ * error class: all know, and return it. */
+int chempi_meet_check(const struct chempi_comm *comm, int *root, int refused,
+                      int *error);
 
 /* Collective in meet->comm. The new communicator has its error handler. MPI
  * error class, at all of this side if it is one of the root. */

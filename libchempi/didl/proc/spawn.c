@@ -56,18 +56,22 @@ static uint32_t count_words(char *const *argv)
     return n;
 }
 
-/* Keys beyond the limit are left out, as those are that nobody knows. */
-static uint32_t count_keys(const struct chempi_info *info)
+/* Those that the launcher knows; it cannot say how many of each program it has
+ * started, so "soft" counts where there is one. */
+static bool is_sent(const char *key, uint32_t program_count)
 {
-    const uint32_t n = info ? info->count : 0;
+    static const char *const keys[] = {"host", "wdir", "path", "env"};
 
-    return n < CHEMPI_SPAWN_KEYS_MAX ? n : CHEMPI_SPAWN_KEYS_MAX;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return program_count == 1 && strcmp(key, "soft") == 0;
 }
 
 static int check_programs(const struct program *programs, uint32_t count,
                           uint32_t *words, uint32_t *keys)
 {
-    *words = *keys = 0;
+    *words = *keys = 0; /* at most */
     for (uint32_t i = 0; i < count; i++) {
         if (!programs[i].command || !*programs[i].command)
             return chempi_error_set(MPI_ERR_ARG, "program %u of %u has no name",
@@ -82,29 +86,38 @@ static int check_programs(const struct program *programs, uint32_t count,
             return chempi_error_set(MPI_ERR_ARG,
                                     "the programs have more than %u arguments",
                                     CHEMPI_SPAWN_WORDS_MAX);
-        *keys += count_keys(programs[i].info);
+        *keys += programs[i].info ? programs[i].info->count : 0;
     }
     return MPI_SUCCESS;
 }
 
-static void fill(const struct program *program, struct chempi_spawn_app *app,
-                 const char **words, struct chempi_spawn_key *keys)
+static uint32_t fill_keys(const struct chempi_info *info,
+                          uint32_t program_count, struct chempi_spawn_key *keys)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; info && i < info->count; i++)
+        if (is_sent(info->pairs[i].key, program_count))
+            keys[n++] = (struct chempi_spawn_key){
+                .key = info->pairs[i].key, .value = info->pairs[i].value};
+    return n;
+}
+
+static void fill(const struct program *program, uint32_t program_count,
+                 struct chempi_spawn_app *app, const char **words,
+                 struct chempi_spawn_key *keys)
 {
     const uint32_t argc = 1 + count_words(program->argv);
-    const uint32_t key_count = count_keys(program->info);
 
     words[0] = program->command;
     for (uint32_t i = 1; i < argc; i++)
         words[i] = program->argv[i - 1];
-    for (uint32_t i = 0; i < key_count; i++)
-        keys[i] =
-            (struct chempi_spawn_key){.key = program->info->pairs[i].key,
-                                      .value = program->info->pairs[i].value};
-    *app = (struct chempi_spawn_app){.argv = words,
-                                     .argc = argc,
-                                     .maxprocs = (uint32_t)program->maxprocs,
-                                     .keys = keys,
-                                     .key_count = key_count};
+    *app = (struct chempi_spawn_app){
+        .argv = words,
+        .argc = argc,
+        .maxprocs = (uint32_t)program->maxprocs,
+        .keys = keys,
+        .key_count = fill_keys(program->info, program_count, keys)};
 }
 
 /* The bytes of it all. */
@@ -127,7 +140,8 @@ static int put_programs(const char *port, const struct program *programs,
     if (apps && words && keys) {
         word_count = key_count = 0;
         for (uint32_t i = 0; i < count; i++) {
-            fill(&programs[i], &apps[i], words + word_count, keys + key_count);
+            fill(&programs[i], count, &apps[i], words + word_count,
+                 keys + key_count);
             word_count += apps[i].argc;
             key_count += apps[i].key_count;
         }
@@ -223,81 +237,74 @@ static void finish(struct call *call)
 
 /* ---- all ----------------------------------------------------------------- */
 
-/* How many were asked for, and have started, at all members. */
-static int tell_counts(struct chempi_comm *comm, int64_t counts[2])
+/* With fewer than were asked for, which is of one program, the last ones are
+ * missing. */
+static void fill_codes(int *codes, int64_t wanted, int64_t started)
+{
+    for (int64_t i = 0; codes && i < wanted; i++)
+        codes[i] = i < started ? MPI_SUCCESS : MPI_ERR_SPAWN;
+}
+
+/* How many processes are asked for, at all members, or that one has failed. */
+static int agree(struct chempi_comm *comm, int rc,
+                 const struct program *programs, uint32_t count,
+                 int64_t *wanted)
 {
     const struct chempi_comm_channel all = chempi_comm_channel(comm);
 
-    return chempi_comm_max(&all, MPI_SUCCESS, counts, 2);
+    *wanted = 0;
+    for (uint32_t i = 0; programs && i < count; i++)
+        *wanted += programs[i].maxprocs > 0 ? programs[i].maxprocs : 0;
+    return chempi_comm_max(&all, rc, wanted, 1);
 }
 
-/* With fewer than were asked for, the last ones are missing. */
-static void fill_codes(int *codes, const int64_t counts[2], int error)
-{
-    for (int64_t i = 0; codes && i < counts[0]; i++)
-        codes[i] = error           ? MPI_ERR_SPAWN
-                   : i < counts[1] ? MPI_SUCCESS
-                                   : MPI_ERR_SPAWN;
-}
-
-/* programs: of the root; error: why it has none, or MPI_SUCCESS. */
+/* programs: of the root, else NULL; error: of this member. */
 static int spawn(const struct program *programs, uint32_t count, int error,
                  int root, struct chempi_comm *comm, MPI_Comm *intercomm,
                  int *codes)
 {
     struct call call = {.meet = {.comm = comm,
                                  .root = root,
-                                 .error = error,
                                  .begin = chempi_meet_accept,
+                                 .port = call.port,
                                  .way = "the children that are to call "
                                         "MPI_Init",
                                  .error_class = MPI_ERR_SPAWN,
                                  .is_hopeless = has_ended}};
     const bool is_root = comm->rank == root;
-    int64_t counts[2] = {0};
-    int agreed;
-    int rc;
+    int64_t wanted;
+    int64_t started = 0;
+    int rc = agree(comm, error, programs, count, &wanted);
 
-    if (is_root && error == MPI_SUCCESS) {
-        for (uint32_t i = 0; i < count; i++)
-            counts[0] += programs[i].maxprocs > 0 ? programs[i].maxprocs : 0;
-        call.meet.port = call.port;
-        call.meet.error = start(&call, programs, count);
-        counts[1] = call.question.count;
+    if (rc == MPI_SUCCESS) {
+        if (is_root)
+            call.meet.error = start(&call, programs, count);
+        rc = chempi_meet(&call.meet, intercomm);
+        if (is_root)
+            finish(&call);
     }
-    rc = chempi_meet(&call.meet, intercomm);
-    if (is_root)
-        finish(&call);
-    agreed = tell_counts(comm, counts);
-    fill_codes(codes, counts, rc);
-    return rc != MPI_SUCCESS ? rc : agreed;
-}
-
-static int check_comm(const struct chempi_comm *comm, int root)
-{
-    if (comm->is_inter)
-        return chempi_error_set(MPI_ERR_COMM, "the communicator is an "
-                                              "intercommunicator");
-    if (root < 0 || (uint32_t)root >= comm->size)
-        return chempi_error_set(MPI_ERR_ROOT,
-                                "root %d is not in 0..%ld of the communicator",
-                                root, (long)comm->size - 1);
-    return MPI_SUCCESS;
+    if (rc == MPI_SUCCESS)
+        started = chempi_comm_lookup(*intercomm)->remote_size;
+    fill_codes(codes, wanted, started);
+    return rc;
 }
 
 int chempi_proc_spawn(const char *command, char *argv[], int maxprocs,
                       struct chempi_info *info, int root,
                       struct chempi_comm *comm, MPI_Comm *intercomm,
-                      int array_of_errcodes[])
+                      int array_of_errcodes[], int refused)
 {
     const struct program program = {
         .command = command, .argv = argv, .maxprocs = maxprocs, .info = info};
-    const int rc = check_comm(comm, root);
+    int error;
+    const int rc = chempi_meet_check(comm, &root, refused, &error);
 
-    *intercomm = MPI_COMM_NULL;
-    return rc != MPI_SUCCESS ? rc
-                             : spawn(&program, 1, MPI_SUCCESS, root, comm,
-                                     intercomm, array_of_errcodes);
+    if (intercomm)
+        *intercomm = MPI_COMM_NULL;
+    return rc != MPI_SUCCESS
+               ? rc
+               : spawn(comm->rank == root ? &program : NULL, 1, error, root,
+                       comm, intercomm, array_of_errcodes);
 }
 
 /* The root's arrays as programs: malloc'ed. */
@@ -337,16 +344,17 @@ int chempi_proc_spawn_multiple(int count, char *array_of_commands[],
                                const int array_of_maxprocs[],
                                const MPI_Info array_of_info[], int root,
                                struct chempi_comm *comm, MPI_Comm *intercomm,
-                               int array_of_errcodes[])
+                               int array_of_errcodes[], int refused)
 {
     struct program *programs = NULL;
-    int error = MPI_SUCCESS;
-    int rc = check_comm(comm, root);
+    int error;
+    int rc = chempi_meet_check(comm, &root, refused, &error);
 
-    *intercomm = MPI_COMM_NULL;
+    if (intercomm)
+        *intercomm = MPI_COMM_NULL;
     if (rc != MPI_SUCCESS)
         return rc;
-    if (comm->rank == root)
+    if (comm->rank == root && !error)
         error = take_programs(count, array_of_commands,
                               (char *const *const *)array_of_argv,
                               array_of_maxprocs, array_of_info, &programs);
@@ -371,7 +379,10 @@ int chempi_proc_meet_parents(void)
     if (!*chempi_ctx.job->parent)
         return MPI_SUCCESS;
     rc = chempi_meet(&meet, &parents);
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS) {
+        (void)chempi_comm_set_name(chempi_comm_lookup(parents),
+                                   "MPI_COMM_PARENT");
         chempi_comm_set_parent(parents);
+    }
     return rc;
 }

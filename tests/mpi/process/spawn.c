@@ -4,7 +4,7 @@
  * programs make one world; what cannot be started, or ends before MPI_Init,
  * fails the call at all parents, and nothing else.
  *
- * usage: spawn [together|multiple|nothing|info|again|large|names]
+ * usage: spawn [together|multiple|nothing|wrong|info|again|merged|large|names]
  *
  * The children are this program, with the arguments "child" and what they are.
  */
@@ -28,10 +28,12 @@ static void speak(MPI_Comm inter, bool is_child)
     MPI_Comm both;
     int here;
     int there;
-    int value = check_rank() + 100 * is_child;
+    int value;
     int sum = 0;
     int size;
 
+    MPI_Comm_rank(inter, &value);
+    value += 100 * is_child;
     MPI_Comm_size(inter, &here);
     MPI_Comm_remote_size(inter, &there);
     for (int i = 0; i < there; i++) {
@@ -78,8 +80,47 @@ static void meet_by_name(MPI_Comm inter, bool is_child)
     }
 }
 
+static void check_codes(const int *codes, int count, int wanted)
+{
+    for (int i = 0; i < count; i++)
+        CHECK(check_class(codes[i]) == wanted, "error code %d of process %d",
+              codes[i], i);
+}
+
+static void spawn_children(const char *what, MPI_Comm over, int root)
+{
+    char *args[] = {(char[]){"child"}, (char *)what, NULL};
+    int codes[CHILDREN] = {-1, -1, -1};
+    MPI_Comm inter;
+    int size = 0;
+
+    MPI_Comm_spawn(program, args, CHILDREN, MPI_INFO_NULL, root, over, &inter,
+                   codes);
+    check_codes(codes, CHILDREN, MPI_SUCCESS);
+    MPI_Comm_remote_size(inter, &size);
+    CHECK(size == CHILDREN, "%d children", size);
+    speak(inter, false);
+    if (strcmp(what, "names") == 0)
+        meet_by_name(inter, false);
+    MPI_Comm_disconnect(&inter);
+}
+
+/* Both worlds are the parents of further ones, by a root in each. */
+static void spawn_merged(MPI_Comm inter, bool is_child)
+{
+    MPI_Comm both;
+    int size;
+
+    MPI_Intercomm_merge(inter, is_child, &both);
+    MPI_Comm_size(both, &size);
+    spawn_children("together", both, 0);
+    spawn_children("together", both, size - 1);
+    MPI_Comm_free(&both);
+}
+
 static int child(const char *what, int number)
 {
+    char name[MPI_MAX_OBJECT_NAME] = "";
     MPI_Comm parent;
     MPI_Comm again;
     int *app = NULL;
@@ -87,11 +128,15 @@ static int child(const char *what, int number)
 
     MPI_Comm_get_parent(&parent);
     CHECK_OR_DIE(parent != MPI_COMM_NULL, "a child without parents");
+    MPI_Comm_get_name(parent, name, &flag);
+    CHECK(strcmp(name, "MPI_COMM_PARENT") == 0, "the parents are %s", name);
     if (strcmp(what, "multiple") == 0) {
         MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, (void *)&app, &flag);
         CHECK(flag && *app == number, "program %d", flag ? *app : -1);
     }
     speak(parent, true);
+    if (strcmp(what, "merged") == 0)
+        spawn_merged(parent, true);
     if (strcmp(what, "names") == 0)
         meet_by_name(parent, true);
     MPI_Comm_disconnect(&parent);
@@ -100,32 +145,13 @@ static int child(const char *what, int number)
     return check_finish();
 }
 
-static void check_codes(const int *codes, int count, int wanted)
-{
-    for (int i = 0; i < count; i++)
-        CHECK(check_class(codes[i]) == wanted, "error code %d of process %d",
-              codes[i], i);
-}
-
 static void together(const char *what)
 {
-    char *args[] = {(char[]){"child"}, (char *)what, NULL};
-    int codes[CHILDREN] = {-1, -1, -1};
-    MPI_Comm inter;
     MPI_Comm parent;
-    int size = 0;
 
     MPI_Comm_get_parent(&parent);
     CHECK(parent == MPI_COMM_NULL, "nobody has spawned this");
-    MPI_Comm_spawn(program, args, CHILDREN, MPI_INFO_NULL, check_size() - 1,
-                   MPI_COMM_WORLD, &inter, codes);
-    check_codes(codes, CHILDREN, MPI_SUCCESS);
-    MPI_Comm_remote_size(inter, &size);
-    CHECK(size == CHILDREN, "%d children", size);
-    speak(inter, false);
-    if (strcmp(what, "names") == 0)
-        meet_by_name(inter, false);
-    MPI_Comm_disconnect(&inter);
+    spawn_children(what, MPI_COMM_WORLD, check_size() - 1);
 }
 
 static void multiple(void)
@@ -137,16 +163,24 @@ static void multiple(void)
                       NULL};
     char **argvs[] = {first, second};
     const int counts[] = {1, 2};
-    const MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
+    MPI_Info soft;
+    MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
     int codes[3] = {-1, -1, -1};
     const bool is_root = check_rank() == 0;
     MPI_Comm inter;
 
-    MPI_Comm_spawn_multiple(2, is_root ? commands : NULL, argvs, counts, infos,
-                            0, MPI_COMM_WORLD, &inter, codes);
-    check_codes(codes, 3, MPI_SUCCESS);
-    speak(inter, false);
-    MPI_Comm_disconnect(&inter);
+    MPI_Info_create(&soft);
+    MPI_Info_set(soft, "soft", "1");
+    for (int i = 0; i < 2; i++) {
+        MPI_Comm_spawn_multiple(is_root ? 2 : -1, is_root ? commands : NULL,
+                                argvs, counts, infos, 0, MPI_COMM_WORLD, &inter,
+                                codes);
+        check_codes(codes, 3, MPI_SUCCESS);
+        speak(inter, false);
+        MPI_Comm_disconnect(&inter);
+        infos[1] = soft; /* does not count where there are several programs */
+    }
+    MPI_Info_free(&soft);
 }
 
 static void fail(const char *command)
@@ -160,6 +194,46 @@ static void fail(const char *command)
           check_class(rc));
     CHECK(inter == MPI_COMM_NULL, "%s: a communicator", command);
     check_codes(codes, 2, MPI_ERR_SPAWN);
+}
+
+/* What is wrong at one member is heard by all. */
+static void wrong(void)
+{
+    char *commands[] = {program};
+    const int counts[] = {2};
+    const MPI_Info infos[] = {MPI_INFO_NULL};
+    const bool is_root = check_rank() == 0;
+    const MPI_Info bad = (MPI_Info)(void *)MPI_COMM_WORLD;
+    const char name[] = "no port";
+    int codes[2] = {-1, -1};
+    MPI_Comm inter = MPI_COMM_SELF;
+    int rc;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    rc = MPI_Comm_spawn(is_root ? NULL : program, MPI_ARGV_NULL, 2,
+                        MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, codes);
+    CHECK(check_class(rc) == MPI_ERR_ARG, "class %d", check_class(rc));
+    CHECK(inter == MPI_COMM_NULL, "a communicator");
+    check_codes(codes, 2, MPI_ERR_SPAWN);
+    rc = MPI_Comm_spawn_multiple(is_root ? -1 : 1, commands, MPI_ARGVS_NULL,
+                                 counts, infos, 0, MPI_COMM_WORLD, &inter,
+                                 codes);
+    CHECK(check_class(rc) == MPI_ERR_COUNT, "class %d", check_class(rc));
+    rc = MPI_Comm_spawn(program, MPI_ARGV_NULL, is_root ? 0 : 2, MPI_INFO_NULL,
+                        0, MPI_COMM_WORLD, &inter, codes);
+    CHECK(check_class(rc) == MPI_ERR_ARG, "class %d", check_class(rc));
+    rc = MPI_Comm_spawn(program, MPI_ARGV_NULL, 2, MPI_INFO_NULL,
+                        is_root ? check_size() : 0, MPI_COMM_WORLD, &inter,
+                        codes);
+    CHECK(check_class(rc) == MPI_ERR_ROOT, "class %d", check_class(rc));
+    rc = MPI_Comm_accept(is_root ? NULL : name, MPI_INFO_NULL, 0,
+                         MPI_COMM_WORLD, &inter);
+    CHECK(check_class(rc) == MPI_ERR_ARG, "class %d", check_class(rc));
+    rc = MPI_Comm_connect(name, is_root ? bad : MPI_INFO_NULL, 0,
+                          MPI_COMM_WORLD, &inter);
+    CHECK(check_class(rc) == MPI_ERR_INFO, "class %d", check_class(rc));
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    together("together");
 }
 
 static void nothing(void)
@@ -180,6 +254,12 @@ static void info(void)
     int size;
 
     MPI_Info_create(&info);
+    for (int i = 0; i < 100; i++) { /* ours stand behind them */
+        char key[20];
+
+        (void)snprintf(key, sizeof(key), "key-%d", i);
+        MPI_Info_set(info, key, "of somebody else");
+    }
     MPI_Info_set(info, "soft", "1:4:3");
     MPI_Info_set(info, "wdir", "/");
     MPI_Info_set(info, "nobody knows", "this");
@@ -189,6 +269,18 @@ static void info(void)
     CHECK(size == 4, "%d children", size);
     check_codes(codes, 4, MPI_SUCCESS);
     check_codes(codes + 4, 1, MPI_ERR_SPAWN);
+    MPI_Comm_disconnect(&inter);
+}
+
+static void merged(void)
+{
+    char *args[] = {(char[]){"child"}, (char[]){"merged"}, NULL};
+    MPI_Comm inter;
+
+    MPI_Comm_spawn(program, args, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter,
+                   MPI_ERRCODES_IGNORE);
+    speak(inter, false);
+    spawn_merged(inter, false);
     MPI_Comm_disconnect(&inter);
 }
 
@@ -274,6 +366,10 @@ int main(int argc, char **argv)
             info();
     } else if (strcmp(what, "again") == 0) {
         again();
+    } else if (strcmp(what, "wrong") == 0) {
+        wrong();
+    } else if (strcmp(what, "merged") == 0) {
+        merged();
     } else if (strcmp(what, "large") == 0) {
         large();
     } else {
