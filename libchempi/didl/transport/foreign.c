@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "common/auth/secret.h"
+#include "common/base/invariant.h"
 #include "common/base/sys.h"
 #include "common/containers/array.h"
 #include "common/containers/index.h"
@@ -185,11 +186,17 @@ static bool has_name(const void *elements, uint32_t number, const void *key)
            chempi_foreign_compare(&known[number].name, key) == 0;
 }
 
+static bool is_of_world(const struct chempi_name *name, const uint64_t world[2])
+{
+    return name->world[0] == world[0] && name->world[1] == world[1];
+}
+
 static bool is_own(const struct chempi_name *name)
 {
-    const struct chempi_name first = own_name(0);
+    uint64_t world[2];
 
-    return name->world[0] == first.world[0] && name->world[1] == first.world[1];
+    chempi_vouch_name(world);
+    return is_of_world(name, world);
 }
 
 uint32_t chempi_foreign_find(const struct chempi_name *name)
@@ -659,6 +666,7 @@ void chempi_foreign_take_in(struct chempi_bond *of)
     free(bond->fresh);
     bond->fresh = NULL;
     bond->fresh_count = 0;
+    CHEMPI_CHECK_EVERY(16, chempi_foreign_check());
 }
 
 void chempi_foreign_agree(struct chempi_bond *of)
@@ -679,6 +687,52 @@ void chempi_foreign_agree(struct chempi_bond *of)
     }
 }
 
+/* ---- invariants ---- */
+
+static const char *check_process(uint32_t index)
+{
+    const struct chempi_foreign *f = chempi_foreign_at(index);
+
+    if (chempi_foreign_find(&f->name) != index)
+        return "foreign F1: a name has two indexes, or none";
+    if (f->node >= self.node_count ||
+        !is_of_world(&f->name, self.nodes[f->node].world))
+        return "foreign F2: a process without a node of its world";
+    if (f->bond >= self.bond_count ||
+        f->number >= self.bonds[f->bond]->is.size ||
+        self.bonds[f->bond]->indexes[f->number] != index)
+        return "foreign F3: a process is called by a bond of others";
+    return NULL;
+}
+
+static const char *check_bond(const struct bond *bond)
+{
+    for (uint32_t i = 0; i < bond->is.size; i++)
+        if (bond->indexes[i] >= chempi_ctx.services.rank_count &&
+            (!chempi_foreign_is(bond->indexes[i]) ||
+             bond->indexes[i] >= index_end()))
+            return "foreign F3: a member that is not known";
+    if (bond->indexes[bond->is.self] != chempi_ctx.services.proc)
+        return "foreign F3: the own place is another one's";
+    return NULL;
+}
+
+const char *chempi_foreign_check(void)
+{
+    const char *broken = NULL;
+
+    if (self.node_count > count() || count() > CHEMPI_FOREIGN_MAX)
+        return "foreign F1: more nodes than processes, or too many";
+    if (self.fresh_pending > CHEMPI_FOREIGN_MAX - count() ||
+        self.bond_count + self.pending > self.bond_room)
+        return "foreign F4: no room for what is prepared";
+    for (uint32_t i = 0; i < count() && !broken; i++)
+        broken = check_process(index_begin() + i);
+    for (uint32_t i = 0; i < self.bond_count && !broken; i++)
+        broken = check_bond(self.bonds[i]);
+    return broken;
+}
+
 /* ---- who has met a world ---- */
 
 static bool is_in(const struct bond *bond, const uint64_t world[2])
@@ -689,7 +743,7 @@ static bool is_in(const struct bond *bond, const uint64_t world[2])
                 ? chempi_foreign_at(bond->indexes[i])
                 : NULL;
 
-        if (f && f->name.world[0] == world[0] && f->name.world[1] == world[1])
+        if (f && is_of_world(&f->name, world))
             return true;
     }
     return false;

@@ -128,6 +128,9 @@ void chempi_foreign_drop(struct chempi_bond *bond);
 /* [bond->size]; UINT32_MAX: not known yet, of a prepared one. */
 const uint32_t *chempi_foreign_indexes(const struct chempi_bond *bond);
 
+/* NULL, or what of F1 to F4 does not hold (invariant.h). */
+const char *chempi_foreign_check(void);
+
 /* For the device that reaches them. */
 const struct chempi_bonds *chempi_foreign_bonds(void);
 
