@@ -96,8 +96,9 @@ enum chempi_verdict {
     CHEMPI_NO_ROOM, /* memory is missing: leave it where it is, with all behind
                        it, and announce it again in a later progress();
                        is_ready() is true until it is taken */
-    CHEMPI_REFUSED  /* who announces this breaks the rules; never for STREAMED,
-                       nor for what is whole */
+    CHEMPI_REFUSED  /* who announces this breaks the rules; for STREAMED, and
+                       for what is whole, only of the sink of a device that
+                       reaches processes of other worlds */
 };
 
 struct chempi_dev;

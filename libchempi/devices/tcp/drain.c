@@ -143,6 +143,10 @@ static ssize_t take_eager(struct chempi_tcp_link *link,
         leave(link);
         return -1;
     }
+    if (CHEMPI_UNLIKELY(verdict == CHEMPI_REFUSED)) {
+        violate(link, "a message that is refused");
+        return -1;
+    }
     assert(verdict == (arrival.flags ? CHEMPI_ACCEPT : CHEMPI_TAKEN));
     if (verdict == CHEMPI_TAKEN)
         return (ssize_t)f->len;

@@ -198,9 +198,9 @@ static void on_answer(struct chempi_sysmsg_in *in)
 }
 
 static const struct chempi_sysmsg_handler cancel_handler = {4, 4, on_cancel,
-                                                            NULL};
+                                                            NULL, true};
 static const struct chempi_sysmsg_handler answer_handler = {8, 8, on_answer,
-                                                            NULL};
+                                                            NULL, true};
 
 void chempi_message_register(void)
 {

@@ -12,6 +12,8 @@
  *       it, which only MPI_Cancel makes right, and its receiver has freed its
  *       communicator: in one of others; or, as the sides of an
  *       intercommunicator have ids of their own, after one of those.)
+ *   M3  `listening` has those of `all` that chempi_comm_listen() was called for,
+ *       by their contexts, under all_lock
  */
 #include "libchempi/didl/comm/comm.h"
 
@@ -29,7 +31,9 @@
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/context_id.h"
 #include "libchempi/didl/comm/session/session.h"
+#include "libchempi/didl/transport/guard.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/request.h"
@@ -53,6 +57,60 @@ static bool is_bereft(uint32_t context)
     return is;
 }
 
+/* ---- who may send in an open context ---- */
+
+enum { OPEN_BUCKETS = 256 };
+static struct chempi_comm *listening[OPEN_BUCKETS]; /* M3 */
+
+static struct chempi_comm **bucket_of(uint32_t context)
+{
+    return &listening[context / CHEMPI_CONTEXT_STEP % OPEN_BUCKETS];
+}
+
+static enum chempi_guard_answer is_sender(uint32_t context, int32_t source,
+                                          uint32_t proc)
+{
+    enum chempi_guard_answer answer = CHEMPI_GUARD_UNKNOWN;
+    const struct chempi_comm *comm;
+
+    (void)pthread_mutex_lock(&all_lock);
+    comm = *bucket_of(context);
+    while (comm && comm->recv_context != context)
+        comm = comm->next_open;
+    if (comm)
+        answer = (uint32_t)source < comm->remote_size &&
+                         chempi_comm_proc(comm, (uint32_t)source) == proc
+                     ? CHEMPI_GUARD_YES
+                     : CHEMPI_GUARD_NO;
+    (void)pthread_mutex_unlock(&all_lock);
+    return answer;
+}
+
+void chempi_comm_listen(struct chempi_comm *comm)
+{
+    struct chempi_comm **bucket = bucket_of(comm->recv_context);
+
+    if (!chempi_context_is_open(comm->recv_context))
+        return;
+    (void)pthread_mutex_lock(&all_lock);
+    comm->next_open = *bucket;
+    *bucket = comm;
+    (void)pthread_mutex_unlock(&all_lock);
+    chempi_guard_admit(comm->recv_context);
+}
+
+static void unlisten_locked(const struct chempi_comm *comm)
+{
+    struct chempi_comm **at = bucket_of(comm->recv_context);
+
+    while (*at && *at != comm)
+        at = &(*at)->next_open;
+    if (*at)
+        *at = comm->next_open;
+}
+
+/* ---- all of them ---- */
+
 static void link_in(struct chempi_comm *comm)
 {
     (void)pthread_mutex_lock(&all_lock);
@@ -64,6 +122,7 @@ static void unlink_from(struct chempi_comm *comm)
 {
     (void)pthread_mutex_lock(&all_lock);
     chempi_list_remove(&comm->link);
+    unlisten_locked(comm);
     (void)pthread_mutex_unlock(&all_lock);
 }
 
@@ -96,6 +155,12 @@ const char *chempi_comm_check(const struct chempi_comm *comm)
     if (!comm->is_inter && (comm->send_context != comm->recv_context ||
                             comm->remote != comm->local))
         return "comm C2: an intracommunicator with two sides";
+    if ((comm->has_foreign || comm->is_inter) && comm->recv_context != 0 &&
+        (!chempi_context_is_open(comm->recv_context) ||
+         !chempi_context_is_open(comm->send_context)))
+        return "comm C3: processes of other worlds, or two sides, and a "
+               "context "
+               "that is not open";
     return NULL;
 }
 
@@ -116,6 +181,11 @@ struct chempi_comm *chempi_comm_make(struct chempi_group *local,
     comm->handle = (MPI_Comm)(void *)comm;
     fill(comm, local, remote);
     CHEMPI_CHECK(chempi_comm_check(comm));
+    if (chempi_context_is_open(recv_context)) {
+        chempi_lane_lock(&chempi_lane_main);
+        chempi_comm_listen(comm);
+        chempi_lane_unlock(&chempi_lane_main);
+    }
     return comm;
 }
 
@@ -281,6 +351,7 @@ static void describe(struct chempi_object *object,
 int chempi_comm_init(uint32_t rank, uint32_t size)
 {
     chempi_loss_on_context(is_bereft);
+    chempi_guard_on_context(is_sender);
     uint32_t *self = chempi_sys->malloc(sizeof(*self));
     int rc;
 

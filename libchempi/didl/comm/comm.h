@@ -7,6 +7,8 @@
  *       MPI_Comm_idup has agreed
  *   C2  for an intracommunicator send_context == recv_context and
  *       remote == local
+ *   C3  what has a member of another world receives in an open context, and an
+ *       intercommunicator sends in one, too
  *   -   a freed communicator lives until its last pending operation is done
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COMM_H
@@ -30,6 +32,14 @@ enum chempi_context_kind {
     CHEMPI_CONTEXT_STRING = 6, /* of MPI_COMM_WORLD: out of groups */
     CHEMPI_CONTEXT_STEP = 8
 };
+
+/* From here on processes of other worlds may have a say (context_id.h). */
+#define CHEMPI_CONTEXT_OPEN (1u << 30)
+
+static inline bool chempi_context_is_open(uint32_t context)
+{
+    return context >= CHEMPI_CONTEXT_OPEN && context < 2 * CHEMPI_CONTEXT_OPEN;
+}
 
 struct chempi_attrs;      /* attr.c */
 struct chempi_errhandler; /* error.h */
@@ -81,6 +91,7 @@ struct chempi_comm {
     uint32_t requests;
     struct chempi_comm *next_gone; /* in chempi_lane.gone */
     struct chempi_list link;       /* all communicators of the process */
+    struct chempi_comm *next_open; /* in its bucket of `listening` */
     /* Of a private one, such as local_comm: whose operations it is for. */
     const struct chempi_comm *serves;
     bool is_own;    /* a window's or a file's: the library has no operation made

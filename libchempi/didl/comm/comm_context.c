@@ -97,14 +97,17 @@ void chempi_comm_agreement_open(struct chempi_comm_agreement *ag,
     const bool is_there = ch->inter && !chempi_comm_is_first_side(comm);
     const uint32_t first =
         chempi_group_proc(is_there ? comm->remote : comm->local, 0);
+    const bool is_open =
+        ch->is_open || chempi_context_is_open(comm->recv_context);
 
     *ag = (struct chempi_comm_agreement){
         .context =
             (is_there ? comm->send_context : comm->recv_context) + ch->kind,
         .first = chempi_comm_name(comm, first),
         .tag = (uint32_t)ch->tag,
-        .from = CHEMPI_CONTEXT_ID_FIRST,
+        .first_id = is_open ? CHEMPI_CONTEXT_ID_OPEN : CHEMPI_CONTEXT_ID_FIRST,
         .is_first_round = true};
+    ag->from = ag->first_id;
     chempi_list_init(&ag->link);
 }
 
@@ -148,7 +151,7 @@ static int next_round(struct chempi_comm_agreement *ag, const int64_t *vals,
 
     if (vals[2] == EXHAUSTED && is_high) {
         ag->is_in_gaps = true;
-        ag->from = CHEMPI_CONTEXT_ID_FIRST;
+        ag->from = ag->first_id;
     } else if (vals[2] == EXHAUSTED) {
         *is_over = true;
         return chempi_error_set(MPI_ERR_OTHER,

@@ -48,7 +48,10 @@ static int agree_inter(struct chempi_comm *comm, int rc, struct inter_ids *ids)
                                 &other, &len);
     if (rc == MPI_SUCCESS)
         memcpy(&ids->send, other, sizeof(ids->send));
-    else if (has_local)
+    if (rc == MPI_SUCCESS && !chempi_context_is_open(ids->send))
+        rc = chempi_error_set(MPI_ERR_INTERN, "the other side receives in a "
+                                              "context that cannot be");
+    if (rc != MPI_SUCCESS && has_local)
         chempi_comm_return_context(ids->local, rc);
     if (rc != MPI_SUCCESS && has_recv)
         chempi_comm_return_context(ids->recv, rc);

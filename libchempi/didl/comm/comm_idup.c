@@ -207,6 +207,8 @@ static void end_round(struct idup *d)
     d->error = rc;
     if (d->phase == SWAP) {
         d->ids[SWAP] = (uint32_t)d->vals[0];
+        if (rc == MPI_SUCCESS && !chempi_context_is_open(d->ids[SWAP]))
+            d->error = MPI_ERR_INTERN;
         enter_phase(d, OVER);
         return;
     }
@@ -239,6 +241,9 @@ static void name_ids(struct idup *d)
     }
     chempi_comm_choose_lane(made);
     CHEMPI_CHECK(chempi_comm_check(made));
+    chempi_comm_listen(made);
+    if (made->local_comm)
+        chempi_comm_listen(made->local_comm);
 }
 
 static void complete(struct idup *d)

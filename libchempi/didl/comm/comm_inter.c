@@ -136,6 +136,7 @@ static bool is_description(const uint32_t *words, size_t len)
         return false;
     return (words[HEAD_WORDS_EACH] == WORDS_RANK ||
             words[HEAD_WORDS_EACH] == WORDS_NAME) &&
+           chempi_context_is_open(words[HEAD_CONTEXT]) &&
            (len - head_len) % (words[HEAD_WORDS_EACH] * sizeof(*words)) == 0;
 }
 
@@ -283,6 +284,7 @@ int chempi_comm_create_inter(struct chempi_comm *local_comm, int local_leader,
     if (local_comm->rank == local_leader)
         m.far.error = check_peer(peer_comm, remote_leader);
     m.local = chempi_comm_channel(local_comm);
+    m.local.is_open = true;
     rc = meet(&m, &made);
     if (rc != MPI_SUCCESS)
         return rc;
@@ -431,6 +433,7 @@ int chempi_comm_create_inter_from_groups(
     if (rc != MPI_SUCCESS)
         return rc;
     m.local = circle.channel;
+    m.local.is_open = true;
     if (local_group->rank == local_leader)
         aim_at(remote_group, remote_leader, &m.far);
     rc = meet(&m, &made);

@@ -24,8 +24,12 @@ struct chempi_comm *chempi_comm_make(struct chempi_group *local,
                                      uint32_t send_context,
                                      uint32_t recv_context);
 
-/* NULL, or what of C1 and C2 does not hold (invariant.h). */
+/* NULL, or what of C1 to C3 does not hold (invariant.h). */
 const char *chempi_comm_check(const struct chempi_comm *comm);
+
+/* Its context is agreed: processes of other worlds are heard in it from now on,
+ * if it is an open one. Holder of the first lane. */
+void chempi_comm_listen(struct chempi_comm *comm);
 
 /* An intercommunicator and its local group's own communicator. NULL when out
  * of memory; the ids are not used again then. */
@@ -63,6 +67,8 @@ struct chempi_comm_channel {
     enum chempi_context_kind kind;
     struct chempi_comm *inter; /* not NULL: comm is the local side of inter,
                                   and agreements span both sides */
+    bool is_open; /* processes of other worlds may be members of what is made,
+                     though they are none of comm's */
 };
 
 /* All members of a communicator, both sides of an intercommunicator; takes
@@ -165,9 +171,10 @@ struct chempi_comm_agreement {
     uint32_t context;
     struct chempi_name first; /* of the side that has this context */
     uint32_t tag;
-    uint32_t from;   /* the next proposal is at least this */
-    uint32_t id;     /* proposed in this round; 0: none */
-    uint32_t agreed; /* context, 0: not yet */
+    uint32_t first_id; /* of the range */
+    uint32_t from;     /* the next proposal is at least this */
+    uint32_t id;       /* proposed in this round; 0: none */
+    uint32_t agreed;   /* context, 0: not yet */
     bool is_first_round;
     bool is_in_gaps;
     bool is_owner; /* of the turn */

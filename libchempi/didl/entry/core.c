@@ -61,6 +61,7 @@
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/event.h"
 #include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/guard.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/light.h"
 #include "libchempi/didl/transport/match.h"
@@ -258,6 +259,7 @@ static void close_conn(void)
         (void)chempi_match_fini(chempi_lanes[i]->match);
     chempi_conn_close();
     chempi_foreign_fini();
+    chempi_guard_fini();
     for (uint32_t i = 0; i < chempi_lane_count; i++)
         chempi_sysmsg_fini(chempi_lanes[i]);
 }
@@ -280,6 +282,7 @@ static int open_conn(void)
 {
     struct chempi_conn_params params = {
         .sink = &chempi_engine_sink,
+        .foreign_sink = chempi_guard_sink(),
         .overlay = &chempi_routed_overlay,
         .lanes = wish_lanes(),
         .settings = chempi_tool_device_settings,

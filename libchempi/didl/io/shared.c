@@ -22,6 +22,7 @@
 #include "libchempi/didl/io/file.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
+#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
@@ -85,6 +86,17 @@ static uint64_t add(struct chempi_file *file, uint64_t count, uint32_t views)
     return before;
 }
 
+/* Tokens can be guessed, and not all that have a connection are members. */
+static bool is_member(const struct chempi_file *file, uint32_t proc)
+{
+    if (!chempi_foreign_is(proc))
+        return true;
+    for (uint32_t i = 0; i < file->comm->size; i++)
+        if (chempi_comm_proc(file->comm, i) == proc)
+            return true;
+    return false;
+}
+
 static void on_ask(struct chempi_sysmsg_in *in)
 {
     struct answer answer = {0};
@@ -94,7 +106,7 @@ static void on_ask(struct chempi_sysmsg_in *in)
     memcpy(&ask, in->head, sizeof(ask));
     file = find(ask.token);
     answer.serial = ask.serial;
-    if (file) {
+    if (file && is_member(file, in->peer->proc)) {
         answer.is_known = 1;
         answer.before = add(file, ask.count, (uint32_t)ask.views);
     }
@@ -120,9 +132,9 @@ static void on_answer(struct chempi_sysmsg_in *in)
 }
 
 static const struct chempi_sysmsg_handler ask_handler = {
-    sizeof(struct ask), sizeof(struct ask), on_ask, NULL};
+    sizeof(struct ask), sizeof(struct ask), on_ask, NULL, true};
 static const struct chempi_sysmsg_handler answer_handler = {
-    sizeof(struct answer), sizeof(struct answer), on_answer, NULL};
+    sizeof(struct answer), sizeof(struct answer), on_answer, NULL, true};
 
 void chempi_io_shared_init(void)
 {

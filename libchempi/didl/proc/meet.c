@@ -629,6 +629,7 @@ int chempi_meet(const struct chempi_meet *meet, MPI_Comm *out)
     struct chempi_comm *made = NULL;
     int rc;
 
+    m.local.is_open = true;
     m.down = m.local;
     m.down.first = meet->root;
     m.down.me = (m.local.me - meet->root + m.local.size) % m.local.size;

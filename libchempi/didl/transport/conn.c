@@ -29,7 +29,6 @@ enum {
 static struct {
     struct chempi_conn_params params;          /* as the devices were opened */
     const struct chempi_conn_overlay *overlay; /* NULL: the job needs none */
-    const struct chempi_sink *sink;            /* of who has opened it */
     struct chempi_services services;           /* the foreign device's */
     uint32_t foreign;          /* its number in the first lane; 0: not open */
     _Atomic uint64_t resolved; /* processes with routes in any lane */
@@ -312,7 +311,6 @@ int chempi_conn_open(const struct chempi_conn_params *params)
     rc = lane->conn.peers ? 0 : -ENOMEM;
     if (rc)
         return chempi_error_from(rc, NULL);
-    conn.sink = with.sink;
     conn.on_resolved = with.resolved;
     conn.overlay = with.overlay->is_needed() ? with.overlay : NULL;
     if (conn.overlay)
@@ -441,7 +439,7 @@ int chempi_conn_open_foreign(struct chempi_dev **out, struct chempi_err *err)
     const struct chempi_dev_ops *ops = chempi_registry_foreign();
     const struct chempi_dev_params params = {
         .services = &conn.services,
-        .sink = conn.sink,
+        .sink = conn.params.foreign_sink,
         .sink_arg = lane,
         .settings = conn.params.settings(ops),
         .lanes = 1,

@@ -97,6 +97,9 @@ struct chempi_peer {
     struct chempi_peer *next_made;
     struct chempi_peer *next_lost; /* in chempi_lane.lost */
     char *why;                     /* another lane has lost it, or NULL */
+    /* Of a process of another world (guard.h): */
+    uint32_t come;     /* messages; wraps */
+    uint32_t eager_in; /* their eager payload, bytes; wraps */
 };
 
 /*
@@ -126,6 +129,7 @@ struct chempi_conn_overlay {
 
 struct chempi_conn_params {
     const struct chempi_sink *sink;
+    const struct chempi_sink *foreign_sink; /* for processes of other worlds */
     const struct chempi_conn_overlay *overlay;
     uint32_t lanes; /* that processes of this node may have */
     /* The values of a device's settings, in the order of its panel. */

@@ -459,6 +459,17 @@ static CHEMPI_NOINLINE enum chempi_verdict hold(struct chempi_peer *peer,
     return verdict_of(held, rx);
 }
 
+static struct chempi_held *early_at(struct chempi_list *pos)
+{
+    return CHEMPI_CONTAINER_OF(pos, struct chempi_held, all);
+}
+
+static bool is_before(const struct chempi_arrival *a,
+                      const struct chempi_held *held)
+{
+    return (int32_t)(held->env.serial - a->env.serial) > 0;
+}
+
 /* Put an early message in its place, or drop a duplicate (N2). A system message
  * in order that is not whole is put there, too: it waits for its payload. */
 static CHEMPI_NOINLINE enum chempi_verdict
@@ -472,14 +483,16 @@ arrived_out_of_order(struct chempi_peer *peer, const struct chempi_arrival *a,
         return CHEMPI_TAKEN; /* a duplicate */
     if (ahead < 0 && (a->flags & CHEMPI_ARRIVAL_STREAMED))
         chempi_conn_set_lost(peer->lane, peer->proc, "it sent a message twice");
+    while (pos != &peer->early && is_before(a, early_at(pos)))
+        pos = pos->prev;
+    if (pos != &peer->early && early_at(pos)->env.serial == a->env.serial &&
+        chempi_foreign_is(peer->proc)) {
+        chempi_conn_set_lost(peer->lane, peer->proc, "it sent a message twice");
+        return CHEMPI_REFUSED; /* G1 of guard.h */
+    }
     held = hold_arrived(peer, a);
     if (!held)
         return has_no_room(peer, &a->env);
-    while (pos != &peer->early &&
-           (int32_t)(CHEMPI_CONTAINER_OF(pos, struct chempi_held, all)
-                         ->env.serial -
-                     a->env.serial) > 0)
-        pos = pos->prev;
     chempi_list_insert_between(&held->all, pos, pos->next);
     if (ahead <= 0)
         mark_dirty(peer);

@@ -71,11 +71,14 @@ bool chempi_loss_is_buried(uint32_t context)
     return is;
 }
 
-static bool is_for_nobody(const struct chempi_envelope *env)
+static bool is_for_nobody(struct chempi_held *held, void *arg)
 {
-    const uint32_t kind = env->context % CHEMPI_CONTEXT_STEP;
-    const uint32_t context = env->context - kind;
+    const uint32_t kind = held->env.context % CHEMPI_CONTEXT_STEP;
+    const uint32_t context = held->env.context - kind;
 
+    (void)arg;
+    if (held->state != CHEMPI_HELD_REMOTE)
+        return false;
     if (chempi_loss_is_buried(context))
         return true;
     return (kind == CHEMPI_CONTEXT_COLL || kind == CHEMPI_CONTEXT_INTERNAL) &&
@@ -84,7 +87,12 @@ static bool is_for_nobody(const struct chempi_envelope *env)
 
 struct chempi_held *chempi_loss_take_vain(struct chempi_lane *lane)
 {
-    return chempi_match_take_remote(lane->match, is_for_nobody);
+    struct chempi_held *held =
+        chempi_match_find(lane->match, is_for_nobody, NULL);
+
+    if (held)
+        chempi_match_take(lane->match, held);
+    return held;
 }
 
 void chempi_loss_watch(struct chempi_loss_circle *circle)

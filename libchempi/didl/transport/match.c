@@ -431,21 +431,33 @@ struct chempi_held *chempi_match_take_serial(struct chempi_match *m,
 }
 
 struct chempi_held *
-chempi_match_take_remote(struct chempi_match *m,
-                         bool (*fits)(const struct chempi_envelope *env))
+chempi_match_find(struct chempi_match *m,
+                  bool (*fits)(struct chempi_held *held, void *arg), void *arg)
 {
     ensure_table(m);
     CHEMPI_LIST_FOR (pos, &m->all) {
         struct chempi_held *held =
             CHEMPI_CONTAINER_OF(pos, struct chempi_held, all);
 
-        if (held->state != CHEMPI_HELD_REMOTE || !fits(&held->env))
-            continue;
-        unindex_held(m, held);
-        m->dropped++;
-        return held;
+        if (fits(held, arg))
+            return held;
     }
     return NULL;
+}
+
+void chempi_match_take(struct chempi_match *m, struct chempi_held *held)
+{
+    unindex_held(m, held);
+    m->dropped++;
+}
+
+/* It is garbage now, see index_held(). */
+void chempi_match_spoil(struct chempi_match *m, struct chempi_held *held)
+{
+    (void)m;
+    for (int k = 0; k < CHEMPI_MATCH_KINDS; k++)
+        chempi_list_remove(&held->by[k]);
+    held->env.source = MPI_ANY_SOURCE;
 }
 
 static struct chempi_held *held_from_pool(struct chempi_match *m)

@@ -106,10 +106,14 @@ struct chempi_held *chempi_match_take_serial(struct chempi_match *m,
                                              struct chempi_peer *peer,
                                              uint32_t serial);
 
-/* Take one out whose payload is at the sender still, or NULL. Linear, too. */
+/* The oldest held message that fits, or NULL. Linear, too. */
 struct chempi_held *
-chempi_match_take_remote(struct chempi_match *m,
-                         bool (*fits)(const struct chempi_envelope *env));
+chempi_match_find(struct chempi_match *m,
+                  bool (*fits)(struct chempi_held *held, void *arg), void *arg);
+/* Take it out. */
+void chempi_match_take(struct chempi_match *m, struct chempi_held *held);
+/* Nobody shall receive it; it goes with the others at the end. */
+void chempi_match_spoil(struct chempi_match *m, struct chempi_held *held);
 
 /* A message object with room for len bytes of payload; NULL: no memory. */
 struct chempi_held *chempi_match_held_create(struct chempi_match *m,

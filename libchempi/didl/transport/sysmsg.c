@@ -636,12 +636,20 @@ void chempi_sysmsg_register(int32_t tag,
     handlers[-tag] = handler;
 }
 
+bool chempi_sysmsg_is_open(int32_t tag)
+{
+    return tag < 0 && tag >= CHEMPI_SYSMSG_LAST && handlers[-tag] &&
+           handlers[-tag]->is_open;
+}
+
 void chempi_sysmsg_init(void)
 {
     static const struct chempi_sysmsg_handler matched = {
-        sizeof(struct matched), sizeof(struct matched), on_matched, NULL};
-    static const struct chempi_sysmsg_handler credit = {0, 0, on_credit, NULL};
-    static const struct chempi_sysmsg_handler repaid = {4, 4, on_repaid, NULL};
+        sizeof(struct matched), sizeof(struct matched), on_matched, NULL, true};
+    static const struct chempi_sysmsg_handler credit = {0, 0, on_credit, NULL,
+                                                        true};
+    static const struct chempi_sysmsg_handler repaid = {4, 4, on_repaid, NULL,
+                                                        true};
     static const struct chempi_engine_system system = {
         .arrived = arrived,
         .room = room_of,

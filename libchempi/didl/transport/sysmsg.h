@@ -102,12 +102,16 @@ struct chempi_sysmsg_handler {
     /* The body is at the sender: name room for all of it, or NULL to throw it
      * away. A NULL begin throws every such body away, with a log record. */
     struct chempi_sysmsg_room *(*begin)(struct chempi_sysmsg_in *in);
+    bool is_open; /* processes of other worlds may send it, too */
 };
 
 /* Have messages of this tag handled; the handler stays the caller's and must
  * stay. At start, before any peer can send them. */
 void chempi_sysmsg_register(int32_t tag,
                             const struct chempi_sysmsg_handler *handler);
+
+/* Is there a handler that takes it from processes of other worlds? */
+bool chempi_sysmsg_is_open(int32_t tag);
 
 /* Give cost back that a handler has kept. Under the lane lock. */
 void chempi_sysmsg_repay(struct chempi_peer *peer, uint32_t cost);

@@ -243,9 +243,10 @@ static void exchange_large(int me)
     free(data);
 }
 
-static const struct chempi_sysmsg_handler ask_handler = {0, 0, on_ask, NULL};
+static const struct chempi_sysmsg_handler ask_handler = {0, 0, on_ask, NULL,
+                                                         false};
 static const struct chempi_sysmsg_handler answer_handler = {0, 0, on_answer,
-                                                            NULL};
+                                                            NULL, false};
 
 int main(int argc, char **argv)
 {

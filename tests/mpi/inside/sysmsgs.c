@@ -399,9 +399,9 @@ static void flood(uint32_t first, uint32_t count)
 }
 
 static const struct chempi_sysmsg_handler ask_handler = {
-    sizeof(struct head), sizeof(struct head), ask_run, ask_begin};
+    sizeof(struct head), sizeof(struct head), ask_run, ask_begin, false};
 static const struct chempi_sysmsg_handler answer_handler = {
-    sizeof(struct head), sizeof(struct head), answer_run, answer_begin};
+    sizeof(struct head), sizeof(struct head), answer_run, answer_begin, false};
 
 int main(int argc, char **argv)
 {

@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/containers/list.h"
 #include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
@@ -166,7 +167,7 @@ bool chempi_send_site_ask(struct chempi_peer *peer, uint32_t serial,
     enum fate fate;
 
     text[0] = '\0';
-    if (!chempi_call_site_is_known())
+    if (!chempi_call_site_is_known() || chempi_foreign_is(peer->proc))
         return false;
     fate = send_question(&q, peer);
     if (fate == FATE_OPEN)
@@ -186,8 +187,9 @@ bool chempi_send_site_ask(struct chempi_peer *peer, uint32_t serial,
 
 void chempi_send_site_register(void)
 {
-    static const struct chempi_sysmsg_handler ask = {4, 4, on_ask, NULL};
-    static const struct chempi_sysmsg_handler answer = {4, 4, on_answer, NULL};
+    static const struct chempi_sysmsg_handler ask = {4, 4, on_ask, NULL, false};
+    static const struct chempi_sysmsg_handler answer = {4, 4, on_answer, NULL,
+                                                        false};
 
     chempi_list_init(&origin.questions);
     chempi_sysmsg_register(CHEMPI_SYSMSG_ORIGIN, &ask);

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What processes of other worlds may send; see guard.h. */
+#include "libchempi/didl/transport/guard.h"
+
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/engine.h"
+#include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/match.h"
+#include "libchempi/didl/transport/sysmsg.h"
+
+static struct {
+    chempi_guard_context_fn *is_sender;
+    struct chempi_sink sink; /* the engine's, but for what arrives */
+    uint64_t unknown;        /* messages that were held unseen, at most */
+} self;
+
+void chempi_guard_on_context(chempi_guard_context_fn *is_sender)
+{
+    self.is_sender = is_sender;
+}
+
+static enum chempi_guard_answer ask(const struct chempi_envelope *env,
+                                    uint32_t proc)
+{
+    return self.is_sender(env->context - env->context % CHEMPI_CONTEXT_STEP,
+                          env->source, proc);
+}
+
+/* ---- how much there is ---- */
+
+struct count {
+    const struct chempi_peer *peer;
+    uint32_t count;
+};
+
+static bool count_held(struct chempi_held *held, void *arg)
+{
+    struct count *count = arg;
+
+    count->count += held->peer == count->peer;
+    return false;
+}
+
+static uint32_t length_of(const struct chempi_list *list)
+{
+    uint32_t length = 0;
+
+    CHEMPI_LIST_FOR (link, list)
+        length++;
+    return length;
+}
+
+/* G3, by a look after each half of the most that may be. */
+static const char *find_heap(struct chempi_peer *peer)
+{
+    const uint32_t half = CHEMPI_GUARD_HELD_MAX / 2;
+    struct count held = {.peer = peer};
+
+    if (CHEMPI_LIKELY(peer->come % half != half - 1))
+        return NULL;
+    (void)chempi_match_find(peer->lane->match, count_held, &held);
+    if (held.count + length_of(&peer->early) > half)
+        return "it has sent too many messages that nobody receives";
+    return length_of(&peer->waiting) > half
+               ? "it has asked too much and takes no answers"
+               : NULL;
+}
+
+/* ---- a message ---- */
+
+static bool is_here(const struct chempi_arrival *a)
+{
+    return a->avail == a->env.len || (a->flags & CHEMPI_ARRIVAL_STREAMED);
+}
+
+static bool is_counted(const struct chempi_envelope *env)
+{
+    return env->kind != CHEMPI_KIND_SYSTEM &&
+           (env->flags & CHEMPI_ENVELOPE_COUNTED);
+}
+
+/* G3 */
+static const char *check_payload(const struct chempi_peer *peer,
+                                 const struct chempi_arrival *a)
+{
+    const uint32_t kept = peer->eager_in - peer->eager_released;
+
+    if (!is_counted(&a->env))
+        return is_here(a) && a->env.len > 0
+                   ? "it has sent payload that it has not counted"
+                   : NULL;
+    return a->env.len > peer->quota || kept > peer->quota - a->env.len
+               ? "it has sent more than its quota"
+               : NULL;
+}
+
+/* G2 */
+static const char *check_message(const struct chempi_peer *peer,
+                                 const struct chempi_arrival *a)
+{
+    const struct chempi_envelope *env = &a->env;
+    enum chempi_guard_answer answer;
+
+    if (env->source < 0 || env->tag < 0)
+        return "it has sent a message without a source or tag";
+    if (!chempi_context_is_open(env->context))
+        return "it has sent a message among the ranks of this job";
+    answer = ask(env, peer->proc);
+    if (answer == CHEMPI_GUARD_NO)
+        return "it has sent a message in the name of another process";
+    if (answer == CHEMPI_GUARD_UNKNOWN)
+        self.unknown++;
+    return check_payload(peer, a);
+}
+
+/* G4 */
+static const char *check_system(const struct chempi_arrival *a)
+{
+    const struct chempi_envelope *env = &a->env;
+
+    if (env->tag == CHEMPI_ENGINE_TAG_BODY)
+        return is_here(a) ? "it has sent what nobody has asked for" : NULL;
+    if (!chempi_sysmsg_is_open(env->tag))
+        return "it has sent a message that only ranks of this job may send";
+    return env->len > a->ep->dev->caps->eager_max
+               ? "it has sent too long a system message"
+               : NULL;
+}
+
+static const char *check(struct chempi_peer *peer,
+                         const struct chempi_arrival *a)
+{
+    const struct chempi_envelope *env = &a->env;
+    const char *why = NULL;
+
+    if (env->serial - peer->serial_in >= CHEMPI_GUARD_AHEAD || env->lane != 0)
+        return "it has sent a message out of turn";
+    if (env->credit - peer->eager_credit > peer->eager_out - peer->eager_credit)
+        return "it has received more than it was sent";
+    why = env->kind == CHEMPI_KIND_SYSTEM ? check_system(a)
+                                          : check_message(peer, a);
+    return why ? why : find_heap(peer);
+}
+
+static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
+                                   struct chempi_rx **rx)
+{
+    struct chempi_lane *lane = arg;
+    struct chempi_peer *peer = chempi_conn_peer(lane, a->ep->proc);
+    const char *why = check(peer, a);
+    enum chempi_verdict verdict;
+
+    if (CHEMPI_UNLIKELY(why != NULL)) {
+        chempi_conn_set_lost(lane, peer->proc, why);
+        return CHEMPI_REFUSED;
+    }
+    if (is_counted(&a->env))
+        peer->eager_in += (uint32_t)a->env.len;
+    peer->come++;
+    verdict = chempi_engine_sink.arrived(arg, a, rx);
+    if (CHEMPI_UNLIKELY(verdict == CHEMPI_NO_ROOM)) { /* it comes again */
+        peer->come--;
+        if (is_counted(&a->env))
+            peer->eager_in -= (uint32_t)a->env.len;
+    }
+    return verdict;
+}
+
+const struct chempi_sink *chempi_guard_sink(void)
+{
+    self.sink = chempi_engine_sink;
+    self.sink.arrived = arrived;
+    return &self.sink;
+}
+
+/* ---- a communicator that was not there ---- */
+
+static bool is_forged(struct chempi_held *held, void *arg)
+{
+    const uint32_t *context = arg;
+    const struct chempi_envelope *env = &held->env;
+
+    return env->context - env->context % CHEMPI_CONTEXT_STEP == *context &&
+           env->source >= 0 && chempi_foreign_is(held->peer->proc) &&
+           ask(env, held->peer->proc) == CHEMPI_GUARD_NO;
+}
+
+void chempi_guard_admit(uint32_t context)
+{
+    struct chempi_lane *lane = &chempi_lane_main;
+    struct chempi_held *held;
+
+    if (self.unknown == 0)
+        return;
+    while ((held = chempi_match_find(lane->match, is_forged, &context))) {
+        chempi_match_spoil(lane->match, held);
+        chempi_conn_set_lost(
+            lane, held->peer->proc,
+            "it has sent a message in the name of another process");
+    }
+}
+
+void chempi_guard_fini(void)
+{
+    self.unknown = 0;
+}

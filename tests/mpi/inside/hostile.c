@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two jobs have met, and a rank of the one that has connected sends what no
+ * process of another world may send. It is lost to the other job by that, with
+ * a sentence, and nothing else comes of it: not in the other job's own
+ * communicators either.
+ *
+ * inside-hostile accept|connect FIFO HOW [FILE]
+ */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/comm/context_id.h"
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/engine.h"
+#include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/sysmsg.h"
+#include "tests/mpi/check.h"
+
+enum { TAG = 3, FLOOD = 6000, LEN = 4000, FORGED = -77, TRUE = 42, AHEAD = 16 };
+
+static void pass_name(bool accepts, const char *fifo, char *name)
+{
+    FILE *file;
+
+    if (check_rank() != 0)
+        return;
+    CHECK_OR_DIE(mkfifo(fifo, 0600) == 0 || errno == EEXIST, "mkfifo");
+    file = fopen(fifo, accepts ? "w" : "r");
+    CHECK_OR_DIE(file != NULL, "open %s", fifo);
+    if (accepts)
+        CHECK_OR_DIE(fputs(name, file) >= 0, "write the name");
+    else
+        CHECK_OR_DIE(fgets(name, MPI_MAX_PORT_NAME, file) != NULL,
+                     "read the name");
+    CHECK_OR_DIE(fclose(file) == 0, "close %s", fifo);
+}
+
+/* ---- the one that breaks the rules ---- */
+
+/* A message to rank 0 of the other side; number: before its turn by so much. */
+static void send_raw(MPI_Comm inter, struct chempi_envelope env,
+                     const void *data, uint32_t number)
+{
+    const struct chempi_comm *c = chempi_comm_lookup(inter);
+    struct chempi_lane *lane = &chempi_lane_main;
+    struct chempi_peer *peer;
+    struct chempi_route *route;
+
+    chempi_lane_lock(lane);
+    peer = chempi_conn_peer(lane, chempi_comm_proc(c, 0));
+    CHECK_OR_DIE(chempi_conn_resolve(peer) == MPI_SUCCESS, "no way there");
+    route = chempi_conn_route(peer, env.len);
+    chempi_engine_stamp(peer, &env);
+    env.serial += number;
+    CHECK_OR_DIE(
+        route->ops->inject(route->ep, &env, data, (size_t)env.len, false) == 0,
+        "no room");
+    peer->serial_out += number == 0;
+    chempi_lane_unlock(lane);
+}
+
+static struct chempi_envelope message(uint32_t context, int source)
+{
+    return (struct chempi_envelope){.len = sizeof(int),
+                                    .context = context,
+                                    .source = source,
+                                    .tag = TAG,
+                                    .kind = CHEMPI_KIND_MESSAGE,
+                                    .flags = CHEMPI_ENVELOPE_COUNTED};
+}
+
+static struct chempi_envelope system_message(int32_t tag, uint32_t len)
+{
+    return (struct chempi_envelope){
+        .len = len, .context = len, .tag = tag, .kind = CHEMPI_KIND_SYSTEM};
+}
+
+/* More than the other one allows: this one has forgotten what that is. */
+static void flood(MPI_Comm inter)
+{
+    static char data[LEN];
+    const struct chempi_comm *c = chempi_comm_lookup(inter);
+    MPI_Request requests[FLOOD];
+
+    chempi_conn_peer(&chempi_lane_main, chempi_comm_proc(c, 0))->quota =
+        UINT32_MAX;
+    for (int i = 0; i < FLOOD; i++)
+        if (MPI_Isend(data, LEN, MPI_BYTE, 0, TAG + 1, inter, &requests[i]))
+            requests[i] = MPI_REQUEST_NULL;
+    (void)MPI_Waitall(FLOOD, requests, MPI_STATUSES_IGNORE);
+}
+
+/* In the contexts that come next, behind that of the other side's own. */
+static void foresee(MPI_Comm inter, uint32_t context)
+{
+    const int forged = FORGED;
+
+    for (uint32_t i = 2; i <= AHEAD; i++)
+        send_raw(inter, message(context + i * CHEMPI_CONTEXT_STEP, 0), &forged,
+                 0);
+    MPI_Send(NULL, 0, MPI_BYTE, 0, TAG + 2, inter);
+}
+
+/* Files that are not its own: their numbers are easily guessed. */
+static void ask_files(MPI_Comm inter)
+{
+    for (uint64_t token = 0; token < AHEAD; token++) {
+        const uint64_t ask[4] = {token, 100, 0, token};
+
+        send_raw(inter, system_message(CHEMPI_SYSMSG_IO, sizeof(ask)), ask, 0);
+    }
+    MPI_Send(NULL, 0, MPI_BYTE, 0, TAG + 2, inter);
+}
+
+static void attack(MPI_Comm inter, const char *how)
+{
+    const struct chempi_comm *c = chempi_comm_lookup(inter);
+    const uint32_t context = c->send_context;
+    const int forged = FORGED;
+    uint64_t words[4] = {0};
+
+    if (strcmp(how, "world") == 0) {
+        send_raw(inter, message(1 * CHEMPI_CONTEXT_STEP, 1), &forged, 0);
+    } else if (strcmp(how, "name") == 0) {
+        send_raw(inter, message(context, 0), &forged, 0);
+    } else if (strcmp(how, "later") == 0) {
+        foresee(inter, context);
+    } else if (strcmp(how, "file") == 0) {
+        ask_files(inter);
+    } else if (strcmp(how, "quota") == 0) {
+        flood(inter);
+    } else if (strcmp(how, "uncounted") == 0) {
+        struct chempi_envelope env = message(context, 1);
+
+        env.flags = 0;
+        send_raw(inter, env, &forged, 0);
+    } else if (strcmp(how, "ahead") == 0) {
+        send_raw(inter, message(context, 1), &forged, 1u << 20);
+    } else if (strcmp(how, "twice") == 0) {
+        send_raw(inter, message(context, 1), &forged, 1);
+        send_raw(inter, message(context, 1), &forged, 1);
+    } else if (strcmp(how, "system") == 0) {
+        send_raw(inter, system_message(CHEMPI_SYSMSG_TEST, 0), NULL, 0);
+    } else if (strcmp(how, "places") == 0) {
+        send_raw(inter, system_message(CHEMPI_SYSMSG_ORIGIN, 4), words, 0);
+    } else if (strcmp(how, "body") == 0) {
+        send_raw(inter, system_message(CHEMPI_SYSMSG_BODY, 8), words, 0);
+    } else if (strcmp(how, "credit") == 0) {
+        chempi_conn_peer(&chempi_lane_main, chempi_comm_proc(c, 0))
+            ->eager_released += 1u << 20;
+        send_raw(inter, system_message(CHEMPI_SYSMSG_CREDIT, 0), NULL, 0);
+    } else {
+        CHECK_OR_DIE(false, "no attack is named %s", how);
+    }
+}
+
+/* Rank 1 attacks; until it is cut off. */
+static void be_hostile(MPI_Comm inter, const char *how)
+{
+    int none;
+
+    if (check_rank() == 1) {
+        MPI_Recv(&none, 1, MPI_INT, 0, TAG, inter, MPI_STATUS_IGNORE);
+        MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+        attack(inter, how);
+        CHECK((MPI_Recv(&none, 1, MPI_INT, 0, TAG, inter, MPI_STATUS_IGNORE) ==
+               MPI_SUCCESS) == (strcmp(how, "file") == 0),
+              "nothing comes of it");
+    }
+}
+
+/* ---- the other one ---- */
+
+/* An intercommunicator of this job's ranks, in whose contexts rank 1 of the
+ * other one has sent already. */
+static void make_halves(MPI_Comm inter)
+{
+    MPI_Comm own;
+    int value = -1;
+
+    MPI_Recv(NULL, 0, MPI_BYTE, 1, TAG + 2, inter, MPI_STATUS_IGNORE);
+    MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, 1, 9, &own);
+    MPI_Recv(&value, 1, MPI_INT, 0, TAG, own, MPI_STATUS_IGNORE);
+    CHECK(value == TRUE, "%d has come from rank 1", value);
+    MPI_Comm_free(&own);
+}
+
+static void help_make_halves(void)
+{
+    const int value = TRUE;
+    MPI_Comm own;
+
+    MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, 0, 9, &own);
+    MPI_Send(&value, 1, MPI_INT, 0, TAG, own);
+    MPI_Comm_free(&own);
+}
+
+/* Of a file of this job, whose pointer is here. */
+static void keep_file(MPI_Comm inter, const char *path)
+{
+    MPI_Offset at = -1;
+    MPI_File file;
+
+    MPI_File_open(MPI_COMM_WORLD, path,
+                  MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                  MPI_INFO_NULL, &file);
+    if (check_rank() == 0) {
+        MPI_Send(&(int){0}, 1, MPI_INT, 1, TAG, inter);
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, TAG + 2, inter, MPI_STATUS_IGNORE);
+        MPI_File_get_position_shared(file, &at);
+        CHECK(at == 0, "the pointer is at %lld", (long long)at);
+        MPI_Send(&(int){0}, 1, MPI_INT, 1, TAG, inter);
+    }
+    MPI_File_close(&file);
+}
+
+static void defend(MPI_Comm inter, const char *how)
+{
+    const bool is_later = strcmp(how, "later") == 0;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    MPI_Request request;
+    int value = 0;
+    int len;
+    int rc;
+
+    MPI_Irecv(&value, 1, MPI_INT, 1, TAG, MPI_COMM_WORLD, &request);
+    MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+    MPI_Send(&value, 1, MPI_INT, 1, TAG, inter);
+    if (is_later)
+        make_halves(inter);
+    rc = MPI_Recv(&len, 1, MPI_INT, 1, TAG + 4, inter, MPI_STATUS_IGNORE);
+    CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "a receive ends with %d",
+          rc);
+    MPI_Error_string(rc, text, &len);
+    printf("%s\n", text);
+    MPI_Send(NULL, 0, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(value == TRUE, "%d has come from rank 1 of this job", value);
+}
+
+static void help(const char *how)
+{
+    const int value = TRUE;
+
+    if (strcmp(how, "later") == 0)
+        help_make_halves();
+    MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(&value, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD);
+}
+
+int main(int argc, char **argv)
+{
+    char name[MPI_MAX_PORT_NAME] = "";
+    bool accepts;
+    MPI_Comm inter;
+
+    check_start(&argc, &argv);
+    CHECK_OR_DIE(argc > 3, "usage: hostile accept|connect FIFO HOW");
+    check_need(2);
+    accepts = strcmp(argv[1], "accept") == 0;
+    if (accepts && check_rank() == 0)
+        MPI_Open_port(MPI_INFO_NULL, name);
+    pass_name(accepts, argv[2], name);
+    if (!accepts) {
+        MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+        be_hostile(inter, argv[3]);
+        return check_finish();
+    }
+    MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+    if (strcmp(argv[3], "file") == 0)
+        keep_file(inter, argv[4]);
+    else if (check_rank() == 0)
+        defend(inter, argv[3]);
+    else
+        help(argv[3]);
+    return check_finish();
+}
