@@ -9,9 +9,10 @@
 #include <string.h>
 
 #include "common/base/sys.h"
+#include "common/containers/index.h"
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/comm/comm.h"
-#include "libchempi/didl/tool/registry.h"
 
 #define MAGIC UINT32_C(0x4d454532) /* "MEE2": version 2 */
 
@@ -51,6 +52,67 @@ size_t chempi_roll_len_max(void)
     return chempi_roll_len(most_members());
 }
 
+/* ---- settings ---- */
+
+/* The next one from *i on that chooses the way of a collective operation:
+ * members that chose different ways would wait for each other for ever. NULL:
+ * there is none. */
+static const struct chempi_setting *next_of_coll(uint32_t *i)
+{
+    const struct chempi_settings all = chempi_setting_table();
+
+    for (; *i < all.count; (*i)++)
+        if (strcmp(all.table[*i].module, "coll") == 0 &&
+            all.table[*i].scope == CHEMPI_SETTING_ALL)
+            return &all.table[*i];
+    return NULL;
+}
+
+/* What stands for their names, which other builds have others of, and their
+ * values; returns how many. */
+static uint32_t get_settings(uint64_t values[CHEMPI_REGION_WORDS])
+{
+    const struct chempi_setting *setting;
+    uint32_t count = 1;
+    uint32_t hash = 0;
+
+    for (uint32_t i = 0; (setting = next_of_coll(&i)); i++) {
+        hash = chempi_index_hash_text(hash, setting->name);
+        if (count < CHEMPI_REGION_WORDS)
+            values[count++] = chempi_setting((enum chempi_setting_id)i);
+    }
+    values[0] = hash;
+    return count;
+}
+
+int chempi_roll_compare(const struct chempi_roll *roll, struct chempi_err *err)
+{
+    uint64_t mine[CHEMPI_REGION_WORDS];
+    const uint32_t count = get_settings(mine);
+    char name[CHEMPI_SETTING_NAME_MAX];
+    uint32_t i = 0;
+
+    if (roll->setting_count != count || roll->settings[0] != mine[0])
+        return chempi_err_set(err, -EPROTO,
+                              "the libraries of the two sides have different "
+                              "settings; both need the same one");
+    for (uint32_t word = 1; word < count; word++, i++) {
+        const struct chempi_setting *setting = next_of_coll(&i);
+
+        if (roll->settings[word] == mine[word] || !setting)
+            continue;
+        chempi_setting_variable(setting, name);
+        return chempi_err_set(err, -EPROTO,
+                              "setting %s is %" PRIu64 " here and %" PRIu64
+                              " at the other side; it must be the same in jobs "
+                              "that meet",
+                              name, mine[word], roll->settings[word]);
+    }
+    return 0;
+}
+
+/* ---- the own side's ---- */
+
 struct chempi_roll *chempi_roll_make(const struct chempi_introduction *members,
                                      uint32_t count, uint32_t root,
                                      uint32_t context)
@@ -63,7 +125,7 @@ struct chempi_roll *chempi_roll_make(const struct chempi_introduction *members,
     roll->context = context;
     roll->count = count;
     roll->root = root;
-    roll->setting_count = chempi_tool_settings_of_coll(roll->settings);
+    roll->setting_count = get_settings(roll->settings);
     randombytes_buf(roll->secret, sizeof(roll->secret));
     memcpy(roll + 1, members, count * sizeof(*members));
     return roll;
@@ -90,13 +152,6 @@ int chempi_roll_check(const struct chempi_roll *roll, size_t len,
         "what the other side tells of itself is malformed, or "
         "of another version (%zu bytes)",
         len);
-}
-
-int chempi_roll_compare(const struct chempi_roll *roll, struct chempi_err *err)
-{
-    return chempi_tool_compare_world(roll->settings, roll->setting_count, err)
-               ? -EPROTO
-               : 0;
 }
 
 int chempi_roll_verify(const struct chempi_introduction *members,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Settings that must be the same in all processes of a job, some of them also
- * in those of worlds that meet (proc/meet.c): each process reads its own
- * environment, and members of a collective operation that chose different ways
- * would wait for each other for ever. The ranks of a node compare them in the
- * node's region; of each node one rank compares its own with those of rank 0,
- * which the launcher's store has. Where there is no world model, rank 0 perhaps
- * never comes: there each process publishes its own, and compares them with
- * those of the first one of each other node that it reaches. Values that differ
- * end the job with their name; what others have written is compared only. First
- * comes what stands for their names, which other builds have others of.
+ * Settings that must be the same in all processes of a job: each process reads
+ * its own environment, and members of a collective operation that chose
+ * different ways would wait for each other for ever. The ranks of a node
+ * compare them in the node's region; of each node one rank compares its own
+ * with those of rank 0, which the launcher's store has. Where there is no world
+ * model, rank 0 perhaps never comes: there each process publishes its own, and
+ * compares them with those of the first one of each other node that it reaches.
+ * Values that differ end the job with their name; what others have written is
+ * compared only. First comes what stands for their names, which other builds
+ * have others of.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -29,7 +29,6 @@
 enum { VALUE_TEXT = 48 }; /* bytes of a value in words, with zero */
 
 static const char key[] = "settings";
-static const char in_job[] = "processes of a job";
 
 static struct {
     bool is_speaker; /* this process was the first of its node to compare */
@@ -90,7 +89,7 @@ static void put_value(const struct chempi_setting *setting, uint64_t value,
 }
 
 static int differ(const struct chempi_tool_cvar *v, uint64_t other,
-                  const char *whose, const char *where, struct chempi_err *err)
+                  const char *whose, struct chempi_err *err)
 {
     char variable[CHEMPI_SETTING_NAME_MAX];
     char mine[VALUE_TEXT];
@@ -101,8 +100,8 @@ static int differ(const struct chempi_tool_cvar *v, uint64_t other,
     put_value(v->setting, other, theirs);
     return chempi_err_set(err, -EINVAL,
                           "setting %s is %s in this process and %s in %s; it "
-                          "must be the same in all %s",
-                          variable, mine, theirs, whose, where);
+                          "must be the same in all processes of a job",
+                          variable, mine, theirs, whose);
 }
 
 int chempi_tool_compare_here(struct chempi_err *err)
@@ -121,52 +120,8 @@ int chempi_tool_compare_here(struct chempi_err *err)
 
         (void)chempi_region_compare(chempi_ctx.services.region, word++, &other);
         if (other != value_of(&v))
-            return differ(&v, other, "another one of this node", in_job, err);
+            return differ(&v, other, "another one of this node", err);
     }
-    return 0;
-}
-
-/* ---- between worlds ---- */
-
-/* Quotas and the like may differ there. */
-static bool find_next_of_coll(uint32_t *i, struct chempi_tool_cvar *out)
-{
-    for (; find_next(i, out); (*i)++)
-        if (strcmp(out->setting->module, "coll") == 0)
-            return true;
-    return false;
-}
-
-uint32_t chempi_tool_settings_of_coll(uint64_t *values)
-{
-    struct chempi_tool_cvar v;
-    uint32_t count = 1;
-    uint32_t hash = 0;
-
-    for (uint32_t i = 0; find_next_of_coll(&i, &v); i++) {
-        hash = chempi_index_hash_text(hash, v.setting->name);
-        if (count < CHEMPI_REGION_WORDS)
-            values[count++] = value_of(&v);
-    }
-    values[0] = hash;
-    return count;
-}
-
-int chempi_tool_compare_world(const uint64_t *values, uint32_t count,
-                              struct chempi_err *err)
-{
-    uint64_t mine[CHEMPI_REGION_WORDS];
-    struct chempi_tool_cvar v;
-    uint32_t word = 1;
-
-    if (count != chempi_tool_settings_of_coll(mine) || values[0] != mine[0])
-        return chempi_err_set(err, -EINVAL,
-                              "the libraries of the two sides have different "
-                              "settings; both need the same one");
-    for (uint32_t i = 0; word < count && find_next_of_coll(&i, &v); i++, word++)
-        if (values[word] != mine[word])
-            return differ(&v, values[word], "the other side", "jobs that meet",
-                          err);
     return 0;
 }
 
@@ -260,7 +215,7 @@ bool chempi_tool_hear(uint32_t proc, const char *of, const void *value,
         memcpy(&other, at, sizeof(other));
         at += sizeof(other);
         len -= sizeof(other);
-        if (other != value_of(&v) && differ(&v, other, whose, in_job, &err))
+        if (other != value_of(&v) && differ(&v, other, whose, &err))
             chempi_fatal_die(1, "%s", err.text);
     }
     return true;

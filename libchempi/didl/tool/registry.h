@@ -42,13 +42,6 @@ bool chempi_tool_hear(uint32_t proc, const char *key, const void *value,
 /* Has it come that was asked for? (a condition to wait for) */
 bool chempi_tool_has_heard(void *unused);
 
-/* .. and between worlds: those that choose the way of collective operations.
- * What stands for their names, and their values, at most CHEMPI_REGION_WORDS;
- * returns how many. Compare another world's: 0, or -EINVAL with words. */
-uint32_t chempi_tool_settings_of_coll(uint64_t *values);
-int chempi_tool_compare_world(const uint64_t *values, uint32_t count,
-                              struct chempi_err *err);
-
 /* A variable of the environment. */
 enum chempi_stray {
     CHEMPI_STRAY_FOREIGN, /* nothing of ours, or of another part of CHEMPI */

@@ -22,8 +22,8 @@ static void *call(void *arg)
 {
     struct side *side = arg;
 
-    side->class = check_class(MPI_Comm_connect(name, MPI_INFO_NULL, 0,
-                                               side->comm, &side->inter));
+    side->class = check_class(
+        MPI_Comm_connect(name, MPI_INFO_NULL, 0, side->comm, &side->inter));
     return NULL;
 }
 
