@@ -17,7 +17,7 @@ SOAK_SECONDS ?= 36000
 SOAK_SEED ?= 1
 
 .PHONY: all build demo check bench bench-papers bench-registration scale install \
-        lint format fuzz soak status conformance applications clean deps
+        lint format fuzz soak conformance applications clean deps
 
 all: build
 
@@ -84,9 +84,6 @@ soak: build
 	@WINRANDOM_SEED=$(SOAK_SEED) WINRANDOM_TIMES=200 tests/mpi/run \
 	    --build-dir $(BUILD) --slow 20 --on shm,tcp,mixed,scivia,gate \
 	    random_programs
-
-status: deps
-	@tools/status.py
 
 conformance: build
 	@tests/conformance/mpich/run --build-dir $(BUILD)

@@ -86,7 +86,7 @@ class Function:
                        [Param(p.strip()) for p in params.split(',')])
         self.binding = None   # name of the didl function
         self.fixed = []       # (name, C expression): what it is told besides
-        self.status = None    # yes, planned, manual or None
+        self.status = None    # yes or manual
         self.sibling = None   # the other one of X and X_c, if it fits
 
     @property
@@ -157,9 +157,9 @@ def load_functions(api_dir):
         if row[0] not in by_name:
             raise SystemExit('%s: no MPI function is called %s' %
                              (path, row[0]))
-        if row[2] not in ('yes', 'planned', 'manual'):
-            raise SystemExit('%s: %s: status is yes, planned or manual, '
-                             'not "%s"' % (path, row[0], row[2]))
+        if row[2] not in ('yes', 'manual'):
+            raise SystemExit('%s: %s: status is yes or manual, not "%s"' %
+                             (path, row[0], row[2]))
         f = by_name[row[0]]
         if f.status:
             raise SystemExit('%s: %s stands twice' % (path, row[0]))
@@ -169,6 +169,8 @@ def load_functions(api_dir):
         if f.status is None and f.name.endswith('_c') and f.sibling:
             f.binding, f.status = f.sibling.binding, f.sibling.status
             f.fixed = f.sibling.fixed
+        if f.status is None:
+            raise SystemExit('%s: no row of %s' % (path, f.name))
     return functions
 
 

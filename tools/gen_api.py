@@ -691,20 +691,9 @@ class Body:
         return '\n'.join(self.lines)
 
 
-def unsupported(f):
-    lines = ['    (void)%s;' % p.name for p in f.params]
-    if f.name.startswith('MPI_T_'):
-        call = 'unsupported_tool("%s")' % f.name
-    else:
-        call = 'unsupported("%s", %d, "%s")' % (f.name, *f.chapter)
-    lines.append('    return chempi_api_%s;' % call)
-    return '\n'.join(lines)
-
-
 def definition(f):
     head = wrap('int P%s(%s)' % (f.name, f.param_text))
-    body = Body(f).text() if f.status == 'yes' else unsupported(f)
-    return 'CHEMPI_EXPORT\n%s\n{\n%s\n}\n\n' % (head, body)
+    return 'CHEMPI_EXPORT\n%s\n{\n%s\n}\n\n' % (head, Body(f).text())
 
 
 def alias(f):
@@ -741,7 +730,7 @@ def impl_header(functions):
         out.append('struct chempi_%s;\n' % name)
     out.append('\n')
     for f in functions:
-        if f.status not in ('yes', 'planned'):
+        if f.status != 'yes':
             continue
         args = [Arg(f, i) for i in range(len(f.params))]
         key = with_fixed(f, [a.didl_key for a in args], False)
@@ -795,11 +784,8 @@ def chapter_file(functions):
     return ''.join(out)
 
 
-def symbols(functions, shows_missing):
-    """What the library shows; hidden functions are as if they were not there,
-    for whoever asks the linker."""
-    if not shows_missing:
-        functions = [f for f in functions if f.status in ('yes', 'manual')]
+def symbols(functions):
+    """What the library shows."""
     names = [p + f.name for f in functions for p in ('', 'P')]
     kinds = ['Type' if k == 'Datatype' else k for k in api_table.HANDLES]
     names += ['%s%s_%s' % (p, k, way) for k in kinds for p in ('MPI_', 'PMPI_')
@@ -830,7 +816,7 @@ def write(path, text):
         out.write(text)
 
 
-def main(api_dir, output_dir, missing='shown'):
+def main(api_dir, output_dir):
     functions = api_table.load_functions(api_dir)
     chapters = {number: [] for number in FILES}
     for f in functions:
@@ -839,7 +825,7 @@ def main(api_dir, output_dir, missing='shown'):
     for number, members in chapters.items():
         write(os.path.join(output_dir, 'api_%s.c' % FILES[number]),
               chapter_file(members))
-    write(os.path.join(output_dir, 'symbols.map'), symbols(functions, missing == 'shown'))
+    write(os.path.join(output_dir, 'symbols.map'), symbols(functions))
     write(os.path.join(output_dir, 'handle_names.inc'),
           handle_names(api_table.load_constants(api_dir)))
 

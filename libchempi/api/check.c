@@ -158,21 +158,6 @@ int chempi_api_too_large(struct chempi_comm *comm, const char *func,
     return blame(comm, MPI_ERR_VALUE_TOO_LARGE);
 }
 
-int chempi_api_unsupported(const char *func, int chapter, const char *title)
-{
-    (void)chempi_error_set(MPI_ERR_UNSUPPORTED_OPERATION,
-                           "not implemented in this version of CHEMPI: "
-                           "%s, chapter %d of MPI 5.0",
-                           title, chapter);
-    return chempi_error_raise(NULL, MPI_ERR_UNSUPPORTED_OPERATION, func);
-}
-
-int chempi_api_unsupported_tool(const char *func)
-{
-    (void)func;
-    return MPI_T_ERR_NOT_SUPPORTED;
-}
-
 /* ---- the call in words ---- */
 
 /* What is appended to it; cut where there is no room. */

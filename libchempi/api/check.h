@@ -133,11 +133,4 @@ CHEMPI_COLD int chempi_api_null_pointer(struct chempi_comm *comm,
 CHEMPI_COLD int chempi_api_too_large(struct chempi_comm *comm, const char *func,
                                      const char *arg, MPI_Count value);
 
-/* The function, of that chapter of the standard, is not implemented in this
- * version. The tool interface has its own error codes and no error
- * handler. */
-CHEMPI_COLD int chempi_api_unsupported(const char *func, int chapter,
-                                       const char *title);
-CHEMPI_COLD int chempi_api_unsupported_tool(const char *func);
-
 #endif
