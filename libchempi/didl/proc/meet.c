@@ -32,15 +32,15 @@
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
 #include "libchempi/didl/transport/vouch.h"
 
 #define TICK_NS 50000000L /* between looks at the limit */
 
-/* What a root tells its side when it has found the other one, or not. */
+/* What a root tells its side when it has found the other one. */
 struct call {
-    int32_t error; /* MPI class */
     uint32_t is_first;
     uint8_t meeting[CHEMPI_VOUCH_MEETING_BYTES];
 };
@@ -83,7 +83,8 @@ struct wait {
     bool drains;
     bool ticks; /* there is a deadline */
     bool is_over;
-    int error; /* MPI class; its words are noted */
+    int error;             /* MPI class */
+    struct chempi_err err; /* its words */
 };
 
 static int class_of(const struct wait *w, int rc)
@@ -92,8 +93,9 @@ static int class_of(const struct wait *w, int rc)
 }
 
 /* 1: over; 0: not yet; -errno. */
-static int look(const struct wait *w, struct chempi_err *err)
+static int look(struct wait *w)
 {
+    struct chempi_err *err = &w->err;
     int rc;
 
     if (w->drains && chempi_exchange_is_drained(w->m->exchange))
@@ -107,23 +109,33 @@ static int look(const struct wait *w, struct chempi_err *err)
     return w->data && rc == 0 ? 1 : rc;
 }
 
+/* Whether to wait on for what is not there: MPI_SUCCESS, or why not. */
+static int judge(struct wait *w)
+{
+    const struct chempi_meet *meet = w->m->meet;
+
+    if (!w->drains && chempi_loss_is_in(meet->comm))
+        return MPI_ERR_PROC_ABORTED; /* the others of this side hear it, too */
+    if (w->ticks && chempi_clock_ns() >= w->m->deadline_ns) {
+        (void)chempi_err_set(
+            &w->err, 0, "%s has not come within the time limit", meet->way);
+        return meet->error_class;
+    }
+    return !w->m->has_heard && meet->is_hopeless
+               ? meet->is_hopeless(meet, &w->err)
+               : MPI_SUCCESS;
+}
+
+/* In whatever thread makes progress. */
 static bool is_over(void *arg)
 {
     struct wait *w = arg;
-    const struct chempi_meet *meet = w->m->meet;
-    struct chempi_err err = {0};
-    int rc = w->is_over ? 1 : look(w, &err);
+    const int rc = w->is_over ? 1 : look(w);
 
-    if (rc == 0 && !w->m->has_heard && meet->is_hopeless)
-        w->error = meet->is_hopeless(meet);
+    if (rc == 0)
+        w->error = judge(w);
     else if (rc < 0)
-        w->error = chempi_error_set(class_of(w, rc), "%s",
-                                    err.text[0] ? err.text : "lost");
-    if (rc == 0 && w->error == MPI_SUCCESS && w->ticks &&
-        chempi_clock_ns() >= w->m->deadline_ns)
-        w->error = chempi_error_set(meet->error_class,
-                                    "%s has not come within the time limit",
-                                    meet->way);
+        w->error = class_of(w, rc);
     w->is_over = rc != 0 || w->error != MPI_SUCCESS;
     return w->is_over;
 }
@@ -153,7 +165,9 @@ static int wait_for(struct wait *w)
     if (w->ticks)
         chempi_pollset_untick(set, &tick);
     chempi_lane_unlock(&chempi_lane_main);
-    return rc ? rc : w->error;
+    if (rc || !w->err.text[0])
+        return rc ? rc : w->error;
+    return chempi_error_set(w->error, "%s", w->err.text);
 }
 
 /* ---- what the roots tell each other ---- */
@@ -327,23 +341,30 @@ static int await_other(struct meeting *m)
                                    m->meet->way);
 }
 
-/* The same error, or none, at all of this side. */
+/* The same error, or none, at all of this side: by maxima, which also those
+ * hear who are told by a member that is lost. */
 static int find_other(struct meeting *m)
 {
+    int64_t found[2] = {0}; /* a class, and is_first: the root's */
     int rc;
 
     if (m->is_root) {
         rc = begin(m);
         if (rc == MPI_SUCCESS)
             rc = await_other(m);
-        m->call.error = rc;
+        found[0] = rc;
+        found[1] = m->call.is_first;
     }
-    rc = chempi_comm_bcast(&m->down, MPI_SUCCESS, &m->call, sizeof(m->call));
-    if (rc != MPI_SUCCESS || m->call.error == MPI_SUCCESS)
+    rc = chempi_comm_max(&m->local, MPI_SUCCESS, found, 2);
+    m->call.is_first = (uint32_t)found[1];
+    if (rc != MPI_SUCCESS)
         return rc;
+    if (found[0] == MPI_SUCCESS)
+        return chempi_comm_bcast(&m->down, MPI_SUCCESS, m->call.meeting,
+                                 sizeof(m->call.meeting));
     m->is_alone = true;
-    return m->is_root ? m->call.error
-                      : chempi_error_set(m->call.error,
+    return m->is_root ? (int)found[0]
+                      : chempi_error_set((int)found[0],
                                          "the root of this side has not found "
                                          "the other one");
 }
@@ -587,7 +608,7 @@ static void leave_other(const struct meeting *m)
 {
     struct wait w = {.m = m, .drains = true};
 
-    if (m->exchange)
+    if (m->has_heard)       /* else it may never be accepted */
         (void)wait_for(&w); /* an error is the other one's, who hears it */
     chempi_lane_lock(&chempi_lane_main);
     chempi_exchange_close(m->exchange);

@@ -32,8 +32,8 @@ struct chempi_meet {
     int error_class;   /* when the other side is not found, or is lost */
     uint64_t limit_ns; /* until it is found; 0: for ever */
     /* NULL, or: is there no point in waiting for the other side any longer?
-     * MPI_SUCCESS, or an error class whose words are noted. Under the lock. */
-    int (*is_hopeless)(const struct chempi_meet *meet);
+     * MPI_SUCCESS, or an error class with words. Under the lock. */
+    int (*is_hopeless)(const struct chempi_meet *meet, struct chempi_err *err);
 };
 
 /* What is wrong with comm and root, if nothing else is (refused). *error: what

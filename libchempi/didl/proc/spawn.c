@@ -209,7 +209,7 @@ static int start(struct call *call, const struct program *programs,
 }
 
 /* Children that have ended before they call are not waited for. */
-static int has_ended(const struct chempi_meet *meet)
+static int has_ended(const struct chempi_meet *meet, struct chempi_err *err)
 {
     const struct call *call =
         (const struct call *)(const void *)((const char *)meet -
@@ -217,9 +217,10 @@ static int has_ended(const struct chempi_meet *meet)
 
     if (!call->question.is_over)
         return MPI_SUCCESS;
-    return chempi_error_set(
-        MPI_ERR_SPAWN, "the children have ended before MPI_Init%s%.900s",
+    (void)chempi_err_set(
+        err, 0, "the children have ended before MPI_Init%s%.900s",
         call->question.text[0] ? ": " : "", call->question.text);
+    return MPI_ERR_SPAWN;
 }
 
 static void finish(struct call *call)

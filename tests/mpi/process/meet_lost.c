@@ -6,10 +6,12 @@
  * the other job goes on, and can meet the next one.
  *
  * meet_lost accept|connect FIFO [silent]: before it has said anything
+ * meet_lost alone: a rank of the own side ends while nobody calls
  */
 #include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -82,6 +84,51 @@ static void outlive(MPI_Comm inter, const char *name, bool is_silent)
     }
 }
 
+/* It has slept each time for so many looks: it is in the accept by now. */
+static void await_sleep(int pid)
+{
+    char path[64];
+    char stat[256];
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    for (int i = 0; i < 20; i++) {
+        FILE *file = fopen(path, "r");
+
+        if (!file || !fgets(stat, sizeof(stat), file))
+            _exit(1);
+        (void)fclose(file);
+        i = strstr(stat, ") S ") ? i : 0;
+        (void)usleep(5000);
+    }
+}
+
+/* The last rank ends within the call. */
+static void lose_one(void)
+{
+    int pid = (int)getpid();
+    MPI_Comm inter;
+    char name[MPI_MAX_PORT_NAME];
+    int rc;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Open_port(MPI_INFO_NULL, name);
+    MPI_Bcast(&pid, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (check_rank() == check_size() - 1) {
+        const pid_t parent = getpid();
+
+        if (fork() == 0) {
+            await_sleep(pid);
+            (void)kill(parent, SIGKILL);
+            _exit(0);
+        }
+    }
+    rc = MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+    CHECK_OR_DIE(check_class(rc) == MPI_ERR_PROC_ABORTED,
+                 "the accept ends with %d", rc);
+    MPI_Close_port(name);
+    printf("it has ended\n");
+}
+
 int main(int argc, char **argv)
 {
     char name[MPI_MAX_PORT_NAME] = "";
@@ -89,6 +136,11 @@ int main(int argc, char **argv)
     MPI_Comm inter;
 
     check_start(&argc, &argv);
+    if (argc == 2 && strcmp(argv[1], "alone") == 0) {
+        lose_one();
+        MPI_Finalize();
+        return 0;
+    }
     CHECK_OR_DIE(argc > 2, "usage: meet_lost accept|connect FIFO");
     accepts = strcmp(argv[1], "accept") == 0;
     if (accepts && check_rank() == 0)
