@@ -53,6 +53,11 @@ static size_t magic_bytes(const struct chempi_handshake *hs)
     return hs->noise.message == 0 ? MAGIC_LEN : 0;
 }
 
+size_t chempi_handshake_first_key(void)
+{
+    return MAGIC_LEN;
+}
+
 size_t chempi_handshake_need(const struct chempi_handshake *hs)
 {
     if (hs->noise.is_spent || chempi_noise_is_writer(&hs->noise) ||

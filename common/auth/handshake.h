@@ -56,6 +56,9 @@ int chempi_handshake_init(struct chempi_handshake *hs, bool is_caller,
                           size_t purpose_len, chempi_handshake_trust_fn *trust,
                           void *arg);
 
+/* Where the caller's fresh key stands in its first message. */
+size_t chempi_handshake_first_key(void);
+
 /* Bytes that the next step takes from the peer: 0 for the caller's first step
  * and when all is over. */
 size_t chempi_handshake_need(const struct chempi_handshake *hs);

@@ -31,11 +31,38 @@ void chempi_hands_forget_keys(struct chempi_keys *keys)
     chempi_secret_destroy(keys, sizeof(*keys));
 }
 
-/* Take the other side's message, of len bytes, and answer it. */
+static bool is_in(const struct chempi_hands_seen *seen, const uint8_t *key)
+{
+    for (uint32_t i = 0; i < seen->count && i < CHEMPI_HANDS_SEEN_MAX; i++)
+        if (memcmp(seen->keys[i], key, CHEMPI_NOISE_KEY_BYTES) == 0)
+            return true;
+    return false;
+}
+
+static void note(struct chempi_hands_seen *seen, const uint8_t *key)
+{
+    memcpy(seen->keys[seen->count % CHEMPI_HANDS_SEEN_MAX], key,
+           CHEMPI_NOISE_KEY_BYTES);
+    seen->count++;
+    if (seen->count == 2 * CHEMPI_HANDS_SEEN_MAX) /* it stays full */
+        seen->count = CHEMPI_HANDS_SEEN_MAX;
+}
+
+/* Take the other side's message, of len bytes, and answer it. The first one
+ * costs no curve operation before it is known to be new. */
 static int step(struct chempi_hands *h, size_t len)
 {
-    int rc =
+    const uint8_t *key = h->seen && h->shake.noise.message == 0 && len > 0
+                             ? h->in + chempi_handshake_first_key()
+                             : NULL;
+    int rc;
+
+    if (key && is_in(h->seen, key))
+        return -EALREADY;
+    rc =
         chempi_handshake_step(&h->shake, h->in, len, h->out, &h->out_len, NULL);
+    if (key && rc >= 0)
+        note(h->seen, key);
 
     h->in_len = 0;
     h->out_done = 0;

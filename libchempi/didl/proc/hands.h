@@ -16,9 +16,18 @@
 #define CHEMPI_HANDS_PORT "chempi port 1" /* what it is for */
 #define CHEMPI_HANDS_JOIN "chempi join 1"
 
+/* Fresh keys of callers that have shown the secret lately, so that who has
+ * recorded a first message shows it in vain. Zeroed memory is none. */
+#define CHEMPI_HANDS_SEEN_MAX 512u
+struct chempi_hands_seen {
+    uint8_t keys[CHEMPI_HANDS_SEEN_MAX][CHEMPI_NOISE_KEY_BYTES];
+    uint32_t count; /* in all: the oldest ones are overwritten */
+};
+
 /* Zeroed memory is one that has not begun. */
 struct chempi_hands {
     struct chempi_handshake shake;
+    struct chempi_hands_seen *seen; /* who is called may have one; borrowed */
     bool has_begun;
     bool is_over; /* the other side is proven; what is in `out` is to leave */
     uint8_t in[CHEMPI_HANDSHAKE_MSG_MAX];
@@ -45,7 +54,7 @@ int chempi_hands_write(struct chempi_hands *h, int fd);
 
 /* Read, and answer to `out`, what has come: 1: a message was taken, 0: it is
  * not here yet, -ECONNRESET: the end, -EPROTO or -EACCES: not from one who has
- * the secret, other -errno. */
+ * the secret, -EALREADY: it was seen before, other -errno. */
 int chempi_hands_read(struct chempi_hands *h, int fd);
 
 /* Once over: what seals the rest. NULL: out of memory. */

@@ -6,7 +6,8 @@
  * CHEMPI_PORT_GUEST_S. Then it is a caller, and waits to be accepted.
  *
  *   O1  a port has at most CHEMPI_PORT_GUESTS_MAX guests; one more makes the
- *       oldest go that has not shown the token. If all have, nobody is let in
+ *       oldest go that has not shown the token. If all have, nobody is let in.
+ *       A first message that was seen before does not show it
  *   O2  a port has at most CHEMPI_PORT_CALLERS_MAX callers, and no accept that
  *       waits while it has any
  *   O3  who is not let in waits in the system's queue: the listener is in the
@@ -57,6 +58,7 @@ struct port {
     struct chempi_poll_item timer;
     bool is_ticking;
     struct chempi_keys *keys;
+    struct chempi_hands_seen seen;
     struct chempi_list guests; /* oldest first */
     uint32_t guest_count;
     struct chempi_list callers; /* the same */
@@ -264,10 +266,12 @@ static bool add_guest(struct port *p, int fd)
     p->guest_count++;
     if (chempi_hands_begin(&g->hands, false, p->keys, CHEMPI_HANDS_PORT, NULL,
                            NULL) != 0 ||
-        chempi_pollset_add(chempi_exchange_pollset(), &g->item, EPOLLIN) != 0)
+        chempi_pollset_add(chempi_exchange_pollset(), &g->item, EPOLLIN) != 0) {
         drop_guest(g);
-    else
-        (void)hear(g);
+        return true;
+    }
+    g->hands.seen = &p->seen;
+    (void)hear(g);
     return true;
 }
 

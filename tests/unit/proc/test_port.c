@@ -482,6 +482,13 @@ Test(port, a_stranger_that_says_nothing_leaves_in_time)
     (void)close(fd);
 }
 
+static bool has_answer(void *fd)
+{
+    char byte;
+
+    return recv(*(int *)fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1;
+}
+
 /* With the token, and then nothing. */
 static int half_caller(struct chempi_hands *hands, struct chempi_keys **keys)
 {
@@ -512,6 +519,28 @@ Test(port, first_messages_without_the_last_keep_the_port_for_seconds_only)
     check_port_works(); /* when they have left */
     for (int i = 0; i < PLACES; i++)
         (void)close(half[i]);
+}
+
+/* Who has recorded it shows it in vain, and gets no answer. */
+Test(port, a_first_message_that_comes_again_takes_no_place)
+{
+    static struct chempi_hands hands;
+    struct chempi_keys *keys;
+    int fd = half_caller(&hands, &keys);
+
+    cr_assert(pump_until(has_answer, &fd));
+    for (int i = 0; i < 3; i++) {
+        int again = stranger();
+
+        cr_assert_eq(send(again, hands.out, hands.out_len, MSG_NOSIGNAL),
+                     (ssize_t)hands.out_len);
+        cr_assert(pump_until(is_hung_up, &again));
+        (void)close(again);
+    }
+    chempi_hands_fini(&hands);
+    chempi_hands_forget_keys(keys);
+    (void)close(fd);
+    check_port_works();
 }
 
 static bool has_read(void *arg)
