@@ -26,7 +26,8 @@ enum {
     WORLDS = 4, /* 0: the own one */
     MEMBERS = 6,
     MEETINGS = 4, /* at a time */
-    QUOTA = 1 << 20
+    QUOTA = 1 << 20,
+    CONTEXT = 1 << 30 /* CHEMPI_CONTEXT_OPEN: a first seed without is refused */
 };
 
 struct input {
@@ -119,7 +120,8 @@ static void meet(struct input *in, struct chempi_bond **out)
     const unsigned count = 1 + next(in) % MEMBERS;
     const unsigned change = next(in);
     const size_t at = next_two(in);
-    struct chempi_vouch_use use = {.context = 8, .count = count};
+    struct chempi_vouch_use use = {.context = CONTEXT,
+                                   .count = count};
     struct chempi_introduction members[1 + MEMBERS];
     uint8_t secret[CHEMPI_BOND_SECRET_BYTES] = {next_secret++};
     const char *broken;
@@ -233,7 +235,7 @@ size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
                       0, 1, 2, 7, 0, 0, 0, /* take in, agree, drop */
                       0, 0, 1, 0, 2, 2, 1, 2};
     const struct chempi_vouch_use use = {
-        .is_first = 1, .context = 8, .count = 1};
+        .is_first = 1, .context = CONTEXT, .count = 1};
     struct chempi_introduction member;
     struct chempi_roll *mine;
     struct chempi_roll *theirs;
@@ -249,8 +251,8 @@ size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
     start();
     memset(&member, 0, sizeof(member));
     sign(&member, 0, &use);
-    mine = chempi_roll_make(&member, 1, 0, 8);
-    theirs = chempi_roll_make(&member, 1, 0, 8);
+    mine = chempi_roll_make(&member, 1, 0, CONTEXT);
+    theirs = chempi_roll_make(&member, 1, 0, CONTEXT);
     expect(mine && theirs);
     if (i == 1)
         expect(chempi_roll_add_boxes(&theirs, &len, mine, &member, &use,

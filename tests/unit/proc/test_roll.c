@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/proc/roll.h"
 
-enum { COUNT = 3, CONTEXT = 64 };
+enum { COUNT = 3, CONTEXT = CHEMPI_CONTEXT_OPEN };
 
 static const uint8_t job_secret[CHEMPI_JOB_SECRET_BYTES] = {1};
 static const uint8_t other_secret[CHEMPI_JOB_SECRET_BYTES] = {2};
