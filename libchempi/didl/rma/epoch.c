@@ -9,11 +9,13 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/comm/message.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/request.h"
 
@@ -176,26 +178,132 @@ static int expect_tokens(struct chempi_win *win, const int *ranks, uint32_t n,
     return rc;
 }
 
+/* ---- the end ---- */
+
+/* Members of a window. */
+struct some {
+    int *ranks; /* room for all */
+    int count;
+};
+
+static uint32_t proc_of(const struct chempi_win *win, int rank)
+{
+    return chempi_comm_proc(win->comm, (uint32_t)rank);
+}
+
+static bool is_own_world(const struct chempi_win *win, int rank)
+{
+    return !chempi_foreign_is(proc_of(win, rank));
+}
+
+static bool are_of_one_world(const struct chempi_win *win, int a, int b)
+{
+    const struct chempi_name x = chempi_foreign_name(proc_of(win, a));
+    struct chempi_name y = chempi_foreign_name(proc_of(win, b));
+
+    y.rank = x.rank;
+    return chempi_foreign_compare(&x, &y) == 0;
+}
+
+/* Others that are there. */
+static void find_others(const struct chempi_win *win, bool with_worlds,
+                        struct some *out)
+{
+    out->count = 0;
+    for (int rank = 0; rank < (int)win->comm->size; rank++)
+        if (rank != win->comm->rank &&
+            (with_worlds || is_own_world(win, rank)) &&
+            !chempi_conn_is_missing(proc_of(win, rank)))
+            out->ranks[out->count++] = rank;
+}
+
+/* The first member of each world, in the same order everywhere; worlds are few.
+ */
+static void find_firsts(const struct chempi_win *win, struct some *out)
+{
+    out->count = 0;
+    for (int rank = 0; rank < (int)win->comm->size; rank++) {
+        int i = 0;
+
+        while (i < out->count && !are_of_one_world(win, out->ranks[i], rank))
+            i++;
+        if (i == out->count)
+            out->ranks[out->count++] = rank;
+    }
+}
+
+/* Who has ended does not count. */
+static void swap_tokens(struct chempi_win *win, const struct some *with,
+                        bool sends, bool awaits)
+{
+    struct chempi_request **reqs = NULL;
+
+    if (awaits && expect_tokens(win, with->ranks, (uint32_t)with->count,
+                                CHEMPI_RMA_TOKEN_FREE, &reqs))
+        chempi_fatal_die(1, "out of memory for freeing a window");
+    for (int i = 0; sends && i < with->count; i++)
+        (void)send_token(win, with->ranks[i], CHEMPI_RMA_TOKEN_FREE);
+    if (awaits)
+        (void)chempi_message_wait_all(reqs, with->count);
+    free(reqs);
+}
+
+/* May one member of a world be lost, and another stay? */
+static bool is_any_surviving(const struct chempi_win *win)
+{
+    bool is = chempi_ctx.job->survives;
+
+    for (int rank = 0; !is && rank < (int)win->comm->size; rank++)
+        is = !is_own_world(win, rank) &&
+             chempi_foreign_at(proc_of(win, rank))->survives;
+    return is;
+}
+
+static void meet_worlds(struct chempi_win *win, struct some *some)
+{
+    int own = 0;
+    int count = 0;
+
+    find_firsts(win, some);
+    for (int i = 0; i < some->count; i++)
+        if (is_own_world(win, some->ranks[i]))
+            own = some->ranks[i];
+    if (own != win->comm->rank) {
+        *some->ranks = own;
+        some->count = 1;
+        swap_tokens(win, some, true, true);
+        return;
+    }
+    find_others(win, false, some);
+    swap_tokens(win, some, false, true);
+    find_firsts(win, some);
+    for (int i = 0; i < some->count; i++)
+        if (some->ranks[i] != own &&
+            !chempi_conn_is_missing(proc_of(win, some->ranks[i])))
+            some->ranks[count++] = some->ranks[i];
+    some->count = count;
+    swap_tokens(win, some, true, true);
+    find_others(win, false, some);
+    swap_tokens(win, some, true, false);
+}
+
 void chempi_rma_meet_survivors(struct chempi_win *win)
 {
-    const uint32_t size = win->comm->size;
-    int *ranks = chempi_sys->malloc(size * sizeof(*ranks));
-    struct chempi_request **reqs = NULL;
-    int n = 0;
+    struct some some = {
+        .ranks = chempi_sys->malloc(win->comm->size * sizeof(*some.ranks))};
 
-    for (uint32_t rank = 0; ranks && rank < size; rank++)
-        if (rank != (uint32_t)win->comm->rank &&
-            !chempi_conn_is_missing(chempi_comm_proc(win->comm, rank)))
-            ranks[n++] = (int)rank;
-    if (!ranks ||
-        expect_tokens(win, ranks, (uint32_t)n, CHEMPI_RMA_TOKEN_FREE, &reqs))
+    if (!some.ranks)
         chempi_fatal_die(1, "out of memory for freeing a window");
-    for (int i = 0; i < n; i++)
-        (void)send_token(win, ranks[i], CHEMPI_RMA_TOKEN_FREE);
-    (void)chempi_message_wait_all(reqs, n); /* who has ended does not count */
-    free(reqs);
-    free(ranks);
+    if (is_any_surviving(win)) {
+        find_others(win, true, &some);
+        swap_tokens(win, &some, true, true);
+    } else {
+        meet_worlds(win, &some);
+    }
+    free(some.ranks);
 }
+
+/* ---- exposure ---- */
 
 static int check_active(const struct chempi_win *win, const char *call)
 {
@@ -206,8 +314,6 @@ static int check_active(const struct chempi_win *win, const char *call)
                             "has operations; close it with another fence",
                             call, chempi_rma_name(win));
 }
-
-/* ---- exposure ---- */
 
 int chempi_win_post(struct chempi_group *group, int assert,
                     struct chempi_win *win)

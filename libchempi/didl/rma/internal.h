@@ -424,8 +424,9 @@ enum {
     CHEMPI_RMA_TOKEN_FREE
 };
 
-/* A barrier of the members that have not ended, for MPI_Win_free in jobs that
- * survive: one message to and from each. */
+/* A barrier of the members that have not ended, for MPI_Win_free. Where a world
+ * survives one of its processes: a message of each member to each other one.
+ * Else worlds are lost as a whole, and their first members meet. */
 void chempi_rma_meet_survivors(struct chempi_win *win);
 
 /* Is there an epoch for operations on the peer? Takes the lock of a target

@@ -48,7 +48,30 @@ static void end(MPI_Comm inter, bool is_silent)
     MPI_Recv(&none, 1, MPI_INT, 0, TAG + 1, inter, MPI_STATUS_IGNORE);
 }
 
-static void outlive(MPI_Comm inter, const char *name, bool is_silent)
+/* Memory of both worlds: a window, or none of who says nothing. */
+static MPI_Win make_window(MPI_Comm inter, bool accepts, bool is_silent)
+{
+    MPI_Win win = MPI_WIN_NULL;
+    MPI_Comm both;
+    int *memory;
+
+    if (is_silent)
+        return win;
+    MPI_Intercomm_merge(inter, !accepts, &both);
+    MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, both, &memory,
+                     &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Win_lock_all(0, win);
+    for (int rank = 0, size = check_size(); rank <= size; rank++)
+        MPI_Accumulate(&(int){1}, 1, MPI_INT, rank, 0, 1, MPI_INT, MPI_SUM,
+                       win);
+    MPI_Win_unlock_all(win);
+    MPI_Comm_free(&both);
+    return win;
+}
+
+static void outlive(MPI_Comm inter, MPI_Win win, const char *name,
+                    bool is_silent)
 {
     MPI_Comm next;
     int remote, none, sum = 0;
@@ -69,6 +92,10 @@ static void outlive(MPI_Comm inter, const char *name, bool is_silent)
     CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "a barrier: %d", rc);
     rc = MPI_Send(&none, 1, MPI_INT, remote - 1, TAG, inter);
     CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "a send: %d", rc);
+    if (win != MPI_WIN_NULL) {
+        rc = MPI_Win_free(&win);
+        CHECK(rc == MPI_SUCCESS && win == MPI_WIN_NULL, "MPI_Win_free: %d", rc);
+    }
     MPI_Comm_disconnect(&inter);
     MPI_Allreduce(&(int){1}, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     CHECK(sum == check_size(), "this job has %d ranks", sum);
@@ -134,6 +161,7 @@ int main(int argc, char **argv)
     char name[MPI_MAX_PORT_NAME] = "";
     bool accepts;
     MPI_Comm inter;
+    MPI_Win win;
 
     check_start(&argc, &argv);
     if (argc == 2 && strcmp(argv[1], "alone") == 0) {
@@ -148,11 +176,13 @@ int main(int argc, char **argv)
     pass_name(accepts, argv[2], name);
     if (!accepts) {
         MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+        (void)make_window(inter, accepts, argc > 3);
         end(inter, argc > 3);
         return 1;
     }
     MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
-    outlive(inter, name, argc > 3);
+    win = make_window(inter, accepts, argc > 3);
+    outlive(inter, win, name, argc > 3);
     if (check_rank() == 0)
         MPI_Close_port(name);
     return check_finish();
