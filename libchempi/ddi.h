@@ -265,7 +265,8 @@ enum chempi_dev_flags {
     CHEMPI_DEV_NEEDS_CARD = 1, /* connect waits for card_arrived() */
     CHEMPI_DEV_HAS_FDS = 2,    /* sleeps must be in epoll, not the futex */
     CHEMPI_DEV_SAME_NODE = 4,  /* reaches processes of this node only */
-    CHEMPI_DEV_SELF = 8        /* reaches this process only */
+    CHEMPI_DEV_SELF = 8,       /* reaches this process only */
+    CHEMPI_DEV_SEALS = 16      /* its settings ask for sealed connections */
 };
 
 /* Capabilities and limits; read-only after open. */

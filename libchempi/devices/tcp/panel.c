@@ -171,7 +171,10 @@ void chempi_tcp_panel_take(struct chempi_tcp_dev *dev)
     dev->caps = (struct chempi_dev_caps){
         .protocols = protocol_names,
         .protocol_count = CHEMPI_TCP_PROTO_COUNT,
-        .flags = CHEMPI_DEV_NEEDS_CARD | CHEMPI_DEV_HAS_FDS,
+        .flags = CHEMPI_DEV_NEEDS_CARD | CHEMPI_DEV_HAS_FDS |
+                 (chempi_dev_setting(&dev->dev, CHEMPI_TCP_SET_SECURE)
+                      ? CHEMPI_DEV_SEALS
+                      : 0),
         .inject_max = CHEMPI_TCP_INJECT_MAX,
         .protocol_max = dev->protocol_max,
         .eager_max = CHEMPI_TCP_EAGER_MAX,

@@ -29,7 +29,8 @@ static int describe(struct chempi_dev *dev, struct chempi_introduction *out,
     out->name.rank = s->proc;
     (void)snprintf(out->node, sizeof(out->node), "%s", s->node_names[s->node]);
     out->survives = chempi_ctx.job->survives;
-    out->is_secure = chempi_ctx.job->is_secure;
+    out->is_secure =
+        chempi_ctx.job->is_secure || (dev->caps->flags & CHEMPI_DEV_SEALS) != 0;
     out->eager_quota = (uint32_t)chempi_conn_quota();
     out->sysmsg_quota = (uint32_t)chempi_setting(CHEMPI_SET_SYSMSG_QUOTA);
     return 0;

@@ -150,9 +150,10 @@ static void make_known(bool is_secure)
     }
 }
 
-static void open_devices(void)
+static void open_devices_as(const _Atomic uint64_t *settings)
 {
     ends_default(&ends, COUNT);
+    ends.settings = settings;
     for (uint32_t i = 0; i < COUNT; i++) {
         struct chempi_services *s = &ends.end[i].services;
 
@@ -166,6 +167,11 @@ static void open_devices(void)
     }
     cr_assert_eq(ends_open_as(&ends, COUNT, false), 0, "%s",
                  ends.end[0].err.text);
+}
+
+static void open_devices(void)
+{
+    open_devices_as(NULL);
 }
 
 static void introduce(uint32_t i, uint32_t j)
@@ -384,6 +390,17 @@ Test(tcp_bonds_as, a_secure_bonds_connections_are_sealed)
         cr_assert_neq(link_of(i, to)->seal, NULL);
         cr_assert_neq(link_of(to, i)->seal, NULL);
     }
+    ends_close(&ends);
+}
+
+Test(tcp_bonds_as, a_device_that_is_set_to_seal_says_so)
+{
+    make_known(false);
+    open_devices();
+    cr_assert_not(ends.end[0].dev->caps->flags & CHEMPI_DEV_SEALS);
+    ends_close(&ends);
+    open_devices_as(ends_secure_settings());
+    cr_assert(ends.end[0].dev->caps->flags & CHEMPI_DEV_SEALS);
     ends_close(&ends);
 }
 
