@@ -3,6 +3,7 @@
 #include "chempid/launcher/published.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 /* A port is a secret. */
 static void forget(struct chempi_published_name *item)
 {
-    memset(item->port, 0, strlen(item->port));
+    sodium_memzero(item->port, strlen(item->port));
     free(item->service);
 }
 

@@ -12,7 +12,7 @@
  * of the parents ("": none), u32 number of this world, u8 1: there is a root
  * that answers, or 0.
  */
-#define _GNU_SOURCE /* F_DUPFD and friends */
+#define _GNU_SOURCE /* F_DUPFD and friends, explicit_bzero */
 #include "common/control/client.h"
 
 #include <errno.h>
@@ -429,9 +429,9 @@ void chempi_client_close(struct chempi_client *c)
         (void)chempi_sys->munmap(c->places, c->places_len);
     free(c->node_names);
     free(c->wake_fds);
-    memset(c->job.secret, 0, sizeof(c->job.secret));
-    memset(c->job.rank_key, 0, sizeof(c->job.rank_key));
-    memset(c->parent, 0, sizeof(c->parent));
+    explicit_bzero(c->job.secret, sizeof(c->job.secret));
+    explicit_bzero(c->job.rank_key, sizeof(c->job.rank_key));
+    explicit_bzero(c->parent, sizeof(c->parent));
     free(c);
 }
 

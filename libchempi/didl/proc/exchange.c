@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Messages of leaders over a sealed stream; see exchange.h and internal.h. A
- * message is a u32, little-endian, and so many bytes.
+ * message is a u32, little-endian, and so many bytes. What it holds of them is
+ * wiped: they have secrets of bonds.
  */
 #define _GNU_SOURCE /* TCP_KEEPIDLE */
 #include "libchempi/didl/proc/exchange.h"
@@ -9,6 +10,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +76,21 @@ void chempi_exchange_set_options(int fd)
                          sizeof(all[i].value));
 }
 
+static void forget(uint8_t *data, size_t len)
+{
+    if (data)
+        sodium_memzero(data, len);
+    free(data);
+}
+
+static void forget_out(struct chempi_exchange *x)
+{
+    forget(x->out, x->out_len);
+    x->out = NULL;
+    x->out_len = 0;
+    x->out_done = 0;
+}
+
 /* It is made, or will not be (X5). */
 static void end_waiting(struct chempi_exchange *x)
 {
@@ -96,12 +113,9 @@ static void let_go(struct chempi_exchange *x)
     x->item.fd = -1;
     chempi_seal_destroy(x->seal);
     x->seal = NULL;
-    free(x->out);
-    free(x->plain);
-    x->out = NULL;
+    forget_out(x);
+    forget(x->plain, CHEMPI_SEAL_PLAIN_MAX);
     x->plain = NULL;
-    x->out_len = 0;
-    x->out_done = 0;
     x->plain_len = 0;
 }
 
@@ -127,7 +141,7 @@ void chempi_exchange_close(struct chempi_exchange *x)
     if (!x)
         return;
     let_go(x);
-    free(x->in);
+    forget(x->in, x->in_len);
     free(x);
 }
 
@@ -239,10 +253,12 @@ static int grow(struct chempi_exchange *x)
 {
     const size_t cap =
         x->in_need - x->in_cap < x->in_cap ? x->in_need : 2 * x->in_cap;
-    uint8_t *in = chempi_sys->realloc(x->in, cap);
+    uint8_t *in = chempi_sys->malloc(cap);
 
     if (!in)
         return -ENOMEM;
+    memcpy(in, x->in, x->in_len);
+    forget(x->in, x->in_len);
     x->in = in;
     x->in_cap = cap;
     return 0;
@@ -336,10 +352,7 @@ static int write_some(struct chempi_exchange *x)
         if (rc)
             return rc < 0 ? rc : 0;
         if (x->out_done == x->out_len) {
-            free(x->out);
-            x->out = NULL;
-            x->out_len = 0;
-            x->out_done = 0;
+            forget_out(x);
             return 0;
         }
         n = chempi_seal_put(x->seal, x->out + x->out_done,
@@ -485,7 +498,7 @@ int chempi_exchange_send(struct chempi_exchange *x, const void *data,
         out[waiting + i] = (uint8_t)(len >> 8 * i);
     if (len)
         memcpy(out + waiting + 4, data, len);
-    free(x->out);
+    forget(x->out, x->out_len);
     x->out = out;
     x->out_done = 0;
     x->out_len = waiting + 4 + len;

@@ -446,6 +446,7 @@ static void destroy(struct port *p)
     if (p->listener.fd >= 0)
         (void)close(p->listener.fd); /* nothing is written there */
     chempi_hands_forget_keys(p->keys);
+    sodium_memzero(p->name, sizeof(p->name));
     free(p);
 }
 
@@ -499,6 +500,7 @@ int chempi_port_open(const char *ip_port, const char *ip_address,
     memcpy(parts.key, p->keys->node.public, sizeof(parts.key));
     chempi_port_name_write(&parts, p->name);
     memcpy(name, p->name, sizeof(p->name));
+    sodium_memzero(&parts, sizeof(parts));
     chempi_list_append(&ports, &p->link);
     return 0;
 }

@@ -141,7 +141,7 @@ int chempi_roll_check(const struct chempi_roll *roll, size_t len,
     if (len >= sizeof(*roll) && roll->magic == MAGIC && roll->zero == 0 &&
         roll->count <= most_members() && roll->root < roll->count &&
         chempi_context_is_open(roll->context) &&
-           roll->context % CHEMPI_CONTEXT_STEP == 0 &&
+        roll->context % CHEMPI_CONTEXT_STEP == 0 &&
         roll->setting_count <= CHEMPI_REGION_WORDS &&
         len >= chempi_roll_len(roll->count))
         rest = len - chempi_roll_len(roll->count);
@@ -218,20 +218,21 @@ int chempi_roll_add_boxes(struct chempi_roll **roll, size_t *len,
                           const struct chempi_vouch_use *use,
                           struct chempi_err *err)
 {
-    struct chempi_roll *all =
-        chempi_sys->realloc(*roll, *len + use->count * sizeof(struct box));
     uint8_t secret[CHEMPI_BOND_SECRET_BYTES];
-    uint32_t count;
+    struct chempi_roll *all = *roll;
+    uint32_t count = 0;
     int rc;
 
-    if (!all)
-        return no_memory(err);
-    *roll = all;
     make_secret(use, use->is_first ? mine->secret : all->secret,
                 use->is_first ? all->secret : mine->secret, secret);
-    sodium_memzero(all->secret, sizeof(all->secret));
-    rc = fill_boxes(own, use->count, secret,
-                    (struct box *)(void *)((char *)all + *len), &count, err);
+    sodium_memzero(all->secret, sizeof(all->secret)); /* before it may move */
+    all = chempi_sys->realloc(all, *len + use->count * sizeof(struct box));
+    if (all)
+        *roll = all;
+    rc = all ? fill_boxes(own, use->count, secret,
+                          (struct box *)(void *)((char *)all + *len), &count,
+                          err)
+             : no_memory(err);
     sodium_memzero(secret, sizeof(secret));
     *len += count * sizeof(struct box);
     return rc;

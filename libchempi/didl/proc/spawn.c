@@ -7,6 +7,7 @@
 #include "libchempi/didl/proc/spawn.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,7 +194,7 @@ static int start(struct call *call, const struct program *programs,
         call->has_asked = rc == 0;
     }
     if (w.data)
-        memset(w.data, 0, w.len); /* the port is a secret */
+        sodium_memzero(w.data, w.len); /* the port is a secret */
     chempi_wire_clear(&w);
     if (!call->has_asked)
         return rc;
@@ -234,6 +235,7 @@ static void finish(struct call *call)
     chempi_lane_lock(&chempi_lane_main);
     (void)chempi_port_close(call->port, &err); /* it is ours, and open */
     chempi_lane_unlock(&chempi_lane_main);
+    sodium_memzero(call->port, sizeof(call->port));
 }
 
 /* ---- all ----------------------------------------------------------------- */
