@@ -11,6 +11,11 @@
  * others are ended before the last message of the handshake leaves: so the
  * owner never accepts one that is not used. One that the owner has ended for
  * want of a place is made again, CHEMPI_DIAL_AGAIN times.
+ *
+ * An address that refuses tells that the port is closed, if it is the owner's:
+ * an address of this machine may be one that the owner's has, too, and counts
+ * only if all are. What is silent then may be somebody else, and has
+ * CHEMPI_SET_MEET_PATIENCE to answer.
  */
 #define _GNU_SOURCE /* SOCK_NONBLOCK */
 #include <errno.h>
@@ -21,19 +26,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/sys.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/proc/hands.h"
 #include "libchempi/didl/proc/internal.h"
 #include "libchempi/didl/proc/port.h"
 #include "libchempi/didl/proc/port_name.h"
 
 #define CHEMPI_DIAL_AGAIN 8u
+#define INTERFACE_MAX 64   /* addresses of this machine that are looked at */
+#define TICK_NS 250000000L /* how often it is looked who is silent */
 
 struct attempt {
     struct chempi_poll_item item; /* fd -1: it has failed */
     struct dial *dial;
     struct chempi_hands hands;
     const struct chempi_address *address;
+    bool is_here;      /* an address of this machine */
     bool is_connected; /* REPLY */
     unsigned again;
 };
@@ -42,7 +52,10 @@ struct dial {
     struct chempi_exchange *exchange;
     struct chempi_port_name name;
     struct chempi_keys *keys;
-    int code; /* why the last attempt has failed */
+    struct chempi_poll_item timer; /* ticks since refused_ns */
+    uint64_t refused_ns;           /* 0: nobody has refused */
+    bool is_all_here;
+    int code; /* why an attempt has failed */
     char where[CHEMPI_ADDRESS_TEXT];
     struct attempt attempts[CHEMPI_PORT_ADDRESSES_MAX];
 };
@@ -62,6 +75,7 @@ static void end_dial(void *making)
 
     for (uint32_t i = 0; i < dial->name.count; i++)
         hang_up(&dial->attempts[i]);
+    chempi_pollset_untick(chempi_exchange_pollset(), &dial->timer);
     chempi_hands_forget_keys(dial->keys);
     sodium_memzero(&dial->name, sizeof(dial->name));
     free(dial);
@@ -77,11 +91,23 @@ static int is_owner(void *arg, const uint8_t *key, struct chempi_err *err)
                : chempi_err_set(err, -EACCES, "it has another key");
 }
 
+/* The port seems to be closed. */
+static void note_refusal(struct dial *dial)
+{
+    if (dial->refused_ns)
+        return;
+    dial->refused_ns = chempi_clock_ns();
+    chempi_pollset_pace(&dial->timer, TICK_NS);
+}
+
 static void note_failure(struct attempt *a, int code)
 {
     struct dial *dial = a->dial;
 
     hang_up(a);
+    if ((code == -ECONNREFUSED || code == -ECONNRESET) &&
+        (!a->is_here || dial->is_all_here))
+        note_refusal(dial);
     /* That somebody was there says more than that nobody was. */
     if (!dial->code || code == -EACCES) {
         dial->code = code;
@@ -114,6 +140,20 @@ static void give_up(struct attempt *a, int code)
 {
     note_failure(a, code);
     conclude(a->dial);
+}
+
+static void ticked(struct chempi_poll_item *item, uint32_t events)
+{
+    struct dial *dial = CHEMPI_CONTAINER_OF(item, struct dial, timer);
+    const uint64_t limit_ns =
+        chempi_setting(CHEMPI_SET_MEET_PATIENCE) * CHEMPI_NS_PER_MS;
+
+    chempi_pollset_ticked(item, events);
+    if (!limit_ns || chempi_clock_ns() - dial->refused_ns < limit_ns)
+        return;
+    for (uint32_t i = 0; i < dial->name.count; i++)
+        hang_up(&dial->attempts[i]);
+    conclude(dial);
 }
 
 static void attempt_ready(struct chempi_poll_item *item, uint32_t events);
@@ -214,32 +254,73 @@ static void attempt_ready(struct chempi_poll_item *item, uint32_t events)
         give_up(a, rc);
 }
 
+static bool is_same_host(const struct chempi_address *a,
+                         const struct chempi_address *b)
+{
+    return a->u.sa.sa_family == b->u.sa.sa_family &&
+           memcmp(chempi_address_bytes(a), chempi_address_bytes(b),
+                  a->u.sa.sa_family == AF_INET6 ? 16 : 4) == 0;
+}
+
+/* Which addresses are of this machine; what is not known is of others. */
+static void find_here(struct dial *dial)
+{
+    struct chempi_interface mine[INTERFACE_MAX];
+    const int count = chempi_address_local(mine, INTERFACE_MAX);
+
+    dial->is_all_here = true;
+    for (uint32_t i = 0; i < dial->name.count; i++) {
+        struct attempt *a = &dial->attempts[i];
+
+        a->is_here = chempi_address_is_loopback(a->address);
+        for (int k = 0; k < count && !a->is_here; k++)
+            a->is_here = is_same_host(a->address, &mine[k].address);
+        dial->is_all_here &= a->is_here;
+    }
+}
+
+static int open_dial(struct dial *dial, const char *name)
+{
+    int rc;
+
+    dial->timer.fd = -1;
+    for (uint32_t i = 0; i < CHEMPI_PORT_ADDRESSES_MAX; i++)
+        dial->attempts[i] = (struct attempt){
+            .item.fd = -1, .dial = dial, .address = &dial->name.addresses[i]};
+    rc = chempi_port_name_read(name, &dial->name);
+    if (!rc)
+        rc = chempi_pollset_tick(chempi_exchange_pollset(), &dial->timer,
+                                 ticked, TICK_NS);
+    if (rc)
+        return rc;
+    chempi_pollset_pace(&dial->timer, 0); /* nobody has refused */
+    dial->keys = chempi_hands_make_keys(dial->name.token);
+    find_here(dial);
+    return dial->keys ? 0 : -ENOMEM;
+}
+
 int chempi_port_connect(const char *name, struct chempi_exchange **out,
                         struct chempi_err *err)
 {
     struct dial *dial = chempi_sys->calloc(1, sizeof(*dial));
     struct chempi_exchange *x = chempi_exchange_create();
-    int rc = dial && x ? chempi_port_name_read(name, &dial->name) : -ENOMEM;
+    int rc = -ENOMEM;
 
-    if (!rc)
-        dial->keys = chempi_hands_make_keys(dial->name.token);
-    if (!rc && !dial->keys)
-        rc = -ENOMEM;
-    if (rc) {
+    if (dial && x) {
+        dial->exchange = x;
+        x->making = dial;
+        x->end_making = end_dial;
+        rc = open_dial(dial, name);
+    } else {
         free(dial);
-        chempi_exchange_close(x);
-        return chempi_err_set(err, rc,
-                              rc == -EINVAL
-                                  ? "that is no name of a port of this library"
-                                  : "out of memory to call a port");
     }
-    x->making = dial;
-    x->end_making = end_dial;
-    dial->exchange = x;
-    for (uint32_t i = 0; i < dial->name.count; i++) {
-        dial->attempts[i].dial = dial;
-        dial->attempts[i].address = &dial->name.addresses[i];
-        dial->attempts[i].item.fd = -1;
+    if (rc) {
+        chempi_exchange_close(x);
+        return rc == -EINVAL
+                   ? chempi_err_set(err, rc,
+                                    "that is no name of a port of this library")
+                   : chempi_err_set(err, rc, "cannot call a port: %s",
+                                    chempi_err_name(rc));
     }
     for (uint32_t i = 0; i < dial->name.count; i++) {
         const int code = call(&dial->attempts[i]);

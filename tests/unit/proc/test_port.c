@@ -328,13 +328,11 @@ Test(port, who_has_the_token_and_not_the_key_is_not_taken_for_the_owner)
     part(owner, caller);
 }
 
-/* The first of its addresses is a stranger's, who says nothing. */
-Test(port, an_address_that_leads_to_a_stranger_keeps_nobody)
+/* A name of the port whose first address is a stranger's, who says nothing; his
+ * descriptor. */
+static int name_silent(char *with)
 {
     struct chempi_port_name parts;
-    char with[CHEMPI_PORT_NAME_MAX];
-    struct chempi_exchange *owner = accept_one();
-    struct chempi_exchange *caller;
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(at);
@@ -348,6 +346,16 @@ Test(port, an_address_that_leads_to_a_stranger_keeps_nobody)
     parts.addresses[0] = (struct chempi_address){.u.in = at};
     parts.count = 2;
     chempi_port_name_write(&parts, with);
+    return fd;
+}
+
+Test(port, an_address_that_leads_to_a_stranger_keeps_nobody)
+{
+    char with[CHEMPI_PORT_NAME_MAX];
+    const int fd = name_silent(with);
+    struct chempi_exchange *owner = accept_one();
+    struct chempi_exchange *caller;
+
     caller = call(with);
     cr_assert_eq(pump_state(caller, &err), 1, "%s", err.text);
     cr_assert_eq(pump_state(owner, &err), 1, "%s", err.text);
@@ -742,6 +750,23 @@ Test(port, a_caller_that_never_reads_is_lost)
 static bool is_time(void *until_ns)
 {
     return chempi_clock_ns() > *(uint64_t *)until_ns;
+}
+
+/* The owner's address refuses, and a stranger that is silent has another one.
+ */
+Test(port, a_closed_port_ends_who_calls_though_an_address_is_silent)
+{
+    char with[CHEMPI_PORT_NAME_MAX];
+    struct chempi_exchange *caller;
+    const int fd = name_silent(with);
+
+    set_patience(300);
+    cr_assert_eq(chempi_port_close(name, &err), 0);
+    caller = call(with);
+    cr_assert_eq(pump_state(caller, &err), -ECONNREFUSED);
+    cr_assert_neq(strstr(err.text, "nobody listens at"), NULL, "%s", err.text);
+    chempi_exchange_close(caller);
+    (void)close(fd);
 }
 
 /* It computes before it accepts; then it is silent. */
