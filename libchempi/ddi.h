@@ -180,6 +180,9 @@ struct chempi_sink {
      * "connection reset by 127.0.0.1:4711". Pending tx and rx of the endpoint
      * have been reported before. */
     void (*lost)(void *arg, uint32_t proc, int status, const char *why);
+    /* A process of another world has finished (bond.h); likewise. Nothing more
+     * comes of it. */
+    void (*finished)(void *arg, uint32_t proc, const char *why);
 };
 
 /* What devices are handed. Constant after start, except behind pointers. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/base/compiler.h"
 #include "common/base/sys.h"
@@ -35,6 +36,23 @@ void *chempi_sparse_alloc(size_t count, size_t size)
         chempi_sys->mmap(NULL, count * size, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return table == MAP_FAILED ? NULL : table;
+}
+
+void *chempi_sparse_reserve(size_t count, size_t size, size_t open)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t used = (open * size + page - 1) / page * page;
+    char *table = chempi_sparse_alloc(count, size);
+
+    if (table && count * size >= MAPPED_FROM && used < count * size)
+        (void)mprotect(table + used, count * size - used, PROT_NONE);
+    return table; /* refused: all may be used */
+}
+
+bool chempi_sparse_open(void *table, size_t count, size_t size)
+{
+    return count * size < MAPPED_FROM ||
+           mprotect(table, count * size, PROT_READ | PROT_WRITE) == 0;
 }
 
 void chempi_sparse_free(void *table, size_t count, size_t size)

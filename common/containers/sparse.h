@@ -7,11 +7,17 @@
 #ifndef CHEMPI_COMMON_CONTAINERS_SPARSE_H
 #define CHEMPI_COMMON_CONTAINERS_SPARSE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* `count` entries of `size` bytes, from the beginning of a cache line on; NULL:
  * no memory. */
 void *chempi_sparse_alloc(size_t count, size_t size);
+
+/* The same, of which but the first `open` entries may be used, and are counted
+ * as memory, until chempi_sparse_open() (false: no memory). */
+void *chempi_sparse_reserve(size_t count, size_t size, size_t open);
+bool chempi_sparse_open(void *table, size_t count, size_t size);
 
 /* What was had with the same numbers; NULL is fine. */
 void chempi_sparse_free(void *table, size_t count, size_t size);

@@ -195,6 +195,7 @@ struct chempi_tcp_ep {
     int status;                          /* 0, or why nothing goes any more */
     bool is_starved;                     /* was told -EAGAIN; room() is owed */
     bool is_lost;       /* and not just finished: lost() is owed */
+    bool has_finished;  /* with bonds: finished() is owed */
     bool is_told;       /* or not any more */
     bool has_come;      /* something, since the rest was last looked for */
     uint64_t looked_ns; /* when that was; */

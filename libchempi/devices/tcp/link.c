@@ -308,6 +308,7 @@ void chempi_tcp_link_end(struct chempi_tcp_link *link)
         (void)snprintf(ep->why, sizeof(ep->why), "%s has already finished",
                        chempi_tcp_tie_words(ep->ep.dev->params.services,
                                             ep->ep.proc, who));
+        ep->has_finished = ep->ep.dev->params.services->bonds != NULL;
     }
     end_link(link);
 }

@@ -51,9 +51,9 @@ static int work_broken(struct chempi_tcp_dev *dev)
         if (ep->is_lost && chempi_tcp_work_rest(ep) != CHEMPI_REMAINS_NONE)
             continue;
         chempi_tcp_link_reap(ep);
-        if (ep->is_lost && !ep->is_told)
+        if ((ep->is_lost || ep->has_finished) && !ep->is_told)
             chempi_list_append(&dev->lost, &ep->lost_link);
-        ep->is_told = ep->is_lost;
+        ep->is_told = ep->is_lost || ep->has_finished;
         events++;
     }
     if (dev->watch.fd >= 0 && chempi_list_is_empty(&dev->awaited))
@@ -139,7 +139,10 @@ static int work_lost(struct chempi_tcp_dev *dev)
             chempi_list_first(&dev->lost), struct chempi_tcp_ep, lost_link);
 
         chempi_list_remove(&ep->lost_link);
-        p->sink->lost(p->sink_arg, ep->ep.proc, ep->status, ep->why);
+        if (ep->has_finished)
+            p->sink->finished(p->sink_arg, ep->ep.proc, ep->why);
+        else
+            p->sink->lost(p->sink_arg, ep->ep.proc, ep->status, ep->why);
         events++;
     }
     return events;

@@ -3,6 +3,7 @@
 #include "libchempi/didl/base/error.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +25,13 @@ static struct {
     uint32_t ranks[CHEMPI_ERROR_LOST_MAX];
     char words[CHEMPI_ERR_TEXT_MAX]; /* of the first one */
 } loss;
+
+/* The last process of another world, if it was lost last of all. */
+static struct {
+    pthread_mutex_t lock;
+    _Atomic bool is_last;
+    char words[CHEMPI_ERR_TEXT_MAX];
+} foreign_loss = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 int chempi_error_set(int errclass, const char *fmt, ...)
 {
@@ -72,12 +80,23 @@ void chempi_error_note_loss(uint32_t rank, const char *why)
 
     (void)snprintf(who, sizeof(who), "rank %u", (unsigned)rank);
     note_loss(rank, who, why);
+    atomic_store_explicit(&foreign_loss.is_last, false, memory_order_relaxed);
 }
 
 void chempi_error_note_foreign_loss(const char *who, const char *why)
 {
-    if (atomic_load_explicit(&loss.count, memory_order_relaxed) == 0)
-        note_loss(0, who, why); /* nobody asks for the first one's rank */
+    (void)pthread_mutex_lock(&foreign_loss.lock);
+    (void)snprintf(foreign_loss.words, sizeof(foreign_loss.words),
+                   "%s is lost: %s", who, why); /* cut is fine */
+    (void)pthread_mutex_unlock(&foreign_loss.lock);
+    atomic_store_explicit(&foreign_loss.is_last, true, memory_order_relaxed);
+}
+
+static void explain_foreign(int code)
+{
+    (void)pthread_mutex_lock(&foreign_loss.lock);
+    (void)chempi_error_set(code, "%s", foreign_loss.words);
+    (void)pthread_mutex_unlock(&foreign_loss.lock);
 }
 
 void chempi_error_put_ranks(const uint32_t *ranks, uint32_t count, char *buf,
@@ -107,7 +126,13 @@ void chempi_error_explain(int code)
         atomic_load_explicit(&loss.count, memory_order_acquire);
     char others[CHEMPI_ERROR_RANKS_TEXT];
 
-    if (code != MPI_ERR_PROC_ABORTED || words_class == code || count == 0)
+    if (code != MPI_ERR_PROC_ABORTED || words_class == code)
+        return;
+    if (atomic_load_explicit(&foreign_loss.is_last, memory_order_relaxed)) {
+        explain_foreign(code);
+        return;
+    }
+    if (count == 0)
         return;
     chempi_error_put_ranks(loss.ranks, count, others, sizeof(others));
     (void)chempi_error_set(code, "%s%s", loss.words, others);

@@ -101,8 +101,8 @@ void chempi_error_forget(void);
  * one) and who else is for the calls that fail by it. For whoever has the
  * lane, once for each peer. */
 void chempi_error_note_loss(uint32_t rank, const char *why);
-/* The same of a process of another world; `who` is it in words. Of several, all
- * but the first are for the program to find. */
+/* The same of a process of another world; `who` is it in words. Of several, the
+ * last one's words count. */
 void chempi_error_note_foreign_loss(const char *who, const char *why);
 
 /* "; so are ranks 3, 5 and 2 more" for all but the first of `count` ranks, of

@@ -45,6 +45,8 @@ static bool is_bereft(uint32_t context)
 {
     bool is = false;
 
+    if (!chempi_ctx.job->survives && !chempi_context_is_open(context))
+        return false;
     (void)pthread_mutex_lock(&all_lock);
     CHEMPI_LIST_FOR (link, &all) {
         const struct chempi_comm *comm =

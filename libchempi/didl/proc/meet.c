@@ -589,16 +589,50 @@ static int become_sides(struct meeting *m, struct chempi_introduction *mine,
     return is_needed ? take_in_bond(m, remote) : use_known(m, remote);
 }
 
-/* From now on there is a connection between the sides, whose end tells that a
- * world is lost of which nobody has called anybody yet. */
-static void call_other(const struct chempi_group *remote, uint32_t root)
+static bool are_of_one_world(uint32_t a, uint32_t b)
+{
+    const struct chempi_name x = chempi_foreign_name(a);
+    const struct chempi_name y = chempi_foreign_name(b);
+
+    return x.world[0] == y.world[0] && x.world[1] == y.world[1];
+}
+
+/* Is it the first of its world in the group, as far as that can be told from
+ * the one before? Sides have few worlds, whose members stand together. */
+static bool is_first_of_world(const struct chempi_group *group, uint32_t i)
+{
+    return i == 0 || !are_of_one_world(chempi_group_proc(group, i - 1),
+                                       chempi_group_proc(group, i));
+}
+
+static bool is_first_here(const struct chempi_group *group)
+{
+    const uint32_t me = chempi_ctx.services.proc;
+
+    for (uint32_t i = 0; i < group->size; i++)
+        if (chempi_group_proc(group, i) == me)
+            return is_first_of_world(group, i);
+    return false;
+}
+
+/* From now on each world of this side has a connection to each of the other
+ * one: its end tells that a world is lost of which nobody has called anybody
+ * yet, and who has seen it tells its own job only. */
+static void call_others(const struct chempi_group *local,
+                        const struct chempi_group *remote)
 {
     struct chempi_lane *lane = &chempi_lane_main;
 
+    if (!is_first_here(local))
+        return;
     chempi_lane_lock(lane);
-    chempi_sysmsg_answer(
-        chempi_conn_peer(lane, chempi_group_proc(remote, root)),
-        CHEMPI_SYSMSG_CREDIT, NULL, 0);
+    for (uint32_t i = 0; i < remote->size; i++) {
+        const uint32_t proc = chempi_group_proc(remote, i);
+
+        if (chempi_foreign_is(proc) && is_first_of_world(remote, i))
+            chempi_sysmsg_answer(chempi_conn_peer(lane, proc),
+                                 CHEMPI_SYSMSG_CREDIT, NULL, 0);
+    }
     chempi_engine_settle(lane);
     chempi_lane_unlock(lane);
 }
@@ -661,8 +695,8 @@ int chempi_meet(const struct chempi_meet *meet, MPI_Comm *out)
         rc = find_other(&m);
     if (rc == MPI_SUCCESS)
         rc = become_sides(&m, &mine, &remote);
-    if (m.is_root && rc == MPI_SUCCESS)
-        call_other(remote, m.theirs->root);
+    if (rc == MPI_SUCCESS)
+        call_others(meet->comm->local, remote);
     if (m.is_root)
         leave_other(&m);
     rc = make(&m, rc, remote, &made);

@@ -20,7 +20,6 @@
 #include "libchempi/didl/transport/foreign.h"
 
 enum {
-    REPORT_LIMIT_MS = 100,
     CARD_MAX = CHEMPI_KVS_VALUE_MAX,
     WHO_MAX = 128,       /* of a process, in words */
     ROUTES_PER_RANGE = 2 /* through gateways: eager and rendezvous */
@@ -33,6 +32,7 @@ static struct {
     uint32_t foreign;          /* its number in the first lane; 0: not open */
     _Atomic uint64_t resolved; /* processes with routes in any lane */
     uint64_t lost;
+    bool has_lost_own;
     void (*on_lost)(struct chempi_peer *peer);               /* may be NULL */
     void (*on_foreign_lost)(uint32_t proc, const char *why); /* the same */
     void (*on_resolved)(uint32_t proc);
@@ -50,13 +50,6 @@ static uint32_t peer_room(const struct chempi_lane *lane)
     return lane->number > 0
                ? rank_count()
                : chempi_ctx.services.proc_count + CHEMPI_FOREIGN_MAX;
-}
-
-/* Peers that mean something are below it. */
-static uint32_t peer_end(const struct chempi_lane *lane)
-{
-    return lane->number > 0 ? rank_count()
-                            : chempi_foreign_bonds()->index_end();
 }
 
 bool chempi_conn_is_peer(uint32_t proc)
@@ -307,7 +300,8 @@ int chempi_conn_open(const struct chempi_conn_params *params)
     int rc;
 
     lane->conn.peers =
-        chempi_sparse_alloc(peer_room(lane), sizeof(struct chempi_peer));
+        chempi_sparse_reserve(peer_room(lane), sizeof(struct chempi_peer),
+                              chempi_ctx.services.proc_count);
     rc = lane->conn.peers ? 0 : -ENOMEM;
     if (rc)
         return chempi_error_from(rc, NULL);
@@ -428,6 +422,7 @@ void chempi_conn_close(void)
     conn.foreign = 0;
     atomic_store_explicit(&conn.resolved, 0, memory_order_relaxed);
     conn.lost = 0;
+    conn.has_lost_own = false;
     chempi_ctx.missing = 0;
 }
 
@@ -446,6 +441,11 @@ int chempi_conn_open_foreign(struct chempi_dev **out, struct chempi_err *err)
     };
     int rc;
 
+    if (conn.foreign == 0 &&
+        !chempi_sparse_open(lane->conn.peers, peer_room(lane),
+                            sizeof(struct chempi_peer)))
+        return chempi_err_set(err, -ENOMEM,
+                              "no memory for processes of other worlds");
     if (conn.foreign == 0) {
         chempi_host_open_foreign(&chempi_ctx.services, chempi_foreign_bonds(),
                                  &conn.services);
@@ -453,6 +453,7 @@ int chempi_conn_open_foreign(struct chempi_dev **out, struct chempi_err *err)
         if (rc)
             return rc;
         conn.foreign = lane->conn.device_count - 1;
+        lane->engine.is_wary = true;
     }
     *out = lane->conn.devices[conn.foreign];
     return 0;
@@ -658,8 +659,10 @@ static int routes_to_own(struct chempi_peer *peer, struct chempi_err *err)
 static void tell(enum chempi_event event, const struct chempi_peer *peer,
                  int32_t detail)
 {
+    const bool is_foreign = chempi_foreign_is(peer->proc);
     const int32_t elements[CHEMPI_EVENT_ELEMENTS] = {
-        (int32_t)peer->proc, (int32_t)peer->node, detail};
+        is_foreign ? -1 : (int32_t)peer->proc,
+        is_foreign ? -1 : (int32_t)peer->node, detail};
 
     chempi_event_raise(event, elements);
 }
@@ -789,14 +792,11 @@ static void lose_in_others(uint32_t proc)
 static void lose(struct chempi_peer *peer, const char *why)
 {
     const bool is_foreign = chempi_foreign_is(peer->proc);
-    char who[WHO_MAX];
 
     conn.lost++;
-    chempi_foreign_words(peer->proc, who, sizeof(who));
-    if (is_foreign)
-        chempi_error_note_foreign_loss(who, why);
-    else
+    if (!is_foreign)
         chempi_error_note_loss(peer->proc, why);
+    conn.has_lost_own |= !is_foreign;
     tell(CHEMPI_EVENT_LOST, peer, 0);
     peer->is_lost = true;
     chempi_ctx.missing += is_foreign || chempi_ctx.job->survives;
@@ -846,7 +846,7 @@ void chempi_conn_lose_deferred(struct chempi_peer *lost)
 
 void chempi_conn_set_ended(uint32_t proc, const char *why)
 {
-    if (chempi_lane_main.conn.peers && proc < rank_count())
+    if (chempi_lane_main.conn.peers && chempi_conn_is_peer(proc))
         chempi_conn_peer(&chempi_lane_main, proc)->has_ended = true;
     chempi_conn_set_lost(&chempi_lane_main, proc, why);
 }
@@ -875,120 +875,18 @@ uint64_t chempi_conn_lost_count(void)
     return conn.lost;
 }
 
+bool chempi_conn_has_lost_own(void)
+{
+    return conn.has_lost_own;
+}
+
+const struct chempi_conn_overlay *chempi_conn_get_overlay(void)
+{
+    return conn.overlay;
+}
+
 bool chempi_conn_is_missing(uint32_t proc)
 {
     return chempi_conn_missing_count() && chempi_conn_is_peer(proc) &&
            chempi_lane_main.conn.peers[proc].is_lost;
-}
-
-struct chempi_dev_traffic chempi_conn_sent(const struct chempi_lane *lane,
-                                           uint32_t device, uint32_t protocol)
-{
-    struct chempi_dev_traffic sum = {0};
-
-    for (uint32_t p = 0; p < peer_end(lane); p++) {
-        const struct chempi_peer *peer = &lane->conn.peers[p];
-
-        for (uint32_t i = 0; i < peer->route_count; i++) {
-            const struct chempi_route *route = &peer->routes[i];
-
-            if (route->device != device || route->protocol != protocol)
-                continue;
-            sum.messages += route->messages;
-            sum.bytes += route->bytes;
-        }
-    }
-    return sum;
-}
-
-/* Of its first stage; "-" without a table. */
-static const char *network_of_route(const struct chempi_peer *peer,
-                                    const struct chempi_route *route)
-{
-    uint32_t i = route->range;
-    const struct chempi_services *s = &chempi_ctx.services;
-    const struct chempi_table_range *ranges;
-    uint32_t count;
-    uint32_t node;
-
-    if (!s->table)
-        return "-";
-    node = chempi_table_find_node(s->table, s->node_names[peer->node]);
-    if (node == CHEMPI_TABLE_NONE)
-        return "-";
-    ranges = chempi_table_ranges(s->table, node, &count);
-    if (i >= count)
-        return "-";
-    return chempi_table_network(s->table, ranges[i].network)->name;
-}
-
-/* Of routes through gateways, the overlay knows which way was taken. */
-static void report_route(uint32_t what, const struct chempi_peer *peer,
-                         const struct chempi_route *route,
-                         struct chempi_writer *out)
-{
-    const struct chempi_dev *dev = peer->lane->conn.devices[route->device];
-    const uint32_t node = chempi_ctx.services.node;
-    const char *protocol = dev->caps->protocols[route->protocol];
-    const char *network = network_of_route(peer, route);
-    uint64_t messages = route->messages - route->told_messages;
-    uint64_t bytes = route->bytes - route->told_bytes;
-    char line[768];
-
-    if (what & CHEMPI_STATS_TRAFFIC) {
-        (void)snprintf(line, sizeof(line),
-                       "traffic %u %u %s %s %s %" PRIu64 " %" PRIu64 "\n", node,
-                       peer->node, network, dev->ops->name, protocol, messages,
-                       bytes);
-        chempi_wire_put_raw(out, line, strlen(line));
-    }
-    if (!(what & CHEMPI_STATS_ROUTES) ||
-        (conn.overlay && dev->ops == conn.overlay->ops))
-        return;
-    (void)snprintf(line, sizeof(line),
-                   "route %u %u %u %" PRIu64 " %s %s %s - %" PRIu64 " %" PRIu64
-                   " %" PRIu64 " 0 0\n",
-                   node, peer->node, CHEMPI_STATS_CLASS_DIRECT, route->max_len,
-                   network, dev->ops->name, protocol, messages, bytes,
-                   route->waits - route->told_waits);
-    chempi_wire_put_raw(out, line, strlen(line));
-}
-
-static void report_lane(uint32_t what, struct chempi_lane *lane,
-                        struct chempi_writer *out)
-{
-    for (uint32_t p = 0; lane->conn.peers && p < rank_count(); p++) {
-        struct chempi_peer *peer = &lane->conn.peers[p];
-
-        for (uint32_t i = 0; i < peer->route_count; i++) {
-            struct chempi_route *route = &peer->routes[i];
-
-            if (route->messages == route->told_messages &&
-                route->waits == route->told_waits)
-                continue;
-            report_route(what, peer, route, out);
-            route->told_messages = route->messages;
-            route->told_bytes = route->bytes;
-            route->told_waits = route->waits;
-        }
-    }
-}
-
-int chempi_conn_report(uint32_t what, struct chempi_writer *out)
-{
-    report_lane(what, &chempi_lane_main, out);
-    CHEMPI_LANES_FOR_OTHERS(lane)
-    {
-        const bool is_mine = chempi_lane_is_mine(lane);
-
-        /* At an end by error another thread may be stuck there. */
-        if (!is_mine && !chempi_lane_lock_within(lane, REPORT_LIMIT_MS))
-            continue;
-        report_lane(what, lane, out);
-        if (!is_mine)
-            chempi_lane_drop(lane);
-    }
-    if (conn.overlay)
-        conn.overlay->report(out);
-    return out->error;
 }

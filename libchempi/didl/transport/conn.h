@@ -222,7 +222,8 @@ void chempi_conn_set_lost(struct chempi_lane *lane, uint32_t proc,
 void chempi_conn_lose_deferred(struct chempi_peer *lost);
 
 /* The same by the launcher's word: what it started has ended, perhaps a shell
- * whose child goes on (see chempi_region_is_marked()). */
+ * whose child goes on (see chempi_region_is_marked()). Or a process of another
+ * world has finished: nothing is said of others. */
 void chempi_conn_set_ended(uint32_t proc, const char *why);
 bool chempi_conn_has_ended(uint32_t rank);
 
@@ -235,9 +236,11 @@ void chempi_conn_on_foreign_lost(void (*told)(uint32_t proc, const char *why));
 /* Use a gateway only where there is no other way from now on, or again. */
 void chempi_conn_drained(uint32_t gateway, bool is_drained);
 
-/* Processes whose routes were looked up, and those that are lost. */
+/* Processes whose routes were looked up, and those that are lost; is_own: of
+ * the job's. */
 uint64_t chempi_conn_resolved_count(void);
 uint64_t chempi_conn_lost_count(void);
+bool chempi_conn_has_lost_own(void);
 /* The same, without ranks where the first of them ends the job. */
 static inline uint64_t chempi_conn_missing_count(void)
 {
@@ -253,6 +256,9 @@ bool chempi_conn_is_missing(uint32_t proc);
 /* What was sent by a protocol of an open device. */
 struct chempi_dev_traffic chempi_conn_sent(const struct chempi_lane *lane,
                                            uint32_t device, uint32_t protocol);
+
+/* NULL: the job needs none. */
+const struct chempi_conn_overlay *chempi_conn_get_overlay(void);
 
 /* Append "traffic ...", "route ..." and "hop ..." lines
  * (chempid/stats/traffic.h, trace.h), as `what` says (CHEMPI_STATS_*), for what

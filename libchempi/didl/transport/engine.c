@@ -587,6 +587,36 @@ void chempi_engine_deliver_held(struct chempi_held *held,
         chempi_request_progress(req, rc < 0 ? class_of(rc) : MPI_SUCCESS);
 }
 
+/* Whoever waits for a process of another world has a connection to it, whose
+ * end tells; nobody else may. */
+static void call_source(const struct chempi_request *req)
+{
+    struct chempi_peer *peer;
+
+    if (!req->comm->has_foreign || req->peer_rank < 0)
+        return;
+    peer = chempi_conn_peer(
+        req->lane, chempi_comm_proc(req->comm, (uint32_t)req->peer_rank));
+    if (!peer->routes && !peer->is_lost && chempi_foreign_is(peer->proc))
+        system_messages->credit(peer);
+}
+
+/* A receive was posted, and nothing may come. */
+static CHEMPI_COLD void watch_receive(struct chempi_request *req)
+{
+    struct chempi_lane *lane = req->lane;
+
+    call_source(req);
+    if (lane->engine.misses &&
+        chempi_loss_is_vain(req->comm, req->context, req->peer_rank,
+                            req->peer_tag)) {
+        if (chempi_engine_has_due(lane))
+            lane->engine.has_vain = true;
+        else
+            chempi_loss_end_receive(req);
+    }
+}
+
 int chempi_engine_recv(struct chempi_request *req)
 {
     struct chempi_held *held;
@@ -599,13 +629,8 @@ int chempi_engine_recv(struct chempi_request *req)
     if (held) {
         chempi_engine_deliver_held(held, req);
         chempi_engine_settle(req->lane);
-    } else if (CHEMPI_UNLIKELY(req->lane->engine.misses) &&
-               chempi_loss_is_vain(req->comm, req->context, req->peer_rank,
-                                   req->peer_tag)) {
-        if (chempi_engine_has_due(req->lane))
-            req->lane->engine.has_vain = true;
-        else
-            chempi_loss_end_receive(req);
+    } else if (CHEMPI_UNLIKELY(req->lane->engine.is_wary)) {
+        watch_receive(req);
     }
     return MPI_SUCCESS;
 }
@@ -823,6 +848,7 @@ static CHEMPI_COLD void settle_lost(struct chempi_peer *peer)
     if (!chempi_conn_is_missing(peer->proc))
         return;
     lane->engine.misses = true;
+    lane->engine.is_wary = true;
     end = chempi_conn_end(peer);
     if (end == CHEMPI_REMAINS_COMING && chempi_list_is_empty(&peer->dirty) &&
         lane == &chempi_lane_main) {

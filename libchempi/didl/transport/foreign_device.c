@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/foreign.h"
@@ -54,6 +55,8 @@ int chempi_foreign_introduce(struct chempi_introduction *out,
 
 /* ---- losses ---- */
 
+enum { WHO_MAX = 128 }; /* a process in words */
+
 /* A process is lost, or all of its world. */
 struct loss {
     uint64_t world[2];
@@ -68,6 +71,15 @@ static bool is_in(const struct loss *loss, const struct chempi_name *name)
     return name->world[0] == loss->world[0] &&
            name->world[1] == loss->world[1] &&
            (loss->is_all || name->rank == loss->rank);
+}
+
+/* What errors say of it, until the next one is lost. */
+static void note(uint32_t index, const char *why)
+{
+    char who[WHO_MAX];
+
+    chempi_foreign_words(index, who, sizeof(who));
+    chempi_error_note_foreign_loss(who, why);
 }
 
 static void lose(const struct loss *loss, const char *why)
@@ -96,25 +108,36 @@ static void tell(uint32_t rank, const void *arg)
 static void set_lost(uint32_t index, const char *why)
 {
     const struct chempi_foreign *f = chempi_foreign_at(index);
+    const bool has_finished =
+        chempi_conn_peer(&chempi_lane_main, index)->has_ended;
     const struct loss loss = {.world = {f->name.world[0], f->name.world[1]},
                               .rank = f->name.rank,
-                              .is_all = !f->survives};
+                              .is_all = !f->survives && !has_finished};
 
     if (is_losing)
         return;
+    note(index, why);
+    if (has_finished)
+        return; /* the others of its world may go on */
     is_losing = true;
     lose(&loss, why);
     chempi_foreign_for_met(loss.world, tell, &loss);
     is_losing = false;
 }
 
-/* Who has told it tells all others. Other worlds have no say. */
+/* Who has told it tells all others. Other worlds have no say (guard.h). */
 static void on_world_lost(struct chempi_sysmsg_in *in)
 {
-    if (chempi_foreign_is(in->peer->proc))
-        return;
+    static const char why[] = "another rank of this job has lost it";
+    const struct loss *loss = in->head;
+    const struct chempi_name name = {.world = {loss->world[0], loss->world[1]},
+                                     .rank = loss->rank};
+    const uint32_t index = chempi_foreign_find(&name);
+
+    if (index != UINT32_MAX && !chempi_conn_is_missing(index))
+        note(index, why);
     is_losing = true;
-    lose(in->head, "another rank of this job has lost it");
+    lose(loss, why);
     is_losing = false;
 }
 

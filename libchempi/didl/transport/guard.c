@@ -167,14 +167,24 @@ static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
     return verdict;
 }
 
+static void finished(void *arg, uint32_t proc, const char *why)
+{
+    (void)arg;
+    chempi_conn_set_ended(proc, why);
+}
+
 const struct chempi_sink *chempi_guard_sink(void)
 {
     self.sink = chempi_engine_sink;
     self.sink.arrived = arrived;
+    self.sink.finished = finished;
     return &self.sink;
 }
 
 /* ---- a communicator that was not there ---- */
+
+/* Its communicator has no receive for it, and there will be none. */
+#define NO_CONTEXT UINT32_MAX
 
 static bool is_forged(struct chempi_held *held, void *arg)
 {
@@ -186,6 +196,31 @@ static bool is_forged(struct chempi_held *held, void *arg)
            ask(env, held->peer->proc) == CHEMPI_GUARD_NO;
 }
 
+static void lose_forger(const struct chempi_peer *peer)
+{
+    chempi_conn_set_lost(
+        peer->lane, peer->proc,
+        "it has sent a message in the name of another process");
+}
+
+/* It is released in its turn, to nobody. */
+static void spoil_early(struct chempi_peer *peer, uint32_t context)
+{
+    bool has_any = false;
+
+    CHEMPI_LIST_FOR (link, &peer->early) {
+        struct chempi_held *held =
+            CHEMPI_CONTAINER_OF(link, struct chempi_held, all);
+
+        if (held->env.kind == CHEMPI_KIND_SYSTEM || !is_forged(held, &context))
+            continue;
+        held->env.context = NO_CONTEXT;
+        has_any = true;
+    }
+    if (has_any)
+        lose_forger(peer);
+}
+
 void chempi_guard_admit(uint32_t context)
 {
     struct chempi_lane *lane = &chempi_lane_main;
@@ -193,11 +228,11 @@ void chempi_guard_admit(uint32_t context)
 
     if (self.unknown == 0)
         return;
+    for (struct chempi_peer *p = lane->conn.made; p; p = p->next_made)
+        spoil_early(p, context);
     while ((held = chempi_match_find(lane->match, is_forged, &context))) {
         chempi_match_spoil(lane->match, held);
-        chempi_conn_set_lost(
-            lane, held->peer->proc,
-            "it has sent a message in the name of another process");
+        lose_forger(held->peer);
     }
 }
 

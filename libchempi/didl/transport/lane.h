@@ -109,6 +109,7 @@ struct chempi_lane {
         uint64_t waiting;         /* entries on all waiting lists */
         bool is_settling;         /* a peer is on no list meanwhile */
         bool misses;              /* a process, and goes on (loss.h) */
+        bool is_wary;             /* that, or there are other worlds */
         bool
             has_vain; /* posted receives, since what had come may be for them */
         struct chempi_list starved; /* chempi_peer.dirty: they miss memory for

@@ -5,6 +5,8 @@
 #include <pthread.h>
 
 #include "common/containers/array.h"
+#include "common/containers/index.h"
+#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/match.h"
@@ -17,13 +19,22 @@ static struct {
     uint32_t *graves; /* [count] contexts, multiples of CHEMPI_CONTEXT_STEP */
     uint32_t count;
     uint32_t room;
+    struct chempi_index by_context; /* of graves */
 } self = {.circles = {&self.circles, &self.circles},
           .lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* Where the job does not survive its own, only others can be missing. */
+static bool may_miss(const struct chempi_comm *comm)
+{
+    return chempi_ctx.job->survives || comm->has_foreign ||
+           (comm->serves && may_miss(comm->serves));
+}
+
 int32_t chempi_loss_rank(const struct chempi_comm *comm)
 {
-    const uint32_t size =
-        chempi_conn_missing_count() ? chempi_comm_remote_size(comm) : 0;
+    const uint32_t size = chempi_conn_missing_count() && may_miss(comm)
+                              ? chempi_comm_remote_size(comm)
+                              : 0;
 
     for (uint32_t rank = 0; rank < size; rank++)
         if (chempi_conn_is_missing(chempi_comm_proc(comm, rank)))
@@ -41,7 +52,9 @@ void chempi_loss_bury(uint32_t context)
     if (context == 0)
         return; /* it never had one */
     (void)pthread_mutex_lock(&self.lock);
-    if (CHEMPI_ARRAY_FIT(self.graves, self.room, self.count + 1))
+    if (CHEMPI_ARRAY_FIT(self.graves, self.room, self.count + 1) &&
+        chempi_index_add(&self.by_context, chempi_index_hash_number(context),
+                         self.count))
         self.graves[self.count++] = context;
     (void)pthread_mutex_unlock(&self.lock);
     if (self.is_buried)
@@ -52,6 +65,7 @@ void chempi_loss_forget(void)
 {
     (void)pthread_mutex_lock(&self.lock);
     self.count = 0;
+    chempi_index_clear(&self.by_context);
     (void)pthread_mutex_unlock(&self.lock);
 }
 
@@ -60,13 +74,22 @@ void chempi_loss_on_burial(void (*is_buried)(void))
     self.is_buried = is_buried;
 }
 
+static bool has_context(const void *elements, uint32_t number, const void *key)
+{
+    const uint32_t *graves = elements;
+    const uint32_t *context = key;
+
+    return graves[number] == *context;
+}
+
 bool chempi_loss_is_buried(uint32_t context)
 {
-    bool is = false;
+    bool is;
 
     (void)pthread_mutex_lock(&self.lock);
-    for (uint32_t i = 0; i < self.count && !is; i++)
-        is = self.graves[i] == context;
+    is = chempi_index_find(&self.by_context, chempi_index_hash_number(context),
+                           has_context, self.graves,
+                           &context) != CHEMPI_INDEX_NONE;
     (void)pthread_mutex_unlock(&self.lock);
     return is;
 }
@@ -77,8 +100,9 @@ static bool is_for_nobody(struct chempi_held *held, void *arg)
     const uint32_t context = held->env.context - kind;
 
     (void)arg;
-    if (held->state != CHEMPI_HELD_REMOTE)
-        return false;
+    if (held->state != CHEMPI_HELD_REMOTE ||
+        (!chempi_ctx.job->survives && !chempi_context_is_open(context)))
+        return false; /* nobody is missing there */
     if (chempi_loss_is_buried(context))
         return true;
     return (kind == CHEMPI_CONTEXT_COLL || kind == CHEMPI_CONTEXT_INTERNAL) &&
@@ -162,6 +186,8 @@ bool chempi_loss_judge(const struct chempi_comm *comm, uint32_t context,
 {
     const uint32_t kind = context % CHEMPI_CONTEXT_STEP;
 
+    if (!may_miss(comm))
+        return false;
     if (source >= 0 &&
         is_gone(comm->lane, chempi_comm_proc(comm, (uint32_t)source)))
         return true;

@@ -268,7 +268,7 @@ static CHEMPI_COLD void tell_news(chempi_wait_report_fn *words,
     chempi_event_deliver();
     chempi_lane_lock(&chempi_lane_main);
     chempi_daemon_care(chempi_event_is_wanted(CHEMPI_EVENT_LOST) &&
-                       chempi_conn_lost_count() == 0);
+                       !chempi_conn_has_lost_own());
 }
 
 /* What they mean is settled at once: what a lost process had sent before comes

@@ -115,6 +115,29 @@ static void ask_files(MPI_Comm inter)
     MPI_Send(NULL, 0, MPI_BYTE, 0, TAG + 2, inter);
 }
 
+/* The same before their turn; what is missing comes when rank 0 says that the
+ * other side has made them. */
+static void overtake(MPI_Comm inter, uint32_t context)
+{
+    const int forged = FORGED;
+
+    for (uint32_t i = 2; i <= AHEAD; i++)
+        send_raw(inter, message(context + i * CHEMPI_CONTEXT_STEP, 0), &forged,
+                 i - 1);
+    MPI_Send(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+    MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    (void)MPI_Send(NULL, 0, MPI_BYTE, 0, TAG + 3, inter);
+}
+
+static void help_overtake(MPI_Comm inter)
+{
+    MPI_Recv(NULL, 0, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+    (void)MPI_Send(NULL, 0, MPI_BYTE, 0, TAG + 2, inter);
+    (void)MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG + 5, inter, MPI_STATUS_IGNORE);
+    MPI_Send(NULL, 0, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+}
+
 static void attack(MPI_Comm inter, const char *how)
 {
     const struct chempi_comm *c = chempi_comm_lookup(inter);
@@ -128,6 +151,8 @@ static void attack(MPI_Comm inter, const char *how)
         send_raw(inter, message(context, 0), &forged, 0);
     } else if (strcmp(how, "later") == 0) {
         foresee(inter, context);
+    } else if (strcmp(how, "early") == 0) {
+        overtake(inter, context);
     } else if (strcmp(how, "file") == 0) {
         ask_files(inter);
     } else if (strcmp(how, "quota") == 0) {
@@ -162,6 +187,8 @@ static void be_hostile(MPI_Comm inter, const char *how)
 {
     int none;
 
+    if (check_rank() == 0 && strcmp(how, "early") == 0)
+        help_overtake(inter);
     if (check_rank() == 1) {
         MPI_Recv(&none, 1, MPI_INT, 0, TAG, inter, MPI_STATUS_IGNORE);
         MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
@@ -176,13 +203,18 @@ static void be_hostile(MPI_Comm inter, const char *how)
 
 /* An intercommunicator of this job's ranks, in whose contexts rank 1 of the
  * other one has sent already. */
-static void make_halves(MPI_Comm inter)
+static void make_halves(MPI_Comm inter, bool is_early)
 {
     MPI_Comm own;
     int value = -1;
 
-    MPI_Recv(NULL, 0, MPI_BYTE, 1, TAG + 2, inter, MPI_STATUS_IGNORE);
+    MPI_Recv(NULL, 0, MPI_BYTE, is_early ? 0 : 1, TAG + 2, inter,
+             MPI_STATUS_IGNORE);
     MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, 1, 9, &own);
+    if (is_early) {
+        (void)MPI_Send(NULL, 0, MPI_BYTE, 0, TAG + 5, inter);
+        (void)MPI_Recv(NULL, 0, MPI_BYTE, 1, TAG + 3, inter, MPI_STATUS_IGNORE);
+    }
     MPI_Recv(&value, 1, MPI_INT, 0, TAG, own, MPI_STATUS_IGNORE);
     CHECK(value == TRUE, "%d has come from rank 1", value);
     MPI_Comm_free(&own);
@@ -219,7 +251,8 @@ static void keep_file(MPI_Comm inter, const char *path)
 
 static void defend(MPI_Comm inter, const char *how)
 {
-    const bool is_later = strcmp(how, "later") == 0;
+    const bool is_early = strcmp(how, "early") == 0;
+    const bool is_later = is_early || strcmp(how, "later") == 0;
     char text[MPI_MAX_ERROR_STRING] = "";
     MPI_Request request;
     int value = 0;
@@ -230,7 +263,7 @@ static void defend(MPI_Comm inter, const char *how)
     MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
     MPI_Send(&value, 1, MPI_INT, 1, TAG, inter);
     if (is_later)
-        make_halves(inter);
+        make_halves(inter, is_early);
     rc = MPI_Recv(&len, 1, MPI_INT, 1, TAG + 4, inter, MPI_STATUS_IGNORE);
     CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "a receive ends with %d",
           rc);
@@ -245,7 +278,7 @@ static void help(const char *how)
 {
     const int value = TRUE;
 
-    if (strcmp(how, "later") == 0)
+    if (strcmp(how, "later") == 0 || strcmp(how, "early") == 0)
         help_make_halves();
     MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Send(&value, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD);

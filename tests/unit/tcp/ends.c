@@ -112,11 +112,21 @@ static void lost(void *arg, uint32_t proc, int status, const char *why)
     (void)snprintf(end->lost_why, sizeof(end->lost_why), "%s", why);
 }
 
+static void finished(void *arg, uint32_t proc, const char *why)
+{
+    struct end *end = arg;
+
+    (void)proc;
+    end->finished++;
+    (void)snprintf(end->lost_why, sizeof(end->lost_why), "%s", why);
+}
+
 static const struct chempi_sink sink = {.arrived = arrived,
                                         .delivered = delivered,
                                         .sent = sent,
                                         .room = room,
-                                        .lost = lost};
+                                        .lost = lost,
+                                        .finished = finished};
 
 /* ---- life ------------------------------------------------------------ */
 

@@ -44,6 +44,7 @@ struct end {
     int failed; /* receives */
     int rooms;
     int lost;
+    int finished;
     int lost_status;
     char lost_why[256];
 };

@@ -301,6 +301,7 @@ Test(tcp_bonds, who_has_finished_is_not_lost)
         (void)ends_poll(&ends);
     cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), -EPIPE);
     cr_assert_eq(ends.end[0].lost, 0);
+    cr_assert_eq(ends.end[0].finished, 1);
     cr_assert_neq(strstr(ends.end[0].dev->err.text,
                          "rank 1 of world 8 on node far has already finished"),
                   NULL, "%s", ends.end[0].dev->err.text);

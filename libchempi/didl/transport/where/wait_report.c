@@ -146,7 +146,10 @@ static void put_process(struct chempi_wait_report *w, uint32_t rank,
 
     if (chempi_foreign_is(proc)) {
         chempi_foreign_words(proc, words, sizeof(words));
-        chempi_wait_report_put(w, " rank %u (%s)", rank, words);
+        if (rank == proc)
+            chempi_wait_report_put(w, " %s", words);
+        else
+            chempi_wait_report_put(w, " rank %u (%s)", rank, words);
         w->is_moving = true; /* what that one waits for, nobody here hears */
         return;
     }

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ends of processes of other worlds that nobody here has a connection to: who
+ * waits for them is told nevertheless.
+ *
+ * meet_end accept|connect FIFO three: two worlds, which are one communicator
+ *          now, spawn a third, which ends; also who has not spawned it hears
+ * meet_end accept|connect FIFO lost: a rank of a job that survives ends, when a
+ *          rank of the other job waits for it
+ * meet_end accept|connect FIFO finished: the others have just finalized
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "check.h"
+
+enum { TAG = 3 };
+
+static void pass_name(bool accepts, const char *fifo, char *name)
+{
+    FILE *file;
+
+    if (check_rank() != 0)
+        return;
+    CHECK_OR_DIE(mkfifo(fifo, 0600) == 0 || errno == EEXIST, "mkfifo");
+    file = fopen(fifo, accepts ? "w" : "r");
+    CHECK_OR_DIE(file != NULL, "open %s", fifo);
+    if (accepts)
+        CHECK_OR_DIE(fputs(name, file) >= 0, "write the name");
+    else
+        CHECK_OR_DIE(fgets(name, MPI_MAX_PORT_NAME, file) != NULL,
+                     "read the name");
+    CHECK_OR_DIE(fclose(file) == 0, "close %s", fifo);
+}
+
+/* A receive that ends since its source has. */
+static void wait_in_vain(MPI_Comm comm, int source)
+{
+    int none;
+    int rc;
+
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    rc = MPI_Recv(&none, 1, MPI_INT, source, TAG + 1, comm, MPI_STATUS_IGNORE);
+    CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "a receive ends with %d",
+          rc);
+}
+
+/* ---- three worlds ---- */
+
+static void be_spawned(MPI_Comm parent)
+{
+    MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, parent, MPI_STATUS_IGNORE);
+    (void)raise(SIGKILL);
+}
+
+static void spawn_third(MPI_Comm inter, bool accepts, char *program)
+{
+    MPI_Comm both, third;
+    int rank;
+
+    MPI_Intercomm_merge(inter, !accepts, &both);
+    MPI_Comm_rank(both, &rank);
+    MPI_Comm_spawn(program, MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, both, &third,
+                   MPI_ERRCODES_IGNORE);
+    MPI_Barrier(both);
+    if (rank == 0)
+        MPI_Send(NULL, 0, MPI_BYTE, 0, TAG, third);
+    wait_in_vain(third, MPI_ANY_SOURCE);
+    wait_in_vain(third, 0);
+    MPI_Barrier(both);
+}
+
+/* ---- two ---- */
+
+static void wait_for_last(MPI_Comm inter)
+{
+    MPI_Request request;
+    int none;
+    int rc;
+
+    MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+    MPI_Irecv(&none, 1, MPI_INT, 2, TAG + 1, inter, &request);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank() == 0)
+        MPI_Send(NULL, 0, MPI_BYTE, 0, TAG, inter);
+    rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "a receive ends with %d",
+          rc);
+}
+
+static void lose_last(MPI_Comm inter)
+{
+    if (check_rank() == 0) {
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, inter, MPI_STATUS_IGNORE);
+        MPI_Send(NULL, 0, MPI_BYTE, 2, TAG, MPI_COMM_WORLD);
+    } else if (check_rank() == 2) {
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        (void)raise(SIGKILL);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    char name[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm inter, parent;
+    bool accepts;
+
+    check_start(&argc, &argv);
+    MPI_Comm_get_parent(&parent);
+    if (parent != MPI_COMM_NULL)
+        be_spawned(parent);
+    CHECK_OR_DIE(argc > 3, "usage: meet_end accept|connect FIFO HOW");
+    accepts = strcmp(argv[1], "accept") == 0;
+    if (accepts && check_rank() == 0)
+        MPI_Open_port(MPI_INFO_NULL, name);
+    pass_name(accepts, argv[2], name);
+    if (accepts)
+        MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+    else
+        MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+    if (strcmp(argv[3], "three") == 0) {
+        spawn_third(inter, accepts, argv[0]);
+    } else if (!accepts) {
+        if (strcmp(argv[3], "lost") == 0)
+            lose_last(inter);
+    } else if (strcmp(argv[3], "lost") == 0) {
+        wait_for_last(inter);
+    } else {
+        wait_in_vain(inter, 1);
+        MPI_Comm_disconnect(&inter);
+    }
+    if (!accepts && strcmp(argv[3], "lost") == 0) {
+        MPI_Finalize(); /* not all are left to sum up */
+        return 0;
+    }
+    return check_finish();
+}
