@@ -143,8 +143,11 @@ class Builder:
         if fortran.is_fortran(directory):
             if not self.fortran:
                 return None, "no mpifort was given"
-            words = self.fortran.program(directory, target, recipe, [
-                str(self.object(stem)) for stem in stems])
+            try:
+                words = self.fortran.program(directory, target, recipe, [
+                    str(self.object(stem)) for stem in stems])
+            except EditError as error:
+                words = str(error)
             return (target, None) if words is None else (None, words)
         try:
             sources = [word for name in recipe.sources
@@ -159,6 +162,8 @@ class Builder:
     def edited(self, source):
         """The file to compile in place of a source file of the suite."""
         path = pathlib.Path(source)
+        if not path.is_relative_to(self.root): # it is made here
+            return [str(path)]
         name = str(path.relative_to(self.root))
         edits = [edit for edit in self.edits if fnmatch.fnmatch(name, edit[0])]
         if not edits:

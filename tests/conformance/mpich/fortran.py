@@ -137,8 +137,8 @@ class Compiler:
                     if MISMATCHED.match(path.stem) else []
                 words = self.run([*more, f"-I{made}", f"-I{shared}",
                                   f"-I{path.parent}", "-J",
-                                  str(own), "-c", source, "-o",
-                                  str(object_file)])
+                                  str(own), "-c", *self.builder.edited(source),
+                                  "-o", str(object_file)])
             if words is not None:
                 return words
         return self.run([*linked, *objects, "-o", str(target), *recipe.libs])

@@ -112,17 +112,16 @@ Test(above, a_question_that_cannot_be_passed_on_is_answered)
 /* Frames that are queued behind what the socket has taken. */
 static uint32_t count_frames(void)
 {
-    const uint8_t *at = above.ch.out.data + above.ch.out_head;
-    size_t left = above.ch.out.len - above.ch.out_head;
+    struct chempi_reader r;
     uint32_t n = 0;
 
-    while (left > 0) {
-        const size_t len =
-            CHEMPI_FRAME_HEADER + (at[0] | at[1] << 8 | at[2] << 16);
+    chempi_wire_read(&r, above.ch.out.data + above.ch.out_head,
+                     above.ch.out.len - above.ch.out_head);
+    while (!chempi_wire_is_done(&r)) {
+        const uint32_t len = chempi_wire_get_u32(&r);
 
-        cr_assert_leq(len, left);
-        at += len;
-        left -= len;
+        (void)chempi_wire_get_raw(&r, CHEMPI_FRAME_HEADER - sizeof(len) + len);
+        cr_assert(!r.is_bad);
         n++;
     }
     return n;
