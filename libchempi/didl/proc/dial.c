@@ -12,10 +12,10 @@
  * owner never accepts one that is not used. One that the owner has ended for
  * want of a place is made again, CHEMPI_DIAL_AGAIN times.
  *
- * An address that refuses tells that the port is closed, if it is the owner's:
- * an address of this machine may be one that the owner's has, too, and counts
- * only if all are. What is silent then may be somebody else, and has
- * CHEMPI_SET_MEET_PATIENCE to answer.
+ * An address that refuses tells that the port is closed; one of this machine,
+ * which the owner's may have, too, only if all are. Who is silent at an address
+ * of this machine is somebody else then, and has CHEMPI_SET_MEET_PATIENCE to
+ * answer; at another one it may be the owner, who computes.
  */
 #define _GNU_SOURCE /* SOCK_NONBLOCK */
 #include <errno.h>
@@ -152,7 +152,8 @@ static void ticked(struct chempi_poll_item *item, uint32_t events)
     if (!limit_ns || chempi_clock_ns() - dial->refused_ns < limit_ns)
         return;
     for (uint32_t i = 0; i < dial->name.count; i++)
-        hang_up(&dial->attempts[i]);
+        if (dial->attempts[i].is_here)
+            hang_up(&dial->attempts[i]);
     conclude(dial);
 }
 

@@ -202,28 +202,6 @@ static void note_owed(struct chempi_exchange *x)
     chempi_pollset_pace(&x->timer, is_owed ? TICK_NS : 0);
 }
 
-static void ticked(struct chempi_poll_item *item, uint32_t events)
-{
-    struct chempi_exchange *x =
-        CHEMPI_CONTAINER_OF(item, struct chempi_exchange, timer);
-    const uint64_t limit_ms = chempi_setting(CHEMPI_SET_MEET_PATIENCE);
-    const uint64_t now = chempi_clock_ns();
-
-    chempi_pollset_ticked(item, events);
-    if (!x->is_owed || !limit_ms ||
-        now - x->since_ns < limit_ms * CHEMPI_NS_PER_MS)
-        return;
-    if (x->moved < PACE) {
-        chempi_exchange_lose(x, -ETIMEDOUT,
-                             "the process that leads the other side is silent "
-                             "(for %llu ms, CHEMPI_MEET_PATIENCE_MS)",
-                             (unsigned long long)limit_ms);
-        return;
-    }
-    x->since_ns = now;
-    x->moved = 0;
-}
-
 /* ---- reading --------------------------------------------------------- */
 
 static size_t take_plain(struct chempi_exchange *x, uint8_t *to, size_t want)
@@ -425,6 +403,32 @@ static void stream_ready(struct chempi_poll_item *item, uint32_t events)
 
     advance(x, x->is_wanted ||
                    (events & ~(uint32_t)(EPOLLIN | EPOLLOUT) && !x->is_users));
+}
+
+/* X6. This process may not have looked for as long as that. */
+static void ticked(struct chempi_poll_item *item, uint32_t events)
+{
+    struct chempi_exchange *x =
+        CHEMPI_CONTAINER_OF(item, struct chempi_exchange, timer);
+    const uint64_t limit_ms = chempi_setting(CHEMPI_SET_MEET_PATIENCE);
+    const uint64_t now = chempi_clock_ns();
+
+    chempi_pollset_ticked(item, events);
+    if (!x->is_owed || !limit_ms ||
+        now - x->since_ns < limit_ms * CHEMPI_NS_PER_MS)
+        return;
+    advance(x, x->is_wanted);
+    if (!x->is_owed)
+        return;
+    if (x->moved < PACE) {
+        chempi_exchange_lose(x, -ETIMEDOUT,
+                             "the process that leads the other side is silent "
+                             "(for %llu ms, CHEMPI_MEET_PATIENCE_MS)",
+                             (unsigned long long)limit_ms);
+        return;
+    }
+    x->since_ns = now;
+    x->moved = 0;
 }
 
 void chempi_exchange_open(struct chempi_exchange *x, int fd, bool is_first,

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* SOCK_NONBLOCK */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <sched.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -750,6 +751,24 @@ Test(port, a_caller_that_never_reads_is_lost)
 static bool is_time(void *until_ns)
 {
     return chempi_clock_ns() > *(uint64_t *)until_ns;
+}
+
+/* It comes when the patience is over, and before this process looks. */
+Test(port, who_has_not_looked_takes_nobody_for_silent)
+{
+    struct chempi_exchange *owner;
+    struct chempi_exchange *caller;
+    uint64_t until_ns;
+
+    meet(&owner, &caller);
+    set_patience(300);
+    want(owner);
+    until_ns = chempi_clock_ns() + CHEMPI_NS_PER_S / 2;
+    while (!is_time(&until_ns))
+        (void)sched_yield();
+    say(caller, "here", 5);
+    check_message(owner, "here", 5);
+    part(owner, caller);
 }
 
 /* The owner's address refuses, and a stranger that is silent has another one.
