@@ -157,7 +157,7 @@ static int next_round(struct chempi_comm_agreement *ag, const int64_t *vals,
         return chempi_error_set(MPI_ERR_OTHER,
                                 "no context id is left: too "
                                 "many communicators exist (free some)");
-    } else if (vals[0] > ag->from) {
+    } else if (vals[0] > ag->from && vals[0] < CHEMPI_CONTEXT_ID_END) {
         ag->from = (uint32_t)vals[0];
     }
     return MPI_SUCCESS;
@@ -166,8 +166,9 @@ static int next_round(struct chempi_comm_agreement *ag, const int64_t *vals,
 int chempi_comm_agreement_settle(struct chempi_comm_agreement *ag,
                                  const int64_t *vals, int rc, bool *is_over)
 {
-    bool is_agreed =
-        rc == MPI_SUCCESS && vals[2] == HAS_ID && vals[0] == -vals[1];
+    /* Nobody agrees on what this member has not proposed. */
+    bool is_agreed = rc == MPI_SUCCESS && vals[2] == HAS_ID &&
+                     vals[0] == -vals[1] && ag->id != 0 && vals[0] == ag->id;
 
     (void)pthread_mutex_lock(&all.lock);
     if (!is_agreed && ag->id != 0)

@@ -191,30 +191,20 @@ static int create_intra(struct chempi_comm *comm, int rc,
 }
 
 /*
- * Ranks in its own side that the other one has said. Both sides know these:
- * a process has another index in each world.
+ * The processes of ranks that the other side has said, in their place. Both
+ * sides know ranks: a process has another index in each world.
  */
-static int check_theirs(const struct chempi_comm *comm, uint32_t rank)
-{
-    if (rank < comm->remote->size)
-        return MPI_SUCCESS;
-    return chempi_error_set(MPI_ERR_INTERN,
-                            "the other side of %s has no rank %u",
-                            name_of(comm), rank);
-}
-
-/* The processes of such ranks, in their place. */
 static int find_theirs(const struct chempi_comm *comm, uint32_t *ranks,
                        size_t count)
 {
-    int rc = MPI_SUCCESS;
-
-    for (size_t i = 0; i < count && rc == MPI_SUCCESS; i++) {
-        rc = check_theirs(comm, ranks[i]);
-        if (rc == MPI_SUCCESS)
-            ranks[i] = chempi_group_proc(comm->remote, ranks[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (ranks[i] >= comm->remote->size)
+            return chempi_error_set(MPI_ERR_INTERN,
+                                    "the other side of %s has no rank %u",
+                                    name_of(comm), ranks[i]);
+        ranks[i] = chempi_group_proc(comm->remote, ranks[i]);
     }
-    return rc;
+    return MPI_SUCCESS;
 }
 
 /* Members of an intercommunicator over given groups; procs is taken over. */
@@ -359,6 +349,19 @@ static uint32_t *pick_color(struct member *members, size_t n, int color,
     return procs;
 }
 
+/* Members of other worlds say what they like. */
+static int check_members(const struct member *all, size_t count, size_t size)
+{
+    size_t i = 0;
+
+    while (i < count && i < size && all[i].rank == i)
+        i++;
+    if (count == size && i == size)
+        return MPI_SUCCESS;
+    return chempi_error_set(MPI_ERR_INTERN,
+                            "member %zu says that it is another one", i);
+}
+
 /* Everybody's colour and key on this side. */
 static int collect(const struct chempi_comm_channel *local, int color, int key,
                    struct member **out)
@@ -374,6 +377,8 @@ static int collect(const struct chempi_comm_channel *local, int color, int key,
                               "%d processes",
                               local->size);
     rc = chempi_comm_allgather(local, rc, &mine, sizeof(mine), all);
+    if (rc == MPI_SUCCESS)
+        rc = check_members(all, (size_t)local->size, (size_t)local->size);
     if (rc == MPI_SUCCESS)
         *out = all;
     else
@@ -457,8 +462,8 @@ static int split_inter(struct chempi_comm *comm, int color, int key,
     rc = chempi_comm_swap_inter(&local, comm, rc, mine,
                                 comm->size * sizeof(*mine), &theirs, &len);
     count = len / sizeof(*mine);
-    for (size_t i = 0; i < count && rc == MPI_SUCCESS; i++)
-        rc = check_theirs(comm, ((const struct member *)theirs)[i].rank);
+    if (rc == MPI_SUCCESS)
+        rc = check_members(theirs, count, comm->remote->size);
     rc = agree_inter(comm, rc, &ids);
     if (rc == MPI_SUCCESS)
         rc = join_colors(comm, mine, theirs, count, color, &ids, newcomm);

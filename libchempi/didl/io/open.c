@@ -133,12 +133,15 @@ static int make_comm(struct chempi_comm *comm, struct chempi_comm **out)
                                   "no memory for a file's communicator");
 }
 
-/* What the members need of each other. */
+/* What the members need of each other. Those of other worlds are not believed
+ * what views they have: no member has data of others. */
 static int make_company(struct chempi_file *file, struct chempi_comm *comm)
 {
     int rc = make_comm(comm, &file->comm);
 
-    return rc || comm->size == 1 ? rc : chempi_io_aggregators_make(file);
+    return rc || comm->size == 1 || comm->has_foreign
+               ? rc
+               : chempi_io_aggregators_make(file);
 }
 
 /* ---- opening ---- */

@@ -413,6 +413,34 @@ static int write_records(struct parcel *p, const struct edges *e, int size)
     return MPI_SUCCESS;
 }
 
+static int bad_records(void)
+{
+    return chempi_error_set(MPI_ERR_INTERN,
+                            "another member names edges that cannot be");
+}
+
+/* Before anything comes: what members of other worlds say that they send. */
+static int check_counts(const struct parcel *p, int size)
+{
+    int64_t total = 0;
+
+    for (int i = 0; i < size; i++) {
+        if (p->counts[i] < 0 || p->counts[i] % RECORD_INTS != 0)
+            return bad_records();
+        total += p->counts[i];
+    }
+    return total / RECORD_INTS <= INT32_MAX ? MPI_SUCCESS : bad_records();
+}
+
+static int check_records(const struct parcel *p, int size)
+{
+    for (MPI_Count i = 0; i < p->total; i += RECORD_INTS)
+        if (p->records[i + 1] < 0 || p->records[i + 1] >= size ||
+            p->records[i + 2] < 0)
+            return bad_records();
+    return MPI_SUCCESS;
+}
+
 static struct chempi_topology *read_records(const struct parcel *p,
                                             bool is_weighted)
 {
@@ -455,6 +483,8 @@ static int spread(struct chempi_comm *comm, const struct edges *e,
                                        .recv.count = 1,
                                        .recv.type = int_type()});
     if (!rc)
+        rc = check_counts(in, size);
+    if (!rc)
         rc = parcel_fill(in, size);
     if (!rc)
         rc = chempi_coll_perform(
@@ -468,7 +498,7 @@ static int spread(struct chempi_comm *comm, const struct edges *e,
                                        .recv.counts = {in->counts, false},
                                        .recv.displs = {in->displs, true},
                                        .recv.type = int_type()});
-    return rc;
+    return rc ? rc : check_records(in, size);
 }
 
 static int check_edges(const struct chempi_comm *comm, const struct edges *e)

@@ -112,7 +112,7 @@ static bool is_wanted(const struct chempi_io_op *op)
     const struct chempi_file *file = op->file;
     enum chempi_io_choice choice = choice_of(op);
 
-    return file->comm->size > 1 && !op->is_atomic &&
+    return file->aggregators && !op->is_atomic &&
            (choice == CHEMPI_IO_ENABLE ||
             (choice == CHEMPI_IO_AUTO && file->has_short_runs));
 }
