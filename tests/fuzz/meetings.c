@@ -120,8 +120,7 @@ static void meet(struct input *in, struct chempi_bond **out)
     const unsigned count = 1 + next(in) % MEMBERS;
     const unsigned change = next(in);
     const size_t at = next_two(in);
-    struct chempi_vouch_use use = {.context = CONTEXT,
-                                   .count = count};
+    struct chempi_vouch_use use = {.context = CONTEXT, .count = count};
     struct chempi_introduction members[1 + MEMBERS];
     uint8_t secret[CHEMPI_BOND_SECRET_BYTES] = {next_secret++};
     const char *broken;

@@ -9,6 +9,7 @@
  * meet_lost alone: a rank of the own side ends while nobody calls
  */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -118,14 +119,14 @@ static void await_sleep(int pid)
     char stat[256];
 
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 2000; i++) {
         FILE *file = fopen(path, "r");
 
         if (!file || !fgets(stat, sizeof(stat), file))
             _exit(1);
         (void)fclose(file);
         i = strstr(stat, ") S ") ? i : 0;
-        (void)usleep(5000);
+        (void)sched_yield();
     }
 }
 
