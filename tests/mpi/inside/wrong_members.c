@@ -4,7 +4,8 @@
  * the making of communicators with words that cannot be. The other one's call
  * fails, or is none the worse for it.
  *
- * inside-wrong_members accept|connect FIFO split|other_side|edges|counts|context
+ * inside-wrong_members accept|connect FIFO
+ * split|other_side|edges|counts|context
  */
 #include <errno.h>
 #include <sys/stat.h>
