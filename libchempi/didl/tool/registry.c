@@ -134,6 +134,7 @@ static const struct chempi_tool_category categories[] = {
     {"conn", "Connections: ways to other processes, order, quotas."},
     {"daemon", "The connection to the daemon."},
     {"match", "Matching of messages and receives."},
+    {"meet", "Meetings with processes of other jobs."},
     {"progress", "Progress and waiting."},
     {"request", "Requests."},
     {"rma", "One-sided operations, over all windows."},
