@@ -53,6 +53,11 @@ struct chempi_bonds {
     /* The index of a member; UINT32_MAX: no such number, or one of the own
      * job, whom this device does not reach. */
     uint32_t (*index)(const struct chempi_bond *bond, uint32_t number);
+    /* What this process and that member prove themselves to each other by: made
+     * of the bond's secret, and known to their two worlds only. False: there
+     * is no such member, or it has no key. */
+    bool (*secret)(const struct chempi_bond *bond, uint32_t number,
+                   uint8_t out[CHEMPI_BOND_SECRET_BYTES]);
     /* Does this process come before that one? The two say the opposite,
      * whatever bonds they call each other by: for both calling at once. */
     bool (*is_before)(uint32_t index);

@@ -121,19 +121,37 @@ static const struct chempi_keys *job_keys(const struct chempi_tcp_dev *dev,
 
 /* A secure bond's keys are made for one proof, and forgotten with it. */
 static int prove_sealed(struct chempi_tcp_proof *p, bool is_caller,
-                        const struct chempi_bond *bond, const uint8_t *context,
+                        const uint8_t *secret, const uint8_t *context,
                         size_t len)
 {
-    struct chempi_keys *keys = chempi_tcp_proof_make_keys(bond->secret);
+    struct chempi_keys *keys = chempi_tcp_proof_make_keys(secret);
     int rc;
 
     if (!keys)
         return -ENOMEM;
-    rc = chempi_tcp_proof_init(p, is_caller, bond->secret, keys, context, len);
+    rc = chempi_tcp_proof_init(p, is_caller, secret, keys, context, len);
     if (rc)
         chempi_tcp_proof_forget_keys(keys);
     else
         p->own = keys;
+    return rc;
+}
+
+/* To a process of another world. */
+static int prove_by_bond(const struct chempi_services *s,
+                         const struct chempi_tcp_tie *tie, bool is_caller,
+                         const uint8_t *context, size_t len,
+                         struct chempi_tcp_proof *p)
+{
+    uint8_t secret[CHEMPI_BOND_SECRET_BYTES];
+    int rc;
+
+    if (!s->bonds->secret(tie->bond, tie->peer, secret))
+        return -EHOSTUNREACH;
+    rc = tie->bond->is_secure
+             ? prove_sealed(p, is_caller, secret, context, len)
+             : chempi_tcp_proof_init(p, is_caller, secret, NULL, context, len);
+    sodium_memzero(secret, sizeof(secret));
     return rc;
 }
 
@@ -148,11 +166,10 @@ int chempi_tcp_tie_prove(const struct chempi_tcp_dev *dev,
     size_t len =
         chempi_tcp_tie_context(s, tie->bond, from, to, network, context);
 
-    if (tie->bond && tie->bond->is_secure)
-        return prove_sealed(p, is_caller, tie->bond, context, len);
-    return chempi_tcp_proof_init(
-        p, is_caller, tie->bond ? tie->bond->secret : s->secret,
-        tie->bond ? NULL : job_keys(dev, tie->peer), context, len);
+    return tie->bond
+               ? prove_by_bond(s, tie, is_caller, context, len, p)
+               : chempi_tcp_proof_init(p, is_caller, s->secret,
+                                       job_keys(dev, tie->peer), context, len);
 }
 
 const char *chempi_tcp_tie_words(const struct chempi_services *services,

@@ -393,7 +393,7 @@ static int introduce(struct meeting *m, struct chempi_introduction *mine)
 
     use.number = (uint32_t)m->meet->comm->rank;
     chempi_vouch_sign(mine, &use);
-    m->own = chempi_sys->malloc(size * sizeof(*m->own));
+    m->own = chempi_sys->calloc(size, sizeof(*m->own)); /* it leaves, whole */
     if (!m->own)
         rc = no_memory();
     rc = chempi_comm_allgather(&m->local, rc, mine, sizeof(*mine), m->own);

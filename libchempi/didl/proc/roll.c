@@ -13,8 +13,11 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/transport/progress.h"
 
 #define MAGIC UINT32_C(0x4d454532) /* "MEE2": version 2 */
+
+enum { WHILE = 64 }; /* signatures that are checked in one go */
 
 /* The bond's secret, for a world. */
 struct box {
@@ -157,12 +160,15 @@ int chempi_roll_check(const struct chempi_roll *roll, size_t len,
 int chempi_roll_verify(const struct chempi_introduction *members,
                        struct chempi_vouch_use use, struct chempi_err *err)
 {
-    for (; use.number < use.count; use.number++)
+    for (; use.number < use.count; use.number++) {
+        if (use.number % WHILE == WHILE - 1)
+            (void)chempi_progress_poll(); /* others wait for this process */
         if (!chempi_vouch_check(&members[use.number], &use))
             return chempi_err_set(err, -EPROTO,
                                   "member %" PRIu32 " of %" PRIu32 " is not "
                                   "the process that it claims to be",
                                   use.number, use.count);
+    }
     return 0;
 }
 

@@ -313,6 +313,15 @@ static uint32_t index_in(const struct chempi_bond *bond, uint32_t number)
                : b->indexes[number];
 }
 
+static bool share_secret(const struct chempi_bond *bond, uint32_t number,
+                         uint8_t out[CHEMPI_BOND_SECRET_BYTES])
+{
+    const uint32_t index = index_in(bond, number);
+
+    return index != UINT32_MAX &&
+           chempi_vouch_share(chempi_foreign_at(index)->key, bond->secret, out);
+}
+
 static bool is_before(uint32_t index)
 {
     const struct chempi_name mine = own_name(chempi_ctx.services.proc);
@@ -326,6 +335,7 @@ const struct chempi_bonds *chempi_foreign_bonds(void)
     static struct chempi_bonds bonds = {.place = place,
                                         .find = find_bond,
                                         .index = index_in,
+                                        .secret = share_secret,
                                         .is_before = is_before,
                                         .index_end = index_end};
 
@@ -507,6 +517,7 @@ static int keep(struct fresh *f, uint32_t number,
                                     .sysmsg_quota = in->sysmsg_quota,
                                     .card_len = in->card_len,
                                     .card = card};
+    memcpy(f->is.key, in->key, sizeof(f->is.key));
     (void)snprintf(f->is.who, sizeof(f->is.who),
                    "rank %" PRIu32 " of world %08" PRIx32, in->name.rank,
                    (uint32_t)in->name.world[0]);

@@ -67,7 +67,8 @@ struct chempi_foreign {
     uint32_t sysmsg_quota;
     uint32_t card_len;
     uint8_t *card;
-    char who[48]; /* "rank 3 of world 5f2c81d0" */
+    uint8_t key[CHEMPI_FOREIGN_KEY_BYTES]; /* its world's */
+    char who[48];                          /* "rank 3 of world 5f2c81d0" */
 };
 
 /* True: this index is no process of the own job. */

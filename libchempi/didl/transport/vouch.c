@@ -34,29 +34,33 @@ static struct {
 } own = {.once = PTHREAD_ONCE_INIT};
 
 /* Nobody has told a process that nobody launched a secret. */
-static bool has_secret(void)
+static const uint8_t *job_secret(void)
 {
-    const uint8_t *secret = chempi_ctx.services.secret;
+    const struct chempi_services *s = &chempi_ctx.services;
+    /* Gateways of a secure job know the other one. */
+    const uint8_t *secret = s->rank_key ? s->rank_key : s->secret;
 
-    return secret && !sodium_is_zero(secret, CHEMPI_JOB_SECRET_BYTES);
+    return secret && !sodium_is_zero(secret, CHEMPI_JOB_SECRET_BYTES) ? secret
+                                                                      : NULL;
 }
 
 /* It is to be wiped. */
 static void make_pair(struct pair *out)
 {
     static const char what[] = "chempi: key of a world";
-    const struct chempi_services *s = &chempi_ctx.services;
+    const char *job_id = chempi_ctx.services.job_id;
+    const uint8_t *secret = job_secret();
     uint8_t seed[crypto_sign_SEEDBYTES];
     crypto_generichash_state hash;
 
     memcpy(seed, own.random, sizeof(seed));
-    if (has_secret()) {
-        (void)crypto_generichash_init(&hash, s->secret, CHEMPI_JOB_SECRET_BYTES,
+    if (secret) {
+        (void)crypto_generichash_init(&hash, secret, CHEMPI_JOB_SECRET_BYTES,
                                       sizeof(seed));
         (void)crypto_generichash_update(&hash, (const uint8_t *)what,
                                         sizeof(what));
-        (void)crypto_generichash_update(&hash, (const uint8_t *)s->job_id,
-                                        strlen(s->job_id));
+        (void)crypto_generichash_update(&hash, (const uint8_t *)job_id,
+                                        strlen(job_id));
         (void)crypto_generichash_final(&hash, seed, sizeof(seed));
         sodium_memzero(&hash, sizeof(hash));
     }
@@ -168,5 +172,40 @@ bool chempi_vouch_open(const uint8_t box[CHEMPI_VOUCH_BOX_BYTES],
                                    private) == 0;
     sodium_memzero(&pair, sizeof(pair));
     sodium_memzero(private, sizeof(private));
+    return is_good;
+}
+
+bool chempi_vouch_share(const uint8_t key[CHEMPI_FOREIGN_KEY_BYTES],
+                        const uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
+                        uint8_t out[CHEMPI_BOND_SECRET_BYTES])
+{
+    uint8_t public[crypto_scalarmult_BYTES];
+    uint8_t private[crypto_scalarmult_SCALARBYTES];
+    uint8_t shared[crypto_scalarmult_BYTES];
+    crypto_generichash_state hash;
+    struct pair pair;
+    bool is_good;
+
+    get_pair(&pair);
+    is_good = crypto_sign_ed25519_pk_to_curve25519(public, key) == 0 &&
+              crypto_sign_ed25519_sk_to_curve25519(private, pair.secret) == 0 &&
+              crypto_scalarmult(shared, private, public) == 0;
+    if (is_good) {
+        const bool is_before =
+            memcmp(pair.public, key, sizeof(pair.public)) < 0;
+
+        (void)crypto_generichash_init(&hash, secret, CHEMPI_BOND_SECRET_BYTES,
+                                      CHEMPI_BOND_SECRET_BYTES);
+        (void)crypto_generichash_update(&hash, shared, sizeof(shared));
+        (void)crypto_generichash_update(&hash, is_before ? pair.public : key,
+                                        sizeof(pair.public));
+        (void)crypto_generichash_update(&hash, is_before ? key : pair.public,
+                                        sizeof(pair.public));
+        (void)crypto_generichash_final(&hash, out, CHEMPI_BOND_SECRET_BYTES);
+        sodium_memzero(&hash, sizeof(hash));
+    }
+    sodium_memzero(&pair, sizeof(pair));
+    sodium_memzero(private, sizeof(private));
+    sodium_memzero(shared, sizeof(shared));
     return is_good;
 }

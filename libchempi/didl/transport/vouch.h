@@ -2,7 +2,8 @@
 /*
  * How a process shows that it is of its world. A world has a pair of keys
  * (ed25519), of which all its processes have both halves: the secret one is
- * derived from the job's secret, or random in a process that nobody launched.
+ * derived from the job's secret (in a secure job from the key that only ranks
+ * have), or random in a process that nobody launched.
  * The world's name is a digest of the public one. Each process signs its
  * introduction, for one meeting only.
  *
@@ -51,5 +52,11 @@ bool chempi_vouch_seal(const uint8_t key[CHEMPI_FOREIGN_KEY_BYTES],
 /* Open what was sealed for the own one. False: it was changed. */
 bool chempi_vouch_open(const uint8_t box[CHEMPI_VOUCH_BOX_BYTES],
                        uint8_t secret[CHEMPI_BOND_SECRET_BYTES]);
+
+/* Out of a bond's secret, what only processes of the own world and that of this
+ * key know. False: it is no key. */
+bool chempi_vouch_share(const uint8_t key[CHEMPI_FOREIGN_KEY_BYTES],
+                        const uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
+                        uint8_t out[CHEMPI_BOND_SECRET_BYTES]);
 
 #endif

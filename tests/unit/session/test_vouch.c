@@ -81,6 +81,53 @@ Test(vouch, who_has_another_key_has_another_name)
     cr_assert_not(chempi_vouch_check(&in, &use));
 }
 
+static void share(const uint8_t *own, const uint8_t *other, const uint8_t *bond,
+                  uint8_t out[CHEMPI_BOND_SECRET_BYTES])
+{
+    struct chempi_introduction in;
+
+    memset(&in, 0, sizeof(in));
+    chempi_ctx.services.secret = other;
+    chempi_vouch_sign(&in, &use); /* for its key */
+    chempi_ctx.services.secret = own;
+    cr_assert(chempi_vouch_share(in.key, bond, out));
+}
+
+/* Others in the bond know its secret, and not what two worlds have. */
+Test(vouch, two_worlds_share_what_a_third_does_not_know)
+{
+    static const uint8_t secrets[3][32] = {{1}, {2}, {3}};
+    const uint8_t bonds[2][CHEMPI_BOND_SECRET_BYTES] = {{7}, {8}};
+    uint8_t a[CHEMPI_BOND_SECRET_BYTES];
+    uint8_t b[CHEMPI_BOND_SECRET_BYTES];
+
+    share(secrets[0], secrets[1], bonds[0], a);
+    share(secrets[1], secrets[0], bonds[0], b);
+    cr_assert_arr_eq(a, b, sizeof(a));
+    share(secrets[2], secrets[0], bonds[0], b);
+    cr_assert_neq(memcmp(a, b, sizeof(a)), 0);
+    share(secrets[2], secrets[1], bonds[0], b);
+    cr_assert_neq(memcmp(a, b, sizeof(a)), 0);
+    share(secrets[0], secrets[1], bonds[1], b);
+    cr_assert_neq(memcmp(a, b, sizeof(a)), 0);
+}
+
+/* In a secure job gateways know the job's secret, and not the key of ranks. */
+Test(vouch, a_secure_jobs_key_is_that_of_its_ranks)
+{
+    static const uint8_t rank_keys[2][32] = {{9}, {10}};
+    struct chempi_introduction in[3];
+
+    memset(in, 0, sizeof(in));
+    chempi_vouch_sign(&in[0], &use);
+    for (int i = 0; i < 2; i++) {
+        chempi_ctx.services.rank_key = rank_keys[i];
+        chempi_vouch_sign(&in[1 + i], &use);
+    }
+    cr_assert_neq(memcmp(in[0].key, in[1].key, sizeof(in[0].key)), 0);
+    cr_assert_neq(memcmp(in[1].key, in[2].key, sizeof(in[0].key)), 0);
+}
+
 Test(vouch, a_world_reads_what_was_sealed_for_it)
 {
     const struct chempi_introduction in = introduce();

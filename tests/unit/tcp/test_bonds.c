@@ -94,6 +94,13 @@ static uint32_t index_end(void)
     return FIRST + COUNT;
 }
 
+static bool share(const struct chempi_bond *bond, uint32_t number,
+                  uint8_t out[CHEMPI_BOND_SECRET_BYTES])
+{
+    memcpy(out, bond->secret, CHEMPI_BOND_SECRET_BYTES);
+    return number < bond->size;
+}
+
 #define KNOWS(i)                                                               \
     static bool place_##i(uint32_t index, struct chempi_bond_place *out)       \
     {                                                                          \
@@ -119,8 +126,8 @@ KNOWS(2)
 #define TABLE(i)                                                               \
     {                                                                          \
         .place = place_##i, .find = find_##i, .index = index_##i,              \
-        .is_before = is_before_##i, .index_begin = FIRST, .index_max = 100,    \
-        .index_end = index_end                                                 \
+        .secret = share, .is_before = is_before_##i, .index_begin = FIRST,     \
+        .index_max = 100, .index_end = index_end                               \
     }
 
 static const struct chempi_bonds tables[COUNT] = {TABLE(0), TABLE(1), TABLE(2)};
