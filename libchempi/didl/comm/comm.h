@@ -41,6 +41,13 @@ static inline bool chempi_context_is_open(uint32_t context)
     return context >= CHEMPI_CONTEXT_OPEN && context < 2 * CHEMPI_CONTEXT_OPEN;
 }
 
+/* Can it be one in which another side says that it receives? */
+static inline bool chempi_context_is_others(uint32_t context)
+{
+    return chempi_context_is_open(context) &&
+           context % CHEMPI_CONTEXT_STEP == 0;
+}
+
 struct chempi_attrs;      /* attr.c */
 struct chempi_errhandler; /* error.h */
 struct chempi_info;       /* info.h */

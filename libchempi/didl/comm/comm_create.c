@@ -46,9 +46,10 @@ static int agree_inter(struct chempi_comm *comm, int rc, struct inter_ids *ids)
     has_local = rc == MPI_SUCCESS;
     rc = chempi_comm_swap_inter(&local, comm, rc, &ids->recv, sizeof(ids->recv),
                                 &other, &len);
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS && len == sizeof(ids->send))
         memcpy(&ids->send, other, sizeof(ids->send));
-    if (rc == MPI_SUCCESS && !chempi_context_is_open(ids->send))
+    if (rc == MPI_SUCCESS &&
+        (len != sizeof(ids->send) || !chempi_context_is_others(ids->send)))
         rc = chempi_error_set(MPI_ERR_INTERN, "the other side receives in a "
                                               "context that cannot be");
     if (rc != MPI_SUCCESS && has_local)

@@ -207,7 +207,7 @@ static void end_round(struct idup *d)
     d->error = rc;
     if (d->phase == SWAP) {
         d->ids[SWAP] = (uint32_t)d->vals[0];
-        if (rc == MPI_SUCCESS && !chempi_context_is_open(d->ids[SWAP]))
+        if (rc == MPI_SUCCESS && !chempi_context_is_others(d->ids[SWAP]))
             d->error = MPI_ERR_INTERN;
         enter_phase(d, OVER);
         return;

@@ -136,7 +136,7 @@ static bool is_description(const uint32_t *words, size_t len)
         return false;
     return (words[HEAD_WORDS_EACH] == WORDS_RANK ||
             words[HEAD_WORDS_EACH] == WORDS_NAME) &&
-           chempi_context_is_open(words[HEAD_CONTEXT]) &&
+           chempi_context_is_others(words[HEAD_CONTEXT]) &&
            (len - head_len) % (words[HEAD_WORDS_EACH] * sizeof(*words)) == 0;
 }
 
@@ -491,6 +491,9 @@ int chempi_comm_merge_inter(struct chempi_comm *intercomm, int high,
     local.inter = NULL;
     rc = chempi_comm_swap_inter(&local, intercomm, MPI_SUCCESS, &high,
                                 sizeof(high), &remote_high, &len);
+    if (rc == MPI_SUCCESS && len != sizeof(high))
+        rc = chempi_error_set(MPI_ERR_INTERN, "the other side does not say "
+                                              "whether it is high");
     if (rc == MPI_SUCCESS) {
         bool is_first = is_local_first(intercomm, high, *(int *)remote_high);
 

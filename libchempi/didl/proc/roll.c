@@ -143,8 +143,7 @@ int chempi_roll_check(const struct chempi_roll *roll, size_t len,
 
     if (len >= sizeof(*roll) && roll->magic == MAGIC && roll->zero == 0 &&
         roll->count <= most_members() && roll->root < roll->count &&
-        chempi_context_is_open(roll->context) &&
-        roll->context % CHEMPI_CONTEXT_STEP == 0 &&
+        chempi_context_is_others(roll->context) &&
         roll->setting_count <= CHEMPI_REGION_WORDS &&
         len >= chempi_roll_len(roll->count))
         rest = len - chempi_roll_len(roll->count);

@@ -5,7 +5,8 @@
  * fails, or is none the worse for it.
  *
  * inside-wrong_members accept|connect FIFO
- * split|other_side|edges|counts|context
+ * split|other_side|edges|counts|context|
+ * file|short
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -96,6 +97,28 @@ static void lie_of_context(MPI_Comm both)
     (void)chempi_comm_max(&ch, MPI_SUCCESS, vals, CHEMPI_COMM_VOTE_VALS);
 }
 
+/* In MPI_File_open: an error of a member that is none. */
+static void lie_of_file(MPI_Comm both)
+{
+    const int64_t mine[3] = {INT64_C(0x7fffffff0000000d), INT64_MIN, INT64_MIN};
+    int64_t worst[3];
+
+    MPI_Allreduce(mine, worst, 3, MPI_INT64_T, MPI_MAX, both);
+}
+
+/* In MPI_Comm_dup: a byte of a context. */
+static void say_little(MPI_Comm inter)
+{
+    struct chempi_comm *comm = chempi_comm_lookup(inter);
+    struct chempi_comm_channel ch = chempi_comm_channel(comm);
+    void *theirs = NULL;
+    size_t len;
+
+    ch.inter = NULL;
+    (void)chempi_comm_swap_inter(&ch, comm, MPI_SUCCESS, "", 1, &theirs, &len);
+    free(theirs);
+}
+
 /* ---- the other one ------------------------------------------------------- */
 
 static int make_graph(MPI_Comm both)
@@ -119,6 +142,12 @@ static void hear(MPI_Comm both, MPI_Comm inter, const char *what)
         rc = MPI_Comm_split(both, 0, 0, &made);
     } else if (strcmp(what, "other_side") == 0) {
         rc = MPI_Comm_split(inter, 0, 0, &made);
+    } else if (strcmp(what, "file") == 0) {
+        MPI_File file;
+
+        rc = MPI_File_open(both, "none", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+    } else if (strcmp(what, "short") == 0) {
+        rc = MPI_Comm_dup(inter, &made);
     } else if (strcmp(what, "context") != 0) {
         rc = make_graph(both);
     } else {
@@ -160,6 +189,10 @@ int main(int argc, char **argv)
         lie_to_other_side(inter);
     else if (strcmp(argv[3], "context") == 0)
         lie_of_context(both);
+    else if (strcmp(argv[3], "file") == 0)
+        lie_of_file(both);
+    else if (strcmp(argv[3], "short") == 0)
+        say_little(inter);
     else
         lie_of_edges(both, strcmp(argv[3], "edges") == 0 ? 3 : -3);
     return check_finish();

@@ -186,12 +186,27 @@ static void hear_words(struct chempi_io_task *t)
                 : chempi_error_set(rc, "rank %d: %s", rank, t->words);
 }
 
+/* Members of other worlds say what they like. */
+static bool is_of_member(const struct chempi_io_task *t, int64_t number)
+{
+    const int64_t rc = number & UINT32_MAX;
+
+    return number >> 32 <= (int64_t)t->comm->size && rc > 0 &&
+           rc <= MPI_ERR_LASTCODE;
+}
+
 static void hear_worst(struct chempi_io_task *t)
 {
     t->next = t->after;
     t->wish = (uint8_t)t->worst[0];
     if (t->rc || !is_error(t->worst[0]))
         return;
+    if (!is_of_member(t, t->worst[0])) {
+        t->rc = chempi_error_set(MPI_ERR_INTERN,
+                                 "another member names an error that cannot "
+                                 "be");
+        return;
+    }
     if (member_of(t) != t->comm->rank)
         memset(t->words, 0, sizeof(t->words));
     t->next = hear_words;
