@@ -190,8 +190,9 @@ static void hear_words(struct chempi_io_task *t)
 static bool is_of_member(const struct chempi_io_task *t, int64_t number)
 {
     const int64_t rc = number & UINT32_MAX;
+    const int64_t behind = number >> 32;
 
-    return number >> 32 <= (int64_t)t->comm->size && rc > 0 &&
+    return behind >= 1 && behind <= (int64_t)t->comm->size && rc > 0 &&
            rc <= MPI_ERR_LASTCODE;
 }
 
