@@ -498,6 +498,7 @@ static bool is_drained(void *arg)
         if (lane->is_locking)
             chempi_lane_drop(lane);
     }
+    chempi_foreign_await_end(is);
     return is;
 }
 

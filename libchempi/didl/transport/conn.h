@@ -97,9 +97,8 @@ struct chempi_peer {
     struct chempi_peer *next_made;
     struct chempi_peer *next_lost; /* in chempi_lane.lost */
     char *why;                     /* another lane has lost it, or NULL */
-    /* Of a process of another world (guard.h): */
-    uint32_t come;     /* messages; wraps */
-    uint32_t eager_in; /* their eager payload, bytes; wraps */
+    uint32_t eager_in; /* of a process of another world: its eager payload that
+                          has come (guard.h), bytes; wraps */
 };
 
 /*

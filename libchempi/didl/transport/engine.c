@@ -20,6 +20,7 @@
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/guard.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/progress.h"
@@ -437,6 +438,7 @@ static bool match_or_hold(struct chempi_held *held)
         chempi_engine_deliver_held(held, req);
         return true;
     }
+    held->peer->lane->engine.may_be_vain = true;
     return chempi_match_hold(match, held) == 0;
 }
 
@@ -454,8 +456,11 @@ static CHEMPI_NOINLINE enum chempi_verdict hold(struct chempi_peer *peer,
         peer->serial_in--; /* it comes again */
         return has_no_room(peer, &a->env);
     }
-    if (CHEMPI_UNLIKELY(peer->lane->engine.misses))
+    if (CHEMPI_UNLIKELY(peer->lane->engine.misses) &&
+        held->state == CHEMPI_HELD_REMOTE) {
+        peer->lane->engine.may_be_vain = true;
         mark_dirty(peer); /* nobody may want it */
+    }
     return verdict_of(held, rx);
 }
 
@@ -470,6 +475,14 @@ static bool is_before(const struct chempi_arrival *a,
     return (int32_t)(held->env.serial - a->env.serial) > 0;
 }
 
+/* G1 of guard.h */
+static CHEMPI_COLD enum chempi_verdict refuse(const struct chempi_peer *peer,
+                                              const char *why)
+{
+    chempi_conn_set_lost(peer->lane, peer->proc, why);
+    return CHEMPI_REFUSED;
+}
+
 /* Put an early message in its place, or drop a duplicate (N2). A system message
  * in order that is not whole is put there, too: it waits for its payload. */
 static CHEMPI_NOINLINE enum chempi_verdict
@@ -478,18 +491,20 @@ arrived_out_of_order(struct chempi_peer *peer, const struct chempi_arrival *a,
 {
     struct chempi_list *pos = peer->early.prev;
     struct chempi_held *held;
+    uint32_t steps = 0;
 
     if (ahead < 0 && a->avail == a->env.len)
         return CHEMPI_TAKEN; /* a duplicate */
     if (ahead < 0 && (a->flags & CHEMPI_ARRIVAL_STREAMED))
         chempi_conn_set_lost(peer->lane, peer->proc, "it sent a message twice");
-    while (pos != &peer->early && is_before(a, early_at(pos)))
-        pos = pos->prev;
+    for (; pos != &peer->early && is_before(a, early_at(pos)); steps++)
+        if (steps < CHEMPI_GUARD_STEPS || !chempi_foreign_is(peer->proc))
+            pos = pos->prev;
+        else
+            return refuse(peer, "it has sent a message out of turn");
     if (pos != &peer->early && early_at(pos)->env.serial == a->env.serial &&
-        chempi_foreign_is(peer->proc)) {
-        chempi_conn_set_lost(peer->lane, peer->proc, "it sent a message twice");
-        return CHEMPI_REFUSED; /* G1 of guard.h */
-    }
+        chempi_foreign_is(peer->proc))
+        return refuse(peer, "it sent a message twice");
     held = hold_arrived(peer, a);
     if (!held)
         return has_no_room(peer, &a->env);
@@ -848,6 +863,7 @@ static CHEMPI_COLD void settle_lost(struct chempi_peer *peer)
     if (!chempi_conn_is_missing(peer->proc))
         return;
     lane->engine.misses = true;
+    lane->engine.may_be_vain = true;
     lane->engine.is_wary = true;
     end = chempi_conn_end(peer);
     if (end == CHEMPI_REMAINS_COMING && chempi_list_is_empty(&peer->dirty) &&
@@ -870,8 +886,11 @@ static CHEMPI_COLD void settle_vain(struct chempi_lane *lane)
 {
     struct chempi_held *held;
 
-    while ((held = chempi_loss_take_vain(lane)))
-        chempi_engine_drop_held(held);
+    if (lane->engine.may_be_vain || chempi_loss_has_burials(lane)) {
+        lane->engine.may_be_vain = false;
+        while ((held = chempi_loss_take_vain(lane)))
+            chempi_engine_drop_held(held);
+    }
     if (!lane->engine.has_vain || chempi_engine_has_due(lane))
         return;
     lane->engine.has_vain = false;

@@ -139,6 +139,10 @@ const struct chempi_bonds *chempi_foreign_bonds(void);
  * survive the loss of a process is lost with one, and everybody of the own job
  * that has met it is told. */
 void chempi_foreign_register(void);
+/* At the end, as long as what was sent is not taken, and when it is (is_over):
+ * who has not taken it within CHEMPI_MEET_PATIENCE_MS (0: for ever) is given
+ * up. Holder of the first lane. */
+void chempi_foreign_await_end(bool is_over);
 /* Forget all of them, behind the devices. */
 void chempi_foreign_fini(void);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
@@ -138,6 +139,40 @@ static void on_world_lost(struct chempi_sysmsg_in *in)
         note(index, why);
     is_losing = true;
     lose(loss, why);
+    is_losing = false;
+}
+
+#define END_TICK_NS 50000000L
+
+static struct {
+    uint64_t began_ns; /* when the process began to wait; 0: it does not */
+    struct chempi_poll_item tick; /* for sleeps have no end of their own */
+} end = {.tick.fd = -1};
+
+void chempi_foreign_await_end(bool is_over)
+{
+    const struct chempi_bonds *bonds = chempi_foreign_bonds();
+    struct chempi_pollset *set = chempi_ctx.services.pollset;
+    const uint64_t limit_ns =
+        chempi_setting(CHEMPI_SET_MEET_PATIENCE) * CHEMPI_NS_PER_MS;
+    const uint64_t now_ns = chempi_clock_ns();
+
+    if (is_over)
+        chempi_pollset_untick(set, &end.tick);
+    if (is_over || limit_ns == 0 || bonds->index_end() == bonds->index_begin) {
+        end.began_ns = 0;
+        return;
+    }
+    if (end.began_ns == 0)
+        end.began_ns = now_ns;
+    if (chempi_pollset_tick(set, &end.tick, chempi_pollset_ticked, END_TICK_NS))
+        chempi_pollset_in_vain(set);
+    if (now_ns - end.began_ns < limit_ns)
+        return;
+    is_losing = true; /* the job is ending, too: nobody is told */
+    for (uint32_t i = bonds->index_begin; i < bonds->index_end(); i++)
+        chempi_conn_set_lost(&chempi_lane_main, i,
+                             "it does not take what was sent to it");
     is_losing = false;
 }
 

@@ -2,6 +2,10 @@
 /* What processes of other worlds may send; see guard.h. */
 #include "libchempi/didl/transport/guard.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/containers/array.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
@@ -9,10 +13,14 @@
 #include "libchempi/didl/transport/match.h"
 #include "libchempi/didl/transport/sysmsg.h"
 
+struct share;
+
 static struct {
     chempi_guard_context_fn *is_sender;
     struct chempi_sink sink; /* the engine's, but for what arrives */
     uint64_t unknown;        /* messages that were held unseen, at most */
+    struct share *shares;    /* [share_room], by bond */
+    uint32_t share_room;
 } self;
 
 void chempi_guard_on_context(chempi_guard_context_fn *is_sender)
@@ -29,8 +37,36 @@ static enum chempi_guard_answer ask(const struct chempi_envelope *env,
 
 /* ---- how much there is ---- */
 
+/* What the members of a bond have sent since it was counted what is left of
+ * that. */
+struct share {
+    uint64_t bytes;
+    uint32_t messages;
+};
+
+/* NULL: no memory. */
+static struct share *share_of(const struct chempi_peer *peer)
+{
+    const uint32_t bond = chempi_foreign_at(peer->proc)->bond;
+    const uint32_t old = self.share_room;
+
+    if (bond < old)
+        return &self.shares[bond];
+    if (!CHEMPI_ARRAY_FIT(self.shares, self.share_room, bond + 1))
+        return NULL;
+    memset(self.shares + old, 0,
+           (self.share_room - old) * sizeof(*self.shares));
+    return &self.shares[bond];
+}
+
+static bool is_of_bond(const struct chempi_peer *peer, uint32_t bond)
+{
+    return chempi_foreign_is(peer->proc) &&
+           chempi_foreign_at(peer->proc)->bond == bond;
+}
+
 struct count {
-    const struct chempi_peer *peer;
+    uint32_t bond;
     uint32_t count;
 };
 
@@ -38,7 +74,7 @@ static bool count_held(struct chempi_held *held, void *arg)
 {
     struct count *count = arg;
 
-    count->count += held->peer == count->peer;
+    count->count += is_of_bond(held->peer, count->bond);
     return false;
 }
 
@@ -51,20 +87,52 @@ static uint32_t length_of(const struct chempi_list *list)
     return length;
 }
 
-/* G3, by a look after each half of the most that may be. */
-static const char *find_heap(struct chempi_peer *peer)
+/* Messages of a bond's members that are held, and those to them that wait. */
+static uint32_t count_messages(const struct chempi_lane *lane, uint32_t bond)
 {
-    const uint32_t half = CHEMPI_GUARD_HELD_MAX / 2;
-    struct count held = {.peer = peer};
+    struct count count = {.bond = bond};
 
-    if (CHEMPI_LIKELY(peer->come % half != half - 1))
-        return NULL;
-    (void)chempi_match_find(peer->lane->match, count_held, &held);
-    if (held.count + length_of(&peer->early) > half)
-        return "it has sent too many messages that nobody receives";
-    return length_of(&peer->waiting) > half
-               ? "it has asked too much and takes no answers"
-               : NULL;
+    (void)chempi_match_find(lane->match, count_held, &count);
+    for (struct chempi_peer *p = lane->conn.made; p; p = p->next_made)
+        if (is_of_bond(p, bond))
+            count.count += length_of(&p->early) + length_of(&p->waiting);
+    return count.count;
+}
+
+static uint64_t count_bytes(const struct chempi_lane *lane, uint32_t bond)
+{
+    uint64_t bytes = 0;
+
+    for (const struct chempi_peer *p = lane->conn.made; p; p = p->next_made)
+        if (is_of_bond(p, bond))
+            bytes += p->eager_in - p->eager_released;
+    return bytes;
+}
+
+/* G3, by a look after each half of the most that may be. */
+static const char *find_heap(const struct chempi_peer *peer, uint64_t len)
+{
+    const uint64_t bytes_max =
+        (uint64_t)CHEMPI_GUARD_QUOTAS * (uint32_t)chempi_conn_quota();
+    const uint32_t bond = chempi_foreign_at(peer->proc)->bond;
+    struct share *share = share_of(peer);
+
+    if (!share)
+        return "there is no memory to count what it sends";
+    share->bytes += len;
+    if (CHEMPI_UNLIKELY(++share->messages >= CHEMPI_GUARD_HELD_MAX / 2)) {
+        share->messages = 0;
+        if (count_messages(peer->lane, bond) > CHEMPI_GUARD_HELD_MAX / 2)
+            return "it and those that came with it have sent too many messages "
+                   "that nobody receives, or take no answers";
+    }
+    if (CHEMPI_UNLIKELY(share->bytes >= bytes_max / 2)) {
+        share->bytes = 0;
+        if (count_bytes(peer->lane, bond) > bytes_max / 2)
+            return "it and those that came with it have sent too much that "
+                   "nobody receives";
+    }
+    return NULL;
 }
 
 /* ---- a message ---- */
@@ -102,7 +170,9 @@ static const char *check_message(const struct chempi_peer *peer,
     const struct chempi_envelope *env = &a->env;
     enum chempi_guard_answer answer;
 
-    if (env->source < 0 || env->tag < 0)
+    if (env->source < 0 || env->tag == MPI_ANY_TAG ||
+        (env->tag < 0 &&
+         env->context % CHEMPI_CONTEXT_STEP != CHEMPI_CONTEXT_PARTITIONED))
         return "it has sent a message without a source or tag";
     if (!chempi_context_is_open(env->context))
         return "it has sent a message among the ranks of this job";
@@ -121,7 +191,7 @@ static const char *check_system(const struct chempi_arrival *a)
 
     if (env->tag == CHEMPI_ENGINE_TAG_BODY)
         return is_here(a) ? "it has sent what nobody has asked for" : NULL;
-    if (!chempi_sysmsg_is_open(env->tag))
+    if (!chempi_sysmsg_is_open(env))
         return "it has sent a message that only ranks of this job may send";
     return env->len > a->ep->dev->caps->eager_max
                ? "it has sent too long a system message"
@@ -140,7 +210,7 @@ static const char *check(struct chempi_peer *peer,
         return "it has received more than it was sent";
     why = env->kind == CHEMPI_KIND_SYSTEM ? check_system(a)
                                           : check_message(peer, a);
-    return why ? why : find_heap(peer);
+    return why ? why : find_heap(peer, is_counted(env) ? env->len : 0);
 }
 
 static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
@@ -157,10 +227,8 @@ static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
     }
     if (is_counted(&a->env))
         peer->eager_in += (uint32_t)a->env.len;
-    peer->come++;
     verdict = chempi_engine_sink.arrived(arg, a, rx);
     if (CHEMPI_UNLIKELY(verdict == CHEMPI_NO_ROOM)) { /* it comes again */
-        peer->come--;
         if (is_counted(&a->env))
             peer->eager_in -= (uint32_t)a->env.len;
     }
@@ -186,12 +254,11 @@ const struct chempi_sink *chempi_guard_sink(void)
 /* Its communicator has no receive for it, and there will be none. */
 #define NO_CONTEXT UINT32_MAX
 
-static bool is_forged(struct chempi_held *held, void *arg)
+static bool is_forged(const struct chempi_held *held, uint32_t context)
 {
-    const uint32_t *context = arg;
     const struct chempi_envelope *env = &held->env;
 
-    return env->context - env->context % CHEMPI_CONTEXT_STEP == *context &&
+    return env->context - env->context % CHEMPI_CONTEXT_STEP == context &&
            env->source >= 0 && chempi_foreign_is(held->peer->proc) &&
            ask(env, held->peer->proc) == CHEMPI_GUARD_NO;
 }
@@ -212,7 +279,7 @@ static void spoil_early(struct chempi_peer *peer, uint32_t context)
         struct chempi_held *held =
             CHEMPI_CONTAINER_OF(link, struct chempi_held, all);
 
-        if (held->env.kind == CHEMPI_KIND_SYSTEM || !is_forged(held, &context))
+        if (held->env.kind == CHEMPI_KIND_SYSTEM || !is_forged(held, context))
             continue;
         held->env.context = NO_CONTEXT;
         has_any = true;
@@ -221,22 +288,33 @@ static void spoil_early(struct chempi_peer *peer, uint32_t context)
         lose_forger(peer);
 }
 
+/* All in one walk. */
+static bool spoil_held(struct chempi_held *held, void *arg)
+{
+    const uint32_t *context = arg;
+
+    if (!is_forged(held, *context))
+        return false;
+    chempi_match_spoil(held);
+    lose_forger(held->peer);
+    return false;
+}
+
 void chempi_guard_admit(uint32_t context)
 {
-    struct chempi_lane *lane = &chempi_lane_main;
-    struct chempi_held *held;
+    const struct chempi_lane *lane = &chempi_lane_main;
 
     if (self.unknown == 0)
         return;
     for (struct chempi_peer *p = lane->conn.made; p; p = p->next_made)
         spoil_early(p, context);
-    while ((held = chempi_match_find(lane->match, is_forged, &context))) {
-        chempi_match_spoil(lane->match, held);
-        lose_forger(held->peer);
-    }
+    (void)chempi_match_find(lane->match, spoil_held, &context);
 }
 
 void chempi_guard_fini(void)
 {
     self.unknown = 0;
+    free(self.shares);
+    self.shares = NULL;
+    self.share_room = 0;
 }

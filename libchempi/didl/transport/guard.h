@@ -6,18 +6,19 @@
  * another way, and pay nothing.
  *
  *   G1  each number comes once, and less than CHEMPI_GUARD_AHEAD before its
- *       turn: what overtakes others on the way is what a device keeps, which is
- *       far less
+ *       turn. Of what overtakes others, later ones come later: looking for its
+ *       place takes less than CHEMPI_GUARD_STEPS
  *   G2  a message is for an open context (comm.h), and its sender is the
  *       process that has the rank which it names in the communicator there. As
  *       long as there is none, it is held, for nobody can receive it; it is
  *       looked at again when there is (chempi_guard_admit())
- *   G3  payload that comes by itself is counted, and within the quota; not more
- *       than CHEMPI_GUARD_HELD_MAX messages are held for it, nor are as many
- *       answers to it left unsent
+ *   G3  payload that comes by itself is counted, and within the quota; of all
+ *       members of a bond together, not more than CHEMPI_GUARD_QUOTAS quotas
+ *       and CHEMPI_GUARD_HELD_MAX messages are held, answers that they do not
+ *       take included
  *   G4  a system message has a handler that takes it from other worlds
- *       (chempi_sysmsg_handler.is_open), is no longer than any that is sent in
- *       one piece, and its body waits until it is asked for
+ *       (chempi_sysmsg_handler.is_open), and its head; it is no longer than any
+ * that is sent in one piece, and its body waits until it is asked for
  *
  * Who breaks one of them is lost, with a sentence. Under the first lane's lock.
  */
@@ -28,8 +29,10 @@
 
 #include "libchempi/ddi.h"
 
-#define CHEMPI_GUARD_HELD_MAX (1u << 20)
+#define CHEMPI_GUARD_HELD_MAX (1u << 18)
+#define CHEMPI_GUARD_QUOTAS 64u
 #define CHEMPI_GUARD_AHEAD (1u << 16)
+#define CHEMPI_GUARD_STEPS 16u
 
 /* What the device reports to; its arg is the first lane. */
 const struct chempi_sink *chempi_guard_sink(void);

@@ -18,6 +18,7 @@ static struct {
     pthread_mutex_t lock; /* of the following ones */
     uint32_t *graves; /* [count] contexts, multiples of CHEMPI_CONTEXT_STEP */
     uint32_t count;
+    _Atomic uint32_t burials; /* ever; wraps */
     uint32_t room;
     struct chempi_index by_context; /* of graves */
 } self = {.circles = {&self.circles, &self.circles},
@@ -57,6 +58,7 @@ void chempi_loss_bury(uint32_t context)
                          self.count))
         self.graves[self.count++] = context;
     (void)pthread_mutex_unlock(&self.lock);
+    (void)atomic_fetch_add_explicit(&self.burials, 1, memory_order_release);
     if (self.is_buried)
         self.is_buried();
 }
@@ -107,6 +109,16 @@ static bool is_for_nobody(struct chempi_held *held, void *arg)
         return true;
     return (kind == CHEMPI_CONTEXT_COLL || kind == CHEMPI_CONTEXT_INTERNAL) &&
            self.is_bereft(context);
+}
+
+bool chempi_loss_has_burials(struct chempi_lane *lane)
+{
+    const uint32_t now =
+        atomic_load_explicit(&self.burials, memory_order_acquire);
+    const bool has = now != lane->engine.burials;
+
+    lane->engine.burials = now;
+    return has;
 }
 
 struct chempi_held *chempi_loss_take_vain(struct chempi_lane *lane)

@@ -452,9 +452,8 @@ void chempi_match_take(struct chempi_match *m, struct chempi_held *held)
 }
 
 /* It is garbage now, see index_held(). */
-void chempi_match_spoil(struct chempi_match *m, struct chempi_held *held)
+void chempi_match_spoil(struct chempi_held *held)
 {
-    (void)m;
     for (int k = 0; k < CHEMPI_MATCH_KINDS; k++)
         chempi_list_remove(&held->by[k]);
     held->env.source = MPI_ANY_SOURCE;

@@ -113,7 +113,7 @@ chempi_match_find(struct chempi_match *m,
 /* Take it out. */
 void chempi_match_take(struct chempi_match *m, struct chempi_held *held);
 /* Nobody shall receive it; it goes with the others at the end. */
-void chempi_match_spoil(struct chempi_match *m, struct chempi_held *held);
+void chempi_match_spoil(struct chempi_held *held);
 
 /* A message object with room for len bytes of payload; NULL: no memory. */
 struct chempi_held *chempi_match_held_create(struct chempi_match *m,

@@ -398,20 +398,27 @@ static CHEMPI_COLD void ignore(const struct chempi_peer *peer,
 
 /* In other lanes than the first: of messages only. */
 static const struct chempi_sysmsg_handler *
-handler_of(const struct chempi_peer *peer, const struct chempi_envelope *env)
+handler_of(uint32_t lane, const struct chempi_envelope *env)
 {
     const uint64_t behind =
         env->flags & CHEMPI_ENVELOPE_SPLIT ? sizeof(uint64_t) : 0;
     const struct chempi_sysmsg_handler *handler;
 
     if (env->tag >= 0 || env->tag < CHEMPI_SYSMSG_LAST ||
-        (peer->lane->number > 0 && env->tag < CHEMPI_SYSMSG_REPAID))
+        (lane > 0 && env->tag < CHEMPI_SYSMSG_REPAID))
         return NULL;
     handler = handlers[-env->tag];
     if (!handler || env->context < handler->head_min ||
         env->context > handler->head_max || env->len < env->context + behind)
         return NULL;
     return handler;
+}
+
+bool chempi_sysmsg_is_open(const struct chempi_envelope *env)
+{
+    const struct chempi_sysmsg_handler *handler = handler_of(0, env);
+
+    return handler && handler->is_open;
 }
 
 /* Have the handler name the room for a body that comes next. */
@@ -442,7 +449,8 @@ static void begin(const struct chempi_sysmsg_handler *handler,
 static bool arrived(struct chempi_peer *peer, const struct chempi_envelope *env,
                     const void *data)
 {
-    const struct chempi_sysmsg_handler *handler = handler_of(peer, env);
+    const struct chempi_sysmsg_handler *handler =
+        handler_of(peer->lane->number, env);
     const bool is_split = env->flags & CHEMPI_ENVELOPE_SPLIT;
     _Alignas(16) unsigned char head[CHEMPI_SYSMSG_HEAD_MAX];
     struct chempi_sysmsg_in in = {
@@ -634,12 +642,6 @@ void chempi_sysmsg_register(int32_t tag,
                             const struct chempi_sysmsg_handler *handler)
 {
     handlers[-tag] = handler;
-}
-
-bool chempi_sysmsg_is_open(int32_t tag)
-{
-    return tag < 0 && tag >= CHEMPI_SYSMSG_LAST && handlers[-tag] &&
-           handlers[-tag]->is_open;
 }
 
 void chempi_sysmsg_init(void)

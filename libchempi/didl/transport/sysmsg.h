@@ -110,8 +110,9 @@ struct chempi_sysmsg_handler {
 void chempi_sysmsg_register(int32_t tag,
                             const struct chempi_sysmsg_handler *handler);
 
-/* Is there a handler that takes it from processes of other worlds? */
-bool chempi_sysmsg_is_open(int32_t tag);
+/* Is there a handler that takes it from processes of other worlds, with such a
+ * head? */
+bool chempi_sysmsg_is_open(const struct chempi_envelope *env);
 
 /* Give cost back that a handler has kept. Under the lane lock. */
 void chempi_sysmsg_repay(struct chempi_peer *peer, uint32_t cost);

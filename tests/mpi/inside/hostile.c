@@ -16,10 +16,19 @@
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
 #include "tests/mpi/check.h"
 
-enum { TAG = 3, FLOOD = 6000, LEN = 4000, FORGED = -77, TRUE = 42, AHEAD = 16 };
+enum {
+    TAG = 3,
+    FLOOD = 6000,
+    LEN = 4000,
+    FORGED = -77,
+    TRUE = 42,
+    AHEAD = 16,
+    MANY = 300000
+};
 
 static void pass_name(bool accepts, const char *fifo, char *name)
 {
@@ -48,6 +57,7 @@ static void send_raw(MPI_Comm inter, struct chempi_envelope env,
     struct chempi_lane *lane = &chempi_lane_main;
     struct chempi_peer *peer;
     struct chempi_route *route;
+    int rc;
 
     chempi_lane_lock(lane);
     peer = chempi_conn_peer(lane, chempi_comm_proc(c, 0));
@@ -55,9 +65,11 @@ static void send_raw(MPI_Comm inter, struct chempi_envelope env,
     route = chempi_conn_route(peer, env.len);
     chempi_engine_stamp(peer, &env);
     env.serial += number;
-    CHECK_OR_DIE(
-        route->ops->inject(route->ep, &env, data, (size_t)env.len, false) == 0,
-        "no room");
+    while ((rc = route->ops->inject(route->ep, &env, data, (size_t)env.len,
+                                    false)) == -EAGAIN)
+        (void)chempi_progress_poll_in(lane);
+    CHECK(rc == 0 || rc == -ECONNRESET || rc == -EPIPE, "it is not sent: %d",
+          rc);
     peer->serial_out += number == 0;
     chempi_lane_unlock(lane);
 }
@@ -164,6 +176,14 @@ static void attack(MPI_Comm inter, const char *how)
         send_raw(inter, env, &forged, 0);
     } else if (strcmp(how, "ahead") == 0) {
         send_raw(inter, message(context, 1), &forged, 1u << 20);
+    } else if (strcmp(how, "backwards") == 0) {
+        for (uint32_t i = 100; i > 0; i--)
+            send_raw(inter, message(context, 1), &forged, i);
+    } else if (strcmp(how, "head") == 0) {
+        send_raw(inter, system_message(CHEMPI_SYSMSG_CREDIT, 4), words, 0);
+    } else if (strcmp(how, "many") == 0) {
+        for (int i = 0; i < MANY; i++)
+            send_raw(inter, message(context, 1), &forged, 0);
     } else if (strcmp(how, "twice") == 0) {
         send_raw(inter, message(context, 1), &forged, 1);
         send_raw(inter, message(context, 1), &forged, 1);

@@ -376,6 +376,31 @@ static void create(MPI_Comm inter, int side)
     MPI_Group_free(&own);
 }
 
+/* From rank 0 of one side to that of the other one. */
+static void send_parts(MPI_Comm inter, bool sends)
+{
+    enum { PARTS = 4, PART = 3000 };
+    static unsigned char parts[PARTS * PART];
+    MPI_Request request;
+
+    if (check_rank() != 0)
+        return;
+    memset(parts, sends ? 5 : 0, sizeof(parts));
+    if (sends)
+        MPI_Psend_init(parts, PARTS, PART, MPI_BYTE, 0, TAG, inter,
+                       MPI_INFO_NULL, &request);
+    else
+        MPI_Precv_init(parts, PARTS, PART, MPI_BYTE, 0, TAG, inter,
+                       MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    for (int i = PARTS; i > 0 && sends; i--)
+        MPI_Pready(i - 1, request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+    for (size_t i = 0; i < sizeof(parts); i++)
+        CHECK(parts[i] == 5, "byte %zu of the parts is %d", i, parts[i]);
+}
+
 static void be_together(MPI_Comm inter, int side, const char *fifo)
 {
     MPI_Comm both, pair;
@@ -390,6 +415,7 @@ static void be_together(MPI_Comm inter, int side, const char *fifo)
     MPI_Group_free(&own);
     MPI_Group_free(&other);
     exchange(inter, side);
+    send_parts(inter, side == 0);
     flood(inter, side);
     while_away(inter, side, fifo);
     create(inter, side);

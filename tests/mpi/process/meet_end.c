@@ -8,6 +8,7 @@
  * meet_end accept|connect FIFO lost: a rank of a job that survives ends, when a
  *          rank of the other job waits for it
  * meet_end accept|connect FIFO finished: the others have just finalized
+ * meet_end accept|connect FIFO deaf: they take nothing, and stay
  */
 #include <errno.h>
 #include <signal.h>
@@ -100,11 +101,34 @@ static void lose_last(MPI_Comm inter)
     }
 }
 
+/* Until the other job has ended, away from MPI. */
+static void be_deaf(const char *fifo)
+{
+    FILE *file = fopen(fifo, "r");
+
+    CHECK_OR_DIE(file != NULL, "open %s", fifo);
+    (void)fclose(file);
+}
+
+/* What is never taken. */
+static void send_in_vain(MPI_Comm inter)
+{
+    static char data[1 << 20];
+    MPI_Request request;
+
+    MPI_Isend(data, sizeof(data), MPI_BYTE, 0, TAG, inter, &request);
+    MPI_Request_free(&request);
+}
+
 int main(int argc, char **argv)
 {
     char name[MPI_MAX_PORT_NAME] = "";
     MPI_Comm inter, parent;
+    char fifo[4096];
     bool accepts;
+    bool is_deaf;
+    FILE *file;
+    int code;
 
     check_start(&argc, &argv);
     MPI_Comm_get_parent(&parent);
@@ -112,6 +136,8 @@ int main(int argc, char **argv)
         be_spawned(parent);
     CHECK_OR_DIE(argc > 3, "usage: meet_end accept|connect FIFO HOW");
     accepts = strcmp(argv[1], "accept") == 0;
+    (void)snprintf(fifo, sizeof(fifo), "%s.end", argv[2]);
+    CHECK_OR_DIE(mkfifo(fifo, 0600) == 0 || errno == EEXIST, "mkfifo");
     if (accepts && check_rank() == 0)
         MPI_Open_port(MPI_INFO_NULL, name);
     pass_name(accepts, argv[2], name);
@@ -119,7 +145,13 @@ int main(int argc, char **argv)
         MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
     else
         MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
-    if (strcmp(argv[3], "three") == 0) {
+    is_deaf = strcmp(argv[3], "deaf") == 0;
+    if (is_deaf) {
+        if (accepts)
+            send_in_vain(inter);
+        else if (check_rank() == 0)
+            be_deaf(fifo);
+    } else if (strcmp(argv[3], "three") == 0) {
         spawn_third(inter, accepts, argv[0]);
     } else if (!accepts) {
         if (strcmp(argv[3], "lost") == 0)
@@ -134,5 +166,9 @@ int main(int argc, char **argv)
         MPI_Finalize(); /* not all are left to sum up */
         return 0;
     }
-    return check_finish();
+    if (!is_deaf || !accepts || check_rank() != 0)
+        return check_finish();
+    code = check_finish();
+    file = fopen(fifo, "w");
+    return file && fclose(file) == 0 ? code : 1;
 }
