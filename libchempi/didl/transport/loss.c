@@ -9,6 +9,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/match.h"
 
 static struct {
@@ -31,6 +32,19 @@ static bool may_miss(const struct chempi_comm *comm)
            (comm->serves && may_miss(comm->serves));
 }
 
+/* A process of another world that has ended in order: all that others need of
+ * it has been sent, and only who waits for more of it waits in vain. */
+static bool has_finished(uint32_t proc)
+{
+    return chempi_foreign_is(proc) && chempi_conn_is_peer(proc) &&
+           chempi_lane_main.conn.peers[proc].has_ended;
+}
+
+static bool is_lost(uint32_t proc)
+{
+    return chempi_conn_is_missing(proc) && !has_finished(proc);
+}
+
 int32_t chempi_loss_rank(const struct chempi_comm *comm)
 {
     const uint32_t size = chempi_conn_missing_count() && may_miss(comm)
@@ -38,7 +52,7 @@ int32_t chempi_loss_rank(const struct chempi_comm *comm)
                               : 0;
 
     for (uint32_t rank = 0; rank < size; rank++)
-        if (chempi_conn_is_missing(chempi_comm_proc(comm, rank)))
+        if (is_lost(chempi_comm_proc(comm, rank)))
             return (int32_t)rank;
     return size && comm->serves ? chempi_loss_rank(comm->serves) : -1;
 }
@@ -146,9 +160,12 @@ static bool is_any_gone(const struct chempi_comm *comm)
 {
     const uint32_t size = chempi_comm_remote_size(comm);
 
-    for (uint32_t rank = 0; rank < size; rank++)
-        if (is_gone(comm->lane, chempi_comm_proc(comm, rank)))
+    for (uint32_t rank = 0; rank < size; rank++) {
+        const uint32_t proc = chempi_comm_proc(comm, rank);
+
+        if (is_gone(comm->lane, proc) && !has_finished(proc))
             return true;
+    }
     return comm->serves && is_any_gone(comm->serves);
 }
 
@@ -231,8 +248,9 @@ static bool is_ended(const struct chempi_request *req, const void *arg)
 {
     const struct chempi_peer *peer = arg;
 
-    return is_vain(req, NULL) || (req->peer_rank == MPI_ANY_SOURCE &&
-                                  has_member(req->comm, peer->proc));
+    return is_vain(req, NULL) ||
+           (req->peer_rank == MPI_ANY_SOURCE && !has_finished(peer->proc) &&
+            has_member(req->comm, peer->proc));
 }
 
 void chempi_loss_end_receive(struct chempi_request *req)

@@ -19,8 +19,9 @@ struct chempi_group;
 struct chempi_held;
 struct chempi_request;
 
-/* A missing process that messages of the communicator go to: its rank there,
- * or -1. From any thread; a rank that is told a moment late is harmless. */
+/* A missing process that messages of the communicator go to, none of another
+ * world that has finished: its rank there, or -1. From any thread; a rank that
+ * is told a moment late is harmless. */
 int32_t chempi_loss_rank(const struct chempi_comm *comm);
 static inline bool chempi_loss_is_in(const struct chempi_comm *comm)
 {

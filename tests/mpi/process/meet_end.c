@@ -8,11 +8,14 @@
  * meet_end accept|connect FIFO lost: a rank of a job that survives ends, when a
  *          rank of the other job waits for it
  * meet_end accept|connect FIFO finished: the others have just finalized
+ * meet_end accept|connect FIFO late: they have sent what these need before
  * meet_end accept|connect FIFO deaf: they take nothing, and stay
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -101,6 +104,56 @@ static void lose_last(MPI_Comm inter)
     }
 }
 
+/* Until who has written a byte to it has ended. In MPI meanwhile: the others
+ * may have to be heard. */
+static void await_end(MPI_Comm comm, const char *fifo)
+{
+    const int fd = open(fifo, O_RDONLY | O_NONBLOCK);
+    bool has_begun = false;
+    ssize_t n = -1;
+    char byte;
+    int flag;
+
+    CHECK_OR_DIE(fd >= 0, "open %s", fifo);
+    while (n != 0 || !has_begun) {
+        MPI_Iprobe(0, TAG + 7, comm, &flag, MPI_STATUS_IGNORE);
+        n = read(fd, &byte, 1);
+        has_begun |= n == 1;
+    }
+    (void)close(fd);
+}
+
+/* Those that have connected end at once; the others have all that they need. */
+static void come_late(MPI_Comm inter, bool accepts, const char *fifo)
+{
+    int rank, value, sum = 0;
+    MPI_Comm both;
+
+    MPI_Intercomm_merge(inter, !accepts, &both);
+    MPI_Comm_rank(both, &rank);
+    if (!accepts && check_rank() == 0) {
+        const int fd = open(fifo, O_WRONLY); /* it ends with the process */
+
+        CHECK_OR_DIE(fd >= 0 && write(fd, "", 1) == 1, "write to %s", fifo);
+    }
+    if (accepts && check_rank() == 0)
+        await_end(both, fifo);
+    if (accepts)
+        MPI_Barrier(MPI_COMM_WORLD);
+    value = rank;
+    MPI_Bcast(&value, 1, MPI_INT, 2, both);
+    CHECK(value == 2, "%d has come from rank 2", value);
+    MPI_Reduce(&rank, &sum, 1, MPI_INT, MPI_SUM, 0, both);
+    CHECK(rank != 0 || sum == 6, "the sum is %d", sum);
+    if (rank == 0) {
+        MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, TAG, both,
+                 MPI_STATUS_IGNORE);
+        CHECK(value == 3, "%d has come from rank 3", value);
+    } else if (rank == 3) {
+        MPI_Send(&rank, 1, MPI_INT, 0, TAG, both);
+    }
+}
+
 /* Until the other job has ended, away from MPI. */
 static void be_deaf(const char *fifo)
 {
@@ -146,7 +199,9 @@ int main(int argc, char **argv)
     else
         MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
     is_deaf = strcmp(argv[3], "deaf") == 0;
-    if (is_deaf) {
+    if (strcmp(argv[3], "late") == 0) {
+        come_late(inter, accepts, fifo);
+    } else if (is_deaf) {
         if (accepts)
             send_in_vain(inter);
         else if (check_rank() == 0)
