@@ -12,8 +12,8 @@
  *       it, which only MPI_Cancel makes right, and its receiver has freed its
  *       communicator: in one of others; or, as the sides of an
  *       intercommunicator have ids of their own, after one of those.)
- *   M3  `listening` has those of `all` that chempi_comm_listen() was called for,
- *       by their contexts, under all_lock
+ *   M3  `listening` has those of `all` that chempi_comm_listen() was called
+ *       for: by their contexts, under all_lock
  */
 #include "libchempi/didl/comm/comm.h"
 
