@@ -22,6 +22,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/compiler.h"
 #include "common/base/sys.h"
 #include "common/containers/array.h"
@@ -183,10 +184,12 @@ int chempi_pollset_tick(struct chempi_pollset *set,
 
 void chempi_pollset_pace(struct chempi_poll_item *item, long every_ns)
 {
-    const struct itimerspec every = {.it_interval.tv_nsec = every_ns,
-                                     .it_value.tv_nsec = every_ns};
+    const long second_ns = (long)CHEMPI_NS_PER_S;
+    const struct timespec t = {.tv_sec = every_ns / second_ns,
+                               .tv_nsec = every_ns % second_ns};
+    const struct itimerspec every = {.it_interval = t, .it_value = t};
 
-    /* It fails for what is no timer, and for times that are none. */
+    /* It fails for what is no timer. */
     (void)timerfd_settime(item->fd, 0, &every, NULL);
 }
 

@@ -239,7 +239,8 @@ struct chempi_tcp_dev {
     struct chempi_list guests;     /* oldest first */
     uint32_t guest_count;
     int reserve_fd; /* given up to answer when descriptors run out */
-    struct chempi_poll_item timer;
+    struct chempi_poll_item timer; /* while it is not drained .. */
+    long timer_ns;                 /* .. so often */
     struct chempi_list awaited; /* chempi_tcp_ep.broken_link: more may come, and
                                    while there are any, this ticks: */
     struct chempi_poll_item watch;

@@ -20,8 +20,11 @@
 #include "common/containers/sparse.h"
 #include "libchempi/devices/tcp/internal.h"
 
-#define DRAIN_TICK_NS 1000000L /* how often acknowledgements are looked at */
-#define LAST_READS 64          /* reads of what nobody wants any more */
+/* How often acknowledgements are looked at: less and less often, for who owes
+ * them may compute. */
+#define DRAIN_TICK_NS 1000000L
+#define DRAIN_TICK_MAX_NS 64000000L
+#define LAST_READS 64 /* reads of what nobody wants any more */
 /* A hot link that finds nothing is read at every 8th, then at every 64th call
  * only; epoll finds it in between. */
 #define WARM_MASK 7u
@@ -263,6 +266,18 @@ static bool is_link_drained(struct chempi_tcp_link *link)
     return link->is_acked;
 }
 
+static void drain_ticked(struct chempi_poll_item *item, uint32_t events)
+{
+    struct chempi_tcp_dev *dev =
+        CHEMPI_CONTAINER_OF(item, struct chempi_tcp_dev, timer);
+
+    chempi_pollset_ticked(item, events);
+    if (dev->timer_ns >= DRAIN_TICK_MAX_NS)
+        return;
+    dev->timer_ns += dev->timer_ns / 4;
+    chempi_pollset_pace(item, dev->timer_ns);
+}
+
 static bool tcp_is_drained(struct chempi_dev *d)
 {
     struct chempi_pollset *set = d->params.services->pollset;
@@ -278,12 +293,15 @@ static bool tcp_is_drained(struct chempi_dev *d)
     }
     /* No descriptor tells when the peer has acknowledged: look every so often;
      * without the timer, has_work keeps the process awake. */
-    if (is_drained)
+    if (is_drained) {
         chempi_pollset_untick(set, &dev->timer);
-    else if (chempi_pollset_tick(set, &dev->timer, chempi_pollset_ticked,
-                                 DRAIN_TICK_NS))
+        return true;
+    }
+    if (dev->timer.fd < 0)
+        dev->timer_ns = DRAIN_TICK_NS;
+    if (chempi_pollset_tick(set, &dev->timer, drain_ticked, dev->timer_ns))
         dev->has_work = true;
-    return is_drained;
+    return false;
 }
 
 /* What it had sent comes first, also over a connection for which it had just

@@ -155,6 +155,10 @@ static const struct chempi_words levels_of_coll = {
     X(MATCH_POOL, "match", "pool", 4096, 0, 1 << 30, NULL, LOCAL, false,       \
       false,                                                                   \
       "How many records of unexpected messages are kept for reuse, a count.")  \
+    X(MEET_HELD, "meet", "held_max", 1 << 20, 1024, 1 << 30, NULL, LOCAL,      \
+      false, false,                                                            \
+      "How many messages of one process of another world may wait until they " \
+      "are received, a count; who sends more is lost.")                        \
     X(MEET_PATIENCE, "meet", "patience_ms", 60000, 0, 3600000, NULL, LOCAL,    \
       false, false,                                                            \
       "How long another world with which this one meets may be silent before " \

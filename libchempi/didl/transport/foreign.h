@@ -140,8 +140,8 @@ const struct chempi_bonds *chempi_foreign_bonds(void);
  * that has met it is told. */
 void chempi_foreign_register(void);
 /* At the end, as long as what was sent is not taken, and when it is (is_over):
- * who has not taken it within CHEMPI_MEET_PATIENCE_MS (0: for ever) is given
- * up. Holder of the first lane. */
+ * after CHEMPI_MEET_PATIENCE_MS (0: never) a warning says so. Nothing is given
+ * up: who receives may compute for longer. Holder of the first lane. */
 void chempi_foreign_await_end(bool is_over);
 /* Forget all of them, behind the devices. */
 void chempi_foreign_fini(void);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
@@ -142,38 +143,55 @@ static void on_world_lost(struct chempi_sysmsg_in *in)
     is_losing = false;
 }
 
-#define END_TICK_NS 50000000L
-
 static struct {
     uint64_t began_ns; /* when the process began to wait; 0: it does not */
+    bool has_warned;   /* since then */
     struct chempi_poll_item tick; /* for sleeps have no end of their own */
 } end = {.tick.fd = -1};
+
+/* Who is known not to take what was sent to it: "rank 1 of ..", or "". */
+static void find_slow(char who[WHO_MAX])
+{
+    const struct chempi_lane *lane = &chempi_lane_main;
+
+    who[0] = '\0';
+    for (const struct chempi_peer *p = lane->conn.made; p; p = p->next_made)
+        if (chempi_foreign_is(p->proc) && !chempi_list_is_empty(&p->waiting))
+            chempi_foreign_words(p->proc, who, WHO_MAX);
+}
 
 void chempi_foreign_await_end(bool is_over)
 {
     const struct chempi_bonds *bonds = chempi_foreign_bonds();
     struct chempi_pollset *set = chempi_ctx.services.pollset;
-    const uint64_t limit_ns =
-        chempi_setting(CHEMPI_SET_MEET_PATIENCE) * CHEMPI_NS_PER_MS;
+    const uint64_t limit_ms = chempi_setting(CHEMPI_SET_MEET_PATIENCE);
+    const uint64_t limit_ns = limit_ms * CHEMPI_NS_PER_MS;
     const uint64_t now_ns = chempi_clock_ns();
+    char who[WHO_MAX];
 
-    if (is_over)
-        chempi_pollset_untick(set, &end.tick);
     if (is_over || limit_ns == 0 || bonds->index_end() == bonds->index_begin) {
+        chempi_pollset_untick(set, &end.tick);
         end.began_ns = 0;
+        end.has_warned = false;
         return;
     }
+    if (end.has_warned)
+        return;
     if (end.began_ns == 0)
         end.began_ns = now_ns;
-    if (chempi_pollset_tick(set, &end.tick, chempi_pollset_ticked, END_TICK_NS))
+    if (chempi_pollset_tick(set, &end.tick, chempi_pollset_ticked,
+                            (long)limit_ns))
         chempi_pollset_in_vain(set);
     if (now_ns - end.began_ns < limit_ns)
         return;
-    is_losing = true; /* the job is ending, too: nobody is told */
-    for (uint32_t i = bonds->index_begin; i < bonds->index_end(); i++)
-        chempi_conn_set_lost(&chempi_lane_main, i,
-                             "it does not take what was sent to it");
-    is_losing = false;
+    end.has_warned = true;
+    chempi_pollset_untick(set, &end.tick);
+    find_slow(who);
+    chempi_log(CHEMPI_LOG_WARNING, "meet",
+               "MPI_Finalize has waited for %llu ms until what was sent is "
+               "taken, which processes of other worlds may not do%s%s; it goes "
+               "on waiting until they do, or end",
+               (unsigned long long)limit_ms, who[0] ? ", such as " : "", who);
 }
 
 void chempi_foreign_register(void)

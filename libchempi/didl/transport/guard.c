@@ -2,10 +2,7 @@
 /* What processes of other worlds may send; see guard.h. */
 #include "libchempi/didl/transport/guard.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "common/containers/array.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
@@ -13,14 +10,10 @@
 #include "libchempi/didl/transport/match.h"
 #include "libchempi/didl/transport/sysmsg.h"
 
-struct share;
-
 static struct {
     chempi_guard_context_fn *is_sender;
     struct chempi_sink sink; /* the engine's, but for what arrives */
     uint64_t unknown;        /* messages that were held unseen, at most */
-    struct share *shares;    /* [share_room], by bond */
-    uint32_t share_room;
 } self;
 
 void chempi_guard_on_context(chempi_guard_context_fn *is_sender)
@@ -37,36 +30,8 @@ static enum chempi_guard_answer ask(const struct chempi_envelope *env,
 
 /* ---- how much there is ---- */
 
-/* What the members of a bond have sent since it was counted what is left of
- * that. */
-struct share {
-    uint64_t bytes;
-    uint32_t messages;
-};
-
-/* NULL: no memory. */
-static struct share *share_of(const struct chempi_peer *peer)
-{
-    const uint32_t bond = chempi_foreign_at(peer->proc)->bond;
-    const uint32_t old = self.share_room;
-
-    if (bond < old)
-        return &self.shares[bond];
-    if (!CHEMPI_ARRAY_FIT(self.shares, self.share_room, bond + 1))
-        return NULL;
-    memset(self.shares + old, 0,
-           (self.share_room - old) * sizeof(*self.shares));
-    return &self.shares[bond];
-}
-
-static bool is_of_bond(const struct chempi_peer *peer, uint32_t bond)
-{
-    return chempi_foreign_is(peer->proc) &&
-           chempi_foreign_at(peer->proc)->bond == bond;
-}
-
 struct count {
-    uint32_t bond;
+    const struct chempi_peer *peer;
     uint32_t count;
 };
 
@@ -74,7 +39,7 @@ static bool count_held(struct chempi_held *held, void *arg)
 {
     struct count *count = arg;
 
-    count->count += is_of_bond(held->peer, count->bond);
+    count->count += held->peer == count->peer;
     return false;
 }
 
@@ -87,52 +52,17 @@ static uint32_t length_of(const struct chempi_list *list)
     return length;
 }
 
-/* Messages of a bond's members that are held, and those to them that wait. */
-static uint32_t count_messages(const struct chempi_lane *lane, uint32_t bond)
+/* G3, by a look at each so manyth of its messages. */
+static bool is_heap(const struct chempi_peer *peer, uint32_t serial)
 {
-    struct count count = {.bond = bond};
+    const uint32_t half = (uint32_t)chempi_setting(CHEMPI_SET_MEET_HELD) / 2;
+    struct count count = {.peer = peer};
 
-    (void)chempi_match_find(lane->match, count_held, &count);
-    for (struct chempi_peer *p = lane->conn.made; p; p = p->next_made)
-        if (is_of_bond(p, bond))
-            count.count += length_of(&p->early) + length_of(&p->waiting);
-    return count.count;
-}
-
-static uint64_t count_bytes(const struct chempi_lane *lane, uint32_t bond)
-{
-    uint64_t bytes = 0;
-
-    for (const struct chempi_peer *p = lane->conn.made; p; p = p->next_made)
-        if (is_of_bond(p, bond))
-            bytes += p->eager_in - p->eager_released;
-    return bytes;
-}
-
-/* G3, by a look after each half of the most that may be. */
-static const char *find_heap(const struct chempi_peer *peer, uint64_t len)
-{
-    const uint64_t bytes_max =
-        (uint64_t)CHEMPI_GUARD_QUOTAS * (uint32_t)chempi_conn_quota();
-    const uint32_t bond = chempi_foreign_at(peer->proc)->bond;
-    struct share *share = share_of(peer);
-
-    if (!share)
-        return "there is no memory to count what it sends";
-    share->bytes += len;
-    if (CHEMPI_UNLIKELY(++share->messages >= CHEMPI_GUARD_HELD_MAX / 2)) {
-        share->messages = 0;
-        if (count_messages(peer->lane, bond) > CHEMPI_GUARD_HELD_MAX / 2)
-            return "it and those that came with it have sent too many messages "
-                   "that nobody receives, or take no answers";
-    }
-    if (CHEMPI_UNLIKELY(share->bytes >= bytes_max / 2)) {
-        share->bytes = 0;
-        if (count_bytes(peer->lane, bond) > bytes_max / 2)
-            return "it and those that came with it have sent too much that "
-                   "nobody receives";
-    }
-    return NULL;
+    if (CHEMPI_LIKELY(serial % half != 0))
+        return false;
+    (void)chempi_match_find(peer->lane->match, count_held, &count);
+    return count.count + length_of(&peer->early) + length_of(&peer->waiting) >
+           half;
 }
 
 /* ---- a message ---- */
@@ -210,7 +140,10 @@ static const char *check(struct chempi_peer *peer,
         return "it has received more than it was sent";
     why = env->kind == CHEMPI_KIND_SYSTEM ? check_system(a)
                                           : check_message(peer, a);
-    return why ? why : find_heap(peer, is_counted(env) ? env->len : 0);
+    if (!why && is_heap(peer, env->serial))
+        why = "it has sent too many messages that nobody receives, or takes no "
+              "answers (CHEMPI_MEET_HELD_MAX)";
+    return why;
 }
 
 static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
@@ -314,7 +247,4 @@ void chempi_guard_admit(uint32_t context)
 void chempi_guard_fini(void)
 {
     self.unknown = 0;
-    free(self.shares);
-    self.shares = NULL;
-    self.share_room = 0;
 }

@@ -12,13 +12,12 @@
  *       process that has the rank which it names in the communicator there. As
  *       long as there is none, it is held, for nobody can receive it; it is
  *       looked at again when there is (chempi_guard_admit())
- *   G3  payload that comes by itself is counted, and within the quota; of all
- *       members of a bond together, not more than CHEMPI_GUARD_QUOTAS quotas
- *       and CHEMPI_GUARD_HELD_MAX messages are held, answers that they do not
- *       take included
+ *   G3  payload that comes by itself is counted, and within the quota; not
+ *       more than CHEMPI_MEET_HELD_MAX messages of one process are held,
+ *       answers that it does not take included
  *   G4  a system message has a handler that takes it from other worlds
  *       (chempi_sysmsg_handler.is_open), and its head; it is no longer than any
- * that is sent in one piece, and its body waits until it is asked for
+ *       that is sent in one piece: its body waits until it is asked for
  *
  * Who breaks one of them is lost, with a sentence. Under the first lane's lock.
  */
@@ -29,8 +28,6 @@
 
 #include "libchempi/ddi.h"
 
-#define CHEMPI_GUARD_HELD_MAX (1u << 18)
-#define CHEMPI_GUARD_QUOTAS 64u
 #define CHEMPI_GUARD_AHEAD (1u << 16)
 #define CHEMPI_GUARD_STEPS 16u
 

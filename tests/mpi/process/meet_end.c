@@ -9,17 +9,21 @@
  *          rank of the other job waits for it
  * meet_end accept|connect FIFO finished: the others have just finalized
  * meet_end accept|connect FIFO late: they have sent what these need before
- * meet_end accept|connect FIFO deaf: they take nothing, and stay
+ * meet_end accept|connect FIFO deaf: they take nothing until these have said
+ *          that they wait
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "check.h"
 
-enum { TAG = 3 };
+enum { TAG = 3, LEN = 1 << 20 };
 
 static void pass_name(bool accepts, const char *fifo, char *name)
 {
@@ -154,23 +158,80 @@ static void come_late(MPI_Comm inter, bool accepts, const char *fifo)
     }
 }
 
-/* Until the other job has ended, away from MPI. */
-static void be_deaf(const char *fifo)
+/* Away from MPI, until the other job says that it waits; then what was sent is
+ * there. */
+static void be_deaf(MPI_Comm inter, const char *fifo)
 {
+    static char data[LEN];
     FILE *file = fopen(fifo, "r");
+    int senders;
 
     CHECK_OR_DIE(file != NULL, "open %s", fifo);
     (void)fclose(file);
+    MPI_Comm_remote_size(inter, &senders);
+    for (int i = 0; i < senders; i++) {
+        memset(data, 0, sizeof(data));
+        MPI_Recv(data, LEN, MPI_BYTE, i, TAG, inter, MPI_STATUS_IGNORE);
+        CHECK(data[0] == 1 && data[LEN - 1] == 1, "what rank %d has sent", i);
+    }
 }
 
-/* What is never taken. */
-static void send_in_vain(MPI_Comm inter)
+static void send_to_the_deaf(MPI_Comm inter)
 {
-    static char data[1 << 20];
+    static char data[LEN];
     MPI_Request request;
 
-    MPI_Isend(data, sizeof(data), MPI_BYTE, 0, TAG, inter, &request);
+    memset(data, 1, sizeof(data));
+    MPI_Isend(data, LEN, MPI_BYTE, 0, TAG, inter, &request);
     MPI_Request_free(&request);
+}
+
+struct ear {
+    FILE *heard;
+    FILE *error; /* the true one */
+    const char *fifo;
+};
+
+/* What this process says on its standard error; when it says that it waits,
+ * those who are deaf are told. */
+static void *listen_to_self(void *arg)
+{
+    struct ear *ear = arg;
+    char line[1024];
+
+    while (fgets(line, sizeof(line), ear->heard)) {
+        (void)fputs(line, ear->error);
+        if (strstr(line, "MPI_Finalize has waited")) {
+            FILE *file = fopen(ear->fifo, "w");
+
+            CHECK_OR_DIE(file && fclose(file) == 0, "open %s", ear->fifo);
+        }
+    }
+    return NULL;
+}
+
+/* At the end, with a warning while the others are deaf. */
+static int finish_heard(const char *fifo)
+{
+    struct ear ear = {.fifo = fifo};
+    pthread_t thread;
+    int ends[2];
+    int code;
+
+    CHECK_OR_DIE(pipe(ends) == 0, "pipe");
+    ear.heard = fdopen(ends[0], "r");
+    ear.error = fdopen(dup(STDERR_FILENO), "w");
+    CHECK_OR_DIE(ear.heard && ear.error, "no memory");
+    CHECK_OR_DIE(dup2(ends[1], STDERR_FILENO) >= 0 && close(ends[1]) == 0,
+                 "dup2");
+    CHECK_OR_DIE(pthread_create(&thread, NULL, listen_to_self, &ear) == 0,
+                 "no thread");
+    code = check_finish();
+    (void)dup2(fileno(ear.error), STDERR_FILENO);
+    CHECK_OR_DIE(pthread_join(thread, NULL) == 0, "join");
+    (void)fclose(ear.heard);
+    (void)fclose(ear.error);
+    return code;
 }
 
 int main(int argc, char **argv)
@@ -180,8 +241,6 @@ int main(int argc, char **argv)
     char fifo[4096];
     bool accepts;
     bool is_deaf;
-    FILE *file;
-    int code;
 
     check_start(&argc, &argv);
     MPI_Comm_get_parent(&parent);
@@ -203,9 +262,9 @@ int main(int argc, char **argv)
         come_late(inter, accepts, fifo);
     } else if (is_deaf) {
         if (accepts)
-            send_in_vain(inter);
+            send_to_the_deaf(inter);
         else if (check_rank() == 0)
-            be_deaf(fifo);
+            be_deaf(inter, fifo);
     } else if (strcmp(argv[3], "three") == 0) {
         spawn_third(inter, accepts, argv[0]);
     } else if (!accepts) {
@@ -221,9 +280,6 @@ int main(int argc, char **argv)
         MPI_Finalize(); /* not all are left to sum up */
         return 0;
     }
-    if (!is_deaf || !accepts || check_rank() != 0)
-        return check_finish();
-    code = check_finish();
-    file = fopen(fifo, "w");
-    return file && fclose(file) == 0 ? code : 1;
+    return is_deaf && accepts && check_rank() == 0 ? finish_heard(fifo)
+                                                   : check_finish();
 }
