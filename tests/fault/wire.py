@@ -78,5 +78,5 @@ def launch(job, names, nodes, ranks, argv=(b"true",), uid=None, gid=None,
     data += struct.pack("<BB", 0, 0)  # not debugged, survives nobody
     data += 2 * string(b"") + struct.pack("<I", 0)
     data += string(b"") + string(b"")  # any processors, no file of ranks
-    data += struct.pack("<B32x", 0)  # not secure
+    data += struct.pack("<IB32x", 0, 0) + string(b"")  # first world, in clear
     return frame(48, data, job)
