@@ -37,8 +37,6 @@
 #include "libchempi/didl/transport/sysmsg.h"
 #include "libchempi/didl/transport/vouch.h"
 
-#define TICK_NS 50000000L /* between looks at the limit */
-
 /* What a root tells its side when it has found the other one. */
 struct call {
     uint32_t is_first;
@@ -149,17 +147,20 @@ static void put_wait(struct chempi_wait_report *report, const void *object)
     report->is_moving = true;
 }
 
-/* Sleeps have no end of their own: with a limit, something wakes them. */
+/* Sleeps have no end of their own: with a limit, something wakes them there. */
 static int wait_for(struct wait *w)
 {
     struct chempi_pollset *set = chempi_ctx.services.pollset;
     struct chempi_poll_item tick = {.fd = -1};
+    const uint64_t now_ns = chempi_clock_ns();
+    const uint64_t end_ns = w->m->deadline_ns;
     int rc = 0;
 
-    w->ticks = w->m->deadline_ns && !w->m->has_heard;
+    w->ticks = end_ns && !w->m->has_heard;
     chempi_lane_lock(&chempi_lane_main);
     if (w->ticks)
-        rc = chempi_pollset_tick(set, &tick, chempi_pollset_ticked, TICK_NS);
+        rc = chempi_pollset_tick(set, &tick, chempi_pollset_ticked,
+                                 end_ns > now_ns ? (long)(end_ns - now_ns) : 1);
     rc = rc ? chempi_error_from(rc, NULL)
             : chempi_progress_wait_locked(is_over, w, put_wait, w);
     if (w->ticks)
