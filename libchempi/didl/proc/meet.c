@@ -19,12 +19,14 @@
 
 #include <errno.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
 #include "common/base/clock.h"
 #include "common/base/sys.h"
+#include "common/words/plain.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/comm_make.h"
@@ -299,6 +301,24 @@ static int agree_here(const struct meeting *m, int rc)
     return chempi_comm_max(&m->local, rc, &nothing, 1);
 }
 
+/* All of this side have failed alike, and the other one has not heard of it. If
+ * the root was the one that did, the others say why in its words. */
+static int explain(const struct meeting *m, int rc, bool is_mine)
+{
+    const char *noted = chempi_error_noted(rc);
+    char words[CHEMPI_ERR_TEXT_MAX] = "";
+
+    if (m->is_root && is_mine && noted)
+        (void)snprintf(words, sizeof(words), "%s", noted);
+    if (chempi_comm_bcast(&m->down, MPI_SUCCESS, words, sizeof(words)) !=
+            MPI_SUCCESS ||
+        is_mine || !words[0])
+        return rc;
+    words[sizeof(words) - 1] = '\0'; /* it may be of another world */
+    chempi_plain(words, strlen(words), "");
+    return chempi_error_set(rc, "%s", words);
+}
+
 /* ---- the root finds the other side ---- */
 
 static int begin(struct meeting *m)
@@ -364,10 +384,11 @@ static int find_other(struct meeting *m)
         return chempi_comm_bcast(&m->down, MPI_SUCCESS, m->call.meeting,
                                  sizeof(m->call.meeting));
     m->is_alone = true;
-    return m->is_root ? (int)found[0]
-                      : chempi_error_set((int)found[0],
-                                         "the root of this side has not found "
-                                         "the other one");
+    rc = m->is_root ? (int)found[0]
+                    : chempi_error_set((int)found[0],
+                                       "the root of this side has not found "
+                                       "the other one");
+    return explain(m, rc, m->is_root);
 }
 
 /* ---- lists ---- */
@@ -658,7 +679,7 @@ static int agree_contexts(struct meeting *m)
         rc = chempi_comm_agree_context(&m->local, rc, &m->ids[m->id_count]);
         m->id_count += rc == MPI_SUCCESS;
     } while (m->id_count < 2 && rc == MPI_SUCCESS);
-    return rc;
+    return rc == MPI_SUCCESS ? rc : explain(m, rc, m->meet->error == rc);
 }
 
 static int make(struct meeting *m, int rc, struct chempi_group *remote,
