@@ -12,6 +12,41 @@
 #include "common/base/compiler.h"
 #include "common/base/sys.h"
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CHEMPI_SEES_LEAKS 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define CHEMPI_SEES_LEAKS 1
+#endif
+
+#ifdef CHEMPI_SEES_LEAKS
+#include <sanitizer/lsan_interface.h>
+
+/* What stands in mappings only is taken for a leak where nobody is told. */
+static void show(void *table, size_t len)
+{
+    __lsan_register_root_region(table, len);
+}
+
+static void hide(void *table, size_t len)
+{
+    __lsan_unregister_root_region(table, len);
+}
+#else
+static void show(void *table, size_t len)
+{
+    (void)table;
+    (void)len;
+}
+
+static void hide(void *table, size_t len)
+{
+    (void)table;
+    (void)len;
+}
+#endif
+
 /* Bytes; smaller tables are less than a mapping of their own costs. */
 #define MAPPED_FROM ((size_t)16384)
 
@@ -35,7 +70,10 @@ void *chempi_sparse_alloc(size_t count, size_t size)
     table =
         chempi_sys->mmap(NULL, count * size, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return table == MAP_FAILED ? NULL : table;
+    if (table == MAP_FAILED)
+        return NULL;
+    show(table, count * size);
+    return table;
 }
 
 void *chempi_sparse_reserve(size_t count, size_t size, size_t open)
@@ -57,8 +95,10 @@ bool chempi_sparse_open(void *table, size_t count, size_t size)
 
 void chempi_sparse_free(void *table, size_t count, size_t size)
 {
-    if (count * size < MAPPED_FROM)
+    if (count * size < MAPPED_FROM) {
         free(table);
-    else if (table)
+    } else if (table) {
+        hide(table, count * size);
         (void)chempi_sys->munmap(table, count * size);
+    }
 }

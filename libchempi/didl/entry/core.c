@@ -255,8 +255,10 @@ static void close_conn(void)
                    (unsigned long long)lost.count,
                    lost.count == 1 ? " was" : "s were", lost.source, lost.tag,
                    (unsigned long long)lost.bytes);
-    for (uint32_t i = 0; i < chempi_lane_count; i++)
+    for (uint32_t i = 0; i < chempi_lane_count; i++) {
+        chempi_engine_forget_early(chempi_lanes[i]);
         (void)chempi_match_fini(chempi_lanes[i]->match);
+    }
     chempi_conn_close();
     chempi_foreign_fini();
     chempi_guard_fini();

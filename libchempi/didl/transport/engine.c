@@ -821,6 +821,17 @@ static bool release_system(struct chempi_peer *peer, struct chempi_held *held)
     return held->state == CHEMPI_HELD_COMPLETE && run_system(peer, held);
 }
 
+void chempi_engine_forget_early(struct chempi_lane *lane)
+{
+    for (struct chempi_peer *p = lane->conn.made; p; p = p->next_made)
+        while (!chempi_list_is_empty(&p->early)) {
+            struct chempi_held *held = early_at(chempi_list_first(&p->early));
+
+            chempi_list_remove(&held->all);
+            chempi_match_held_destroy(lane->match, held);
+        }
+}
+
 static void release_early(struct chempi_peer *peer)
 {
     while (!chempi_list_is_empty(&peer->early) && !peer->is_blocked) {

@@ -159,6 +159,10 @@ static inline void chempi_engine_look(struct chempi_lane *lane, bool is_now)
 /* Messages that wait for room. */
 uint64_t chempi_engine_waiting_count(const struct chempi_lane *lane);
 
+/* At the end, before chempi_match_fini(): forget what has come before its turn,
+ * of processes that were lost before that came. */
+void chempi_engine_forget_early(struct chempi_lane *lane);
+
 /* Any peer with messages that wait for room? (finalize) */
 bool chempi_engine_is_idle(const struct chempi_lane *lane);
 
