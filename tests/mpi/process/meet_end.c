@@ -101,7 +101,10 @@ static void lose_last(MPI_Comm inter)
 {
     if (check_rank() == 0) {
         MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, inter, MPI_STATUS_IGNORE);
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         MPI_Send(NULL, 0, MPI_BYTE, 2, TAG, MPI_COMM_WORLD);
+    } else if (check_rank() == 1) { /* it has met them, too */
+        MPI_Send(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
     } else if (check_rank() == 2) {
         MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         (void)raise(SIGKILL);
