@@ -444,6 +444,12 @@ static bool asks_root(const char *verb, char *text)
     return true;
 }
 
+static void end_by(int number)
+{
+    (void)signal(number, SIG_DFL); /* a sanitizer has its own */
+    (void)raise(number);
+}
+
 /* Returns the arguments that are left. */
 static char **act(char **a)
 {
@@ -482,8 +488,7 @@ static char **act(char **a)
     } else if (strcmp(verb, "exit") == 0) {
         exit(atoi(*a));
     } else if (strcmp(verb, "raise") == 0) {
-        (void)signal(atoi(*a), SIG_DFL); /* a sanitizer has its own */
-        (void)raise(atoi(*a++));
+        end_by(atoi(*a++));
     } else if (strcmp(verb, "print") == 0) {
         printf("%s\n", *a++);
         (void)fflush(stdout);

@@ -2,10 +2,12 @@
 /* The MPI test programs' common part; see check.h. */
 #include "check.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PRINTED_MAX 10
@@ -275,4 +277,22 @@ void check_was_used(void)
     MPI_T_pvar_handle_free(watched.session, &watched.handle);
     MPI_T_pvar_session_free(&watched.session);
     MPI_T_finalize();
+}
+
+void check_pass_port(bool accepts, const char *fifo,
+                     char name[MPI_MAX_PORT_NAME])
+{
+    FILE *file;
+
+    if (check_rank() != 0)
+        return;
+    CHECK_OR_DIE(mkfifo(fifo, 0600) == 0 || errno == EEXIST, "mkfifo");
+    file = fopen(fifo, accepts ? "w" : "r");
+    CHECK_OR_DIE(file != NULL, "open %s", fifo);
+    if (accepts)
+        CHECK_OR_DIE(fputs(name, file) >= 0, "write the name");
+    else
+        CHECK_OR_DIE(fgets(name, MPI_MAX_PORT_NAME, file) != NULL,
+                     "read the name");
+    CHECK_OR_DIE(fclose(file) == 0, "close %s", fifo);
 }

@@ -100,6 +100,11 @@ void check_watch(const char *name);
 unsigned long long check_watched(void);
 void check_was_used(void);
 
+/* Hand a port's name to another job: ranks 0 meet at the FIFO, which is made,
+ * the one that accepts writes; others do nothing. */
+void check_pass_port(bool accepts, const char *fifo,
+                     char name[MPI_MAX_PORT_NAME]);
+
 /* argv[i] as a number, or `otherwise`. */
 long check_arg(int argc, char **argv, int i, long otherwise);
 

@@ -7,7 +7,6 @@
  *
  * inside-hostile accept|connect FIFO HOW [FILE]
  */
-#include <errno.h>
 #include <sys/stat.h>
 
 #include "libchempi/didl/comm/comm.h"
@@ -29,23 +28,6 @@ enum {
     AHEAD = 16,
     MANY = 3000
 };
-
-static void pass_name(bool accepts, const char *fifo, char *name)
-{
-    FILE *file;
-
-    if (check_rank() != 0)
-        return;
-    CHECK_OR_DIE(mkfifo(fifo, 0600) == 0 || errno == EEXIST, "mkfifo");
-    file = fopen(fifo, accepts ? "w" : "r");
-    CHECK_OR_DIE(file != NULL, "open %s", fifo);
-    if (accepts)
-        CHECK_OR_DIE(fputs(name, file) >= 0, "write the name");
-    else
-        CHECK_OR_DIE(fgets(name, MPI_MAX_PORT_NAME, file) != NULL,
-                     "read the name");
-    CHECK_OR_DIE(fclose(file) == 0, "close %s", fifo);
-}
 
 /* ---- the one that breaks the rules ---- */
 
@@ -316,7 +298,7 @@ int main(int argc, char **argv)
     accepts = strcmp(argv[1], "accept") == 0;
     if (accepts && check_rank() == 0)
         MPI_Open_port(MPI_INFO_NULL, name);
-    pass_name(accepts, argv[2], name);
+    check_pass_port(accepts, argv[2], name);
     if (!accepts) {
         MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
         be_hostile(inter, argv[3]);

@@ -6,8 +6,6 @@
  *
  * inside-meet_starved accept|connect FIFO
  */
-#include <errno.h>
-#include <sys/stat.h>
 
 #include "libchempi/didl/transport/foreign.h"
 #include "tests/mpi/check.h"
@@ -17,24 +15,6 @@
 enum { LEAST = 1000, PIECES = 14 };
 
 static MPI_Comm comm; /* a duplicate: errors are returned */
-
-static void pass_name(int accepts, const char *fifo, char *name)
-{
-    FILE *file;
-
-    if (check_rank() == 0) {
-        CHECK_OR_DIE(mkfifo(fifo, 0600) == 0 || errno == EEXIST, "mkfifo");
-        file = fopen(fifo, accepts ? "w" : "r");
-        CHECK_OR_DIE(file != NULL, "open %s", fifo);
-        if (accepts)
-            CHECK_OR_DIE(fputs(name, file) >= 0, "write the name");
-        else
-            CHECK_OR_DIE(fgets(name, MPI_MAX_PORT_NAME, file) != NULL,
-                         "read the name");
-        CHECK_OR_DIE(fclose(file) == 0, "close %s", fifo);
-    }
-    MPI_Bcast(name, MPI_MAX_PORT_NAME, MPI_CHAR, 0, MPI_COMM_WORLD);
-}
 
 /* The sum over both jobs is that of all their ranks. */
 static void use(MPI_Comm inter, int accepts)
@@ -96,7 +76,8 @@ int main(int argc, char **argv)
     accepts = argv[1][0] == 'a';
     if (accepts && check_rank() == 0)
         MPI_Open_port(MPI_INFO_NULL, name);
-    pass_name(accepts, argv[2], name);
+    check_pass_port(accepts, argv[2], name);
+    MPI_Bcast(name, MPI_MAX_PORT_NAME, MPI_CHAR, 0, MPI_COMM_WORLD);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     for (int who = 0; who < check_size(); who++)

@@ -8,29 +8,12 @@
  * split|other_side|edges|counts|context|
  * file|short
  */
-#include <errno.h>
-#include <sys/stat.h>
 
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/context_id.h"
 #include "tests/mpi/check.h"
 
 enum { WILD = 10000000 };
-
-static void pass_name(bool accepts, const char *fifo, char *name)
-{
-    FILE *file;
-
-    CHECK_OR_DIE(mkfifo(fifo, 0600) == 0 || errno == EEXIST, "mkfifo");
-    file = fopen(fifo, accepts ? "w" : "r");
-    CHECK_OR_DIE(file != NULL, "open %s", fifo);
-    if (accepts)
-        CHECK_OR_DIE(fputs(name, file) >= 0, "write the name");
-    else
-        CHECK_OR_DIE(fgets(name, MPI_MAX_PORT_NAME, file) != NULL,
-                     "read the name");
-    CHECK_OR_DIE(fclose(file) == 0, "close %s", fifo);
-}
 
 /* ---- the one that lies: the library's messages, with other words --------- */
 
@@ -173,7 +156,7 @@ int main(int argc, char **argv)
     accepts = strcmp(argv[1], "accept") == 0;
     if (accepts)
         MPI_Open_port(MPI_INFO_NULL, name);
-    pass_name(accepts, argv[2], name);
+    check_pass_port(accepts, argv[2], name);
     if (accepts)
         MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
     else

@@ -15,24 +15,6 @@ enum { TAG = 7, LARGE = 3 << 20, BLOCK = 1000 };
 
 static const size_t lengths[] = {0, 1, 64, 4000, 70000, LARGE};
 
-/* To the one that connects, from the one that accepts, by its rank 0. */
-static void pass_name(bool accepts, const char *fifo, char *name)
-{
-    FILE *file;
-
-    if (check_rank() != 0)
-        return;
-    CHECK_OR_DIE(mkfifo(fifo, 0600) == 0 || errno == EEXIST, "mkfifo");
-    file = fopen(fifo, accepts ? "w" : "r");
-    CHECK_OR_DIE(file != NULL, "open %s", fifo);
-    if (accepts)
-        CHECK_OR_DIE(fputs(name, file) >= 0, "write the name");
-    else
-        CHECK_OR_DIE(fgets(name, MPI_MAX_PORT_NAME, file) != NULL,
-                     "read the name");
-    CHECK_OR_DIE(fclose(file) == 0, "close %s", fifo);
-}
-
 static uint64_t seed(int from_side, int from, int to, size_t len)
 {
     return check_mix(
@@ -549,7 +531,7 @@ int main(int argc, char **argv)
     way.meetings = check_arg(argc, argv, 3, 1);
     if (way.accepts && check_rank() == 0)
         MPI_Open_port(MPI_INFO_NULL, way.name);
-    pass_name(way.accepts, way.fifo, way.name);
+    check_pass_port(way.accepts, way.fifo, way.name);
     MPI_Comm_dup(MPI_COMM_WORLD, &beside);
     if (has_threads)
         check_run_threads(2, be_busy, &way, 0);

@@ -25,23 +25,6 @@
 
 enum { TAG = 3, LEN = 1 << 20 };
 
-static void pass_name(bool accepts, const char *fifo, char *name)
-{
-    FILE *file;
-
-    if (check_rank() != 0)
-        return;
-    CHECK_OR_DIE(mkfifo(fifo, 0600) == 0 || errno == EEXIST, "mkfifo");
-    file = fopen(fifo, accepts ? "w" : "r");
-    CHECK_OR_DIE(file != NULL, "open %s", fifo);
-    if (accepts)
-        CHECK_OR_DIE(fputs(name, file) >= 0, "write the name");
-    else
-        CHECK_OR_DIE(fgets(name, MPI_MAX_PORT_NAME, file) != NULL,
-                     "read the name");
-    CHECK_OR_DIE(fclose(file) == 0, "close %s", fifo);
-}
-
 /* A receive that ends since its source has. */
 static void wait_in_vain(MPI_Comm comm, int source)
 {
@@ -255,7 +238,7 @@ int main(int argc, char **argv)
     CHECK_OR_DIE(mkfifo(fifo, 0600) == 0 || errno == EEXIST, "mkfifo");
     if (accepts && check_rank() == 0)
         MPI_Open_port(MPI_INFO_NULL, name);
-    pass_name(accepts, argv[2], name);
+    check_pass_port(accepts, argv[2], name);
     if (accepts)
         MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
     else

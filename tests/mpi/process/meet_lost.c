@@ -8,7 +8,6 @@
  * meet_lost accept|connect FIFO [silent]: before it has said anything
  * meet_lost alone: a rank of the own side ends while nobody calls
  */
-#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -18,32 +17,19 @@
 
 enum { TAG = 3 };
 
-static void pass_name(bool accepts, const char *fifo, char *name)
-{
-    FILE *file;
-
-    if (check_rank() != 0)
-        return;
-    CHECK_OR_DIE(mkfifo(fifo, 0600) == 0 || errno == EEXIST, "mkfifo");
-    file = fopen(fifo, accepts ? "w" : "r");
-    CHECK_OR_DIE(file != NULL, "open %s", fifo);
-    if (accepts)
-        CHECK_OR_DIE(fputs(name, file) >= 0, "write the name");
-    else
-        CHECK_OR_DIE(fgets(name, MPI_MAX_PORT_NAME, file) != NULL,
-                     "read the name");
-    CHECK_OR_DIE(fclose(file) == 0, "close %s", fifo);
-}
-
 /* The last rank ends when rank 0 of the other side, which waits for it, says
  * so; the others wait for what does not come. */
 static void end(MPI_Comm inter, bool is_silent)
 {
     int none;
 
+    if (is_silent && check_rank() == 0) {
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, inter, MPI_STATUS_IGNORE);
+        MPI_Send(NULL, 0, MPI_BYTE, check_size() - 1, TAG, MPI_COMM_WORLD);
+    }
     if (check_rank() == check_size() - 1) {
-        if (!is_silent)
-            MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, inter, MPI_STATUS_IGNORE);
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, is_silent ? MPI_COMM_WORLD : inter,
+                 MPI_STATUS_IGNORE);
         (void)raise(SIGKILL);
     }
     MPI_Recv(&none, 1, MPI_INT, 0, TAG + 1, inter, MPI_STATUS_IGNORE);
@@ -80,8 +66,9 @@ static void outlive(MPI_Comm inter, MPI_Win win, const char *name,
 
     MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
     MPI_Comm_remote_size(inter, &remote);
-    if (check_rank() == 0 && !is_silent)
-        MPI_Send(NULL, 0, MPI_BYTE, remote - 1, TAG, inter);
+    MPI_Barrier(MPI_COMM_WORLD); /* all have met, and have the window */
+    if (check_rank() == 0)
+        MPI_Send(NULL, 0, MPI_BYTE, is_silent ? 0 : remote - 1, TAG, inter);
     rc = MPI_Recv(&none, 1, MPI_INT, check_rank() % remote, TAG, inter,
                   MPI_STATUS_IGNORE);
     CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "a receive ends with %d",
@@ -174,7 +161,7 @@ int main(int argc, char **argv)
     accepts = strcmp(argv[1], "accept") == 0;
     if (accepts && check_rank() == 0)
         MPI_Open_port(MPI_INFO_NULL, name);
-    pass_name(accepts, argv[2], name);
+    check_pass_port(accepts, argv[2], name);
     if (!accepts) {
         MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
         (void)make_window(inter, accepts, argc > 3);
