@@ -37,6 +37,7 @@ FLOORS = [
      'libchempi/devices/scivia', 'libchempi/devices/scivia/adapter',
      'libchempi/devices/scivia/adapter/public'],
     ['libchempi/didl/base'],
+    ['libchempi/didl/locality'],
     ['libchempi/didl/datatype'],
     ['libchempi/didl/control'],
     ['libchempi/didl/transport'],

@@ -18,8 +18,8 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/comm/comm_make.h"
-#include "libchempi/didl/comm/locality.h"
 #include "libchempi/didl/comm/session/session.h"
+#include "libchempi/didl/locality/locality.h"
 #include "libchempi/didl/transport/foreign.h"
 
 #define RESOURCE_KEY "mpi_hw_resource_type"

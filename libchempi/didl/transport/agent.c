@@ -14,7 +14,7 @@
 #include "libchempi/didl/base/crash/crash.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/control/affinity.h"
+#include "libchempi/didl/locality/affinity.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/others.h"

@@ -16,7 +16,7 @@
 #include "common/wake/futex.h"
 #include "libchempi/didl/base/crash/crash.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/control/affinity.h"
+#include "libchempi/didl/locality/affinity.h"
 
 _Atomic bool chempi_watcher_up;
 

@@ -10,7 +10,7 @@
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/distance.h"
 #include "libchempi/didl/coll/node/node.h"
-#include "libchempi/didl/control/affinity.h"
+#include "libchempi/didl/locality/affinity.h"
 #include "tests/mpi/check.h"
 
 enum {

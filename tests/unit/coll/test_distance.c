@@ -7,7 +7,7 @@
 #include "common/base/clock.h"
 #include "common/control/client.h"
 #include "libchempi/didl/coll/node/distance.h"
-#include "libchempi/didl/control/affinity.h"
+#include "libchempi/didl/locality/affinity.h"
 
 enum {
     QUICK_NS = 5,

@@ -11,7 +11,7 @@
 
 #include "common/control/client.h"
 #include "libchempi/didl/coll/node/placement.h"
-#include "libchempi/didl/control/affinity.h"
+#include "libchempi/didl/locality/affinity.h"
 
 enum { MOST = 16, MANY = 100 };
 

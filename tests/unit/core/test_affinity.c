@@ -8,7 +8,7 @@
 
 #include "common/control/client.h"
 #include "common/host/cpus.h"
-#include "libchempi/didl/control/affinity.h"
+#include "libchempi/didl/locality/affinity.h"
 #include "libchempi/didl/transport/backoff.h"
 
 static struct chempi_cpus allowed; /* at least two */

@@ -18,7 +18,7 @@
 #include "libchempi/didl/coll/hier/hier_ops.h"
 #include "libchempi/didl/coll/node/node.h"
 #include "libchempi/didl/comm/comm_make.h"
-#include "libchempi/didl/comm/locality.h"
+#include "libchempi/didl/locality/locality.h"
 
 /* Values of the setting. */
 enum { HIERARCHY_NONE, HIERARCHY_NODES, HIERARCHY_NETWORKS };

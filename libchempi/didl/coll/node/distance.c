@@ -6,7 +6,7 @@
 #include <sched.h>
 
 #include "common/base/clock.h"
-#include "libchempi/didl/control/affinity.h"
+#include "libchempi/didl/locality/affinity.h"
 
 enum {
     SLOW_NS = 80,

@@ -17,7 +17,7 @@
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/root_copies.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/control/affinity.h"
+#include "libchempi/didl/locality/affinity.h"
 
 /* Bytes of a block. */
 enum { DIRECT_ABOVE = 64 << 10 /* where each member has a core */ };

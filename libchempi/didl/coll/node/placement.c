@@ -5,7 +5,7 @@
 
 #include <sched.h>
 
-#include "libchempi/didl/control/affinity.h"
+#include "libchempi/didl/locality/affinity.h"
 
 enum {
     PAUSES = 8,      /* operations after a look */

@@ -9,9 +9,9 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/comm/locality.h"
 #include "libchempi/didl/io/agree.h"
 #include "libchempi/didl/io/collective.h"
+#include "libchempi/didl/locality/locality.h"
 #include "libchempi/didl/transport/foreign.h"
 #include "libchempi/services/layout/layout_order.h"
 

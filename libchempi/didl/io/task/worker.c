@@ -12,7 +12,7 @@
 #include "common/base/clock.h"
 #include "libchempi/didl/base/crash/crash.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/control/affinity.h"
+#include "libchempi/didl/locality/affinity.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The processors of this process; see affinity.h. */
 #define _GNU_SOURCE /* sched_getcpu */
-#include "libchempi/didl/control/affinity.h"
+#include "libchempi/didl/locality/affinity.h"
 
 #include <dirent.h>
 #include <sched.h>

@@ -12,7 +12,7 @@
 
 #include "common/base/compiler.h"
 #include "common/base/log.h"
-#include "libchempi/didl/comm/locality.h"
+#include "libchempi/didl/locality/locality.h"
 
 static const struct {
     const char *name;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Networks of nodes; see locality.h. Read from the table whenever asked. */
-#include "libchempi/didl/comm/locality.h"
+#include "libchempi/didl/locality/locality.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * Where processes are: networks that join nodes, as the connection table has
  * them, and the hardware of this node that the process is bound to.
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_COMM_LOCALITY_H
-#define CHEMPI_LIBCHEMPI_DIDL_COMM_LOCALITY_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_LOCALITY_LOCALITY_H
+#define CHEMPI_LIBCHEMPI_DIDL_LOCALITY_LOCALITY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * of the job has one, and which ones this process was bound to without
  * anybody's asking for it (chempirun(1), --bind).
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_AFFINITY_H
-#define CHEMPI_LIBCHEMPI_DIDL_AFFINITY_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_LOCALITY_AFFINITY_H
+#define CHEMPI_LIBCHEMPI_DIDL_LOCALITY_AFFINITY_H
 
 #include <stdbool.h>
 #include <stdint.h>
