@@ -60,6 +60,7 @@ FLOORS = [
     ['chempid/supervisor'],
     ['chempid/hosts', 'chempid/remote', 'chempid/where', 'chempid/peers'],
     ['chempid/options', 'chempid/helper'],
+    ['chempid/worlds'],
     ['chempid/launcher', 'chempid/daemon', 'chempid/ctl'],
 ]
 

@@ -8,7 +8,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "chempid/launcher/verdict.h"
+#include "chempid/job/exit_status.h"
 
 #define DAYS_S 1e6 /* longer than anybody waits for a daemon's answer */
 

@@ -13,19 +13,20 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "chempid/launcher/above.h"
+#include "chempid/job/exit_status.h"
 #include "chempid/launcher/console.h"
 #include "chempid/launcher/gateway_failures.h"
 #include "chempid/launcher/job_stats.h"
 #include "chempid/launcher/mpir.h"
 #include "chempid/launcher/verdict.h"
-#include "chempid/launcher/worlds.h"
 #include "chempid/remote/branches.h"
 #include "chempid/remote/remote_tree.h"
 #include "chempid/tree/hub.h"
 #include "chempid/tree/link.h"
 #include "chempid/where/deadlock.h"
 #include "chempid/where/wait_query.h"
+#include "chempid/worlds/above.h"
+#include "chempid/worlds/worlds.h"
 #include "common/base/sys.h"
 
 #define GRACE_S 3.0  /* from a passed-on SIGINT or SIGTERM to KILL */

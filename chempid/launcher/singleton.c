@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "chempid/launcher/verdict.h"
+#include "chempid/job/exit_status.h"
 #include "common/fd/file.h"
 #include "common/words/plain.h"
 

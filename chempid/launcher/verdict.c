@@ -2,6 +2,7 @@
 /* Why a job ended; see verdict.h. */
 #define _GNU_SOURCE /* strsignal */
 #include "chempid/launcher/verdict.h"
+#include "chempid/job/exit_status.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -14,15 +14,6 @@
 #include "chempid/job/spec.h"
 #include "common/control/msg.h"
 
-/* Exit statuses of the launcher's own. */
-#define CHEMPI_EXIT_FAILURE 1
-#define CHEMPI_EXIT_USAGE 2
-#define CHEMPI_EXIT_NODE 3 /* one that was asked for cannot be had */
-#define CHEMPI_EXIT_TIMEOUT 124
-#define CHEMPI_EXIT_NOT_EXECUTABLE 126
-#define CHEMPI_EXIT_NOT_FOUND 127
-#define CHEMPI_EXIT_SIGNAL 128 /* plus the signal's number */
-
 /* The end of a sentence on what has ended it. */
 #define CHEMPI_VERDICT_ENDED "; the job was ended"
 

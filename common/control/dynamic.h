@@ -138,6 +138,6 @@ int chempi_client_ask_root(struct chempi_client *client,
                            enum chempi_root_request what, const void *blob,
                            size_t len, uint32_t *serial);
 
-/* The root's side is chempid/launcher/worlds.h. */
+/* The root's side is chempid/worlds/worlds.h. */
 
 #endif

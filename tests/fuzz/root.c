@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/launcher/worlds.h"
+#include "chempid/worlds/worlds.h"
 #include "tests/fuzz/target.h"
 
 #define HOLDS(x) (void)((x) ? 0 : (abort(), 0))

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "chempid/launcher/above.h"
+#include "chempid/worlds/above.h"
 #include "common/base/sys.h"
 #include "common/control/dynamic.h"
 #include "common/control/msg.h"

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "chempid/job/exit_status.h"
 #include "chempid/launcher/verdict.h"
 
 static char *names[] = {"a1", "a2"};

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chempid/launcher/worlds.h"
+#include "chempid/worlds/worlds.h"
 
 static struct chempi_worlds worlds;
 static char said[2 * CHEMPI_PORT_NAME_MAX]; /* the last answer, "" for none */

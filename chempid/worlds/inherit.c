@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From the first world to further ones; see inherit.h. */
 #define _GNU_SOURCE /* strsep */
-#include "chempid/launcher/inherit.h"
+#include "chempid/worlds/inherit.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What ranks ask of the first launcher; see worlds.h. */
 #define _GNU_SOURCE /* pidfd_open by its number, closing descriptors */
-#include "chempid/launcher/worlds.h"
+#include "chempid/worlds/worlds.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chempid/launcher/above.h"
-#include "chempid/launcher/inherit.h"
-#include "chempid/launcher/verdict.h"
+#include "chempid/job/exit_status.h"
+#include "chempid/worlds/above.h"
+#include "chempid/worlds/inherit.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 #include "common/fd/file.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Published names; see published.h. */
-#include "chempid/launcher/published.h"
+#include "chempid/worlds/published.h"
 
 #include <errno.h>
 #include <sodium.h>

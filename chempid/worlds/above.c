@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The link of a world's launcher to the first one; see above.h. */
 #define _GNU_SOURCE /* fcntl */
-#include "chempid/launcher/above.h"
+#include "chempid/worlds/above.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "chempid/launcher/verdict.h"
+#include "chempid/job/exit_status.h"
 #include "common/control/dynamic.h"
 #include "common/control/msg.h"
 #include "common/control/wire.h"

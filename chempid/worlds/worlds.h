@@ -23,9 +23,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "chempid/launcher/published.h"
 #include "chempid/options/options.h"
 #include "chempid/supervisor/supervisors.h"
+#include "chempid/worlds/published.h"
 #include "common/containers/list.h"
 #include "common/control/dynamic.h"
 
