@@ -17,9 +17,9 @@
 #include "libchempi/didl/coll/check.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/comm/message_request.h"
-#include "libchempi/didl/transport/agent.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/agent.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/didl/transport/where/wait_report.h"
 

@@ -17,7 +17,7 @@
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 /* How long to wait for the news of a loss that another member seems to have
  * had, and between looks, ns. */

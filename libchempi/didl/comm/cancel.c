@@ -14,8 +14,8 @@
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/foreign.h"
-#include "libchempi/didl/transport/others.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/others.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
 #include "libchempi/services/shortage.h"
 

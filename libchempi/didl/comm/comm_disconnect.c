@@ -3,7 +3,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/transport/loss.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/request.h"
 
 static bool is_quiet(void *arg)

@@ -31,7 +31,7 @@
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/services/shortage.h"
 

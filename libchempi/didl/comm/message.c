@@ -15,13 +15,13 @@
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/comm/context_id.h"
+#include "libchempi/didl/comm/send_site.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/signature.h"
-#include "libchempi/didl/transport/agent.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
-#include "libchempi/didl/transport/where/send_site.h"
+#include "libchempi/didl/transport/progress/agent.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 enum { AMOUNT_TEXT = 64, ORIGIN_TEXT = CHEMPI_CALL_SITE_TEXT + 32 }; /* bytes */
 

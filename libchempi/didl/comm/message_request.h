@@ -12,7 +12,7 @@
 #include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/request.h"
 
 /* The lane of messages over a communicator in a context. */

@@ -6,7 +6,7 @@
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/light.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 static void destroy_recalled(struct chempi_request *req)
 {

@@ -41,6 +41,7 @@
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/comm/message_request.h"
+#include "libchempi/didl/comm/send_site.h"
 #include "libchempi/didl/comm/session/session.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/datatype/datatype.h"
@@ -56,7 +57,6 @@
 #include "libchempi/didl/tool/checker.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/tool/tool.h"
-#include "libchempi/didl/transport/agent.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/event.h"
@@ -65,12 +65,12 @@
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/light.h"
 #include "libchempi/didl/transport/match.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/agent.h"
+#include "libchempi/didl/transport/progress/progress.h"
+#include "libchempi/didl/transport/progress/watcher.h"
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/didl/transport/routed/routed.h"
 #include "libchempi/didl/transport/sysmsg.h"
-#include "libchempi/didl/transport/watcher.h"
-#include "libchempi/didl/transport/where/send_site.h"
 
 #define LOCK_LIMIT_MS 500
 

@@ -19,7 +19,7 @@
 #include "libchempi/didl/pt2pt/buffer.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/request.h"
 
 static struct {

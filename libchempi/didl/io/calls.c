@@ -16,7 +16,7 @@
 #include "libchempi/didl/io/task/worker.h"
 #include "libchempi/didl/io/view/datarep.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/request.h"
 
 struct io_request {

@@ -31,7 +31,7 @@
 #include "libchempi/didl/io/shared.h"
 #include "libchempi/didl/io/task/worker.h"
 #include "libchempi/didl/transport/conn.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 #define ACCESS_MODES (MPI_MODE_RDONLY | MPI_MODE_RDWR | MPI_MODE_WRONLY)
 #define ALL_MODES                                                              \

@@ -24,7 +24,7 @@
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
 
 enum { TAG_ASK = CHEMPI_SYSMSG_IO, TAG_ANSWER = CHEMPI_SYSMSG_IO - 1 };

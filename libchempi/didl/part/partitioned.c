@@ -12,7 +12,7 @@
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 struct psend {
     struct chempi_request req; /* first: the handle points here */

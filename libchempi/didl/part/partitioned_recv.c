@@ -11,7 +11,7 @@
 #include "libchempi/didl/part/partitioned.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 /* The receive of a hello; one byte more than it has, to notice a wrong one. */
 struct hello {

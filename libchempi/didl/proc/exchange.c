@@ -25,7 +25,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/proc/internal.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 _Static_assert(CHEMPI_EXCHANGE_LEN_MAX <= UINT32_MAX, "a length fits");
 

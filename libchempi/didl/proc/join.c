@@ -16,7 +16,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/proc/hands.h"
 #include "libchempi/didl/proc/internal.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 #define MAGIC "CHEMPIj1"
 #define MAGIC_LEN (sizeof(MAGIC) - 1)

@@ -35,7 +35,7 @@
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/loss.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
 #include "libchempi/didl/transport/vouch.h"
 

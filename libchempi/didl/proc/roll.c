@@ -13,7 +13,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/comm/comm.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 #define MAGIC UINT32_C(0x4d454532) /* "MEE2": version 2 */
 

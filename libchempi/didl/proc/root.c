@@ -9,7 +9,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 /* Those that hear answers; under the lane lock. */
 static struct chempi_list questions = {&questions, &questions};

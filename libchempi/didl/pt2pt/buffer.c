@@ -33,7 +33,7 @@
 #include "libchempi/didl/comm/session/session.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 enum { PIECE_ALIGN = 16 };
 

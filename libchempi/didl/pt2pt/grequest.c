@@ -11,7 +11,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/request.h"
 
 struct grequest {

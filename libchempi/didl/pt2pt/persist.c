@@ -14,7 +14,7 @@
 #include "libchempi/didl/pt2pt/buffer.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 static struct chempi_request *alloc_request(struct chempi_lane *lane)
 {

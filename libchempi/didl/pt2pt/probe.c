@@ -9,7 +9,7 @@
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 struct look {
     const struct chempi_comm *comm;

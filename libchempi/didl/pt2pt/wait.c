@@ -10,10 +10,10 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/comm/message_request.h"
-#include "libchempi/didl/transport/agent.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/agent.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/request.h"
 
 /* The active request behind a handle, or NULL. */

@@ -23,7 +23,7 @@
 #include "libchempi/didl/base/object.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/rma/count.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 struct chempi_attrs;
 struct chempi_datatype;

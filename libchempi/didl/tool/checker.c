@@ -9,11 +9,11 @@
 
 #include "libchempi/didl/base/call_site.h"
 #include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/comm/send_site.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/match.h"
-#include "libchempi/didl/transport/where/send_site.h"
 
 static bool signature(MPI_Datatype handle, MPI_Count count,
                       struct chempi_checker_signature *out)

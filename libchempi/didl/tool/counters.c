@@ -11,7 +11,7 @@
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/match.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 enum { PVARS_MAX = 256, TRAFFIC = 4 /* counters per protocol */ };
 

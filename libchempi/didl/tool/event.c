@@ -27,7 +27,7 @@
 #include "libchempi/didl/tool/tool.h"
 #include "libchempi/didl/transport/event.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 enum {
     QUEUE_MAX = 64, /* instances; more are dropped, and that is told */

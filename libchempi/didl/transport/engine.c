@@ -23,7 +23,6 @@
 #include "libchempi/didl/transport/guard.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"
-#include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/where/sent_sites.h"
 #include "libchempi/services/shortage.h"
 

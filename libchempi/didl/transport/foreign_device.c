@@ -11,10 +11,10 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/foreign.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
+#include "libchempi/didl/transport/progress/watcher.h"
 #include "libchempi/didl/transport/sysmsg.h"
 #include "libchempi/didl/transport/vouch.h"
-#include "libchempi/didl/transport/watcher.h"
 
 /* ---- this process ---- */
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/transport/agent.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/agent.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
 #include "tests/mpi/check.h"
 

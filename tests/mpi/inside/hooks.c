@@ -8,7 +8,7 @@
  */
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "tests/mpi/check.h"
 
 static struct {

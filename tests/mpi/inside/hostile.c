@@ -15,7 +15,7 @@
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
 #include "tests/mpi/check.h"
 

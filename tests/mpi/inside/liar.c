@@ -20,7 +20,7 @@
 #include "libchempi/didl/proc/roll.h"
 #include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/vouch.h"
 #include "tests/mpi/check.h"
 

@@ -12,7 +12,7 @@
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "tests/mpi/check.h"
 
 enum { LONG = 32 << 10, SHORT = 16 << 10 }; /* see forks.yaml */

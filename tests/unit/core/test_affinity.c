@@ -9,7 +9,7 @@
 #include "common/control/client.h"
 #include "common/host/cpus.h"
 #include "libchempi/didl/locality/affinity.h"
-#include "libchempi/didl/transport/backoff.h"
+#include "libchempi/didl/transport/progress/backoff.h"
 
 static struct chempi_cpus allowed; /* at least two */
 

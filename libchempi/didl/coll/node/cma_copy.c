@@ -20,7 +20,7 @@
 #include "common/base/compiler.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/services/cma.h"
 
 /* Bytes that are copied before others' progress is looked after. */

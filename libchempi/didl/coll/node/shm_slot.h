@@ -10,7 +10,7 @@
 
 #include "libchempi/didl/coll/node/node.h"
 #include "libchempi/didl/datatype/datatype.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 struct cell {
     struct chempi_coll_state *st;

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "common/base/compiler.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 /* Of one member, in shared memory. */
 struct chempi_yield_policy_presence {

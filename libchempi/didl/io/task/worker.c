@@ -14,7 +14,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/locality/affinity.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 /* To wake a thread that sleeps costs the program microseconds. So one to which
  * jobs come that soon after one another stays awake for the next one. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Places of messages; see send_site.h. */
 #define _GNU_SOURCE /* nanosleep */
-#include "libchempi/didl/transport/where/send_site.h"
+#include "libchempi/didl/comm/send_site.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
 #include "libchempi/didl/transport/where/sent_sites.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What who holds the first lane's lock does for the other lanes (lane.h, L9 and
  * L10; progress.c, P7 to P10). */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_OTHERS_H
-#define CHEMPI_LIBCHEMPI_DIDL_OTHERS_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_PROGRESS_OTHERS_H
+#define CHEMPI_LIBCHEMPI_DIDL_PROGRESS_OTHERS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * last messages (sent_sites.h), and tells them when it is asked. Nobody is
  * asked unless a checker is there (call_site.h).
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_WHERE_SEND_SITE_H
-#define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_WHERE_SEND_SITE_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COMM_SEND_SITE_H
+#define CHEMPI_LIBCHEMPI_DIDL_COMM_SEND_SITE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The agent; see agent.h. */
 #define _GNU_SOURCE /* nanosleep */
-#include "libchempi/didl/transport/agent.h"
+#include "libchempi/didl/transport/progress/agent.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -17,9 +17,9 @@
 #include "libchempi/didl/locality/affinity.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/others.h"
-#include "libchempi/didl/transport/progress.h"
-#include "libchempi/didl/transport/watcher.h"
+#include "libchempi/didl/transport/progress/others.h"
+#include "libchempi/didl/transport/progress/progress.h"
+#include "libchempi/didl/transport/progress/watcher.h"
 
 /* Bounds of the pauses between being woken and finding that the application is
  * away, or stays in a call, ns. They double while it comes and goes; two may go

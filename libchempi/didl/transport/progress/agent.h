@@ -27,8 +27,8 @@
  *       their locks. Where somebody is in one, URGENT is set again: who leaves
  *       it may have looked before the work came that rang
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_AGENT_H
-#define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_AGENT_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_PROGRESS_AGENT_H
+#define CHEMPI_LIBCHEMPI_DIDL_PROGRESS_AGENT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -46,7 +46,7 @@
  *   The model of P7 to P9 is tests/unit/didl/lanes_model.py.
  */
 #define _GNU_SOURCE /* clock_gettime */
-#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/progress/progress.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -59,14 +59,14 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/locality/affinity.h"
-#include "libchempi/didl/transport/backoff.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/event.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/others.h"
+#include "libchempi/didl/transport/progress/backoff.h"
+#include "libchempi/didl/transport/progress/others.h"
+#include "libchempi/didl/transport/progress/watcher.h"
 #include "libchempi/didl/transport/request.h"
-#include "libchempi/didl/transport/watcher.h"
 
 /* Threads that wait awake at a time: more of them would only meet each other.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The watcher; see watcher.h. */
 #define _GNU_SOURCE /* eventfd */
-#include "libchempi/didl/transport/watcher.h"
+#include "libchempi/didl/transport/progress/watcher.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -12,8 +12,8 @@
  *       before it looks who sleeps. So either it finds the sleeper, or the
  *       sleeper finds it not armed, and calls it
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_WATCHER_H
-#define CHEMPI_LIBCHEMPI_DIDL_WATCHER_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_PROGRESS_WATCHER_H
+#define CHEMPI_LIBCHEMPI_DIDL_PROGRESS_WATCHER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

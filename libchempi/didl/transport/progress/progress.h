@@ -4,8 +4,8 @@
  * work, spin as long as the machine has a core to spare, then sleep on the
  * wake word or in epoll until a peer or the kernel wakes the process.
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_PROGRESS_H
-#define CHEMPI_LIBCHEMPI_DIDL_PROGRESS_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_PROGRESS_PROGRESS_H
+#define CHEMPI_LIBCHEMPI_DIDL_PROGRESS_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the first lane does for the others; see others.h. */
-#include "libchempi/didl/transport/others.h"
+#include "libchempi/didl/transport/progress/others.h"
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/comm/comm.h"

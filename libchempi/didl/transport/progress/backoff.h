@@ -3,8 +3,8 @@
  * What a thread learns when it gives its core away (progress.c, P4 and P5), and
  * for how long it then keeps it. Times are a monotonic clock's, in ns.
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_BACKOFF_H
-#define CHEMPI_LIBCHEMPI_DIDL_BACKOFF_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_PROGRESS_BACKOFF_H
+#define CHEMPI_LIBCHEMPI_DIDL_PROGRESS_BACKOFF_H
 
 #include <stdbool.h>
 #include <stdint.h>
