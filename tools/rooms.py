@@ -10,7 +10,7 @@ import re
 # Rooms: the first pattern that matches a source file names its room.
 ROOMS = [
     (r'(common/\w+)/', None),
-    (r'(libchempi/didl/transport/(progress|routed))/', None),
+    (r'(libchempi/didl/transport/(foreign|progress|routed|worlds))/', None),
     (r'(libchempi/didl/\w+)/', None),
     (r'libchempi/devices/(registry|host)\.c', 'libchempi/devices'),
     (r'(libchempi/devices/scivia/adapter(/public)?)/', None),
@@ -40,9 +40,10 @@ FLOORS = [
     ['libchempi/didl/locality'],
     ['libchempi/didl/datatype'],
     ['libchempi/didl/control'],
+    ['libchempi/didl/transport/worlds'],
     ['libchempi/didl/transport'],
     ['libchempi/didl/transport/progress'],
-    ['libchempi/didl/transport/routed'],
+    ['libchempi/didl/transport/foreign', 'libchempi/didl/transport/routed'],
     ['libchempi/didl/comm'],
     ['libchempi/didl/pt2pt'],
     ['libchempi/didl/coll'],

@@ -15,8 +15,8 @@
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/proc/roll.h"
-#include "libchempi/didl/transport/foreign.h"
-#include "libchempi/didl/transport/vouch.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
+#include "libchempi/didl/transport/worlds/vouch.h"
 #include "tests/fuzz/target.h"
 
 enum {

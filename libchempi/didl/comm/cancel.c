@@ -13,10 +13,10 @@
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/engine.h"
-#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/progress/others.h"
 #include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 #include "libchempi/services/shortage.h"
 
 static int ask_all(struct chempi_progress_hook *hook);

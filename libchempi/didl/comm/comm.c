@@ -33,7 +33,7 @@
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/context_id.h"
 #include "libchempi/didl/comm/session/session.h"
-#include "libchempi/didl/transport/guard.h"
+#include "libchempi/didl/transport/foreign/guard.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/request.h"

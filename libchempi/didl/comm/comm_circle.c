@@ -23,7 +23,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/comm/message_request.h"
-#include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 enum { VOTE_MAX = CHEMPI_COMM_VALS_MAX + 1 }; /* words */
 

@@ -11,7 +11,7 @@
 
 #include "common/containers/list.h"
 #include "libchempi/didl/comm/comm.h"
-#include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 /*
  * A communicator over the groups (references of its own are taken). remote

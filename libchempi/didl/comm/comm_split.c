@@ -20,7 +20,7 @@
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/session/session.h"
 #include "libchempi/didl/locality/locality.h"
-#include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 #define RESOURCE_KEY "mpi_hw_resource_type"
 #define PSET_KEY "mpi_pset_name"

@@ -4,9 +4,9 @@
  * asks the receiver as others do (cancel.c).
  */
 #include "libchempi/didl/comm/message_request.h"
-#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/light.h"
 #include "libchempi/didl/transport/progress/progress.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 static void destroy_recalled(struct chempi_request *req)
 {

@@ -11,11 +11,11 @@
 #include "common/base/clock.h"
 #include "common/containers/list.h"
 #include "libchempi/didl/transport/conn.h"
-#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
 #include "libchempi/didl/transport/where/sent_sites.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 #define WAIT_NS UINT64_C(1000000000)
 #define PAUSE_NS 100000

@@ -60,8 +60,8 @@
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/event.h"
-#include "libchempi/didl/transport/foreign.h"
-#include "libchempi/didl/transport/guard.h"
+#include "libchempi/didl/transport/foreign/foreign_device.h"
+#include "libchempi/didl/transport/foreign/guard.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/light.h"
 #include "libchempi/didl/transport/match.h"
@@ -71,6 +71,7 @@
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/didl/transport/routed/routed.h"
 #include "libchempi/didl/transport/sysmsg.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 #define LOCK_LIMIT_MS 500
 

@@ -22,10 +22,10 @@
 #include "libchempi/didl/io/file.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
-#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 enum { TAG_ASK = CHEMPI_SYSMSG_IO, TAG_ANSWER = CHEMPI_SYSMSG_IO - 1 };
 

@@ -33,11 +33,12 @@
 #include "libchempi/didl/proc/roll.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
-#include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/foreign/foreign_device.h"
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
-#include "libchempi/didl/transport/vouch.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
+#include "libchempi/didl/transport/worlds/vouch.h"
 
 /* What a root tells its side when it has found the other one. */
 struct call {

@@ -17,8 +17,8 @@
 
 #include "common/base/err.h"
 #include "common/wake/wake.h"
-#include "libchempi/didl/transport/foreign.h"
-#include "libchempi/didl/transport/vouch.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
+#include "libchempi/didl/transport/worlds/vouch.h"
 
 struct chempi_roll {
     uint32_t magic;

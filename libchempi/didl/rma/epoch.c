@@ -15,9 +15,9 @@
 #include "libchempi/didl/comm/message.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/conn.h"
-#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/request.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 enum {
     FENCE_ASSERTS = MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE |

@@ -17,7 +17,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/transport/event.h"
-#include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 enum {
     CARD_MAX = CHEMPI_KVS_VALUE_MAX,

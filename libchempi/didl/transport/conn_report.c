@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "libchempi/didl/transport/conn.h"
-#include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 enum { REPORT_LIMIT_MS = 100 };
 

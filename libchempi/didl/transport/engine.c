@@ -19,11 +19,10 @@
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/signature.h"
-#include "libchempi/didl/transport/foreign.h"
-#include "libchempi/didl/transport/guard.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/where/sent_sites.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 #include "libchempi/services/shortage.h"
 
 static const struct chempi_engine_system *system_messages;
@@ -497,7 +496,7 @@ arrived_out_of_order(struct chempi_peer *peer, const struct chempi_arrival *a,
     if (ahead < 0 && (a->flags & CHEMPI_ARRIVAL_STREAMED))
         chempi_conn_set_lost(peer->lane, peer->proc, "it sent a message twice");
     for (; pos != &peer->early && is_before(a, early_at(pos)); steps++)
-        if (steps < CHEMPI_GUARD_STEPS || !chempi_foreign_is(peer->proc))
+        if (steps < CHEMPI_ENGINE_STEPS || !chempi_foreign_is(peer->proc))
             pos = pos->prev;
         else
             return refuse(peer, "it has sent a message out of turn");

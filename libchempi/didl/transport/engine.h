@@ -17,6 +17,10 @@
 /* The sink that devices report to; its arg is the lane. */
 extern const struct chempi_sink chempi_engine_sink;
 
+/* To the place of what a process of another world sends before its turn it is
+ * less (guard.h, G1). */
+#define CHEMPI_ENGINE_STEPS 16u
+
 /* The tag of bodies that travel apart from their heads. */
 #define CHEMPI_ENGINE_TAG_BODY (-6)
 

@@ -9,8 +9,8 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/transport/conn.h"
-#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/match.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 static struct {
     chempi_loss_context_fn *is_bereft;

@@ -15,7 +15,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/fatal.h"
-#include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 enum {
     HANDLERS_MAX = -CHEMPI_SYSMSG_LAST + 1,

@@ -13,10 +13,10 @@
 #include "libchempi/didl/comm/context_id.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
-#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 #include "tests/mpi/check.h"
 
 enum {

@@ -18,10 +18,11 @@
 #include "libchempi/didl/proc/exchange.h"
 #include "libchempi/didl/proc/port.h"
 #include "libchempi/didl/proc/roll.h"
-#include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/foreign/foreign_device.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress/progress.h"
-#include "libchempi/didl/transport/vouch.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
+#include "libchempi/didl/transport/worlds/vouch.h"
 #include "tests/mpi/check.h"
 
 enum lie {

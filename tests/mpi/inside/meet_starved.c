@@ -7,7 +7,7 @@
  * inside-meet_starved accept|connect FIFO
  */
 
-#include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 #include "tests/mpi/check.h"
 #include "tests/mpi/inside/starve.h"
 

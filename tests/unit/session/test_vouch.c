@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/transport/vouch.h"
+#include "libchempi/didl/transport/worlds/vouch.h"
 
 static const uint8_t job_secret[32] = {1, 2, 3};
 

@@ -12,7 +12,7 @@
 #include "libchempi/didl/io/agree.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/locality/locality.h"
-#include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 #include "libchempi/services/layout/layout_order.h"
 
 /* Where cb_nodes does not say: file systems rarely have more to gain from one

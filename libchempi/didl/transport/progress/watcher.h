@@ -3,7 +3,7 @@
  * The watcher: a thread that waits for descriptors in place of a process that
  * can be woken by its wake word alone, since it has no event descriptor that
  * its neighbours could write to. There is one as soon as such a process opens a
- * device that has descriptors (foreign.h).
+ * device that has descriptors (foreign_device.h).
  *
  *   W1  it is armed by who is about to sleep, or leaves the lane to an agent
  *       that does; it waits once, rings as a peer would, and is not armed any

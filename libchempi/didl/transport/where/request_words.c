@@ -5,9 +5,9 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/transport/conn.h"
-#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/request.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 enum { WHOM_TEXT = 320 }; /* bytes; node names are longer only by mistake */
 

@@ -17,8 +17,8 @@
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/transport/conn.h"
-#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/request.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 enum {
     MOST_FRAMES = 48,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What processes of other worlds may send; see guard.h. */
-#include "libchempi/didl/transport/guard.h"
+#include "libchempi/didl/transport/foreign/guard.h"
 
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
-#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/match.h"
 #include "libchempi/didl/transport/sysmsg.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 static struct {
     chempi_guard_context_fn *is_sender;

@@ -15,13 +15,13 @@
  *
  * Thread-safe. libsodium has been started.
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_VOUCH_H
-#define CHEMPI_LIBCHEMPI_DIDL_VOUCH_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_WORLDS_VOUCH_H
+#define CHEMPI_LIBCHEMPI_DIDL_WORLDS_VOUCH_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 #define CHEMPI_VOUCH_MEETING_BYTES 64u
 #define CHEMPI_VOUCH_BOX_BYTES (CHEMPI_BOND_SECRET_BYTES + 48u)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Processes of other worlds: their names, their indexes, the bonds with them
- * (bond.h), and the device that reaches them. doc/dynamic.md has the whole.
+ * Processes of other worlds: their names, their indexes and the bonds with them
+ * (bond.h). foreign_device.h reaches them. doc/dynamic.md has the whole.
  *
  *   -   indexes below chempi_ctx.services.proc_count are those of the own job;
  *       from there on, up to CHEMPI_FOREIGN_MAX more, they are given out in
@@ -18,8 +18,8 @@
  * Writers hold the first lane's lock; any thread may read what it has an index
  * for.
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_FOREIGN_H
-#define CHEMPI_LIBCHEMPI_DIDL_FOREIGN_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_WORLDS_FOREIGN_H
+#define CHEMPI_LIBCHEMPI_DIDL_WORLDS_FOREIGN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -91,15 +91,6 @@ uint32_t chempi_foreign_node(uint32_t index);
 const char *chempi_foreign_node_name(uint32_t index);
 
 /*
- * Open the device that reaches them, if it is not, and describe this process,
- * but for its signature (vouch.h).
- * The first call costs a listener, and a thread if the process has no event
- * descriptor of its own. Collective with nobody. 0 or -errno with words.
- */
-int chempi_foreign_introduce(struct chempi_introduction *out,
-                             struct chempi_err *err);
-
-/*
  * A bond comes to be in three steps, so that nobody is called who does not know
  * it yet, and one that comes to nothing leaves nothing:
  *
@@ -135,14 +126,6 @@ const char *chempi_foreign_check(void);
 /* For the device that reaches them. */
 const struct chempi_bonds *chempi_foreign_bonds(void);
 
-/* Before the devices are opened. From then on all of a world that does not
- * survive the loss of a process is lost with one, and everybody of the own job
- * that has met it is told. */
-void chempi_foreign_register(void);
-/* At the end, as long as what was sent is not taken, and when it is (is_over):
- * after CHEMPI_MEET_PATIENCE_MS (0: never) a warning says so. Nothing is given
- * up: who receives may compute for longer. Holder of the first lane. */
-void chempi_foreign_await_end(bool is_over);
 /* Forget all of them, behind the devices. */
 void chempi_foreign_fini(void);
 

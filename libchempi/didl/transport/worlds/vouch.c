@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The keys of worlds; see vouch.h. */
-#include "libchempi/didl/transport/vouch.h"
+#include "libchempi/didl/transport/worlds/vouch.h"
 
 #include <pthread.h>
 #include <sodium.h>

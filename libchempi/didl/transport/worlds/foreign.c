@@ -11,7 +11,7 @@
  *   F4  for each fresh member of a prepared bond there is room in all tables,
  *       and for each such bond
  */
-#include "libchempi/didl/transport/foreign.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +31,7 @@
 #include "common/words/plain.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/transport/vouch.h"
+#include "libchempi/didl/transport/worlds/vouch.h"
 
 enum { MEMBERS_MAX = 1 << 20 }; /* of both sides of a bond */
 

@@ -7,7 +7,7 @@
  *
  *   G1  each number comes once, and less than CHEMPI_GUARD_AHEAD before its
  *       turn. Of what overtakes others, later ones come later: looking for its
- *       place takes less than CHEMPI_GUARD_STEPS
+ *       place takes less than CHEMPI_ENGINE_STEPS
  *   G2  a message is for an open context (comm.h), and its sender is the
  *       process that has the rank which it names in the communicator there. As
  *       long as there is none, it is held, for nobody can receive it; it is
@@ -21,15 +21,14 @@
  *
  * Who breaks one of them is lost, with a sentence. Under the first lane's lock.
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_GUARD_H
-#define CHEMPI_LIBCHEMPI_DIDL_GUARD_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_FOREIGN_GUARD_H
+#define CHEMPI_LIBCHEMPI_DIDL_FOREIGN_GUARD_H
 
 #include <stdint.h>
 
 #include "libchempi/ddi.h"
 
 #define CHEMPI_GUARD_AHEAD (1u << 16)
-#define CHEMPI_GUARD_STEPS 16u
 
 /* What the device reports to; its arg is the first lane. */
 const struct chempi_sink *chempi_guard_sink(void);

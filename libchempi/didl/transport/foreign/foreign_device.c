@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* This process among other worlds: how it introduces itself, and what it does
- * when it has lost one; see foreign.h. */
+ * when it has lost one; see foreign_device.h. */
+#include "libchempi/didl/transport/foreign/foreign_device.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -10,11 +12,10 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/transport/conn.h"
-#include "libchempi/didl/transport/foreign.h"
 #include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/progress/watcher.h"
 #include "libchempi/didl/transport/sysmsg.h"
-#include "libchempi/didl/transport/vouch.h"
+#include "libchempi/didl/transport/worlds/vouch.h"
 
 /* ---- this process ---- */
 
