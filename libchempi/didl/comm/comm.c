@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Communicators: life of the struct and local questions (MPI 5.0, section
- * 7.4.1). Creation that needs agreement stands in comm_create.c and friends.
+ * 7.4.1). Creation that needs agreement stands in make/.
  *
  *   M1  `all` holds every communicator between make and destroy, under
  *       all_lock
@@ -30,7 +30,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/comm_life.h"
 #include "libchempi/didl/comm/context_id.h"
 #include "libchempi/didl/comm/session/session.h"
 #include "libchempi/didl/transport/foreign/guard.h"

@@ -8,7 +8,6 @@
 
 #include "common/base/compiler.h"
 #include "common/containers/array.h"
-#include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/transport/light.h"
 
 #define ID_BITS 64u

@@ -38,4 +38,15 @@ void chempi_context_id_give(uint32_t id);
 void chempi_context_id_rest(uint32_t id);
 void chempi_context_id_wake(void);
 
+/* Give a reserved context back. Thread-safe; no communication. */
+void chempi_comm_give_context(uint32_t context);
+/* The same of one that messages were sent in. */
+void chempi_comm_rest_context(uint32_t context);
+/* Forget all contexts but those of COMM_WORLD and COMM_SELF. */
+void chempi_comm_reset_contexts(void);
+void chempi_comm_free_contexts(void);
+
+#define CHEMPI_COMM_WORLD_CONTEXT (1u * CHEMPI_CONTEXT_STEP)
+#define CHEMPI_COMM_SELF_CONTEXT (2u * CHEMPI_CONTEXT_STEP)
+
 #endif

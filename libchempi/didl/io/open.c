@@ -21,7 +21,7 @@
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/io/agree.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/count.h"

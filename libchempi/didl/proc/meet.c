@@ -29,7 +29,7 @@
 #include "common/words/plain.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/proc/roll.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"

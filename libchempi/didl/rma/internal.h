@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "libchempi/didl/base/attr.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/rma/win.h"
 #include "libchempi/didl/transport/request.h"

@@ -16,7 +16,7 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/rma/internal.h"
 
 struct offer {

@@ -22,7 +22,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "libchempi/didl/comm/comm_circle.h"
+#include "libchempi/didl/comm/make/comm_circle.h"
 #include "libchempi/didl/comm/message.h"
 #include "tests/mpi/check.h"
 

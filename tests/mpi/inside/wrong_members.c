@@ -9,8 +9,8 @@
  * file|short
  */
 
-#include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/context_id.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "tests/mpi/check.h"
 
 enum { WILD = 10000000 };

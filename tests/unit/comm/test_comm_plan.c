@@ -10,7 +10,7 @@
 
 #include "common/control/msg.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "tests/unit/services/rig.h"
 
 enum { MEMBERS_MAX = 70, MANY = CHEMPI_JOB_RANKS_MAX };

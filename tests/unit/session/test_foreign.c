@@ -9,7 +9,7 @@
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/comm/comm.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/transport/worlds/foreign.h"
 
 enum { RANKS = 3, PROCS = 4, SELF = 1 };

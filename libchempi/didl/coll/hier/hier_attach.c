@@ -17,7 +17,7 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/hier/hier_ops.h"
 #include "libchempi/didl/coll/node/node.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/locality/locality.h"
 
 /* Values of the setting. */

@@ -53,7 +53,7 @@
 #include "libchempi/didl/coll/node/cma_copy.h"
 #include "libchempi/didl/coll/node/ring/pairwise_rings.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/loss.h"
 

@@ -15,7 +15,7 @@
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 
 enum { DOUBLINGS_MAX = 20 };
 

@@ -12,7 +12,7 @@
  *       for another circle than that of its receiver is for one that this has
  *       left, and is dropped
  */
-#include "libchempi/didl/comm/comm_circle.h"
+#include "libchempi/didl/comm/make/comm_circle.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COMM_CIRCLE_H
 #define CHEMPI_LIBCHEMPI_DIDL_COMM_CIRCLE_H
 
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/transport/loss.h"
 
 struct chempi_comm_circle {

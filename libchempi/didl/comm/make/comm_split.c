@@ -17,7 +17,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/comm/session/session.h"
 #include "libchempi/didl/locality/locality.h"
 #include "libchempi/didl/transport/worlds/foreign.h"

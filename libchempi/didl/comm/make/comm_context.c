@@ -26,8 +26,8 @@
 
 #include "common/containers/list.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/context_id.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/transport/loss.h"
 
 static struct {

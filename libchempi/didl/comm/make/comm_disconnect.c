@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI_Comm_disconnect (MPI 5.0, section 11.10.4). */
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/request.h"

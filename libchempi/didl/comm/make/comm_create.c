@@ -14,8 +14,8 @@
 #include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
-#include "libchempi/didl/comm/comm_circle.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_circle.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 
 /* ---- intercommunicators: both sides' context ids ---- */
 

@@ -28,7 +28,7 @@
 #include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress/progress.h"

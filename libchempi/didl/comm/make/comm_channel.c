@@ -15,8 +15,8 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
-#include "libchempi/didl/comm/comm_circle.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_circle.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/comm/message.h"
 #include "libchempi/didl/transport/lane.h"
 

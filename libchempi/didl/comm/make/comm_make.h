@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making communicators: shared by the comm*.c files, and for whoever makes
- * communicators of a new kind (topologies, sessions, dynamic processes).
+ * Agreements by which communicators are made, for this room and for whoever
+ * makes communicators of a new kind (topologies, sessions, dynamic processes).
  * Functions return an MPI error class unless they say otherwise.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COMM_MAKE_H
@@ -11,25 +11,9 @@
 
 #include "common/containers/list.h"
 #include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/comm/comm_life.h"
+#include "libchempi/didl/comm/context_id.h"
 #include "libchempi/didl/transport/worlds/foreign.h"
-
-/*
- * A communicator over the groups (references of its own are taken). remote
- * NULL: an intracommunicator. The error handler is the initial one. The
- * context ids become the communicator's. NULL when out of memory; the caller
- * then still owns the ids.
- */
-struct chempi_comm *chempi_comm_make(struct chempi_group *local,
-                                     struct chempi_group *remote,
-                                     uint32_t send_context,
-                                     uint32_t recv_context);
-
-/* NULL, or what of C1 to C3 does not hold (invariant.h). */
-const char *chempi_comm_check(const struct chempi_comm *comm);
-
-/* Its context is agreed: processes of other worlds are heard in it from now on,
- * if it is an open one. Holder of the first lane. */
-void chempi_comm_listen(struct chempi_comm *comm);
 
 /* An intercommunicator and its local group's own communicator. NULL when out
  * of memory; the ids are not used again then. */
@@ -192,36 +176,14 @@ int chempi_comm_agreement_settle(struct chempi_comm_agreement *ag,
                                  const int64_t *vals, int rc, bool *is_over);
 void chempi_comm_agreement_close(struct chempi_comm_agreement *ag);
 
-/* Give a reserved context back. Thread-safe; no communication. */
-void chempi_comm_give_context(uint32_t context);
-/* The same of one that messages were sent in. */
-void chempi_comm_rest_context(uint32_t context);
-/* The same when no communicator gets it here. After an error another member may
- * have one, and send messages: it is not used again. */
+/* Give a reserved context back that no communicator gets here. After an error
+ * another member may have one, and send messages: it is not used again. */
 void chempi_comm_return_context(uint32_t context, int rc);
-/* Forget all contexts but those of COMM_WORLD and COMM_SELF. */
-void chempi_comm_reset_contexts(void);
-void chempi_comm_free_contexts(void);
-
-#define CHEMPI_COMM_WORLD_CONTEXT (1u * CHEMPI_CONTEXT_STEP)
-#define CHEMPI_COMM_SELF_CONTEXT (2u * CHEMPI_CONTEXT_STEP)
-
 /* ---- finishing touches ---- */
 
 /* Turn `made`, over the groups of comm, into a duplicate: attributes, error
  * handler, topology, hints (may be NULL). On failure `made` is gone. */
 int chempi_comm_dress(struct chempi_comm *made, struct chempi_comm *comm,
                       const struct chempi_info *hints, MPI_Comm *newcomm);
-
-/* What a new communicator takes over from its parent: the error handler. */
-void chempi_comm_inherit(struct chempi_comm *comm, struct chempi_comm *parent);
-
-/* Replace the hints by those of info (NULL: none) that we know. */
-int chempi_comm_take_hints(struct chempi_comm *comm,
-                           const struct chempi_info *info);
-
-/* Undo chempi_comm_make() before the handle was given away; runs attribute
- * callbacks for what was copied. */
-void chempi_comm_discard(struct chempi_comm *comm);
 
 #endif

@@ -10,8 +10,8 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/comm/comm_circle.h"
-#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/make/comm_circle.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 
 /* What leaders tell each other: a context id, then the group's processes, by
  * ranks in the world that both leaders are of, or by names where there are
