@@ -10,6 +10,7 @@ import re
 # Rooms: the first pattern that matches a source file names its room.
 ROOMS = [
     (r'(common/\w+)/', None),
+    (r'(libchempi/didl/coll/node/cores)/', None),
     (r'(libchempi/didl/comm/make)/', None),
     (r'(libchempi/didl/transport/(foreign|progress|routed|worlds))/', None),
     (r'(libchempi/didl/\w+)/', None),
@@ -48,6 +49,7 @@ FLOORS = [
     ['libchempi/didl/comm'],
     ['libchempi/didl/comm/make'],
     ['libchempi/didl/pt2pt'],
+    ['libchempi/didl/coll/node/cores'],
     ['libchempi/didl/coll'],
     ['libchempi/didl/topo', 'libchempi/didl/part', 'libchempi/didl/rma',
      'libchempi/didl/io', 'libchempi/didl/proc'],

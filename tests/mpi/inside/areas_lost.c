@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/base/sys.h"
-#include "libchempi/didl/coll/node/cma_copy.h"
+#include "libchempi/didl/coll/node/copy/cma_copy.h"
 #include "libchempi/didl/coll/node/node.h"
 #include "libchempi/didl/comm/comm.h"
 #include "tests/mpi/check.h"

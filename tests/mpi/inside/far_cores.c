@@ -8,7 +8,7 @@
  */
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/coll/coll.h"
-#include "libchempi/didl/coll/node/distance.h"
+#include "libchempi/didl/coll/node/cores/distance.h"
 #include "libchempi/didl/coll/node/node.h"
 #include "libchempi/didl/locality/affinity.h"
 #include "tests/mpi/check.h"

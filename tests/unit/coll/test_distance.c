@@ -6,7 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/control/client.h"
-#include "libchempi/didl/coll/node/distance.h"
+#include "libchempi/didl/coll/node/cores/distance.h"
 #include "libchempi/didl/locality/affinity.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/control/client.h"
-#include "libchempi/didl/coll/node/placement.h"
+#include "libchempi/didl/coll/node/cores/placement.h"
 #include "libchempi/didl/locality/affinity.h"
 
 enum { MOST = 16, MANY = 100 };

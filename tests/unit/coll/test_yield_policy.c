@@ -11,7 +11,7 @@
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/coll/node/yield_policy.h"
+#include "libchempi/didl/coll/node/cores/yield_policy.h"
 
 enum { SIZE = 4, AWAY = 2, MANY_WAITS = 1000 };
 

@@ -50,7 +50,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/hier/hier_ops.h"
-#include "libchempi/didl/coll/node/cma_copy.h"
+#include "libchempi/didl/coll/node/copy/cma_copy.h"
 #include "libchempi/didl/coll/node/ring/pairwise_rings.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/make/comm_make.h"

@@ -52,8 +52,8 @@
 
 #include "common/base/compiler.h"
 #include "libchempi/didl/coll/call.h"
+#include "libchempi/didl/coll/node/cores/yield_policy.h"
 #include "libchempi/didl/coll/node/ring/spsc_ring.h"
-#include "libchempi/didl/coll/node/yield_policy.h"
 #include "libchempi/didl/coll/sched.h"
 
 enum {

@@ -14,12 +14,12 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
-#include "libchempi/didl/coll/node/cma_copy.h"
-#include "libchempi/didl/coll/node/distance.h"
+#include "libchempi/didl/coll/node/copy/cma_copy.h"
+#include "libchempi/didl/coll/node/copy/nt_copy.h"
+#include "libchempi/didl/coll/node/cores/distance.h"
 #include "libchempi/didl/coll/node/exchange_row.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
-#include "libchempi/didl/coll/node/nt_copy.h"
 #include "libchempi/didl/coll/node/ring/pairwise_rings.h"
 
 static uint64_t block_len(const struct chempi_coll_place *b)

@@ -38,7 +38,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
-#include "libchempi/didl/coll/node/cma_copy.h"
+#include "libchempi/didl/coll/node/copy/cma_copy.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/ring/reduce_ring.h"
 #include "libchempi/didl/coll/node/shm_slot.h"

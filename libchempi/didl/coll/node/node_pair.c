@@ -9,9 +9,9 @@
  * message and 1.4 and 2.7 through a board, with the cores below one cache).
  */
 #include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/node/copy/nt_copy.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
-#include "libchempi/didl/coll/node/nt_copy.h"
 #include "libchempi/didl/coll/sched.h"
 
 /* In the mark of a line. */

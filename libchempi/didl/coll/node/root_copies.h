@@ -12,7 +12,7 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_ROOT_COPIES_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_ROOT_COPIES_H
 
-#include "libchempi/didl/coll/node/cma_copy.h"
+#include "libchempi/didl/coll/node/copy/cma_copy.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 
 /* In the mark of a line: where a block is. */

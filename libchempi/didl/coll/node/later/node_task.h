@@ -23,8 +23,8 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_TASK_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_TASK_H
 
+#include "libchempi/didl/coll/node/cores/placement.h"
 #include "libchempi/didl/coll/node/later/node_later.h"
-#include "libchempi/didl/coll/node/placement.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 
 struct chempi_node_task;

@@ -5,7 +5,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/node/nt_copy.h"
+#include "libchempi/didl/coll/node/copy/nt_copy.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 
 /* Bytes that are copied in a step. */

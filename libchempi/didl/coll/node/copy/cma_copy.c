@@ -8,7 +8,7 @@
  *       out at the same time find the same
  */
 #define _GNU_SOURCE /* getpid, clock_gettime */
-#include "libchempi/didl/coll/node/cma_copy.h"
+#include "libchempi/didl/coll/node/copy/cma_copy.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Chunks of large blocks; see nt_copy.h. */
-#include "libchempi/didl/coll/node/nt_copy.h"
+#include "libchempi/didl/coll/node/copy/nt_copy.h"
 
 #include <string.h>
 

@@ -21,7 +21,7 @@
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_PLACEMENT_H
 
 #include "common/host/cpus.h"
-#include "libchempi/didl/coll/node/yield_policy.h"
+#include "libchempi/didl/coll/node/cores/yield_policy.h"
 
 /* Before a member takes part in an operation that is longer than a move, which
  * takes some 10 to 100 us. By any thread. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Members on cores; see placement.h. */
 #define _GNU_SOURCE /* sched_getcpu */
-#include "libchempi/didl/coll/node/placement.h"
+#include "libchempi/didl/coll/node/cores/placement.h"
 
 #include <sched.h>
 

@@ -26,7 +26,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "libchempi/didl/coll/node/yield_policy.h"
+#include "libchempi/didl/coll/node/cores/yield_policy.h"
 
 enum { CHEMPI_DISTANCE_FAR = 16 /* points */ };
 

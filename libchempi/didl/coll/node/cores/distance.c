@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How far cores are from each other; see distance.h. */
 #define _GNU_SOURCE /* sched_getcpu */
-#include "libchempi/didl/coll/node/distance.h"
+#include "libchempi/didl/coll/node/cores/distance.h"
 
 #include <sched.h>
 

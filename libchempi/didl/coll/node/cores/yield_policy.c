@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Meetings where ranks outnumber cores; see yield_policy.h. */
 #define _GNU_SOURCE /* sched_getcpu */
-#include "libchempi/didl/coll/node/yield_policy.h"
+#include "libchempi/didl/coll/node/cores/yield_policy.h"
 
 #include <sched.h>
 
