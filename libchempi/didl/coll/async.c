@@ -977,7 +977,7 @@ int chempi_coll_prepare(struct chempi_coll_call *c, MPI_Request *request)
 {
     int rc = chempi_coll_check(c);
 
-    if (rc)
+    if (rc || !chempi_coll_node_is_attached(c->comm, &rc))
         return rc;
     rc = chempi_node_later_prepare(c);
     if (rc) {

@@ -473,11 +473,12 @@ static void local_calls(void)
     MPI_Type_free_keyval(&key);
 }
 
-/* Rank 1 asks for less than the others: its wait names call, peer and amounts,
- * whether the request is persistent or not. */
+/* Rank 1 asks for less than the others: its wait names call and peer, whether
+ * the request is persistent or not, and the amounts if messages carry them, as
+ * in the first operation of a communicator, if that is not persistent. */
 static void in_the_background(bool is_persistent)
 {
-    const char *call = is_persistent ? "MPI_Allreduce_init: rank 0 gives 32"
+    const char *call = is_persistent ? "MPI_Allreduce_init: rank "
                                      : "MPI_Iallreduce: rank 0 gives 32";
     int count = check_rank() == 1 ? 7 : 8;
     int data[8] = {0};
@@ -498,9 +499,11 @@ static void in_the_background(bool is_persistent)
     }
     error = MPI_Wait(&request, MPI_STATUS_IGNORE);
     if (check_rank() == 1) {
-        expect(error, MPI_ERR_TRUNCATE, "sums of less");
+        if (!is_persistent || check_class(error) != MPI_ERR_COUNT)
+            expect(error, MPI_ERR_TRUNCATE, "sums of less");
         MPI_Error_string(error, words, &len);
-        CHECK(strstr(words, call), "words: %s", words);
+        CHECK(strstr(words, call) && strstr(words, "amounts that match"),
+              "words: %s", words);
     }
     if (is_persistent)
         MPI_Request_free(&request);

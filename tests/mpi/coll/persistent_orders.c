@@ -4,7 +4,7 @@
  * by each rank in an order of its own, and waited for in another one, with
  * blocking and non-blocking operations in between. There are more of them than
  * a node's memory serves, and some are freed and made anew, while others are
- * under way.
+ * under way. No other operation of their communicators comes before them.
  *
  * usage: persistent_orders SEED [told]
  * told: few enough of them, on MPI_COMM_WORLD, for no message to be sent
@@ -287,8 +287,6 @@ int main(int argc, char **argv)
     own = check_mix(common, (uint64_t)rank + 1);
     if (!is_told)
         MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
-    for (int i = 0; i < 2; i++)
-        MPI_Barrier(comms[i]); /* has them get a node's memory */
     for (int i = 0; i < count; i++)
         choose(&jobs[i], comms, i, is_told ? 3 : LENGTHS);
     for (int round = 0; round < ROUNDS; round++) {

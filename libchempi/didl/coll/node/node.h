@@ -261,19 +261,26 @@ bool chempi_coll_node_run(struct chempi_coll_state *st,
                           const struct chempi_coll_call *c, int tag, int *rc);
 int chempi_coll_node_barrier(struct chempi_coll_state *st);
 
-/* Begin an operation: the state is there, and its tag is drawn. False: *rc. The
- * others go on in one that is tried again (B4), so that has their tag. */
-static inline bool chempi_coll_node_begin(struct chempi_comm *comm, int *tag,
-                                          int *rc)
+/* Is the state there, and all that it has to have? If not, *rc says why. The
+ * others go on in a call that is tried again (B4), which has their tag then. */
+static inline bool chempi_coll_node_is_attached(struct chempi_comm *comm,
+                                                int *rc)
 {
     const struct chempi_coll_state *st = comm->coll;
 
-    if (CHEMPI_UNLIKELY(!st || st->lacks) &&
-        !chempi_coll_node_attach(comm, rc)) {
-        if (comm->coll && !comm->coll->lacks)
-            (void)chempi_coll_next_tag(comm); /* it is over */
+    if (CHEMPI_LIKELY(st && !st->lacks) || chempi_coll_node_attach(comm, rc))
+        return true;
+    if (comm->coll && !comm->coll->lacks)
+        (void)chempi_coll_next_tag(comm); /* it is over */
+    return false;
+}
+
+/* Begin an operation: the state is there, and its tag is drawn. False: *rc. */
+static inline bool chempi_coll_node_begin(struct chempi_comm *comm, int *tag,
+                                          int *rc)
+{
+    if (!chempi_coll_node_is_attached(comm, rc))
         return false;
-    }
     *tag = chempi_coll_next_tag(comm);
     return true;
 }
