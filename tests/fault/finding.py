@@ -131,7 +131,8 @@ def all_addresses_are_advertised_as_one_or_refused():
               "ip link set d0 up"]
         start = [f"{Programs.chempid} --name a1 --dir {own} --key {key} "
                  "--background --listen "]
-        show = [f"cat {own}/a1.node", f"{Programs.chempictl} --dir {own} stop"]
+        show = [f"cat {own}/a1.node", f"{Programs.chempictl} --dir {own} stop",
+                f"while test -e {own}/a1.sock; do sleep 0.02; done"]
         done = in_network("ip link set lo up", start[0] + "0.0.0.0:4711")
         check(done.returncode == 1 and "none but loopback" in done.stderr,
               done)

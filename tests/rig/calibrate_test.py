@@ -114,14 +114,14 @@ def what_a_person_wrote_stays(_lab, path):
 
 def nodes_without_daemons_are_named(lab, path):
     before = path.read_text(encoding="utf-8")
-    lab.ctl("b", "stop")
+    lab.stop("b")
     done = lab.run(lab.tool("mdconfig"), "calibrate", "--network", "right",
                    path)
     check(done.status == 1, done)
     check("right: not measured: fewer than two" in done.output, done)
     check(path.read_text(encoding="utf-8") == before)
     for node in ("a", "g"):
-        lab.ctl(node, "stop")
+        lab.stop(node)
     done = lab.run(lab.tool("mdconfig"), "calibrate", path)
     check(done.status == 1 and "chempid(8)" in done.output, done)
     check(path.read_text(encoding="utf-8") == before)

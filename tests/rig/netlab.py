@@ -23,6 +23,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -370,6 +371,15 @@ class Lab:
         if done.returncode != 0:
             raise LabError(f"the daemon of {node} does not start:\n"
                            f"{self.logged()}")
+
+    def stop(self, node):
+        """A node's daemon; nobody finds it when this returns."""
+        self.ctl(node, "stop")
+        end = time.monotonic() + STEP_LIMIT_S
+        while (self.daemons_dir / f"{node}.sock").exists():
+            if time.monotonic() > end:
+                raise LabError(f"the daemon of {node} does not end:\n"
+                               f"{self.logged()}")
 
     def run(self, *command, node=None, limit_s=120, env=None, **kwargs):
         """Run a command on a node (the first one); a jobrun.Result."""
