@@ -24,8 +24,8 @@ import termios
 import time
 
 from jobs import (
-    LAYOUTS, LIMIT_S, ONE_SENTENCE, Job, Programs, await_that, check,
-    cores, expect, is_core_held, main, run, run_on_processors, started,
+    LAYOUTS, LIMIT_S, ONE_SENTENCE, Job, Programs, await_that, before_limit,
+    check, cores, expect, is_core_held, main, run, run_on_processors, started,
     with_input)
 
 CASES = []
@@ -486,23 +486,27 @@ def time_limits_end_jobs():
            124, "time limit of 0.2 s has passed")
 
 
-def asking(limit_s, *args):
-    """A job that runs into its time limit; how long ranks may take to say
-    where they wait."""
-    job = run("--timeout", "1", *args,
-              env=dict(os.environ, CHEMPI_WHERE_LIMIT=str(limit_s)))
-    expect(job, 124, r"chempirun: the time limit of 1 s has passed; the job was "
-           r"ended\n\Z")
+def asking(answer_s, count, *args):
+    """A job that runs into its time limit when each rank has said so; how long
+    they may take to say where they wait."""
+    job, limit_s = before_limit(
+        lambda job: job.await_lines(count), "-n", str(count), *args,
+        env=dict(os.environ, CHEMPI_WHERE_LIMIT=str(answer_s)))
+    job.status = job.finish()
+    expect(job, 124, rf"chempirun: the time limit of {limit_s} s has passed; the "
+           r"job was ended\n\Z")
     return job.errors
 
 
 @case
 def ranks_say_where_they_wait_before_the_time_limit_ends_them():
     for layout in LAYOUTS:
-        told = asking(LIMIT_S, *layout, Programs.rank, "init", "here",
-                      "MPI_Barrier of X", "only", "2", "here", "MPI_Recv", "hang",
-                      "end", "only", "3", "test", "MPI_Test", "hang", "end", "hang")
-        size = int(layout[layout.index("-n") + 1])
+        at = layout.index("-n")
+        size = int(layout[at + 1])
+        told = asking(LIMIT_S, size, *layout[:at], *layout[at + 2:],
+                      Programs.rank, "init", "here", "MPI_Barrier of X", "only",
+                      "2", "here", "MPI_Recv", "end", "only", "3", "test",
+                      "MPI_Test", "end", "print", "up", "hang")
         others = "0-1" if size == 4 else "0-1, 4-6"
         lines = told.splitlines()[:-1]
         check(len(lines) == 3, lines)
@@ -516,24 +520,25 @@ def ranks_say_where_they_wait_before_the_time_limit_ends_them():
 
 @case
 def ranks_that_do_not_say_where_they_wait_are_named():
-    told = asking(1, "-n", "2", Programs.rank, "init", "only", "1", "deaf", "end",
-                  "hang")
+    told = asking(1, 2, Programs.rank, "init", "print", "up", "only", "1",
+                  "deaf", "end", "hang")
     check(re.search("does not wait in MPI|do not wait in MPI|not initialized", told),
           told)
-    told = asking(0.3, "-n", "3", "sleep", "1000")
+    told = asking(0.3, 3, "sh", "-c", "echo up; exec sleep 1000")
     check("chempirun: ranks 0-2 have not initialized MPI\n" in told, told)
-    told = asking(LIMIT_S, "-n", "2", Programs.rank, "init", "here", "MPI_Wait",
-                  "only", "1", "final", "end", "hang")
+    told = asking(LIMIT_S, 2, Programs.rank, "init", "here", "MPI_Wait", "only",
+                  "1", "final", "end", "print", "up", "hang")
     check(re.match(r"chempirun: rank 1 on node \S+ has finalized MPI and not ended\n"
                    r"chempirun: rank 0 on node \S+ waits in MPI_Wait\n", told), told)
-    told = asking(LIMIT_S, "-n", "2", Programs.rank, "init", "here", "MPI_Wait",
-                  "only", "1", "final", "exit", "0", "end", "hang")
+    told = asking(LIMIT_S, 2, Programs.rank, "init", "here", "MPI_Wait", "print",
+                  "up", "only", "1", "final", "exit", "0", "end", "hang")
     check(re.match(r"chempirun: rank 1 on node \S+ has (ended|finalized)[^\n]*\n"
                    r"chempirun: rank 0 on node \S+ waits in MPI_Wait\n", told), told)
-    check(asking(0, "-n", "2", Programs.rank, "init", "here", "X", "hang")
+    check(asking(0, 2, Programs.rank, "init", "here", "X", "print", "up", "hang")
           .count("\n") == 1)
-    told = asking(3, "-n", "2", Programs.rank, "init", "here", "MPI_Wait",
-                  "only", "1", "half", "MPI_Test", "end", "hang")
+    told = asking(3, 2, Programs.rank, "init", "only", "0", "here", "MPI_Wait",
+                  "end", "only", "1", "half", "MPI_Test", "end", "print", "up",
+                  "hang")
     check("chempirun: rank 1 on node" in told and " waits in MPI_Test\n" in told,
           told)
 
@@ -569,14 +574,17 @@ def fill(job):
 @case
 def nobody_who_does_not_read_keeps_a_job_alive():
     env = dict(os.environ, CHEMPI_WHERE_LIMIT=str(LIMIT_S))
-    job = Job("--timeout", "1", "-n", "2", Programs.rank, "init", "here", "X",
-              "print", "up", "hang", env=env)
-    fill(job)
-    job.await_lines(2)
+
+    def is_up(job):
+        job.await_lines(2)
+        fill(job)
+
+    job, limit_s = before_limit(is_up, "-n", "2", Programs.rank, "init", "here",
+                                "X", "print", "up", "hang", env=env)
     await_that(lambda: not job.marked("fault-rank"), "the end of the ranks")
     job.status = job.finish()
     expect(job, 124, r"chempirun: ranks 0-1 wait in X\nchempirun: the time limit "
-           r"of 1 s has passed; the job was ended\n\Z")
+           rf"of {limit_s} s has passed; the job was ended\n\Z")
 
 
 @case
@@ -614,7 +622,7 @@ def whoever_asks_is_told_where_ranks_wait():
         job.process.send_signal(signal.SIGTERM)
         job.status = job.finish()
         check("MPI_Recv" not in job.errors, job.errors)
-        check(str(pid) not in ask(status=None))
+        check(f"with pid {pid}:" not in ask(status=None))
         check("no job 0 of yours" in ask("0", before=["--json"], status=1))
     check("without --via" in ask(before=["--json", "--via", "a"], status=2))
 
@@ -724,8 +732,8 @@ def launchers_that_are_not_asked_are_not_passed_over_in_silence():
 
 @case
 def what_ranks_say_of_where_they_wait_is_not_trusted():
-    told = asking(LIMIT_S, "-n", "2", Programs.rank, "init", "here",
-                  "a\nb\x1b[31mc" + "d" * 2000, "hang")
+    told = asking(LIMIT_S, 2, Programs.rank, "init", "here",
+                  "a\nb\x1b[31mc" + "d" * 2000, "print", "up", "hang")
     check(re.match(r"chempirun: ranks 0-1 wait in a\?b\?\[31mcd{400,500}\n", told),
           told)
     job = run("-n", "2", Programs.rank, "init", "mumble", "x", "hang")

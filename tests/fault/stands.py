@@ -17,8 +17,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
-    LIMIT_S, ONE_SENTENCE, Cluster, Job, Programs, await_that, check, children,
-    comm, expect, main, status_of)
+    LIMIT_S, ONE_SENTENCE, Cluster, Job, Programs, await_that, before_limit,
+    check, children, comm, expect, main, status_of)
 
 CASES = []
 QUICK = ("--detect", "1")
@@ -63,9 +63,12 @@ def supervisors(cluster):
             if comm(pid).startswith("chempi-super")]
 
 
+def hanging_words(count):
+    return ("-n", str(count), Programs.rank, "init", "print", "up", "hang")
+
+
 def hanging_job(cluster, count=10, *options):
-    return cluster.job(*options, "-n", str(count), Programs.rank, "init",
-                       "print", "up", "hang").await_lines(count)
+    return cluster.job(*options, *hanging_words(count)).await_lines(count)
 
 
 @case
@@ -163,11 +166,14 @@ def time_limits_and_interrupts_work_whatever_stands_still():
             job = cluster.run("--via", "a1", "--timeout", "1", "-n", "1", "true")
         expect(job, 124, r"\Achempirun: the time limit of 1 s has passed before "
                r"[^\n]* nothing was started\n\Z")
-        job = hanging_job(cluster, 4, "--via", "a1", "--timeout", "1")
-        with Standing(cluster.pid("a1")):
+        pid = cluster.pid("a1")
+        job, limit_s = before_limit(
+            lambda job: job.await_lines(4), "--via", "a1",
+            *hanging_words(4), launch=cluster.job)
+        with Standing(pid):
             job.process.wait(timeout=LIMIT_S)
         job.status = job.finish()
-        expect(job, 124, "time limit of 1 s")
+        expect(job, 124, f"time limit of {limit_s} s")
         job = hanging_job(cluster, 4, "--via", "a1")
         with Standing(*supervisors(cluster)):
             interrupt_twice(job)

@@ -16,8 +16,8 @@ import signal
 import sys
 import tempfile
 
-from jobs import (Cluster, Job, Programs, await_that, check, children, comm,
-                  expect, main, run, status_of)
+from jobs import (Cluster, Job, Programs, await_that, before_limit, check,
+                  children, comm, expect, main, run, status_of)
 
 CASES = []
 LAYOUTS = (["-n", "2"], ["--virtual", "2", "-n", "2"])
@@ -235,11 +235,19 @@ def but_not_its_parents():
     check("alive" in job.lines(), job.output)
 
 
-def with_world(*options):
-    job = Job(*options, "-n", "1", Programs.rank, "spawn",
-              rank(2, "print", "up", "hang"), "print", "up", "hang")
+def a_world_that_hangs():
+    return ("-n", "1", Programs.rank, "spawn", rank(2, "print", "up", "hang"),
+            "print", "up", "hang")
+
+
+def are_up(job):
     while job.output.count(b"up\n") < 3:
         job.read_more()
+
+
+def with_world(*options):
+    job = Job(*options, *a_world_that_hangs())
+    are_up(job)
     return job
 
 
@@ -271,24 +279,29 @@ def no_world_is_left_whose_output_nobody_reads():
 
 @case
 def a_time_limit_ends_all_worlds():
-    job = with_world("--timeout", "2")
+    job, _ = before_limit(are_up, *a_world_that_hangs())
     check(job.finish() == 124, job.errors)
 
 
-def with_children_only(*options):
-    """The first world has ended well."""
-    job = Job(*options, "-n", "1", Programs.rank, "spawn",
-              rank(1, "print", "up", "deaf"), "print", "up").await_lines(3)
-    await_that(lambda: len(job.ranks()) == 1, "the end of the first world")
-    return job
+def a_world_that_is_left():
+    """The first one ends well."""
+    return ("-n", "1", Programs.rank, "spawn", rank(1, "print", "up", "deaf"),
+            "print", "up")
+
+
+def is_left(job):
+    job.await_lines(3)
+    await_that(lambda: len(job.ranks()) <= 1, "the end of the first world")
 
 
 @case
 def what_ends_worlds_behind_the_first_one_is_said():
-    job = with_children_only("--timeout", "2")
+    job, limit_s = before_limit(is_left, *a_world_that_is_left())
     job.status = job.finish()
-    expect(job, 124, r"\Achempirun: the time limit of 2 s has passed")
-    job = with_children_only()
+    expect(job, 124,
+           rf"\Achempirun: the time limit of {limit_s} s has passed")
+    job = Job(*a_world_that_is_left())
+    is_left(job)
     job.process.send_signal(signal.SIGINT)
     job.status = job.finish()
     expect(job, 130, r"chempirun: ended by signal 2\n\Z")
