@@ -18,8 +18,8 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from jobs import (  # noqa: E402
-    LIMIT_S, ONE_SENTENCE, Cluster, Programs, await_that, check, children, comm,
-    expect, run_cases)
+    LIMIT_S, ONE_SENTENCE, Cluster, Programs, await_that, check, child_named,
+    children, comm, expect, run_cases)
 
 CASES = []
 MDCONFIG = REGISTERS = ""
@@ -112,9 +112,7 @@ def what_a_killed_job_had_comes_back():
                 pass  # the first one's end ended it
         first.finish()
         await_ranks(c, is_shared(TOTAL), "all for the second")
-        supervisor, = [pid for pid in children(c.pid("n1"))
-                       if comm(pid).startswith("chempi-super")]
-        os.kill(supervisor, signal.SIGKILL)
+        os.kill(child_named(c.pid("n1"), "chempi-super"), signal.SIGKILL)
         second.finish()
         await_ranks(c, lambda found: not found, "nobody")
 

@@ -128,6 +128,14 @@ def comm(pid):
         return ""
 
 
+def executable(pid):
+    """"" of one that has ended."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+
+
 def status_of(pid, *fields):
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
         text = file.read()
@@ -356,8 +364,7 @@ class Cluster:
         """Kill a daemon; returns when its keeper has ended, too."""
         pid = self.pid(name)
         keeper = [child for child in children(pid)
-                  if os.readlink(f"/proc/{child}/exe") ==
-                  os.path.realpath(Programs.chempid) and
+                  if executable(child) == os.path.realpath(Programs.chempid) and
                   not comm(child).startswith("chempi-super")]
         kill_and_wait(pid, keeper)
 
