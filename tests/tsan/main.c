@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define DEFAULT_TIMEOUT_S 120.0
+#define SLOWNESS 5.0 /* of ThreadSanitizer: limits are for builds without */
 #define STATUS_SKIPPED 77
 
 static struct tsan_test *tests;
@@ -75,7 +76,7 @@ static struct tsan_options options_of(const struct tsan_test *test)
 static void run_here(const struct tsan_test *test, const struct tsan_options *o,
                      void *param)
 {
-    (void)alarm((unsigned)o->timeout + 1);
+    (void)alarm((unsigned)(o->timeout * SLOWNESS));
     if (o->init)
         o->init();
     if (test->run_with)
