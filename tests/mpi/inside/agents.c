@@ -284,7 +284,9 @@ int main(int argc, char **argv)
     }
     if (chempi_ctx.services.local_size > 1)
         scan_and_go(me, 6);
+    chempi_lane_lock(&chempi_lane_main);
     CHECK(chempi_lane_main.owed == 0, "%u are still owed",
           chempi_lane_main.owed);
+    chempi_lane_unlock(&chempi_lane_main);
     return check_finish();
 }

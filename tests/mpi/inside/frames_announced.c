@@ -22,11 +22,12 @@ static struct chempi_tx frames[FRAMES];
 /* Without progress nothing of what is announced leaves. */
 _Noreturn static void announce_to(int to)
 {
-    struct chempi_ep *ep =
-        chempi_conn_route(chempi_conn_peer(&chempi_lane_main, (uint32_t)to),
-                          LEN)
-            ->ep;
+    struct chempi_ep *ep;
 
+    chempi_lane_lock(&chempi_lane_main);
+    ep = chempi_conn_route(chempi_conn_peer(&chempi_lane_main, (uint32_t)to),
+                           LEN)
+             ->ep;
     for (int i = 0; i < FRAMES; i++) {
         int rc;
 
@@ -42,6 +43,7 @@ _Noreturn static void announce_to(int to)
         while (rc == -EAGAIN);
         CHECK_OR_DIE(rc == CHEMPI_PENDING, "frame %d: %d", i, rc);
     }
+    chempi_lane_unlock(&chempi_lane_main);
     for (;;)
         (void)pause();
 }

@@ -79,8 +79,10 @@ static void flood(MPI_Comm inter)
     const struct chempi_comm *c = chempi_comm_lookup(inter);
     MPI_Request requests[FLOOD];
 
+    chempi_lane_lock(&chempi_lane_main);
     chempi_conn_peer(&chempi_lane_main, chempi_comm_proc(c, 0))->quota =
         UINT32_MAX;
+    chempi_lane_unlock(&chempi_lane_main);
     for (int i = 0; i < FLOOD; i++)
         if (MPI_Isend(data, LEN, MPI_BYTE, 0, TAG + 1, inter, &requests[i]))
             requests[i] = MPI_REQUEST_NULL;
@@ -176,8 +178,10 @@ static void attack(MPI_Comm inter, const char *how)
     } else if (strcmp(how, "body") == 0) {
         send_raw(inter, system_message(CHEMPI_SYSMSG_BODY, 8), words, 0);
     } else if (strcmp(how, "credit") == 0) {
+        chempi_lane_lock(&chempi_lane_main);
         chempi_conn_peer(&chempi_lane_main, chempi_comm_proc(c, 0))
             ->eager_released += 1u << 20;
+        chempi_lane_unlock(&chempi_lane_main);
         send_raw(inter, system_message(CHEMPI_SYSMSG_CREDIT, 0), NULL, 0);
     } else {
         CHECK_OR_DIE(false, "no attack is named %s", how);

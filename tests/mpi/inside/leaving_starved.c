@@ -39,6 +39,31 @@ static struct chempi_routed_flow *flow_to(int rank)
         ->ep;
 }
 
+/* What the only flow of rank 0 has, while nobody changes it. */
+struct state {
+    bool has_strays;
+    uint32_t undecided;
+    uint32_t dropped_count;
+    int gateway; /* that it sends by */
+};
+
+static struct state look(void)
+{
+    const struct chempi_routed_flow *flow;
+    struct state s;
+
+    chempi_lane_lock(&chempi_lane_main);
+    flow = flow_to(1);
+    s = (struct state){
+        .has_strays = flow->has_strays,
+        .undecided = flow->undecided,
+        .dropped_count = flow->dropped_count,
+        .gateway = (int)(chempi_routed_way_find(flow, LEN)->gateways[0] -
+                         chempi_routed_of(flow)->rank_count)};
+    chempi_lane_unlock(&chempi_lane_main);
+    return s;
+}
+
 static void poll_once(void)
 {
     int is_there;
@@ -59,17 +84,14 @@ static size_t frame_bytes(uint8_t kind, size_t payload)
 
 static void make_strays(void)
 {
-    struct chempi_routed_flow *flow = flow_to(1);
-
     gateways_stop();
     for (int i = 0; i < MESSAGES; i++) {
         memset(data, i + 1, LEN);
         MPI_Send(data, LEN, MPI_CHAR, 1, i, world);
     }
     starve_all(0);
-    gateways_kill((int)(chempi_routed_way_find(flow, LEN)->gateways[0] -
-                        chempi_routed_of(flow)->rank_count));
-    while (!flow->has_strays)
+    gateways_kill(look().gateway);
+    while (!look().has_strays)
         poll_once();
     gateways_go_on();
 }
@@ -85,7 +107,7 @@ static void stay_with_strays(void)
         is_drained |= chempi_conn_is_drained(&chempi_lane_main);
         chempi_lane_unlock(&chempi_lane_main);
     }
-    CHECK(flow_to(1)->has_strays, "there was memory");
+    CHECK(look().has_strays, "there was memory");
     CHECK(!is_drained, "it leaves what no gateway has");
     starve_some(0, REFUSALS);
 }
@@ -94,19 +116,21 @@ static void fail_to_drop(void)
 {
     int code;
 
-    while (!flow_to(1)->undecided)
+    while (!look().undecided)
         poll_once();
     starve_all(0);
     code = MPI_Recv(NULL, 0, MPI_CHAR, 1, ANNOUNCED, world, MPI_STATUS_IGNORE);
     CHECK(check_class(code) == MPI_ERR_TRUNCATE, "class %d", code);
-    CHECK(flow_to(1)->dropped_count == 1, "there was memory");
+    CHECK(look().dropped_count == 1, "there was memory");
 }
 
 /* It has lasted for long. */
 static void lose(enum chempi_routed_want want)
 {
+    chempi_lane_lock(&chempi_lane_main);
     flow_to(1)->shortages[want] = (struct chempi_shortage){
         .since_ns = 1, .refused_ns = chempi_clock_ns()};
+    chempi_lane_unlock(&chempi_lane_main);
     while (!chempi_conn_missing_count())
         poll_once();
     starve_end();

@@ -6,6 +6,7 @@
  */
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/light.h"
 #include "tests/mpi/check.h"
 
@@ -114,7 +115,9 @@ static void skip_a_turn(void)
     if (check_rank() == 0) {
         old = send_one(2);
         hear();
+        chempi_lane_lock(&chempi_lane_main);
         peer->serial_out += TURN - 1;
+        chempi_lane_unlock(&chempi_lane_main);
         (void)send_one(3);
         CHECK(MPI_Cancel(&old) == MPI_SUCCESS, "cancel");
         CHECK(!wait_is_cancelled(old), "another message was taken back");
@@ -124,7 +127,9 @@ static void skip_a_turn(void)
         tell();
     } else {
         receive(2);
+        chempi_lane_lock(&chempi_lane_main);
         peer->serial_in--;
+        chempi_lane_unlock(&chempi_lane_main);
         tell();
         hear();
         receive(3);

@@ -7,6 +7,7 @@
  * inside-meet_starved accept|connect FIFO
  */
 
+#include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/worlds/foreign.h"
 #include "tests/mpi/check.h"
 #include "tests/mpi/inside/starve.h"
@@ -37,7 +38,9 @@ static int have_all(int code, MPI_Comm inter)
     int has = code == MPI_SUCCESS, all;
 
     CHECK(has == (inter != MPI_COMM_NULL), "code %d", code);
+    chempi_lane_lock(&chempi_lane_main);
     CHECK(!chempi_foreign_check(), "%s", chempi_foreign_check());
+    chempi_lane_unlock(&chempi_lane_main);
     MPI_Allreduce(&has, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     CHECK_OR_DIE(all == 0 || all == check_size(), "%d of %d have it", all,
                  check_size());

@@ -43,11 +43,23 @@ static size_t short_bytes(void)
            chempi_neighbor_frame_put(head, &f) + SHORT;
 }
 
+static bool have_waited(void)
+{
+    bool have;
+
+    chempi_lane_lock(&chempi_lane_main);
+    have = flow_to(1)->shortages[CHEMPI_ROUTED_FOR_DATA].since_ns > 0;
+    chempi_lane_unlock(&chempi_lane_main);
+    return have;
+}
+
 /* They have waited for as long as they may. */
 static void age(void)
 {
+    chempi_lane_lock(&chempi_lane_main);
     flow_to(1)->shortages[CHEMPI_ROUTED_FOR_DATA] = (struct chempi_shortage){
         .since_ns = 1, .refused_ns = chempi_clock_ns()};
+    chempi_lane_unlock(&chempi_lane_main);
 }
 
 static void send_small(void)
@@ -70,7 +82,7 @@ static void send_long(void)
     MPI_Recv(&pid, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     starve_all(0);
     MPI_Isend(data, LONG, MPI_CHAR, 1, MESSAGES, MPI_COMM_WORLD, &request);
-    while (!flow_to(1)->shortages[CHEMPI_ROUTED_FOR_DATA].since_ns)
+    while (!have_waited())
         MPI_Test(&request, &(int){0}, MPI_STATUS_IGNORE);
     age();
     for (int i = 0; i < MESSAGES && code == MPI_SUCCESS; i++)

@@ -18,15 +18,17 @@ static char data[MESSAGES][LEN];
 /* The number of the one that leads from here to there. */
 static int find_way(int to)
 {
-    struct chempi_ep *ep =
-        chempi_conn_route(chempi_conn_peer(&chempi_lane_main, (uint32_t)to),
-                          LEN)
-            ->ep;
-    const struct chempi_routed_flow *flow =
-        (struct chempi_routed_flow *)(void *)ep;
+    const struct chempi_routed_flow *flow;
+    int number;
 
-    return (int)(chempi_routed_way_find(flow, LEN)->gateways[0] -
-                 chempi_routed_of(flow)->rank_count);
+    chempi_lane_lock(&chempi_lane_main);
+    flow = (struct chempi_routed_flow *)(void *)chempi_conn_route(
+               chempi_conn_peer(&chempi_lane_main, (uint32_t)to), LEN)
+               ->ep;
+    number = (int)(chempi_routed_way_find(flow, LEN)->gateways[0] -
+                   chempi_routed_of(flow)->rank_count);
+    chempi_lane_unlock(&chempi_lane_main);
+    return number;
 }
 
 static void send_all(void)
