@@ -7,7 +7,7 @@
 #include "check.h"
 
 #define RECORDS 20
-#define RECORD 5 /* ints */
+#define RECORD 5     /* ints */
 #define STARVED_S 60 /* far longer than anybody waits for a turn */
 
 static MPI_File file;
