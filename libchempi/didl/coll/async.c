@@ -18,6 +18,7 @@
 #include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/progress/agent.h"
 #include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/request.h"
@@ -73,7 +74,7 @@ static int no_memory(void)
                             "no memory for a collective operation");
 }
 
-/* The first error, but for the loss of a member: nobody goes on then. */
+/* The first error, but for the loss of a member, which is what counts. */
 static void note(struct async *a, int rc)
 {
     if (CHEMPI_UNLIKELY(rc) && (!a->error || rc == MPI_ERR_PROC_ABORTED))
@@ -369,8 +370,9 @@ static int advance(struct async *a)
         flags |= ADVANCED;
         if (a->next == s->count)
             break;
-        if (CHEMPI_UNLIKELY(a->error == MPI_ERR_PROC_ABORTED)) {
-            a->next = s->count; /* each of the others finds out by itself */
+        if (CHEMPI_UNLIKELY(a->error == MPI_ERR_PROC_ABORTED) &&
+            chempi_loss_is_for_all(s->comm)) {
+            a->next = s->count;
             continue;
         }
         step = &s->steps[a->next];

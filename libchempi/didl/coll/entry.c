@@ -34,7 +34,7 @@ static CHEMPI_COLD int await_news(const struct chempi_comm *comm, int rc)
     const struct timespec pause = {.tv_nsec = LOOK_NS};
     const uint64_t start_ns = chempi_clock_ns();
 
-    while (!chempi_loss_is_in(comm)) {
+    while (!chempi_loss_is_in(comm) && !chempi_loss_has_finished(comm)) {
         if (chempi_clock_ns() - start_ns > NEWS_MAX_NS)
             return rc;
         (void)nanosleep(&pause, NULL);

@@ -11,6 +11,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/hier/hier_ops.h"
 #include "libchempi/didl/comm/message.h"
+#include "libchempi/didl/transport/loss.h"
 
 struct chempi_coll_block {
     struct chempi_coll_block *next;
@@ -398,15 +399,17 @@ struct run {
     int error;
 };
 
-/* A member is missing: each of the others finds out by itself. */
-static bool is_hopeless(int error)
+/* A member is missing, and each of the others finds out by itself: nobody goes
+ * on. */
+static bool is_hopeless(const struct run *run)
 {
-    return CHEMPI_UNLIKELY(error == MPI_ERR_PROC_ABORTED);
+    return CHEMPI_UNLIKELY(run->error == MPI_ERR_PROC_ABORTED) &&
+           chempi_loss_is_for_all(run->s->comm);
 }
 
 static void note(struct run *run, int rc)
 {
-    if (CHEMPI_UNLIKELY(rc) && (!run->error || is_hopeless(rc)))
+    if (CHEMPI_UNLIKELY(rc) && (!run->error || rc == MPI_ERR_PROC_ABORTED))
         run->error = rc;
 }
 
@@ -533,7 +536,7 @@ int chempi_coll_run(struct chempi_coll_sched *s)
             return s->error;
         }
     }
-    for (uint32_t i = 0; i < s->count && !is_hopeless(run.error);) {
+    for (uint32_t i = 0; i < s->count && !is_hopeless(&run);) {
         uint32_t done = 1;
 
         if (is_message(&s->steps[i]))

@@ -722,9 +722,10 @@ int chempi_message_wait_all(struct chempi_request **reqs, int n)
 }
 
 /* Both halves at once; `pair` has the receive first. The message goes out
- * though there is no memory to post the receive: the peer waits for it. After a
- * failure nobody knows the requests any more. */
-static int start_pair(struct chempi_request pair[2])
+ * though there is no memory to post the receive: the peer waits for it. And the
+ * library receives what it can though it cannot send: its sender may wait for
+ * that. After a failure nobody knows the requests any more. */
+static int start_pair(struct chempi_request pair[2], bool is_users)
 {
     struct chempi_lane *lane = pair[0].lane;
     int in;
@@ -737,7 +738,7 @@ static int start_pair(struct chempi_request pair[2])
     out = pair[1].ops->start(&pair[1]);
     if (out)
         chempi_request_set_pending(&pair[1], 0);
-    if (out && pair[0].is_queued) {
+    if (out && pair[0].is_queued && is_users) {
         chempi_match_unpost(lane->match, &pair[0]);
         chempi_request_set_pending(&pair[0], 0);
     }
@@ -769,7 +770,7 @@ int chempi_message_sendrecv_on(const void *sbuf, MPI_Count scount,
               CHEMPI_SEND_STANDARD);
     trust(&pair[0]);
     trust(&pair[1]);
-    rc = start_pair(pair);
+    rc = start_pair(pair, kind == CHEMPI_CONTEXT_PT2PT);
     chempi_lane_lock(lane);
     if (!rc)
         rc = chempi_progress_wait_in(lane, are_done, &all, put_all, &all);

@@ -851,6 +851,18 @@ void chempi_conn_set_ended(uint32_t proc, const char *why)
     chempi_conn_set_lost(&chempi_lane_main, proc, why);
 }
 
+void chempi_conn_forget_end(uint32_t proc)
+{
+    struct chempi_peer *peer = chempi_conn_peer(&chempi_lane_main, proc);
+
+    if (!peer->has_ended)
+        return;
+    peer->has_ended = false;
+    chempi_ctx.missing++; /* whoever has looked looks again */
+    if (conn.on_lost)
+        conn.on_lost(peer);
+}
+
 bool chempi_conn_has_ended(uint32_t rank)
 {
     return chempi_conn_is_missing(rank) &&

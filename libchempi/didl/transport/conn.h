@@ -225,6 +225,8 @@ void chempi_conn_lose_deferred(struct chempi_peer *lost);
  * world has finished: nothing is said of others. */
 void chempi_conn_set_ended(uint32_t proc, const char *why);
 bool chempi_conn_has_ended(uint32_t rank);
+/* The process of another world is lost, though it has finished, if it has. */
+void chempi_conn_forget_end(uint32_t proc);
 
 /* Be told of each peer that is lost, once, at any place under the lock. */
 void chempi_conn_on_lost(void (*told)(struct chempi_peer *peer));

@@ -57,6 +57,22 @@ int32_t chempi_loss_rank(const struct chempi_comm *comm)
     return size && comm->serves ? chempi_loss_rank(comm->serves) : -1;
 }
 
+bool chempi_loss_has_finished(const struct chempi_comm *comm)
+{
+    const uint32_t size =
+        chempi_conn_missing_count() ? chempi_comm_remote_size(comm) : 0;
+
+    for (uint32_t rank = 0; rank < size; rank++)
+        if (has_finished(chempi_comm_proc(comm, rank)))
+            return true;
+    return size && comm->serves && chempi_loss_has_finished(comm->serves);
+}
+
+bool chempi_loss_is_for_all(const struct chempi_comm *comm)
+{
+    return !chempi_loss_has_finished(comm) || chempi_loss_is_in(comm);
+}
+
 void chempi_loss_on_context(chempi_loss_context_fn *is_bereft)
 {
     self.is_bereft = is_bereft;

@@ -29,6 +29,15 @@ static inline bool chempi_loss_is_in(const struct chempi_comm *comm)
            chempi_loss_rank(comm) >= 0;
 }
 
+/* Has one of these finished? It has sent all that it had to. From any thread.
+ */
+bool chempi_loss_has_finished(const struct chempi_comm *comm);
+
+/* An operation of all members misses one: does each of the others find that out
+ * by itself? Of one that has finished only those know that wait for it, and the
+ * others wait for them. */
+bool chempi_loss_is_for_all(const struct chempi_comm *comm);
+
 /* Processes that agree on something among themselves in this context, under
  * this tag: if one is missing, the others may have left. Listed while they do.
  */

@@ -9,6 +9,8 @@
  *          rank of the other job waits for it
  * meet_end accept|connect FIFO finished: the others have just finalized
  * meet_end accept|connect FIFO late: they have sent what these need before
+ * meet_end accept|connect FIFO missed: they have not, and whoever waits for
+ *          somebody who waits for them is kept by nobody
  * meet_end accept|connect FIFO deaf: they take nothing until these have said
  *          that they wait
  */
@@ -23,7 +25,7 @@
 
 #include "check.h"
 
-enum { TAG = 3, LEN = 1 << 20 };
+enum { TAG = 3, LEN = 1 << 20, PIECE = 60000, MEMBERS = 8 };
 
 /* A receive that ends since its source has. */
 static void wait_in_vain(MPI_Comm comm, int source)
@@ -144,6 +146,45 @@ static void come_late(MPI_Comm inter, bool accepts, const char *fifo)
     }
 }
 
+static void check_missed(const char *what, int rc)
+{
+    CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "%s: class %d", what,
+          check_class(rc));
+}
+
+/* All have a connection to those that have connected, which finish. */
+static void miss(MPI_Comm inter, bool accepts)
+{
+    static char data[PIECE];
+    static char all[MEMBERS * PIECE];
+    MPI_Request request;
+    MPI_Comm both;
+    int members;
+
+    MPI_Intercomm_merge(inter, !accepts, &both);
+    MPI_Comm_size(both, &members);
+    CHECK_OR_DIE(members <= MEMBERS, "%d members", members);
+    MPI_Alltoall(data, 1, MPI_BYTE, all, 1, MPI_BYTE, both);
+    if (!accepts)
+        return;
+    wait_in_vain(inter, 0);
+    wait_in_vain(inter, 1);
+    MPI_Comm_set_errhandler(both, MPI_ERRORS_RETURN);
+    (void)MPI_Barrier(both); /* of empty messages: some may succeed */
+    check_missed("MPI_Allreduce",
+                 MPI_Allreduce(data, all, 1, MPI_BYTE, MPI_BOR, both));
+    check_missed("MPI_Alltoall", MPI_Alltoall(data, PIECE, MPI_BYTE, all, PIECE,
+                                              MPI_BYTE, both));
+    check_missed("MPI_Allgather", MPI_Allgather(data, PIECE, MPI_BYTE, all,
+                                                PIECE, MPI_BYTE, both));
+    MPI_Ialltoall(data, PIECE, MPI_BYTE, all, PIECE, MPI_BYTE, both, &request);
+    check_missed("MPI_Ialltoall", MPI_Wait(&request, MPI_STATUS_IGNORE));
+    MPI_Comm_free(&both);
+    MPI_Comm_dup(MPI_COMM_WORLD, &both); /* nothing was left under way */
+    MPI_Barrier(both);
+    MPI_Comm_free(&both);
+}
+
 /* Away from MPI, until the other job says that it waits; then what was sent is
  * there. */
 static void be_deaf(MPI_Comm inter, const char *fifo)
@@ -251,6 +292,8 @@ int main(int argc, char **argv)
             send_to_the_deaf(inter);
         else if (check_rank() == 0)
             be_deaf(inter, fifo);
+    } else if (strcmp(argv[3], "missed") == 0) {
+        miss(inter, accepts);
     } else if (strcmp(argv[3], "three") == 0) {
         spawn_third(inter, accepts, argv[0]);
     } else if (!accepts) {

@@ -90,8 +90,10 @@ static void lose(const struct loss *loss, const char *why)
     const struct chempi_bonds *bonds = chempi_foreign_bonds();
 
     for (uint32_t i = bonds->index_begin; i < bonds->index_end(); i++)
-        if (is_in(loss, &chempi_foreign_at(i)->name))
+        if (is_in(loss, &chempi_foreign_at(i)->name)) {
             chempi_conn_set_lost(&chempi_lane_main, i, why);
+            chempi_conn_forget_end(i); /* all ranks of this job say the same */
+        }
 }
 
 static void tell(uint32_t rank, const void *arg)
