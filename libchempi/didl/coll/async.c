@@ -959,9 +959,22 @@ static inline bool begin_at_once(const struct chempi_coll_call *c,
     return true;
 }
 
+/* Does the communicator lack an area that it need not ask for? Then it gets it,
+ * or *rc says why not. */
+static bool gets_area(struct chempi_comm *comm, int *rc)
+{
+    return CHEMPI_UNLIKELY(!comm->coll || comm->coll->lacks) &&
+           chempi_coll_node_is_known(comm) &&
+           chempi_coll_node_is_attached(comm, rc);
+}
+
 static CHEMPI_NOINLINE int start_schedule(const struct chempi_coll_call *c,
                                           MPI_Request *request)
 {
+    int rc = MPI_SUCCESS;
+
+    if ((gets_area(c->comm, &rc) && begin_at_once(c, request, &rc)) || rc)
+        return rc;
     return make(call_ops[c->kind], c->comm, c->op, build_started, c, false,
                 request);
 }

@@ -5,6 +5,10 @@
  * with blocking ones in between; blocks that go through slots, and longer ones,
  * and v-forms some of whose blocks do not fit one. One by one as they end, on
  * communicators that are freed meanwhile, and by threads.
+ *
+ * usage: many_nonblocking [threads|alone]
+ * alone: short ones, and no blocking one before them; --stats tells that no
+ *        message was sent
  */
 #include "check.h"
 
@@ -286,12 +290,18 @@ static void by_threads(void)
 
 int main(int argc, char **argv)
 {
-    bool has_threads = argc > 1;
+    bool is_alone = argc > 1 && strcmp(argv[1], "alone") == 0;
+    bool has_threads = argc > 1 && !is_alone;
 
     check_start_thread(&argc, &argv,
                        has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (is_alone) {
+        ahead();
+        scans_ahead();
+        return check_finish();
+    }
     for (int round = 0; round < ROUNDS; round++) {
         many(round);
         ahead();

@@ -672,13 +672,19 @@ static struct chempi_coll_state *make(struct chempi_comm *comm)
     return st;
 }
 
-/* Learn which area it is; st->area stays -1 when there is none. */
+bool chempi_coll_node_is_known(const struct chempi_comm *comm)
+{
+    return comm == &chempi_comm_world && node.control && are_all_here(comm);
+}
+
+/* Learn which area it is; st->area stays -1 when there is none. All members are
+ * here. */
 static int find_area(struct chempi_comm *comm, struct chempi_coll_state *st)
 {
     int32_t area = -1;
     int rc;
 
-    if (comm == &chempi_comm_world && node.control) {
+    if (chempi_coll_node_is_known(comm)) {
         rc = open_world(st->size);
         if (rc) {
             /* It waits for this member where it is. */

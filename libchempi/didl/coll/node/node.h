@@ -240,6 +240,9 @@ struct chempi_coll_state {
 struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
                                                   int *rc);
 
+/* Does it wait for nobody to attach, since its area is known (B2)? */
+bool chempi_coll_node_is_known(const struct chempi_comm *comm);
+
 /* A state for a persistent operation of a communicator that has an area; NULL
  * when out of memory. At member 0 its area is the operation's, -1: there is
  * none. The others enter that, and so does member 0; false: in vain. Who has no
