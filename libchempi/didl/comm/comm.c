@@ -183,6 +183,7 @@ struct chempi_comm *chempi_comm_make(struct chempi_group *local,
     comm->handle = (MPI_Comm)(void *)comm;
     fill(comm, local, remote);
     CHEMPI_CHECK(chempi_comm_check(comm));
+    chempi_loss_note_change();
     if (chempi_context_is_open(recv_context)) {
         chempi_lane_lock(&chempi_lane_main);
         chempi_comm_listen(comm);

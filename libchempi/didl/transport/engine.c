@@ -217,6 +217,10 @@ void chempi_engine_look_again(struct chempi_lane *lane, bool is_now)
 {
     const uint64_t now_ns = chempi_clock_ns();
 
+    if (lane->engine.misses && chempi_loss_has_changes(lane)) {
+        lane->engine.may_be_vain = true;
+        chempi_engine_settle_dirty(lane);
+    }
     if (!is_now && now_ns - lane->engine.looked_ns < CHEMPI_NS_PER_MS)
         return;
     lane->engine.looked_ns = now_ns;
@@ -895,7 +899,7 @@ static CHEMPI_COLD void settle_vain(struct chempi_lane *lane)
 {
     struct chempi_held *held;
 
-    if (lane->engine.may_be_vain || chempi_loss_has_burials(lane)) {
+    if (lane->engine.may_be_vain || chempi_loss_has_changes(lane)) {
         lane->engine.may_be_vain = false;
         while ((held = chempi_loss_take_vain(lane)))
             chempi_engine_drop_held(held);

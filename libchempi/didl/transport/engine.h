@@ -152,11 +152,14 @@ static inline void chempi_engine_settle(struct chempi_lane *lane)
 /* Is there something for the next settle, since memory was missing? */
 bool chempi_engine_has_due(const struct chempi_lane *lane);
 /* Ends that are awaited are settled anew in the next settle: by who polls, once
- * in a millisecond; is_now: at once, by who goes to sleep or was woken. */
+ * in a millisecond; is_now: at once, by who goes to sleep or was woken. And
+ * held messages for contexts that have changed since the last look are looked
+ * at again, at once. */
 void chempi_engine_look_again(struct chempi_lane *lane, bool is_now);
 static inline void chempi_engine_look(struct chempi_lane *lane, bool is_now)
 {
-    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&lane->engine.awaited)))
+    if (CHEMPI_UNLIKELY(lane->engine.misses ||
+                        !chempi_list_is_empty(&lane->engine.awaited)))
         chempi_engine_look_again(lane, is_now);
 }
 

@@ -110,7 +110,7 @@ struct chempi_lane {
         bool is_settling;         /* a peer is on no list meanwhile */
         bool misses;              /* a process, and goes on (loss.h) */
         bool may_be_vain;         /* a held message, since the last look */
-        uint32_t burials;         /* that the last look knew */
+        uint32_t changes;         /* of contexts that the last look knew */
         bool is_wary;             /* that, or there are other worlds */
         bool
             has_vain; /* posted receives, since what had come may be for them */

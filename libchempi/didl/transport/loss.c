@@ -19,7 +19,7 @@ static struct {
     pthread_mutex_t lock; /* of the following ones */
     uint32_t *graves; /* [count] contexts, multiples of CHEMPI_CONTEXT_STEP */
     uint32_t count;
-    _Atomic uint32_t burials; /* ever; wraps */
+    _Atomic uint32_t changes; /* of contexts, ever; wraps */
     uint32_t room;
     struct chempi_index by_context; /* of graves */
 } self = {.circles = {&self.circles, &self.circles},
@@ -78,6 +78,11 @@ void chempi_loss_on_context(chempi_loss_context_fn *is_bereft)
     self.is_bereft = is_bereft;
 }
 
+void chempi_loss_note_change(void)
+{
+    (void)atomic_fetch_add_explicit(&self.changes, 1, memory_order_release);
+}
+
 void chempi_loss_bury(uint32_t context)
 {
     if (context == 0)
@@ -88,7 +93,7 @@ void chempi_loss_bury(uint32_t context)
                          self.count))
         self.graves[self.count++] = context;
     (void)pthread_mutex_unlock(&self.lock);
-    (void)atomic_fetch_add_explicit(&self.burials, 1, memory_order_release);
+    chempi_loss_note_change();
     if (self.is_buried)
         self.is_buried();
 }
@@ -141,13 +146,13 @@ static bool is_for_nobody(struct chempi_held *held, void *arg)
            self.is_bereft(context);
 }
 
-bool chempi_loss_has_burials(struct chempi_lane *lane)
+bool chempi_loss_has_changes(struct chempi_lane *lane)
 {
     const uint32_t now =
-        atomic_load_explicit(&self.burials, memory_order_acquire);
-    const bool has = now != lane->engine.burials;
+        atomic_load_explicit(&self.changes, memory_order_acquire);
+    const bool has = now != lane->engine.changes;
 
-    lane->engine.burials = now;
+    lane->engine.changes = now;
     return has;
 }
 

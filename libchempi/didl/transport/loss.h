@@ -73,8 +73,12 @@ void chempi_loss_end_vain(struct chempi_lane *lane);
  * a collective operation of a communicator that misses a member, or of a
  * communicator that did and is gone; or NULL. The caller drops it. */
 struct chempi_held *chempi_loss_take_vain(struct chempi_lane *lane);
-/* Was any context buried since it was asked last for this lane? */
-bool chempi_loss_has_burials(struct chempi_lane *lane);
+/* Was any context given to a communicator, or buried, since it was asked last
+ * for this lane? */
+bool chempi_loss_has_changes(struct chempi_lane *lane);
+/* A communicator has its context now, perhaps one that misses a member; from
+ * any thread. */
+void chempi_loss_note_change(void);
 /* Does the communicator of this context (a multiple of CHEMPI_CONTEXT_STEP)
  * miss a member? Set at the start. */
 typedef bool chempi_loss_context_fn(uint32_t context);

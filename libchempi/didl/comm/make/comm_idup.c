@@ -31,6 +31,7 @@
 #include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/services/shortage.h"
@@ -241,6 +242,7 @@ static void name_ids(struct idup *d)
     }
     chempi_comm_choose_lane(made);
     CHEMPI_CHECK(chempi_comm_check(made));
+    chempi_loss_note_change();
     chempi_comm_listen(made);
     if (made->local_comm)
         chempi_comm_listen(made->local_comm);
