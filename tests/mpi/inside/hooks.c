@@ -59,8 +59,8 @@ int main(int argc, char **argv)
         chempi_progress_add_hook(&hooks[1]);
         chempi_lane_unlock(&chempi_lane_main);
         (void)chempi_progress_wait(is_done, NULL);
-        CHECK(my.polls >= late, "%d polls, %d expected", my.polls, late);
         chempi_lane_lock(&chempi_lane_main);
+        CHECK(my.polls >= late, "%d polls, %d expected", my.polls, late);
         chempi_progress_remove_hook(&hooks[0]);
         chempi_progress_remove_hook(&hooks[1]);
         chempi_lane_unlock(&chempi_lane_main);

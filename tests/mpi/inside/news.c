@@ -20,6 +20,16 @@ enum { LONG = 32 << 10, SHORT = 16 << 10 }; /* see forks.yaml */
 static unsigned char data[LONG];
 static unsigned char posted[SHORT];
 
+static bool is_drained(struct chempi_dev *dev)
+{
+    bool is;
+
+    chempi_lane_lock(&chempi_lane_main);
+    is = dev->ops->is_drained(dev);
+    chempi_lane_unlock(&chempi_lane_main);
+    return is;
+}
+
 /* Until the other process's kernel has it all. */
 static void send_all(int first_tag)
 {
@@ -29,7 +39,7 @@ static void send_all(int first_tag)
     for (uint32_t i = 0; i < chempi_conn_device_count(&chempi_lane_main); i++) {
         struct chempi_dev *dev = chempi_conn_device(&chempi_lane_main, i);
 
-        while (!dev->ops->is_drained(dev))
+        while (!is_drained(dev))
             (void)chempi_progress_poll();
     }
 }

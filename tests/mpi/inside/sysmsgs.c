@@ -372,6 +372,16 @@ static void rounds(int count)
     }
 }
 
+static uint64_t count_waiting(void)
+{
+    uint64_t count;
+
+    chempi_lane_lock(&chempi_lane_main);
+    count = chempi_sysmsg_waiting_count(&chempi_lane_main);
+    chempi_lane_unlock(&chempi_lane_main);
+    return count;
+}
+
 /* More requests than the quota allows, each answered, in all directions. */
 static void flood(uint32_t first, uint32_t count)
 {
@@ -379,12 +389,13 @@ static void flood(uint32_t first, uint32_t count)
     const uint64_t quota = chempi_setting(CHEMPI_SET_SYSMSG_QUOTA);
     struct op **ops = calloc((size_t)count * size, sizeof(struct op *));
     uint64_t waited = 0;
+    uint64_t now;
 
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t to = 0; to < size; to++) {
             ops[i * size + to] = ask(to, first + i, ECHO, FLOOD_BODY);
-            if (chempi_sysmsg_waiting_count(&chempi_lane_main) > waited)
-                waited = chempi_sysmsg_waiting_count(&chempi_lane_main);
+            now = count_waiting();
+            waited = now > waited ? now : waited;
         }
     }
     for (uint32_t i = 0; i < count * size; i++)
@@ -392,10 +403,11 @@ static void flood(uint32_t first, uint32_t count)
     free(ops);
     CHECK((uint64_t)count * FLOOD_BODY <= quota || waited > 0,
           "nothing has waited for quota");
+    CHECK(count_waiting() == 0, "some still wait");
+    chempi_lane_lock(&chempi_lane_main);
     CHECK(my.kept_max <= quota * size, "%llu bytes of requests were kept",
           (unsigned long long)my.kept_max);
-    CHECK(chempi_sysmsg_waiting_count(&chempi_lane_main) == 0,
-          "some still wait");
+    chempi_lane_unlock(&chempi_lane_main);
 }
 
 static const struct chempi_sysmsg_handler ask_handler = {
