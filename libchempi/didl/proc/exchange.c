@@ -34,6 +34,7 @@ _Static_assert(CHEMPI_EXCHANGE_LEN_MAX <= UINT32_MAX, "a length fits");
 #define PACE                                                                   \
     (64ul << 10)            /* bytes that move in time, or a message ends (X6) \
                              */
+#define TURNS 10            /* that a message has, moving (X6) */
 #define TICK_NS 250000000L  /* how often that is looked at */
 #define KEEPALIVE_IDLE_S 30 /* a host that is silent for so long is asked, */
 #define KEEPALIVE_EVERY_S 10
@@ -192,13 +193,15 @@ static bool is_written(const struct chempi_exchange *x)
 static void note_owed(struct chempi_exchange *x)
 {
     const bool is_owed =
-        x->is_accepted && ((x->is_wanted && !x->has_message) || !is_written(x));
+        x->is_accepted && (x->at == CHEMPI_EXCHANGE_JOINING ||
+                           (x->is_wanted && !x->has_message) || !is_written(x));
 
     if (is_owed == x->is_owed)
         return;
     x->is_owed = is_owed;
     x->since_ns = chempi_clock_ns();
     x->moved = 0;
+    x->turns = 0;
     chempi_pollset_pace(&x->timer, is_owed ? TICK_NS : 0);
 }
 
@@ -258,6 +261,7 @@ static int parse(struct chempi_exchange *x)
             x->has_message = true;
             x->head_len = 0;
             x->moved += PACE;
+            x->turns = 0;
         } else if (x->in_len == x->in_cap) {
             rc = grow(x);
         } else {
@@ -417,7 +421,7 @@ static void ticked(struct chempi_poll_item *item, uint32_t events)
     if (!x->is_owed || !limit_ms ||
         now - x->since_ns < limit_ms * CHEMPI_NS_PER_MS)
         return;
-    advance(x, x->is_wanted);
+    x->item.ready(&x->item, 0);
     if (!x->is_owed)
         return;
     if (x->moved < PACE) {
@@ -427,8 +431,33 @@ static void ticked(struct chempi_poll_item *item, uint32_t events)
                              (unsigned long long)limit_ms);
         return;
     }
+    if (++x->turns == TURNS) {
+        chempi_exchange_lose(x, -ETIMEDOUT,
+                             "the process that leads the other side takes too "
+                             "long for a message (%u times %llu ms, "
+                             "CHEMPI_MEET_PATIENCE_MS)",
+                             (unsigned)TURNS, (unsigned long long)limit_ms);
+        return;
+    }
     x->since_ns = now;
     x->moved = 0;
+}
+
+int chempi_exchange_time(struct chempi_exchange *x)
+{
+    const int rc = chempi_pollset_tick(chempi_exchange_pollset(), &x->timer,
+                                       ticked, TICK_NS);
+
+    if (!rc)
+        chempi_pollset_pace(&x->timer, 0);
+    x->is_owed = false;
+    return rc;
+}
+
+void chempi_exchange_greeted(struct chempi_exchange *x)
+{
+    x->is_accepted = true;
+    note_owed(x);
 }
 
 void chempi_exchange_open(struct chempi_exchange *x, int fd, bool is_first,
@@ -444,14 +473,11 @@ void chempi_exchange_open(struct chempi_exchange *x, int fd, bool is_first,
     x->item = (struct chempi_poll_item){.fd = fd, .ready = stream_ready};
     x->is_accepted = is_first || x->is_users;
     chempi_progress_notify();
-    rc = chempi_pollset_tick(chempi_exchange_pollset(), &x->timer, ticked,
-                             TICK_NS);
-    if (rc) {
+    rc = chempi_exchange_time(x);
+    if (rc)
         fail(x, rc);
-        return;
-    }
-    chempi_pollset_pace(&x->timer, 0);
-    advance(x, false);
+    else
+        advance(x, false);
 }
 
 /* ---- what it is for -------------------------------------------------- */

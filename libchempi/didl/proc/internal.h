@@ -14,9 +14,10 @@
  *       it
  *   X6  while it is owed something - a message that is wanted, or that what is
  *       sent be read - the timer ticks, and the other side moves PACE bytes, or
- *       ends a message, in each CHEMPI_SET_MEET_PATIENCE, or is lost. A caller
- *       is owed nothing before it has heard something: until then it is not
- *       accepted
+ *       ends a message, in each CHEMPI_SET_MEET_PATIENCE, and ends it within
+ *       TURNS of them, or is lost. A caller is owed nothing before it has heard
+ *       something: until then it is not accepted. Who has begun to greet over
+ *       the user's socket owes the rest until it is OPEN
  *   -   once LOST, always so
  *
  * chempi_exchange_check() looks at X1, X2, X5 and X6.
@@ -66,11 +67,12 @@ struct chempi_exchange {
     bool has_message; /* all of it */
     bool is_wanted;   /* somebody waits for it */
 
-    struct chempi_poll_item timer; /* while it is OPEN */
+    struct chempi_poll_item timer; /* while it is JOINING or OPEN */
     bool is_accepted;              /* both sides are in the call */
     bool is_owed;
     uint64_t since_ns; /* of this patience */
     size_t moved;      /* in it, bytes */
+    unsigned turns;    /* patiences that this message has had */
 };
 
 /* The one where descriptors of the process are waited on. */
@@ -78,6 +80,10 @@ struct chempi_pollset *chempi_exchange_pollset(void);
 
 /* A WAITING one, or NULL: out of memory. */
 struct chempi_exchange *chempi_exchange_create(void);
+/* From now on it can be owed something; 0 or -errno. It is owed nothing. */
+int chempi_exchange_time(struct chempi_exchange *x);
+/* While JOINING: the other side is in the call, too (X6). */
+void chempi_exchange_greeted(struct chempi_exchange *x);
 /* The other side is proven. Takes over descriptor, which is in no set, and
  * seal. */
 void chempi_exchange_open(struct chempi_exchange *x, int fd, bool is_first,

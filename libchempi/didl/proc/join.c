@@ -157,10 +157,13 @@ static void advance(struct chempi_exchange *x)
                                                &x->item, events)
                        : chempi_pollset_add(chempi_exchange_pollset(), &x->item,
                                             events);
-    if (rc)
+    if (rc) {
         fail(x, rc);
-    else
-        x->events = events;
+        return;
+    }
+    x->events = events;
+    if (join->in_done > 0)
+        chempi_exchange_greeted(x);
 }
 
 static void join_ready(struct chempi_poll_item *item, uint32_t events)
@@ -192,6 +195,7 @@ int chempi_exchange_join(int fd, struct chempi_exchange **out,
     struct chempi_exchange *x;
     int type = 0;
     socklen_t len = sizeof(type);
+    int rc;
 
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0)
         return chempi_err_set(err, -errno, "descriptor %d is no socket: %s", fd,
@@ -210,6 +214,12 @@ int chempi_exchange_join(int fd, struct chempi_exchange **out,
     x->at = CHEMPI_EXCHANGE_JOINING;
     x->is_users = true;
     x->item = (struct chempi_poll_item){.fd = fd, .ready = join_ready};
+    rc = chempi_exchange_time(x);
+    if (rc) {
+        chempi_exchange_close(x);
+        return chempi_err_set(err, rc, "cannot wait for the other end: %s",
+                              chempi_err_name(rc));
+    }
     *out = x;
     advance(x);
     return 0;

@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/services/pollset.h"
 
 #define PATIENCE_NS (UINT64_C(60) * CHEMPI_NS_PER_S) /* a broken test ends */
@@ -86,6 +87,11 @@ void *pump_take(struct chempi_exchange *x, size_t *len)
     cr_assert(pump_until(has_taken, &t));
     *len = t.rc ? 0 : t.len;
     return t.rc ? NULL : t.data;
+}
+
+void pump_set_patience(unsigned ms)
+{
+    atomic_store(&chempi_setting_values[CHEMPI_SET_MEET_PATIENCE], ms);
 }
 
 size_t pump_count_fds(void)

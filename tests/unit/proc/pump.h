@@ -22,6 +22,8 @@ bool pump_until(pump_done_fn *done, void *arg);
 int pump_state(struct chempi_exchange *x, struct chempi_err *err);
 /* Until a message has come: its bytes, to be freed, or NULL: it is lost. */
 void *pump_take(struct chempi_exchange *x, size_t *len);
+/* CHEMPI_MEET_PATIENCE_MS. */
+void pump_set_patience(unsigned ms);
 /* Descriptors of this process. */
 size_t pump_count_fds(void);
 

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "tests/unit/proc/pump.h"
 
 static struct chempi_err err;
@@ -124,6 +125,45 @@ Test(join, an_echo_is_not_taken_for_somebody_else)
                  (ssize_t)sizeof(greeting));
     cr_assert_eq(pump_state(a, &err), -EPROTO);
     chempi_exchange_close(a);
+}
+
+/* Any byte of a greeting is sent by who is in the call. */
+Test(join, an_end_that_begins_to_greet_and_is_silent_is_lost)
+{
+    const char greeting[40] = "CHEMPIj1"; /* and a key */
+
+    for (size_t len = 1; len <= sizeof(greeting); len += sizeof(greeting) - 1) {
+        struct chempi_exchange *a;
+
+        pump_set_patience(300);
+        cr_assert_eq(send(fds[1], greeting, len, 0), (ssize_t)len);
+        a = join(0);
+        cr_assert_eq(pump_state(a, &err), -ETIMEDOUT, "%s", err.text);
+        cr_assert_neq(strstr(err.text, "is silent"), NULL, "%s", err.text);
+        chempi_exchange_close(a);
+    }
+}
+
+static bool is_time(void *until_ns)
+{
+    return chempi_clock_ns() > *(uint64_t *)until_ns;
+}
+
+/* It computes before it joins. */
+Test(join, an_end_that_has_not_greeted_is_waited_for)
+{
+    uint64_t until_ns = chempi_clock_ns() + CHEMPI_NS_PER_S;
+    struct chempi_exchange *a = join(0);
+    struct chempi_exchange *b;
+
+    pump_set_patience(300);
+    cr_assert(pump_until(is_time, &until_ns));
+    cr_assert_eq(chempi_exchange_state(a, &err), 0, "%s", err.text);
+    pump_set_patience(60000);
+    b = join(1);
+    cr_assert_eq(pump_state(a, &err), 1, "%s", err.text);
+    chempi_exchange_close(a);
+    chempi_exchange_close(b);
 }
 
 Test(join, what_is_no_stream_socket_is_refused)

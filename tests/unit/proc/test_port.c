@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/proc/hands.h"
 #include "libchempi/didl/proc/internal.h"
 #include "libchempi/didl/proc/port.h"
@@ -649,11 +648,6 @@ Test(port, memory_is_had_for_what_has_come_only)
 
 /* ---- patience -------------------------------------------------------- */
 
-static void set_patience(unsigned ms)
-{
-    atomic_store(&chempi_setting_values[CHEMPI_SET_MEET_PATIENCE], ms);
-}
-
 static void check_silent(struct chempi_exchange *x)
 {
     cr_assert(pump_until(is_lost, x));
@@ -668,7 +662,7 @@ Test(port, a_proven_caller_that_says_nothing_is_lost)
     struct chempi_seal *seal = proven(&fd);
 
     cr_assert_eq(pump_state(owner, &err), 1, "%s", err.text);
-    set_patience(300);
+    pump_set_patience(300);
     want(owner);
     check_silent(owner);
     chempi_exchange_close(owner);
@@ -689,7 +683,7 @@ struct drip {
 
 static bool drips(void *arg)
 {
-    static const uint8_t data[8192];
+    static const uint8_t data[16384];
     struct drip *d = arg;
     const uint64_t now = chempi_clock_ns();
 
@@ -710,7 +704,7 @@ static void drip(size_t len, unsigned patience_ms, unsigned ms)
 
     d.seal = proven(&d.fd);
     cr_assert_eq(pump_state(d.owner, &err), 1, "%s", err.text);
-    set_patience(patience_ms);
+    pump_set_patience(patience_ms);
     want(d.owner);
     cr_assert_eq(chempi_seal_put(d.seal, head, sizeof(head)), 4);
     d.until_ns = chempi_clock_ns() + ms * CHEMPI_NS_PER_MS;
@@ -734,6 +728,13 @@ Test(port, a_caller_that_is_slow_is_not_lost)
     cr_assert_eq(err.code, 0, "%s", err.text);
 }
 
+/* It would take its minute for 64 KiB of a GiB. */
+Test(port, a_message_that_drips_for_ever_is_not_waited_for)
+{
+    drip(16384, 300, 15000);
+    cr_assert_eq(err.code, -ETIMEDOUT, "%s", err.text);
+}
+
 Test(port, a_caller_that_never_reads_is_lost)
 {
     enum { LEN = 16 * 1024 * 1024 };
@@ -743,7 +744,7 @@ Test(port, a_caller_that_never_reads_is_lost)
     struct chempi_seal *seal = proven(&fd);
 
     cr_assert_eq(pump_state(owner, &err), 1, "%s", err.text);
-    set_patience(300);
+    pump_set_patience(300);
     say(owner, data, LEN);
     check_silent(owner);
     chempi_exchange_close(owner);
@@ -765,7 +766,7 @@ Test(port, who_has_not_looked_takes_nobody_for_silent)
     uint64_t until_ns;
 
     meet(&owner, &caller);
-    set_patience(300);
+    pump_set_patience(300);
     want(owner);
     until_ns = chempi_clock_ns() + CHEMPI_NS_PER_S / 2;
     while (!is_time(&until_ns))
@@ -783,7 +784,7 @@ Test(port, a_closed_port_ends_who_calls_though_an_address_is_silent)
     struct chempi_exchange *caller;
     const int fd = name_silent(with);
 
-    set_patience(300);
+    pump_set_patience(300);
     cr_assert_eq(chempi_port_close(name, &err), 0);
     caller = call(with);
     cr_assert_eq(pump_state(caller, &err), -ECONNREFUSED);
@@ -799,7 +800,7 @@ Test(port, a_caller_waits_for_the_owner_as_long_as_that_computes)
     struct chempi_exchange *caller = call(name);
     struct chempi_exchange *owner;
 
-    set_patience(300);
+    pump_set_patience(300);
     cr_assert_eq(pump_state(caller, &err), 1, "%s", err.text);
     say(caller, "here", 5);
     want(caller);
