@@ -6,12 +6,17 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/part/partitioned.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress/progress.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
+
+/* So many partitions any sender may have. */
+#define FEW (INT64_C(1) << 16)
 
 /* The receive of a hello; one byte more than it has, to notice a wrong one. */
 struct hello {
@@ -33,7 +38,8 @@ struct precv {
     int tag;
     int error; /* of matching: holds for all rounds */
     struct chempi_partitioned_hello sender; /* valid when hello is NULL */
-    int missing[];                          /* W5; [partitions] */
+    int64_t refused; /* partitions of a sender that has too many, else 0 */
+    int missing[];   /* W5; [partitions] */
 };
 
 static int poll_waiting(struct chempi_progress_hook *hook);
@@ -95,6 +101,21 @@ static bool is_sane(const struct hello *hello)
            w->partitions <= INT32_MAX && w->len >= 0 && w->first >= 0 &&
            w->first <= CHEMPI_PARTITIONED_TAGS - w->partitions &&
            (w->partitions == 0 || w->len <= INT64_MAX / w->partitions);
+}
+
+/* How many receives this one affords a process of another world: as many as it
+ * has partitions, or bytes for theirs, if that are no more than others may
+ * leave unreceived. A sender of the own job is believed. */
+static bool is_too_much(const struct precv *pr)
+{
+    const struct chempi_partitioned_hello *s = &pr->sender;
+    const int64_t held = (int64_t)chempi_setting(CHEMPI_SET_MEET_HELD);
+
+    return s->partitions > FEW && s->partitions > pr->partitions &&
+           chempi_foreign_is(
+               chempi_comm_proc(pr->req.comm, (uint32_t)pr->source)) &&
+           (s->partitions > held || s->len == 0 ||
+            s->partitions > pr->total / s->len);
 }
 
 /* Free what has been met in the meantime. */
@@ -256,6 +277,10 @@ static bool is_known(struct precv *pr)
     if (!is_sane(hello)) {
         memset(&pr->sender, 0, sizeof(pr->sender));
         pr->error = hello->req.error ? hello->req.error : MPI_ERR_INTERN;
+    } else if (is_too_much(pr)) {
+        pr->refused = pr->sender.partitions;
+        pr->sender.partitions = 0; /* none is received */
+        pr->error = MPI_ERR_TRUNCATE;
     }
     hello_free(hello);
     return true;
@@ -315,7 +340,16 @@ static int finish(struct chempi_request *req, MPI_Status *status)
         chempi_status_set_proc_null(status);
         return error;
     }
-    if (error == MPI_ERR_TRUNCATE)
+    if (pr->refused)
+        error = chempi_error_set(error,
+                                 "the partitioned send from rank %d, of "
+                                 "another world, with tag %d has %lld "
+                                 "partitions of %lld bytes, too many for a "
+                                 "receive of %d partitions and %lld bytes",
+                                 pr->source, pr->tag, (long long)pr->refused,
+                                 (long long)pr->sender.len, pr->partitions,
+                                 (long long)pr->total);
+    else if (error == MPI_ERR_TRUNCATE)
         error = chempi_error_set(error,
                                  "the partitioned send from rank %d with tag "
                                  "%d has %lld bytes, the receive buffer %lld",

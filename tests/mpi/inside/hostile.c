@@ -11,6 +11,7 @@
 
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/comm/context_id.h"
+#include "libchempi/didl/part/partitioned.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
@@ -26,7 +27,9 @@ enum {
     FORGED = -77,
     TRUE = 42,
     AHEAD = 16,
-    MANY = 3000
+    MANY = 3000,
+    PARTS = 70000, /* more than any receive has receives for */
+    OWN_PARTS = 4
 };
 
 /* ---- the one that breaks the rules ---- */
@@ -53,6 +56,8 @@ static void send_raw(MPI_Comm inter, struct chempi_envelope env,
     CHECK(rc == 0 || rc == -ECONNRESET || rc == -EPIPE, "it is not sent: %d",
           rc);
     peer->serial_out += number == 0;
+    if (env.flags & CHEMPI_ENVELOPE_COUNTED)
+        peer->eager_out += (uint32_t)env.len;
     chempi_lane_unlock(lane);
 }
 
@@ -111,6 +116,29 @@ static void ask_files(MPI_Comm inter)
     MPI_Send(NULL, 0, MPI_BYTE, 0, TAG + 2, inter);
 }
 
+/* As many partitions as the other side has bytes; then far more, none of which
+ * has any, and none of which comes. */
+static void announce_partitions(MPI_Comm inter, uint32_t context)
+{
+    const struct chempi_partitioned_hello hello = {
+        .first = PARTS, .partitions = 10L * PARTS, .len = 0};
+    struct chempi_envelope env =
+        message(context + CHEMPI_CONTEXT_PARTITIONED, 1);
+    char *data = check_alloc(PARTS);
+    MPI_Request request;
+
+    check_fill(data, PARTS, 0);
+    MPI_Psend_init(data, PARTS, 1, MPI_BYTE, 0, TAG, inter, MPI_INFO_NULL,
+                   &request);
+    MPI_Start(&request);
+    MPI_Pready_range(0, PARTS - 1, request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+    env.len = sizeof(hello);
+    send_raw(inter, env, &hello, 0);
+    free(data);
+}
+
 /* The same before their turn; what is missing comes when rank 0 says that the
  * other side has made them. */
 static void overtake(MPI_Comm inter, uint32_t context)
@@ -151,6 +179,8 @@ static void attack(MPI_Comm inter, const char *how)
         overtake(inter, context);
     } else if (strcmp(how, "file") == 0) {
         ask_files(inter);
+    } else if (strcmp(how, "partitions") == 0) {
+        announce_partitions(inter, context);
     } else if (strcmp(how, "quota") == 0) {
         flood(inter);
     } else if (strcmp(how, "uncounted") == 0) {
@@ -188,6 +218,12 @@ static void attack(MPI_Comm inter, const char *how)
     }
 }
 
+/* Nothing of the job is touched by it, and nobody is lost. */
+static bool is_harmless(const char *how)
+{
+    return strcmp(how, "file") == 0 || strcmp(how, "partitions") == 0;
+}
+
 /* Rank 1 attacks; until it is cut off. */
 static void be_hostile(MPI_Comm inter, const char *how)
 {
@@ -200,7 +236,7 @@ static void be_hostile(MPI_Comm inter, const char *how)
         MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
         attack(inter, how);
         CHECK((MPI_Recv(&none, 1, MPI_INT, 0, TAG, inter, MPI_STATUS_IGNORE) ==
-               MPI_SUCCESS) == (strcmp(how, "file") == 0),
+               MPI_SUCCESS) == is_harmless(how),
               "nothing comes of it");
     }
 }
@@ -253,6 +289,42 @@ static void keep_file(MPI_Comm inter, const char *path)
         MPI_Send(&(int){0}, 1, MPI_INT, 1, TAG, inter);
     }
     MPI_File_close(&file);
+}
+
+static int receive_parts(MPI_Comm inter, char *data)
+{
+    MPI_Request request;
+    int rc;
+
+    MPI_Precv_init(data, OWN_PARTS, PARTS / OWN_PARTS, MPI_BYTE, 1, TAG, inter,
+                   MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+    return rc;
+}
+
+/* Whatever is announced: a receive has as many receives as it has room for. */
+static void keep_parts(MPI_Comm inter)
+{
+    char *data = check_alloc(PARTS);
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int len;
+    int rc;
+
+    if (check_rank() == 0) {
+        MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+        MPI_Send(&(int){0}, 1, MPI_INT, 1, TAG, inter);
+        rc = receive_parts(inter, data);
+        CHECK(rc == MPI_SUCCESS && check_differs(data, PARTS, 0) == SIZE_MAX,
+              "parts of all bytes: %d", rc);
+        rc = receive_parts(inter, data);
+        CHECK(check_class(rc) == MPI_ERR_TRUNCATE, "too many parts: %d", rc);
+        MPI_Error_string(rc, text, &len);
+        printf("%s\n", text);
+        MPI_Send(&(int){0}, 1, MPI_INT, 1, TAG, inter);
+    }
+    free(data);
 }
 
 static void defend(MPI_Comm inter, const char *how)
@@ -311,6 +383,8 @@ int main(int argc, char **argv)
     MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
     if (strcmp(argv[3], "file") == 0)
         keep_file(inter, argv[4]);
+    else if (strcmp(argv[3], "partitions") == 0)
+        keep_parts(inter);
     else if (check_rank() == 0)
         defend(inter, argv[3]);
     else
