@@ -18,40 +18,33 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/base/sys.h"
+#include "common/fd/descriptors.h"
 #include "libchempi/devices/tcp/internal.h"
 
-bool chempi_tcp_connect_lift_limit(void)
+bool chempi_tcp_connect_may_have(const struct chempi_tcp_dev *dev, int fd)
 {
-    struct rlimit limit;
+    const struct chempi_services *s = dev->dev.params.services;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
-        limit.rlim_cur >= limit.rlim_max)
-        return false;
-    limit.rlim_cur = limit.rlim_max;
-    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+    return !s->bonds || chempi_descriptors_are_spare(fd, s->proc_count);
 }
 
-static unsigned long file_limit(void)
-{
-    struct rlimit limit = {0};
-
-    (void)getrlimit(RLIMIT_NOFILE, &limit); /* only words depend on it */
-    return (unsigned long)limit.rlim_cur;
-}
-
-static int open_socket(int family)
+static int open_socket(const struct chempi_tcp_dev *dev, int family)
 {
     int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
     int fd = chempi_sys->socket(family, type, 0);
 
-    if (fd < 0 && errno == EMFILE && chempi_tcp_connect_lift_limit())
+    if (fd < 0 && errno == EMFILE && chempi_descriptors_lift())
         fd = chempi_sys->socket(family, type, 0);
-    return fd < 0 ? -errno : fd;
+    if (fd < 0)
+        return -errno;
+    if (chempi_tcp_connect_may_have(dev, fd))
+        return fd;
+    (void)close(fd); /* never used */
+    return -EMFILE;
 }
 
 /* Do we listen on every address of this host for this network? */
@@ -110,10 +103,10 @@ static void fail(struct chempi_tcp_link *link, int code)
     if (code == -EMFILE || code == -ENFILE)
         chempi_tcp_link_break(
             link, code,
-            "no file descriptor left for a connection to %s (limit %lu); "
+            "no file descriptor left for a connection to %s (limit %llu); "
             "raise the limit ('ulimit -n', or nofile in "
             "/etc/security/limits.conf)",
-            name, file_limit());
+            name, (unsigned long long)chempi_descriptors_limit());
     else
         chempi_tcp_link_break(link, code, "cannot connect to %s: %s", name,
                               chempi_err_name(code));
@@ -250,7 +243,8 @@ static void call(struct chempi_tcp_link *link)
     }
     link->peer = a->addresses[a->address];
     rc = prepare(link);
-    fd = rc ? rc : open_socket(link->peer.u.sa.sa_family);
+    fd = rc ? rc
+            : open_socket(chempi_tcp_dev_of(link), link->peer.u.sa.sa_family);
     if (fd < 0) {
         next_address(link, fd);
         return;

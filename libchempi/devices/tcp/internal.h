@@ -238,7 +238,8 @@ struct chempi_tcp_dev {
     struct chempi_keys *rank_keys; /* the same, between its ranks */
     struct chempi_list guests;     /* oldest first */
     uint32_t guest_count;
-    int reserve_fd; /* given up to answer when descriptors run out */
+    int reserve_fd;       /* given up to answer when descriptors run out */
+    bool has_turned_away; /* and said so */
     struct chempi_poll_item timer; /* while it is not drained .. */
     long timer_ns;                 /* .. so often */
     struct chempi_list awaited; /* chempi_tcp_ep.broken_link: more may come, and
@@ -411,8 +412,9 @@ void chempi_tcp_work_up(struct chempi_tcp_link *link, struct chempi_seal *seal);
 /* IDLE -> DIALING (or BROKEN); or IDLE and in dev->flush: again, when there is
  * memory. The card is there. */
 void chempi_tcp_connect_start(struct chempi_tcp_link *link);
-/* After EMFILE: lift the soft limit if the hard one allows. */
-bool chempi_tcp_connect_lift_limit(void);
+/* This descriptor was opened for a connection. May it be? Processes of other
+ * worlds do not have the last ones. */
+bool chempi_tcp_connect_may_have(const struct chempi_tcp_dev *dev, int fd);
 
 /* listen.c: being connected to. */
 

@@ -23,6 +23,7 @@
 
 #include "common/base/log.h"
 #include "common/base/sys.h"
+#include "common/fd/descriptors.h"
 #include "common/fd/file.h"
 #include "libchempi/devices/tcp/internal.h"
 
@@ -303,27 +304,35 @@ static void add_guest(struct chempi_tcp_dev *dev,
 
 /* ---- accepting ------------------------------------------------------- */
 
-/* No descriptor left: with the one that was kept back the caller can at least
- * be told, and the queue does not stay full. */
-static void turn_away(struct chempi_tcp_listener *listener)
+/* A caller for whom there is no descriptor left is told so. */
+static void turn_away(struct chempi_tcp_dev *dev, int fd)
+{
+    (void)chempi_err_set(&dev->dev.err, -EMFILE,
+                         "no file descriptor left to accept a connection%s; "
+                         "raise the limit ('ulimit -n', or nofile in "
+                         "/etc/security/limits.conf)",
+                         dev->dev.params.services->bonds ? " of another world"
+                                                         : "");
+    if (!dev->has_turned_away) /* once is enough: strangers may go on */
+        chempi_log(CHEMPI_LOG_ERROR, "tcp", "%s", dev->dev.err.text);
+    dev->has_turned_away = true;
+    if (fd < 0)
+        return;
+    (void)say_verdict(fd, CHEMPI_TCP_NO_FILES); /* or it sees the end */
+    (void)shutdown(fd, SHUT_WR);
+    (void)close(fd); /* both: the best that can be done for it */
+}
+
+/* With the one that was kept back the caller can at least be told, and the
+ * queue does not stay full. */
+static void turn_next_away(struct chempi_tcp_listener *listener)
 {
     struct chempi_tcp_dev *dev = listener->dev;
-    int fd;
 
-    (void)chempi_err_set(&dev->dev.err, -EMFILE,
-                         "no file descriptor left to accept a connection; "
-                         "raise the limit ('ulimit -n', or nofile in "
-                         "/etc/security/limits.conf)");
-    chempi_log(CHEMPI_LOG_ERROR, "tcp", "%s", dev->dev.err.text);
     if (dev->reserve_fd >= 0)
         (void)close(dev->reserve_fd); /* /dev/null */
-    fd = chempi_sys->accept4(listener->item.fd, NULL, NULL,
-                             SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0) {
-        (void)say_verdict(fd, CHEMPI_TCP_NO_FILES); /* or it sees the end */
-        (void)shutdown(fd, SHUT_WR);
-        (void)close(fd); /* both: the best that can be done for it */
-    }
+    turn_away(dev, chempi_sys->accept4(listener->item.fd, NULL, NULL,
+                                       SOCK_CLOEXEC | SOCK_NONBLOCK));
     dev->reserve_fd = chempi_sys->open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
 }
 
@@ -340,6 +349,11 @@ static bool accept_one(struct chempi_tcp_listener *listener)
         return false;
     fd = chempi_sys->accept4(listener->item.fd, &address.u.sa, &len,
                              SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0 && !chempi_tcp_connect_may_have(listener->dev, fd)) {
+        free(guest);
+        turn_away(listener->dev, fd);
+        return true;
+    }
     if (fd >= 0) {
         if (!chempi_address_is_loopback(&address))
             chempi_tcp_link_calm(fd, listener->congestion);
@@ -348,9 +362,9 @@ static bool accept_one(struct chempi_tcp_listener *listener)
     }
     free(guest);
     if (errno == EMFILE || errno == ENFILE) {
-        if (errno == EMFILE && chempi_tcp_connect_lift_limit())
+        if (errno == EMFILE && chempi_descriptors_lift())
             return true;
-        turn_away(listener);
+        turn_next_away(listener);
         return false; /* the rest at the next event */
     }
     /* One that went away while it waited is none. */

@@ -19,6 +19,7 @@
 #include "libchempi/didl/proc/port.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sodium.h>
 #include <stdlib.h>
@@ -30,6 +31,9 @@
 #include "common/auth/auth.h"
 #include "common/base/clock.h"
 #include "common/base/sys.h"
+#include "common/fd/descriptors.h"
+#include "common/fd/file.h"
+#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/proc/hands.h"
 #include "libchempi/didl/proc/internal.h"
 #include "libchempi/didl/proc/port_name.h"
@@ -275,12 +279,23 @@ static bool add_guest(struct port *p, int fd)
     return true;
 }
 
+/* The next descriptor: the last ones are not for strangers. */
+static bool has_spare(const struct port *p)
+{
+    const int fd = fcntl(p->listener.fd, F_DUPFD_CLOEXEC, 0);
+    const bool has = fd >= 0 && chempi_descriptors_are_spare(
+                                    fd, chempi_ctx.services.proc_count);
+
+    chempi_file_close(fd);
+    return has;
+}
+
 /* False: there is nobody more, or not now. */
 static bool accept_one(struct port *p)
 {
     int fd;
 
-    if (!make_place(p)) {
+    if (!make_place(p) || !has_spare(p)) {
         let_in(p, false);
         return false;
     }

@@ -848,6 +848,28 @@ Test(port, a_caller_is_let_in_when_descriptors_are_free_again)
     part(owner, caller);
 }
 
+/* The last quarter is for the process itself. */
+Test(port, a_caller_does_not_have_the_last_descriptors)
+{
+    int all[128];
+    struct chempi_exchange *owner = accept_one();
+    struct chempi_exchange *caller = call(name);
+    const int n = use_up_fds(all, 128);
+
+    for (int i = 0; i < n; i++)
+        if (all[i] >= 96)
+            (void)close(all[i]);
+    for (int i = 0; i < 20; i++)
+        pump(20);
+    cr_assert_eq(chempi_exchange_state(caller, &err), 0);
+    for (int i = 0; i < n; i++)
+        if (all[i] < 96)
+            (void)close(all[i]);
+    cr_assert_eq(pump_state(owner, &err), 1, "%s", err.text);
+    cr_assert_eq(pump_state(caller, &err), 1, "%s", err.text);
+    part(owner, caller);
+}
+
 /* Each call that can fail fails once: it is said, or done all the same. */
 Test(port, what_fails_once_is_said_and_nothing_is_left)
 {

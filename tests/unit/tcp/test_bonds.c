@@ -14,6 +14,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -381,6 +382,70 @@ Test(tcp_bonds, a_malformed_address_is_said_with_a_name)
     cr_assert_eq(chempi_tcp_ops.card_arrived(&ep->ep, "junk", 4, &err),
                  -EBADMSG);
     cr_assert_neq(strstr(err.text, "rank 1 of world 8"), NULL, "%s", err.text);
+}
+
+/* ---- descriptors ----------------------------------------------------- */
+
+enum { FILES = 100, SPARE = 75 }; /* the rest is the own job's */
+
+/* No descriptor below `end` is free; opened ones are closed by the process. */
+static void use_up_below(int end)
+{
+    const struct rlimit limit = {.rlim_cur = FILES, .rlim_max = FILES};
+    int fd;
+
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    do {
+        fd = dup(0);
+        cr_assert_geq(fd, 0);
+    } while (fd < end - 1);
+}
+
+static int call_plainly(uint32_t i)
+{
+    const struct chempi_tcp_dev *dev =
+        (const struct chempi_tcp_dev *)(void *)ends.end[i].dev;
+    const struct chempi_address *a = &dev->card.entries[0].address;
+    const int fd = socket(a->u.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    cr_assert_eq(connect(fd, &a->u.sa, chempi_address_len(a)), 0);
+    return fd;
+}
+
+Test(tcp_bonds, strangers_leave_descriptors_to_the_job)
+{
+    struct chempi_tcp_verdict raw;
+    struct chempi_tcp_verdict v;
+    ssize_t n;
+    int fd;
+
+    use_up_below(SPARE - 1);
+    fd = call_plainly(1); /* the last one that others may have */
+    while ((n = recv(fd, &raw, sizeof(raw), MSG_DONTWAIT)) < 0)
+        (void)ends_poll(&ends);
+    cr_assert_eq(n, (ssize_t)sizeof(raw));
+    cr_assert_eq(chempi_tcp_wire_get_verdict((uint8_t *)&raw, &v), 0);
+    cr_assert_eq(v.code, CHEMPI_TCP_NO_FILES);
+    cr_assert_neq(strstr(ends.end[1].dev->err.text, "of another world"), NULL,
+                  "%s", ends.end[1].dev->err.text);
+    (void)close(fd);
+}
+
+Test(tcp_bonds, nor_are_they_called_with_the_last_ones)
+{
+    use_up_below(SPARE);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), -EMFILE);
+    cr_assert(ends_wait_lost(&ends, 0));
+    cr_assert_neq(strstr(ends.end[0].lost_why, "no file descriptor left"), NULL,
+                  "%s", ends.end[0].lost_why);
+}
+
+Test(tcp_bonds, who_is_met_has_what_is_left_over)
+{
+    use_up_below(SPARE - 2); /* one at each end */
+    cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), CHEMPI_DONE);
+    check_one(1, 0);
+    cr_assert_eq(ends.end[0].lost + ends.end[1].lost, 0);
 }
 
 /* ---- sealed ---------------------------------------------------------- */
