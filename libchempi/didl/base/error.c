@@ -3,7 +3,6 @@
 #include "libchempi/didl/base/error.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,12 +25,8 @@ static struct {
     char words[CHEMPI_ERR_TEXT_MAX]; /* of the first one */
 } loss;
 
-/* The last process of another world, if it was lost last of all. */
-static struct {
-    pthread_mutex_t lock;
-    _Atomic bool is_last;
-    char words[CHEMPI_ERR_TEXT_MAX];
-} foreign_loss = {.lock = PTHREAD_MUTEX_INITIALIZER};
+/* Of the last process of another world, if it was lost last of all. */
+static const char *_Atomic foreign_loss;
 
 int chempi_error_set(int errclass, const char *fmt, ...)
 {
@@ -80,23 +75,13 @@ void chempi_error_note_loss(uint32_t rank, const char *why)
 
     (void)snprintf(who, sizeof(who), "rank %u", (unsigned)rank);
     note_loss(rank, who, why);
-    atomic_store_explicit(&foreign_loss.is_last, false, memory_order_relaxed);
+    chempi_error_note_foreign_loss(NULL);
 }
 
-void chempi_error_note_foreign_loss(const char *who, const char *why)
+void chempi_error_note_foreign_loss(const char *sentence)
 {
-    (void)pthread_mutex_lock(&foreign_loss.lock);
-    (void)snprintf(foreign_loss.words, sizeof(foreign_loss.words),
-                   "%s is lost: %s", who, why); /* cut is fine */
-    (void)pthread_mutex_unlock(&foreign_loss.lock);
-    atomic_store_explicit(&foreign_loss.is_last, true, memory_order_relaxed);
-}
-
-static void explain_foreign(int code)
-{
-    (void)pthread_mutex_lock(&foreign_loss.lock);
-    (void)chempi_error_set(code, "%s", foreign_loss.words);
-    (void)pthread_mutex_unlock(&foreign_loss.lock);
+    /* Orders the words before; partner: chempi_error_explain(). */
+    atomic_store_explicit(&foreign_loss, sentence, memory_order_release);
 }
 
 void chempi_error_put_ranks(const uint32_t *ranks, uint32_t count, char *buf,
@@ -122,17 +107,24 @@ void chempi_error_put_ranks(const uint32_t *ranks, uint32_t count, char *buf,
 
 void chempi_error_explain(int code)
 {
+    const char *foreign =
+        atomic_load_explicit(&foreign_loss, memory_order_acquire);
+
+    if (code != MPI_ERR_PROC_ABORTED || words_class == code)
+        return;
+    if (foreign)
+        (void)chempi_error_set(code, "%s", foreign);
+    else
+        chempi_error_explain_own(code);
+}
+
+void chempi_error_explain_own(int code)
+{
     const uint32_t count =
         atomic_load_explicit(&loss.count, memory_order_acquire);
     char others[CHEMPI_ERROR_RANKS_TEXT];
 
-    if (code != MPI_ERR_PROC_ABORTED || words_class == code)
-        return;
-    if (atomic_load_explicit(&foreign_loss.is_last, memory_order_relaxed)) {
-        explain_foreign(code);
-        return;
-    }
-    if (count == 0)
+    if (code != MPI_ERR_PROC_ABORTED || words_class == code || count == 0)
         return;
     chempi_error_put_ranks(loss.ranks, count, others, sizeof(others));
     (void)chempi_error_set(code, "%s%s", loss.words, others);

@@ -101,9 +101,10 @@ void chempi_error_forget(void);
  * one) and who else is for the calls that fail by it. For whoever has the
  * lane, once for each peer. */
 void chempi_error_note_loss(uint32_t rank, const char *why);
-/* The same of a process of another world; `who` is it in words. Of several, the
- * last one's words count. */
-void chempi_error_note_foreign_loss(const char *who, const char *why);
+/* The same of a process of another world, which ends calls that nobody knows
+ * more of: the sentence, of several the last one's. It stays where it is until
+ * the next one, or NULL, is noted. */
+void chempi_error_note_foreign_loss(const char *sentence);
 
 /* "; so are ranks 3, 5 and 2 more" for all but the first of `count` ranks, of
  * which the first CHEMPI_ERROR_LOST_MAX are there. */
@@ -113,6 +114,8 @@ void chempi_error_put_ranks(const uint32_t *ranks, uint32_t count, char *buf,
 /* A call is about to report this class for an operation that failed in the
  * background: note the words of a loss if it is one and there are no others. */
 void chempi_error_explain(int code);
+/* The same where it is known that a process of the own job was lost. */
+void chempi_error_explain_own(int code);
 
 /* Note the communicator that the error about to be returned belongs to, when
  * the call has no such argument (MPI_Wait and friends): chempi_error_raise()
@@ -170,6 +173,9 @@ struct chempi_error_subject {
     void *handle;
     const char *name;
     chempi_attr_predefined_fn *predefined;
+    /* Notes the words of a loss that has ended a call, if it knows of one;
+     * NULL: it never does. */
+    void (*explain)(struct chempi_object *object, int code);
 };
 
 typedef void chempi_error_subject_fn(struct chempi_object *object,

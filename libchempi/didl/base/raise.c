@@ -153,6 +153,18 @@ static int raise_on_object(struct chempi_object *object, int code,
                     code, func);
 }
 
+/* It knows whose loss counts for it. */
+static void explain_by(struct chempi_object *object, int code)
+{
+    struct chempi_error_subject it = {0};
+
+    if (code != MPI_ERR_PROC_ABORTED || chempi_error_noted(code))
+        return;
+    it = chempi_error_subject_of(object);
+    if (it.explain)
+        it.explain(object, code);
+}
+
 int chempi_error_raise(struct chempi_comm *comm, int code, const char *func)
 {
     struct chempi_object *object = comm ? object_of(comm) : culprit;
@@ -160,6 +172,8 @@ int chempi_error_raise(struct chempi_comm *comm, int code, const char *func)
     culprit = NULL;
     if (code == MPI_SUCCESS)
         return code;
+    if (object && object->magic != CHEMPI_MAGIC_ERRHANDLER)
+        explain_by(object, code);
     chempi_error_explain(code);
     if (object && object->magic == CHEMPI_MAGIC_ERRHANDLER)
         return raise_on_handler(

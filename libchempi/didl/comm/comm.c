@@ -337,6 +337,12 @@ static bool get_predefined(struct chempi_object *object, int keyval,
     return true;
 }
 
+static void explain(struct chempi_object *object, int code)
+{
+    chempi_loss_explain(CHEMPI_CONTAINER_OF(object, struct chempi_comm, obj),
+                        -1, code);
+}
+
 static void describe(struct chempi_object *object,
                      struct chempi_error_subject *out)
 {
@@ -347,6 +353,7 @@ static void describe(struct chempi_object *object,
         .errhandler = &comm->errhandler,
         .attrs = &comm->attrs,
         .predefined = get_predefined,
+        .explain = explain,
         .handle = comm->handle,
         .name = comm->name[0] != '\0' ? comm->name : "a communicator"};
 }

@@ -20,6 +20,7 @@
 #include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/progress/agent.h"
 #include "libchempi/didl/transport/progress/progress.h"
 
@@ -159,6 +160,8 @@ int chempi_message_finish_send(struct chempi_request *req, MPI_Status *status)
 {
     chempi_status_set(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0,
                       req->is_cancelled);
+    if (CHEMPI_UNLIKELY(req->error == MPI_ERR_PROC_ABORTED) && req->comm)
+        chempi_loss_explain(req->comm, req->peer_rank, req->error);
     return req->error;
 }
 
@@ -282,6 +285,8 @@ static int finish_recv(struct chempi_request *req, MPI_Status *status)
         bytes = req->count * req->type->size;
         error = note_truncation(req);
     }
+    if (CHEMPI_UNLIKELY(error == MPI_ERR_PROC_ABORTED))
+        chempi_loss_explain(req->comm, req->peer_rank, error);
     chempi_status_set(status, req->source, req->tag, bytes, req->is_cancelled);
     return error;
 }

@@ -12,6 +12,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/io/file.h"
 #include "libchempi/didl/io/op.h"
+#include "libchempi/didl/transport/loss.h"
 
 static int class_of(int neg_errno)
 {
@@ -98,6 +99,7 @@ int chempi_io_name_path(const char *whole, int rc, int64_t offset)
 
 int chempi_io_name_file(const struct chempi_file *file, int rc, int64_t offset)
 {
+    chempi_loss_explain(file->comm, -1, rc);
     return chempi_io_name_path(file->path, rc, offset);
 }
 

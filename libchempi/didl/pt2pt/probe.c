@@ -64,8 +64,10 @@ static void tell(const struct look *look, MPI_Status *status)
 
 static int result_of(const struct look *look)
 {
-    if (look->error == -EPIPE)
-        return MPI_ERR_PROC_ABORTED; /* chempi_error_explain() has words */
+    if (look->error == -EPIPE) {
+        chempi_loss_explain(look->comm, look->source, MPI_ERR_PROC_ABORTED);
+        return MPI_ERR_PROC_ABORTED;
+    }
     return look->error ? chempi_error_from(look->error, NULL) : MPI_SUCCESS;
 }
 

@@ -7,6 +7,7 @@
 #include "common/containers/array.h"
 #include "common/containers/index.h"
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/match.h"
@@ -248,6 +249,47 @@ bool chempi_loss_judge(const struct chempi_comm *comm, uint32_t context,
     /* Circles are the first lane's, and none is of the program's messages. */
     return kind != CHEMPI_CONTEXT_PT2PT &&
            is_bereft_circle(comm, context, source, tag);
+}
+
+/* ---- words ---- */
+
+static uint32_t find_culprit(const struct chempi_comm *comm, int32_t rank)
+{
+    const uint32_t size = chempi_comm_remote_size(comm);
+    uint32_t finished = UINT32_MAX;
+
+    if (rank >= 0 && (uint32_t)rank < size &&
+        chempi_conn_is_missing(chempi_comm_proc(comm, (uint32_t)rank)))
+        return chempi_comm_proc(comm, (uint32_t)rank);
+    for (uint32_t i = 0; i < size; i++) {
+        const uint32_t proc = chempi_comm_proc(comm, i);
+
+        if (is_lost(proc))
+            return proc;
+        if (finished == UINT32_MAX && has_finished(proc))
+            finished = proc;
+    }
+    return finished == UINT32_MAX && comm->serves
+               ? find_culprit(comm->serves, -1)
+               : finished;
+}
+
+void chempi_loss_explain(const struct chempi_comm *comm, int32_t rank, int code)
+{
+    uint32_t culprit;
+    const char *words = NULL;
+
+    if (code != MPI_ERR_PROC_ABORTED || chempi_error_noted(code))
+        return;
+    culprit = find_culprit(comm, rank);
+    if (culprit == UINT32_MAX)
+        return;
+    if (chempi_foreign_is(culprit))
+        words = chempi_foreign_loss(culprit);
+    else
+        chempi_error_explain_own(code);
+    if (words)
+        (void)chempi_error_set(code, "%s", words);
 }
 
 static bool has_member(const struct chempi_comm *comm, uint32_t proc)

@@ -63,6 +63,14 @@ static inline bool chempi_loss_is_vain(const struct chempi_comm *comm,
            chempi_loss_judge(comm, context, source, tag);
 }
 
+/* A call in this communicator has ended with this class: if that is
+ * MPI_ERR_PROC_ABORTED, and there are no words, note those of the loss that has
+ * ended it, as far as it is known: of the rank that it waits for, or
+ * sends to, or else (also with rank -1) of the first member that is lost, or
+ * else of the first one that has finished. From any thread. */
+void chempi_loss_explain(const struct chempi_comm *comm, int32_t rank,
+                         int code);
+
 /* The peer is missing since just now: end the receives that wait for it (those
  * of any source that it might have met, too) and the synchronous sends that it
  * has not matched. What devices have under way they end themselves. */

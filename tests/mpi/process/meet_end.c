@@ -4,7 +4,8 @@
  * waits for them is told nevertheless.
  *
  * meet_end accept|connect FIFO three: two worlds, which are one communicator
- *          now, spawn a third, which ends; also who has not spawned it hears
+ *          now, spawn a third, which ends; also who has not spawned it hears;
+ *          then one of them finalizes, and each end keeps its words
  * meet_end accept|connect FIFO lost: a rank of a job that survives ends, when a
  *          rank of the other job waits for it
  * meet_end accept|connect FIFO finished: the others have just finalized
@@ -27,8 +28,22 @@
 
 enum { TAG = 3, LEN = 1 << 20, PIECE = 60000, MEMBERS = 8 };
 
+static const char lost[] = " is lost, and its world with it: ";
+static const char finished[] = " has already finished";
+
+/* The error is of such an end, and of no other one. */
+static void check_words(int code, const char *how)
+{
+    char words[MPI_MAX_ERROR_STRING] = "";
+    int len;
+
+    MPI_Error_string(code, words, &len);
+    CHECK(strstr(words, how), "not%s, but: %s", how, words);
+    CHECK(how != finished || !strstr(words, " is lost"), "%s", words);
+}
+
 /* A receive that ends since its source has. */
-static void wait_in_vain(MPI_Comm comm, int source)
+static void wait_in_vain(MPI_Comm comm, int source, const char *how)
 {
     int none;
     int rc;
@@ -37,6 +52,7 @@ static void wait_in_vain(MPI_Comm comm, int source)
     rc = MPI_Recv(&none, 1, MPI_INT, source, TAG + 1, comm, MPI_STATUS_IGNORE);
     CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "a receive ends with %d",
           rc);
+    check_words(rc, how);
 }
 
 /* ---- three worlds ---- */
@@ -51,6 +67,7 @@ static void spawn_third(MPI_Comm inter, bool accepts, char *program)
 {
     MPI_Comm both, third;
     int rank;
+    int rc;
 
     MPI_Intercomm_merge(inter, !accepts, &both);
     MPI_Comm_rank(both, &rank);
@@ -59,9 +76,17 @@ static void spawn_third(MPI_Comm inter, bool accepts, char *program)
     MPI_Barrier(both);
     if (rank == 0)
         MPI_Send(NULL, 0, MPI_BYTE, 0, TAG, third);
-    wait_in_vain(third, MPI_ANY_SOURCE);
-    wait_in_vain(third, 0);
+    wait_in_vain(third, MPI_ANY_SOURCE, lost);
+    wait_in_vain(third, 0, lost);
     MPI_Barrier(both);
+    if (!accepts)
+        return;
+    wait_in_vain(inter, 1, finished); /* the last end; each has its words */
+    wait_in_vain(third, 0, lost);
+    rc = MPI_Barrier(third);
+    CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "a barrier ends with %d",
+          rc);
+    check_words(rc, lost);
 }
 
 /* ---- two ---- */
@@ -167,8 +192,8 @@ static void miss(MPI_Comm inter, bool accepts)
     MPI_Alltoall(data, 1, MPI_BYTE, all, 1, MPI_BYTE, both);
     if (!accepts)
         return;
-    wait_in_vain(inter, 0);
-    wait_in_vain(inter, 1);
+    wait_in_vain(inter, 0, finished);
+    wait_in_vain(inter, 1, finished);
     MPI_Comm_set_errhandler(both, MPI_ERRORS_RETURN);
     (void)MPI_Barrier(both); /* of empty messages: some may succeed */
     check_missed("MPI_Allreduce",
@@ -302,7 +327,7 @@ int main(int argc, char **argv)
     } else if (strcmp(argv[3], "lost") == 0) {
         wait_for_last(inter);
     } else {
-        wait_in_vain(inter, 1);
+        wait_in_vain(inter, 1, finished);
         MPI_Comm_disconnect(&inter);
     }
     if (!accepts && strcmp(argv[3], "lost") == 0) {

@@ -76,13 +76,22 @@ static bool is_in(const struct loss *loss, const struct chempi_name *name)
            (loss->is_all || name->rank == loss->rank);
 }
 
-/* What errors say of it, until the next one is lost. */
-static void note(uint32_t index, const char *why)
+/* What errors say of it, and of those that are missing with it. */
+static void note(uint32_t index, bool is_all, const char *why)
 {
+    const bool has_finished =
+        chempi_conn_peer(&chempi_lane_main, index)->has_ended;
     char who[WHO_MAX];
+    char sentence[CHEMPI_ERR_TEXT_MAX];
 
     chempi_foreign_words(index, who, sizeof(who));
-    chempi_error_note_foreign_loss(who, why);
+    if (has_finished)
+        (void)snprintf(sentence, sizeof(sentence), "%s has already finished",
+                       who);
+    else
+        (void)snprintf(sentence, sizeof(sentence), "%s is lost%s: %s", who,
+                       is_all ? ", and its world with it" : "", why);
+    chempi_foreign_note_loss(index, is_all, sentence);
 }
 
 static void lose(const struct loss *loss, const char *why)
@@ -121,7 +130,7 @@ static void set_lost(uint32_t index, const char *why)
 
     if (is_losing)
         return;
-    note(index, why);
+    note(index, loss.is_all, why);
     if (has_finished)
         return; /* the others of its world may go on */
     is_losing = true;
@@ -139,8 +148,9 @@ static void on_world_lost(struct chempi_sysmsg_in *in)
                                      .rank = loss->rank};
     const uint32_t index = chempi_foreign_find(&name);
 
-    if (index != UINT32_MAX && !chempi_conn_is_missing(index))
-        note(index, why);
+    if (index != UINT32_MAX && chempi_foreign_is(index) &&
+        !chempi_conn_is_missing(index))
+        note(index, loss->is_all, why);
     is_losing = true;
     lose(loss, why);
     is_losing = false;

@@ -6,6 +6,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/didl/transport/worlds/foreign.h"
 
@@ -67,6 +68,8 @@ int chempi_request_explain(const struct chempi_request *req, int error)
     char why[CHEMPI_ERR_TEXT_MAX] = "";
     const char *noted;
 
+    if (req->comm)
+        chempi_loss_explain(req->comm, -1, error);
     chempi_error_explain(error);
     noted = chempi_error_noted(error);
     if (noted)

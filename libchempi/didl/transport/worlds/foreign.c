@@ -30,6 +30,7 @@
 #include "common/containers/sparse.h"
 #include "common/words/plain.h"
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/transport/worlds/vouch.h"
 
@@ -58,6 +59,12 @@ struct bond {
 
 _Static_assert(offsetof(struct bond, is) == 0, "begins as what others see");
 
+/* Why processes are missing. */
+struct sentence {
+    struct sentence *next;
+    char text[];
+};
+
 static struct {
     struct chempi_foreign *known; /* [CHEMPI_FOREIGN_MAX], NULL: none yet */
     _Atomic uint32_t count;       /* set_count() */
@@ -71,6 +78,7 @@ static struct {
     struct chempi_index names;   /* of known */
     struct chempi_index places;  /* of nodes */
     struct chempi_index by_name; /* of bonds */
+    struct sentence *sentences;
 } self;
 
 /* ---- hashes ---- */
@@ -229,6 +237,13 @@ const char *chempi_foreign_node_name(uint32_t index)
                : chempi_ctx.services.node_names[node];
 }
 
+void chempi_foreign_name_words(const struct chempi_name *name, char *buf,
+                               size_t len)
+{
+    (void)snprintf(buf, len, "rank %" PRIu32 " of world %08" PRIx32, name->rank,
+                   (uint32_t)name->world[0]);
+}
+
 void chempi_foreign_words(uint32_t index, char *buf, size_t len)
 {
     if (chempi_foreign_is(index))
@@ -237,6 +252,48 @@ void chempi_foreign_words(uint32_t index, char *buf, size_t len)
     else
         (void)snprintf(buf, len, "rank %" PRIu32 " on node %s", index,
                        chempi_foreign_node_name(index));
+}
+
+static struct sentence *keep_sentence(const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    struct sentence *s = chempi_sys->malloc(sizeof(*s) + size);
+
+    if (!s)
+        return NULL;
+    memcpy(s->text, text, size);
+    s->next = self.sentences;
+    self.sentences = s;
+    return s;
+}
+
+static bool is_missing_with(const struct chempi_foreign *f,
+                            const struct chempi_foreign *lost, bool is_all)
+{
+    return f == lost || (is_all && f->name.world[0] == lost->name.world[0] &&
+                         f->name.world[1] == lost->name.world[1]);
+}
+
+void chempi_foreign_note_loss(uint32_t index, bool is_all, const char *sentence)
+{
+    const struct chempi_foreign *lost = chempi_foreign_at(index);
+    const struct sentence *s =
+        chempi_foreign_loss(index) ? NULL : keep_sentence(sentence);
+
+    for (uint32_t i = 0; s && i < count(); i++)
+        if (is_missing_with(&self.known[i], lost, is_all) &&
+            !atomic_load_explicit(&self.known[i].loss, memory_order_relaxed))
+            /* Orders the words before; partner: chempi_foreign_loss(). */
+            atomic_store_explicit(&self.known[i].loss, s->text,
+                                  memory_order_release);
+    if (s)
+        chempi_error_note_foreign_loss(s->text);
+}
+
+const char *chempi_foreign_loss(uint32_t index)
+{
+    return atomic_load_explicit(&chempi_foreign_at(index)->loss,
+                                memory_order_acquire);
 }
 
 static bool is_node(const void *elements, uint32_t number, const void *key)
@@ -518,9 +575,7 @@ static int keep(struct fresh *f, uint32_t number,
                                     .card_len = in->card_len,
                                     .card = card};
     memcpy(f->is.key, in->key, sizeof(f->is.key));
-    (void)snprintf(f->is.who, sizeof(f->is.who),
-                   "rank %" PRIu32 " of world %08" PRIx32, in->name.rank,
-                   (uint32_t)in->name.world[0]);
+    chempi_foreign_name_words(&in->name, f->is.who, sizeof(f->is.who));
     set_node(&f->on, in);
     return 0;
 }
@@ -787,5 +842,12 @@ void chempi_foreign_fini(void)
     chempi_index_fini(&self.names);
     chempi_index_fini(&self.places);
     chempi_index_fini(&self.by_name);
+    chempi_error_note_foreign_loss(NULL);
+    while (self.sentences) {
+        struct sentence *next = self.sentences->next;
+
+        free(self.sentences);
+        self.sentences = next;
+    }
     memset(&self, 0, sizeof(self));
 }

@@ -21,6 +21,7 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_WORLDS_FOREIGN_H
 #define CHEMPI_LIBCHEMPI_DIDL_WORLDS_FOREIGN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -69,6 +70,7 @@ struct chempi_foreign {
     uint8_t *card;
     uint8_t key[CHEMPI_FOREIGN_KEY_BYTES]; /* its world's */
     char who[48];                          /* "rank 3 of world 5f2c81d0" */
+    const char *_Atomic loss;              /* a sentence, once it is missing */
 };
 
 /* True: this index is no process of the own job. */
@@ -86,6 +88,16 @@ uint32_t chempi_foreign_hash(const struct chempi_name *name);
 /* Of any index: "rank 3 of world 5f2c81d0 on node b", cut; worlds are named by
  * the beginning of their digest, everywhere alike. */
 void chempi_foreign_words(uint32_t index, char *buf, size_t len);
+/* Such a process, or all of its world that are known, are missing: the
+ * sentence for errors. The first one of a process counts. Holder of the first
+ * lane. */
+void chempi_foreign_note_loss(uint32_t index, bool is_all,
+                              const char *sentence);
+/* Of such an index, or NULL. It stays where it is. From any thread. */
+const char *chempi_foreign_loss(uint32_t index);
+/* "rank 3 of world 5f2c81d0", of any name. */
+void chempi_foreign_name_words(const struct chempi_name *name, char *buf,
+                               size_t len);
 /* Of any index; for own ones services.node_of_proc. */
 uint32_t chempi_foreign_node(uint32_t index);
 const char *chempi_foreign_node_name(uint32_t index);
