@@ -6,7 +6,7 @@
  *
  * inside-wrong_members accept|connect FIFO
  * split|other_side|edges|counts|context|
- * file|short
+ * file|short|bridge
  */
 
 #include "libchempi/didl/comm/context_id.h"
@@ -48,6 +48,27 @@ static void lie_to_other_side(MPI_Comm inter)
     ch.inter = NULL;
     (void)chempi_comm_swap_inter(&ch, comm, MPI_SUCCESS, &id, sizeof(id),
                                  &theirs, &len);
+    free(theirs);
+}
+
+/* In MPI_Intercomm_create, whose leader has failed: so has a member that is
+ * none. */
+static void lie_of_bridge(MPI_Comm both)
+{
+    struct chempi_comm_channel ch =
+        chempi_comm_channel(chempi_comm_lookup(both));
+    const struct chempi_comm_far far = {.error = MPI_SUCCESS};
+    int64_t worst = ((int64_t)MPI_ERR_COMM << 32) + INT32_MAX;
+    uint32_t context;
+    void *theirs = NULL;
+    size_t len;
+
+    ch.is_open = true;
+    (void)chempi_comm_agree_context(&ch, MPI_SUCCESS, &context);
+    (void)chempi_comm_agree_context(&ch, MPI_SUCCESS, &context);
+    (void)chempi_comm_swap(&ch, &far, MPI_SUCCESS, NULL, 0, &theirs, &len);
+    (void)chempi_comm_max(&ch, MPI_SUCCESS, &worst, 1);
+    (void)chempi_comm_swap(&ch, &far, MPI_SUCCESS, NULL, 0, &theirs, &len);
     free(theirs);
 }
 
@@ -121,6 +142,11 @@ static void hear(MPI_Comm both, MPI_Comm inter, const char *what)
     uint32_t context;
     int rc;
 
+    if (strcmp(what, "bridge") == 0) {
+        rc = MPI_Intercomm_create(both, 0, MPI_COMM_WORLD, WILD, 1, &made);
+        CHECK(check_class(rc) == MPI_ERR_RANK, "class %d", check_class(rc));
+        return;
+    }
     if (strcmp(what, "split") == 0) {
         rc = MPI_Comm_split(both, 0, 0, &made);
     } else if (strcmp(what, "other_side") == 0) {
@@ -170,6 +196,8 @@ int main(int argc, char **argv)
         lie_in_split(both);
     else if (strcmp(argv[3], "other_side") == 0)
         lie_to_other_side(inter);
+    else if (strcmp(argv[3], "bridge") == 0)
+        lie_of_bridge(both);
     else if (strcmp(argv[3], "context") == 0)
         lie_of_context(both);
     else if (strcmp(argv[3], "file") == 0)

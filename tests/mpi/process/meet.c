@@ -211,7 +211,9 @@ static void bridge_within(MPI_Comm pair, int side, int wanted)
     const bool is_alone = side == 0 && check_rank() == 1;
     const MPI_Comm local = is_alone ? MPI_COMM_SELF : pair;
     MPI_Comm inter = MPI_COMM_NULL;
+    char words[MPI_MAX_ERROR_STRING] = "";
     MPI_Comm merged;
+    int len;
     int rc;
 
     if (local == MPI_COMM_NULL)
@@ -220,6 +222,10 @@ static void bridge_within(MPI_Comm pair, int side, int wanted)
     rc = MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, is_alone ? 0 : 1, 5,
                               &inter);
     CHECK_OR_DIE(check_class(rc) == wanted, "class %d", check_class(rc));
+    if (wanted != MPI_SUCCESS) {
+        MPI_Error_string(rc, words, &len);
+        CHECK(strstr(words, "is not known to rank"), "%s", words);
+    }
     CHECK((inter == MPI_COMM_NULL) == (wanted != MPI_SUCCESS), "what is made");
     MPI_Comm_set_errhandler(local, MPI_ERRORS_ARE_FATAL);
     if (inter == MPI_COMM_NULL)

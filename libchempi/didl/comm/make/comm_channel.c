@@ -499,6 +499,15 @@ static int swap_leaders(const struct chempi_comm_far *far, int rc,
     return rc ? rc : code;
 }
 
+/* A leader has failed. A loss has words that each member knows. */
+static int hear_leader(int code)
+{
+    if (code == MPI_ERR_PROC_ABORTED)
+        return code; /* chempi_error_explain() has words */
+    return chempi_error_set(code, "this group's leader has failed, or the "
+                                  "other group's, and says why");
+}
+
 int chempi_comm_swap(const struct chempi_comm_channel *local,
                      const struct chempi_comm_far *far, int rc,
                      const void *mine, size_t len, void **out, size_t *out_len)
@@ -512,11 +521,7 @@ int chempi_comm_swap(const struct chempi_comm_channel *local,
         head[1] = (uint64_t)swap_leaders(far, rc, mine, len, &data, &head[0]);
     code = chempi_comm_bcast(local, MPI_SUCCESS, head, sizeof(head));
     if (code == MPI_SUCCESS && head[1] != MPI_SUCCESS)
-        code = is_leader ? (int)head[1]
-                         : chempi_error_set((int)head[1],
-                                            "the leader of this "
-                                            "group could not reach the other "
-                                            "group's leader");
+        code = is_leader ? (int)head[1] : hear_leader((int)head[1]);
     if (code != MPI_SUCCESS) {
         free(data);
         return rc ? rc : code;

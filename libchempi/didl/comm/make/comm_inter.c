@@ -3,10 +3,12 @@
  * Intercommunicators out of intracommunicators and back (MPI 5.0, section
  * 7.6).
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/sys.h"
+#include "common/words/plain.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
@@ -53,16 +55,31 @@ static uint32_t *describe(const struct chempi_group *group,
     return words;
 }
 
-/* The index of a member, UINT32_MAX if it is not known here. */
-static uint32_t find_member(const uint32_t *words, uint32_t words_each,
-                            const struct chempi_name *leader)
+static struct chempi_name name_of(const uint32_t *words, uint32_t words_each,
+                                  const struct chempi_name *leader)
 {
     struct chempi_name name = *leader;
 
     name.rank = words[words_each - 1];
     if (words_each == WORDS_NAME)
         memcpy(name.world, words, sizeof(name.world));
-    return chempi_foreign_find(&name);
+    return name;
+}
+
+static int note_stranger(const struct chempi_name *stranger)
+{
+    const struct chempi_name own =
+        chempi_foreign_name(chempi_ctx.services.proc);
+    char who[64];
+    char me[64];
+
+    chempi_foreign_name_words(stranger, who, sizeof(who));
+    chempi_foreign_name_words(&own, me, sizeof(me));
+    return chempi_error_set(MPI_ERR_COMM,
+                            "%s is not known to %s: the two have not met, as "
+                            "by MPI_Comm_connect or a common MPI_Comm_spawn, "
+                            "and cannot be members of one communicator before",
+                            who, me);
 }
 
 /* The other side's group out of its description; leader: this side's. */
@@ -72,22 +89,20 @@ static int group_of(const uint32_t *words, size_t len,
     const uint32_t each = words[HEAD_WORDS_EACH];
     const size_t count = (len / sizeof(*words) - HEAD_WORDS) / each;
     uint32_t *procs = chempi_sys->malloc((count + 1) * sizeof(*procs));
+    struct chempi_name name = *leader;
     size_t known = 0;
 
     chempi_lane_lock(&chempi_lane_main);
     for (; procs && known < count; known++) {
-        procs[known] =
-            find_member(words + HEAD_WORDS + known * each, each, leader);
+        name = name_of(words + HEAD_WORDS + known * each, each, leader);
+        procs[known] = chempi_foreign_find(&name);
         if (procs[known] == UINT32_MAX)
             break;
     }
     chempi_lane_unlock(&chempi_lane_main);
     if (procs && known < count) {
         free(procs);
-        return chempi_error_set(MPI_ERR_COMM,
-                                "member %zu of the other group is of a world "
-                                "that this process has not met",
-                                known);
+        return note_stranger(&name);
     }
     *out = procs ? chempi_group_make((uint32_t)count, procs) : NULL;
     return *out ? MPI_SUCCESS
@@ -113,16 +128,23 @@ struct meeting {
     struct chempi_comm_far far;       /* valid at the leader: the other one */
 };
 
-/* The two leaders tell each other what is in `mine`, and hand it down: each is
- * member 0 of the channel that does. */
-static int swap_leaders(const struct meeting *m, int rc, const void *mine,
-                        size_t len, void **theirs, size_t *their_len)
+/* The channel of this side whose member 0 is the given one. */
+static struct chempi_comm_channel rotate(const struct meeting *m, int first)
 {
     struct chempi_comm_channel rotated = m->local;
     const int size = m->local.size;
 
-    rotated.first = m->leader;
-    rotated.me = (m->local.me - m->leader + size) % size;
+    rotated.first = first;
+    rotated.me = (m->local.me - first + size) % size;
+    return rotated;
+}
+
+/* The two leaders tell each other what is in `mine`, and hand it down. */
+static int swap_leaders(const struct meeting *m, int rc, const void *mine,
+                        size_t len, void **theirs, size_t *their_len)
+{
+    const struct chempi_comm_channel rotated = rotate(m, m->leader);
+
     return chempi_comm_swap(&rotated, &m->far, rc, mine, len, theirs,
                             their_len);
 }
@@ -169,18 +191,80 @@ static int read_remote(const struct meeting *m, const uint32_t *words,
     return MPI_SUCCESS;
 }
 
+/* How it went at a side, if not well: a class, and a member's words. */
+struct verdict {
+    int32_t class;
+    char words[252]; /* with the zero */
+};
+
+/* An error class, and a member of this side. */
+static bool is_verdict(const struct meeting *m, int64_t worst)
+{
+    const int64_t class = worst >> 32;
+
+    return class > MPI_SUCCESS && class <= MPI_ERR_LASTCODE &&
+           (worst & UINT32_MAX) < m->local.size;
+}
+
+/* The worst error at a member of this side, and its words; the class is
+ * MPI_SUCCESS if there is none. An error that is returned is of the agreement
+ * itself. */
+static int sum_up(const struct meeting *m, int rc, struct verdict *out)
+{
+    const char *noted = chempi_error_noted(rc);
+    int64_t worst = (int64_t)rc << 32 | (rc ? m->local.me : 0);
+    struct chempi_comm_channel from;
+
+    (void)snprintf(out->words, sizeof(out->words), "%s", noted ? noted : "");
+    rc = chempi_comm_max(&m->local, MPI_SUCCESS, &worst, 1);
+    if (rc != MPI_SUCCESS || worst == 0)
+        return rc;
+    if (!is_verdict(m, worst)) { /* a member of another world lies to all */
+        *out = (struct verdict){.class = MPI_ERR_INTERN};
+        return MPI_SUCCESS;
+    }
+    out->class = (int32_t)(worst >> 32);
+    from = rotate(m, (int)(worst & INT32_MAX));
+    return chempi_comm_bcast(&from, MPI_SUCCESS, out->words,
+                             sizeof(out->words));
+}
+
+/* Members may be of another world: nothing of it is believed. */
+static int take_verdict(const char *whose, struct verdict v)
+{
+    if (v.class <= MPI_SUCCESS || v.class > MPI_ERR_LASTCODE)
+        return chempi_error_set(MPI_ERR_INTERN, "a member says that it has "
+                                                "failed, and not why");
+    v.words[sizeof(v.words) - 1] = '\0';
+    chempi_plain(v.words, strlen(v.words), "");
+    if (!v.words[0] && v.class == MPI_ERR_PROC_ABORTED)
+        return v.class; /* chempi_error_explain() has words */
+    return chempi_error_set(v.class, "%s%s", whose,
+                            v.words[0] ? v.words : "a member has failed");
+}
+
 /* Whether all members of both sides know the other one: in a world of its own
- * one may not have met somebody, anywhere one may have no memory. */
+ * one may not have met somebody, anywhere one may have no memory. All say why
+ * not, in the words of one that has failed. */
 static int agree(const struct meeting *m, int rc)
 {
-    int64_t nothing = 0;
+    struct verdict mine = {0};
+    struct verdict other = {0};
     void *theirs = NULL;
-    size_t len;
+    size_t len = 0;
 
-    rc = chempi_comm_max(&m->local, rc, &nothing, 1);
-    rc = swap_leaders(m, rc, NULL, 0, &theirs, &len);
+    rc = sum_up(m, rc, &mine);
+    rc =
+        swap_leaders(m, rc, &mine, mine.class == MPI_SUCCESS ? 0 : sizeof(mine),
+                     &theirs, &len);
+    if (rc == MPI_SUCCESS && len)
+        memcpy(&other, theirs, len < sizeof(other) ? len : sizeof(other));
     free(theirs);
-    return rc;
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (mine.class != MPI_SUCCESS)
+        return take_verdict("", mine);
+    return len ? take_verdict("in the other group: ", other) : MPI_SUCCESS;
 }
 
 /* The ids become the new communicator's, if there is somebody on the other
