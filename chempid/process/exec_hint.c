@@ -99,7 +99,8 @@ static void explain_refusal(const char *name, const char *dir, char *text,
 }
 
 /* A program without a path is sought in PATH; many mean the one that is in
- * the working directory. One that is there has no interpreter. */
+ * the working directory. One that is there has no interpreter. Others are seen
+ * from there, which may be another directory than the user's. */
 static void explain(const struct chempi_spec *spec, uint32_t rank, int code,
                     char *text, size_t size)
 {
@@ -118,9 +119,11 @@ static void explain(const struct chempi_spec *spec, uint32_t rank, int code,
         (void)snprintf(text, size, ": %.200s (--wrap)", name);
         return;
     }
-    if (strchr(app->argv[0], '/') || !dir)
+    if (app->argv[0][0] == '/' || !dir)
         return;
-    if (is_in_path(path_of(spec, app), app->argv[0]))
+    if (strchr(app->argv[0], '/'))
+        (void)snprintf(text, size, " in the working directory %.400s", dir);
+    else if (is_in_path(path_of(spec, app), app->argv[0]))
         (void)snprintf(text, size,
                        "; the file is in PATH, but not the interpreter that "
                        "it needs");

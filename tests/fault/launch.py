@@ -445,6 +445,9 @@ def programs_that_cannot_be_started_are_named():
             (["--error", "/nonexistent/%r"],
              "cannot open the file for its error output, /nonexistent/0: No")):
         expect(run(*options, "true"), 127, ONE_SENTENCE, named)
+    expect(run("--wdir", "/var", "./x"), 127, ONE_SENTENCE,
+           "cannot be executed: No such file or directory in the working "
+           "directory /var")
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/lost-script"
         with open(path, "w", encoding="utf-8") as file:

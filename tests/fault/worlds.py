@@ -130,6 +130,8 @@ def refused(said, pattern, app=0):
 @case
 def a_program_that_is_not_there_fails_the_call():
     refused(words(1, "/nowhere"), "/nowhere.*No such file")
+    refused(words(1, "./nowhere", wdir="/var"),
+            "No such file or directory in the working directory /var")
 
 
 @case
