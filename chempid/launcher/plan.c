@@ -15,6 +15,7 @@
 #include "common/base/sys.h"
 #include "common/containers/index.h"
 #include "common/control/msg.h"
+#include "common/host/cpus.h"
 
 static int out_of_memory(struct chempi_err *err)
 {
@@ -467,6 +468,18 @@ static int plan_processors(const struct chempi_options *opt,
     return opt->rankfile ? chempi_rankfile_copy(opt->rankfile, spec) : 0;
 }
 
+/* Where all nodes are this host: its own; 0: nobody knows. */
+static uint32_t count_processors(const struct chempi_plan_node *nodes,
+                                 uint32_t count)
+{
+    struct chempi_cpus cpus;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (nodes[i].host != 0)
+            return 0;
+    return chempi_cpus_get(&cpus) ? 0 : chempi_cpus_count(&cpus);
+}
+
 static int plan_places(const struct chempi_options *opt,
                        const struct chempi_plan_node *nodes, uint32_t count,
                        struct chempi_spec *spec, struct chempi_err *err)
@@ -500,6 +513,8 @@ static int plan_places(const struct chempi_options *opt,
                                   spec->node_of_rank, err);
     if (rc)
         return rc;
+    if (slots == 0)
+        slots = count_processors(nodes, count);
     spec->universe_size = slots > spec->size ? (uint32_t)slots : spec->size;
     if (plan_processors(opt, spec))
         return out_of_memory(err);

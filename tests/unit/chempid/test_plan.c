@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "chempid/launcher/plan.h"
+#include "common/host/cpus.h"
 
 #define NODES 6
 
@@ -64,6 +65,33 @@ Test(plan, processes_of_a_host_are_those_of_its_nodes, .fini = tear_down)
     plan();
     cr_assert_eq(chempi_spec_host_procs(&spec, 1), 6);
     cr_assert_eq(chempi_spec_host_procs(&spec, 3), 2);
+}
+
+static uint32_t universe_of(uint64_t host, uint32_t slots)
+{
+    struct chempi_plan_node node = {
+        .name = "a", .place = {.slots = slots}, .host = host};
+    char *one[] = {"chempirun", "-n", "1", "true", NULL};
+    uint32_t size;
+
+    cr_assert_eq(chempi_options_parse(&opt, 4, one, &err), 0, "%s", err.text);
+    cr_assert_eq(chempi_plan_make(&opt, &node, 1, NULL, &spec, &err), 0, "%s",
+                 err.text);
+    size = spec.universe_size;
+    tear_down();
+    return size;
+}
+
+/* Who asks how many processes it may spawn is told of the processors of a host
+ * without a daemon. */
+Test(plan, the_universe_has_a_place_for_each_processor)
+{
+    struct chempi_cpus cpus;
+
+    cr_assert_eq(chempi_cpus_get(&cpus), 0);
+    cr_expect_eq(universe_of(0, 0), chempi_cpus_count(&cpus));
+    cr_expect_eq(universe_of(0, 70), 70);
+    cr_expect_eq(universe_of(2, 0), 1, "nothing is known of another host");
 }
 
 /* What a program gets that does not say how many ranks it wants. */
