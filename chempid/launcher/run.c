@@ -734,6 +734,8 @@ static void end_from_above(void *arg, int status, const char *text)
 {
     struct run *r = arg;
 
+    if (r->has_killed) /* it ends by itself, and says why */
+        return;
     r->is_ordered = true;
     if (is_done(r))
         kill_job(r); /* U4 */
