@@ -159,7 +159,10 @@ static void look_up(const struct asker *asker, const char *service)
     if (port)
         grant(asker, port);
     else
-        refuse(asker, CHEMPI_REPLY_NAME, "nobody has published the name");
+        refuse(asker, CHEMPI_REPLY_NAME,
+               "nobody has published the name, of the worlds of this chempirun "
+               "(those of another one are not asked: hand the port's name over "
+               "by a file, or the like)");
 }
 
 static void take_name(const struct asker *asker, enum chempi_root_request what,

@@ -111,7 +111,10 @@ def names_are_known_in_all_worlds():
               rank(1, "look", "ours", "publish", "theirs", "look", "theirs"),
               "over", "look", "theirs")
     expect(job, 0)
-    check(job.lines() == ["[0] failed 0 nobody has published the name",
+    check(job.lines() == ["[0] failed 0 nobody has published the name, of the "
+                          "worlds of this chempirun (those of another one are "
+                          "not asked: hand the port's name over by a file, or "
+                          "the like)",
                           "[0] granted 0 ", "[0] granted 1 ", "[0] over 0 ",
                           "[1.0] granted 0 ", "[1.0] granted 0 a port",
                           "[1.0] granted 0 a port"], job.output)

@@ -37,8 +37,9 @@ static int refused(int rc)
     switch (rc) {
     case -EOPNOTSUPP:
         return chempi_error_set(MPI_ERR_UNSUPPORTED_OPERATION,
-                                "nobody can be asked: this process was not "
-                                "started by chempirun");
+                                "chempirun starts worlds and keeps names, and "
+                                "has not started this process: start it by "
+                                "'chempirun -n 1 PROGRAM', or the like");
     case -EBUSY:
         return chempi_error_set(MPI_ERR_OTHER,
                                 "too many questions of this process wait for "

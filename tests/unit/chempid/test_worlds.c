@@ -79,13 +79,13 @@ static const char *name(uint32_t rank, uint8_t what, const char *service,
 
 Test(worlds, a_name_is_found_until_it_is_withdrawn)
 {
-    cr_expect_str_eq(name(3, CHEMPI_ROOT_LOOKUP, "s", NULL),
-                     "1/3:9 failed3 nobody has published the name");
+    cr_expect(strstr(name(3, CHEMPI_ROOT_LOOKUP, "s", NULL),
+                     "1/3:9 failed3 nobody has published the name, "));
     cr_expect_str_eq(name(3, CHEMPI_ROOT_PUBLISH, "s", "p"), "1/3:9 granted0 ");
     cr_expect_str_eq(name(4, CHEMPI_ROOT_LOOKUP, "s", NULL),
                      "1/4:9 granted0 p");
-    cr_expect_str_eq(name(4, CHEMPI_ROOT_LOOKUP, "S", NULL),
-                     "1/4:9 failed3 nobody has published the name");
+    cr_expect(strstr(name(4, CHEMPI_ROOT_LOOKUP, "S", NULL),
+                     "1/4:9 failed3 nobody has published the name, "));
     cr_expect_str_eq(name(3, CHEMPI_ROOT_UNPUBLISH, "s", "p"),
                      "1/3:9 granted0 ");
     cr_expect(strstr(name(3, CHEMPI_ROOT_LOOKUP, "s", NULL), "failed3"));
