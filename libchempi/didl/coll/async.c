@@ -14,6 +14,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/coll/async_memory.h"
+#include "libchempi/didl/coll/async_words.h"
 #include "libchempi/didl/coll/check.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/comm/message_request.h"
@@ -216,18 +217,6 @@ static bool are_finished(struct async *a)
     return true;
 }
 
-/* The step in the node's memory, if that is the next one. */
-static struct chempi_node_later_op *node_step(const struct async *a)
-{
-    const struct chempi_coll_sched *s = &a->sched;
-
-    if (CHEMPI_LIKELY(a->single != NULL))
-        return a->single;
-    if (a->next == s->count || s->steps[a->next].kind != CHEMPI_COLL_NODE)
-        return NULL;
-    return s->steps[a->next].dst;
-}
-
 /* Does the next step wait for the messages before it? */
 static bool is_fenced(const struct async *a)
 {
@@ -361,7 +350,7 @@ static int advance(struct async *a)
         return flags;
     for (;;) {
         const struct chempi_coll_step *step;
-        struct chempi_node_later_op *op = node_step(a);
+        struct chempi_node_later_op *op = chempi_coll_async_node_step(a);
 
         if (is_fenced(a) && !are_finished(a))
             return flags;
@@ -412,7 +401,7 @@ static int poll_running(struct chempi_progress_hook *hook)
 
 static bool is_ready(const struct async *a)
 {
-    struct chempi_node_later_op *op = node_step(a);
+    struct chempi_node_later_op *op = chempi_coll_async_node_step(a);
     int i = a->finished;
 
     if (op && !is_fenced(a))
@@ -555,52 +544,12 @@ static void destroy(struct chempi_request *req)
     chempi_coll_async_give(a);
 }
 
-static CHEMPI_COLD int explain(const struct async *a, int error)
-{
-    if (a->mismatch.rank < 0 || error == MPI_ERR_PROC_ABORTED)
-        return error;
-    if (error == MPI_ERR_TRUNCATE)
-        return chempi_message_note_too_much(a->mismatch.rank, a->mismatch.len,
-                                            a->mismatch.room);
-    return chempi_message_note_too_little(a->mismatch.rank, a->mismatch.len,
-                                          a->mismatch.room);
-}
-
 static int finish(struct chempi_request *req, MPI_Status *status)
 {
     chempi_status_set_empty(status);
-    return CHEMPI_LIKELY(!req->error) ? MPI_SUCCESS
-                                      : explain(of_request(req), req->error);
-}
-
-static bool is_awaited(const struct async *a, int child, int32_t peer)
-{
-    return !chempi_request_is_complete(a->children[child]) &&
-           a->children[child]->peer_rank == peer;
-}
-
-/* Whose messages of this step are missing. They come without a call of the
- * sender's if it has begun the operation. */
-static void put_children(struct chempi_wait_report *w,
-                         const struct chempi_request *req)
-{
-    const struct async *a = (const void *)req; /* its first member */
-    int count = 0;
-
-    w->is_moving |= a->is_busy;
-    for (int i = a->finished; i < a->open && !w->is_mute; i++) {
-        const int32_t peer = a->children[i]->peer_rank;
-        int k = a->finished;
-
-        while (!is_awaited(a, k, peer) && k < i)
-            k++;
-        if (k == i &&
-            is_awaited(a, i, peer)) /* it is told for the first time */
-            chempi_wait_report_put_helper(w, a->sched.comm, peer, count++);
-    }
-    if (node_step(a) && !w->is_mute)
-        count = chempi_node_later_put(node_step(a), w, count);
-    chempi_wait_report_put_rest(w, count);
+    return CHEMPI_LIKELY(!req->error)
+               ? MPI_SUCCESS
+               : chempi_coll_async_explain(of_request(req), req->error);
 }
 
 /* Wait a moment for the next step in the node's memory, and go on with it.
@@ -618,7 +567,7 @@ static bool tarry_once(struct async *a)
             (void)advance(a);
         return state != CHEMPI_NODE_LATER_WAITS;
     }
-    op = node_step(a);
+    op = chempi_coll_async_node_step(a);
     if (!op || is_fenced(a) || !chempi_node_later_tarry(op))
         return false;
     (void)advance(a);
@@ -669,7 +618,8 @@ static int await(struct chempi_request *req)
     {                                                                          \
         .call = (name), .start = start,                                        \
         .cancel = chempi_request_cancel_nothing, .finish = finish,             \
-        .destroy = destroy, .awaits = put_children, .await = await             \
+        .destroy = destroy, .awaits = chempi_coll_async_put_awaits,            \
+        .await = await                                                         \
     }
 #define BOTH(kind, small, large)                                               \
     [kind] = {OPS("MPI_I" small), OPS("MPI_" large "_init")},

@@ -29,6 +29,7 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_ASYNC_MEMORY_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_ASYNC_MEMORY_H
 
+#include "common/base/compiler.h"
 #include "libchempi/didl/coll/node/later/node_later.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/transport/request.h"
@@ -78,6 +79,19 @@ struct async {
 static inline struct async *chempi_coll_async_of_link(struct chempi_list *link)
 {
     return CHEMPI_CONTAINER_OF(link, struct async, link);
+}
+
+/* The step in the node's memory, if that is the next one. */
+static inline struct chempi_node_later_op *
+chempi_coll_async_node_step(const struct async *a)
+{
+    const struct chempi_coll_sched *s = &a->sched;
+
+    if (CHEMPI_LIKELY(a->single != NULL))
+        return a->single;
+    if (a->next == s->count || s->steps[a->next].kind != CHEMPI_COLL_NODE)
+        return NULL;
+    return s->steps[a->next].dst;
 }
 
 /* Memory that is free, and stays so until it is taken (E8): of one that is
