@@ -299,6 +299,7 @@ int chempi_proc_spawn(const char *command, char *argv[], int maxprocs,
 {
     const struct program program = {
         .command = command, .argv = argv, .maxprocs = maxprocs, .info = info};
+    const int named = root; /* what others say counts for nothing */
     int error;
     const int rc = chempi_meet_check(comm, &root, refused, &error);
 
@@ -306,7 +307,7 @@ int chempi_proc_spawn(const char *command, char *argv[], int maxprocs,
         *intercomm = MPI_COMM_NULL;
     return rc != MPI_SUCCESS
                ? rc
-               : spawn(comm->rank == root ? &program : NULL, 1, error, root,
+               : spawn(comm->rank == named ? &program : NULL, 1, error, root,
                        comm, intercomm, array_of_errcodes);
 }
 

@@ -226,6 +226,10 @@ static void wrong(void)
                         is_root ? check_size() : 0, MPI_COMM_WORLD, &inter,
                         codes);
     CHECK(check_class(rc) == MPI_ERR_ROOT, "class %d", check_class(rc));
+    /* Then nobody's number of processes, and of error codes, counts. */
+    rc = MPI_Comm_spawn(program, MPI_ARGV_NULL, 1 << 24, MPI_INFO_NULL,
+                        check_size(), MPI_COMM_WORLD, &inter, codes);
+    CHECK(check_class(rc) == MPI_ERR_ROOT, "class %d", check_class(rc));
     rc = MPI_Comm_accept(is_root ? NULL : name, MPI_INFO_NULL, 0,
                          MPI_COMM_WORLD, &inter);
     CHECK(check_class(rc) == MPI_ERR_ARG, "class %d", check_class(rc));
