@@ -163,6 +163,10 @@ static const struct chempi_words levels_of_coll = {
       false, false,                                                            \
       "How long another world with which this one meets may be silent before " \
       "the meeting fails, in milliseconds; 0: for ever.")                      \
+    X(MEET_PROCESSES, "meet", "processes_max", 1 << 16, 1, 1 << 16, NULL,      \
+      LOCAL, false, false,                                                     \
+      "How many processes one meeting by a port or a socket may bring, "       \
+      "besides as many as the own job has, a count; with more it fails.")      \
     X(PROGRESS_SPINS_MAX, "progress", "spins_max", 1000, 0, 1 << 30, NULL,     \
       LOCAL, false, true,                                                      \
       "How often a wait polls in vain, at most, before it gives its core "     \

@@ -9,6 +9,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/proc/meet.h"
 #include "libchempi/didl/proc/port.h"
@@ -77,6 +78,12 @@ static uint64_t limit_of(const struct chempi_info *info)
     return *c == '\0' && ns <= LIMIT_MAX_NS ? ns : 0;
 }
 
+/* Whoever has a port's name, or a socket, may be a stranger. */
+static uint32_t most_processes(void)
+{
+    return (uint32_t)chempi_setting(CHEMPI_SET_MEET_PROCESSES);
+}
+
 /* Port name and info count at the root. */
 static int meet_by_port(struct chempi_meet *meet, const char *port_name,
                         const struct chempi_info *info, int refused,
@@ -89,6 +96,7 @@ static int meet_by_port(struct chempi_meet *meet, const char *port_name,
     if (rc != MPI_SUCCESS)
         return rc;
     if (meet->comm->rank == meet->root && !meet->error) {
+        meet->most = most_processes();
         meet->port = port_name;
         meet->limit_ns = limit_of(info);
     }
@@ -126,6 +134,7 @@ int chempi_proc_join(int fd, MPI_Comm *intercomm)
     const struct chempi_meet meet = {.comm = &chempi_comm_self,
                                      .begin = begin_join,
                                      .fd = fd,
+                                     .most = most_processes(),
                                      .way = "the other end of the socket",
                                      .error_class = MPI_ERR_OTHER};
 

@@ -171,6 +171,12 @@ static void fail(struct chempi_exchange *x, int code)
         chempi_exchange_lose(x, -ECONNRESET,
                              "the process that leads the other side has ended "
                              "or hung up");
+    else if (code == -EMSGSIZE)
+        chempi_exchange_lose(x, -EPROTO,
+                             "what the process that leads the other side says "
+                             "is too long: it brings more processes than are "
+                             "met at a time (CHEMPI_MEET_PROCESSES_MAX), or "
+                             "breaks the rules");
     else if (code == -EBADMSG)
         chempi_exchange_lose(x, -EPROTO,
                              "what the process that leads the other side says "
@@ -222,7 +228,7 @@ static int begin_message(struct chempi_exchange *x)
     x->in_need = (size_t)x->head[0] | (size_t)x->head[1] << 8 |
                  (size_t)x->head[2] << 16 | (size_t)x->head[3] << 24;
     if (x->in_need > x->in_most)
-        return -EBADMSG;
+        return -EMSGSIZE;
     x->in_cap = x->in_need < FIRST_CAP ? x->in_need : FIRST_CAP;
     x->in_len = 0;
     x->in = chempi_sys->malloc(x->in_cap ? x->in_cap : 1);

@@ -333,8 +333,8 @@ static int begin(struct meeting *m)
     chempi_lane_lock(&chempi_lane_main);
     rc = meet->begin(meet, &m->exchange, &err);
     if (rc == 0)
-        chempi_exchange_limit(m->exchange,
-                              sizeof(int32_t) + chempi_roll_len_max());
+        chempi_exchange_limit(m->exchange, sizeof(int32_t) +
+                                               chempi_roll_len_max(meet->most));
     chempi_lane_unlock(&chempi_lane_main);
     if (rc)
         return chempi_error_set(

@@ -31,6 +31,8 @@ struct chempi_meet {
     const char *way;   /* "a caller of the port", for words */
     int error_class;   /* when the other side is not found, or is lost */
     uint64_t limit_ns; /* until it is found; 0: for ever */
+    uint32_t most;     /* processes of the other side, but for as many as the
+                          own job has; CHEMPI_FOREIGN_MAX: all that can be */
     /* NULL, or: is there no point in waiting for the other side any longer?
      * MPI_SUCCESS, or an error class with words. Under the lock. */
     int (*is_hopeless)(const struct chempi_meet *meet, struct chempi_err *err);

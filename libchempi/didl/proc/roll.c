@@ -39,9 +39,9 @@ static int no_memory(struct chempi_err *err)
                           "processes");
 }
 
-static uint32_t most_members(void)
+static uint32_t with_own(uint32_t most)
 {
-    return CHEMPI_FOREIGN_MAX + chempi_ctx.services.rank_count;
+    return most + chempi_ctx.services.rank_count;
 }
 
 size_t chempi_roll_len(uint32_t count)
@@ -50,9 +50,9 @@ size_t chempi_roll_len(uint32_t count)
            (size_t)count * sizeof(struct chempi_introduction);
 }
 
-size_t chempi_roll_len_max(void)
+size_t chempi_roll_len_max(uint32_t most)
 {
-    return chempi_roll_len(most_members());
+    return chempi_roll_len(with_own(most));
 }
 
 /* ---- settings ---- */
@@ -142,8 +142,8 @@ int chempi_roll_check(const struct chempi_roll *roll, size_t len,
     size_t rest = SIZE_MAX;
 
     if (len >= sizeof(*roll) && roll->magic == MAGIC && roll->zero == 0 &&
-        roll->count <= most_members() && roll->root < roll->count &&
-        chempi_context_is_others(roll->context) &&
+        roll->count <= with_own(CHEMPI_FOREIGN_MAX) &&
+        roll->root < roll->count && chempi_context_is_others(roll->context) &&
         roll->setting_count <= CHEMPI_REGION_WORDS &&
         len >= chempi_roll_len(roll->count))
         rest = len - chempi_roll_len(roll->count);

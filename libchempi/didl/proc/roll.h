@@ -31,10 +31,10 @@ struct chempi_roll {
     uint8_t secret[CHEMPI_BOND_SECRET_BYTES]; /* its half; to the other root */
 };
 
-/* Bytes of the roll of so many members, without boxes, and the most that are
- * read: more members cannot be known. */
+/* Bytes of the roll of so many members, without boxes, and of so many besides
+ * those of the own job. */
 size_t chempi_roll_len(uint32_t count);
-size_t chempi_roll_len_max(void);
+size_t chempi_roll_len_max(uint32_t most);
 
 /* Of this side; malloc'ed, with a fresh half of a secret. NULL: no memory. */
 struct chempi_roll *chempi_roll_make(const struct chempi_introduction *members,

@@ -22,6 +22,7 @@
 #include "libchempi/didl/proc/port.h"
 #include "libchempi/didl/proc/root.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 /* One program as the caller says it; of the root. */
 struct program {
@@ -273,6 +274,7 @@ static int spawn(const struct program *programs, uint32_t count, int error,
                                  .way = "the children that are to call "
                                         "MPI_Init",
                                  .error_class = MPI_ERR_SPAWN,
+                                 .most = CHEMPI_FOREIGN_MAX,
                                  .is_hopeless = has_ended}};
     const bool is_root = comm->rank == root;
     int64_t wanted;
@@ -376,7 +378,8 @@ int chempi_proc_meet_parents(void)
                                      .begin = chempi_meet_connect,
                                      .port = chempi_ctx.job->parent,
                                      .way = "those that have spawned it",
-                                     .error_class = MPI_ERR_SPAWN};
+                                     .error_class = MPI_ERR_SPAWN,
+                                     .most = CHEMPI_FOREIGN_MAX};
     MPI_Comm parents = MPI_COMM_NULL;
     int rc;
 
