@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "chempid/job/pattern.h"
+#include "chempid/job/strings.h"
 #include "chempid/tree/budget.h"
 #include "chempid/tree/members.h"
 #include "common/base/sys.h"
@@ -156,30 +157,6 @@ bool chempi_spec_is_held(const struct chempi_spec *spec)
 
 /* ---- writing ------------------------------------------------------------ */
 
-static uint32_t count_strings(char *const *list)
-{
-    uint32_t n = 0;
-
-    while (list && list[n])
-        n++;
-    return n;
-}
-
-static void write_strings(struct chempi_writer *w, char *const *list)
-{
-    const uint32_t n = count_strings(list);
-
-    chempi_wire_put_u32(w, n);
-    for (uint32_t i = 0; i < n; i++)
-        chempi_wire_put_str(w, list[i]);
-}
-
-/* An empty string stands for none. */
-static void write_optional(struct chempi_writer *w, const char *s)
-{
-    chempi_wire_put_str(w, s ? s : "");
-}
-
 /* What ranks alone are told, at the end of LAUNCH: their key, and the port of
  * their parents. */
 static void write_secrets(const struct chempi_spec *spec, bool has_ranks,
@@ -188,7 +165,7 @@ static void write_secrets(const struct chempi_spec *spec, bool has_ranks,
     static const uint8_t zeros[CHEMPI_JOB_SECRET_BYTES];
 
     chempi_wire_put_raw(w, has_ranks ? spec->rank_key : zeros, sizeof(zeros));
-    write_optional(w, has_ranks ? spec->parent : NULL);
+    chempi_strings_write_optional(has_ranks ? spec->parent : NULL, w);
 }
 
 /* Its secrets, as they stand there, are as long as these. */
@@ -227,14 +204,14 @@ void chempi_spec_write(const struct chempi_spec *spec, uint32_t node,
         chempi_wire_put_u32(w, spec->node_of_rank[i]);
     chempi_wire_put_u32(w, spec->app_count);
     for (uint32_t i = 0; i < spec->app_count; i++) {
-        write_strings(w, spec->apps[i].argv);
-        write_strings(w, spec->apps[i].env);
-        write_optional(w, spec->apps[i].wdir);
+        chempi_strings_write(spec->apps[i].argv, w);
+        chempi_strings_write(spec->apps[i].env, w);
+        chempi_strings_write_optional(spec->apps[i].wdir, w);
         chempi_wire_put_u32(w, spec->apps[i].count);
     }
-    write_strings(w, spec->env);
-    write_optional(w, spec->cwd);
-    write_optional(w, spec->tables);
+    chempi_strings_write(spec->env, w);
+    chempi_strings_write_optional(spec->cwd, w);
+    chempi_strings_write_optional(spec->tables, w);
     chempi_wire_put_u32(w, spec->universe_size);
     chempi_wire_put_u32(w, spec->stdin_rank);
     chempi_wire_put_u32(w, spec->bind);
@@ -242,15 +219,15 @@ void chempi_spec_write(const struct chempi_spec *spec, uint32_t node,
     chempi_wire_put_u32(w, spec->want_stats);
     chempi_wire_put_u8(w, spec->is_debugged);
     chempi_wire_put_u8(w, spec->survives);
-    write_optional(w, spec->files[0]);
-    write_optional(w, spec->files[1]);
+    chempi_strings_write_optional(spec->files[0], w);
+    chempi_strings_write_optional(spec->files[1], w);
     chempi_wire_put_u32(w, spec->wrap_count);
     for (uint32_t i = 0; i < spec->wrap_count; i++) {
         chempi_wire_put_str(w, spec->wraps[i].ranks);
-        write_strings(w, spec->wraps[i].argv);
+        chempi_strings_write(spec->wraps[i].argv, w);
     }
-    write_optional(w, spec->cpu_set);
-    write_optional(w, spec->rankfile);
+    chempi_strings_write_optional(spec->cpu_set, w);
+    chempi_strings_write_optional(spec->rankfile, w);
     for (uint32_t i = 0; spec->rankfile && i < spec->size; i++) {
         chempi_wire_put_str(w, spec->slots_of_rank[i]);
         chempi_wire_put_u32(w, spec->line_of_rank[i]);
@@ -274,44 +251,11 @@ void chempi_spec_order(const struct chempi_spec *spec, struct chempi_writer *w)
 
 /* ---- reading ------------------------------------------------------------ */
 
-/* A copy in the pool; the reader goes bad when there is no memory. */
-static char *read_string(struct chempi_spec *spec, struct chempi_reader *r,
-                         size_t max)
-{
-    const char *s = chempi_wire_get_str(r, max);
-    char *copy = r->is_bad ? NULL : chempi_pool_str(&spec->pool, s);
-
-    if (!copy)
-        r->is_bad = true;
-    return copy;
-}
-
-static char *read_optional(struct chempi_spec *spec, struct chempi_reader *r)
-{
-    char *s = read_string(spec, r, CHEMPI_SPEC_STRING_MAX);
-
-    return s && *s ? s : NULL;
-}
-
 static char *read_parent(struct chempi_spec *spec, struct chempi_reader *r)
 {
-    char *s = read_string(spec, r, CHEMPI_PORT_NAME_MAX);
+    char *s = chempi_strings_read_one(&spec->pool, r, CHEMPI_PORT_NAME_MAX);
 
     return s && *s ? s : NULL;
-}
-
-static char **read_strings(struct chempi_spec *spec, struct chempi_reader *r)
-{
-    const uint32_t n = chempi_wire_get_count(r, CHEMPI_SPEC_STRINGS_MAX, 5);
-    char **list = chempi_pool_array(&spec->pool, (size_t)n + 1, sizeof(*list));
-
-    if (!list) {
-        r->is_bad = true;
-        return NULL;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        list[i] = read_string(spec, r, CHEMPI_SPEC_STRING_MAX);
-    return list;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -356,7 +300,8 @@ static void read_nodes(struct chempi_spec *spec, struct chempi_reader *r)
     }
     spec->node_count = n;
     for (uint32_t i = 0; i < n; i++) {
-        spec->node_names[i] = read_string(spec, r, CHEMPI_NODE_NAME_MAX);
+        spec->node_names[i] =
+            chempi_strings_read_one(&spec->pool, r, CHEMPI_NODE_NAME_MAX);
         spec->bind_offset[i] = chempi_wire_get_u32(r);
         spec->host_of_node[i] = chempi_wire_get_u32(r);
         spec->busy_max[i] = chempi_wire_get_u32(r);
@@ -416,9 +361,9 @@ static void read_apps(struct chempi_spec *spec, struct chempi_reader *r)
     for (uint32_t i = 0; i < n && !r->is_bad; i++) {
         struct chempi_app *app = &spec->apps[i];
 
-        app->argv = read_strings(spec, r);
-        app->env = read_strings(spec, r);
-        app->wdir = read_optional(spec, r);
+        app->argv = chempi_strings_read(&spec->pool, r);
+        app->env = chempi_strings_read(&spec->pool, r);
+        app->wdir = chempi_strings_read_optional(&spec->pool, r);
         app->first_rank = first;
         app->count = chempi_wire_get_u32(r);
         if (r->is_bad || !app->argv[0] || app->count == 0 ||
@@ -440,8 +385,9 @@ static void read_wraps(struct chempi_spec *spec, struct chempi_reader *r)
     for (uint32_t i = 0; i < n && !r->is_bad; i++) {
         struct chempi_wrap *wrap = &spec->wraps[i];
 
-        wrap->ranks = read_string(spec, r, CHEMPI_SPEC_STRING_MAX);
-        wrap->argv = read_strings(spec, r);
+        wrap->ranks =
+            chempi_strings_read_one(&spec->pool, r, CHEMPI_SPEC_STRING_MAX);
+        wrap->argv = chempi_strings_read(&spec->pool, r);
         if (r->is_bad || !wrap->argv[0] ||
             !chempi_pattern_is_ranks(wrap->ranks))
             r->is_bad = true;
@@ -493,7 +439,8 @@ static void read_slots(struct chempi_spec *spec, struct chempi_reader *r)
         chempi_pool_array(&spec->pool, spec->size, sizeof(uint32_t));
     r->is_bad |= !spec->slots_of_rank || !spec->line_of_rank;
     for (uint32_t i = 0; i < spec->size && !r->is_bad; i++) {
-        spec->slots_of_rank[i] = read_string(spec, r, CHEMPI_SPEC_STRING_MAX);
+        spec->slots_of_rank[i] =
+            chempi_strings_read_one(&spec->pool, r, CHEMPI_SPEC_STRING_MAX);
         spec->line_of_rank[i] = chempi_wire_get_u32(r);
     }
 }
@@ -520,9 +467,9 @@ int chempi_spec_read_for(struct chempi_spec *spec, struct chempi_reader *r,
     if (!r->is_bad)
         read_apps(spec, r);
     if (!r->is_bad)
-        spec->env = read_strings(spec, r);
-    spec->cwd = read_optional(spec, r);
-    spec->tables = read_optional(spec, r);
+        spec->env = chempi_strings_read(&spec->pool, r);
+    spec->cwd = chempi_strings_read_optional(&spec->pool, r);
+    spec->tables = chempi_strings_read_optional(&spec->pool, r);
     spec->universe_size = chempi_wire_get_u32(r);
     spec->stdin_rank = chempi_wire_get_u32(r);
     spec->bind = chempi_wire_get_u32(r);
@@ -530,11 +477,11 @@ int chempi_spec_read_for(struct chempi_spec *spec, struct chempi_reader *r,
     spec->want_stats = chempi_wire_get_u32(r);
     spec->is_debugged = chempi_wire_get_u8(r) != 0;
     spec->survives = chempi_wire_get_u8(r) != 0;
-    spec->files[0] = read_optional(spec, r);
-    spec->files[1] = read_optional(spec, r);
+    spec->files[0] = chempi_strings_read_optional(&spec->pool, r);
+    spec->files[1] = chempi_strings_read_optional(&spec->pool, r);
     read_wraps(spec, r);
-    spec->cpu_set = read_optional(spec, r);
-    spec->rankfile = read_optional(spec, r);
+    spec->cpu_set = chempi_strings_read_optional(&spec->pool, r);
+    spec->rankfile = chempi_strings_read_optional(&spec->pool, r);
     if (spec->rankfile && !r->is_bad)
         read_slots(spec, r);
     spec->world = chempi_wire_get_u32(r);

@@ -11,6 +11,7 @@
 #include "chempid/hosts/gateways.h"
 #include "chempid/hosts/process_count_range.h"
 #include "chempid/job/namelist.h"
+#include "chempid/job/strings.h"
 #include "chempid/launcher/mpir.h"
 #include "common/base/sys.h"
 #include "common/containers/index.h"
@@ -251,20 +252,12 @@ static int pass_variable(struct chempi_spec *spec, size_t *count,
     return 0; /* not set here, so not set there */
 }
 
-static size_t count_strings(char *const *list)
-{
-    size_t n = 0;
-
-    while (list[n])
-        n++;
-    return n;
-}
-
 static int plan_environment(const struct chempi_options *opt,
                             struct chempi_spec *spec, struct chempi_err *err)
 {
-    const size_t max = count_strings(environ) + count_strings(opt->pass) +
-                       count_strings(opt->env) + 1;
+    const size_t max = chempi_strings_count(environ) +
+                       chempi_strings_count(opt->pass) +
+                       chempi_strings_count(opt->env) + 1;
     size_t count = 0;
     int rc = 0;
 

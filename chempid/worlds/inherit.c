@@ -10,6 +10,7 @@
 #include "chempid/hosts/hosts.h"
 #include "chempid/hosts/process_count_range.h"
 #include "chempid/job/program.h"
+#include "chempid/job/strings.h"
 
 /* ---- options ------------------------------------------------------------- */
 
@@ -55,87 +56,37 @@ static void set_flags(struct chempi_options *opt, uint32_t flags)
     opt->has_clean_env = flags & CLEAN_ENV;
 }
 
-static uint32_t count_strings(char *const *list)
-{
-    uint32_t n = 0;
-
-    while (list && list[n])
-        n++;
-    return n;
-}
-
-static void write_strings(char *const *list, struct chempi_writer *w)
-{
-    const uint32_t n = count_strings(list);
-
-    chempi_wire_put_u32(w, n);
-    for (uint32_t i = 0; i < n; i++)
-        chempi_wire_put_str(w, list[i]);
-}
-
-static void write_optional(const char *s, struct chempi_writer *w)
-{
-    chempi_wire_put_str(w, s ? s : "");
-}
-
 void chempi_inherit_write(const struct chempi_options *opt,
                           struct chempi_writer *w)
 {
     /* A batch system says it again. */
     char *const *names = opt->has_allocation ? NULL : opt->names;
-    const uint32_t count = count_strings(names);
+    const uint32_t count = chempi_strings_count(names);
 
-    write_strings(names, w);
+    chempi_strings_write(names, w);
     for (uint32_t i = 0; i < count; i++)
         chempi_wire_put_u32(w, opt->slots ? opt->slots[i] : 0);
-    write_strings(opt->pass, w);
-    write_strings(opt->env, w);
-    write_optional(opt->tables, w);
-    write_optional(opt->dir, w);
-    write_optional(opt->via, w);
-    write_optional(opt->launcher, w);
-    write_optional(opt->cpu_set, w);
+    chempi_strings_write(opt->pass, w);
+    chempi_strings_write(opt->env, w);
+    chempi_strings_write_optional(opt->tables, w);
+    chempi_strings_write_optional(opt->dir, w);
+    chempi_strings_write_optional(opt->via, w);
+    chempi_strings_write_optional(opt->launcher, w);
+    chempi_strings_write_optional(opt->cpu_set, w);
     chempi_wire_put_u32(w, opt->ppn);
     chempi_wire_put_u32(w, opt->bind);
     chempi_wire_put_u32(w, (uint32_t)opt->map);
     chempi_wire_put_u32(w, flags_of(opt));
 }
 
-static char *read_string(struct chempi_options *opt, struct chempi_reader *r)
-{
-    const char *s = chempi_wire_get_str(r, CHEMPI_SPEC_STRING_MAX);
-    char *copy = r->is_bad ? NULL : chempi_pool_str(&opt->pool, s);
-
-    r->is_bad |= !copy;
-    return copy;
-}
-
-static char *read_optional(struct chempi_options *opt, struct chempi_reader *r)
-{
-    char *s = read_string(opt, r);
-
-    return s && *s ? s : NULL;
-}
-
-static char **read_strings(struct chempi_options *opt, struct chempi_reader *r)
-{
-    const uint32_t n = chempi_wire_get_count(r, CHEMPI_SPEC_STRINGS_MAX, 5);
-    char **list = chempi_pool_array(&opt->pool, (size_t)n + 1, sizeof(*list));
-
-    r->is_bad |= !list;
-    for (uint32_t i = 0; i < n && !r->is_bad; i++)
-        list[i] = read_string(opt, r);
-    return list;
-}
-
 static void read_names(struct chempi_options *opt, struct chempi_reader *r)
 {
     uint32_t count;
 
-    opt->names = read_strings(opt, r);
+    opt->names = chempi_strings_read(&opt->pool, r);
     if (r->is_bad)
         return;
-    count = count_strings(opt->names);
+    count = chempi_strings_count(opt->names);
     if (count == 0) {
         opt->names = NULL;
         return;
@@ -153,13 +104,13 @@ int chempi_inherit_read(struct chempi_options *opt, struct chempi_reader *r)
 
     *opt = (struct chempi_options){.stdin_rank = CHEMPI_STDIN_NONE};
     read_names(opt, r);
-    opt->pass = r->is_bad ? NULL : read_strings(opt, r);
-    opt->env = r->is_bad ? NULL : read_strings(opt, r);
-    opt->tables = read_optional(opt, r);
-    opt->dir = read_optional(opt, r);
-    opt->via = read_optional(opt, r);
-    opt->launcher = read_optional(opt, r);
-    opt->cpu_set = read_optional(opt, r);
+    opt->pass = chempi_strings_read(&opt->pool, r);
+    opt->env = chempi_strings_read(&opt->pool, r);
+    opt->tables = chempi_strings_read_optional(&opt->pool, r);
+    opt->dir = chempi_strings_read_optional(&opt->pool, r);
+    opt->via = chempi_strings_read_optional(&opt->pool, r);
+    opt->launcher = chempi_strings_read_optional(&opt->pool, r);
+    opt->cpu_set = chempi_strings_read_optional(&opt->pool, r);
     opt->ppn = chempi_wire_get_u32(r);
     opt->bind = chempi_wire_get_u32(r);
     map = chempi_wire_get_u32(r);
