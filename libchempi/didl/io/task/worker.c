@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads for file access; see worker.h. */
-#define _GNU_SOURCE /* pthread_sigmask, sched_getcpu */
+#define _GNU_SOURCE /* sched_getcpu */
 #include "libchempi/didl/io/task/worker.h"
 
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 #include "common/base/clock.h"
-#include "libchempi/didl/base/crash/crash.h"
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/thread.h"
 #include "libchempi/didl/locality/affinity.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress/progress.h"
@@ -125,18 +124,11 @@ static void *work(void *arg)
 /* Holder of pool.lock. False: there is no thread at all. */
 static bool need_thread_locked(void)
 {
-    sigset_t all;
-    sigset_t old;
-
     if (pool.idle > pool.waiting_count ||
         pool.thread_count == CHEMPI_IO_WORKERS_MAX)
         return true;
-    (void)sigfillset(&all);
-    chempi_crash_let_faults(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    if (pthread_create(&pool.threads[pool.thread_count], NULL, work, NULL) == 0)
+    if (chempi_thread_start(&pool.threads[pool.thread_count], work) == 0)
         pool.thread_count++;
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     return pool.thread_count > 0;
 }
 

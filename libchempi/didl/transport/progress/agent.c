@@ -4,16 +4,15 @@
 #include "libchempi/didl/transport/progress/agent.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/base/log.h"
-#include "libchempi/didl/base/crash/crash.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/base/thread.h"
 #include "libchempi/didl/locality/affinity.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/lane.h"
@@ -268,21 +267,6 @@ static void *run(void *arg)
 
 /* ---- birth and end ------------------------------------------------------- */
 
-/* The thread gets no signals but those of its own faults. */
-static int create_thread(void)
-{
-    sigset_t all;
-    sigset_t before;
-    int rc;
-
-    (void)sigfillset(&all);
-    chempi_crash_let_faults(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&agent.thread, NULL, run, NULL);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc;
-}
-
 /* By a thread that may be in a biased lane, but has no lock. False: not now,
  * or never. */
 static bool bear(void)
@@ -294,7 +278,7 @@ static bool bear(void)
     atomic_store(&agent.is_stopping, false);
     agent.is_watching = false;
     if ((!chempi_lane_main.is_locking && !chempi_lane_register_barrier()) ||
-        create_thread() != 0) {
+        chempi_thread_start(&agent.thread, run) != 0) {
         chempi_log(CHEMPI_LOG_WARNING, "agent",
                    "no thread can be made that makes progress while the "
                    "program computes; others may wait for its next call");

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -14,8 +13,8 @@
 #include "common/base/sys.h"
 #include "common/fd/file.h"
 #include "common/wake/futex.h"
-#include "libchempi/didl/base/crash/crash.h"
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/thread.h"
 #include "libchempi/didl/locality/affinity.h"
 
 _Atomic bool chempi_watcher_up;
@@ -71,21 +70,6 @@ static void ended(struct chempi_poll_item *item, uint32_t events)
     (void)events;
 }
 
-/* As the agent, it gets no signals but those of its own faults. */
-static int create_thread(void)
-{
-    sigset_t all;
-    sigset_t before;
-    int rc;
-
-    (void)sigfillset(&all);
-    chempi_crash_let_faults(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&watcher.thread, NULL, run, NULL);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return -rc;
-}
-
 static void forget_end(void)
 {
     chempi_pollset_remove(chempi_ctx.services.pollset, &watcher.end);
@@ -106,7 +90,7 @@ static int start(void)
     if (watcher.end.fd < 0)
         return -errno;
     rc = chempi_pollset_add(s->pollset, &watcher.end, EPOLLIN);
-    rc = rc ? rc : create_thread();
+    rc = rc ? rc : chempi_thread_start(&watcher.thread, run);
     if (rc)
         forget_end();
     return rc;
