@@ -18,7 +18,8 @@ struct range {
     struct {
         uint64_t used;    /* bit i of word j: id first + j * ID_BITS + i is
                              taken */
-        uint64_t resting; /* .. and nobody's (chempi_context_id_rest()) */
+        uint64_t resting; /* .. and nobody's, while there are light
+                             handles (light.h, H1) */
     } * sets;
     size_t words;
 };
@@ -121,8 +122,9 @@ uint32_t chempi_context_id_take_above(uint32_t from)
     return id;
 }
 
-void chempi_context_id_give(uint32_t id)
+void chempi_comm_give_context(uint32_t context)
 {
+    const uint32_t id = context / CHEMPI_CONTEXT_STEP;
     struct range *r = range_of(id);
     const uint32_t n = id - r->first;
 
@@ -132,7 +134,7 @@ void chempi_context_id_give(uint32_t id)
     (void)pthread_mutex_unlock(&ids.lock);
 }
 
-void chempi_context_id_rest(uint32_t id)
+static void rest(uint32_t id)
 {
     struct range *r = range_of(id);
     const uint32_t n = id - r->first;
@@ -151,17 +153,12 @@ void chempi_context_id_wake(void)
     (void)pthread_mutex_unlock(&ids.lock);
 }
 
-void chempi_comm_give_context(uint32_t context)
-{
-    chempi_context_id_give(context / CHEMPI_CONTEXT_STEP);
-}
-
 void chempi_comm_rest_context(uint32_t context)
 {
     if (CHEMPI_LIKELY(chempi_light_is_none()))
         chempi_comm_give_context(context);
     else
-        chempi_context_id_rest(context / CHEMPI_CONTEXT_STEP);
+        rest(context / CHEMPI_CONTEXT_STEP);
 }
 
 void chempi_comm_reset_contexts(void)

@@ -32,16 +32,14 @@ uint32_t chempi_context_id_take(uint32_t from);
  * its range; 0: also when it would be CHEMPI_CONTEXT_ID_HIGH or more above the
  * range's first. */
 uint32_t chempi_context_id_take_above(uint32_t from);
-void chempi_context_id_give(uint32_t id);
-/* Give one that is taken back as soon as no light handles are left (light.h,
- * H1); and do so if that is now. */
-void chempi_context_id_rest(uint32_t id);
+
+/* Give a reserved context back. */
+void chempi_comm_give_context(uint32_t context);
+/* The same of one that messages were sent in: as soon as no light handles are
+ * left (light.h, H1); and do so with all if that is now. */
+void chempi_comm_rest_context(uint32_t context);
 void chempi_context_id_wake(void);
 
-/* Give a reserved context back. Thread-safe; no communication. */
-void chempi_comm_give_context(uint32_t context);
-/* The same of one that messages were sent in. */
-void chempi_comm_rest_context(uint32_t context);
 /* Forget all contexts but those of COMM_WORLD and COMM_SELF. */
 void chempi_comm_reset_contexts(void);
 void chempi_comm_free_contexts(void);

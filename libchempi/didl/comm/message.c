@@ -457,21 +457,6 @@ static int launch_send(struct chempi_lane *lane, const void *buf,
     return rc;
 }
 
-int chempi_message_isend(const void *buf, MPI_Count count,
-                         struct chempi_datatype *type, int dest, int tag,
-                         struct chempi_comm *comm, uint32_t kind,
-                         enum chempi_send_mode mode,
-                         struct chempi_request **out)
-{
-    struct chempi_lane *lane = chempi_message_lane(comm, kind);
-    int rc;
-
-    chempi_lane_lock(lane);
-    rc = launch_send(lane, buf, count, type, dest, tag, comm, kind, mode, out);
-    chempi_progress_unlock_posted(lane);
-    return rc;
-}
-
 /* May a send have a light handle? */
 static inline bool is_light_allowed(void)
 {
@@ -601,8 +586,14 @@ int chempi_message_isend_on(const void *buf, MPI_Count count,
                             enum chempi_context_kind kind,
                             struct chempi_request **out)
 {
-    return chempi_message_isend(buf, count, type, dest, tag, comm, kind,
-                                CHEMPI_SEND_STANDARD, out);
+    struct chempi_lane *lane = chempi_message_lane(comm, kind);
+    int rc;
+
+    chempi_lane_lock(lane);
+    rc = launch_send(lane, buf, count, type, dest, tag, comm, kind,
+                     CHEMPI_SEND_STANDARD, out);
+    chempi_progress_unlock_posted(lane);
+    return rc;
 }
 
 int chempi_message_irecv_on(void *buf, MPI_Count count,

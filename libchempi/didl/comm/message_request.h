@@ -75,11 +75,6 @@ int chempi_message_no_memory(void);
 int chempi_message_finish_send(struct chempi_request *req, MPI_Status *status);
 void chempi_message_destroy(struct chempi_request *req);
 
-int chempi_message_isend(const void *buf, MPI_Count count,
-                         struct chempi_datatype *type, int dest, int tag,
-                         struct chempi_comm *comm, uint32_t kind,
-                         enum chempi_send_mode mode,
-                         struct chempi_request **out);
 int chempi_message_irecv(void *buf, MPI_Count count,
                          struct chempi_datatype *type, int source, int tag,
                          struct chempi_comm *comm, uint32_t kind,

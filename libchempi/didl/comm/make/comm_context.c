@@ -68,8 +68,9 @@ static bool is_first_locked(const struct chempi_comm_agreement *self)
     return true;
 }
 
-struct chempi_name chempi_comm_name(const struct chempi_comm *comm,
-                                    uint32_t proc)
+/* The name of a process in what the members of a communicator agree on: its
+ * index, as long as all are of one world. */
+static struct chempi_name name_of(const struct chempi_comm *comm, uint32_t proc)
 {
     return comm->has_foreign ? chempi_foreign_name(proc)
                              : (struct chempi_name){.rank = proc};
@@ -78,9 +79,9 @@ struct chempi_name chempi_comm_name(const struct chempi_comm *comm,
 bool chempi_comm_is_first_side(const struct chempi_comm *comm)
 {
     const struct chempi_name here =
-        chempi_comm_name(comm, chempi_group_proc(comm->local, 0));
+        name_of(comm, chempi_group_proc(comm->local, 0));
     const struct chempi_name there =
-        chempi_comm_name(comm, chempi_group_proc(comm->remote, 0));
+        name_of(comm, chempi_group_proc(comm->remote, 0));
 
     return chempi_foreign_compare(&here, &there) < 0;
 }
@@ -103,7 +104,7 @@ void chempi_comm_agreement_open(struct chempi_comm_agreement *ag,
     *ag = (struct chempi_comm_agreement){
         .context =
             (is_there ? comm->send_context : comm->recv_context) + ch->kind,
-        .first = chempi_comm_name(comm, first),
+        .first = name_of(comm, first),
         .tag = (uint32_t)ch->tag,
         .first_id = is_open ? CHEMPI_CONTEXT_ID_OPEN : CHEMPI_CONTEXT_ID_FIRST,
         .is_first_round = true};

@@ -23,11 +23,6 @@ struct chempi_comm *chempi_comm_make_inter(struct chempi_group *local,
                                            uint32_t recv_context,
                                            uint32_t local_context);
 
-/* The name of a process in what the members of a communicator agree on: its
- * index, as long as all are of one world. */
-struct chempi_name chempi_comm_name(const struct chempi_comm *comm,
-                                    uint32_t proc);
-
 /* Whether this side of an intercommunicator is the one whose first process has
  * the smaller name; both sides say the same. */
 bool chempi_comm_is_first_side(const struct chempi_comm *comm);

@@ -313,8 +313,10 @@ int chempi_routed_flow_send(struct chempi_routed_flow *flow,
     return CHEMPI_DONE;
 }
 
-int chempi_routed_flow_control(struct chempi_routed_flow *flow,
-                               struct chempi_neighbor_frame *f)
+/* As chempi_routed_flow_send() for what must not be refused (no payload): waits
+ * if need be. */
+static int send_control(struct chempi_routed_flow *flow,
+                        struct chempi_neighbor_frame *f)
 {
     const struct chempi_routed_way *way = chempi_routed_way_find(flow, 0);
     struct chempi_neighbor_buf *buf;
@@ -505,7 +507,7 @@ int chempi_routed_flow_clear(struct chempi_routed_flow *flow,
 
     if (rc)
         return rc;
-    rc = chempi_routed_flow_control(flow, &f);
+    rc = send_control(flow, &f);
     if (rc)
         (void)chempi_handle_table_take(&flow->cleared, f.receiver);
     else
@@ -528,7 +530,7 @@ static int send_drop(struct chempi_routed_flow *flow, uint64_t sender)
     struct chempi_neighbor_frame f = {.kind = CHEMPI_NEIGHBOR_DROP,
                                       .sender = sender};
 
-    return chempi_routed_flow_control(flow, &f);
+    return send_control(flow, &f);
 }
 
 void chempi_routed_flow_drop(struct chempi_routed_flow *flow, uint64_t sender)

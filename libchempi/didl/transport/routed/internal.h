@@ -244,10 +244,6 @@ void chempi_routed_flow_launch(struct chempi_routed_flow *flow,
  * more are on their way? */
 bool chempi_routed_flow_is_in_hurry(const struct chempi_routed_flow *flow,
                                     size_t n);
-/* As chempi_routed_flow_send() for what must not be refused (no payload): waits
- * if need be. */
-int chempi_routed_flow_control(struct chempi_routed_flow *flow,
-                               struct chempi_neighbor_frame *frame);
 /* There is no memory for what is to be sent. True: the flow gets to work in the
  * next progress(); false: that has been in vain for too long. */
 bool chempi_routed_flow_may_wait(struct chempi_routed_flow *flow,
