@@ -617,7 +617,7 @@ static bool are_of_one_world(uint32_t a, uint32_t b)
     const struct chempi_name x = chempi_foreign_name(a);
     const struct chempi_name y = chempi_foreign_name(b);
 
-    return x.world[0] == y.world[0] && x.world[1] == y.world[1];
+    return chempi_foreign_is_world(x.world, y.world);
 }
 
 /* Is it the first of its world in the group, as far as that can be told from

@@ -188,11 +188,6 @@ static void make_secret(const struct chempi_vouch_use *use,
     sodium_memzero(&hash, sizeof(hash));
 }
 
-static bool is_world(const uint64_t a[2], const uint64_t b[2])
-{
-    return a[0] == b[0] && a[1] == b[1];
-}
-
 /* There is room for as many as members. */
 static int fill_boxes(const struct chempi_introduction *own, uint32_t size,
                       const uint8_t *secret, struct box *boxes, uint32_t *count,
@@ -202,7 +197,8 @@ static int fill_boxes(const struct chempi_introduction *own, uint32_t size,
     for (uint32_t i = 0; i < size; i++) {
         uint32_t b = 0;
 
-        while (b < *count && !is_world(boxes[b].world, own[i].name.world))
+        while (b < *count &&
+               !chempi_foreign_is_world(boxes[b].world, own[i].name.world))
             b++;
         if (b < *count)
             continue;
@@ -254,7 +250,7 @@ int chempi_roll_open(const struct chempi_roll *roll, size_t len,
 
     chempi_vouch_name(world);
     for (size_t i = 0; i < (len - at) / sizeof(*box); i++)
-        if (is_world(box[i].world, world) &&
+        if (chempi_foreign_is_world(box[i].world, world) &&
             chempi_vouch_open(box[i].sealed, secret))
             return 0;
     return chempi_err_set(err, -EPROTO,

@@ -71,8 +71,7 @@ static bool is_losing; /* under the first lane's lock */
 
 static bool is_in(const struct loss *loss, const struct chempi_name *name)
 {
-    return name->world[0] == loss->world[0] &&
-           name->world[1] == loss->world[1] &&
+    return chempi_foreign_is_world(name->world, loss->world) &&
            (loss->is_all || name->rank == loss->rank);
 }
 

@@ -194,17 +194,12 @@ static bool has_name(const void *elements, uint32_t number, const void *key)
            chempi_foreign_compare(&known[number].name, key) == 0;
 }
 
-static bool is_of_world(const struct chempi_name *name, const uint64_t world[2])
-{
-    return name->world[0] == world[0] && name->world[1] == world[1];
-}
-
 static bool is_own(const struct chempi_name *name)
 {
     uint64_t world[2];
 
     chempi_vouch_name(world);
-    return is_of_world(name, world);
+    return chempi_foreign_is_world(name->world, world);
 }
 
 uint32_t chempi_foreign_find(const struct chempi_name *name)
@@ -762,7 +757,7 @@ static const char *check_process(uint32_t index)
     if (chempi_foreign_find(&f->name) != index)
         return "foreign F1: a name has two indexes, or none";
     if (f->node >= self.node_count ||
-        !is_of_world(&f->name, self.nodes[f->node].world))
+        !chempi_foreign_is_world(f->name.world, self.nodes[f->node].world))
         return "foreign F2: a process without a node of its world";
     if (f->bond >= self.bond_count ||
         f->number >= self.bonds[f->bond]->is.size ||
@@ -809,7 +804,7 @@ static bool is_in(const struct bond *bond, const uint64_t world[2])
                 ? chempi_foreign_at(bond->indexes[i])
                 : NULL;
 
-        if (f && is_of_world(&f->name, world))
+        if (f && chempi_foreign_is_world(f->name.world, world))
             return true;
     }
     return false;

@@ -73,6 +73,13 @@ struct chempi_foreign {
     const char *_Atomic loss;              /* a sentence, once it is missing */
 };
 
+/* The same world? */
+static inline bool chempi_foreign_is_world(const uint64_t a[2],
+                                           const uint64_t b[2])
+{
+    return a[0] == b[0] && a[1] == b[1];
+}
+
 /* True: this index is no process of the own job. */
 bool chempi_foreign_is(uint32_t index);
 /* Of such an index. It stays where it is. */
