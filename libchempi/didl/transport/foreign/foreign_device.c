@@ -156,9 +156,8 @@ static void on_world_lost(struct chempi_sysmsg_in *in)
 }
 
 static struct {
-    uint64_t began_ns; /* when the process began to wait; 0: it does not */
-    bool has_warned;   /* since then */
-    struct chempi_poll_item tick; /* for sleeps have no end of their own */
+    struct chempi_poll_item tick; /* when it has waited for so long */
+    bool has_warned;
 } end = {.tick.fd = -1};
 
 /* Who is known not to take what was sent to it: "rank 1 of ..", or "". */
@@ -172,38 +171,37 @@ static void find_slow(char who[WHO_MAX])
             chempi_foreign_words(p->proc, who, WHO_MAX);
 }
 
-void chempi_foreign_await_end(bool is_over)
+/* The process has waited for as long as that. */
+static void warn(struct chempi_poll_item *item, uint32_t events)
 {
-    const struct chempi_bonds *bonds = chempi_foreign_bonds();
-    struct chempi_pollset *set = chempi_ctx.services.pollset;
-    const uint64_t limit_ms = chempi_setting(CHEMPI_SET_MEET_PATIENCE);
-    const uint64_t limit_ns = limit_ms * CHEMPI_NS_PER_MS;
-    const uint64_t now_ns = chempi_clock_ns();
     char who[WHO_MAX];
 
-    if (is_over || limit_ns == 0 || bonds->index_end() == bonds->index_begin) {
-        chempi_pollset_untick(set, &end.tick);
-        end.began_ns = 0;
-        end.has_warned = false;
-        return;
-    }
-    if (end.has_warned)
-        return;
-    if (end.began_ns == 0)
-        end.began_ns = now_ns;
-    if (chempi_pollset_tick(set, &end.tick, chempi_pollset_ticked,
-                            (long)limit_ns))
-        chempi_pollset_in_vain(set);
-    if (now_ns - end.began_ns < limit_ns)
-        return;
+    (void)item;
+    (void)events;
+    chempi_pollset_untick(chempi_ctx.services.pollset, &end.tick);
     end.has_warned = true;
-    chempi_pollset_untick(set, &end.tick);
     find_slow(who);
     chempi_log(CHEMPI_LOG_WARNING, "meet",
                "MPI_Finalize has waited for %llu ms until what was sent is "
                "taken, which processes of other worlds may not do%s%s; it goes "
                "on waiting until they do, or end",
-               (unsigned long long)limit_ms, who[0] ? ", such as " : "", who);
+               (unsigned long long)chempi_setting(CHEMPI_SET_MEET_PATIENCE),
+               who[0] ? ", such as " : "", who);
+}
+
+void chempi_foreign_await_end(bool is_over)
+{
+    const struct chempi_bonds *bonds = chempi_foreign_bonds();
+    struct chempi_pollset *set = chempi_ctx.services.pollset;
+    const uint64_t limit_ms = chempi_setting(CHEMPI_SET_MEET_PATIENCE);
+
+    if (is_over || limit_ms == 0 || bonds->index_end() == bonds->index_begin) {
+        chempi_pollset_untick(set, &end.tick);
+        end.has_warned = false;
+    } else if (!end.has_warned) { /* if it fails: at the next look */
+        (void)chempi_pollset_tick(set, &end.tick, warn,
+                                  (long)(limit_ms * CHEMPI_NS_PER_MS));
+    }
 }
 
 void chempi_foreign_register(void)
