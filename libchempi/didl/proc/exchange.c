@@ -366,11 +366,9 @@ static uint32_t useful_events(const struct chempi_exchange *x)
     return x->is_users ? out : out | (uint32_t)EPOLLRDHUP;
 }
 
-/* Ask for it (X1). */
-static int ask(struct chempi_exchange *x)
+int chempi_exchange_ask(struct chempi_exchange *x, uint32_t events)
 {
     struct chempi_pollset *set = chempi_exchange_pollset();
-    const uint32_t events = useful_events(x);
     int rc = 0;
 
     if (events == x->events)
@@ -396,7 +394,7 @@ static void advance(struct chempi_exchange *x, bool may_read)
     if (rc == 0)
         rc = write_some(x);
     if (rc == 0)
-        rc = ask(x);
+        rc = chempi_exchange_ask(x, useful_events(x));
     if (rc)
         fail(x, rc);
     else

@@ -82,15 +82,15 @@ int chempi_hands_begin(struct chempi_hands *h, bool is_caller,
     return rc == 0 && is_caller ? step(h, 0) : rc;
 }
 
-int chempi_hands_write(struct chempi_hands *h, int fd)
+int chempi_hands_send(int fd, const void *data, size_t len, size_t *done)
 {
-    while (h->out_done < h->out_len) {
+    while (*done < len) {
         const ssize_t n =
-            chempi_sys->send(fd, h->out + h->out_done, h->out_len - h->out_done,
+            chempi_sys->send(fd, (const uint8_t *)data + *done, len - *done,
                              MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n > 0)
-            h->out_done += (size_t)n;
+            *done += (size_t)n;
         else if (n < 0 && errno == EAGAIN)
             return 0;
         else if (n == 0 || errno != EINTR)
@@ -99,22 +99,34 @@ int chempi_hands_write(struct chempi_hands *h, int fd)
     return 1;
 }
 
-int chempi_hands_read(struct chempi_hands *h, int fd)
+int chempi_hands_recv(int fd, void *data, size_t len, size_t *done)
 {
-    const size_t need = chempi_handshake_need(&h->shake);
-    int rc;
-
-    while (h->in_len < need) {
-        const ssize_t n = chempi_sys->recv(fd, h->in + h->in_len,
-                                           need - h->in_len, MSG_DONTWAIT);
+    while (*done < len) {
+        const ssize_t n = chempi_sys->recv(fd, (uint8_t *)data + *done,
+                                           len - *done, MSG_DONTWAIT);
 
         if (n > 0)
-            h->in_len += (size_t)n;
+            *done += (size_t)n;
         else if (n < 0 && errno == EAGAIN)
             return 0;
         else if (n == 0 || errno != EINTR)
             return n == 0 ? -ECONNRESET : -errno;
     }
+    return 1;
+}
+
+int chempi_hands_write(struct chempi_hands *h, int fd)
+{
+    return chempi_hands_send(fd, h->out, h->out_len, &h->out_done);
+}
+
+int chempi_hands_read(struct chempi_hands *h, int fd)
+{
+    const size_t need = chempi_handshake_need(&h->shake);
+    int rc = chempi_hands_recv(fd, h->in, need, &h->in_len);
+
+    if (rc != 1)
+        return rc;
     rc = need ? step(h, need) : -EPROTO;
     return rc ? rc : 1;
 }

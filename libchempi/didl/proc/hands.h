@@ -49,6 +49,11 @@ int chempi_hands_begin(struct chempi_hands *h, bool is_caller,
                        const struct chempi_keys *keys, const char *purpose,
                        chempi_handshake_trust_fn *trust, void *arg);
 
+/* Write and read bytes, of which *done have gone: 1: all have; 0: the socket is
+ * full, or they are not here yet; -errno, -ECONNRESET at the end of reading. */
+int chempi_hands_send(int fd, const void *data, size_t len, size_t *done);
+int chempi_hands_recv(int fd, void *data, size_t len, size_t *done);
+
 /* Write what is in `out`: 1: nothing is left, 0: the socket is full, -errno. */
 int chempi_hands_write(struct chempi_hands *h, int fd);
 

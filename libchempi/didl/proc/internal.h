@@ -91,6 +91,8 @@ void chempi_exchange_open(struct chempi_exchange *x, int fd, bool is_first,
 /* It will not be, or is not any more. */
 void chempi_exchange_lose(struct chempi_exchange *x, int code, const char *fmt,
                           ...) CHEMPI_PRINTF(3, 4);
+/* Of its descriptor: these events, 0: none (X1). 0 or -errno. */
+int chempi_exchange_ask(struct chempi_exchange *x, uint32_t events);
 /* What a connection of ours is set to. */
 void chempi_exchange_set_options(int fd);
 /* NULL, or what does not hold (invariant.h). */

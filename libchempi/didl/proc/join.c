@@ -6,7 +6,6 @@
  * whoever has the socket is trusted, and must have the key that was greeted
  * with. No byte is read that is not ours.
  */
-#define _GNU_SOURCE /* MSG_NOSIGNAL */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,41 +55,14 @@ static int is_greeter(void *arg, const uint8_t *key, struct chempi_err *err)
                                 "it has greeted with another key");
 }
 
-/* 1: all has left; 0: the socket is full; -errno. */
-static int write_greeting(struct join *join, int fd)
-{
-    while (join->out_done < sizeof(join->out)) {
-        const ssize_t n = chempi_sys->send(
-            fd, (const uint8_t *)&join->out + join->out_done,
-            sizeof(join->out) - join->out_done, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-        if (n > 0)
-            join->out_done += (size_t)n;
-        else if (n < 0 && errno == EAGAIN)
-            return 0;
-        else if (n == 0 || errno != EINTR)
-            return n == 0 ? -EIO : -errno;
-    }
-    return 1;
-}
-
 /* 1: it was right, and the handshake has begun; 0: it is not here yet. */
 static int read_greeting(struct join *join, int fd)
 {
-    int order;
+    int order =
+        chempi_hands_recv(fd, &join->in, sizeof(join->in), &join->in_done);
 
-    while (join->in_done < sizeof(join->in)) {
-        const ssize_t n =
-            chempi_sys->recv(fd, (uint8_t *)&join->in + join->in_done,
-                             sizeof(join->in) - join->in_done, MSG_DONTWAIT);
-
-        if (n > 0)
-            join->in_done += (size_t)n;
-        else if (n < 0 && errno == EAGAIN)
-            return 0;
-        else if (n == 0 || errno != EINTR)
-            return n == 0 ? -ECONNRESET : -errno;
-    }
+    if (order != 1)
+        return order;
     order = memcmp(join->out.key, join->in.key, sizeof(join->in.key));
     if (memcmp(join->in.magic, MAGIC, MAGIC_LEN) != 0 || order == 0)
         return -EPROTO; /* or it is our own */
@@ -103,7 +75,8 @@ static int read_greeting(struct join *join, int fd)
 /* 1: the other side is proven; 0: wait; -errno. */
 static int shake(struct join *join, int fd)
 {
-    int rc = write_greeting(join, fd);
+    int rc =
+        chempi_hands_send(fd, &join->out, sizeof(join->out), &join->out_done);
 
     if (rc == 1 && !join->hands.has_begun)
         rc = read_greeting(join, fd);
@@ -152,17 +125,11 @@ static void advance(struct chempi_exchange *x)
     if (join->out_done < sizeof(join->out) ||
         join->hands.out_done < join->hands.out_len)
         events = EPOLLIN | EPOLLOUT;
-    if (rc == 0 && events != x->events)
-        rc = x->events ? chempi_pollset_modify(chempi_exchange_pollset(),
-                                               &x->item, events)
-                       : chempi_pollset_add(chempi_exchange_pollset(), &x->item,
-                                            events);
-    if (rc) {
+    if (rc == 0)
+        rc = chempi_exchange_ask(x, events);
+    if (rc)
         fail(x, rc);
-        return;
-    }
-    x->events = events;
-    if (join->in_done > 0)
+    else if (join->in_done > 0)
         chempi_exchange_greeted(x);
 }
 
