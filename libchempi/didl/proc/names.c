@@ -13,27 +13,16 @@
 _Static_assert(CHEMPI_PORT_NAME_MAX == MPI_MAX_PORT_NAME,
                "answers have room for the names of ports");
 
-/* A service has a name, which fits. */
-static int check_service(const char *service)
+/* Is there a name, which fits? Else this class. */
+static int check(const char *name, const char *of, size_t room, int class)
 {
-    const size_t len = strlen(service);
+    const size_t len = strlen(name);
 
-    if (len > 0 && len < CHEMPI_SERVICE_NAME_MAX)
+    if (len > 0 && len < room)
         return MPI_SUCCESS;
-    return chempi_error_set(MPI_ERR_ARG,
-                            "the name of a service has 1 to %u bytes, not %zu",
-                            CHEMPI_SERVICE_NAME_MAX - 1, len);
-}
-
-static int check_port(const char *port)
-{
-    const size_t len = strlen(port);
-
-    if (len > 0 && len < CHEMPI_PORT_NAME_MAX)
-        return MPI_SUCCESS;
-    return chempi_error_set(MPI_ERR_PORT,
-                            "the name of a port has 1 to %u bytes, not %zu",
-                            CHEMPI_PORT_NAME_MAX - 1, len);
+    return chempi_error_set(class,
+                            "the name of a %s has 1 to %zu bytes, not %zu", of,
+                            room - 1, len);
 }
 
 /* port: what is told besides; NULL: nothing. */
@@ -44,10 +33,10 @@ static int ask(enum chempi_root_request what, const char *service,
     char words[CHEMPI_SERVICE_NAME_MAX + 16];
     struct chempi_root_question q;
     struct chempi_writer w;
-    int rc = check_service(service);
+    int rc = check(service, "service", CHEMPI_SERVICE_NAME_MAX, MPI_ERR_ARG);
 
     if (!rc && port)
-        rc = check_port(port);
+        rc = check(port, "port", CHEMPI_PORT_NAME_MAX, MPI_ERR_PORT);
     if (rc)
         return rc;
     chempi_wire_fix(&w, blob, sizeof(blob));

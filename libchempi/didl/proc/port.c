@@ -30,6 +30,7 @@
 
 #include "common/auth/auth.h"
 #include "common/base/clock.h"
+#include "common/base/number.h"
 #include "common/base/sys.h"
 #include "common/fd/descriptors.h"
 #include "common/fd/file.h"
@@ -394,13 +395,9 @@ static int list_addresses(const struct chempi_address *at,
 
 static int read_port(const char *text, uint16_t *out, struct chempi_err *err)
 {
-    char *end = NULL;
-    const long port = text ? strtol(text, &end, 10) : 0;
+    uint32_t port = 0; /* any */
 
-    *out = 0;
-    if (!text)
-        return 0;
-    if (*end || end == text || port < 1 || port > UINT16_MAX)
+    if (text && !chempi_number_parse32(text, 1, UINT16_MAX, &port))
         return chempi_err_set(err, -EINVAL,
                               "'%.64s' is no port number (info key ip_port): "
                               "1 to 65535",
@@ -414,7 +411,7 @@ static int listen_where(struct port *p, const char *ip_port,
                         struct chempi_err *err)
 {
     struct chempi_address a;
-    uint16_t port;
+    uint16_t port = 0;
     int rc = read_port(ip_port, &port, err);
 
     if (rc)

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/number.h"
+
 #define MAGIC "chempi1:"
 #define DIGITS (2 * CHEMPI_NOISE_KEY_BYTES) /* of a token, or a key */
 
@@ -54,16 +56,11 @@ static const char *read_key(const char *text,
 /* 1 to 65535, up to the end; 0: it is none. */
 static uint16_t read_port(const char *text)
 {
-    uint32_t port = 0;
+    uint32_t port;
 
-    if (strlen(text) > 5 || *text == '0')
-        return 0;
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9')
-            return 0;
-        port = 10 * port + (uint32_t)(*text - '0');
-    }
-    return port <= UINT16_MAX ? (uint16_t)port : 0;
+    return *text != '0' && chempi_number_parse32(text, 1, UINT16_MAX, &port)
+               ? (uint16_t)port
+               : 0;
 }
 
 /* The two parts of "host:port" or "[host]:port", in text, which is changed. */
