@@ -42,10 +42,10 @@ void chempi_pollset_hand_over(struct chempi_pollset *set,
                               struct chempi_poll_item *to);
 bool chempi_pollset_is_empty(const struct chempi_pollset *set);
 
-/* Wake the set every so often, which calls `ready`; chempi_pollset_ticked() is
- * for those to whom being woken is all that matters, and every other one calls
- * it first. item->fd is -1 while it does not tick. 0, also if it ticks
- * already, or -errno: it does not. Under the lane lock. */
+/* Wake the set every so often (0: see pace()), which calls `ready`;
+ * chempi_pollset_ticked() is for those to whom being woken is all that matters,
+ * and every other one calls it first. item->fd is -1 while it does not tick. 0,
+ * also if it ticks already, or -errno: it does not. Under the lane lock. */
 int chempi_pollset_tick(struct chempi_pollset *set,
                         struct chempi_poll_item *item, chempi_poll_fn *ready,
                         long every_ns);

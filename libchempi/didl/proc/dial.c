@@ -35,8 +35,7 @@
 #include "libchempi/didl/proc/port_name.h"
 
 #define CHEMPI_DIAL_AGAIN 8u
-#define INTERFACE_MAX 64   /* addresses of this machine that are looked at */
-#define TICK_NS 250000000L /* how often it is looked who is silent */
+#define INTERFACE_MAX 64 /* addresses of this machine that are looked at */
 
 struct attempt {
     struct chempi_poll_item item; /* fd -1: it has failed */
@@ -52,8 +51,9 @@ struct dial {
     struct chempi_exchange *exchange;
     struct chempi_port_name name;
     struct chempi_keys *keys;
-    struct chempi_poll_item timer; /* ticks since refused_ns */
-    uint64_t refused_ns;           /* 0: nobody has refused */
+    struct chempi_poll_item timer; /* ticks when patience with who is silent
+                                      is over, once somebody has refused */
+    bool is_refused;
     bool is_all_here;
     int code; /* why an attempt has failed */
     char where[CHEMPI_ADDRESS_TEXT];
@@ -91,13 +91,14 @@ static int is_owner(void *arg, const uint8_t *key, struct chempi_err *err)
                : chempi_err_set(err, -EACCES, "it has another key");
 }
 
-/* The port seems to be closed. */
+/* The port seems to be closed: who is silent has so long from now on. */
 static void note_refusal(struct dial *dial)
 {
-    if (dial->refused_ns)
-        return;
-    dial->refused_ns = chempi_clock_ns();
-    chempi_pollset_pace(&dial->timer, TICK_NS);
+    const uint64_t limit_ms = chempi_setting(CHEMPI_SET_MEET_PATIENCE);
+
+    if (!dial->is_refused)
+        chempi_pollset_pace(&dial->timer, (long)(limit_ms * CHEMPI_NS_PER_MS));
+    dial->is_refused = true;
 }
 
 static void note_failure(struct attempt *a, int code)
@@ -145,12 +146,8 @@ static void give_up(struct attempt *a, int code)
 static void ticked(struct chempi_poll_item *item, uint32_t events)
 {
     struct dial *dial = CHEMPI_CONTAINER_OF(item, struct dial, timer);
-    const uint64_t limit_ns =
-        chempi_setting(CHEMPI_SET_MEET_PATIENCE) * CHEMPI_NS_PER_MS;
 
     chempi_pollset_ticked(item, events);
-    if (!limit_ns || chempi_clock_ns() - dial->refused_ns < limit_ns)
-        return;
     for (uint32_t i = 0; i < dial->name.count; i++)
         if (dial->attempts[i].is_here)
             hang_up(&dial->attempts[i]);
@@ -291,10 +288,9 @@ static int open_dial(struct dial *dial, const char *name)
     rc = chempi_port_name_read(name, &dial->name);
     if (!rc)
         rc = chempi_pollset_tick(chempi_exchange_pollset(), &dial->timer,
-                                 ticked, TICK_NS);
+                                 ticked, 0);
     if (rc)
         return rc;
-    chempi_pollset_pace(&dial->timer, 0); /* nobody has refused */
     dial->keys = chempi_hands_make_keys(dial->name.token);
     find_here(dial);
     return dial->keys ? 0 : -ENOMEM;
