@@ -344,20 +344,21 @@ static int take_frame(struct chempi_link *link,
 {
     struct world *world = link->arg;
     struct chempi_reader r;
-    uint32_t a;
-    uint32_t b;
     const char *text;
+    uint32_t app;
+    uint32_t node;
+    uint32_t rank;
 
     chempi_wire_read(&r, frame->data, frame->len);
     switch (frame->type) {
     case CHEMPI_MSG_STARTED:
         return take_started(world, &r, err);
     case CHEMPI_MSG_REFUSED:
-        a = chempi_wire_get_u32(&r);
+        app = chempi_wire_get_u32(&r);
         text = chempi_wire_get_str(&r, CHEMPI_TEXT_MAX);
         if (!chempi_wire_is_done(&r))
             return refuse_frame(err);
-        refuse_world(world, a, text);
+        refuse_world(world, app, text);
         return 0;
     case CHEMPI_MSG_GONE:
         text = chempi_wire_get_str(&r, CHEMPI_TEXT_MAX);
@@ -366,9 +367,9 @@ static int take_frame(struct chempi_link *link,
         (void)snprintf(world->text, sizeof(world->text), "%s", text);
         return 0;
     case CHEMPI_MSG_ROOT_REQUEST:
-        a = chempi_wire_get_u32(&r);
-        b = chempi_wire_get_u32(&r);
-        take(world->worlds, world->number, a, b, &r);
+        node = chempi_wire_get_u32(&r);
+        rank = chempi_wire_get_u32(&r);
+        take(world->worlds, world->number, node, rank, &r);
         return 0;
     default:
         return refuse_frame(err);
