@@ -151,6 +151,20 @@ int chempi_seal_flush(struct chempi_seal *s, int fd)
 
 /* ---- in ------------------------------------------------------------------ */
 
+/* There is room for len bytes. */
+static ssize_t fill(struct chempi_seal *s, int fd, size_t len)
+{
+    ssize_t n = read_from(fd, s->in.data + s->in.len, len);
+
+    if (n < 0)
+        n = -errno;
+    else
+        s->in.len += (size_t)n;
+    if (s->in.len == 0)
+        drop(&s->in);
+    return n;
+}
+
 ssize_t chempi_seal_fill(struct chempi_seal *s, int fd, bool *is_dry)
 {
     const size_t room = make_room(&s->in, RECORD_MAX);
@@ -158,14 +172,8 @@ ssize_t chempi_seal_fill(struct chempi_seal *s, int fd, bool *is_dry)
 
     if (room == 0)
         return -ENOMEM;
-    n = read_from(fd, s->in.data + s->in.len, room);
-    if (n < 0)
-        n = -errno;
-    else
-        s->in.len += (size_t)n;
+    n = fill(s, fd, room);
     *is_dry = n >= 0 && (size_t)n < room;
-    if (s->in.len == 0)
-        drop(&s->in);
     return n;
 }
 
@@ -184,7 +192,6 @@ static bool is_possible(size_t sealed)
 ssize_t chempi_seal_fill_record(struct chempi_seal *s, int fd)
 {
     size_t want = HEADER;
-    ssize_t n;
 
     if (s->in.len >= HEADER) {
         want += sealed_bytes(s);
@@ -192,16 +199,7 @@ ssize_t chempi_seal_fill_record(struct chempi_seal *s, int fd)
             return -EBADMSG;
     }
     want -= s->in.len;
-    if (make_room(&s->in, want) < want)
-        return -ENOMEM;
-    n = read_from(fd, s->in.data + s->in.len, want);
-    if (n < 0)
-        n = -errno;
-    else
-        s->in.len += (size_t)n;
-    if (s->in.len == 0)
-        drop(&s->in);
-    return n;
+    return make_room(&s->in, want) < want ? -ENOMEM : fill(s, fd, want);
 }
 
 ssize_t chempi_seal_next(const struct chempi_seal *s)
