@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chempid/ctl/status_json.h"
 #include "common/base/compiler.h"
 #include "common/table/load.h"
 #include "common/table/parts.h"
@@ -278,13 +279,8 @@ static void job_json(const struct question *q,
     way_json(q, is_same ? range : range_of_job(q, job, range), job);
     chempi_json_open_list(j, "fallen");
     for (uint32_t g = 0; g < job->gateway_count; g++)
-        if (has_fallen(q, range, &job->gateways[g])) {
-            chempi_json_open(j, NULL);
-            chempi_json_text(j, "node", job->gateways[g].node);
-            chempi_json_text(j, "state",
-                             chempi_status_fate_word(job->gateways[g].fate));
-            chempi_json_close(j);
-        }
+        if (has_fallen(q, range, &job->gateways[g]))
+            chempi_status_json_gateway(j, &job->gateways[g]);
     chempi_json_close_list(j);
     chempi_json_close(j);
 }

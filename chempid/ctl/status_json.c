@@ -53,17 +53,21 @@ static void put_nodes(struct chempi_json *j, const struct chempi_status *list,
     chempi_json_close(j);
 }
 
+void chempi_status_json_gateway(struct chempi_json *j,
+                                const struct chempi_status_gateway *gateway)
+{
+    chempi_json_open(j, NULL);
+    chempi_json_text(j, "node", gateway->node);
+    chempi_json_text(j, "state", chempi_status_fate_word(gateway->fate));
+    chempi_json_close(j);
+}
+
 static void put_gateways(struct chempi_json *j,
                          const struct chempi_status_job *job)
 {
     chempi_json_open_list(j, "gateways");
-    for (uint32_t i = 0; i < job->gateway_count; i++) {
-        chempi_json_open(j, NULL);
-        chempi_json_text(j, "node", job->gateways[i].node);
-        chempi_json_text(j, "state",
-                         chempi_status_fate_word(job->gateways[i].fate));
-        chempi_json_close(j);
-    }
+    for (uint32_t i = 0; i < job->gateway_count; i++)
+        chempi_status_json_gateway(j, &job->gateways[i]);
     chempi_json_close_list(j);
 }
 

@@ -19,6 +19,10 @@ int chempi_status_json(FILE *to, const struct chempi_status *list,
 void chempi_status_json_node(struct chempi_json *j,
                              const struct chempi_status *s);
 
+/* An object with its node and its state. */
+void chempi_status_json_gateway(struct chempi_json *j,
+                                const struct chempi_status_gateway *gateway);
+
 /* A list with an object for each job, with its nodes and gateways. */
 void chempi_status_json_jobs(FILE *to, const struct chempi_status *list,
                              uint32_t count);

@@ -262,6 +262,23 @@ static bool is_whole(const bool *lacking, uint32_t count, uint64_t node)
     return !lacking || node >= count || !lacking[node];
 }
 
+static void put_ends(struct chempi_json *j, uint64_t from, uint64_t to,
+                     char *const *names, uint32_t count)
+{
+    chempi_json_text(j, "from", name_of(names, count, from));
+    chempi_json_text(j, "to", name_of(names, count, to));
+}
+
+/* The first of these. */
+static void put_way(struct chempi_json *j,
+                    const char (*names)[CHEMPI_NODE_NAME_MAX], int count)
+{
+    static const char *const keys[] = {"network", "device", "protocol"};
+
+    for (int i = 0; i < count; i++)
+        chempi_json_text(j, keys[i], names[i]);
+}
+
 void chempi_traffic_json(struct chempi_json *j, const void *text, size_t len,
                          char *const *node_names, uint32_t node_count,
                          const bool *lacking)
@@ -282,11 +299,8 @@ void chempi_traffic_json(struct chempi_json *j, const void *text, size_t len,
         const struct chempi_traffic_line *l = &list[i];
 
         chempi_json_open(j, NULL);
-        chempi_json_text(j, "from", name_of(node_names, node_count, l->from));
-        chempi_json_text(j, "to", name_of(node_names, node_count, l->to));
-        chempi_json_text(j, "network", l->names[0]);
-        chempi_json_text(j, "device", l->names[1]);
-        chempi_json_text(j, "protocol", l->names[2]);
+        put_ends(j, l->from, l->to, node_names, node_count);
+        put_way(j, l->names, 3);
         chempi_json_number(j, "messages", l->messages);
         chempi_json_number(j, "bytes", l->bytes);
         chempi_json_bool(j, "is_whole", is_whole(lacking, node_count, l->from));
@@ -320,13 +334,11 @@ static void put_hops(struct chempi_json *j, const struct chempi_lines *hops,
         const struct chempi_trace_hop *h = &list[i];
 
         chempi_json_open(j, NULL);
-        chempi_json_text(j, "from", name_of(names, count, h->from));
-        chempi_json_text(j, "to", name_of(names, count, h->to));
+        put_ends(j, h->from, h->to, names, count);
         chempi_json_number(j, "class", h->class);
         put_via(j, h->via, names, count);
         chempi_json_number(j, "at", h->at);
-        chempi_json_text(j, "network", h->names[0]);
-        chempi_json_text(j, "device", h->names[1]);
+        put_way(j, h->names, 2);
         for (int k = 0; k < 3; k++)
             chempi_json_number(j, numbers[k], h->counts[k]);
         chempi_json_close(j);
@@ -350,14 +362,11 @@ void chempi_routes_json(struct chempi_json *j, const void *text, size_t len,
         const struct chempi_trace_route *l = &list[i];
 
         chempi_json_open(j, NULL);
-        chempi_json_text(j, "from", name_of(node_names, node_count, l->from));
-        chempi_json_text(j, "to", name_of(node_names, node_count, l->to));
+        put_ends(j, l->from, l->to, node_names, node_count);
         chempi_json_number(j, "class", l->class);
         if (l->class && l->size != UINT64_MAX)
             chempi_json_number(j, "up_to_bytes", l->size);
-        chempi_json_text(j, "network", l->names[0]);
-        chempi_json_text(j, "device", l->names[1]);
-        chempi_json_text(j, "protocol", l->names[2]);
+        put_way(j, l->names, 3);
         put_via(j, l->via, node_names, node_count);
         for (int k = 0; k < 5; k++)
             chempi_json_number(j, numbers[k], l->counts[k]);
