@@ -16,7 +16,7 @@
 #include "libchempi/didl/transport/worlds/foreign.h"
 
 /* So many partitions any sender may have. */
-#define FEW (INT64_C(1) << 16)
+#define FEW (INT64_C(1) << 14)
 
 /* The receive of a hello; one byte more than it has, to notice a wrong one. */
 struct hello {

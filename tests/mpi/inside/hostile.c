@@ -28,7 +28,7 @@ enum {
     TRUE = 42,
     AHEAD = 16,
     MANY = 3000,
-    PARTS = 70000, /* more than any receive has receives for */
+    PARTS = 20000, /* more than any receive has receives for */
     OWN_PARTS = 4
 };
 
