@@ -30,6 +30,7 @@ enum chempi_coll_way {
     CHEMPI_COLL_WAY_RINGS,  /* exchanges through rings */
     CHEMPI_COLL_WAY_CHAIN,  /* reductions to a root through SPSC rings */
     CHEMPI_COLL_WAY_BOARDS, /* reductions of inputs on boards */
+    CHEMPI_COLL_WAY_PAST,   /* data for far cores past this one's caches */
     CHEMPI_COLL_WAYS
 };
 

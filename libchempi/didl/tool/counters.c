@@ -96,6 +96,7 @@ READER(progress_spins_now, chempi_progress_spins())
 READER(coll_rings, chempi_coll_counted(CHEMPI_COLL_WAY_RINGS))
 READER(coll_chain, chempi_coll_counted(CHEMPI_COLL_WAY_CHAIN))
 READER(coll_boards, chempi_coll_counted(CHEMPI_COLL_WAY_BOARDS))
+READER(coll_past, chempi_coll_counted(CHEMPI_COLL_WAY_PAST))
 
 struct own {
     const char *module;
@@ -150,6 +151,10 @@ static const struct own own[] = {
      "Reductions whose inputs went through "
      "boards in a node's memory, a count.",
      MPI_T_PVAR_CLASS_COUNTER, false, coll_boards, NULL},
+    {"coll", "written_past_caches",
+     "Times that data for processes on far cores was written past "
+     "this core's caches, a count.",
+     MPI_T_PVAR_CLASS_COUNTER, false, coll_past, NULL},
 };
 
 enum {

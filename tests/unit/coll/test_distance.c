@@ -88,6 +88,18 @@ static bool learns_from(uint64_t wrote_ns)
     return atomic_load(&distance) != POINTS;
 }
 
+static bool learns_from_time(uint64_t wrote_ns)
+{
+    static _Alignas(4096) _Atomic uint64_t time_page[PAGE_WORDS / 2];
+    const struct chempi_yield_policy crowd = {
+        .presence = presence, .size = 2, .distance = &distance};
+
+    atomic_store(&distance, POINTS);
+    atomic_store(&time_page[0], wrote_ns);
+    chempi_distance_look_at_time(&crowd, 1, time_page);
+    return atomic_load(&distance) != POINTS;
+}
+
 /* Who loses its core meanwhile is late, so there are more looks than one. */
 static bool learns_from_fresh_lines(void)
 {
@@ -125,6 +137,17 @@ Test(distance, is_learned_from_lines_that_have_just_been_written_elsewhere)
     cr_assert(learns_from_fresh_lines());
 }
 
+Test(distance, is_learned_from_a_time_that_has_just_been_written_elsewhere)
+{
+    bool has_learned = false;
+
+    start(MANY * MANY);
+    atomic_store(&presence[1].core, UINT32_MAX);
+    for (int i = 0; i < MANY && !has_learned; i++)
+        has_learned = learns_from_time(chempi_clock_ns());
+    cr_assert(has_learned);
+}
+
 /* Nor from those of a process that has another clock. */
 Test(distance, is_not_learned_from_lines_that_were_written_long_ago)
 {
@@ -134,5 +157,24 @@ Test(distance, is_not_learned_from_lines_that_were_written_long_ago)
         cr_assert(!learns_from(chempi_clock_ns() - OLD_NS));
         cr_assert(!learns_from(chempi_clock_ns() + CHEMPI_NS_PER_S));
         cr_assert(!learns_from(0));
+        cr_assert(!learns_from_time(chempi_clock_ns() - OLD_NS));
+        cr_assert(!learns_from_time(0));
     }
+}
+
+/* ---- who is far ---------------------------------------------------------- */
+
+Test(distance, only_members_on_other_cores_are_far_and_only_from_far_cores)
+{
+    const struct chempi_yield_policy crowd = {
+        .presence = presence, .size = 2, .distance = &distance};
+
+    start(MANY * MANY);
+    atomic_store(&presence[1].core, UINT32_MAX);
+    atomic_store(&distance, CHEMPI_DISTANCE_FAR - 1);
+    cr_assert(!chempi_distance_is_far_from(&crowd, 1));
+    atomic_store(&distance, CHEMPI_DISTANCE_FAR);
+    cr_assert(chempi_distance_is_far_from(&crowd, 1));
+    atomic_store(&presence[1].core, 0);
+    cr_assert(!chempi_distance_is_far_from(&crowd, 1));
 }

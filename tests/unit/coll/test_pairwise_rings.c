@@ -115,6 +115,7 @@ static void set_blocks(struct member *me, int round, unsigned char *out,
         from.len = length_of(m, me->st->rank, round);
         from.count = (MPI_Count)from.len;
         from.is_unwanted = is_dropping;
+        to.is_far = (me->st->rank + m + round) % 3 == 0;
         for (uint64_t i = 0; i < to.len; i++)
             out[(size_t)m * MOST + i] = byte_of(me->st->rank, m, i);
         chempi_coll_pairwise_rings_send(me->st, m, &to);

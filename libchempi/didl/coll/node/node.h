@@ -100,9 +100,10 @@ struct chempi_node_place {
     uint64_t in;
     uint64_t out;
     union {
-        uint64_t seal;    /* of an offer */
-        uint64_t came_ns; /* .. of an exchange: when the member came; 0: it has
-                             no large blocks */
+        uint64_t seal;            /* of an offer */
+        _Atomic uint64_t came_ns; /* when the member came, where others look
+                                     at that (distance.h); of an exchange 0: it
+                                     has no large blocks */
     };
     uint32_t is_few; /* its data is in one of the few slots; node_later.h, L7 */
     uint32_t last;   /* the common one: who came last to the meeting */
@@ -110,7 +111,8 @@ struct chempi_node_place {
     _Atomic uint32_t steps; /* and steps that are done */
     uint32_t reply;         /* 0, or in which phase a copy of its own failed */
     _Atomic uint32_t met;   /* how often it has come again, non-blocking; for
-                               words */
+                               words. The common one: the operation in which
+                               somebody has looked (distance.h) */
 };
 
 struct chempi_node_line {

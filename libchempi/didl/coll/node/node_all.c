@@ -93,13 +93,13 @@ static uint64_t chunk_len(uint64_t len, uint64_t at, uint64_t most)
 }
 
 static void put_chunk(const struct chempi_coll_place *from, uint64_t at,
-                      uint64_t most, unsigned char *chunk)
+                      uint64_t most, unsigned char *chunk, bool is_far)
 {
     uint64_t len = chunk_len(block_len(from), at, most);
 
     if (len > 0)
         chempi_coll_nt_copy_pack(from->buf, from->count, from->type, at, chunk,
-                                 len);
+                                 len, is_far);
 }
 
 /* len: of the whole block, as its sender says. */
@@ -371,7 +371,8 @@ static void allgather_round(struct chempi_node_task *t)
     }
     if (cell_mine(&t->cell)->mark == BLOCK_STREAM)
         put_chunk(&g->own, g->at, st->stream_chunk,
-                  chempi_coll_stream_of(st, st->rank));
+                  chempi_coll_stream_of(st, st->rank),
+                  chempi_coll_shm_slot_goes_past(st, -1));
     chempi_coll_node_task_meet_again(t, allgather_round);
 }
 
@@ -395,6 +396,7 @@ static void allgather_met(struct chempi_node_task *t)
     struct gathering *g = of_task(t);
     struct chempi_coll_state *st = t->cell.st;
 
+    chempi_coll_shm_slot_look_far_at_last(&t->cell);
     g->shown = allgather_shown(&t->cell);
     if (CHEMPI_UNLIKELY(g->shown.small >= 0)) {
         /* Those have met once and left. */
@@ -433,7 +435,9 @@ static void allgather_first(struct chempi_node_task *t)
     line->place.reply = 0;
     if (line->mark == BLOCK_STREAM)
         put_chunk(&g->own, 0, st->stream_chunk,
-                  chempi_coll_stream_of(st, st->rank));
+                  chempi_coll_stream_of(st, st->rank),
+                  chempi_coll_shm_slot_goes_past(st, -1));
+    chempi_coll_shm_slot_say_came(&t->cell);
     chempi_coll_node_task_meet(t, allgather_met);
 }
 
@@ -697,6 +701,8 @@ static bool send_rest(struct exchange *x, int i)
     if (x->has_rings) {
         if (mark == BLOCK_HERE)
             block.len = 0;
+        block.is_far =
+            block.len > 0 && chempi_coll_shm_slot_goes_past(cell->st, i);
         chempi_coll_pairwise_rings_send(cell->st, i, &block);
         return true;
     }
@@ -810,16 +816,17 @@ static void look_far(const struct cell *cell)
     const uint32_t last = cell_common(cell)->place.last;
     const struct chempi_node_line *line;
     struct chempi_exchange_row row;
+    uint64_t came_ns;
 
     if (last >= (uint32_t)st->size || last == (uint32_t)st->rank)
         return;
     line = cell_line(cell, (int)last);
-    if (line->mark & NO_ROW || line->len == CELL_NO_ROOM ||
-        !line->place.came_ns)
+    came_ns = atomic_load_explicit(&line->place.came_ns, memory_order_relaxed);
+    if (line->mark & NO_ROW || line->len == CELL_NO_ROOM || came_ns == 0)
         return;
     row = chempi_coll_exchange_row_of(cell, (int)last);
     chempi_distance_look(
-        &st->crowd, (int)last, line->place.came_ns,
+        &st->crowd, (int)last, came_ns,
         (const void *)(row.start + (size_t)st->rank *
                                        sizeof(struct chempi_exchange_entry)));
 }
@@ -865,7 +872,9 @@ static void alltoall_first(struct chempi_node_task *t)
                   !st->is_refused && chempi_coll_cma_copy_is_on(), &large, &rc);
     task_note(t, rc);
     task_spread(t, large);
-    cell_mine(&t->cell)->place.came_ns = large > 0 ? chempi_clock_ns() : 0;
+    atomic_store_explicit(&cell_mine(&t->cell)->place.came_ns,
+                          large > 0 ? chempi_clock_ns() : 0,
+                          memory_order_relaxed);
     chempi_coll_node_task_meet(t, alltoall_met);
 }
 

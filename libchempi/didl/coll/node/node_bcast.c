@@ -77,6 +77,7 @@ static bool bcast_root(const struct cell *cell,
     } else if (chempi_coll_node_task_turn(st) == MPI_SUCCESS &&
                chempi_coll_pipe_is_open(st)) {
         mark = BLOCK_PIECES;
+        chempi_coll_shm_slot_say_came(cell);
     } else if (st->size > 2 &&
                chempi_coll_root_copies_are_open(st, c->recv.type)) {
         /* Of two members the device lets both copy. */
@@ -376,6 +377,8 @@ static void bcast_first(struct chempi_node_task *t)
     has_pipe = chempi_coll_pipe_is_open(t->cell.st);
     p->len = (uint64_t)(t->c->recv.count * t->c->recv.type->size);
     line->len = p->len;
+    if (has_pipe)
+        chempi_coll_shm_slot_say_came(&t->cell);
     line->mark = (has_pipe ? BLOCK_PIECES : BLOCK_BY_MESSAGE) |
                  (uint32_t)t->cell.st->rank << ROOT_SHIFT;
     cell_publish(line, t->cell.seq);

@@ -39,6 +39,7 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/copy/cma_copy.h"
+#include "libchempi/didl/coll/node/copy/nt_copy.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/ring/reduce_ring.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
@@ -371,7 +372,8 @@ static uint32_t put_on_board(struct job *j)
                    : 0;
     if (!is_for_board(j) || !chempi_coll_stream_is_there(st, j->len))
         return 0;
-    memcpy(chempi_coll_stream_of(st, st->rank), j->in, j->len);
+    chempi_coll_nt_copy_bytes(chempi_coll_stream_of(st, st->rank), j->in,
+                              j->len, chempi_coll_shm_slot_goes_past(st, -1));
     return ON_BOARD;
 }
 
@@ -477,6 +479,7 @@ static void have_shown(struct chempi_node_task *t)
 {
     struct job *j = of_task(t);
 
+    chempi_coll_shm_slot_look_far_at_last(j->cell);
     task_note(t, chempi_coll_shm_slot_check(j->cell, j->len));
     if (CHEMPI_UNLIKELY(!t->rc && chempi_coll_shm_slot_has_failed(j->cell, 1)))
         task_note(t, no_scratch()); /* F5 */
@@ -518,6 +521,7 @@ static void show(struct chempi_node_task *t)
     line->place.out = (uint64_t)(uintptr_t)j->out;
     line->place.reply = j->code ? 1 : 0;
     line->mark = put_on_board(j) | prepare_messages(j);
+    chempi_coll_shm_slot_say_came(j->cell);
     chempi_coll_node_task_meet(t, have_shown);
 }
 

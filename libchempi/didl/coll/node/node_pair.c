@@ -183,7 +183,8 @@ static void pair_first(struct chempi_node_task *t)
                      : BY_MESSAGE;
     if (line->mark == ON_BOARD && len > 0)
         chempi_coll_nt_copy_pack(out.buf, out.count, out.type, 0,
-                                 chempi_coll_stream_of(st, st->rank), len);
+                                 chempi_coll_stream_of(st, st->rank), len,
+                                 false);
     chempi_coll_node_task_meet(t, pair_met);
     if (line->mark == ON_BOARD)
         task_note(t, keep_own(t->c));

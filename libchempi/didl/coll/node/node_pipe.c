@@ -105,7 +105,7 @@ static void send_pieces(struct chempi_node_task *t)
         if (i == CHEMPI_NODE_PIECES || !chempi_coll_node_task_is_due(t))
             return;
         chempi_coll_nt_copy_pack(c->recv.buf, c->recv.count, c->recv.type,
-                                 p->at, data_of(p), piece_len(p));
+                                 p->at, data_of(p), piece_len(p), p->is_far);
         /* Orders the data before its number; partner: receivers' wait. */
         atomic_store_explicit(&place->seq, (uint32_t)p->number + 1,
                               memory_order_release);
@@ -117,8 +117,11 @@ static void send_pieces(struct chempi_node_task *t)
 
 void chempi_coll_pipe_send(struct chempi_node_task *t)
 {
-    task_spread(t, of_task(t)->len);
-    begin(of_task(t));
+    struct chempi_node_piping *p = of_task(t);
+
+    task_spread(t, p->len);
+    p->is_far = chempi_coll_shm_slot_goes_past(t->cell.st, -1);
+    begin(p);
     send_pieces(t);
 }
 
@@ -173,6 +176,7 @@ void chempi_coll_pipe_recv(struct chempi_node_task *t)
 {
     struct chempi_node_piping *p = of_task(t);
 
+    chempi_coll_shm_slot_look_far(&t->cell, t->c->root);
     p->is_long =
         chempi_coll_nt_copy_is_long(p->len * (uint64_t)t->cell.st->size);
     task_spread(t, p->len);

@@ -29,9 +29,12 @@
  */
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/node/copy/nt_copy.h"
+#include "libchempi/didl/coll/node/cores/distance.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/ring/spsc_ring.h"
@@ -40,6 +43,7 @@ enum {
     MOST_EXTENT = CHEMPI_SPSC_RING_LEAST / 4 - CHEMPI_SPSC_RING_GRAIN,
     MESSAGE_ABOVE = 16 << 10, /* bytes; an exscan of two */
     LONG = 1024,              /* bytes of a piece */
+    FAR_LEAST = 16 << 10,     /* bytes; how far cores are matters */
     PIECES_BUSY = 128         /* before others' progress is looked after */
 };
 
@@ -48,6 +52,7 @@ enum {
 struct job {
     struct chempi_spsc_ring_writer *out; /* NULL: the last member */
     struct chempi_spsc_ring_reader *in;
+    const struct chempi_coll_state *st;
     const struct chempi_coll_call *c;
     const unsigned char *input;
     uint64_t len; /* bytes of the vector */
@@ -57,6 +62,8 @@ struct job {
     bool is_ex;
     bool is_scan; /* all keep a result */
     bool is_first;
+    bool is_far;     /* the next member, on a far core (distance.h) */
+    bool is_curious; /* .. and is the one before? It will look */
     bool is_void;    /* X1, X2: VOID is the last piece for those after it */
     bool is_through; /* it has read, and passed on, what there is */
     bool has_piece;  /* one has been looked at */
@@ -191,7 +198,7 @@ static void push(struct job *j, uint64_t len, bool is_last)
     j->has_pushed = j->out->is_urgent;
     if (!j->has_pushed || !is_last)
         chempi_progress_rouse_local(j->out->reader);
-    if (CHEMPI_UNLIKELY(len >= LONG))
+    if (CHEMPI_UNLIKELY(len >= LONG) && !j->is_far)
         chempi_spsc_ring_ask_early(j->out, len);
     j->pieces++;
 }
@@ -219,7 +226,10 @@ static enum stop go_first(struct job *j)
         len = cut(j, j->len - j->at);
         if (CHEMPI_UNLIKELY(!find_room(j, len, &to)))
             return no_room(j);
-        copy(to, j->input + j->at, len);
+        if (CHEMPI_UNLIKELY(j->is_far))
+            chempi_coll_nt_copy_past(to, j->input + j->at, len);
+        else
+            copy(to, j->input + j->at, len);
         push(j, len, j->at + len == j->len);
         if (is_copied)
             put_result(j, j->at, j->input + j->at, len);
@@ -248,6 +258,20 @@ static void end_with(struct job *j)
     j->pieces++;
 }
 
+/* The same of pass_on() for a far reader: what it gets is not read again. */
+static CHEMPI_NOINLINE void pass_far(struct job *j, unsigned char *to,
+                                     uint64_t len)
+{
+    _Alignas(CHEMPI_CACHE_LINE) unsigned char sum[CHEMPI_SPSC_RING_PIECE];
+
+    copy(sum, j->input + j->at, len);
+    combine(j, j->piece.data, sum, len);
+    chempi_coll_nt_copy_past(to, sum, len);
+    push(j, len, j->at + len == j->len);
+    if (j->is_scan)
+        put_result(j, j->at, j->is_ex ? j->piece.data : sum, len);
+}
+
 /* Another member; what is left of the piece shrinks. False: no_room(). */
 static bool pass_on(struct job *j)
 {
@@ -259,11 +283,15 @@ static bool pass_on(struct job *j)
 
         if (CHEMPI_UNLIKELY(!find_room(j, len, &to)))
             return false;
-        copy(to, j->input + j->at, len);
-        combine(j, piece->data, to, len);
-        push(j, len, j->at + len == j->len);
-        if (CHEMPI_LIKELY(j->is_scan))
-            put_result(j, j->at, j->is_ex ? piece->data : to, len);
+        if (CHEMPI_LIKELY(!j->is_far)) {
+            copy(to, j->input + j->at, len);
+            combine(j, piece->data, to, len);
+            push(j, len, j->at + len == j->len);
+            if (CHEMPI_LIKELY(j->is_scan))
+                put_result(j, j->at, j->is_ex ? piece->data : to, len);
+        } else {
+            pass_far(j, to, len);
+        }
         piece->data += len;
         piece->len -= (uint32_t)len;
         j->at += len;
@@ -282,6 +310,17 @@ static bool is_expected(const struct job *j)
             piece->len % (uint64_t)j->c->recv.type->extent == 0);
 }
 
+/* The member before has said when it came, before it put anything in. */
+static CHEMPI_NOINLINE void look_far(struct job *j)
+{
+    const struct chempi_coll_state *st = j->st;
+
+    j->is_curious = false;
+    chempi_distance_look_at_time(&st->crowd,
+                                 (st->rank + st->size - 1) % st->size,
+                                 &j->in->ring->came_ns);
+}
+
 /* Look at the next piece; false: it is not there yet. */
 static inline bool look(struct job *j)
 {
@@ -295,6 +334,8 @@ static inline bool look(struct job *j)
         return true;
     }
     j->whole = j->piece.len;
+    if (CHEMPI_UNLIKELY(j->is_curious))
+        look_far(j);
     if (CHEMPI_UNLIKELY(!j->is_void && !is_expected(j)))
         j->is_void = true;
     return true;
@@ -400,6 +441,20 @@ static inline bool is_first(const struct chempi_coll_state *st,
     return st->rank == (next < st->size ? next : 0);
 }
 
+/* Say where this member is, and when it came; how far is the next one? */
+static CHEMPI_NOINLINE void set_up_distance(struct job *j,
+                                            struct chempi_coll_state *st)
+{
+    chempi_yield_policy_say_here(&st->crowd);
+    j->is_curious = !j->is_first;
+    if (!j->out)
+        return;
+    j->is_far = chempi_coll_shm_slot_goes_past(
+        st, st->rank + 1 < st->size ? st->rank + 1 : 0);
+    atomic_store_explicit(&j->out->ring->came_ns, chempi_clock_ns(),
+                          memory_order_relaxed);
+}
+
 /* It begins; the rings are there. What is not set here is set before it is
  * read. */
 CHEMPI_INLINE void set_up(struct job *j, struct chempi_coll_state *st,
@@ -411,6 +466,7 @@ CHEMPI_INLINE void set_up(struct job *j, struct chempi_coll_state *st,
     p->out.is_urgent = p->in.is_urgent = is_later;
     j->out = st->rank != last_member(st, c) ? &p->out : NULL;
     j->in = &p->in;
+    j->st = st;
     j->c = c;
     j->input = c->send.buf == MPI_IN_PLACE ? c->recv.buf : c->send.buf;
     j->len = len;
@@ -430,6 +486,10 @@ CHEMPI_INLINE void set_up(struct job *j, struct chempi_coll_state *st,
                                  "found shared memory damaged");
         j->is_through = true;
     }
+    j->is_far = false;
+    j->is_curious = false;
+    if (CHEMPI_UNLIKELY(len >= FAR_LEAST))
+        set_up_distance(j, st);
     j->is_void = p->is_broken || c->is_void;
     j->is_through |= c->is_void && j->is_first;
     if (j->out && CHEMPI_UNLIKELY(len > ring_most(j->out)))

@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/node/cores/distance.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/transport/loss.h"
@@ -650,4 +653,46 @@ MPI_Count chempi_coll_node_whole_count(const struct chempi_coll_call *c,
     for (int i = 0; i < size; i++)
         total += chempi_coll_part_count(c, i);
     return total;
+}
+
+bool chempi_coll_shm_slot_goes_past(const struct chempi_coll_state *st,
+                                    int member)
+{
+    const bool is_past = member < 0
+                             ? chempi_distance_is_far(&st->crowd)
+                             : chempi_distance_is_far_from(&st->crowd, member);
+
+    if (CHEMPI_UNLIKELY(is_past))
+        chempi_coll_count(CHEMPI_COLL_WAY_PAST);
+    return is_past;
+}
+
+void chempi_coll_shm_slot_say_came(const struct cell *cell)
+{
+    atomic_store_explicit(&cell_mine(cell)->place.came_ns, chempi_clock_ns(),
+                          memory_order_relaxed);
+}
+
+void chempi_coll_shm_slot_look_far(const struct cell *cell, int member)
+{
+    const struct chempi_yield_policy *crowd = &cell->st->crowd;
+    _Atomic uint32_t *seen = &cell_common(cell)->place.met;
+
+    if (member == cell->st->rank ||
+        !chempi_distance_is_elsewhere(crowd, member) ||
+        atomic_load_explicit(seen, memory_order_relaxed) == cell->seq ||
+        atomic_exchange_explicit(seen, cell->seq, memory_order_relaxed) ==
+            cell->seq)
+        return;
+    chempi_distance_look_at_time(crowd, member,
+                                 &cell_line(cell, member)->place.came_ns);
+}
+
+/* In a non-blocking one others' lines are read by who waits for them. */
+void chempi_coll_shm_slot_look_far_at_last(const struct cell *cell)
+{
+    const uint32_t last = cell_common(cell)->place.last;
+
+    if (!cell->is_later && last < (uint32_t)cell->st->size)
+        chempi_coll_shm_slot_look_far(cell, (int)last);
 }

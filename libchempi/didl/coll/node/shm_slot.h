@@ -164,6 +164,20 @@ static inline bool cell_has_seen_ended(const struct chempi_coll_state *st,
     return number - st->later.all_finished <= number - needed;
 }
 
+/* Is what this member is about to write for another one, or if that is < 0 for
+ * several, to go past the caches (distance.h)? It is counted. */
+bool chempi_coll_shm_slot_goes_past(const struct chempi_coll_state *st,
+                                    int member);
+
+/* A member says in its line when it came: one for whom the others wait, before
+ * it publishes that, or each before they meet. Then they look at the line, of
+ * the one that came last, how far cores are; nobody has read it before. The
+ * first on another core does: with it the line comes near to all others there.
+ */
+void chempi_coll_shm_slot_say_came(const struct cell *cell);
+void chempi_coll_shm_slot_look_far(const struct cell *cell, int member);
+void chempi_coll_shm_slot_look_far_at_last(const struct cell *cell);
+
 /* ---- the operation ---- */
 
 /* One in which some may leave before others have come (A2). */

@@ -90,15 +90,25 @@ bool chempi_coll_nt_copy_is_long(uint64_t len)
     return len >= chempi_setting(CHEMPI_SET_COLL_NODE_PAST);
 }
 
+void chempi_coll_nt_copy_bytes(void *to, const void *from, uint64_t len,
+                               bool is_past)
+{
+    if (is_past)
+        chempi_coll_nt_copy_past(to, from, (size_t)len);
+    else
+        memcpy(to, from, (size_t)len);
+}
+
 void chempi_coll_nt_copy_pack(const void *buf, MPI_Count count,
                               const struct chempi_datatype *type, uint64_t at,
-                              void *chunk, uint64_t len)
+                              void *chunk, uint64_t len, bool is_past)
 {
     struct chempi_segment iter;
 
     if (CHEMPI_LIKELY(type->is_contiguous)) {
-        memcpy(chunk, chempi_coll_plus(buf, type->true_lb + (MPI_Count)at),
-               (size_t)len);
+        chempi_coll_nt_copy_bytes(
+            chunk, chempi_coll_plus(buf, type->true_lb + (MPI_Count)at), len,
+            is_past);
         return;
     }
     chempi_segment_init(&iter, buf, (uint64_t)count, type->layout);
@@ -114,10 +124,7 @@ void chempi_coll_nt_copy_unpack(void *buf, MPI_Count count,
     void *to = chempi_coll_plus(buf, type->true_lb + (MPI_Count)at);
 
     if (CHEMPI_LIKELY(type->is_contiguous)) {
-        if (is_long)
-            chempi_coll_nt_copy_past(to, chunk, (size_t)len);
-        else
-            memcpy(to, chunk, (size_t)len);
+        chempi_coll_nt_copy_bytes(to, chunk, len, is_long);
         return;
     }
     chempi_segment_init(&iter, buf, (uint64_t)count, type->layout);

@@ -20,15 +20,19 @@ void chempi_coll_nt_copy_past(void *dst, const void *src, size_t len);
  * read from memory. */
 void chempi_coll_nt_copy_groups_past(void *dst, const void *src, size_t len);
 
+/* Past the caches, or as memcpy() does. */
+void chempi_coll_nt_copy_bytes(void *to, const void *from, uint64_t len,
+                               bool is_past);
+
 /* Do so many bytes, written by all members of this node in one operation, go
  * past the caches? */
 bool chempi_coll_nt_copy_is_long(uint64_t len);
 
 /* Packed bytes [at, at + len) of count elements to or from a chunk; the
- * elements have that many. */
+ * elements have that many. is_past, is_long: past the caches. */
 void chempi_coll_nt_copy_pack(const void *buf, MPI_Count count,
                               const struct chempi_datatype *type, uint64_t at,
-                              void *chunk, uint64_t len);
+                              void *chunk, uint64_t len, bool is_past);
 void chempi_coll_nt_copy_unpack(void *buf, MPI_Count count,
                                 const struct chempi_datatype *type, uint64_t at,
                                 const void *chunk, uint64_t len, bool is_long);

@@ -27,10 +27,10 @@ uint32_t chempi_distance_judge(uint32_t points, uint64_t took_ns)
     return points + RISE < MOST ? points + RISE : MOST;
 }
 
-/* As far as members say. */
-static bool is_elsewhere(const struct chempi_yield_policy *crowd, int member)
+bool chempi_distance_is_elsewhere(const struct chempi_yield_policy *crowd,
+                                  int member)
 {
-    const int here = sched_getcpu();
+    const int here = chempi_affinity_is_roomy() ? -1 : sched_getcpu();
     const uint32_t core = atomic_load_explicit(&crowd->presence[member].core,
                                                memory_order_relaxed);
 
@@ -39,20 +39,25 @@ static bool is_elsewhere(const struct chempi_yield_policy *crowd, int member)
 
 /* What the clock takes is not what the line takes, nor is what it takes to find
  * the page, for which another line of it is read first. */
-static uint64_t time_look(const uint32_t *word)
+static uint64_t time_look(const void *word)
 {
     uint64_t first_ns;
     uint64_t before_ns;
     uint64_t after_ns;
 
-    (void)*(const volatile uint32_t *)((uintptr_t)word ^ BESIDE);
+    (void)*(const volatile unsigned char *)((uintptr_t)word ^ BESIDE);
     first_ns = chempi_clock_ns();
     before_ns = chempi_clock_ns();
-    (void)*(const volatile uint32_t *)word;
+    (void)*(const volatile unsigned char *)word;
     after_ns = chempi_clock_ns();
     return after_ns - before_ns > before_ns - first_ns
                ? after_ns - before_ns - (before_ns - first_ns)
                : 0;
+}
+
+static bool is_fresh(uint64_t wrote_ns)
+{
+    return chempi_clock_ns() - wrote_ns < FRESH_NS;
 }
 
 static void note(_Atomic uint32_t *distance, uint64_t took_ns)
@@ -66,10 +71,20 @@ static void note(_Atomic uint32_t *distance, uint64_t took_ns)
 }
 
 void chempi_distance_look(const struct chempi_yield_policy *crowd, int member,
-                          uint64_t wrote_ns, const uint32_t *word)
+                          uint64_t wrote_ns, const void *word)
 {
-    if (chempi_affinity_is_roomy() || !is_elsewhere(crowd, member) ||
-        chempi_clock_ns() - wrote_ns >= FRESH_NS)
+    if (chempi_distance_is_elsewhere(crowd, member) && is_fresh(wrote_ns))
+        note(crowd->distance, time_look(word));
+}
+
+void chempi_distance_look_at_time(const struct chempi_yield_policy *crowd,
+                                  int member, const _Atomic uint64_t *wrote_ns)
+{
+    uint64_t took_ns;
+
+    if (!chempi_distance_is_elsewhere(crowd, member))
         return;
-    note(crowd->distance, time_look(word));
+    took_ns = time_look((const void *)(uintptr_t)wrote_ns);
+    if (is_fresh(atomic_load_explicit(wrote_ns, memory_order_relaxed)))
+        note(crowd->distance, took_ns);
 }

@@ -4,7 +4,10 @@
  * writes and another one reads goes from one core's caches to the other's, in
  * 20 to 60 ns where these share a cache, and in more than 100 where they do
  * not. Data that passes through shared memory goes this way twice, there and,
- * to be written over, back; data that the kernel copies once. A virtual
+ * to be written over, back; data that the kernel copies once. Most of it is the
+ * way back: a store waits until the other core has given the line up. So what
+ * is for a far core is written past the caches (nt_copy.h), which waits for
+ * nothing; who reads it takes as long as from the other core's. A virtual
  * machine's host may change the distance from one second to the next. So
  * members measure it all the time: how long it takes to read a line that
  * another one has just written, on another core.
@@ -33,17 +36,33 @@ enum { CHEMPI_DISTANCE_FAR = 16 /* points */ };
 /* Points after a look that took so long. */
 uint32_t chempi_distance_judge(uint32_t points, uint64_t took_ns);
 
+/* Does this member, not the own, run on another core? As far as members say. */
+bool chempi_distance_is_elsewhere(const struct chempi_yield_policy *crowd,
+                                  int member);
+
 /* The word is in a line that this member, not the own, wrote at that time, by
  * chempi_clock_ns(), and that this process has not read since. The rest of its
  * page may be read, too. */
 void chempi_distance_look(const struct chempi_yield_policy *crowd, int member,
-                          uint64_t wrote_ns, const uint32_t *word);
+                          uint64_t wrote_ns, const void *word);
+
+/* The same where the word is that time. */
+void chempi_distance_look_at_time(const struct chempi_yield_policy *crowd,
+                                  int member, const _Atomic uint64_t *wrote_ns);
 
 static inline bool
 chempi_distance_is_far(const struct chempi_yield_policy *crowd)
 {
     return atomic_load_explicit(crowd->distance, memory_order_relaxed) >=
            CHEMPI_DISTANCE_FAR;
+}
+
+/* Had what this member reads better be written past the caches? */
+static inline bool
+chempi_distance_is_far_from(const struct chempi_yield_policy *crowd, int member)
+{
+    return CHEMPI_UNLIKELY(chempi_distance_is_far(crowd)) &&
+           chempi_distance_is_elsewhere(crowd, member);
 }
 
 #endif

@@ -21,6 +21,11 @@ static uint32_t current_core(void)
     return core < 0 ? 0 : (uint32_t)core + 1;
 }
 
+void chempi_yield_policy_say_here(struct chempi_yield_policy *crowd)
+{
+    chempi_yield_policy_say_core(crowd, current_core());
+}
+
 /* M3 */
 static void find_neighbours(struct chempi_yield_policy *crowd)
 {

@@ -57,6 +57,9 @@ chempi_yield_policy_say_core(const struct chempi_yield_policy *crowd,
         atomic_store_explicit(said, core, memory_order_relaxed);
 }
 
+/* The same of where it is just now. */
+void chempi_yield_policy_say_here(struct chempi_yield_policy *crowd);
+
 /* This member comes to the next meeting; before it counts as arrived. */
 static inline void chempi_yield_policy_come(struct chempi_yield_policy *crowd)
 {

@@ -86,6 +86,7 @@ struct chempi_node_piping {
     uint64_t at;     /* of them that are done */
     uint64_t number; /* of the next piece, of all ever */
     bool is_long;
+    bool is_far;                    /* it sends to far cores */
     struct chempi_coll_call astray; /* the call, if another one is the root than
                                        this member has named */
 };

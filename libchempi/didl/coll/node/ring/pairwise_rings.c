@@ -271,7 +271,8 @@ static void put(struct chempi_pairwise_rings *rings, struct end *end,
     for (uint64_t n; len > 0; len -= n) {
         n = straight(rings, end, len);
         chempi_coll_nt_copy_pack(b->buf, b->count, b->type, end->at,
-                                 end->data + place_of(rings, end), n);
+                                 end->data + place_of(rings, end), n,
+                                 b->is_far);
         done(rings, end, n);
     }
     /* Orders the bytes before the count; partner: can_read(). */

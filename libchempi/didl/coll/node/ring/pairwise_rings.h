@@ -65,6 +65,7 @@ struct chempi_ring_block {
     const struct chempi_datatype *type;
     uint64_t len;     /* bytes */
     bool is_unwanted; /* read and forgotten; buf is NULL for MPI_BOTTOM */
+    bool is_far;      /* its reader, on a far core: it goes past the caches */
 };
 
 /* Can this member use rings, of which it writes its own only if is_writer? Then

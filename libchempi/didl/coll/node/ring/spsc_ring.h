@@ -50,6 +50,8 @@ static_assert(CHEMPI_SPSC_RING_LATE <= CHEMPI_SPSC_RING_LEAST / 4, "Q6");
 /* In shared memory, at the start of a page; zeros when new. */
 struct chempi_spsc_ring {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint64_t tail;
+    /* When the writer came to the last operation of long data (distance.h). */
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint64_t came_ns;
     _Alignas(CHEMPI_CACHE_LINE) unsigned char ring[];
 };
 
