@@ -30,10 +30,8 @@ enum {
     NO_ROW = 4,    /* the member takes all blocks for small ones */
     HAS_RINGS = 8, /* it has rings for its large blocks, or no such blocks */
     NEEDS_RINGS = 16,
-    IS_LONG = 32,         /* as much as goes past the caches, if all have so */
-    ON_SECOND_BOARD = 64, /* with ON_BOARD: on which one */
-    KEEPS_RINGS = 128,    /* however far other cores are */
-    IS_FAR = 256          /* from other cores; distance.h */
+    IS_LONG = 32,        /* as much as goes past the caches, if all have so */
+    ON_SECOND_BOARD = 64 /* with ON_BOARD: on which one */
 };
 
 struct chempi_exchange_row {

@@ -467,13 +467,7 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
 
 /* ---- alltoall ---- */
 
-enum {
-    COPIES_MAX = 64, /* members; of more, a message carries many blocks */
-    FAR_MOST = 8,    /* members; 16 take about as long either way */
-    FAR_FEW = 4,
-    FAR_LEAST = 16 * 1024,     /* bytes of a block that copies may take */
-    FAR_LEAST_MANY = 32 * 1024 /* .. among more than FEW members */
-};
+enum { COPIES_MAX = 64 }; /* members; of more, a message carries many blocks */
 
 /* What this member says of rings for the len bytes of its large blocks, which
  * would take up so many of its rings. As if all had as much; an exchange reads
@@ -504,43 +498,13 @@ static bool is_any_marked(const struct cell *cell, uint32_t mark)
     return false;
 }
 
-/* Does what is not HERE go through rings? The same answer everywhere. Between
- * far cores copies by the kernel take less time. */
+/* Does what is not HERE go through rings? The same answer everywhere. */
 static bool are_rings_used(const struct cell *cell)
 {
     for (int i = 0; i < cell->st->size; i++)
         if (!(cell_line(cell, i)->mark & HAS_RINGS))
             return false;
-    return is_any_marked(cell, NEEDS_RINGS) &&
-           (is_any_marked(cell, KEEPS_RINGS) || !is_any_marked(cell, IS_FAR));
-}
-
-/* Do rings take less time for a block, however far cores are? */
-static bool is_for_rings(const struct chempi_coll_place *b, int size)
-{
-    const uint64_t len = block_len(b);
-
-    return len > CHEMPI_EXCHANGE_HERE_MAX &&
-           (len < (size > FAR_FEW ? FAR_LEAST_MANY : FAR_LEAST) ||
-            !b->type->is_contiguous);
-}
-
-/* What this member says of other cores, and of blocks that it sends or
- * receives. */
-static uint32_t far_mark(const struct chempi_coll_state *st,
-                         const struct chempi_coll_call *c, bool can_copy)
-{
-    if (st->size > FAR_MOST)
-        return 0;
-    for (int i = 0; i < st->size; i++) {
-        const struct chempi_coll_place from = chempi_coll_sent(c, i);
-        const struct chempi_coll_place to = chempi_coll_received(c, i);
-
-        if (i != st->rank && (!can_copy || is_for_rings(&from, st->size) ||
-                              is_for_rings(&to, st->size)))
-            return KEEPS_RINGS;
-    }
-    return chempi_distance_is_far(&st->crowd) ? IS_FAR : 0;
+    return is_any_marked(cell, NEEDS_RINGS);
 }
 
 /* Fill the row in; false when there is no slot. *large: bytes of blocks that
@@ -583,7 +547,6 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
     }
     if (row.start)
         cell_mine(cell)->mark |= rings_mark(st, *large, taken);
-    cell_mine(cell)->mark |= far_mark(st, c, can_copy);
     return row.start != NULL;
 }
 

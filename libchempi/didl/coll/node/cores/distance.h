@@ -19,8 +19,7 @@
  *   -   one slow look is no proof
  *   -   of the processes of a node each may learn it in any operation, by any
  *       thread, and all have one opinion: of many members few see fresh lines.
- *       It is advice, and changes at any time: members that have to do the same
- *       tell each other what they have found
+ *       It is advice, and changes at any time
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_DISTANCE_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_DISTANCE_H
