@@ -27,7 +27,11 @@
  *       all turn early (8 KiB took 1.25 us in one piece, 0.90 us so). None is
  *       put before there is room for all of them, wherever they turn: where the
  *       lap before turned early there is behind this one; else the data must
- *       hold one piece more than the message
+ *       hold one piece more than the message, and the gap of its last one
+ *   W6  behind a span of less than SHM_PIECE a gap of SHM_GAP stays free. A
+ *       core that reads one asks for the lines behind it of its own accord, and
+ *       so took those from the sender that the next span is written to: 1 KiB
+ *       took 0.24 us, and the first of each lap 0.17; all do so
  */
 #include <errno.h>
 
@@ -376,7 +380,7 @@ static bool has_room_for_pieces(const struct shm_ep *ep, uint32_t len)
 
     return ep->tx_head - ep->tx_tail + count <= ep->line_mask + 1 &&
            ((at > 0 && at <= SHM_LAP && ep->data_head - at == ep->data_turn) ||
-            shm_has_room(ep, len + SHM_PIECE));
+            shm_has_room(ep, len + SHM_PIECE + SHM_GAP));
 }
 
 /* Ranks that share a core do not copy at the same time, a receiver to whom

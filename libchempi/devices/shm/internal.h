@@ -15,6 +15,7 @@
 #define SHM_EAGER_MAX 8192u       /* bytes; <= a quarter of the data */
 #define SHM_LAP 8192u             /* bytes of data; eager.c, W4 */
 #define SHM_PIECE (SHM_LAP / 4)   /* bytes; eager.c, W5 */
+#define SHM_GAP 128u              /* bytes; eager.c, W6 */
 #define SHM_LONG_MIN (256u << 10) /* bytes; larger messages are long */
 
 /* Classes of sizes: to 16, 32, 64, 256 KiB, 1 MiB, above; last: in pieces. */
@@ -386,9 +387,11 @@ static inline uint32_t shm_row_rest(size_t len)
                      CHEMPI_CACHE_LINE;
 }
 
+/* What a span of len bytes takes of the data (W6). */
 static inline uint32_t shm_round(uint32_t len)
 {
-    return (len + CHEMPI_CACHE_LINE - 1) & ~(CHEMPI_CACHE_LINE - 1u);
+    return ((len + CHEMPI_CACHE_LINE - 1) & ~(CHEMPI_CACHE_LINE - 1u)) +
+           (len < SHM_PIECE ? SHM_GAP : 0);
 }
 
 static inline uint32_t shm_data_at(const struct shm_ep *ep)

@@ -179,12 +179,12 @@ Test(shm, long_data_goes_on_behind_a_lap_that_turned_early)
     ends_open(&ends, 2);
     set_order(&ends, CHEMPI_WAKE_ORDER_FENCE);
     for (; i < 4; i++) {
-        cr_assert_eq(ends_inject(&ends, 0, 1, nth(data, i, 2000), 2000), 0);
-        take_all(&ends, data, i + 1, 2000);
+        cr_assert_eq(ends_inject(&ends, 0, 1, nth(data, i, 1900), 1900), 0);
+        take_all(&ends, data, i + 1, 1900);
     }
-    cr_assert_eq(ends_inject(&ends, 0, 1, nth(data, i, 2000), 2000), 0);
+    cr_assert_eq(ends_inject(&ends, 0, 1, nth(data, i, 1900), 1900), 0);
     cr_assert_eq(inject_all(&ends, data, i + 1, SHM_EAGER_MAX), 5 + 6);
-    take_all(&ends, data, 5, 2000);
+    take_all(&ends, data, 5, 1900);
     take_all(&ends, data, 5 + 6, SHM_EAGER_MAX);
     ends_close(&ends);
     free(data);
@@ -311,28 +311,51 @@ Test(shm, pieces_find_room_wherever_they_turn, .timeout = 100)
 }
 
 /* A lap whose predecessor did not turn early, of which the peer has told
- * little: what the pieces would skip is counted, too. */
+ * little: what the pieces would skip is counted, too, and the last one's gap.
+ */
 Test(shm, pieces_count_what_they_skip)
 {
-    static const size_t lens[] = {2000, 2000, 1790, 300};
+    static const size_t lens[] = {2048, 2048, 1536, 300};
+    static const size_t longs[] = {SHM_EAGER_MAX, SHM_EAGER_MAX - 64};
     unsigned char *data = ends_payload(SHM_EAGER_MAX);
+
+    for (size_t k = 0; k < CHEMPI_ARRAY_LEN(longs); k++) {
+        struct ends ends;
+        struct shm_ep *ep;
+
+        ends_open(&ends, 2);
+        ep = ends_ep(&ends, 0, 1);
+        open_data(&ends);
+        set_order(&ends, CHEMPI_WAKE_ORDER_FENCE);
+        for (uint32_t i = 0; i < 7; i++)
+            cr_assert_eq(ends_inject(&ends, 0, 1, data, SHM_EAGER_MAX), 0);
+        cr_assert_eq(ep->data_head, 65536);
+        for (uint32_t i = 0; i < 4; i++)
+            cr_assert_eq(ends_inject(&ends, 0, 1, data, lens[i]), 0);
+        cr_assert_eq(ep->data_head, 65536 + 6208);
+        atomic_store(&ep->tx_pair->taken.data, 16384);
+        set_order(&ends, CHEMPI_WAKE_ORDER_NONE);
+        cr_assert_eq(ends_inject(&ends, 0, 1, data, longs[k]), 0);
+        cr_assert(!ep->is_broken, "%s", ep->broken_why);
+        ends_close(&ends);
+    }
+    free(data);
+}
+
+/* W6: where the next message is written the reader of this one, which asks for
+ * lines behind it, finds none. */
+Test(shm, a_gap_is_left_behind_a_short_span)
+{
+    unsigned char *data = ends_payload(SHM_PIECE);
+    const struct shm_ep *ep;
     struct ends ends;
-    struct shm_ep *ep;
 
     ends_open(&ends, 2);
     ep = ends_ep(&ends, 0, 1);
-    open_data(&ends);
-    set_order(&ends, CHEMPI_WAKE_ORDER_FENCE);
-    for (uint32_t i = 0; i < 7; i++)
-        cr_assert_eq(ends_inject(&ends, 0, 1, data, SHM_EAGER_MAX), 0);
-    cr_assert_eq(ep->data_head, 65536);
-    for (uint32_t i = 0; i < 4; i++)
-        cr_assert_eq(ends_inject(&ends, 0, 1, data, lens[i]), 0);
-    cr_assert_eq(ep->data_head, 65536 + 6208);
-    atomic_store(&ep->tx_pair->taken.data, 16384);
-    set_order(&ends, CHEMPI_WAKE_ORDER_NONE);
-    cr_assert_eq(ends_inject(&ends, 0, 1, data, SHM_EAGER_MAX), 0);
-    cr_assert(!ep->is_broken, "%s", ep->broken_why);
+    cr_assert_eq(ends_inject(&ends, 0, 1, data, 1000), 0);
+    cr_assert_eq(ep->data_head, 1024 + SHM_GAP);
+    cr_assert_eq(ends_inject(&ends, 0, 1, data, SHM_PIECE), 0);
+    cr_assert_eq(ep->data_head, 1024 + SHM_GAP + SHM_PIECE);
     ends_close(&ends);
     free(data);
 }
@@ -470,7 +493,8 @@ static void catch_look(struct shm_ep *ep, uint32_t all)
 /* W4: wherever in its lap it finds no room, and then stays in it. */
 Test(shm, a_sender_looks_for_room_in_its_lap_before_it_goes_on_behind)
 {
-    const uint32_t len = SHM_LAP / 8;
+    const uint32_t step = SHM_LAP / 8;
+    const uint32_t len = step - SHM_GAP; /* W6 */
     unsigned char *data = ends_payload(len);
 
     for (uint32_t taken = 0; taken < 8; taken++) {
@@ -487,15 +511,15 @@ Test(shm, a_sender_looks_for_room_in_its_lap_before_it_goes_on_behind)
         told = &ep->tx_pair->taken.data;
         for (uint32_t i = 0; i < 8 + taken; i++) {
             if (i == 8)
-                atomic_store(told, lap + taken * len);
+                atomic_store(told, lap + taken * step);
             cr_assert_eq(ends_inject(&ends, 0, 1, data, len), 0);
         }
         cr_assert_eq(ep->data_head,
-                     taken ? 2 * lap + taken * len : lap + 8 * len);
-        catch_look(ep, lap + 8 * len);
+                     taken ? 2 * lap + taken * step : lap + 8 * step);
+        catch_look(ep, lap + 8 * step);
         cr_assert_eq(ends_inject(&ends, 0, 1, data, len), 0);
-        cr_assert_eq(atomic_load(told), lap + 8 * len);
-        cr_assert_eq(ep->data_head, 2 * lap + (taken + 1) * len);
+        cr_assert_eq(atomic_load(told), lap + 8 * step);
+        cr_assert_eq(ep->data_head, 2 * lap + (taken + 1) * step);
         ends_close(&ends);
         (void)munmap(look.page, look.len);
     }
