@@ -9,9 +9,9 @@
  *       other
  *   W2  `taken` lags at most a quarter of the lines and of the data behind,
  *       and a span is at most a quarter of the data, so a receiver that has
- *       taken everything always leaves room for one. Likewise with SHM_LAP in
- *       place of the data: behind what W4 skips there is as much room as the
- *       lap has had
+ *       taken everything always leaves room for one. Likewise behind what W4
+ *       skips: of a lap, a quarter at most is not yet told, and one that turned
+ *       early holds nearly three quarters, more than a span with its gap
  *   W4  spans of up to SHM_PIECE, a quarter of SHM_LAP, turn back at its end
  *       and not at that of the data, so that both cores find them in their
  *       first-level caches (2 KiB one way took 0.41 us with laps of 64 KiB,
@@ -27,7 +27,8 @@
  *       all turn early (8 KiB took 1.25 us in one piece, 0.90 us so). None is
  *       put before there is room for all of them, wherever they turn: where the
  *       lap before turned early there is behind this one; else the data must
- *       hold one piece more than the message, and the gap of its last one
+ *       hold one piece more than the message, and two gaps: of the last one,
+ *       and as much more as that skips where it finds the end of the lap
  *   W6  behind a span of less than SHM_PIECE a gap of SHM_GAP stays free. A
  *       core that reads one asks for the lines behind it of its own accord, and
  *       so took those from the sender that the next span is written to: 1 KiB
@@ -289,8 +290,9 @@ static inline struct shm_line *line_at(const struct shm_ep *ep, uint32_t number)
 
 /* Lines, from the one `ahead` of the next on: each would wait for the one
  * before to be taken back. Not the next one: at that the peer looks now. Nor
- * after messages of one line: the next of those waits for its own line only,
- * and 16 of 1 to 8 bytes took a tenth longer where cores are far apart. */
+ * after short messages of one line: the next of those waits for its own line
+ * only, and 16 of 1 to 8 bytes took a tenth longer where cores are far apart.
+ */
 static inline void warm_lines(const struct shm_ep *ep, uint32_t ahead,
                               uint32_t count)
 {
@@ -380,7 +382,7 @@ static bool has_room_for_pieces(const struct shm_ep *ep, uint32_t len)
 
     return ep->tx_head - ep->tx_tail + count <= ep->line_mask + 1 &&
            ((at > 0 && at <= SHM_LAP && ep->data_head - at == ep->data_turn) ||
-            shm_has_room(ep, len + SHM_PIECE + SHM_GAP));
+            shm_has_room(ep, len + SHM_PIECE + 2 * SHM_GAP));
 }
 
 /* Ranks that share a core do not copy at the same time, a receiver to whom

@@ -311,15 +311,26 @@ Test(shm, pieces_find_room_wherever_they_turn, .timeout = 100)
 }
 
 /* A lap whose predecessor did not turn early, of which the peer has told
- * little: what the pieces would skip is counted, too, and the last one's gap.
- */
+ * little: what the pieces would skip is counted, too, and the gaps of the last
+ * one and of what that one skips. */
+static const struct skips {
+    size_t before[4]; /* messages, from the lap's begin */
+    uint32_t at;      /* where in the lap they end */
+    uint32_t taken;   /* the peer tells */
+    size_t len;
+} skips[] = {
+    {{2048, 2048, 1536, 300}, 6208, 16384, SHM_EAGER_MAX},
+    {{2048, 2048, 1536, 300}, 6208, 16384, SHM_EAGER_MAX - 64},
+    {{0}, 0, 10368, SHM_EAGER_MAX - 1},
+    {{0}, 0, 10304, SHM_EAGER_MAX - 64},
+};
+
 Test(shm, pieces_count_what_they_skip)
 {
-    static const size_t lens[] = {2048, 2048, 1536, 300};
-    static const size_t longs[] = {SHM_EAGER_MAX, SHM_EAGER_MAX - 64};
     unsigned char *data = ends_payload(SHM_EAGER_MAX);
 
-    for (size_t k = 0; k < CHEMPI_ARRAY_LEN(longs); k++) {
+    for (size_t k = 0; k < CHEMPI_ARRAY_LEN(skips); k++) {
+        const struct skips *c = &skips[k];
         struct ends ends;
         struct shm_ep *ep;
 
@@ -330,13 +341,13 @@ Test(shm, pieces_count_what_they_skip)
         for (uint32_t i = 0; i < 7; i++)
             cr_assert_eq(ends_inject(&ends, 0, 1, data, SHM_EAGER_MAX), 0);
         cr_assert_eq(ep->data_head, 65536);
-        for (uint32_t i = 0; i < 4; i++)
-            cr_assert_eq(ends_inject(&ends, 0, 1, data, lens[i]), 0);
-        cr_assert_eq(ep->data_head, 65536 + 6208);
-        atomic_store(&ep->tx_pair->taken.data, 16384);
+        for (uint32_t i = 0; i < 4 && c->before[i]; i++)
+            cr_assert_eq(ends_inject(&ends, 0, 1, data, c->before[i]), 0);
+        cr_assert_eq(ep->data_head, 65536 + c->at);
+        atomic_store(&ep->tx_pair->taken.data, c->taken);
         set_order(&ends, CHEMPI_WAKE_ORDER_NONE);
-        cr_assert_eq(ends_inject(&ends, 0, 1, data, longs[k]), 0);
-        cr_assert(!ep->is_broken, "%s", ep->broken_why);
+        cr_assert_eq(ends_inject(&ends, 0, 1, data, c->len), 0);
+        cr_assert(!ep->is_broken, "%zu: %s", k, ep->broken_why);
         ends_close(&ends);
     }
     free(data);
