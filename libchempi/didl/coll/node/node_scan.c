@@ -227,7 +227,7 @@ static enum stop go_first(struct job *j)
         if (CHEMPI_UNLIKELY(!find_room(j, len, &to)))
             return no_room(j);
         if (CHEMPI_UNLIKELY(j->is_far))
-            chempi_coll_nt_copy_past(to, j->input + j->at, len);
+            chempi_coll_nt_copy_bytes(to, j->input + j->at, len, true);
         else
             copy(to, j->input + j->at, len);
         push(j, len, j->at + len == j->len);
@@ -266,7 +266,7 @@ static CHEMPI_NOINLINE void pass_far(struct job *j, unsigned char *to,
 
     copy(sum, j->input + j->at, len);
     combine(j, j->piece.data, sum, len);
-    chempi_coll_nt_copy_past(to, sum, len);
+    chempi_coll_nt_copy_bytes(to, sum, len, true);
     push(j, len, j->at + len == j->len);
     if (j->is_scan)
         put_result(j, j->at, j->is_ex ? j->piece.data : sum, len);

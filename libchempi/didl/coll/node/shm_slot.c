@@ -658,13 +658,8 @@ MPI_Count chempi_coll_node_whole_count(const struct chempi_coll_call *c,
 bool chempi_coll_shm_slot_goes_past(const struct chempi_coll_state *st,
                                     int member)
 {
-    const bool is_past = member < 0
-                             ? chempi_distance_is_far(&st->crowd)
-                             : chempi_distance_is_far_from(&st->crowd, member);
-
-    if (CHEMPI_UNLIKELY(is_past))
-        chempi_coll_count(CHEMPI_COLL_WAY_PAST);
-    return is_past;
+    return member < 0 ? chempi_distance_is_far(&st->crowd)
+                      : chempi_distance_is_far_from(&st->crowd, member);
 }
 
 void chempi_coll_shm_slot_say_came(const struct cell *cell)

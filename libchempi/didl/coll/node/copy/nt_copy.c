@@ -6,6 +6,7 @@
 
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/call.h"
+#include "libchempi/didl/coll/coll.h"
 #include "libchempi/services/layout/segment.h"
 
 enum { LINE = 64, PAGE = 4096, LANES = 4, GROUP = LANES * PAGE };
@@ -93,10 +94,12 @@ bool chempi_coll_nt_copy_is_long(uint64_t len)
 void chempi_coll_nt_copy_bytes(void *to, const void *from, uint64_t len,
                                bool is_past)
 {
-    if (is_past)
-        chempi_coll_nt_copy_past(to, from, (size_t)len);
-    else
+    if (CHEMPI_LIKELY(!is_past)) {
         memcpy(to, from, (size_t)len);
+        return;
+    }
+    chempi_coll_nt_copy_past(to, from, (size_t)len);
+    chempi_coll_count(CHEMPI_COLL_WAY_PAST);
 }
 
 void chempi_coll_nt_copy_pack(const void *buf, MPI_Count count,
@@ -124,7 +127,10 @@ void chempi_coll_nt_copy_unpack(void *buf, MPI_Count count,
     void *to = chempi_coll_plus(buf, type->true_lb + (MPI_Count)at);
 
     if (CHEMPI_LIKELY(type->is_contiguous)) {
-        chempi_coll_nt_copy_bytes(to, chunk, len, is_long);
+        if (is_long)
+            chempi_coll_nt_copy_past(to, chunk, (size_t)len);
+        else
+            memcpy(to, chunk, (size_t)len);
         return;
     }
     chempi_segment_init(&iter, buf, (uint64_t)count, type->layout);

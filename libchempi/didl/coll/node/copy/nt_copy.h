@@ -20,7 +20,8 @@ void chempi_coll_nt_copy_past(void *dst, const void *src, size_t len);
  * read from memory. */
 void chempi_coll_nt_copy_groups_past(void *dst, const void *src, size_t len);
 
-/* Past the caches, or as memcpy() does. */
+/* Past the caches, for a far core (distance.h), which is counted, or as
+ * memcpy() does. */
 void chempi_coll_nt_copy_bytes(void *to, const void *from, uint64_t len,
                                bool is_past);
 
@@ -29,7 +30,8 @@ void chempi_coll_nt_copy_bytes(void *to, const void *from, uint64_t len,
 bool chempi_coll_nt_copy_is_long(uint64_t len);
 
 /* Packed bytes [at, at + len) of count elements to or from a chunk; the
- * elements have that many. is_past, is_long: past the caches. */
+ * elements have that many. is_past, for a far core, and is_long: past the
+ * caches, if there are no gaps in them. */
 void chempi_coll_nt_copy_pack(const void *buf, MPI_Count count,
                               const struct chempi_datatype *type, uint64_t at,
                               void *chunk, uint64_t len, bool is_past);
