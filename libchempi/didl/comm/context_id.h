@@ -33,11 +33,12 @@ uint32_t chempi_context_id_take(uint32_t from);
  * range's first. */
 uint32_t chempi_context_id_take_above(uint32_t from);
 
-/* Give a reserved context back. */
+/* Give a reserved context back. Thread-safe; no communication. */
 void chempi_comm_give_context(uint32_t context);
 /* The same of one that messages were sent in: as soon as no light handles are
- * left (light.h, H1); and do so with all if that is now. */
+ * left (light.h, H1). */
 void chempi_comm_rest_context(uint32_t context);
+/* Give all such back if that is now. */
 void chempi_context_id_wake(void);
 
 /* Forget all contexts but those of COMM_WORLD and COMM_SELF. */

@@ -174,9 +174,9 @@ static void fail(struct chempi_exchange *x, int code)
     else if (code == -EMSGSIZE)
         chempi_exchange_lose(x, -EPROTO,
                              "what the process that leads the other side says "
-                             "is too long: it brings more processes than are "
-                             "met at a time (CHEMPI_MEET_PROCESSES_MAX), or "
-                             "breaks the rules");
+                             "is too long: it breaks the rules, or brings "
+                             "more processes than are met at a time "
+                             "(CHEMPI_MEET_PROCESSES_MAX)");
     else if (code == -EBADMSG)
         chempi_exchange_lose(x, -EPROTO,
                              "what the process that leads the other side says "

@@ -176,7 +176,7 @@ static void warn(struct chempi_poll_item *item, uint32_t events)
 {
     char who[WHO_MAX];
 
-    (void)item;
+    (void)item; /* is closed, so nobody need say that it has ticked */
     (void)events;
     chempi_pollset_untick(chempi_ctx.services.pollset, &end.tick);
     end.has_warned = true;
