@@ -192,10 +192,10 @@ static void check_missed(const char *what, int rc)
           check_class(rc));
 }
 
-/* All have a connection to those that have connected, which finish. */
+/* Those that have connected finish, and the others miss them. */
 static void miss(MPI_Comm inter, bool accepts)
 {
-    static char data[PIECE];
+    static char data[MEMBERS * PIECE];
     static char all[MEMBERS * PIECE];
     MPI_Request request;
     MPI_Comm both;
