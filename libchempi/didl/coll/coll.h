@@ -34,10 +34,13 @@ enum chempi_coll_way {
     CHEMPI_COLL_WAYS
 };
 
+/* From nothing, at the library's start. */
+void chempi_coll_count_anew(void);
+
 /* One more; any thread. */
 void chempi_coll_count(enum chempi_coll_way way);
 
-/* Since chempi_coll_init(). */
+/* Since then. */
 uint64_t chempi_coll_counted(enum chempi_coll_way way);
 
 #endif

@@ -15,7 +15,6 @@
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/ring/pairwise_rings.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
 
@@ -40,11 +39,6 @@ struct member {
 };
 
 /* ---- what rings call ---- */
-
-void chempi_coll_count(enum chempi_coll_way way)
-{
-    (void)way;
-}
 
 int chempi_error_set(int errclass, const char *fmt, ...)
 {

@@ -92,22 +92,11 @@ static struct {
     struct control *control;   /* NULL: no areas; then what cma_copy.c shares */
     _Atomic uint64_t *members; /* [AREAS][words] B3 */
     struct mapping areas[AREAS];
-    uint64_t areas_at; /* the first one in the region's file */
-    size_t area_len;   /* bytes, whole pages */
-    _Atomic uint64_t counts[CHEMPI_COLL_WAYS];
+    uint64_t areas_at;       /* the first one in the region's file */
+    size_t area_len;         /* bytes, whole pages */
     pthread_mutex_t unknown; /* who looks for areas that this process is to
                                 leave, of all communicators */
 } node = {.unknown = PTHREAD_MUTEX_INITIALIZER};
-
-void chempi_coll_count(enum chempi_coll_way way)
-{
-    (void)atomic_fetch_add_explicit(&node.counts[way], 1, memory_order_relaxed);
-}
-
-uint64_t chempi_coll_counted(enum chempi_coll_way way)
-{
-    return atomic_load_explicit(&node.counts[way], memory_order_relaxed);
-}
 
 static size_t pages(size_t len)
 {
@@ -229,8 +218,7 @@ int chempi_coll_init(void)
     size_t front = marks + pages(members_len());
     int rc;
 
-    for (int i = 0; i < CHEMPI_COLL_WAYS; i++)
-        atomic_store(&node.counts[i], 0);
+    chempi_coll_count_anew();
     if (s->local_size < 2)
         return MPI_SUCCESS;
     /* Of a smaller one with more cells, too. */
