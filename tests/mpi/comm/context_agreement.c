@@ -9,43 +9,11 @@
  * dups: all ranks together need so many messages for a duplicate.
  */
 #include "check.h"
+#include "matched.h"
 
 enum { ALIVE = 400, COSTS_MAX = 64, DUPS = 50 };
 
 static MPI_Comm alive[ALIVE];
-
-static MPI_T_pvar_session session;
-static MPI_T_pvar_handle matched[2];
-
-static void start_counting(void)
-{
-    static const char *const names[] = {"chempi_match_met_posted",
-                                        "chempi_match_met_unexpected"};
-
-    MPI_T_pvar_session_create(&session);
-    for (int i = 0; i < 2; i++) {
-        int index = -1;
-        int count = 0;
-
-        MPI_T_pvar_get_index(names[i], MPI_T_PVAR_CLASS_COUNTER, &index);
-        CHECK_OR_DIE(index >= 0, "no variable %s", names[i]);
-        MPI_T_pvar_handle_alloc(session, index, NULL, &matched[i], &count);
-        MPI_T_pvar_start(session, matched[i]);
-    }
-}
-
-static unsigned long long matches(void)
-{
-    unsigned long long sum = 0;
-
-    for (int i = 0; i < 2; i++) {
-        unsigned long long value = 0;
-
-        MPI_T_pvar_read(session, matched[i], &value);
-        sum += value;
-    }
-    return sum;
-}
 
 /* All but one process, and not always the same one: nobody's set of free ids
  * is that of another, and each has gaps. */
@@ -82,7 +50,7 @@ static void drop(int i)
 
 static void count_alive(void)
 {
-    const unsigned long long before = matches();
+    const unsigned long long before = matched_count();
     unsigned long long cost;
 
     for (int i = 0; i < check_size(); i++) {
@@ -91,7 +59,7 @@ static void count_alive(void)
         if (comm != MPI_COMM_NULL)
             MPI_Comm_free(&comm);
     }
-    cost = (matches() - before) / (unsigned)check_size();
+    cost = (matched_count() - before) / (unsigned)check_size();
     CHECK(cost > 0, "nothing was counted");
     CHECK(cost <= COSTS_MAX, "a communicator cost %llu messages", cost);
 }
@@ -115,7 +83,7 @@ static void keep_many(void)
 
 static void count_dups(long expected)
 {
-    const unsigned long long before = matches();
+    const unsigned long long before = matched_count();
     unsigned long long cost;
 
     for (int i = 0; i < DUPS; i++) {
@@ -124,7 +92,7 @@ static void count_dups(long expected)
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
         MPI_Comm_free(&comm);
     }
-    cost = matches() - before;
+    cost = matched_count() - before;
     MPI_Allreduce(MPI_IN_PLACE, &cost, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM,
                   MPI_COMM_WORLD);
     CHECK(cost == DUPS * (unsigned long long)expected,
@@ -133,16 +101,12 @@ static void count_dups(long expected)
 
 int main(int argc, char **argv)
 {
-    int level;
-
     check_start(&argc, &argv);
-    MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
-    start_counting();
+    matched_start();
     if (argc > 2)
         count_dups(check_arg(argc, argv, 2, 0));
     else
         keep_many();
-    MPI_T_pvar_session_free(&session);
-    MPI_T_finalize();
+    matched_end();
     return check_finish();
 }

@@ -7,41 +7,7 @@
  * meet_window accept|connect FIFO MESSAGES: at most so many, of all.
  */
 #include "check.h"
-
-static MPI_T_pvar_session session;
-static MPI_T_pvar_handle matched[2];
-
-static void start_counting(void)
-{
-    static const char *const names[] = {"chempi_match_met_posted",
-                                        "chempi_match_met_unexpected"};
-    int provided;
-
-    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
-    MPI_T_pvar_session_create(&session);
-    for (int i = 0; i < 2; i++) {
-        int index = -1;
-        int count = 0;
-
-        MPI_T_pvar_get_index(names[i], MPI_T_PVAR_CLASS_COUNTER, &index);
-        CHECK_OR_DIE(index >= 0, "no variable %s", names[i]);
-        MPI_T_pvar_handle_alloc(session, index, NULL, &matched[i], &count);
-        MPI_T_pvar_start(session, matched[i]);
-    }
-}
-
-static long long matches(void)
-{
-    long long sum = 0;
-
-    for (int i = 0; i < 2; i++) {
-        unsigned long long value = 0;
-
-        MPI_T_pvar_read(session, matched[i], &value);
-        sum += (long long)value;
-    }
-    return sum;
-}
+#include "matched.h"
 
 static long long count_end(MPI_Comm both)
 {
@@ -53,9 +19,9 @@ static long long count_end(MPI_Comm both)
     MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, both, &memory,
                      &win);
     MPI_Barrier(both);
-    count = matches();
+    count = (long long)matched_count();
     MPI_Win_free(&win);
-    count = matches() - count;
+    count = (long long)matched_count() - count;
     MPI_Allreduce(&count, &sum, 1, MPI_LONG_LONG, MPI_SUM, both);
     return sum;
 }
@@ -69,7 +35,7 @@ int main(int argc, char **argv)
 
     check_start(&argc, &argv);
     CHECK_OR_DIE(argc > 3, "usage: meet_window accept|connect FIFO MESSAGES");
-    start_counting();
+    matched_start();
     accepts = strcmp(argv[1], "accept") == 0;
     if (accepts && check_rank() == 0)
         MPI_Open_port(MPI_INFO_NULL, name);
@@ -83,5 +49,6 @@ int main(int argc, char **argv)
     CHECK(count > 0 && count <= atoll(argv[3]), "%lld messages", count);
     MPI_Comm_free(&both);
     MPI_Comm_disconnect(&inter);
+    matched_end();
     return check_finish();
 }

@@ -165,7 +165,7 @@ static inline bool cell_has_seen_ended(const struct chempi_coll_state *st,
 }
 
 /* Is what this member is about to write for another one, or if that is < 0 for
- * several, to go past the caches (distance.h)? It is counted. */
+ * several, to go past the caches (distance.h)? */
 bool chempi_coll_shm_slot_goes_past(const struct chempi_coll_state *st,
                                     int member);
 
