@@ -655,14 +655,19 @@ static int run_world(void)
     (void)prctl(PR_SET_NAME, "chempirun"); /* else it is "exe" */
     /* Also one that is stopped notices the end of the first launcher. */
     (void)prctl(PR_SET_PDEATHSIG, SIGCONT);
-    if (chempi_above_open(&above, &frame, &err))
-        return fail(NULL, &err, CHEMPI_EXIT_USAGE);
-    if (read_world(&opt, &above, &frame, &app, &err))
-        chempi_above_refused(&above, app, err.text);
-    else
-        status = run(&opt);
-    chempi_above_close(&above);
-    chempi_options_fini(&opt);
+    if (chempi_above_open(&above, &frame, &err)) {
+        status = fail(NULL, &err, CHEMPI_EXIT_USAGE);
+    } else {
+        if (read_world(&opt, &above, &frame, &app, &err))
+            chempi_above_refused(&above, app, err.text);
+        else
+            status = run(&opt);
+        chempi_above_close(&above);
+        chempi_options_fini(&opt);
+    }
+    /* SIGCONT takes back a SIGSTOP that has not been delivered, and so also
+     * that of a tracer, which then waits for ever: LeakSanitizer is one. */
+    (void)prctl(PR_SET_PDEATHSIG, 0);
     return status;
 }
 
