@@ -41,7 +41,7 @@ OBJECTS = {
 HEADER_OF = {
     'comm': 'comm/comm', 'datatype': 'datatype/datatype',
     'op': 'datatype/op', 'group': 'comm/group',
-    'errhandler': 'base/error', 'info': 'base/info',
+    'errhandler': 'error/error', 'info': 'info/info',
     'session': 'comm/session/session', 'file': 'io/file', 'win': 'rma/win',
 }
 
@@ -61,7 +61,7 @@ TAKES_ANY_FUNCTION = {'chempi_attr_create_keyval', 'chempi_errhandler_create',
                       'chempi_op_create'}
 
 # Where the constants of bindings.tsv that are not MPI's come from.
-FIXED_FROM = {'CHEMPI_MAGIC_': 'base/object', 'CHEMPI_ERRHANDLER_': 'base/error',
+FIXED_FROM = {'CHEMPI_MAGIC_': 'base/object', 'CHEMPI_ERRHANDLER_': 'error/error',
               'CHEMPI_SEND_': 'transport/request', 'CHEMPI_TOOL_': 'tool/tool'}
 BRINGS_HANDLER = re.compile(r'((Intercomm|Comm)_create_from_groups?|'
                             r'Session_init)$')

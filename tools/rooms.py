@@ -39,6 +39,8 @@ FLOORS = [
      'libchempi/devices/scivia', 'libchempi/devices/scivia/adapter',
      'libchempi/devices/scivia/adapter/public'],
     ['libchempi/didl/base'],
+    ['libchempi/didl/error'],
+    ['libchempi/didl/info'],
     ['libchempi/didl/locality'],
     ['libchempi/didl/datatype'],
     ['libchempi/didl/control'],

@@ -13,10 +13,10 @@
 #include <mpi.h>
 
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/datatype/datatype.h"
+#include "libchempi/didl/error/error.h"
 
 /* Are arguments to be checked? Handles are looked up in any case. */
 static inline bool chempi_api_is_checking(void)

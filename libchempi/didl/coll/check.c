@@ -2,8 +2,8 @@
 /* Argument checks of collectives; see check.h. */
 #include "libchempi/didl/coll/check.h"
 
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/error/error.h"
 
 static int peers(const struct chempi_coll_call *c)
 {

@@ -5,8 +5,8 @@
  * only: what one group's rank 0 has to tell its own group, the other group's
  * rank 0 passes on.
  */
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/error/error.h"
 
 static int remote_size(const struct chempi_coll_call *c)
 {

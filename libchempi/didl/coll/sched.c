@@ -8,9 +8,9 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/hier/hier_ops.h"
 #include "libchempi/didl/comm/message.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/loss.h"
 
 struct chempi_coll_block {

@@ -10,8 +10,8 @@
  *       these on the hook is there
  */
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/comm/message_request.h"
+#include "libchempi/didl/error/fatal.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/progress/others.h"
 #include "libchempi/didl/transport/progress/progress.h"

@@ -13,8 +13,8 @@
 #include "common/base/sys.h"
 #include "common/containers/index.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/worlds/foreign.h"
 
 #define NOT_FOUND UINT32_MAX

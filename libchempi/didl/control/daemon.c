@@ -12,10 +12,10 @@
 
 #include "common/base/clock.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/control/entry.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/error/fatal.h"
 
 enum { QUIET_MAX = 64 }; /* looks that trust the count of notices */
 #define LOOK_NS 1000000L /* between looks for the end */

@@ -5,8 +5,8 @@
  * bounds, those of the whole array.
  */
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/recipe.h"
+#include "libchempi/didl/error/error.h"
 
 #define MULADD chempi_datatype_muladd
 

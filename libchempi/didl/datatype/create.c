@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/attr.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/recipe.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/info/attr.h"
 
 #define MULADD chempi_datatype_muladd
 

@@ -4,10 +4,10 @@
  * elements, basic elements, and setting them for generalized requests.
  */
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/recipe.h"
+#include "libchempi/didl/error/error.h"
 
 int chempi_status_get_count(const MPI_Status *status,
                             struct chempi_datatype *datatype, MPI_Count *count)

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/recipe.h"
+#include "libchempi/didl/error/error.h"
 
 #define NUMBER_MAX 16 /* bytes of the widest number in either form */
 

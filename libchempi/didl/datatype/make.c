@@ -10,9 +10,9 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/attr.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/recipe.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/info/attr.h"
 #include "libchempi/services/layout/layout_apart.h"
 
 /* a - b in 63 bits, noting overflow. */

@@ -11,9 +11,9 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op_loops.h"
+#include "libchempi/didl/error/error.h"
 
 #define PREDEFINED(index, name)                                                \
     [CHEMPI_OP_##index] = {                                                    \

@@ -3,8 +3,8 @@
  * two layouts. */
 #include "common/base/copy.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/recipe.h"
+#include "libchempi/didl/error/error.h"
 
 /* Copies between two non-contiguous layouts go through this much stack. */
 #define CHUNK_BYTES 16384

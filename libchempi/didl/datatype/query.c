@@ -10,9 +10,9 @@
 #include "common/base/sys.h"
 #include "common/containers/list.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/recipe.h"
+#include "libchempi/didl/error/error.h"
 
 int chempi_datatype_get_address(const void *location, MPI_Aint *address)
 {

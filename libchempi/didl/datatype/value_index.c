@@ -11,9 +11,9 @@
 #include "common/base/sys.h"
 #include "common/containers/list.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/recipe.h"
+#include "libchempi/didl/error/error.h"
 
 static struct {
     pthread_mutex_t lock;

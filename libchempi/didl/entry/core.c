@@ -34,8 +34,6 @@
 #include "libchempi/devices/host.h"
 #include "libchempi/didl/base/crash/crash.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/async.h"
 #include "libchempi/didl/coll/coll.h"
@@ -46,6 +44,8 @@
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/datatype/signature.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/error/fatal.h"
 #include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/file.h"
 #include "libchempi/didl/locality/affinity.h"
@@ -369,7 +369,7 @@ static int open_all(void)
         core.opened++;
     }
     chempi_tool_attach_checker();
-    chempi_crash_watch();
+    chempi_crash_watch(chempi_fatal_place_words());
     core.pid = getpid();
     core.opener = pthread_self();
     if (chempi_ctx.services.proc == 0) /* one of a job is enough */

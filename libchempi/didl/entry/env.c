@@ -10,11 +10,11 @@
 
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/entry/core.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/error/fatal.h"
 #include "libchempi/didl/proc/spawn.h"
 #include "libchempi/didl/pt2pt/buffer.h"
 #include "libchempi/didl/tool/registry.h"

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/info.h"
 #include "libchempi/didl/comm/session/session.h"
 #include "libchempi/didl/entry/core.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/info/info.h"
 #include "libchempi/didl/pt2pt/buffer.h"
 #include "libchempi/didl/transport/lane.h"
 

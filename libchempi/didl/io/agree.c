@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/io/file.h"
 #include "libchempi/didl/io/task/task.h"
 

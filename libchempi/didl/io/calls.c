@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "common/base/sys.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/op.h"
 #include "libchempi/didl/io/task/worker.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/shared.h"
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/io/file.h"
 #include "libchempi/didl/io/op.h"
 #include "libchempi/didl/transport/loss.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/base/sys.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/make/comm_make.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/io/exchange/aggregators.h"
 
 struct chempi_file chempi_file_null = {

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/info.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/info/info.h"
 #include "libchempi/didl/io/exchange/aggregators.h"
 
 static const char *const choice_names[] = {

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "common/base/sys.h"
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/exchange/memory.h"
 #include "libchempi/didl/io/op.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/base/sys.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/shared.h"
 #include "libchempi/didl/io/view/datarep.h"

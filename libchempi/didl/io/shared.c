@@ -16,8 +16,8 @@
 
 #include <string.h>
 
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/file.h"
 #include "libchempi/didl/transport/conn.h"

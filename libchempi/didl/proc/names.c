@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/proc/root.h"
 
 _Static_assert(CHEMPI_PORT_NAME_MAX == MPI_MAX_PORT_NAME,

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/control/daemon.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress/progress.h"
 

@@ -8,8 +8,8 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/request.h"

@@ -3,9 +3,9 @@
 #include <errno.h>
 
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/comm/message_request.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"

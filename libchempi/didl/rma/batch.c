@@ -18,8 +18,8 @@
 #include <string.h>
 
 #include "common/base/sys.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/message_request.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/services/layout/layout.h"

@@ -14,10 +14,10 @@
 #include "common/fd/file.h"
 #include "common/host/proc_stat.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/attr.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/info.h"
 #include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/info/attr.h"
+#include "libchempi/didl/info/info.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
 

@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/datatype/op_loops.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/services/cma.h"
 

@@ -2,7 +2,7 @@
 /* Waiting for what is out at one peer or at all, and the errors of it. */
 #include <stdio.h>
 
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
 

@@ -7,9 +7,9 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/datatype/datatype.h"
+#include "libchempi/didl/info/attr.h"
 #include "libchempi/didl/rma/win.h"
 #include "libchempi/didl/transport/request.h"
 

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "common/base/sys.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/datatype/basic_type.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/error/fatal.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"

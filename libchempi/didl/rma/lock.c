@@ -3,7 +3,7 @@
  * Taking and leaving the lock of a target: a ticket in shared memory
  * (ticket.c), the process's own gate (gate.c), or a message to the target's.
  */
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/rma/count.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"

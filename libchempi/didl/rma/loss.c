@@ -11,7 +11,7 @@
  *       the window before all have come to that
  */
 #include "libchempi/didl/transport/loss.h"
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/lane.h"

@@ -4,7 +4,7 @@
  * 12.5): which epoch is open, and what is wrong with a call.
  */
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
 

@@ -7,7 +7,7 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/services/cma.h"

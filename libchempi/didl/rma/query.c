@@ -12,8 +12,8 @@
 #include "common/base/number.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/info.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/info/info.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
 

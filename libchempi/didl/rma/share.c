@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "common/base/sys.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/make/comm_make.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/rma/internal.h"
 
 struct offer {

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "common/base/sys.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/basic_type.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/services/layout/layout.h"
 

@@ -2,7 +2,7 @@
 /* What all files of this room ask of a window: its name and state in words. */
 #include "libchempi/didl/rma/win.h"
 
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
 

@@ -21,8 +21,8 @@
 #include "common/containers/index.h"
 #include "common/wake/wake.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/control/daemon.h"
+#include "libchempi/didl/error/fatal.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/transport/conn.h"
 

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 
 enum {
     DIVISORS_MAX = 1600, /* no number below 2^31 has more */

@@ -13,10 +13,10 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/call.h"
 #include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/comm/message.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/topo/reorder.h"
 #include "libchempi/didl/topo/topology.h"
 

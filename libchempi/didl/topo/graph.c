@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/topo/reorder.h"
 #include "libchempi/didl/topo/topology.h"
 

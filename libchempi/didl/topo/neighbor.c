@@ -12,10 +12,10 @@
  * minus, sends go minus before plus.
  */
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/async.h"
 #include "libchempi/didl/coll/call.h"
 #include "libchempi/didl/coll/check.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/topo/topology.h"
 
 /* ---- who they are ---- */

@@ -18,11 +18,11 @@
 #include "common/table/table.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/call.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/datatype/op.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/locality/locality.h"
 #include "libchempi/didl/topo/reorder_search.h"
 

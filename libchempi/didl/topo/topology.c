@@ -7,8 +7,8 @@
 #include "common/base/invariant.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/make/comm_make.h"
+#include "libchempi/didl/error/error.h"
 
 struct chempi_topology *chempi_topology_create(int kind, size_t int_count)
 {

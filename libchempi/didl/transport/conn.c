@@ -14,8 +14,8 @@
 #include "libchempi/devices/host.h"
 #include "libchempi/devices/registry.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/control/daemon.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/event.h"
 #include "libchempi/didl/transport/worlds/foreign.h"
 

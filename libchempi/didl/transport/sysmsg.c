@@ -14,7 +14,7 @@
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/fatal.h"
+#include "libchempi/didl/error/fatal.h"
 #include "libchempi/didl/transport/worlds/foreign.h"
 
 enum {

@@ -9,9 +9,9 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/message.h"
 #include "libchempi/didl/datatype/basic_type.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/loss.h"
 
 struct chempi_request {

@@ -14,9 +14,9 @@
 #include <sys/mman.h>
 
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/node/ring/pairwise_rings.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
+#include "libchempi/didl/error/error.h"
 
 enum { MEMBERS = 4, ROUNDS = 7, MOST = 400000 };
 

@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
+#include "libchempi/didl/error/error.h"
 
 struct chempi_ctx chempi_ctx;
 

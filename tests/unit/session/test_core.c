@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/entry/core.h"
+#include "libchempi/didl/error/error.h"
 #include "tests/unit/services/rig.h"
 
 enum { OPENED, REFUSED, WRONG };

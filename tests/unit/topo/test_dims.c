@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 
 enum { K_MAX = 40 };
 

@@ -12,7 +12,6 @@
 
 #include "common/base/compiler.h"
 #include "common/words/symbol.h"
-#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/base/setting.h"
 
 enum { FRAMES = 32, STACK = 128 << 10, LINE = 256 };
@@ -29,6 +28,7 @@ static const struct {
 };
 
 static struct {
+    const char *place; /* of this process, in words */
     bool is_watched[CHEMPI_ARRAY_LEN(signals)];
     bool has_stack; /* the alternate stack is ours */
     _Alignas(16) char stack[STACK];
@@ -91,7 +91,7 @@ static void tell_duty(void)
     if (!duty)
         return;
     duty(words, sizeof(words));
-    put(chempi_fatal_place_words());
+    put(crash.place);
     put(": ");
     put(words);
     put("\n");
@@ -104,7 +104,7 @@ static void crashed(int number, siginfo_t *info, void *context)
     struct walk walk = {0};
 
     (void)context;
-    put(chempi_fatal_place_words());
+    put(crash.place);
     put(": ");
     put(name_of(number));
     put("; the calls that led to it, the innermost first:\n");
@@ -144,10 +144,11 @@ static void give_stack(void)
         crash.has_stack = sigaltstack(&own, NULL) == 0;
 }
 
-void chempi_crash_watch(void)
+void chempi_crash_watch(const char *place)
 {
     if (!chempi_setting(CHEMPI_SET_CRASH_BACKTRACE))
         return;
+    crash.place = place;
     give_stack();
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(signals); i++)
         watch_one(i);

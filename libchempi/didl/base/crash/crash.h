@@ -25,8 +25,9 @@ extern _Thread_local chempi_crash_duty_fn *volatile chempi_crash_duty;
  * blocks: a fault whose signal is blocked ends the process without a word. */
 void chempi_crash_let_faults(sigset_t *set);
 
-/* Begin, if the setting crash_backtrace is on; the place (fatal.h) is known. */
-void chempi_crash_watch(void);
+/* Begin, if the setting crash_backtrace is on. What is told begins with the
+ * place of this process ("rank 3 on node a2"), which stays where it is. */
+void chempi_crash_watch(const char *place);
 /* Give back what nobody has changed meanwhile. */
 void chempi_crash_unwatch(void);
 

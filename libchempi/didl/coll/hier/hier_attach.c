@@ -13,11 +13,11 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/hier/hier_ops.h"
 #include "libchempi/didl/coll/node/node.h"
 #include "libchempi/didl/comm/make/comm_make.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/locality/locality.h"
 
 /* Values of the setting. */

@@ -5,8 +5,8 @@
  */
 #include "libchempi/didl/coll/hier/hier_ops.h"
 
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/error/error.h"
 
 enum {
     SLICE_BYTES = 16 * 1024 * 1024, /* reduced at a time */

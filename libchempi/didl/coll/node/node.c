@@ -47,13 +47,13 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/hier/hier_ops.h"
 #include "libchempi/didl/coll/node/copy/cma_copy.h"
 #include "libchempi/didl/coll/node/ring/pairwise_rings.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/make/comm_make.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/loss.h"
 

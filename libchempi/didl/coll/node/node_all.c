@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/copy/cma_copy.h"
@@ -21,6 +20,7 @@
 #include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/ring/pairwise_rings.h"
+#include "libchempi/didl/error/error.h"
 
 static uint64_t block_len(const struct chempi_coll_place *b)
 {

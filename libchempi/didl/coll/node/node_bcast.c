@@ -4,11 +4,11 @@
  * common one, more through the pipe (node_pipe.c); without memory for that the
  * root says where it lies, and the others copy from there.
  */
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/root_copies.h"
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/error/error.h"
 
 /* The common line's mark: enum chempi_root_mark, and above it who has written
  * it. */

@@ -12,11 +12,11 @@
  *   -   each side looks at what the other says of a block, and waits for
  *       nothing that the other does not know of
  */
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/root_copies.h"
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/locality/affinity.h"
 
 /* Bytes of a block. */

@@ -35,7 +35,6 @@
 #include <string.h>
 
 #include "common/base/sys.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/copy/cma_copy.h"
@@ -43,6 +42,7 @@
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/ring/reduce_ring.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
+#include "libchempi/didl/error/error.h"
 
 enum {
     CHUNK = 32 << 10,      /* bytes */

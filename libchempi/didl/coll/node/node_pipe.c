@@ -6,11 +6,11 @@
  * pieces between two changes of contexts.
  */
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/node/copy/nt_copy.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/comm/message_request.h"
+#include "libchempi/didl/error/error.h"
 
 bool chempi_coll_pipe_is_open(struct chempi_coll_state *st)
 {

@@ -30,7 +30,6 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/copy/nt_copy.h"
@@ -38,6 +37,7 @@
 #include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/ring/spsc_ring.h"
+#include "libchempi/didl/error/error.h"
 
 enum {
     MOST_EXTENT = CHEMPI_SPSC_RING_LEAST / 4 - CHEMPI_SPSC_RING_GRAIN,

@@ -8,12 +8,12 @@
 
 #include "common/base/clock.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/cores/distance.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/message_request.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/loss.h"
 
 enum { YIELDS = 2 }; /* before progress is made */

@@ -13,11 +13,11 @@
 #include <string.h>
 
 #include "common/base/sys.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/comm/make/comm_circle.h"
 #include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/comm/message.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/lane.h"
 
 static struct chempi_datatype *bytes(void)

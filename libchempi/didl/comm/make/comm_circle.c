@@ -20,9 +20,9 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/comm/message_request.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/worlds/foreign.h"
 
 enum { VOTE_MAX = CHEMPI_COMM_VALS_MAX + 1 }; /* words */

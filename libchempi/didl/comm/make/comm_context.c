@@ -25,9 +25,9 @@
 #include <pthread.h>
 
 #include "common/containers/list.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/context_id.h"
 #include "libchempi/didl/comm/make/comm_make.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/loss.h"
 
 static struct {

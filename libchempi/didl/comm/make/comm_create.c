@@ -11,11 +11,11 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/attr.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/info.h"
 #include "libchempi/didl/comm/make/comm_circle.h"
 #include "libchempi/didl/comm/make/comm_make.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/info/attr.h"
+#include "libchempi/didl/info/info.h"
 
 /* ---- intercommunicators: both sides' context ids ---- */
 

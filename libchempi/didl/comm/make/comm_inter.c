@@ -11,9 +11,9 @@
 #include "common/words/plain.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/make/comm_circle.h"
 #include "libchempi/didl/comm/make/comm_make.h"
+#include "libchempi/didl/error/error.h"
 
 /* What leaders tell each other: a context id, then the group's processes, by
  * ranks in the world that both leaders are of, or by names where there are

@@ -15,10 +15,10 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/info.h"
 #include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/comm/session/session.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/info/info.h"
 #include "libchempi/didl/locality/locality.h"
 #include "libchempi/didl/transport/worlds/foreign.h"
 

@@ -19,9 +19,9 @@
 #include "common/base/sys.h"
 #include "common/control/client.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/info.h"
 #include "libchempi/didl/comm/group.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/info/info.h"
 
 static int no_memory(void)
 {

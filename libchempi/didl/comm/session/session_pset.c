@@ -11,8 +11,8 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/session/session.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/locality/locality.h"
 
 #define NODE_PREFIX "chempi://node/"

@@ -7,8 +7,8 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/io/agree.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/locality/locality.h"

@@ -8,8 +8,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/sys.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/fatal.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/error/fatal.h"
 #include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/exchange/memory.h"
 #include "libchempi/didl/io/exchange/window.h"

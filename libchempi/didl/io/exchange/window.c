@@ -8,7 +8,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/compiler.h"
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/io/count.h"
 
 /* Longer runs are written by calls of the system. */

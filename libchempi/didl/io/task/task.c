@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/coll/async.h"
 #include "libchempi/didl/comm/message_request.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/error/fatal.h"
 #include "libchempi/didl/io/file.h"
 
 static int poll_running(struct chempi_progress_hook *hook);

@@ -8,8 +8,8 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/recipe.h"
+#include "libchempi/didl/error/error.h"
 
 struct chempi_io_datarep {
     struct chempi_io_datarep *next;

@@ -12,8 +12,8 @@
 
 #include "common/base/sys.h"
 #include "common/containers/array.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/recipe.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/io/view/datarep.h"
 #include "libchempi/services/layout/layout_order.h"
 

@@ -12,8 +12,8 @@
 #include "common/base/sys.h"
 #include "common/words/fold.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/control/daemon.h"
+#include "libchempi/didl/error/fatal.h"
 #include "libchempi/didl/transport/routed/internal.h"
 
 #define NAMED_MAX 64u  /* nodes in one sentence, before they are folded */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"

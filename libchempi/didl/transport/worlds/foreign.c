@@ -30,8 +30,8 @@
 #include "common/containers/sparse.h"
 #include "common/words/plain.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/worlds/vouch.h"
 
 enum { MEMBERS_MAX = 1 << 20 }; /* of both sides of a bond */

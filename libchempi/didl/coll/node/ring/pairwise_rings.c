@@ -4,9 +4,9 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/node/copy/nt_copy.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
+#include "libchempi/didl/error/error.h"
 
 /* Bytes that are copied in a step. */
 #define STEP_BYTES (UINT64_C(1) << 20)

@@ -5,8 +5,8 @@
 
 #include "common/base/invariant.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/node/shm_slot.h"
+#include "libchempi/didl/error/error.h"
 
 /* What has been published must not wait, if is_urgent, for the other one's next
  * call. */

@@ -10,8 +10,8 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/call_site.h"
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/fatal.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/error/fatal.h"
 
 static _Thread_local struct chempi_object *culprit; /* whom to blame */
 

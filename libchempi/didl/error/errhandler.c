@@ -17,7 +17,7 @@
 #include "common/base/sys.h"
 #include "common/control/client.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 
 #define PREDEFINED(k, h)                                                       \
     {                                                                          \

@@ -9,7 +9,7 @@
  *       `table.lock`, which is never held while a callback runs
  *   A3  an attribute that is off its list belongs to the thread that took it
  */
-#include "libchempi/didl/base/attr.h"
+#include "libchempi/didl/info/attr.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "common/base/sys.h"
 #include "common/containers/array.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 
 #define FIRST_KEYVAL 1024     /* above the ABI's predefined ones */
 #define MAX_KEYVALS (1 << 24) /* a limit against runaway loops */

@@ -8,7 +8,7 @@
  * beside a reader must be safe); it is one for all objects.
  */
 #define _GNU_SOURCE /* ssize_t */
-#include "libchempi/didl/base/info.h"
+#include "libchempi/didl/info/info.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #include "common/control/client.h"
 #include "common/fd/file.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 
 /* Empty until somebody asks for the first time. */
 struct chempi_info chempi_info_env = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end by error; see fatal.h. */
 #define _GNU_SOURCE /* gethostname */
-#include "libchempi/didl/base/fatal.h"
+#include "libchempi/didl/error/fatal.h"
 
 #include <signal.h>
 #include <stdarg.h>

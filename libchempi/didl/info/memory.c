@@ -10,8 +10,8 @@
 #include "common/base/number.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/info.h"
+#include "libchempi/didl/error/error.h"
+#include "libchempi/didl/info/info.h"
 
 #define ALIGNMENT_KEY "mpi_minimum_memory_alignment"
 

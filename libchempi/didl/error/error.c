@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The words of errors, of this thread and of lost peers; see error.h. */
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -19,7 +19,7 @@
 #include "common/base/sys.h"
 #include "common/containers/array.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/error/error.h"
 
 #define FIRST_USER_CODE (MPI_ERR_LASTCODE + 1)
 #define MAX_USER_CODES 1000000 /* a limit against runaway loops */
