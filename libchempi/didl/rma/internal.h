@@ -382,7 +382,7 @@ void chempi_rma_serve(struct chempi_win *win, uint32_t source, const void *data,
 /* The markers of a peer whose turn has come. Returns the number of events. */
 int chempi_rma_reap_in(struct chempi_rma_peer *peer);
 
-/* Locks by the target's process (gate.c). */
+/* Locks by the target's process (sync/gate.c). */
 struct chempi_rma_claim {
     struct chempi_list link;
     struct chempi_rma_peer *peer;
@@ -415,7 +415,7 @@ struct chempi_info;
 void chempi_rma_take_hints(struct chempi_win *win,
                            const struct chempi_info *info);
 
-/* ---- epochs (epoch.c, passive.c) ---- */
+/* ---- epochs (sync/epoch.c, sync/passive.c) ---- */
 
 /* Tags of messages without data. */
 enum {
@@ -433,7 +433,7 @@ void chempi_rma_meet_survivors(struct chempi_win *win);
  * that lock_all has left for its first use; may let go of the lane lock. */
 int chempi_rma_need_epoch(struct chempi_rma_peer *peer);
 
-/* ---- waiting (flush.c); without the lane lock ---- */
+/* ---- waiting (sync/flush.c); without the lane lock ---- */
 
 /* Ask for a flush and wait until nothing is out at this peer, or at any. */
 int chempi_rma_flush_peer(struct chempi_rma_peer *peer);
@@ -458,7 +458,7 @@ void chempi_rma_look_for_loss(struct chempi_win *win);
 /* MPI_ERR_PROC_ABORTED with words if a member has ended, else rc. */
 int chempi_rma_loss(struct chempi_win *win, int rc);
 
-/* ---- locks (lock.c); without the lane lock ---- */
+/* ---- locks (sync/lock.c); without the lane lock ---- */
 
 /* Take or leave a lock of MPI_Win_lock. */
 int chempi_rma_take_lock(struct chempi_rma_peer *peer,
@@ -470,7 +470,7 @@ int chempi_rma_lock_mapped(struct chempi_win *win, enum chempi_rma_lock kind);
 /* Leave what is held: that which messages end, without waiting; all. */
 int chempi_rma_leave_by_messages(struct chempi_win *win);
 int chempi_rma_leave_all(struct chempi_win *win);
-/* By shared memory (ticket.c), by the own process's gate (gate.c). */
+/* By shared memory (sync/ticket.c), by the own process's gate (sync/gate.c). */
 int chempi_rma_take_ticket(struct chempi_rma_peer *peer, bool is_exclusive);
 void chempi_rma_leave_ticket(struct chempi_rma_peer *peer, bool is_exclusive);
 int chempi_rma_enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive);

@@ -279,7 +279,7 @@ struct chempi_win {
     unsigned char *scratch; /* results of accumulates; made at first use */
     uint32_t slot_next;
     uint32_t next_id;
-    _Atomic uint32_t breaths; /* flush.c */
+    _Atomic uint32_t breaths; /* sync/flush.c */
     _Atomic bool has_stored;  /* directly, without an atomic operation, since
                                  the last flush */
     _Atomic uint32_t turns;   /* chempi_rma_take_turns() */
