@@ -7,7 +7,7 @@
 #include "chempid/launcher/plan.h"
 #include "chempid/supervisor/super.h"
 #include "chempid/tree/hub.h"
-#include "chempid/tree/pieces.h"
+#include "chempid/tree/nodes/pieces.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 #include "common/table/table.h"

@@ -18,7 +18,7 @@
 
 #include "bench/scale/stages.h"
 #include "chempid/remote/remote.h"
-#include "chempid/tree/pieces.h"
+#include "chempid/tree/nodes/pieces.h"
 
 #define RUNS_MAX 99u
 

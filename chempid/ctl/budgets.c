@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "chempid/ctl/status_json.h"
-#include "chempid/tree/budget.h"
+#include "chempid/tree/nodes/budget.h"
 
 #define SIZE_TEXT 24 /* bytes */
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "chempid/tree/status.h"
+#include "chempid/tree/nodes/status.h"
 
 /* Print records of nodes as a table, or as JSON. Returns the exit status: 1
  * when a node did not answer. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chempid/tree/reachability.h"
+#include "chempid/tree/nodes/reachability.h"
 #include "common/control/msg.h"
 #include "common/table/load.h"
 #include "common/table/table.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "chempid/tree/status.h"
+#include "chempid/tree/nodes/status.h"
 #include "common/base/err.h"
 
 /*

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "chempid/tree/status.h"
+#include "chempid/tree/nodes/status.h"
 #include "common/words/json.h"
 
 /* A list with an object for each node: "node", and "error" or what `put` adds.

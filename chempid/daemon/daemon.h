@@ -32,10 +32,10 @@
 #include "chempid/peers/conn.h"
 #include "chempid/peers/users.h"
 #include "chempid/supervisor/supervisors.h"
-#include "chempid/tree/budget.h"
-#include "chempid/tree/members.h"
-#include "chempid/tree/pieces.h"
-#include "chempid/tree/status.h"
+#include "chempid/tree/nodes/budget.h"
+#include "chempid/tree/nodes/members.h"
+#include "chempid/tree/nodes/pieces.h"
+#include "chempid/tree/nodes/status.h"
 
 #define CHEMPI_NO_ADDRESS "-" /* of a daemon without TCP, in its ready file */
 

@@ -12,9 +12,9 @@
 #define CHEMPI_CHEMPID_GRANTS_H
 
 #include "chempid/job/spec.h"
-#include "chempid/tree/budget.h"
 #include "chempid/tree/link.h"
-#include "chempid/tree/status.h"
+#include "chempid/tree/nodes/budget.h"
+#include "chempid/tree/nodes/status.h"
 #include "common/control/msg.h"
 
 struct chempi_daemon;

@@ -16,7 +16,7 @@
 #define CHEMPI_CHEMPID_NEWS_H
 
 #include "chempid/tree/limits.h"
-#include "chempid/tree/members.h"
+#include "chempid/tree/nodes/members.h"
 #include "common/control/channel.h"
 
 struct chempi_conn;

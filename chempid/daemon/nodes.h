@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "chempid/tree/members.h"
+#include "chempid/tree/nodes/members.h"
 #include "common/base/err.h"
 #include "common/control/wire.h"
 

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "chempid/tree/members.h"
+#include "chempid/tree/nodes/members.h"
 
 struct chempi_ready { /* zeros: nothing is read yet */
     struct chempi_members list;

@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-#include "chempid/tree/members.h"
+#include "chempid/tree/nodes/members.h"
 #include "common/containers/list.h"
 
 #define CHEMPI_RIVALS_MAX 64u /* under way */

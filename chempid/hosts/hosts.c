@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/tree/members.h"
+#include "chempid/tree/nodes/members.h"
 #include "common/base/number.h"
 #include "common/control/msg.h"
 #include "common/words/linefile.h"

@@ -10,7 +10,7 @@
 
 #include "chempid/job/corelist.h"
 #include "chempid/job/namelist.h"
-#include "chempid/tree/members.h"
+#include "chempid/tree/nodes/members.h"
 #include "common/base/number.h"
 #include "common/control/msg.h"
 #include "common/words/fold.h"

@@ -13,8 +13,8 @@
 
 #include "chempid/job/pattern.h"
 #include "chempid/job/strings.h"
-#include "chempid/tree/budget.h"
-#include "chempid/tree/members.h"
+#include "chempid/tree/nodes/budget.h"
+#include "chempid/tree/nodes/members.h"
 #include "common/base/sys.h"
 #include "common/control/dynamic.h"
 #include "common/control/msg.h"

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "chempid/job/spec.h"
-#include "chempid/tree/reachability.h"
+#include "chempid/tree/nodes/reachability.h"
 #include "common/control/msg.h"
 
 struct chempi_gateway_failures {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "chempid/peers/users.h"
-#include "chempid/tree/members.h"
+#include "chempid/tree/nodes/members.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "chempid/tree/members.h"
+#include "chempid/tree/nodes/members.h"
 #include "common/containers/array.h"
 #include "common/fd/file.h"
 #include "common/words/linefile.h"

@@ -13,7 +13,7 @@
 
 #include "chempid/remote/branches.h"
 #include "chempid/remote/remote_tree.h"
-#include "chempid/tree/members.h"
+#include "chempid/tree/nodes/members.h"
 #include "common/control/msg.h"
 #include "common/fd/file.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/tree/pieces.h"
+#include "chempid/tree/nodes/pieces.h"
 #include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "chempid/supervisor/super.h"
-#include "chempid/tree/budget.h"
+#include "chempid/tree/nodes/budget.h"
 
 static int take_put(struct chempi_rank *rank, struct chempi_reader *r,
                     struct chempi_err *err)

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "chempid/tree/addr.h"
-#include "chempid/tree/members.h"
+#include "chempid/tree/nodes/members.h"
 #include "common/base/clock.h"
 #include "common/control/msg.h"
 #include "common/fd/file.h"

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "chempid/tree/nodes/status.h"
 #include "chempid/tree/pool.h"
-#include "chempid/tree/status.h"
 #include "common/base/err.h"
 #include "common/control/channel.h"
 

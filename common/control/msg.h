@@ -59,7 +59,7 @@ enum chempi_msg {
     CHEMPI_MSG_MEMORY = 14, /* u32 serial of the last BUDGET, u64 held, u64
                                used, u64 wanted, u64 needed, u64 degraded:
                                registered memory in bytes, and transfers
-                               (chempid/tree/budget.h) */
+                               (chempid/tree/nodes/budget.h) */
 
     /* supervisor -> rank */
     CHEMPI_MSG_WELCOME = 16, /* see chempi_client_open() */
@@ -152,7 +152,7 @@ enum chempi_msg {
                                 u32 1: with shares of memory, or 0; u32 ms
                                 until an answer is due; 0: not said */
     CHEMPI_MSG_STATUS = 82,  /* frame.job: the question's number; records, see
-                                chempid/tree/status.h */
+                                chempid/tree/nodes/status.h */
     CHEMPI_MSG_DROP = 83,    /* frame.job: whoever ordered it is gone */
     CHEMPI_MSG_REQUEST = 84, /* frame.job: the order's number; u32 enum
                                 chempi_request, str node, str job, u32 uid */

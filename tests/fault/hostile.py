@@ -400,7 +400,7 @@ class Rogue:
 
     @staticmethod
     def status(grants=0):
-        """A record as in chempid/tree/status.h."""
+        """A record as in chempid/tree/nodes/status.h."""
         return (string(b"x1") + string(b"") +
                 struct.pack("<QIIII", 1, 2, 0, 0, 1) + string(b"0") +
                 string(b"") + struct.pack("<BIQQI", 0, 0, 0, 0, grants) +

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "chempid/supervisor/super.h"
-#include "chempid/tree/budget.h"
+#include "chempid/tree/nodes/budget.h"
 #include "common/control/dynamic.h"
 #include "tests/fuzz/target.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/tree/budget.h"
+#include "chempid/tree/nodes/budget.h"
 
 #define PAGE UINT64_C(4096)
 #define RANKS_MAX 8u

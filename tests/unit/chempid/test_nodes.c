@@ -12,7 +12,7 @@
 #include "chempid/stats/traffic.h"
 #include "chempid/supervisor/bind.h"
 #include "chempid/tree/addr.h"
-#include "chempid/tree/members.h"
+#include "chempid/tree/nodes/members.h"
 
 /* ---- names --------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chempid/tree/reachability.h"
+#include "chempid/tree/nodes/reachability.h"
 #include "common/base/compiler.h"
 #include "tests/unit/chempid/tables.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "chempid/job/spec.h"
-#include "chempid/tree/status.h"
+#include "chempid/tree/nodes/status.h"
 #include "common/control/msg.h"
 
 static char *argv_a[] = {"./a", "-x", NULL};

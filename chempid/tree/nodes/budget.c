@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The registrable memory of a node; see budget.h. */
-#include "chempid/tree/budget.h"
+#include "chempid/tree/nodes/budget.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The nodes that a daemon knows; see members.h. */
 #define _GNU_SOURCE /* O_NOFOLLOW, strverscmp */
-#include "chempid/tree/members.h"
+#include "chempid/tree/nodes/members.h"
 
 #include <dirent.h>
 #include <errno.h>

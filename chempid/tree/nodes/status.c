@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What daemons say of their nodes; see status.h. */
 #define _GNU_SOURCE /* getloadavg */
-#include "chempid/tree/status.h"
+#include "chempid/tree/nodes/status.h"
 
 #include <errno.h>
 #include <fcntl.h>

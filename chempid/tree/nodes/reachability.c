@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pairs of nodes without a way; see reachability.h. */
 #define _GNU_SOURCE /* strverscmp */
-#include "chempid/tree/reachability.h"
+#include "chempid/tree/nodes/reachability.h"
 
 #include <errno.h>
 #include <inttypes.h>
