@@ -31,7 +31,7 @@ ROOMS = [
 FLOORS = [
     ['common/base'],
     ['common/containers', 'common/fd', 'common/wake'],
-    ['common/words', 'common/host'],
+    ['common/words', 'common/host', 'common/symbol'],
     ['common/table', 'common/control', 'common/auth'],
     ['libchempi/services'],
     ['libchempi/neighbors', 'libchempi/devices', 'libchempi/devices/self',
@@ -86,7 +86,7 @@ FOUNDATION = ['common/base/', 'common/containers/', 'common/fd/',
 MAY_INCLUDE = [
     (r'common/base/', ['common/base/']),
     (r'common/(containers|fd|wake)/', ['common/base/', '{dir}/']),
-    (r'common/(words|host)/', FOUNDATION + ['{dir}/']),
+    (r'common/(words|host|symbol)/', FOUNDATION + ['{dir}/']),
     (r'common/', ['common/']),
     (r'(mdconfig|chempid)/', ['common/', '{top}/']),
     (r'programs/gateway/', ['common/', 'libchempi/ddi.h', 'libchempi/services/',
@@ -123,8 +123,8 @@ MAY_INCLUDE = [
                        'libchempi/didl/coll/']),
     (r'programs/chempi-info/', ['{dir}/']),
     (r'(demo|bench|programs/chempi-probe)/', []),
-    (r'programs/libchempi-stats/', FOUNDATION + ['common/words/', '{dir}/']),
-    (r'programs/libchempi-check/', FOUNDATION + ['common/words/', '{dir}/',
+    (r'programs/libchempi-stats/', FOUNDATION + ['common/words/', 'common/symbol/', '{dir}/']),
+    (r'programs/libchempi-check/', FOUNDATION + ['common/words/', 'common/symbol/', '{dir}/',
                                     'libchempi/didl/tool/checker.h']),
     (r'tests/', ['']),
 ]

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/words/symbol.h"
+#include "common/symbol/symbol.h"
 #include "programs/libchempi-check/windows.h"
 
 /* What a member tells. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "common/words/caller.h"
+#include "common/symbol/caller.h"
 #include "programs/libchempi-check/check.h"
 
 /* Pauses while the other ranks come to their ends, nanoseconds. */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/words/source_line.h"
-#include "common/words/symbol.h"
+#include "common/symbol/source_line.h"
+#include "common/symbol/symbol.h"
 #include "programs/libchempi-check/check.h"
 
 enum { PLACES = 256 };

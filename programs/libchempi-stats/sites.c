@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/words/caller.h"
+#include "common/symbol/caller.h"
+#include "common/symbol/source_line.h"
+#include "common/symbol/symbol.h"
 #include "common/words/json.h"
-#include "common/words/source_line.h"
-#include "common/words/symbol.h"
 
 enum {
     ROOM = 4096,  /* places of a process, a power of two */

@@ -11,7 +11,7 @@
 #include <unwind.h>
 
 #include "common/base/compiler.h"
-#include "common/words/symbol.h"
+#include "common/symbol/symbol.h"
 #include "libchempi/didl/base/setting.h"
 
 enum { FRAMES = 32, STACK = 128 << 10, LINE = 256 };

@@ -19,7 +19,7 @@
 #include <unwind.h>
 
 #include "common/base/compiler.h"
-#include "common/words/symbol.h"
+#include "common/symbol/symbol.h"
 
 enum { DEEPEST = 64, LINE = 2 * CHEMPI_SYMBOL_NAME + 80 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lines of the source; see source_line.h. */
 #define _GNU_SOURCE /* pipe2 */
-#include "common/words/source_line.h"
+#include "common/symbol/source_line.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/words/symbol.h"
+#include "common/symbol/symbol.h"
 
 enum { ANSWER = 2048 };
 

@@ -2,7 +2,7 @@
 /* Names of addresses; see symbol.h. Files may be anything: every offset is
  * checked against the file's size. */
 #define _GNU_SOURCE /* O_CLOEXEC, fstat */
-#include "common/words/symbol.h"
+#include "common/symbol/symbol.h"
 
 #include <elf.h>
 #include <fcntl.h>

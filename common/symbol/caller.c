@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* See caller.h. */
 #define _GNU_SOURCE /* dl_iterate_phdr */
-#include "common/words/caller.h"
+#include "common/symbol/caller.h"
 
 #include <link.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unwind.h>
 
-#include "common/words/symbol.h"
+#include "common/symbol/symbol.h"
 
 static const char fortran_name[] = "libmpifort_abi.so";
 
