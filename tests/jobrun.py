@@ -19,7 +19,8 @@ import uuid
 
 MARK = "CHEMPI_RUN_MARK"
 OUTPUT_MAX = 4 << 20  # bytes of output kept of one command
-SETTLE_S = 3.0        # time that processes have to end after their launcher
+SETTLE_S = 30.0       # time that processes have to end after their launcher
+KILLED_S = 5.0        # and when they have been killed
 
 running = set()       # marks of what run() has not seen the end of
 stopped_by = []       # signals: nothing is run any more
@@ -72,19 +73,29 @@ def wait_gone(pids, seconds):
         os.close(fd)
 
 
+def await_unmarked(mark, seconds):
+    """Wait until nothing carries the mark; at most so many seconds. Returns
+    what does. Who ends may have started others that end with it."""
+    end = time.monotonic() + seconds
+    while (left := marked(mark)) and time.monotonic() < end:
+        wait_gone([pid for pid, _ in left], end - time.monotonic())
+    return left
+
+
 def end_marked(mark, settle_s):
     """End what still carries the mark; returns what had to be ended."""
-    left = marked(mark)
-    if left:
-        wait_gone([pid for pid, _ in left], settle_s)
+    ended = await_unmarked(mark, settle_s)
+    end = time.monotonic() + KILLED_S
+    left = ended
+    while left and time.monotonic() < end:
+        for pid, _ in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        wait_gone([pid for pid, _ in left], end - time.monotonic())
         left = marked(mark)
-    for pid, _ in left:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-    wait_gone([pid for pid, _ in left], 5.0)
-    return left
+    return ended
 
 
 def stop(process, mark, settle_s):

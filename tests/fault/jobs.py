@@ -143,13 +143,20 @@ def status_of(pid, *fields):
             for field in fields]
 
 
+def is_alive(pid):
+    try:
+        return status_of(pid, "State")[0][0] != "Z"
+    except OSError:
+        return False
+
+
 def child_named(pid, name):
     """The only one, which may have another name yet."""
     found = []
 
     def look():
-        found[:] = [p for p in children(pid) if comm(p).startswith(name) and
-                    status_of(p, "State")[0][0] != "Z"]
+        found[:] = [p for p in children(pid)
+                    if comm(p).startswith(name) and is_alive(p)]
         return len(found) == 1
     await_that(look, name)
     return found[0]
@@ -226,18 +233,19 @@ class Job:
 
     def ranks(self):
         """Not what they left behind: that is in other process groups."""
-        return [pid for pid in self.marked("fault-rank")
-                if os.getpgid(pid) == pid]
+        found = []
+        for pid in self.marked("fault-rank"):
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                if os.getpgid(pid) == pid:
+                    found.append(pid)
+        return found
 
     def finish(self):
         """Wait for the end; nothing may be left. Returns the exit status."""
         out, err = self.process.communicate(timeout=LIMIT_S)
         self.output += out or b""  # or it goes elsewhere
         self.errors = (err or b"").decode("utf-8", "replace")
-        left = jobrun.marked(self.mark)
-        if left:
-            jobrun.wait_gone([pid for pid, _ in left], LIMIT_S)
-            left = jobrun.end_marked(self.mark, 0)
+        left = jobrun.end_marked(self.mark, LIMIT_S)
         check(not left, "left behind:", left, self.errors)
         return self.process.returncode
 
@@ -386,9 +394,7 @@ class Cluster:
         """Stop all; nothing but key and log may be left."""
         for name in self.names():
             self.ctl("--via", name, "stop")
-        left = jobrun.marked(self.mark)
-        jobrun.wait_gone([pid for pid, _ in left], LIMIT_S)
-        left = jobrun.end_marked(self.mark, 0)
+        left = jobrun.end_marked(self.mark, LIMIT_S)
         files = sorted(os.listdir(self.dir))
         check(not left, "processes left:", left, self.logged())
         check(set(files) <= {"key", "log"}, "files left:", files)

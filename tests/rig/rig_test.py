@@ -124,9 +124,7 @@ def nothing_is_left_whatever_ends_it(build):
             rig.send_signal(number)
             rig.wait(LIMIT_S)
             rig.stdout.close()
-            left = jobrun.marked(mark)
-            jobrun.wait_gone([pid for pid, _ in left], LIMIT_S)
-            left = jobrun.end_marked(mark, 0)
+            left = jobrun.end_marked(mark, LIMIT_S)
             check(not left, "left after signal", number, left)
             check(not os.listdir(folder), os.listdir(folder))
     for folder in ("/run/rig", "/run/netns/g"):
