@@ -87,9 +87,11 @@ void chempi_ending_reap(struct chempi_super *s)
            (pid < 0 && errno == EINTR)) {
         struct chempi_rank *rank = pid > 0 ? find_rank(s, pid) : NULL;
 
-        /* It has written before it ended, perhaps just now. */
-        if (rank && WIFEXITED(status) &&
-            WEXITSTATUS(status) == CHEMPI_EXEC_STATUS)
+        /* It has written, or become its program, before it ended: perhaps just
+         * now. Of a program that ran that is told first. */
+        if (rank &&
+            (s->awaits_programs ||
+             (WIFEXITED(status) && WEXITSTATUS(status) == CHEMPI_EXEC_STATUS)))
             read_exec_reports(s);
         if (rank && rank == s->gateway)
             chempi_gateway_reap(s, status);

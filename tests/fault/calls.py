@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
     LIMIT_S, MARKS, SKIPPED, Cluster, Job, Programs, await_that, check,
-    child_named, children)
+    child_named, children, is_alive, status_of)
 
 CALLS = """malloc calloc realloc mmap64 memfd_create fallocate64 ftruncate64
     read write socket socketpair bind listen accept4 connect sendmsg recvmsg
@@ -66,6 +66,10 @@ class Rig:
         """Calls seen, where it happened ("" if it did not)."""
         _, _, _, seen, pid, comm = struct.unpack_from(FORMAT, self.page)
         return seen, comm.rstrip(b"\0").decode() if pid else ""
+
+    def pid(self):
+        """Where it happened, or 0."""
+        return struct.unpack_from(FORMAT, self.page)[4]
 
 
 def has_one_sentence(text, program):
@@ -143,6 +147,8 @@ def sweep_private(rig, calls):
     sweeps = []
     if not calls or "debugged" in calls:
         look_at_a_debugged_job(rig)
+    if not calls or "world" in calls:
+        look_at_worlds_that_end_at_once(rig)
     for layout in (["-n", "2"], ["--virtual", "2", "-n", "3"]):
         sweep = Sweep(rig, run_private(rig, [
             *layout, RANK, "init", "region", "everyone", "final"]))
@@ -171,6 +177,41 @@ def look_at_a_debugged_job(rig):
     check(status == 137 and re.fullmatch(
         r"chempirun: rank \d on node [^\n]* was killed by signal 9 [^\n]*\n",
         job.errors), status, job.errors)
+
+
+def is_of_world(pid):
+    """Has a world's launcher started it?"""
+    parent = status_of(pid, "PPid")[0][0]
+    with open(f"/proc/{parent}/cmdline", "rb") as file:
+        return file.read() == b"chempirun\0--world\0"
+
+
+def look_at_worlds_that_end_at_once(rig):
+    """A program that has ended had been started: whoever has started it stands
+    where it looks for ends, until the program has."""
+    nth = seen = hits = 0
+    while nth <= seen:
+        nth += 1
+        rig.order("waitpid", nth, -signal.SIGSTOP)
+        job = Job("--private", "-n", "1", RANK, "spawn", "1|--|sh|-c|exit 7",
+                  "over", env=rig.env)
+        await_that(lambda: rig.pid() or job.process.poll() is not None,
+                   "somebody who looks for ends")
+        pid = rig.pid()
+        if pid:
+            await_that(lambda p=pid: status_of(p, "State")[0][0] == "T",
+                       "one who stands")
+            if is_of_world(pid):
+                hits += 1
+                await_that(lambda p=pid: not any(map(is_alive, children(p))),
+                           "the program's end")
+            os.kill(pid, signal.SIGCONT)
+        status = job.finish()
+        check(status == 7 and b"granted 1" in job.output, nth, status,
+              job.output, job.errors)
+        seen = rig.result()[0]
+    rig.stop()
+    check(hits > 0, "no supervisor of a world stood")
 
 
 def sweep_file_of_programs(rig, calls):
@@ -209,8 +250,7 @@ def run_start(rig, key):
             if done.returncode == 0 and serves:
                 subprocess.run([Programs.chempictl, "--dir", f"{own}/d",
                                 "stop"], check=True, timeout=LIMIT_S)
-            jobrun.wait_gone([pid for pid, _ in jobrun.marked(own)], LIMIT_S)
-            left = jobrun.end_marked(own, 0)
+            left = jobrun.end_marked(own, LIMIT_S)
             files = os.listdir(f"{own}/d") if os.path.isdir(f"{own}/d") else []
             with open(f"{own}/log", encoding="utf-8") as log:
                 told = log.read()
