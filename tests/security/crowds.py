@@ -21,6 +21,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -37,6 +38,7 @@ STARTED, NODE_LOST, INPUT, GREET, QUERY, STATUS = 32, 36, 49, 80, 81, 82
 REQUEST, REPLY, REFUSED = 84, 85, 87
 FIRST_USER = 60001
 NOBODY = 65534
+PROOF_S = 3.0  # to prove the key: chempid/tree/limits.h
 
 
 def case(fn):
@@ -432,27 +434,39 @@ def fill_places(address):
     return taken
 
 
+def gets_in_slowly(cluster, taken):
+    """A node, among many others that call. False: it was slower than anybody
+    is waited for, as this machine was."""
+    address = cluster.address("a1")
+    began = time.monotonic()
+    try:
+        with socket.create_connection(address, LIMIT_S) as node:
+            caller = noise.Handshake(True, read_key(cluster))
+            node.sendall(noise.MAGIC + caller.write())
+            answer = noise.receive(node, 96)
+            for _ in range(4):
+                taken += fill_places(address)
+            caller.read(answer)
+            node.sendall(caller.write())
+            link = noise.Sealed(node, *caller.split())
+            link.sendall(greeting(b"b1"))
+            check(receive_frame(link)[0] == GREET)
+    except (AssertionError, EOFError, OSError):
+        if time.monotonic() - began < PROOF_S:
+            raise
+        return False
+    return True
+
+
 @case
 def garbage_is_no_merit():
     """Who has sent some, and goes on calling, does not keep a node out that
     calls from the same address and is slow to finish."""
     with Cluster(["a1"]) as cluster:
-        address = cluster.address("a1")
-        taken = fill_places(address)
-        node = socket.create_connection(address, LIMIT_S)
-        caller = noise.Handshake(True, read_key(cluster))
-        node.sendall(noise.MAGIC + caller.write())
-        answer = noise.receive(node, 96)
-        for _ in range(4):
-            taken += fill_places(address)
-        caller.read(answer)
-        node.sendall(caller.write())
-        link = noise.Sealed(node, *caller.split())
-        link.sendall(greeting(b"b1"))
-        check(receive_frame(link)[0] == GREET)
+        taken = fill_places(cluster.address("a1"))
+        await_that(lambda: gets_in_slowly(cluster, taken), "a node")
         for sock in taken:
             sock.close()
-        link.close()
 
 
 @case
