@@ -603,6 +603,7 @@ def route(cluster, *words):
 def a_drained_gateway_is_spared():
     with daemons("two", *TWO) as cluster:
         job, stop = relayed(cluster, "drain", 4, "--trace-routes")
+        await_gateways(job, 2)
         for node in json.loads(cluster.ctl("--json", "budgets")):
             are = [r["gateway"] for r in node["ranks"]]
             check(are == ([True] if node["node"][0] == "g" else
@@ -670,10 +671,10 @@ def gateways_can_be_told_apart():
         name = job_name(cluster)
         check(command_line(pids["g1"]) == ["chempi-gateway", "--job", name,
                                            "--node", "g1"])
-        said = cluster.ctl("jobs")
         for node, pid in pids.items():
-            check(re.search(rf"^  gateway {node} +pid {pid} +in use$", said,
-                            re.M), said)
+            await_that(lambda: re.search(
+                rf"^  gateway {node} +pid {pid} +in use$", cluster.ctl("jobs"),
+                re.M), "what is said of", node, pid)
         os.kill(pids["g0"], signal.SIGKILL)
         await_error(job, "is lost: killed by signal 9")
         await_that(lambda: re.search(r"^  gateway g0 +- +lost$",

@@ -656,6 +656,11 @@ def ask(*words, before=(), status=0):
     return done.stdout
 
 
+def nobodys_job():
+    """A name that no job has, nor another run of this test."""
+    return f"{os.getpid():016x}"
+
+
 class Impostor:
     """Somebody with the name of a launcher, for `job`."""
     def __init__(self, job, backlog=8, pid=os.getpid()):
@@ -674,7 +679,7 @@ class Impostor:
 @case
 def who_has_the_name_of_a_launcher_does_no_harm():
     """It lets nobody wait, and gives no orders to terminals."""
-    job = "00000000deadbeef"
+    job = nobodys_job()
     with Impostor(job, 0) as sock, socket.socket(socket.AF_UNIX) as first:
         first.connect(sock.getsockname())  # there is no room for others
         ask(job, status=None)
@@ -714,7 +719,7 @@ def who_has_the_name_of_a_launcher_does_no_harm():
 
 @case
 def launchers_that_are_not_asked_are_not_passed_over_in_silence():
-    job = "00000000deadbeef"
+    job = nobodys_job()
     for count in 64, 65:
         with contextlib.ExitStack() as stack:
             socks = [stack.enter_context(Impostor(job, pid=i + 1))

@@ -54,6 +54,8 @@
 #include "common/control/msg.h"
 #include "common/wake/wake.h"
 
+#define FLUSH_LIMIT_MS 60000 /* reached only when the supervisor hangs */
+
 static struct chempi_client *client;
 static struct {
     uint64_t fence;
@@ -547,7 +549,7 @@ int main(int argc, char **argv)
     seen.share = chempi_client_job(client)->memory_share;
     for (char **a = argv + 1; *a;)
         a = act(a);
-    check(chempi_client_flush(client, 5000), "flush");
+    check(chempi_client_flush(client, FLUSH_LIMIT_MS), "flush");
     chempi_client_close(client);
     return 0;
 }

@@ -27,7 +27,7 @@ MOST = 4 << 20
 # shortest message that is timed.
 BURST = 3200
 ERROR = 0.10  # of the time foretold
-JOBS_MAX = 5  # to measure one size
+JOBS_MAX = 20  # to measure one size
 TRIPS = {64 << 10: 20, 256 << 10: 8, 1 << 20: 3, 4 << 20: 2}
 
 
