@@ -162,7 +162,10 @@ class Cluster:
         self.env = dict(os.environ, **{jobrun.MARK: self.mark})
         self.env.pop("CHEMPI_DIR", None)
         self.reports = f"{self.base}/reports"
-        self.job_env = {}
+        # Whom a launcher that goes on continues, too, may be looked at for
+        # leaks, at its end; who looks would wait for ever then.
+        self.job_env = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") +
+                        ":detect_leaks=0"}
         if options.sanitized:
             os.mkdir(self.reports)
             os.chmod(self.reports, 0o1777)  # daemons are different users
