@@ -96,7 +96,8 @@ static void make_strays(void)
     gateways_go_on();
 }
 
-/* That gateways have them is not enough while one has not. */
+/* That gateways have them is not enough while one has not. However long that
+ * takes here, memory is not missing for too long. */
 static void stay_with_strays(void)
 {
     bool is_drained = false;
@@ -105,6 +106,7 @@ static void stay_with_strays(void)
         poll_once();
         chempi_lane_lock(&chempi_lane_main);
         is_drained |= chempi_conn_is_drained(&chempi_lane_main);
+        chempi_shortage_end(&flow_to(1)->shortages[CHEMPI_ROUTED_FOR_STRAYS]);
         chempi_lane_unlock(&chempi_lane_main);
     }
     CHECK(look().has_strays, "there was memory");
