@@ -175,6 +175,17 @@ static void scan_and_go(int me, int turn)
         tell_outside(turn);
 }
 
+/* It has been woken for all that was owed so far. */
+static void await_rest(void)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    const struct chempi_wake *own = &s->wakes[s->local_rank];
+
+    while (chempi_agent_stats().births > 0 &&
+           !(own->bell & CHEMPI_WAKE_AGENT_ASLEEP))
+        sched_yield();
+}
+
 /* Small messages to a process that is away and owes nothing. */
 static void stay_asleep(int me, int turn)
 {
@@ -182,6 +193,7 @@ static void stay_asleep(int me, int turn)
     struct chempi_agent_stats after;
 
     MPI_Barrier(MPI_COMM_WORLD);
+    await_rest();
     before = chempi_agent_stats();
     if (me == 0) {
         for (int i = 0; i < SMALL; i++)
