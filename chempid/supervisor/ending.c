@@ -16,7 +16,7 @@
 #include "chempid/supervisor/super.h"
 #include "chempid/tree/limits.h"
 
-#define GRACE_S 0.5
+#define GRACE_S 2.0
 #define HOLD_S 0.5         /* before ranks get a signal, for their figures */
 #define TELL_S 2.0         /* for ranks that are asked for their figures */
 #define TELL_GATEWAY_S 5.0 /* for the gateway, with which nothing is wrong */
