@@ -13,7 +13,7 @@ enum {
     LOOK_POINTS = 20,  /* neither the least nor the most */
     LOOK_COUNT = 5000, /* so long that members spread over cores */
     LOOKS = 100,       /* exchanges after which members ask each other */
-    LOOKS_MOST = 20000
+    LOOKS_MOST = 400000
 };
 
 enum form { BLOCKING, STARTED, PERSISTENT, FORMS };
