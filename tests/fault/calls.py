@@ -21,6 +21,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
@@ -39,6 +40,9 @@ HELPED = IDENTITY + """malloc calloc realloc read write socketpair sendmsg
     recvmsg send recv fork chempi_birth_clone pipe2 signalfd dup2 getsockopt
     fopen64 opendir open64 fcntl64 prctl memfd_create mmap64 chdir execvp ev_loop_new""".split()
 INTERRUPTED = "read write sendmsg recvmsg waitpid poll accept4".split()
+
+LOOKS = 100
+SETTLE_S = 30  # reached only when something stays open
 
 FORMAT = "32siiii16s"
 RANK = ""
@@ -286,6 +290,19 @@ def descriptors(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
+def settled_descriptors(cluster, pids, before=None):
+    """When the daemons have closed what jobs and questions had opened: the
+    fewest of many looks, or what they were before."""
+    end = time.monotonic() + (SETTLE_S if before else 0)
+    looks = []
+    while len(looks) < LOOKS or time.monotonic() < end:
+        cluster.ctl("status")
+        looks.append([descriptors(pid) for pid in pids])
+        if looks[-1] == before:
+            break
+    return min(looks)
+
+
 def run_cluster(rig, cluster, pids):
     """The faults are in the daemons and their supervisors."""
     words = [RANK, "init", "region", "everyone", "final"]
@@ -312,23 +329,11 @@ def run_cluster(rig, cluster, pids):
         again = good_job()
         if again is not True:
             return f"the next job: {again}"
-        now = settled_descriptors()
+        now = settled_descriptors(cluster, pids, before)
         return None if now == before else f"descriptors: {before} {now}"
 
-    def settled_descriptors():
-        """When the daemons have closed what the job and its questions had
-        opened: the fewest of many looks."""
-        looks = []
-        for _ in range(100):
-            cluster.ctl("status")
-            looks.append([descriptors(pid) for pid in pids])
-            if looks[-1] == before:
-                break
-        return min(looks)
-
     check(good_job() is True, "no job runs")
-    before = None
-    before = settled_descriptors()
+    before = settled_descriptors(cluster, pids)
     return run_one, look_after
 
 
@@ -390,23 +395,13 @@ def run_helped(rig, cluster, pids):
         if words:
             return f"the next job: {words}"
         alive = [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
-        now = settled()
+        now = settled_descriptors(cluster, pids, before)
         return None if alive == pids and now == before else \
             f"processes {alive} of {pids}, descriptors {before} {now}"
 
-    def settled():
-        looks = []
-        for _ in range(100):
-            cluster.ctl("status")
-            looks.append([descriptors(pid) for pid in pids])
-            if looks[-1] == before:
-                break
-        return min(looks)
-
     rig.stop()
-    before = None
     check(not run_one(0), "no job runs")
-    before = settled()
+    before = settled_descriptors(cluster, pids)
     return run_one, look_after
 
 
