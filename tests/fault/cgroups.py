@@ -40,6 +40,10 @@ def mounts():
     return found
 
 
+def daemon_of(group):
+    return group.split(".")[-1].split("-")[0]
+
+
 def groups(cluster):
     """Directories of its daemons: "chempi.NODE.PID", and "-1" behind it where
     another daemon was just looking whether somebody dead had left it."""
@@ -48,8 +52,7 @@ def groups(cluster):
     for mount in mounts():
         for path, dirs, _ in os.walk(mount):
             for name in dirs:
-                if (name.startswith("chempi.") and
-                        name.split(".")[-1].split("-")[0] in pids):
+                if name.startswith("chempi.") and daemon_of(name) in pids:
                     found.append(os.path.join(path, name))
             dirs[:] = [d for d in dirs if not d.startswith("chempi.")]
     return found
@@ -181,7 +184,7 @@ def groups_of_a_killed_daemon_go_with_its_keeper():
                           Programs.rank, "init", "child", "print", "up",
                           "hang").await_lines(4)
         pid = cluster.pid("a1")
-        own = [p for p in places if p.endswith(f".{pid}")]
+        own = [p for p in places if daemon_of(p) == str(pid)]
         check(own and len(own) * 2 == len(places), places)
         inside = set().union(*map(members, jobs_in(own)))
         kill_and_wait(pid, inside)
