@@ -39,6 +39,13 @@ int chempi_error_set(int errclass, const char *fmt, ...)
     return errclass;
 }
 
+int chempi_error_class_of_others(int64_t errclass)
+{
+    return errclass > MPI_SUCCESS && errclass <= MPI_ERR_LASTCODE
+               ? (int)errclass
+               : MPI_ERR_INTERN;
+}
+
 char *chempi_error_put_handle(char text[CHEMPI_ERROR_HANDLE_TEXT],
                               const void *handle)
 {

@@ -8,6 +8,7 @@
 #define CHEMPI_LIBCHEMPI_DIDL_ERROR_H
 
 #include <mpi.h>
+#include <stdint.h>
 
 #include "common/base/err.h"
 #include "libchempi/didl/base/object.h"
@@ -89,6 +90,10 @@ char *chempi_error_put_handle(char text[CHEMPI_ERROR_HANDLE_TEXT],
 /* Note the words for the error that is about to be returned; returns
  * errclass. Thread-local. */
 int chempi_error_set(int errclass, const char *fmt, ...) CHEMPI_PRINTF(2, 3);
+
+/* An error class that another process says, which may be of another world and
+ * say what it likes: MPI_ERR_INTERN if it is none. */
+int chempi_error_class_of_others(int64_t errclass);
 
 /* The error whose words were noted, and whose object was blamed, is not
  * raised. */

@@ -220,9 +220,8 @@ static int hear(struct meeting *m, void **out, size_t *out_len)
     } else {
         memcpy(&class, message, sizeof(class));
         if (class != MPI_SUCCESS)
-            rc = chempi_error_set(
-                class > 0 && class <= MPI_ERR_LASTCODE ? class : MPI_ERR_OTHER,
-                "the other side has failed");
+            rc = chempi_error_set(chempi_error_class_of_others(class),
+                                  "the other side has failed");
     }
     if (rc) {
         free(message);
@@ -385,10 +384,10 @@ static int find_other(struct meeting *m)
         return chempi_comm_bcast(&m->down, MPI_SUCCESS, m->call.meeting,
                                  sizeof(m->call.meeting));
     m->is_alone = true;
-    rc = m->is_root ? (int)found[0]
-                    : chempi_error_set((int)found[0],
-                                       "the root of this side has not found "
-                                       "the other one");
+    rc = chempi_error_class_of_others(found[0]);
+    if (!m->is_root)
+        (void)chempi_error_set(rc, "the root of this side has not found the "
+                                   "other one");
     return explain(m, rc, m->is_root);
 }
 

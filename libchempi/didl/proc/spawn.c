@@ -16,6 +16,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/comm/make/comm_make.h"
+#include "libchempi/didl/comm/message.h"
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/info/info.h"
 #include "libchempi/didl/proc/meet.h"
@@ -249,17 +250,45 @@ static void fill_codes(int *codes, int64_t wanted, int64_t started)
         codes[i] = i < started ? MPI_SUCCESS : MPI_ERR_SPAWN;
 }
 
-/* How many processes are asked for, at all members, or that one has failed. */
-static int agree(struct chempi_comm *comm, int rc,
-                 const struct program *programs, uint32_t count,
-                 int64_t *wanted)
+/* Has any member failed? The same answer everywhere. */
+static int agree(struct chempi_comm *comm, int rc)
 {
     const struct chempi_comm_channel all = chempi_comm_channel(comm);
+    int64_t nothing = 0;
 
-    *wanted = 0;
+    return chempi_comm_max(&all, rc, &nothing, 1);
+}
+
+static int64_t count_processes(const struct program *programs, uint32_t count)
+{
+    int64_t sum = 0;
+
     for (uint32_t i = 0; programs && i < count; i++)
-        *wanted += programs[i].maxprocs > 0 ? programs[i].maxprocs : 0;
-    return chempi_comm_max(&all, rc, wanted, 1);
+        sum += programs[i].maxprocs > 0 ? programs[i].maxprocs : 0;
+    return sum;
+}
+
+/* How many processes are asked for, which is how many codes all write: from the
+ * root itself, since other members may be of another world, and their numbers
+ * anything. What cannot be sent or received is the loss of a member. */
+static int64_t hear_wanted(struct chempi_comm *comm, int root, int64_t wanted)
+{
+    const int tag = chempi_comm_channel(comm).tag;
+    struct chempi_datatype *type = chempi_datatype_lookup(MPI_INT64_T);
+    MPI_Status status;
+
+    if (comm->rank == root) {
+        for (uint32_t r = 0; r < comm->size; r++)
+            if ((int)r != root)
+                (void)chempi_message_send_on(&wanted, 1, type, (int)r, tag,
+                                             comm, CHEMPI_CONTEXT_INTERNAL);
+        return wanted;
+    }
+    wanted = 0;
+    return chempi_message_recv_on(&wanted, 1, type, root, tag, comm,
+                                  CHEMPI_CONTEXT_INTERNAL, &status)
+               ? 0
+               : wanted;
 }
 
 /* programs: of the root, else NULL; error: of this member. */
@@ -277,9 +306,10 @@ static int spawn(const struct program *programs, uint32_t count, int error,
                                  .most = CHEMPI_FOREIGN_MAX,
                                  .is_hopeless = has_ended}};
     const bool is_root = comm->rank == root;
-    int64_t wanted;
+    int rc = agree(comm, error);
+    const int64_t wanted =
+        hear_wanted(comm, root, count_processes(programs, count));
     int64_t started = 0;
-    int rc = agree(comm, error, programs, count, &wanted);
 
     if (rc == MPI_SUCCESS) {
         if (is_root)

@@ -53,8 +53,8 @@ static int agree(struct chempi_comm *comm, int rc)
     if (rc == MPI_SUCCESS && error)
         rc = error;
     else if (rc == MPI_SUCCESS && worst != MPI_SUCCESS)
-        rc = chempi_error_set((int)worst, "the window could not be made at "
-                                          "another rank");
+        rc = chempi_error_set(chempi_error_class_of_others(worst),
+                              "the window could not be made at another rank");
     return rc;
 }
 

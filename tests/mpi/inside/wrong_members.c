@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two jobs of one rank have met, and the one that has connected takes part in
- * the making of communicators with words that cannot be. The other one's call
- * fails, or is none the worse for it.
+ * collective calls with words that cannot be. The other one's call fails, or is
+ * none the worse for it.
  *
- * inside-wrong_members accept|connect FIFO
- * split|other_side|edges|counts|context|
- * file|short|bridge
+ * inside-wrong_members accept|connect FIFO HOW: one of `hows`
  */
 
 #include "libchempi/didl/comm/context_id.h"
 #include "libchempi/didl/comm/make/comm_make.h"
+#include "libchempi/didl/comm/message.h"
 #include "tests/mpi/check.h"
 
 enum { WILD = 10000000 };
+
+static MPI_Comm inter; /* the two jobs have met .. */
+static MPI_Comm both;  /* .. and are merged; the one that lies comes second */
 
 /* ---- the one that lies: the library's messages, with other words --------- */
 
 /* As in MPI_Comm_split: colour, key, rank. */
 static const uint32_t lie[3] = {0, 0, WILD};
 
-static void lie_in_split(MPI_Comm both)
+static void lie_in_split(void)
 {
     struct chempi_comm_channel ch =
         chempi_comm_channel(chempi_comm_lookup(both));
@@ -31,7 +33,7 @@ static void lie_in_split(MPI_Comm both)
     (void)chempi_comm_agree_context(&ch, MPI_SUCCESS, &context);
 }
 
-static void lie_to_other_side(MPI_Comm inter)
+static void lie_to_other_side(void)
 {
     struct chempi_comm *comm = chempi_comm_lookup(inter);
     struct chempi_comm_channel ch = chempi_comm_channel(comm);
@@ -53,7 +55,7 @@ static void lie_to_other_side(MPI_Comm inter)
 
 /* In MPI_Intercomm_create, whose leader has failed: so has a member that is
  * none. */
-static void lie_of_bridge(MPI_Comm both)
+static void lie_of_bridge(void)
 {
     struct chempi_comm_channel ch =
         chempi_comm_channel(chempi_comm_lookup(both));
@@ -73,7 +75,7 @@ static void lie_of_bridge(MPI_Comm both)
 }
 
 /* As in MPI_Dist_graph_create, by the user's calls. */
-static void lie_of_edges(MPI_Comm both, int count)
+static void send_edges(int count)
 {
     const int edge[3] = {1, WILD, 1};
     int counts[2] = {count, 0};
@@ -87,8 +89,18 @@ static void lie_of_edges(MPI_Comm both, int count)
                       MPI_INT, both);
 }
 
+static void lie_of_edges(void)
+{
+    send_edges(3);
+}
+
+static void lie_of_counts(void)
+{
+    send_edges(-3);
+}
+
 /* A vote for an id that is none, and then none of its own. */
-static void lie_of_context(MPI_Comm both)
+static void lie_of_context(void)
 {
     struct chempi_comm_channel ch =
         chempi_comm_channel(chempi_comm_lookup(both));
@@ -102,7 +114,7 @@ static void lie_of_context(MPI_Comm both)
 }
 
 /* In MPI_File_open: an error of a member that is none. */
-static void lie_of_file(MPI_Comm both)
+static void lie_of_file(void)
 {
     const int64_t mine[3] = {INT64_C(0x7fffffff0000000d), INT64_MIN, INT64_MIN};
     int64_t worst[3];
@@ -111,7 +123,7 @@ static void lie_of_file(MPI_Comm both)
 }
 
 /* In MPI_Comm_dup: a byte of a context. */
-static void say_little(MPI_Comm inter)
+static void say_little(void)
 {
     struct chempi_comm *comm = chempi_comm_lookup(inter);
     struct chempi_comm_channel ch = chempi_comm_channel(comm);
@@ -123,66 +135,193 @@ static void say_little(MPI_Comm inter)
     free(theirs);
 }
 
+/* In MPI_Comm_dup: a class that is none. */
+static void lie_of_class(void)
+{
+    struct chempi_comm_channel ch =
+        chempi_comm_channel(chempi_comm_lookup(both));
+    int64_t vals[CHEMPI_COMM_VOTE_VALS] = {0};
+
+    (void)chempi_comm_max(&ch, WILD, vals, CHEMPI_COMM_VOTE_VALS);
+}
+
+/* In MPI_Comm_accept, whose root has failed: it has not, as far as the lower
+ * half of a number says. */
+static void lie_of_found(void)
+{
+    struct chempi_comm_channel ch =
+        chempi_comm_channel(chempi_comm_lookup(both));
+    int64_t vals[2] = {0};
+    uint32_t context;
+
+    (void)chempi_comm_agree_context(&ch, MPI_SUCCESS, &context);
+    (void)chempi_comm_agree_context(&ch, MPI_SUCCESS, &context);
+    (void)chempi_comm_max(&ch, MPI_SUCCESS, vals, 1);
+    vals[0] = INT64_C(1) << 32;
+    (void)chempi_comm_max(&ch, MPI_SUCCESS, vals, 2);
+}
+
+/* In MPI_Comm_spawn: it has failed, and there are many processes. */
+static void lie_of_processes(void)
+{
+    struct chempi_comm *comm = chempi_comm_lookup(both);
+    struct chempi_comm_channel ch = chempi_comm_channel(comm);
+    int64_t wanted = WILD;
+    MPI_Status status;
+
+    (void)chempi_comm_max(&ch, MPI_ERR_OTHER, &wanted, 1);
+    ch = chempi_comm_channel(comm);
+    (void)chempi_message_recv_on(&wanted, 1,
+                                 chempi_datatype_lookup(MPI_INT64_T), 0, ch.tag,
+                                 comm, ch.kind, &status);
+}
+
 /* ---- the other one ------------------------------------------------------- */
 
-static int make_graph(MPI_Comm both)
+static void check_none(MPI_Comm made)
+{
+    CHECK(made == MPI_COMM_NULL, "a communicator");
+}
+
+static int make_graph(void)
 {
     MPI_Comm graph = MPI_COMM_NULL;
     const int none = 0;
     const int rc = MPI_Dist_graph_create(
         both, 0, &none, &none, &none, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
 
-    CHECK(graph == MPI_COMM_NULL, "a graph");
+    check_none(graph);
     return rc;
 }
 
-static void hear(MPI_Comm both, MPI_Comm inter, const char *what)
+static int split(MPI_Comm comm)
 {
     MPI_Comm made = MPI_COMM_NULL;
-    uint32_t context;
-    int rc;
+    const int rc = MPI_Comm_split(comm, 0, 0, &made);
 
-    if (strcmp(what, "bridge") == 0) {
-        rc = MPI_Intercomm_create(both, 0, MPI_COMM_WORLD, WILD, 1, &made);
-        CHECK(check_class(rc) == MPI_ERR_RANK, "class %d", check_class(rc));
-        return;
-    }
-    if (strcmp(what, "split") == 0) {
-        rc = MPI_Comm_split(both, 0, 0, &made);
-    } else if (strcmp(what, "other_side") == 0) {
-        rc = MPI_Comm_split(inter, 0, 0, &made);
-    } else if (strcmp(what, "file") == 0) {
-        MPI_File file;
-
-        rc = MPI_File_open(both, "none", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
-    } else if (strcmp(what, "short") == 0) {
-        rc = MPI_Comm_dup(inter, &made);
-    } else if (strcmp(what, "context") != 0) {
-        rc = make_graph(both);
-    } else {
-        rc = MPI_Comm_dup(both, &made);
-        CHECK_OR_DIE(rc == MPI_SUCCESS, "a duplicate: %d", rc);
-        context = chempi_comm_lookup(made)->recv_context;
-        CHECK(context / CHEMPI_CONTEXT_STEP >= CHEMPI_CONTEXT_ID_OPEN,
-              "context %u is the job's own", context);
-        return;
-    }
-    CHECK(check_class(rc) == MPI_ERR_INTERN, "class %d", check_class(rc));
-    CHECK(made == MPI_COMM_NULL, "a communicator");
+    check_none(made);
+    return rc;
 }
 
-int main(int argc, char **argv)
+static int split_both(void)
+{
+    return split(both);
+}
+
+static int split_inter(void)
+{
+    return split(inter);
+}
+
+static int duplicate(MPI_Comm comm)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    const int rc = MPI_Comm_dup(comm, &made);
+
+    check_none(made);
+    return rc;
+}
+
+static int dup_both(void)
+{
+    return duplicate(both);
+}
+
+static int dup_inter(void)
+{
+    return duplicate(inter);
+}
+
+static int dup_well(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    const int rc = MPI_Comm_dup(both, &made);
+    uint32_t context;
+
+    CHECK_OR_DIE(rc == MPI_SUCCESS, "a duplicate: %d", rc);
+    context = chempi_comm_lookup(made)->recv_context;
+    CHECK(context / CHEMPI_CONTEXT_STEP >= CHEMPI_CONTEXT_ID_OPEN,
+          "context %u is the job's own", context);
+    return rc;
+}
+
+static int build_bridge(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    const int rc =
+        MPI_Intercomm_create(both, 0, MPI_COMM_WORLD, WILD, 1, &made);
+
+    check_none(made);
+    return rc;
+}
+
+static int open_none(void)
+{
+    MPI_File f;
+
+    return MPI_File_open(both, "none", MPI_MODE_RDONLY, MPI_INFO_NULL, &f);
+}
+
+static int accept_nowhere(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    const int rc = MPI_Comm_accept("nowhere", MPI_INFO_NULL, 0, both, &made);
+
+    check_none(made);
+    return rc;
+}
+
+/* One code is written, and none behind it. */
+static int spawn(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    int *codes = check_alloc(sizeof(*codes));
+    const int rc = MPI_Comm_spawn("none", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0,
+                                  both, &made, codes);
+
+    check_none(made);
+    CHECK(codes[0] == MPI_ERR_SPAWN, "code %d", codes[0]);
+    free(codes);
+    return rc;
+}
+
+/* ---- what is said, where, and what comes of it --------------------------- */
+
+static const struct how {
+    const char *name;
+    void (*lie)(void);
+    int (*hear)(void);
+    int errclass;
+} hows[] = {
+    {"split", lie_in_split, split_both, MPI_ERR_INTERN},
+    {"other_side", lie_to_other_side, split_inter, MPI_ERR_INTERN},
+    {"edges", lie_of_edges, make_graph, MPI_ERR_INTERN},
+    {"counts", lie_of_counts, make_graph, MPI_ERR_INTERN},
+    {"context", lie_of_context, dup_well, MPI_SUCCESS},
+    {"file", lie_of_file, open_none, MPI_ERR_INTERN},
+    {"bridge", lie_of_bridge, build_bridge, MPI_ERR_RANK},
+    {"short", say_little, dup_inter, MPI_ERR_INTERN},
+    {"class", lie_of_class, dup_both, MPI_ERR_INTERN},
+    {"found", lie_of_found, accept_nowhere, MPI_ERR_INTERN},
+    {"processes", lie_of_processes, spawn, MPI_ERR_OTHER},
+};
+
+static const struct how *find_how(const char *name)
+{
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(hows); i++)
+        if (strcmp(hows[i].name, name) == 0)
+            return &hows[i];
+    CHECK_OR_DIE(false, "no way %s", name);
+    return NULL;
+}
+
+static void meet(bool accepts, const char *fifo)
 {
     char name[MPI_MAX_PORT_NAME] = "";
-    MPI_Comm both, inter;
-    bool accepts;
 
-    check_start(&argc, &argv);
-    CHECK_OR_DIE(argc > 3, "usage: wrong_members accept|connect FIFO HOW");
-    accepts = strcmp(argv[1], "accept") == 0;
     if (accepts)
         MPI_Open_port(MPI_INFO_NULL, name);
-    check_pass_port(accepts, argv[2], name);
+    check_pass_port(accepts, fifo, name);
     if (accepts)
         MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
     else
@@ -190,21 +329,22 @@ int main(int argc, char **argv)
     MPI_Intercomm_merge(inter, !accepts, &both);
     MPI_Comm_set_errhandler(both, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
-    if (accepts)
-        hear(both, inter, argv[3]);
-    else if (strcmp(argv[3], "split") == 0)
-        lie_in_split(both);
-    else if (strcmp(argv[3], "other_side") == 0)
-        lie_to_other_side(inter);
-    else if (strcmp(argv[3], "bridge") == 0)
-        lie_of_bridge(both);
-    else if (strcmp(argv[3], "context") == 0)
-        lie_of_context(both);
-    else if (strcmp(argv[3], "file") == 0)
-        lie_of_file(both);
-    else if (strcmp(argv[3], "short") == 0)
-        say_little(inter);
-    else
-        lie_of_edges(both, strcmp(argv[3], "edges") == 0 ? 3 : -3);
+}
+
+int main(int argc, char **argv)
+{
+    const struct how *how;
+    int errclass;
+
+    check_start(&argc, &argv);
+    CHECK_OR_DIE(argc > 3, "usage: wrong_members accept|connect FIFO HOW");
+    how = find_how(argv[3]);
+    meet(strcmp(argv[1], "accept") == 0, argv[2]);
+    if (strcmp(argv[1], "accept") == 0) {
+        errclass = check_class(how->hear());
+        CHECK(errclass == how->errclass, "class %d", errclass);
+    } else {
+        how->lie();
+    }
     return check_finish();
 }

@@ -141,12 +141,15 @@ void chempi_comm_step_take(const struct chempi_comm_step *step, int64_t *vals,
             vals[i] = other[i];
 }
 
+static int hear_error(int64_t error)
+{
+    return chempi_error_set(chempi_error_class_of_others(error),
+                            "another member failed in an agreement of all");
+}
+
 int chempi_comm_step_error(int64_t error)
 {
-    return error == MPI_SUCCESS
-               ? MPI_SUCCESS
-               : chempi_error_set((int)error, "another member failed in an "
-                                              "agreement of all");
+    return error == MPI_SUCCESS ? MPI_SUCCESS : hear_error(error);
 }
 
 /* One step of a maximum over n values and their mark. */
@@ -188,9 +191,9 @@ int chempi_comm_max(const struct chempi_comm_channel *ch, int error,
             mine[n] = chempi_comm_mark(ch, error);
     }
     memcpy(vals, mine, len);
-    return mine[n] == chempi_comm_mark(ch, error)
-               ? error
-               : chempi_comm_step_error(chempi_comm_marked_error(mine[n]));
+    if (mine[n] == chempi_comm_mark(ch, error))
+        return error;
+    return hear_error(chempi_comm_marked_error(mine[n]));
 }
 
 /* One step of a circle's data, n words and their mark; without them when this
@@ -418,8 +421,9 @@ static int read_length(const struct chempi_comm_far *far, size_t got,
         return chempi_message_note_too_little(far->rank, got, sizeof(theirs));
     if (theirs < NO_LENGTH)
         return MPI_SUCCESS;
-    return chempi_error_set((int)(theirs - NO_LENGTH) & INT32_MAX,
-                            "the other group has failed");
+    return chempi_error_set(
+        chempi_error_class_of_others((int64_t)(theirs - NO_LENGTH)),
+        "the other group has failed");
 }
 
 /* One message to the other leader, and one from there. */
@@ -521,7 +525,10 @@ int chempi_comm_swap(const struct chempi_comm_channel *local,
         head[1] = (uint64_t)swap_leaders(far, rc, mine, len, &data, &head[0]);
     code = chempi_comm_bcast(local, MPI_SUCCESS, head, sizeof(head));
     if (code == MPI_SUCCESS && head[1] != MPI_SUCCESS)
-        code = is_leader ? (int)head[1] : hear_leader((int)head[1]);
+        code =
+            is_leader
+                ? (int)head[1]
+                : hear_leader(chempi_error_class_of_others((int64_t)head[1]));
     if (code != MPI_SUCCESS) {
         free(data);
         return rc ? rc : code;
