@@ -65,8 +65,8 @@ static struct chempi_rma_place place_of(const struct chempi_rma_op *op)
 {
     const struct chempi_rma_peer *peer = op->peer;
     char *addr = chempi_rma_address(peer, op->disp);
-    struct chempi_rma_place place = {.base = addr,
-                                     .count = (uint64_t)op->count};
+    struct chempi_rma_place place = {
+        .base = addr, .end = UINTPTR_MAX, .count = (uint64_t)op->count};
 
     place.guard = chempi_rma_guard(op->win, (uint32_t)peer->local);
     if (op->type->is_contiguous)

@@ -307,16 +307,35 @@ static bool fold_alone(uint32_t op, uint8_t elem, char *mem, uint64_t n,
     return true;
 }
 
+/* A peer may say that elements with padding have none, or that the pieces of
+ * one lie elsewhere: an element is touched whole, where it begins. */
+static bool is_inside(const struct chempi_rma_place *place, uint8_t elem,
+                      const char *mem, uint64_t n)
+{
+    const struct chempi_basic_type_info *info = &chempi_basic_type_table[elem];
+    const size_t first =
+        info->second_at ? chempi_basic_type_table[info->first].size : 0;
+
+    return n * info->size + info->second_at - first <=
+           place->end - (uintptr_t)mem;
+}
+
 /* n elements, one after the other. */
-static void fold_run(const struct chempi_rma_guard *guard, uint32_t op,
+static void fold_run(const struct chempi_rma_place *place, uint32_t op,
                      uint8_t elem, char *mem, uint64_t n,
                      const unsigned char *in, unsigned char *out)
 {
+    const struct chempi_rma_guard *guard = &place->guard;
     const size_t size = chempi_basic_type_table[elem].size;
     const bool is_guarded =
         guard->line && !(guard->is_same_op && op == CHEMPI_OP_NO_OP);
     uint64_t i = 0;
 
+    if (CHEMPI_UNLIKELY(!is_inside(place, elem, mem, n))) {
+        if (out)
+            memset(out, 0, n * size);
+        return;
+    }
     if (guard->line && guard->is_fine && is_atomic(size, mem)) {
         for (i = fold_words(op, elem, mem, n, in, out); i < n; i++)
             fold_atomic(op, elem, mem + i * size, in ? in + i * size : NULL,
@@ -361,7 +380,7 @@ static void take_run(struct stream *s, char *mem, uint64_t len)
         s->rest = size - len % size;
         n++;
     }
-    fold_run(&s->place->guard, s->op, s->elem, mem, n, s->in, s->out);
+    fold_run(s->place, s->op, s->elem, mem, n, s->in, s->out);
     if (s->in)
         s->in += n * size;
     if (s->out)
@@ -380,7 +399,7 @@ void chempi_rma_fold(const struct chempi_rma_place *place, uint32_t op,
     struct iovec runs[RUNS];
 
     if (!place->layout) {
-        fold_run(&place->guard, op, elem, place->base + at,
+        fold_run(place, op, elem, place->base + at,
                  len / chempi_basic_type_table[elem].size, in, out);
         return;
     }

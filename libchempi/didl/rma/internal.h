@@ -121,9 +121,10 @@ struct chempi_rma_guard {
 };
 
 /* Where accumulates go: count elements of a layout at base (layout NULL:
- * consecutive bytes). */
+ * consecutive bytes). Nothing is touched from `end` on. */
 struct chempi_rma_place {
     char *base;
+    uintptr_t end;
     uint64_t count;
     const struct chempi_layout *layout;
     struct chempi_rma_guard guard;

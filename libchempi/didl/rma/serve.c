@@ -111,6 +111,9 @@ static int find_place(struct chempi_win *win, struct chempi_rma_peer *peer,
                                 ? 0
                                 : (uintptr_t)win->base) +
                            (uintptr_t)disp);
+    place->end = win->flavor == MPI_WIN_FLAVOR_DYNAMIC
+                     ? (uintptr_t)high
+                     : (uintptr_t)win->base + (uintptr_t)win->size;
     place->count = head->count;
     place->layout = *type ? &(*type)->layout : NULL;
     if (!*type)

@@ -10,9 +10,12 @@
 #include "libchempi/didl/comm/context_id.h"
 #include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/comm/message.h"
+#include "libchempi/didl/datatype/basic_type.h"
+#include "libchempi/didl/datatype/op_loops.h"
+#include "libchempi/didl/rma/internal.h"
 #include "tests/mpi/check.h"
 
-enum { WILD = 10000000 };
+enum { WILD = 10000000, PAIR = 6 /* packed bytes of MPI_SHORT_INT */ };
 
 static MPI_Comm inter; /* the two jobs have met .. */
 static MPI_Comm both;  /* .. and are merged; the one that lies comes second */
@@ -176,6 +179,32 @@ static void lie_of_processes(void)
                                  comm, ch.kind, &status);
 }
 
+/* In MPI_Accumulate: pairs with padding have none, so that the last one would
+ * end behind the window. */
+static void lie_of_pairs(void)
+{
+    struct {
+        struct chempi_rma_head head;
+        unsigned char pair[PAIR];
+    } request = {.head = {.kind = CHEMPI_RMA_DO_FOLD,
+                          .elem = CHEMPI_BASIC_TYPE_PAIR_I16_I32,
+                          .op = CHEMPI_OP_REPLACE,
+                          .payload = PAIR,
+                          .len = PAIR}};
+    char none;
+    MPI_Win win;
+
+    memset(request.pair, 1, sizeof(request.pair));
+    MPI_Win_create(&none, 0, 1, MPI_INFO_NULL, both, &win);
+    MPI_Win_fence(0, win);
+    (void)chempi_message_send_on(&request, sizeof(request),
+                                 chempi_datatype_lookup(MPI_BYTE), 0, 0,
+                                 chempi_win_lookup(win)->comm,
+                                 (enum chempi_context_kind)CHEMPI_RMA_REQUESTS);
+    MPI_Win_fence(0, win);
+    MPI_Win_free(&win);
+}
+
 /* ---- the other one ------------------------------------------------------- */
 
 static void check_none(MPI_Comm made)
@@ -285,6 +314,22 @@ static int spawn(void)
     return rc;
 }
 
+static int show_window(void)
+{
+    char *mem = check_alloc(2 * PAIR);
+    MPI_Win win;
+    int rc;
+
+    MPI_Win_create(mem, PAIR, 1, MPI_INFO_NULL, both, &win);
+    MPI_Win_fence(0, win);
+    MPI_Win_fence(0, win);
+    rc = MPI_Win_free(&win);
+    for (int i = PAIR; i < 2 * PAIR; i++)
+        CHECK(mem[i] == 0, "byte %d behind the window", i - PAIR);
+    free(mem);
+    return rc;
+}
+
 /* ---- what is said, where, and what comes of it --------------------------- */
 
 static const struct how {
@@ -303,6 +348,7 @@ static const struct how {
     {"short", say_little, dup_inter, MPI_ERR_INTERN},
     {"class", lie_of_class, dup_both, MPI_ERR_INTERN},
     {"found", lie_of_found, accept_nowhere, MPI_ERR_INTERN},
+    {"pairs", lie_of_pairs, show_window, MPI_SUCCESS},
     {"processes", lie_of_processes, spawn, MPI_ERR_OTHER},
 };
 
