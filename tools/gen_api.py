@@ -291,8 +291,15 @@ def with_fixed(f, texts, is_value):
     return first + texts + last
 
 
+# Strings that are not shown: names of ports are secrets, and others than the
+# root may give anything for a command.
+UNSHOWN = ['port_name', 'command']
+
+
 def letter(p):
     """How chempi_api_fail() writes an argument."""
+    if p.ctype == 'const char *' and not p.array and p.name not in UNSHOWN:
+        return 's'
     if p.array or p.ctype.endswith('*'):
         return 'p'
     if p.ctype in OBJECTS or p.ctype in ('MPI_Request', 'MPI_Message'):

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The cold half of the API's argument checks; see check.h. */
+#define _GNU_SOURCE /* strnlen */
 #include "libchempi/api/check.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "common/words/plain.h"
 
 /* What the call that fails now is raised at; NULL: what was blamed before. */
 static int blame(struct chempi_comm *comm, int errclass)
@@ -199,6 +202,21 @@ static const char *number_name(char kind, long long value)
     return NULL;
 }
 
+enum { STRING_MOST = 64 }; /* bytes of a string that are shown */
+
+static void put_string(struct words *w, const char *name, int len,
+                       const char *string)
+{
+    char shown[STRING_MOST + 1];
+    const size_t whole = strnlen(string, STRING_MOST + 1);
+    const size_t n = whole < STRING_MOST ? whole : STRING_MOST;
+
+    memcpy(shown, string, n);
+    shown[n] = '\0';
+    chempi_plain(shown, n, "");
+    put(w, "%.*s=\"%s\"%s", len, name, shown, whole > n ? ".." : "");
+}
+
 static void put_argument(struct words *w, char kind, const char *name, int len,
                          long long value)
 {
@@ -210,10 +228,12 @@ static void put_argument(struct words *w, char kind, const char *name, int len,
         put(w, "%s", word);
     else if (word)
         put(w, "%.*s=%s", len, name, word);
-    else if (kind == 'p' && value == 0)
+    else if ((kind == 'p' || kind == 's') && value == 0)
         put(w, "%.*s=NULL", len, name);
     else if (kind == 'p' && value == (intptr_t)MPI_IN_PLACE)
         put(w, "%.*s=MPI_IN_PLACE", len, name);
+    else if (kind == 's')
+        put_string(w, name, len, (const char *)(intptr_t)value);
     else if (kind == 'h')
         put(w, "%.*s=%s", len, name,
             chempi_error_put_handle(number, (const void *)(intptr_t)value));

@@ -87,8 +87,8 @@ static inline struct chempi_comm *chempi_api_blame(struct chempi_object *object)
 /*
  * The end of a call that fails with `code`: raise it, with the call in words.
  * params has a letter and a name for each argument that follows (as a
- * CHEMPI_API_ARG): p pointer, h handle, i number, r rank, t tag. Returns what
- * the MPI function returns.
+ * CHEMPI_API_ARG): p pointer, s string, h handle, i number, r rank, t tag.
+ * Returns what the MPI function returns.
  */
 CHEMPI_COLD int chempi_api_fail(int code, const char *func, const char *params,
                                 ...);

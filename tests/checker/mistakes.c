@@ -503,6 +503,20 @@ static void bad_tag(void)
     MPI_Barrier(world);
 }
 
+/* A key that is not there, with a sign for terminals, and is long. */
+static void missing_key(void)
+{
+    MPI_Info info;
+
+    MPI_Info_create(&info);
+    if (rank == 0)
+        MPI_Info_delete(info,
+                        "colour\033of-the-cat-that-sits-on-the-mat-in-the-"
+                        "hall-of-the-old-house-on-the-hill");
+    MPI_Info_free(&info);
+    MPI_Barrier(world);
+}
+
 static void freed_handle(void)
 {
     MPI_Comm comm;
@@ -783,6 +797,7 @@ static const struct {
     {"kept_promises", kept_promises},
     {"bad_rank", bad_rank},
     {"bad_tag", bad_tag},
+    {"missing_key", missing_key},
     {"freed_handle", freed_handle},
     {"crash", crash},
     {"crash_with_handler", crash_with_handler},
