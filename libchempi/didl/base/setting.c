@@ -158,7 +158,8 @@ static const struct chempi_words levels_of_coll = {
     X(MEET_HELD, "meet", "held_max", 1 << 20, 1024, 1 << 30, NULL, LOCAL,      \
       false, false,                                                            \
       "How many messages of one process of another world may wait until they " \
-      "are received, a count; who sends more is lost.")                        \
+      "are received, and how much of a window it may ask for at a time, a "    \
+      "count; who sends more is lost.")                                        \
     X(MEET_PATIENCE, "meet", "patience_ms", 60000, 0, 3600000, NULL, LOCAL,    \
       false, false,                                                            \
       "How long another world with which this one meets may be silent before " \

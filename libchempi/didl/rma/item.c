@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/sys.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/error/error.h"
@@ -12,6 +13,7 @@
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 
 struct chempi_datatype *chempi_rma_bytes(void)
 {
@@ -46,6 +48,18 @@ void chempi_rma_activate(struct chempi_rma_peer *peer)
         chempi_list_append(&peer->win->active, &peer->active);
 }
 
+/* Own ranks have no more under way than they have memory for
+ * (CHEMPI_RMA_OUT_MAX). */
+static void count_in(struct chempi_rma_peer *peer)
+{
+    if (CHEMPI_UNLIKELY(++peer->in_count >
+                        chempi_setting(CHEMPI_SET_MEET_HELD)) &&
+        chempi_foreign_is(peer->proc))
+        chempi_conn_set_lost(&chempi_lane_main, peer->proc,
+                             "it has asked for more of a window at a time than "
+                             "CHEMPI_MEET_HELD_MAX permits");
+}
+
 void chempi_rma_add_item(struct chempi_rma_peer *peer, struct chempi_list *list,
                          struct chempi_rma_item *item)
 {
@@ -56,6 +70,8 @@ void chempi_rma_add_item(struct chempi_rma_peer *peer, struct chempi_list *list,
         peer->answers++;
     if (item->user)
         chempi_request_add_pending(item->user, 1);
+    if (list == &peer->in)
+        count_in(peer);
 }
 
 /* What is large goes on while this process is away, as all large messages. */

@@ -427,6 +427,7 @@ int chempi_rma_reap_in(struct chempi_rma_peer *peer)
         if (item->req && !chempi_request_is_complete(item->req))
             break;
         chempi_list_remove(&item->link);
+        peer->in_count--;
         if (item->req && item->req->error &&
             item->req->error != MPI_ERR_TRUNCATE)
             refuse(peer, item->req->error, NULL);

@@ -176,6 +176,7 @@ struct chempi_rma_peer {
     struct chempi_list known;  /* layouts that the peer has told */
     uint32_t told_count;
     uint32_t known_count;
+    uint32_t in_count;
 };
 
 /* Kinds of lock that a peer's record has. */

@@ -15,7 +15,12 @@
 #include "libchempi/didl/rma/internal.h"
 #include "tests/mpi/check.h"
 
-enum { WILD = 10000000, PAIR = 6 /* packed bytes of MPI_SHORT_INT */ };
+enum {
+    WILD = 10000000,
+    PAIR = 6, /* packed bytes of MPI_SHORT_INT */
+    ROUNDS = 20,
+    ROUND = 100 /* more than CHEMPI_MEET_HELD_MAX */
+};
 
 static MPI_Comm inter; /* the two jobs have met .. */
 static MPI_Comm both;  /* .. and are merged; the one that lies comes second */
@@ -205,6 +210,31 @@ static void lie_of_pairs(void)
     MPI_Win_free(&win);
 }
 
+/* In MPI_Put: it is large, and its data never comes; so are many others. */
+static void announce_puts(void)
+{
+    struct chempi_rma_head head = {.kind = CHEMPI_RMA_DO_PUT_LARGE,
+                                   .len = UINT64_C(1) << 20};
+    char none;
+    MPI_Win win;
+    int rc = MPI_SUCCESS;
+
+    MPI_Win_create(&none, 0, 1, MPI_INFO_NULL, both, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Win_fence(0, win);
+    for (int k = 0; k < ROUNDS && rc == MPI_SUCCESS; k++) {
+        for (int i = 0; i < ROUND; i++) {
+            head.id++;
+            (void)chempi_message_send_on(
+                &head, sizeof(head), chempi_datatype_lookup(MPI_BYTE), 0, 0,
+                chempi_win_lookup(win)->comm,
+                (enum chempi_context_kind)CHEMPI_RMA_REQUESTS);
+        }
+        rc = MPI_Win_fence(0, win);
+    }
+    MPI_Win_free(&win);
+}
+
 /* ---- the other one ------------------------------------------------------- */
 
 static void check_none(MPI_Comm made)
@@ -330,6 +360,21 @@ static int show_window(void)
     return rc;
 }
 
+static int count_puts(void)
+{
+    char mem;
+    MPI_Win win;
+    int rc;
+
+    MPI_Win_create(&mem, 1, 1, MPI_INFO_NULL, both, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    rc = MPI_Win_fence(0, win);
+    for (int k = 0; k < ROUNDS && rc == MPI_SUCCESS; k++)
+        rc = MPI_Win_fence(0, win);
+    MPI_Win_free(&win);
+    return rc;
+}
+
 /* ---- what is said, where, and what comes of it --------------------------- */
 
 static const struct how {
@@ -349,6 +394,7 @@ static const struct how {
     {"class", lie_of_class, dup_both, MPI_ERR_INTERN},
     {"found", lie_of_found, accept_nowhere, MPI_ERR_INTERN},
     {"pairs", lie_of_pairs, show_window, MPI_SUCCESS},
+    {"puts", announce_puts, count_puts, MPI_ERR_PROC_ABORTED},
     {"processes", lie_of_processes, spawn, MPI_ERR_OTHER},
 };
 
