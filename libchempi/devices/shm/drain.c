@@ -14,6 +14,8 @@
 #define LINES_AHEAD 3u
 #define DATA_AHEAD 128u /* bytes */
 
+static const char nothing_there[] = "nothing";
+
 /* --- lines --- */
 
 /* There is no memory for this message: its line stays the next one, and nothing
@@ -65,6 +67,7 @@ static inline const char *take_short(struct shm_ep *ep,
     const uint32_t len = line->len;
     struct chempi_arrival arrival;
     struct chempi_rx *rx = NULL;
+    const char *why;
 
     atomic_signal_fence(memory_order_seq_cst); /* read once */
     if (CHEMPI_UNLIKELY(len > SHM_INLINE_MAX)) {
@@ -79,9 +82,41 @@ static inline const char *take_short(struct shm_ep *ep,
     arrival.env.len = len;
     memcpy((char *)&arrival.env + SHM_ENVELOPE_TAIL, line->body.brief.tail,
            sizeof(line->body.brief.tail));
-    arrival.data = line->body.brief.bytes;
+    arrival.data = line->body.brief.u.bytes;
     atomic_signal_fence(memory_order_seq_cst); /* read once */
-    return announce(ep, &arrival, SHM_PROTOCOL_SHORT, true, &rx);
+    why = announce(ep, &arrival, SHM_PROTOCOL_SHORT, true, &rx);
+    if (!why && len <= SHM_TINY_MAX)
+        ep->rx_tiny = line->body.brief.u.tiny.more;
+    else if (!why)
+        ep->rx_tiny = NULL;
+    return why;
+}
+
+/* R4. What follows the last message in its line; nothing has been taken since,
+ * so that is the last line. */
+static const char *take_tiny(struct shm_ep *ep)
+{
+    const struct shm_tiny *tiny = ep->rx_tiny;
+    const struct shm_line *line =
+        &ep->rx_lines[(ep->rx_head - 1) & ep->line_mask];
+    const uint32_t len =
+        atomic_load_explicit(&tiny->mark, memory_order_relaxed) - 1;
+    struct chempi_arrival arrival;
+    struct chempi_rx *rx = NULL;
+    const char *why;
+
+    if (len > SHM_TINY_MAX)
+        return "a short message that is too long";
+    arrival.env.len = len;
+    memcpy((char *)&arrival.env + SHM_ENVELOPE_TAIL, line->body.brief.tail,
+           sizeof(line->body.brief.tail));
+    arrival.env.serial += 1 + (uint32_t)(tiny - line->body.brief.u.tiny.more);
+    arrival.data = tiny->bytes;
+    atomic_signal_fence(memory_order_seq_cst); /* read once */
+    why = announce(ep, &arrival, SHM_PROTOCOL_SHORT, true, &rx);
+    if (!why)
+        ep->rx_tiny = shm_is_line_over(tiny + 1) ? NULL : tiny + 1;
+    return why;
 }
 
 /* Put the next piece in its place; what is longer than the receive is left. */
@@ -157,6 +192,7 @@ static const char *take_eager(struct shm_ep *ep, const struct shm_line *line)
 static const char *CHEMPI_NOINLINE take_other(struct shm_ep *ep,
                                               const struct shm_line *line)
 {
+    ep->rx_tiny = NULL;
     switch (line->kind) {
     case SHM_KIND_EAGER:
         return take_eager(ep, line);
@@ -216,22 +252,40 @@ static inline void look_ahead(const struct shm_ep *ep)
     CHEMPI_PREFETCH(ep->rx_base + data);
 }
 
+/* Take the next message, if there is one. Returns the rule broken, NULL, or
+ * nothing_there. */
+static inline const char *take_next(struct shm_ep *ep, bool is_first)
+{
+    const struct shm_line *line = &ep->rx_lines[ep->rx_head & ep->line_mask];
+    const bool has_line = chempi_shm_eager_has_line(ep);
+    const char *why;
+
+    /* R4. Second: what was put into the last line came before the next one. */
+    if (chempi_shm_eager_has_tiny(ep))
+        return take_tiny(ep);
+    if (!has_line)
+        return nothing_there;
+    if (!is_first)
+        look_ahead(ep);
+    if (CHEMPI_LIKELY(line->kind == SHM_KIND_SHORT))
+        why = take_short(ep, line);
+    else
+        why = take_other(ep, line);
+    if (CHEMPI_LIKELY(!why))
+        ep->rx_head++;
+    return why;
+}
+
 int chempi_shm_drain_ring(struct shm_ep *ep, int budget)
 {
     uint32_t lag_max = (ep->line_mask + 1) / 4;
     int events = 0;
 
-    while (events < budget && chempi_shm_eager_has_line(ep)) {
-        const struct shm_line *line =
-            &ep->rx_lines[ep->rx_head & ep->line_mask];
-        const char *why;
+    while (events < budget) {
+        const char *why = take_next(ep, events == 0);
 
-        if (events > 0)
-            look_ahead(ep);
-        if (CHEMPI_LIKELY(line->kind == SHM_KIND_SHORT))
-            why = take_short(ep, line);
-        else
-            why = take_other(ep, line);
+        if (why == nothing_there)
+            break;
         if (CHEMPI_UNLIKELY(why != NULL)) {
             if (why != chempi_shortage_left) {
                 chempi_shm_eager_break(ep, why);
@@ -240,12 +294,14 @@ int chempi_shm_drain_ring(struct shm_ep *ep, int budget)
             break;
         }
         events++;
-        ep->rx_head++;
         if (CHEMPI_UNLIKELY(ep->rx_head - ep->rx_told >= lag_max ||
                             ep->rx_data - ep->rx_data_told >= SHM_LAP / 4))
             tell_if_due(ep);
     }
-    ep->recent += events > 0;
+    if (events > 0) {
+        ep->recent++;
+        ep->tx_tiny = NULL; /* W3 */
+    }
     return events;
 }
 
@@ -310,7 +366,7 @@ static int answer(struct shm_dev *dev, uint32_t sender)
     dev->bells++;
     events = chempi_shm_drain_ring(ep, dev->drain_budget);
     if (!ep->is_hot && (events >= dev->drain_budget ||
-                        (!ep->is_broken && chempi_shm_eager_has_line(ep))))
+                        (!ep->is_broken && chempi_shm_eager_has_any(ep))))
         chempi_shm_endpoint_bell(dev->inbox, sender); /* there may be more */
     consider_hot(dev, ep);
     return events;

@@ -303,7 +303,7 @@ void chempi_shm_endpoint_ring(struct shm_ep *ep)
 bool chempi_shm_endpoint_is_ready(struct shm_dev *dev)
 {
     for (uint32_t i = 0; i < dev->hot_count; i++) {
-        if (chempi_shm_eager_has_line(dev->hot[i]))
+        if (chempi_shm_eager_has_any(dev->hot[i]))
             return true;
     }
     return atomic_load_explicit(&dev->inbox->summary, memory_order_acquire) !=

@@ -79,9 +79,10 @@ struct shm_price {
 /*
  * One peer. Members that a short message touches come first.
  *
- *   E1  tx_head - tx_tail <= lines; equal as well when the sending side is
- *       not open yet or broken, so that one compare guards the fast path.
- *       Until it is open tx_pair, tx_lines and tx_data are NULL
+ *   E1  tx_head - tx_tail < lines (R4), or equal when the sending side is not
+ *       open yet or broken, so that one compare guards the fast path.
+ *       Until it is open tx_pair, tx_lines and tx_data are NULL; tx_tiny is
+ *       NULL likewise
  *   E2  in dev->busy exactly if something waits for room: rndv.control or
  *       .pumping is not empty, or wants_room is set; a broken one exactly if
  *       its end must be reported
@@ -102,14 +103,19 @@ struct shm_ep {
     int wake_fd;
     uint32_t line_mask;
     unsigned char *tx_data;
-    uint32_t data_head; /* bytes ever put, with what was skipped */
-    uint32_t data_end;  /* E3 */
+    uint32_t data_head;             /* bytes ever put, with what was skipped */
+    uint32_t data_end;              /* E3 */
+    struct shm_tiny *tx_tiny;       /* where the next message may go (R4), or
+                                       NULL */
+    struct chempi_envelope tx_next; /* which must be like this one */
     uint32_t data_turn; /* start of the last lap, plus 1 unless the one before
                            turned early (W4) */
 
     _Alignas(CHEMPI_CACHE_LINE) struct shm_line *rx_lines;
-    uint32_t rx_head;      /* lines ever taken */
-    uint32_t rx_told;      /* as published in taken.lines */
+    const struct shm_tiny *rx_tiny; /* where the next message may be as well
+                                       (R4), or NULL */
+    uint32_t rx_head;               /* lines ever taken */
+    uint32_t rx_told;               /* as published in taken.lines */
     uint32_t rx_data;      /* data position after the last span looked at */
     uint32_t rx_data_told; /* as published in taken.data */
     struct shm_pair *rx_pair;
@@ -339,18 +345,26 @@ static inline bool chempi_shm_eager_has_line(const struct shm_ep *ep)
            ep->rx_head + 1; /* partner: publish */
 }
 
+static inline bool chempi_shm_eager_has_tiny(const struct shm_ep *ep)
+{
+    return ep->rx_tiny &&
+           atomic_load_explicit(&ep->rx_tiny->mark, memory_order_acquire) != 0;
+}
+
+/* Has anything arrived? */
+static inline bool chempi_shm_eager_has_any(const struct shm_ep *ep)
+{
+    return chempi_shm_eager_has_line(ep) || chempi_shm_eager_has_tiny(ep);
+}
+
 static inline struct shm_line *shm_next_line(struct shm_ep *ep)
 {
     return &ep->tx_lines[ep->tx_head & ep->line_mask];
 }
 
-/* The line is filled: show it, and call the peer if it does not look. */
-static inline void shm_publish(struct shm_ep *ep, struct shm_line *line,
-                               bool is_registered)
+/* Something was published: call the peer if it does not look. */
+static inline void shm_call(struct shm_ep *ep, bool is_registered)
 {
-    ep->tx_head++;
-    atomic_store_explicit(&line->seq, ep->tx_head,
-                          memory_order_release); /* partner: drain */
     if (CHEMPI_LIKELY(is_registered))
         atomic_signal_fence(memory_order_seq_cst);
     else
@@ -362,6 +376,17 @@ static inline void shm_publish(struct shm_ep *ep, struct shm_line *line,
                         SHM_MODE_POLLED))
         chempi_shm_endpoint_ring(ep);
     chempi_wake_look(ep->wake, ep->wake_fd);
+}
+
+/* The line is filled: show it. */
+static inline void shm_publish(struct shm_ep *ep, struct shm_line *line,
+                               bool is_registered)
+{
+    ep->tx_head++;
+    ep->tx_tiny = NULL;
+    atomic_store_explicit(&line->seq, ep->tx_head,
+                          memory_order_release); /* partner: drain */
+    shm_call(ep, is_registered);
 }
 
 /* What the peer's agent may deal with: after publishing it. */
@@ -394,6 +419,12 @@ static inline uint32_t shm_round(uint32_t len)
            (len < SHM_PIECE ? SHM_GAP : 0);
 }
 
+/* Is this behind the last message that its line may hold (R4)? */
+static inline bool shm_is_line_over(const struct shm_tiny *tiny)
+{
+    return (uintptr_t)tiny % CHEMPI_CACHE_LINE == 0;
+}
+
 static inline uint32_t shm_data_at(const struct shm_ep *ep)
 {
     return ep->data_head & (shm_dev_of(ep)->data_size - 1);
@@ -418,7 +449,7 @@ static inline uint32_t shm_span_start(const struct shm_ep *ep, uint32_t len)
 
 static inline bool shm_has_line(const struct shm_ep *ep)
 {
-    return ep->tx_head - ep->tx_tail <= ep->line_mask;
+    return ep->tx_head - ep->tx_tail < ep->line_mask;
 }
 
 static inline bool shm_has_room(const struct shm_ep *ep, uint32_t len)

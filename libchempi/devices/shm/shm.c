@@ -98,7 +98,7 @@ static int shm_progress(struct chempi_dev *base)
     int events = 0;
 
     for (uint32_t i = 0; i < dev->hot_count; i++) {
-        if (chempi_shm_eager_has_line(dev->hot[i]))
+        if (chempi_shm_eager_has_any(dev->hot[i]))
             events += chempi_shm_drain_ring(dev->hot[i], dev->drain_budget);
     }
     if (CHEMPI_UNLIKELY(atomic_load_explicit(&dev->inbox->summary,
@@ -138,7 +138,7 @@ static enum chempi_remains shm_ended(struct chempi_dev *base, uint32_t proc)
         return CHEMPI_REMAINS_NONE;
     if (has_sent(to_shm(base), ep)) {
         (void)chempi_shm_drain_ring(ep, INT_MAX);
-        if (!ep->is_broken && chempi_shm_eager_has_line(ep))
+        if (!ep->is_broken && chempi_shm_eager_has_any(ep))
             return CHEMPI_REMAINS_LEFT;
     }
     (void)chempi_err_set(&base->err, -EPIPE, "its process has ended");

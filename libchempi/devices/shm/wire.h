@@ -13,6 +13,12 @@
  *   R3  a short message goes on in the lines that follow its first, up to
  *       the end of the ring, and its payload covers their seq words; one that
  *       would put there what the next lap's seq will be is not sent so
+ *   R4  a message of up to TINY_MAX may go into the line of the one before,
+ *       if that is such a one as well and its envelope is the same but for the
+ *       length and the serial number, which is the next. Its mark is written
+ *       last, and those of a line are cleared before the line's seq. A receiver
+ *       looks for it where it looks for the next line, until it has that one:
+ *       so a line stays its own beyond `taken` until the next one is taken
  *   -   payload above SHORT_MAX lies in `data`, in one piece or more, each at
  *       a position that its line names; it is free again when the line's
  *       receiver says so in taken.data
@@ -31,6 +37,8 @@
 #define SHM_INLINE_MAX 32u /* bytes of payload in a message's first line */
 #define SHM_ROW_MAX 5u     /* lines of a short message */
 #define SHM_SHORT_MAX (SHM_INLINE_MAX + (SHM_ROW_MAX - 1) * CHEMPI_CACHE_LINE)
+#define SHM_TINY_MAX 8u   /* bytes of payload of a tiny message */
+#define SHM_TINY_MORE 2u  /* that may follow a tiny one in its line (R4) */
 #define SHM_HELP_SLOTS 8u /* shared transfers at a time, per pair */
 
 enum shm_kind {
@@ -89,6 +97,12 @@ struct shm_fin {
  * the line, to leave room for payload. */
 #define SHM_ENVELOPE_TAIL offsetof(struct chempi_envelope, context)
 
+/* A message in the line of the one before (R4). */
+struct shm_tiny {
+    _Atomic uint32_t mark; /* 0: there is none yet; else its length plus 1 */
+    unsigned char bytes[SHM_TINY_MAX];
+};
+
 struct shm_line {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t seq;
     uint16_t kind; /* enum shm_kind */
@@ -97,7 +111,13 @@ struct shm_line {
         struct {
             unsigned char
                 tail[sizeof(struct chempi_envelope) - SHM_ENVELOPE_TAIL];
-            unsigned char bytes[SHM_INLINE_MAX];
+            union {
+                unsigned char bytes[SHM_INLINE_MAX];
+                struct {
+                    unsigned char bytes[SHM_TINY_MAX];
+                    struct shm_tiny more[SHM_TINY_MORE];
+                } tiny;
+            } u;
         } brief; /* SHORT; bytes go on in the lines that follow (R3) */
         struct {
             struct chempi_envelope env;
@@ -116,9 +136,13 @@ struct shm_line {
 static_assert(sizeof(struct shm_line) == 64, "a line is a cache line");
 
 /* Where the payload of a short message starts in its first line. */
-#define SHM_INLINE_AT offsetof(struct shm_line, body.brief.bytes)
+#define SHM_INLINE_AT offsetof(struct shm_line, body.brief.u)
 static_assert(SHM_INLINE_AT + SHM_INLINE_MAX == sizeof(struct shm_line),
               "payload goes on in the next line without a gap");
+static_assert(offsetof(struct shm_line, body.brief.u.tiny.more) +
+                      SHM_TINY_MORE * sizeof(struct shm_tiny) ==
+                  sizeof(struct shm_line),
+              "behind the last tiny message of a line is the next line");
 
 enum shm_mode {
     SHM_MODE_BELL = 0,  /* ring the bell after each line */

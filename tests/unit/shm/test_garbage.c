@@ -58,6 +58,26 @@ Test(shm_garbage, a_short_message_that_is_too_long)
     expect_lost(&ends);
 }
 
+Test(shm_garbage, a_tiny_message_that_is_too_long)
+{
+    static const uint32_t marks[] = {SHM_TINY_MAX + 2, UINT32_MAX};
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(marks); i++) {
+        for (size_t at = 0; at < SHM_TINY_MORE; at++) {
+            struct ends ends;
+            struct shm_line *line = contact(&ends) - 1;
+
+            for (size_t k = 0; k < at; k++)
+                line->body.brief.u.tiny.more[k].mark = 1;
+            line->body.brief.u.tiny.more[at].mark = marks[i];
+            ends_settle(&ends);
+            cr_assert_eq(ends.end[1].received, 2 + at);
+            ends.end[1].received = 2; /* as after contact() */
+            expect_lost(&ends);
+        }
+    }
+}
+
 Test(shm_garbage, a_short_message_that_runs_over_the_end_of_the_ring)
 {
     struct shm_line *line;
@@ -280,6 +300,23 @@ Test(shm_garbage, more_taken_than_was_sent)
         ;
     cr_assert(rc == -EAGAIN || rc == -ECONNRESET);
     ends_settle(&ends);
+    cr_assert_eq(ends.end[1].lost, 1);
+    cr_assert_eq(ends.end[1].lost_status, -EPROTO);
+    ends_close(&ends);
+}
+
+/* As if it had not taken the line that is never in use (R4). */
+Test(shm_garbage, less_taken_than_was_said)
+{
+    struct ends ends;
+    struct shm_ep *ep;
+
+    (void)contact(&ends);
+    ep = ends_ep(&ends, 1, 0);
+    while (ends_inject(&ends, 1, 0, "x", 1) == 0)
+        ;
+    ep->tx_pair->taken.lines = ep->tx_head - (ep->line_mask + 1);
+    (void)chempi_shm_ops.progress(ends.end[1].dev);
     cr_assert_eq(ends.end[1].lost, 1);
     cr_assert_eq(ends.end[1].lost_status, -EPROTO);
     ends_close(&ends);
