@@ -72,7 +72,7 @@ static void check_looks(void)
         !chempi_affinity_is_roomy() && chempi_affinity_cores() > 1;
 
     for (enum form form = 0; form < FORMS; form++)
-        CHECK(is_learned_in(form) || !is_crowd, "no looks in %s exchanges",
+        CHECK(!is_crowd || is_learned_in(form), "no looks in %s exchanges",
               words[form]);
 }
 
