@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 
 LIMIT_S = 180  # for anything: reached only when something hangs
-COMPLAINT_S = 60  # as in chempid/peers/conn.h
+COMPLAINT_S = 60  # as in chempid/tree/limits.h
 
 
 class Programs:
