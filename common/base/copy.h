@@ -33,6 +33,16 @@
 /* Like memcpy, for places that meet in this way: loads are ahead of stores. */
 void chempi_copy_ahead(void *to, const void *from, size_t len);
 
+/* memcpy that leaves the caches alone where the processor can write past them:
+ * half the traffic when the place is much larger than they are, and no waiting
+ * for another core that has it in its own. What was written is ordered before
+ * later stores. */
+void chempi_copy_past(void *to, const void *from, size_t len);
+
+/* The same, several pages at a time: faster where the other copies that go on
+ * read from memory. */
+void chempi_copy_groups_past(void *to, const void *from, size_t len);
+
 CHEMPI_INLINE bool chempi_copy_meets(const void *to, const void *from)
 {
     uintptr_t further = (uintptr_t)to - (uintptr_t)from;

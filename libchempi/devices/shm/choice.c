@@ -16,9 +16,19 @@
  *   M3  while payload travels both ways, both take the same way, or one core
  *       would have the work of both: a message is read if one of the two says
  *       that this is cheaper. Its sender says so in what announces it
+ *
+ * Likewise a sender chooses how to write spans of SHM_PUT_MIN and more into the
+ * ring: through its caches or past them. Between far cores most of what copying
+ * costs is the writing: each store waits until the receiver's core gives up the
+ * line that it has read there a lap ago.
+ *
+ *   M4  one write of PUT_EVERY goes through the caches and is timed, up to
+ *       where all of it is there. Points go up when it took SLOW_LINE_NS a line
+ *       or more, down else; above SHM_PUT_FAR all others go past the caches
  */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include "common/base/clock.h"
+#include "common/base/copy.h"
 #include "common/table/table.h"
 #include "libchempi/devices/shm/internal.h"
 
@@ -32,6 +42,16 @@ enum {
     PROBE_EVERY = 1021,
     PROBE_RUN = 2, /* .. one after the other, as the first finds cold caches */
     TIME_EVERY = 7 /* likewise: of the chosen way */
+};
+
+enum {
+    SLOW_LINE_NS = 15,
+    LOST_LINE_NS = 1000, /* who takes so long has lost the core meanwhile */
+    /* Few enough that 99 of 100 round trips of a piece each way have none. */
+    PUT_EVERY = 509,
+    PUT_EVERY_FAR = 1021,       /* it is the slow way then */
+    PUT_MOST = 2 * SHM_PUT_FAR, /* points */
+    PUT_STEP = 4
 };
 
 bool chempi_shm_choice_is_fixed(const struct chempi_table *table)
@@ -200,4 +220,50 @@ void chempi_shm_choice_learn(struct shm_xfer *xfer, uint64_t copied)
     }
     learn(&price->out, rate(xfer->spent, xfer->base.len));
     learn(&price->in, rate(xfer->peer_spent, xfer->base.len));
+}
+
+/* --- through the caches or past them --- */
+
+uint32_t chempi_shm_choice_judge(uint32_t points, uint64_t took_ns, size_t len)
+{
+    uint64_t lines = len / CHEMPI_CACHE_LINE;
+
+    if (took_ns >= LOST_LINE_NS * lines)
+        return points;
+    if (took_ns < SLOW_LINE_NS * lines)
+        return points > PUT_STEP ? points - PUT_STEP : 0;
+    return points + PUT_STEP < PUT_MOST ? points + PUT_STEP : PUT_MOST;
+}
+
+/* A store is over when it has left the core, not when memcpy() returns. */
+static CHEMPI_NOINLINE void put_timed(struct shm_ep *ep, void *to,
+                                      const void *from, size_t len)
+{
+    uint64_t first_ns = chempi_clock_ns();
+    uint64_t start_ns = chempi_clock_ns();
+    uint64_t clock_ns = start_ns - first_ns; /* what looking at it takes */
+    uint64_t took_ns;
+
+    chempi_copy(to, from, len);
+    atomic_thread_fence(memory_order_seq_cst); /* with nobody: to wait */
+    took_ns = chempi_clock_ns() - start_ns;
+    ep->put_points = chempi_shm_choice_judge(
+        ep->put_points, took_ns > clock_ns ? took_ns - clock_ns : 0, len);
+    ep->puts_left = shm_is_far(ep) ? PUT_EVERY_FAR - 1 : PUT_EVERY - 1;
+}
+
+void chempi_shm_choice_put(struct shm_ep *ep, void *to, const void *from,
+                           size_t len)
+{
+    if (CHEMPI_UNLIKELY(ep->puts_left == 0)) {
+        put_timed(ep, to, from, len);
+        return;
+    }
+    ep->puts_left--;
+    if (!shm_is_far(ep)) {
+        chempi_copy(to, from, len);
+        return;
+    }
+    chempi_copy_past(to, from, len);
+    shm_dev_of(ep)->past++;
 }

@@ -15,6 +15,8 @@
 #define SHM_EAGER_MAX 8192u       /* bytes; <= a quarter of the data */
 #define SHM_LAP 8192u             /* bytes of data; eager.c, W4 */
 #define SHM_PIECE (SHM_LAP / 4)   /* bytes; eager.c, W5 */
+#define SHM_PUT_MIN 1024u         /* bytes; choice.c, M4 */
+#define SHM_PUT_FAR 16u           /* points; choice.c, M4 */
 #define SHM_GAP 128u              /* bytes; eager.c, W6 */
 #define SHM_LONG_MIN (256u << 10) /* bytes; larger messages are long */
 
@@ -144,6 +146,8 @@ struct shm_ep {
     uint32_t rx_len;      /* its payload, bytes */
     uint32_t rx_done;     /* of which have come; < rx_len while there is rx */
     struct shm_price prices[SHM_PRICES];
+    uint32_t put_points; /* choice.c, M4 */
+    uint32_t puts_left;  /* before the next one that is timed */
     struct chempi_list busy_link;
     struct chempi_rndv_peer rndv;
 };
@@ -180,6 +184,7 @@ struct shm_dev {
     uint64_t refused; /* peers whose memory the kernel lets us not read */
     uint64_t shared;  /* single copies that both sides took part in */
     uint64_t bells;   /* heard */
+    uint64_t past;    /* pieces written past the caches */
     struct chempi_dev_caps caps;
     uint64_t protocol_max[SHM_PROTOCOL_COUNT];
 };
@@ -308,6 +313,13 @@ void chempi_shm_choice_stop(struct shm_xfer *xfer, uint64_t start);
  * this process, or with 0 through the ring. */
 void chempi_shm_choice_learn(struct shm_xfer *xfer, uint64_t copied);
 
+/* Points after a write of len bytes that took so long (M4). */
+uint32_t chempi_shm_choice_judge(uint32_t points, uint64_t took_ns, size_t len);
+/* Write SHM_PUT_MIN bytes or more into the ring. Ordered before what is
+ * published next. */
+void chempi_shm_choice_put(struct shm_ep *ep, void *to, const void *from,
+                           size_t len);
+
 /* --- form.c: where non-contiguous payload lies --- */
 
 /* Describe what iter walks, for the peer to read: the address and *form_len
@@ -430,10 +442,16 @@ static inline uint32_t shm_data_at(const struct shm_ep *ep)
     return ep->data_head & (shm_dev_of(ep)->data_size - 1);
 }
 
+/* Does what is for this peer go past the caches (choice.c, M4)? */
+static inline bool shm_is_far(const struct shm_ep *ep)
+{
+    return CHEMPI_UNLIKELY(ep->put_points >= SHM_PUT_FAR);
+}
+
 /* Does the lap end before a span of len bytes, though there is data (W4)? */
 static inline bool shm_turns_early(const struct shm_ep *ep, uint32_t len)
 {
-    return len <= SHM_PIECE && shm_data_at(ep) <= SHM_LAP &&
+    return len <= SHM_PIECE && !shm_is_far(ep) && shm_data_at(ep) <= SHM_LAP &&
            shm_data_at(ep) + shm_round(len) > SHM_LAP;
 }
 
@@ -457,6 +475,16 @@ static inline bool shm_has_room(const struct shm_ep *ep, uint32_t len)
     return shm_has_line(ep) &&
            (len == 0 || (int32_t)(ep->data_end - shm_span_start(ep, len) -
                                   shm_round(len)) >= 0);
+}
+
+/* Write payload into the ring. */
+static inline void shm_put(struct shm_ep *ep, void *to, const void *from,
+                           size_t len)
+{
+    if (len < SHM_PUT_MIN)
+        memcpy(to, from, len);
+    else
+        chempi_shm_choice_put(ep, to, from, len);
 }
 
 #endif

@@ -74,6 +74,10 @@ static const struct chempi_gauge gauges[] = {
      "Times that a process rang because its ring is not polled, a "
      "count.",
      CHEMPI_GAUGE_COUNTER, CHEMPI_GAUGE_AT(struct shm_dev, bells), NULL},
+    {"written_past_caches",
+     "Pieces of messages that were written past the caches, because the "
+     "receiver's core is far away, a count.",
+     CHEMPI_GAUGE_COUNTER, CHEMPI_GAUGE_AT(struct shm_dev, past), NULL},
     {"rings_polled", "Processes whose ring is polled, a count.",
      CHEMPI_GAUGE_LEVEL, 0, read_polled},
     {"transfers", "Large messages on their way from here, a count.",

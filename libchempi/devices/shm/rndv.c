@@ -167,6 +167,18 @@ bool chempi_shm_rndv_can_pump(struct shm_ep *ep)
             (!ep->is_data_open && shm_has_line(ep)));
 }
 
+static void put_payload(struct shm_xfer *xfer, unsigned char *dst, uint32_t len)
+{
+    const struct chempi_tx *tx = xfer->base.tx;
+
+    if (tx->iter) {
+        chempi_rndv_pack(&xfer->base, dst, len);
+        return;
+    }
+    shm_put(shm_ep_of(xfer), dst, (const char *)tx->buf + xfer->base.done, len);
+    xfer->base.done += len;
+}
+
 static void put_chunk(struct shm_xfer *xfer, uint32_t len)
 {
     struct shm_ep *ep = shm_ep_of(xfer);
@@ -178,7 +190,7 @@ static void put_chunk(struct shm_xfer *xfer, uint32_t len)
     line->body.data.id = xfer->base.peer_id;
     dst = chempi_shm_eager_span(ep, len, &line->body.data.span);
     xfer->spent = 0;
-    chempi_rndv_pack(&xfer->base, dst, len);
+    put_payload(xfer, dst, len);
     chempi_shm_choice_stop(xfer, start);
     line->body.data.spent = (uint32_t)xfer->spent;
     shm_send_line(ep, line);

@@ -30,15 +30,21 @@ static void tear_down(void)
 
 TestSuite(copy, .init = set_up, .fini = tear_down);
 
-static void expect_copy(size_t further, size_t len)
+static void expect_copy_by(void (*copy)(void *, const void *, size_t),
+                           size_t further, size_t len)
 {
     memset(to, GUARD, ROOM);
-    chempi_copy(to + further, from + 64, len);
+    copy(to + further, from + 64, len);
     for (size_t i = 0; i < further; i++)
         cr_assert_eq(to[i], GUARD, "%zu bytes: before the place", len);
     cr_assert_arr_eq(to + further, from + 64, len);
     for (size_t i = further + len; i < ROOM; i++)
         cr_assert_eq(to[i], GUARD, "%zu bytes: behind the place", len);
+}
+
+static void expect_copy(size_t further, size_t len)
+{
+    expect_copy_by(chempi_copy, further, len);
 }
 
 Test(copy, all_of_it_and_nothing_else_is_copied)
@@ -50,6 +56,20 @@ Test(copy, all_of_it_and_nothing_else_is_copied)
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(places); i++) {
         for (size_t k = 0; k < CHEMPI_ARRAY_LEN(lens); k++)
             expect_copy(places[i], lens[k]);
+    }
+}
+
+Test(copy, copies_past_the_caches_are_whole)
+{
+    static const size_t places[] = {0, 1, 63, 64, 2000};
+    static const size_t lens[] = {0,    1,     63,    64,    65,   127,
+                                  2048, 16383, 16384, 16385, 40000};
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(places); i++) {
+        for (size_t k = 0; k < CHEMPI_ARRAY_LEN(lens); k++) {
+            expect_copy_by(chempi_copy_past, places[i], lens[k]);
+            expect_copy_by(chempi_copy_groups_past, places[i], lens[k]);
+        }
     }
 }
 

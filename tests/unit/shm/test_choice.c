@@ -339,3 +339,79 @@ Test(shm_choice, a_setting_that_wants_no_ring_holds_with_a_table_too)
     cr_assert_eq(copied_by_table("single-copy", "pipeline", settings), 64);
     cr_assert_eq(copied_by_table("eager", "pipeline", settings), 0);
 }
+
+/* --- through the caches or past them (M4) --- */
+
+enum { FAR_POINTS = 2 * SHM_PUT_FAR };
+
+Test(shm_choice, writes_that_take_long_show_that_the_receiver_is_far)
+{
+    uint32_t points = 0;
+
+    points = chempi_shm_choice_judge(points, 900, 2048);
+    cr_assert_eq(points, 4);
+    points = chempi_shm_choice_judge(points, 7200, 16384);
+    cr_assert_eq(points, 8);
+    for (int i = 0; i < 8; i++)
+        points = chempi_shm_choice_judge(points, 900, 2048);
+    cr_assert_eq(points, FAR_POINTS);
+    /* The core was lost meanwhile. */
+    cr_assert_eq(chempi_shm_choice_judge(points, 900000, 2048), points);
+    cr_assert_eq(chempi_shm_choice_judge(0, 900000, 2048), 0);
+    for (int i = 0; i < 20; i++)
+        points = chempi_shm_choice_judge(points, 400, 2048);
+    cr_assert_eq(points, 0);
+}
+
+Test(shm_choice, what_is_for_a_far_core_is_written_past_the_caches)
+{
+    unsigned char *data = ends_payload(SHM_EAGER_MAX);
+    struct ends ends;
+    struct shm_dev *from;
+    struct shm_ep *out;
+
+    ends_open(&ends, 2);
+    out = ends_ep(&ends, 0, 1);
+    from = (struct shm_dev *)ends.end[0].dev;
+    for (uint32_t len = SHM_PUT_MIN - 61 * 2; len <= SHM_EAGER_MAX; len += 61) {
+        uint64_t before = from->past;
+
+        out->put_points = FAR_POINTS;
+        out->puts_left = 99;
+        memset(ends.end[1].data, 0, SHM_EAGER_MAX + 1);
+        cr_assert_eq(ends_inject(&ends, 0, 1, data, len), 0);
+        ends_settle(&ends);
+        cr_assert_eq(ends.end[1].last.len, len);
+        cr_assert_eq(memcmp(ends.end[1].data, data, len), 0, "%u", len);
+        cr_assert_eq(ends.end[1].data[len], 0, "%u", len);
+        cr_assert_eq(from->past > before, len >= SHM_PUT_MIN);
+    }
+    ends_close(&ends);
+    free(data);
+}
+
+Test(shm_choice, now_and_then_a_write_goes_through_the_caches_and_is_timed)
+{
+    enum { LEN_PUT = 16384 };
+    static unsigned char to[LEN_PUT];
+    unsigned char *data = ends_payload(LEN_PUT);
+
+    ep.put_points = FAR_POINTS;
+    ep.puts_left = 3;
+    dev.past = 0;
+    for (uint64_t i = 1; i <= 3; i++) {
+        memset(to, 0, LEN_PUT);
+        chempi_shm_choice_put(&ep, to, data, LEN_PUT);
+        cr_assert_eq(dev.past, i);
+        cr_assert_eq(memcmp(to, data, LEN_PUT), 0);
+    }
+    memset(to, 0, LEN_PUT);
+    chempi_shm_choice_put(&ep, to, data, LEN_PUT);
+    cr_assert_eq(dev.past, 3);
+    cr_assert_eq(memcmp(to, data, LEN_PUT), 0);
+    cr_assert_gt(ep.puts_left, 0);
+    ep.put_points = 0;
+    chempi_shm_choice_put(&ep, to, data, LEN_PUT);
+    cr_assert_eq(dev.past, 3);
+    free(data);
+}

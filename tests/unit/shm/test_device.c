@@ -256,9 +256,9 @@ Test(shm, of_pieces_no_more_is_stored_than_a_receive_takes)
     free(data);
 }
 
-/* Messages of all lengths, some of them taken now and then, until positions
- * come again: each that is begun finds room for all of its pieces. */
-Test(shm, pieces_find_room_wherever_they_turn, .timeout = 100)
+/* Messages of all lengths, some of them taken now and then: each that is begun
+ * finds room for all of its pieces, also if they turn early now and now not. */
+static void put_pieces(uint64_t all, bool is_moving)
 {
     unsigned char *data = ends_payload(SHM_EAGER_MAX);
     const uint32_t seed = 12345;
@@ -277,11 +277,15 @@ Test(shm, pieces_find_room_wherever_they_turn, .timeout = 100)
     set_order(&ends, CHEMPI_WAKE_ORDER_NONE);
     open_data(&ends);
     ((struct shm_dev *)to->dev)->drain_budget = 1;
-    while (put < UINT64_C(1) << 33) {
+    while (put < all) {
         uint32_t before = ep->data_head;
         uint32_t next = random * 1664525u + 1013904223u;
         size_t len = 1 + (next >> 8) % SHM_EAGER_MAX;
 
+        if (is_moving)
+            ep->put_points = (way >> 12 & 31) != 0
+                                 ? ep->put_points
+                                 : (way >> 18 & 1) * SHM_PUT_FAR;
         if (ends_inject(&ends, 0, 1, data + SHM_EAGER_MAX - len, len) == 0) {
             random = next;
             sent++;
@@ -306,8 +310,20 @@ Test(shm, pieces_find_room_wherever_they_turn, .timeout = 100)
     }
     cr_assert(to->received > sent / 2);
     cr_assert_eq(to->lost + ends.end[0].lost, 0);
+    cr_assert_eq(((struct shm_dev *)ends.end[0].dev)->past > 0, is_moving);
     ends_close(&ends);
     free(data);
+}
+
+/* Until positions come again. */
+Test(shm, pieces_find_room_wherever_they_turn, .timeout = 100)
+{
+    put_pieces(UINT64_C(1) << 33, false);
+}
+
+Test(shm, pieces_find_room_while_cores_move, .timeout = 100)
+{
+    put_pieces(UINT64_C(1) << 30, true);
 }
 
 /* A lap whose predecessor did not turn early, of which the peer has told

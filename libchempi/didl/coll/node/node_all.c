@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/copy.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/copy/cma_copy.h"
@@ -136,9 +137,9 @@ static bool copy_own(struct chempi_node_task *t,
     if (n == 0)
         return false; /* types may be NULL */
     if (is_long && from->type->is_contiguous && to->type->is_contiguous)
-        chempi_coll_nt_copy_past(
-            (void *)(uintptr_t)(block_address(to) + *done),
-            (const void *)(uintptr_t)(block_address(from) + *done), (size_t)n);
+        chempi_copy_past((void *)(uintptr_t)(block_address(to) + *done),
+                         (const void *)(uintptr_t)(block_address(from) + *done),
+                         (size_t)n);
     else
         chempi_datatype_copy_piece(from->buf, from->count, from->type, to->buf,
                                    to->count, to->type, *done, n);

@@ -11,15 +11,6 @@
 
 #include "libchempi/didl/datatype/datatype.h"
 
-/* len bytes, as memcpy() does, but leaving the caches alone where the processor
- * can write past them: half the traffic when dst is much larger than they are.
- * What was written is ordered before later stores. */
-void chempi_coll_nt_copy_past(void *dst, const void *src, size_t len);
-
-/* The same, several pages at a time: faster where the other copies that go on
- * read from memory. */
-void chempi_coll_nt_copy_groups_past(void *dst, const void *src, size_t len);
-
 /* Past the caches, for a far core (distance.h), which is counted, or as
  * memcpy() does. */
 void chempi_coll_nt_copy_bytes(void *to, const void *from, uint64_t len,

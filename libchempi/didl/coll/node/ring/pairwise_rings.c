@@ -2,6 +2,7 @@
 /* Rings between the members of a node; see pairwise_rings.h. */
 #include "libchempi/didl/coll/node/ring/pairwise_rings.h"
 
+#include "common/base/copy.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/coll/node/copy/nt_copy.h"
@@ -255,7 +256,7 @@ static void copy_out(const struct chempi_ring_block *b, uint64_t at,
                      const unsigned char *chunk, uint64_t len, bool is_long)
 {
     if (is_long && b->type->is_contiguous)
-        chempi_coll_nt_copy_groups_past(
+        chempi_copy_groups_past(
             chempi_coll_plus(b->buf, b->type->true_lb + (MPI_Count)at), chunk,
             (size_t)len);
     else
