@@ -2,7 +2,7 @@
 /*
  * The agent: a thread that makes progress while the application is away and
  * owes it (lane.h, L4). doc/agent.md has the protocol; a model of it is
- * checked by tests/unit/didl/agent_model.py.
+ * checked by tests/unit/transport/agent_model.py.
  *
  *   -   it exists from the first time that the application leaves with
  *       something owed, until the library is no longer in use

@@ -43,7 +43,7 @@
  *  P10  what another lane owes (L10) is polled in each turn of the first one's,
  *       and by the agent; who leaves it with something to do that nobody will
  *       announce rings this process's own bell
- *   The model of P7 to P9 is tests/unit/didl/lanes_model.py.
+ *   The model of P7 to P9 is tests/unit/transport/lanes_model.py.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/transport/progress/progress.h"

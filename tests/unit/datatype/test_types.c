@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/didl/typemap.h"
+#include "tests/unit/datatype/typemap.h"
 
 #define ARENA (1 << 20) /* bytes; displacement 0 is the middle */
 #define MIDDLE (ARENA / 2)

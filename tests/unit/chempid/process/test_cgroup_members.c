@@ -92,7 +92,7 @@ static bool has(const struct chempi_cgroup *group, const char *const *names)
 }
 
 /* As nothing is made where users may not, root plays them. */
-Test(members, groups_of_others_are_not_the_jobs_whatever_their_names)
+Test(cgroup_members, groups_of_others_are_not_the_jobs_whatever_their_names)
 {
     const struct chempi_cgroup_limits limits = {0};
     struct chempi_cgroup group;

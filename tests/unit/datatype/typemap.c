@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Random datatypes and their type maps. */
-#include "tests/unit/didl/typemap.h"
+#include "tests/unit/datatype/typemap.h"
 
 #include <stdlib.h>
 #include <string.h>
