@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +167,6 @@ static int parse_virtual(struct parser *p, const char *text)
     uint32_t n = 0;
     int rc;
 
-    p->opt->is_virtual = true;
     if (text[strspn(text, "0123456789")])
         return parse_names(p, text);
     rc = parse_count(p, text, VIRTUAL_NODES_MAX, &n);
@@ -496,10 +496,78 @@ static int parse_completion(struct parser *p, const char *text)
     return rc;
 }
 
+/* ---- switches ------------------------------------------------------------ */
+
+#define MEMBER(name) offsetof(struct chempi_options, name)
+
+/* Options that set a bool; the bits of those that are inherited follow each
+ * other in this order. */
+static const struct switch_on {
+    enum chempi_option_id id;
+    size_t member;
+    bool is_inherited; /* by jobs that ranks start */
+} switches[] = {
+    {CHEMPI_OPT_VIRTUAL, MEMBER(is_virtual), true},
+    {CHEMPI_OPT_PRIVATE, MEMBER(is_private), true},
+    {CHEMPI_OPT_LAUNCHER_FLAT, MEMBER(is_flat), true},
+    {CHEMPI_OPT_FITS, MEMBER(fits_only), true},
+    {CHEMPI_OPT_VERBOSE, MEMBER(is_verbose), true},
+    {CHEMPI_OPT_SECURE, MEMBER(is_secure), true},
+    {CHEMPI_OPT_SURVIVE, MEMBER(survives), true},
+    {CHEMPI_OPT_LABEL, MEMBER(has_label), true},
+    {CHEMPI_OPT_TIMESTAMP, MEMBER(has_time), true},
+    {CHEMPI_OPT_SHOW_BINDING, MEMBER(shows_binding), true},
+    {CHEMPI_OPT_UNREACHABLE, MEMBER(allows_unreachable), true},
+    {CHEMPI_OPT_ENV_NONE, MEMBER(has_clean_env), true},
+    {CHEMPI_OPT_STATS, MEMBER(has_stats), false},
+    {CHEMPI_OPT_JSON, MEMBER(has_json), false},
+    {CHEMPI_OPT_ROUTES, MEMBER(has_routes), false},
+    {CHEMPI_OPT_PROFILE, MEMBER(has_profile), false},
+    {CHEMPI_OPT_CHECK, MEMBER(has_check), false},
+    {CHEMPI_OPT_HELP, MEMBER(wants_help), false},
+    {CHEMPI_OPT_VERSION, MEMBER(wants_version), false},
+};
+
+static bool is_on(const struct chempi_options *opt, const struct switch_on *it)
+{
+    return *(const bool *)(const void *)((const char *)opt + it->member);
+}
+
+static void turn(struct chempi_options *opt, const struct switch_on *it,
+                 bool on)
+{
+    *(bool *)(void *)((char *)opt + it->member) = on;
+}
+
+uint32_t chempi_options_inherited(const struct chempi_options *opt)
+{
+    uint32_t bits = 0;
+    uint32_t bit = 1;
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(switches); i++) {
+        if (!switches[i].is_inherited)
+            continue;
+        if (is_on(opt, &switches[i]))
+            bits |= bit;
+        bit <<= 1;
+    }
+    return bits;
+}
+
+void chempi_options_inherit(struct chempi_options *opt, uint32_t bits)
+{
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(switches); i++) {
+        if (!switches[i].is_inherited)
+            continue;
+        turn(opt, &switches[i], bits & 1);
+        bits >>= 1;
+    }
+}
+
 /* ---- options and programs ------------------------------------------------ */
 
 /* Those that only set a member. */
-static void set_option(struct chempi_options *opt, struct chempi_program *prog,
+static void set_member(struct chempi_options *opt, struct chempi_program *prog,
                        enum chempi_option_id id, char **words)
 {
     opt->tables = id == CHEMPI_OPT_NETWORK ? words[0] : opt->tables;
@@ -507,25 +575,10 @@ static void set_option(struct chempi_options *opt, struct chempi_program *prog,
     opt->dir = id == CHEMPI_OPT_DIR ? words[0] : opt->dir;
     opt->via = id == CHEMPI_OPT_VIA ? words[0] : opt->via;
     prog->wdir = id == CHEMPI_OPT_WDIR ? words[0] : prog->wdir;
-    opt->has_label |= id == CHEMPI_OPT_LABEL;
-    opt->has_time |= id == CHEMPI_OPT_TIMESTAMP;
-    opt->has_stats |= id == CHEMPI_OPT_STATS;
-    opt->has_json |= id == CHEMPI_OPT_JSON;
-    opt->has_routes |= id == CHEMPI_OPT_ROUTES;
-    opt->shows_binding |= id == CHEMPI_OPT_SHOW_BINDING;
-    opt->has_profile |= id == CHEMPI_OPT_PROFILE;
-    opt->has_check |= id == CHEMPI_OPT_CHECK;
-    opt->is_private |= id == CHEMPI_OPT_PRIVATE;
-    opt->is_flat |= id == CHEMPI_OPT_LAUNCHER_FLAT;
-    opt->is_secure |= id == CHEMPI_OPT_SECURE;
-    opt->survives |= id == CHEMPI_OPT_SURVIVE;
-    opt->fits_only |= id == CHEMPI_OPT_FITS;
-    opt->is_verbose |= id == CHEMPI_OPT_VERBOSE;
-    opt->allows_unreachable |= id == CHEMPI_OPT_UNREACHABLE;
-    opt->has_clean_env |= id == CHEMPI_OPT_ENV_NONE;
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(switches); i++)
+        if (switches[i].id == id)
+            turn(opt, &switches[i], true);
     opt->has_clean_env &= id != CHEMPI_OPT_ENV_ALL;
-    opt->wants_help |= id == CHEMPI_OPT_HELP;
-    opt->wants_version |= id == CHEMPI_OPT_VERSION;
 }
 
 static int take_option(struct parser *p, struct chempi_program *prog,
@@ -533,6 +586,7 @@ static int take_option(struct parser *p, struct chempi_program *prog,
 {
     struct chempi_options *opt = p->opt;
 
+    set_member(opt, prog, id, words);
     p->says_places |= id == CHEMPI_OPT_BIND || id == CHEMPI_OPT_MAP ||
                       id == CHEMPI_OPT_ROUND_ROBIN || id == CHEMPI_OPT_PPN;
     switch (id) {
@@ -591,7 +645,6 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     case CHEMPI_OPT_GENV_PAIR:
         return join_pair(p, &p->env, words[0], words[1]);
     default:
-        set_option(opt, prog, id, words);
         return 0;
     }
 }

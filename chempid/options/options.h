@@ -112,4 +112,9 @@ int chempi_options_environment(struct chempi_options *opt,
                                struct chempi_err *err);
 void chempi_options_fini(struct chempi_options *opt);
 
+/* Which options that are on or off are on, of those that jobs have in common
+ * with the jobs that their ranks start: a bit each. */
+uint32_t chempi_options_inherited(const struct chempi_options *opt);
+void chempi_options_inherit(struct chempi_options *opt, uint32_t bits);
+
 #endif

@@ -14,48 +14,6 @@
 
 /* ---- options ------------------------------------------------------------- */
 
-enum flag {
-    VIRTUAL = 1,
-    PRIVATE = 2,
-    FLAT = 4,
-    FITS_ONLY = 8,
-    VERBOSE = 16,
-    SECURE = 32,
-    SURVIVES = 64,
-    LABEL = 128,
-    TIME = 256,
-    BINDING = 512,
-    UNREACHABLE = 1024,
-    CLEAN_ENV = 2048
-};
-
-static uint32_t flags_of(const struct chempi_options *opt)
-{
-    return (opt->is_virtual ? VIRTUAL : 0u) | (opt->is_private ? PRIVATE : 0u) |
-           (opt->is_flat ? FLAT : 0u) | (opt->fits_only ? FITS_ONLY : 0u) |
-           (opt->is_verbose ? VERBOSE : 0u) | (opt->is_secure ? SECURE : 0u) |
-           (opt->survives ? SURVIVES : 0u) | (opt->has_label ? LABEL : 0u) |
-           (opt->has_time ? TIME : 0u) | (opt->shows_binding ? BINDING : 0u) |
-           (opt->allows_unreachable ? UNREACHABLE : 0u) |
-           (opt->has_clean_env ? CLEAN_ENV : 0u);
-}
-
-static void set_flags(struct chempi_options *opt, uint32_t flags)
-{
-    opt->is_virtual = flags & VIRTUAL;
-    opt->is_private = flags & PRIVATE;
-    opt->is_flat = flags & FLAT;
-    opt->fits_only = flags & FITS_ONLY;
-    opt->is_verbose = flags & VERBOSE;
-    opt->is_secure = flags & SECURE;
-    opt->survives = flags & SURVIVES;
-    opt->has_label = flags & LABEL;
-    opt->has_time = flags & TIME;
-    opt->shows_binding = flags & BINDING;
-    opt->allows_unreachable = flags & UNREACHABLE;
-    opt->has_clean_env = flags & CLEAN_ENV;
-}
-
 void chempi_inherit_write(const struct chempi_options *opt,
                           struct chempi_writer *w)
 {
@@ -76,7 +34,7 @@ void chempi_inherit_write(const struct chempi_options *opt,
     chempi_wire_put_u32(w, opt->ppn);
     chempi_wire_put_u32(w, opt->bind);
     chempi_wire_put_u32(w, (uint32_t)opt->map);
-    chempi_wire_put_u32(w, flags_of(opt));
+    chempi_wire_put_u32(w, chempi_options_inherited(opt));
 }
 
 static void read_names(struct chempi_options *opt, struct chempi_reader *r)
@@ -114,7 +72,7 @@ int chempi_inherit_read(struct chempi_options *opt, struct chempi_reader *r)
     opt->ppn = chempi_wire_get_u32(r);
     opt->bind = chempi_wire_get_u32(r);
     map = chempi_wire_get_u32(r);
-    set_flags(opt, chempi_wire_get_u32(r));
+    chempi_options_inherit(opt, chempi_wire_get_u32(r));
     opt->map = (enum chempi_map)map;
     if (!r->is_bad && opt->bind < CHEMPI_BIND_LIST && map <= CHEMPI_MAP_LOAD)
         return 0;
