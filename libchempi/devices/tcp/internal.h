@@ -358,8 +358,6 @@ void chempi_tcp_link_end_all(const struct chempi_tcp_ep *ep);
 void chempi_tcp_link_owe_reap(struct chempi_tcp_ep *ep);
 /* Report what was pending on broken or ended links. */
 void chempi_tcp_link_reap(struct chempi_tcp_ep *ep);
-/* Nothing more comes or goes here, and not because it has ended in order. */
-void chempi_tcp_link_put_down(struct chempi_tcp_link *link);
 void chempi_tcp_link_close_fd(struct chempi_tcp_link *link);
 /* Forget the attempt to connect (T2), but not its descriptor. */
 void chempi_tcp_link_forget_attempt(struct chempi_tcp_link *link);

@@ -197,7 +197,8 @@ void chempi_tcp_link_owe_reap(struct chempi_tcp_ep *ep)
     dev->has_work = true;
 }
 
-void chempi_tcp_link_put_down(struct chempi_tcp_link *link)
+/* Nothing more comes or goes here, and not because it has ended in order. */
+static void put_down(struct chempi_tcp_link *link)
 {
     if (link->state >= CHEMPI_TCP_ENDED)
         return;
@@ -235,7 +236,7 @@ void chempi_tcp_link_lose(struct chempi_tcp_ep *ep, int status, const char *why)
         if (link->state == CHEMPI_TCP_UP)
             link->state = CHEMPI_TCP_MUTE; /* T6 */
         else if (link->state != CHEMPI_TCP_MUTE && !may_be_welcome(link))
-            chempi_tcp_link_put_down(link);
+            put_down(link);
     }
 }
 
@@ -257,7 +258,7 @@ void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
     (void)vsnprintf(why, sizeof(why), fmt, args);
     va_end(args);
     if (link->state != CHEMPI_TCP_MUTE)
-        chempi_tcp_link_put_down(link);
+        put_down(link);
     chempi_tcp_link_lose(ep, status, why);
     chempi_tcp_link_owe_reap(ep);
 }
@@ -266,7 +267,7 @@ void chempi_tcp_link_end_all(const struct chempi_tcp_ep *ep)
 {
     for (uint32_t i = 0; i < ep->link_count; i++)
         if (ep->is_lost)
-            chempi_tcp_link_put_down(ep->links[i]);
+            put_down(ep->links[i]);
         else /* it has said BYE on another one */
             chempi_tcp_link_break(ep->links[i], ep->status, "%s", ep->why);
 }

@@ -56,9 +56,54 @@ static bool detects_pmi2(void)
     return detects_pmi() && has("PMI_FD") && has("SLURM_STEP_ID");
 }
 
+/* Marks that launchers leave in the environment of one of several processes,
+ * and what the user can do. The first two are of steps: in a batch script
+ * without srun they are not set, or say one. */
+static const struct {
+    const char *size;  /* a number above one */
+    const char *other; /* must be set, too, or NULL */
+    const char *text;
+} strangers[] = {
+    {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID",
+     "srun started this process as one of several, but with no interface that "
+     "this library speaks; use srun --mpi=pmi2, srun --mpi=pmix (with libpmix "
+     "on the nodes), or chempirun"},
+    {"OMPI_COMM_WORLD_SIZE", NULL,
+     "Open MPI's mpirun started this process as one of several, but libpmix, "
+     "through which it speaks, cannot be used here; install libpmix2 on the "
+     "nodes, or use chempirun"},
+    {"PMI_SIZE", "PMI_RANK",
+     "a launcher started this process as one of several through PMI, but left "
+     "no connection to it (PMI_FD, or PMI_PORT with PMI_ID); use "
+     "mpiexec.hydra or chempirun"},
+    {"MV2_COMM_WORLD_SIZE", NULL,
+     "MVAPICH's launcher started this process as one of several; use "
+     "mpiexec.hydra or chempirun"},
+    {"PALS_SIZE", NULL,
+     "PALS started this process as one of several, but without PMIx or PMI; "
+     "use its --pmi option, or chempirun"},
+};
+
+/* Whose child this process would be if no way is detected: the name of a
+ * launcher and what to do, or NULL. */
+static const char *stranger(void)
+{
+    if (is_child())
+        return NULL;
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(strangers); i++)
+        if (is_many(strangers[i].size) &&
+            (!strangers[i].other || has(strangers[i].other)))
+            return strangers[i].text;
+    if (has("PMIX_NAMESPACE") && has("PMIX_RANK"))
+        return "a launcher started this process through PMIx, but libpmix "
+               "cannot be used here; install libpmix2 on the nodes, or use "
+               "chempirun";
+    return NULL;
+}
+
 static bool detects_alone(void)
 {
-    return chempi_entry_stranger() == NULL;
+    return stranger() == NULL;
 }
 
 static const struct chempi_entry entries[] = {
@@ -91,49 +136,6 @@ static const struct chempi_entry entries[] = {
      .ops = &chempi_entry_alone},
 };
 
-/* Marks that launchers leave in the environment of one of several processes,
- * and what the user can do. The first two are of steps: in a batch script
- * without srun they are not set, or say one. */
-static const struct {
-    const char *size;  /* a number above one */
-    const char *other; /* must be set, too, or NULL */
-    const char *text;
-} strangers[] = {
-    {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID",
-     "srun started this process as one of several, but with no interface that "
-     "this library speaks; use srun --mpi=pmi2, srun --mpi=pmix (with libpmix "
-     "on the nodes), or chempirun"},
-    {"OMPI_COMM_WORLD_SIZE", NULL,
-     "Open MPI's mpirun started this process as one of several, but libpmix, "
-     "through which it speaks, cannot be used here; install libpmix2 on the "
-     "nodes, or use chempirun"},
-    {"PMI_SIZE", "PMI_RANK",
-     "a launcher started this process as one of several through PMI, but left "
-     "no connection to it (PMI_FD, or PMI_PORT with PMI_ID); use "
-     "mpiexec.hydra or chempirun"},
-    {"MV2_COMM_WORLD_SIZE", NULL,
-     "MVAPICH's launcher started this process as one of several; use "
-     "mpiexec.hydra or chempirun"},
-    {"PALS_SIZE", NULL,
-     "PALS started this process as one of several, but without PMIx or PMI; "
-     "use its --pmi option, or chempirun"},
-};
-
-const char *chempi_entry_stranger(void)
-{
-    if (is_child())
-        return NULL;
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(strangers); i++)
-        if (is_many(strangers[i].size) &&
-            (!strangers[i].other || has(strangers[i].other)))
-            return strangers[i].text;
-    if (has("PMIX_NAMESPACE") && has("PMIX_RANK"))
-        return "a launcher started this process through PMIx, but libpmix "
-               "cannot be used here; install libpmix2 on the nodes, or use "
-               "chempirun";
-    return NULL;
-}
-
 static const struct chempi_entry *find_named(const char *name,
                                              struct chempi_err *err)
 {
@@ -163,6 +165,6 @@ const struct chempi_entry *chempi_entry_find(struct chempi_err *err)
     (void)chempi_err_set(err, -EPROTO,
                          "%s; CHEMPI_ENTRY=alone makes each process a world "
                          "of its own",
-                         chempi_entry_stranger());
+                         stranger());
     return NULL;
 }

@@ -91,10 +91,6 @@ struct chempi_entry {
  * words: Y3, or CHEMPI_ENTRY names none. */
 const struct chempi_entry *chempi_entry_find(struct chempi_err *err);
 
-/* Whose child this process would be if no way is detected: the name of a
- * launcher and what to do, or NULL. */
-const char *chempi_entry_stranger(void);
-
 /* entry_stubs.c */
 bool chempi_entry_no_question(void);
 int chempi_entry_no_due(void);

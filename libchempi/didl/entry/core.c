@@ -87,6 +87,27 @@ static struct {
     struct chempi_host host;
 } core = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* ---- figures ---- */
+
+/* Tell the supervisor what was sent since it was told last, if the job wants
+ * to know (chempirun --stats, --trace-routes). Under the lane lock. */
+static void report(void)
+{
+    struct chempi_writer text = {0};
+
+    if (!chempi_ctx.job || !chempi_ctx.job->want_stats)
+        return;
+    if (chempi_ctx.job->want_stats & CHEMPI_STATS_TRAFFIC) {
+        chempi_io_count_report(&text);
+        chempi_rma_count_report(&text);
+    }
+    /* Also when there is nothing to tell. What is too long, or has no memory,
+     * is missed by the supervisor, which says so. */
+    if (chempi_conn_report(chempi_ctx.job->want_stats, &text) == 0)
+        chempi_daemon_report(text.data, text.len);
+    chempi_wire_clear(&text);
+}
+
 /* ---- the end by error ---- */
 
 /* The client and the counters want one thread at a time, and a moment's wait
@@ -108,7 +129,7 @@ static bool tell_end(int exit_code, const char *text, bool is_inside)
             chempi_daemon_await_end();
     }
     if (stay_alone())
-        chempi_core_report(); /* else another thread may change the counters */
+        report(); /* else another thread may change the counters */
     return chempi_daemon_abort(exit_code, text);
 }
 
@@ -183,7 +204,7 @@ static const struct chempi_daemon_listener listener = {
     .card = hear_card,
     .lost = chempi_conn_set_ended,
     .drained = chempi_conn_drained,
-    .report = chempi_core_report,
+    .report = report,
     .replied = chempi_root_replied,
     .sought = chempi_progress_announce,
     .is_alone = is_alone,
@@ -511,23 +532,6 @@ int chempi_core_drain(void)
                                       NULL, NULL, NULL);
 }
 
-void chempi_core_report(void)
-{
-    struct chempi_writer text = {0};
-
-    if (!chempi_ctx.job || !chempi_ctx.job->want_stats)
-        return;
-    if (chempi_ctx.job->want_stats & CHEMPI_STATS_TRAFFIC) {
-        chempi_io_count_report(&text);
-        chempi_rma_count_report(&text);
-    }
-    /* Also when there is nothing to tell. What is too long, or has no memory,
-     * is missed by the supervisor, which says so. */
-    if (chempi_conn_report(chempi_ctx.job->want_stats, &text) == 0)
-        chempi_daemon_report(text.data, text.len);
-    chempi_wire_clear(&text);
-}
-
 static void park_locked(void)
 {
     chempi_buffer_fini();
@@ -537,7 +541,7 @@ static void park_locked(void)
     chempi_lane_unlock(&chempi_lane_main);
     (void)chempi_core_drain(); /* fails only when the job is being ended */
     chempi_agent_fini();
-    chempi_core_report();
+    report();
     chempi_daemon_end(chempi_ctx.world == CHEMPI_PHASE_AFTER);
     set_locking(chempi_lane_count > 1);
     atomic_store(&chempi_ctx.phase, chempi_ctx.world == CHEMPI_PHASE_AFTER

@@ -21,10 +21,6 @@ void chempi_core_leave(void);
 
 uint32_t chempi_core_users(void);
 
-/* Tell the supervisor what was sent since it was told last, if the job wants
- * to know (chempirun --stats, --trace-routes). Under the lane lock. */
-void chempi_core_report(void);
-
 /* Wait until nothing is on the way from this process. */
 int chempi_core_drain(void);
 

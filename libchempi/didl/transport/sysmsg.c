@@ -86,14 +86,28 @@ static struct chempi_sysmsg_peer *known(struct chempi_peer *peer)
     return known;
 }
 
-/* ---- sending ---- */
+/* ---- quota, and sending ---- */
+
+/* A quarter at the latest: the sender's largest request fits beside what it
+ * has not been told of. */
+static void repay(struct chempi_peer *peer, uint32_t cost)
+{
+    struct chempi_sysmsg_peer *known = peer->system;
+
+    known->repaid += cost;
+    if (known->repaid - known->told < known->quota / 4)
+        return;
+    known->told = known->repaid;
+    chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_REPAID, &known->repaid,
+                         sizeof(known->repaid));
+}
 
 static void complete(struct chempi_sysmsg *msg, int status)
 {
     free(msg->packed);
     msg->packed = NULL;
     if (msg->repay)
-        chempi_sysmsg_repay(msg->peer, msg->repay);
+        repay(msg->peer, msg->repay);
     msg->done(msg, status);
 }
 
@@ -359,20 +373,6 @@ void chempi_sysmsg_answer(struct chempi_peer *peer, int32_t tag,
 
 /* ---- quota ---- */
 
-/* A quarter at the latest: the sender's largest request fits beside what it
- * has not been told of. */
-void chempi_sysmsg_repay(struct chempi_peer *peer, uint32_t cost)
-{
-    struct chempi_sysmsg_peer *known = peer->system;
-
-    known->repaid += cost;
-    if (known->repaid - known->told < known->quota / 4)
-        return;
-    known->told = known->repaid;
-    chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_REPAID, &known->repaid,
-                         sizeof(known->repaid));
-}
-
 static void on_repaid(struct chempi_sysmsg_in *in)
 {
     const uint32_t *repaid = in->head;
@@ -430,7 +430,7 @@ static void begin(const struct chempi_sysmsg_handler *handler,
 
     if (!room) {
         if (in->cost)
-            chempi_sysmsg_repay(in->peer, in->cost);
+            repay(in->peer, in->cost);
         return;
     }
     room->peer = in->peer;
@@ -480,7 +480,7 @@ static bool arrived(struct chempi_peer *peer, const struct chempi_envelope *env,
     }
     handler->run(&in);
     if (in.cost)
-        chempi_sysmsg_repay(peer, in.cost);
+        repay(peer, in.cost);
     return true;
 }
 
@@ -494,7 +494,7 @@ static void delivered(struct chempi_incoming *incoming, int status)
 
     room->done(room, status, &cost);
     if (cost)
-        chempi_sysmsg_repay(peer, cost);
+        repay(peer, cost);
     if (is_blocking)
         chempi_engine_unblock(peer);
 }

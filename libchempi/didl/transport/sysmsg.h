@@ -69,8 +69,7 @@ struct chempi_sysmsg_in {
     uint64_t body_len;
     uint32_t head_len;
     /* Quota that the request holds; 0 for an answer. A handler that sets it
-     * to 0 gives it back later: by chempi_sysmsg_repay() or with its answer
-     * (chempi_sysmsg.repay). */
+     * to 0 gives it back later, with its answer (chempi_sysmsg.repay). */
     uint32_t cost;
     int32_t tag;
 };
@@ -113,9 +112,6 @@ void chempi_sysmsg_register(int32_t tag,
 /* Is there a handler that takes it from processes of other worlds, with such a
  * head? */
 bool chempi_sysmsg_is_open(const struct chempi_envelope *env);
-
-/* Give cost back that a handler has kept. Under the lane lock. */
-void chempi_sysmsg_repay(struct chempi_peer *peer, uint32_t cost);
 
 /* ---- sending ---- */
 
