@@ -11,7 +11,7 @@
 #include "common/control/msg.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/comm/make/comm_make.h"
-#include "tests/unit/services/rig.h"
+#include "tests/unit/base/rig.h"
 
 enum { MEMBERS_MAX = 70, MANY = CHEMPI_JOB_RANKS_MAX };
 

@@ -5,8 +5,8 @@
 
 #include <criterion/criterion.h>
 
-#include "common/base/sys.h"
 #include "common/containers/array.h"
+#include "tests/unit/base/rig.h"
 
 Test(array, elements_survive_growth)
 {
@@ -58,27 +58,17 @@ Test(array, more_than_can_be_counted_is_refused)
     cr_assert_eq(large, 0);
 }
 
-static void *no_memory(void *ptr, size_t size)
-{
-    (void)ptr;
-    (void)size;
-    errno = ENOMEM;
-    return NULL;
-}
-
 Test(array, without_memory_all_stays)
 {
-    struct chempi_sys rigged = chempi_sys_libc;
     char *list = NULL;
     size_t room = 0;
     char *before;
 
     cr_assert(CHEMPI_ARRAY_FIT(list, room, 1));
     before = list;
-    rigged.realloc = no_memory;
-    chempi_sys = &rigged;
+    rig_fail(RIG_MALLOC, 1, ENOMEM, true);
     cr_assert_not(CHEMPI_ARRAY_FIT(list, room, 1000));
-    chempi_sys = &chempi_sys_libc;
+    rig_reset();
     cr_assert_eq(list, before);
     cr_assert_eq(room, 128);
     free(list);

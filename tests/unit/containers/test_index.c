@@ -5,8 +5,8 @@
 
 #include <criterion/criterion.h>
 
-#include "common/base/sys.h"
 #include "common/containers/index.h"
+#include "tests/unit/base/rig.h"
 
 #define COUNT 1000u
 
@@ -82,31 +82,21 @@ Test(index, an_empty_table_finds_nothing)
     chempi_index_fini(&index);
 }
 
-static void *no_memory(size_t n, size_t size)
-{
-    (void)n;
-    (void)size;
-    errno = ENOMEM;
-    return NULL;
-}
-
 Test(index, without_memory_all_stays)
 {
-    struct chempi_sys rigged = chempi_sys_libc;
     struct chempi_index index = {.slots = NULL};
     uint32_t values[COUNT];
     uint32_t count = 0;
 
     cr_assert(chempi_index_add(&index, 0, 0));
     values[count++] = 0;
-    rigged.calloc = no_memory;
-    chempi_sys = &rigged;
+    rig_fail(RIG_MALLOC, 1, ENOMEM, true);
     for (; count < COUNT; count++) {
         values[count] = count;
         if (!chempi_index_add(&index, count, count))
             break;
     }
-    chempi_sys = &chempi_sys_libc;
+    rig_reset();
     cr_assert_lt(count, COUNT);
     cr_assert_eq(index.count, count);
     for (uint32_t i = 0; i < count; i++)
@@ -118,18 +108,16 @@ Test(index, without_memory_all_stays)
 
 Test(index, what_room_was_made_for_can_be_added_without_memory)
 {
-    struct chempi_sys rigged = chempi_sys_libc;
     struct chempi_index index = {.slots = NULL};
 
     cr_assert(chempi_index_add(&index, 0, 0));
     cr_assert(chempi_index_reserve(&index, COUNT));
-    rigged.calloc = no_memory;
-    chempi_sys = &rigged;
+    rig_fail(RIG_MALLOC, 1, ENOMEM, true);
     for (uint32_t i = 1; i <= COUNT; i++)
         cr_assert(chempi_index_add(&index, i, i));
     cr_assert(chempi_index_reserve(&index, 0));
     cr_assert_not(chempi_index_reserve(&index, 100 * COUNT));
-    chempi_sys = &chempi_sys_libc;
+    rig_reset();
     cr_assert_eq(index.count, COUNT + 1u);
     cr_assert_null(chempi_index_check(&index));
     chempi_index_fini(&index);

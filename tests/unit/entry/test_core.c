@@ -16,7 +16,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/entry/core.h"
 #include "libchempi/didl/error/error.h"
-#include "tests/unit/services/rig.h"
+#include "tests/unit/base/rig.h"
 
 enum { OPENED, REFUSED, WRONG };
 

@@ -8,7 +8,7 @@
 
 #include "common/base/clock.h"
 #include "libchempi/neighbors/neighbors.h"
-#include "tests/unit/services/rig.h"
+#include "tests/unit/base/rig.h"
 
 static int connect_status; /* what connect() says */
 static int connects;

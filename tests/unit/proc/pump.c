@@ -6,21 +6,13 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #include "common/base/clock.h"
-#include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/services/pollset.h"
 
 #define PATIENCE_NS (UINT64_C(60) * CHEMPI_NS_PER_S) /* a broken test ends */
-
-static struct {
-    struct chempi_sys table;
-    unsigned nth;
-    unsigned calls;
-} rigged;
 
 void pump_open(void)
 {
@@ -104,74 +96,4 @@ size_t pump_count_fds(void)
         n++;
     (void)closedir(dir);
     return n;
-}
-
-/* ---- calls that fail ------------------------------------------------- */
-
-static bool is_hit(int error)
-{
-    if (++rigged.calls != rigged.nth)
-        return false;
-    errno = error;
-    return true;
-}
-
-static void *rig_malloc(size_t size)
-{
-    return is_hit(ENOMEM) ? NULL : malloc(size);
-}
-
-static void *rig_calloc(size_t n, size_t size)
-{
-    return is_hit(ENOMEM) ? NULL : calloc(n, size);
-}
-
-static void *rig_realloc(void *ptr, size_t size)
-{
-    return is_hit(ENOMEM) ? NULL : realloc(ptr, size);
-}
-
-static void *rig_mmap(void *addr, size_t len, int prot, int flags, int fd,
-                      off_t off)
-{
-    return is_hit(ENOMEM)
-               ? (void *)-1
-               : chempi_sys_libc.mmap(addr, len, prot, flags, fd, off);
-}
-
-static int rig_socket(int domain, int type, int protocol)
-{
-    return is_hit(EMFILE) ? -1 : chempi_sys_libc.socket(domain, type, protocol);
-}
-
-static int rig_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
-{
-    return is_hit(EMFILE) ? -1 : chempi_sys_libc.accept4(fd, addr, len, flags);
-}
-
-static int rig_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
-{
-    if (op != EPOLL_CTL_DEL && is_hit(ENOSPC))
-        return -1;
-    return chempi_sys_libc.epoll_ctl(epfd, op, fd, ev);
-}
-
-void pump_rig(unsigned nth)
-{
-    rigged.table = chempi_sys_libc;
-    rigged.table.malloc = rig_malloc;
-    rigged.table.calloc = rig_calloc;
-    rigged.table.realloc = rig_realloc;
-    rigged.table.mmap = rig_mmap;
-    rigged.table.socket = rig_socket;
-    rigged.table.accept4 = rig_accept4;
-    rigged.table.epoll_ctl = rig_epoll_ctl;
-    rigged.nth = nth;
-    rigged.calls = 0;
-    chempi_sys = nth ? &rigged.table : &chempi_sys_libc;
-}
-
-unsigned pump_rigged(void)
-{
-    return rigged.calls;
 }

@@ -27,9 +27,4 @@ void pump_set_patience(unsigned ms);
 /* Descriptors of this process. */
 size_t pump_count_fds(void);
 
-/* Let the nth call (from 1) that takes memory or watches a descriptor fail;
- * 0: none. The number of calls so far. */
-void pump_rig(unsigned nth);
-unsigned pump_rigged(void);
-
 #endif

@@ -17,6 +17,7 @@
 #include "libchempi/didl/proc/internal.h"
 #include "libchempi/didl/proc/port.h"
 #include "libchempi/didl/proc/port_name.h"
+#include "tests/unit/base/rig.h"
 #include "tests/unit/proc/pump.h"
 
 #define PLACES 64 /* of guests */
@@ -881,7 +882,8 @@ Test(port, what_fails_once_is_said_and_nothing_is_left)
         char other[CHEMPI_PORT_NAME_MAX];
         int rc;
 
-        pump_rig(nth);
+        rig_fail(RIG_MALLOC | RIG_MMAP | RIG_SOCKET | RIG_ACCEPT | RIG_EPOLL,
+                 nth, 0, false);
         rc = chempi_port_open(NULL, "127.0.0.1", other, &err);
         if (!rc)
             rc = chempi_port_accept(other, &owner, &err);
@@ -905,8 +907,8 @@ Test(port, what_fails_once_is_said_and_nothing_is_left)
                 pump(10);
             }
         }
-        was_hit = pump_rigged() >= nth;
-        pump_rig(0);
+        was_hit = rig_calls() >= nth;
+        rig_reset();
         cr_assert(rc == 0 || err.text[0], "%u: without words", nth);
         cr_assert(rc == 0 || was_hit, "%u: %s", nth, err.text);
         part(owner, caller);

@@ -14,7 +14,7 @@
 
 #include "libchempi/devices/scivia/internal.h"
 #include "libchempi/devices/scivia/scivia.h"
-#include "tests/unit/services/rig.h"
+#include "tests/unit/base/rig.h"
 
 #define LEN_MAX (1u << 20)
 

@@ -16,8 +16,8 @@
 #include "libchempi/devices/scivia/adapter/internal.h"
 #include "libchempi/devices/scivia/internal.h"
 #include "libchempi/devices/scivia/scivia.h"
+#include "tests/unit/base/rig.h"
 #include "tests/unit/scivia/ends.h"
-#include "tests/unit/services/rig.h"
 
 /* Messages that the second end says it has received by a protocol. */
 static uint64_t received(enum scivia_protocol protocol)

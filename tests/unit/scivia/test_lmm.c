@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/unit/services/rig.h"
+#include "tests/unit/base/rig.h"
 
 #define PAGE 4096u
 #define PAGES 96u

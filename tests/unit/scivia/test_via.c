@@ -6,8 +6,8 @@
 
 #include "common/base/sys.h"
 #include "libchempi/devices/scivia/adapter/internal.h"
+#include "tests/unit/base/rig.h"
 #include "tests/unit/scivia/duo.h"
-#include "tests/unit/services/rig.h"
 
 #define LEN 200000u
 

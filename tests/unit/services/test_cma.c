@@ -8,7 +8,7 @@
 
 #include "libchempi/services/cma.h"
 #include "libchempi/services/layout/layout.h"
-#include "tests/unit/services/rig.h"
+#include "tests/unit/base/rig.h"
 
 #define LEN 100000u
 

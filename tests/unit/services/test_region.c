@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "libchempi/services/region.h"
-#include "tests/unit/services/rig.h"
+#include "tests/unit/base/rig.h"
 
 static int make_file(uint32_t magic, uint32_t version, uint32_t local_size)
 {

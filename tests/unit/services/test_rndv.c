@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "libchempi/services/rndv.h"
-#include "tests/unit/services/rig.h"
+#include "tests/unit/base/rig.h"
 
 enum { LEN = 1000, PROTOCOL = 1 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "libchempi/devices/shm/shm.h"
-#include "tests/unit/services/rig.h"
+#include "tests/unit/base/rig.h"
 #include "tests/unit/shm/ends.h"
 
 Test(shm_fault, each_call_that_fails_while_opening_is_survived)

@@ -7,7 +7,7 @@
 
 #include "libchempi/devices/shm/shm.h"
 #include "libchempi/services/layout/layout.h"
-#include "tests/unit/services/rig.h"
+#include "tests/unit/base/rig.h"
 #include "tests/unit/shm/ends.h"
 
 #define LEN (UINT64_C(512) << 10) /* bytes of a message */

@@ -8,7 +8,7 @@
 
 #include "common/base/sys.h"
 #include "libchempi/ddi.h"
-#include "tests/unit/services/rig.h"
+#include "tests/unit/base/rig.h"
 
 #define ENDS_MAX 4u
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "libchempi/didl/topo/reorder_search.h"
-#include "tests/unit/services/rig.h"
+#include "tests/unit/base/rig.h"
 
 enum { PLACES = 24, NODES = 6, EDGES = 60, CLASSES = 3 };
 

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "chempid/worlds/above.h"
-#include "common/base/sys.h"
 #include "common/control/dynamic.h"
 #include "common/control/msg.h"
+#include "tests/unit/base/rig.h"
 
 #define QUEUE_MAX 64u
 
@@ -20,7 +20,6 @@ static struct ev_loop *loop;
 static int far; /* the first launcher's end */
 static char said[256];
 static int ends;
-static struct chempi_sys rigged;
 
 static void replied(void *arg, const void *data, size_t len)
 {
@@ -74,7 +73,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    chempi_sys = &chempi_sys_libc;
+    rig_reset();
     (void)close(far);
     chempi_above_unwatch(&above);
     chempi_channel_fini(&above.ch);
@@ -138,19 +137,9 @@ Test(above, questions_leave_room_for_what_is_said_once)
     cr_expect_eq(ends, 0);
 }
 
-static void *no_memory(void *ptr, size_t size)
-{
-    (void)ptr;
-    (void)size;
-    errno = ENOMEM;
-    return NULL;
-}
-
 Test(above, a_world_whose_start_cannot_be_said_ends)
 {
-    rigged = chempi_sys_libc;
-    rigged.realloc = no_memory;
-    chempi_sys = &rigged;
+    rig_fail(RIG_MALLOC, 1, ENOMEM, true);
     chempi_above_started(&above, 5);
     cr_expect_eq(ends, 1);
 }

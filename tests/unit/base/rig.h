@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* System calls that fail when a test says so. */
-#ifndef CHEMPI_TESTS_UNIT_SERVICES_RIG_H
-#define CHEMPI_TESTS_UNIT_SERVICES_RIG_H
+#ifndef CHEMPI_TESTS_UNIT_BASE_RIG_H
+#define CHEMPI_TESTS_UNIT_BASE_RIG_H
 
 #include <stddef.h>
 
@@ -24,7 +24,8 @@ enum rig_call {
 };
 
 /* Let call number `nth` (from 1; 0: none) of these kinds together, a set of
- * RIG_, fail with errno `error`; all later ones too if is_lasting. Others, also
+ * RIG_, fail with errno `error` (0: as when there is no more memory, no more
+ * descriptors); all later ones too if is_lasting. Others, also
  * those of an earlier rig_fail(), stay as they are. */
 void rig_fail(unsigned which, unsigned nth, int error, int is_lasting);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* System calls that fail on demand; see rig.h. */
 #define _GNU_SOURCE /* process_vm_readv */
-#include "tests/unit/services/rig.h"
+#include "tests/unit/base/rig.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -27,13 +27,28 @@ static struct {
     size_t max;
 } rig;
 
+/* What the kernel says where there is no more of it. */
+static int usual_error(enum rig_call call)
+{
+    switch (call) {
+    case RIG_SOCKET:
+    case RIG_ACCEPT:
+    case RIG_OPEN:
+        return EMFILE;
+    case RIG_EPOLL:
+        return ENOSPC;
+    default:
+        return ENOMEM;
+    }
+}
+
 /* Does this call have to fail? */
 static bool is_hit(enum rig_call call)
 {
     if (!(rig.which & call) || ++rig.calls < rig.nth || !rig.nth ||
         (rig.calls > rig.nth && !rig.is_lasting))
         return false;
-    errno = rig.error;
+    errno = rig.error ? rig.error : usual_error(call);
     return true;
 }
 
