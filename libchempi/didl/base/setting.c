@@ -172,10 +172,6 @@ static const struct chempi_words levels_of_coll = {
       LOCAL, false, true,                                                      \
       "How often a wait polls in vain, at most, before it gives its core "     \
       "away, a count; how often it does below that is learned.")               \
-    X(PROGRESS_SPINS_ROOMY, "progress", "spins_roomy", 64, 0, 1 << 30, NULL,   \
-      LOCAL, true, false,                                                      \
-      "The same, at least, when each process of the job has a core, a "        \
-      "count.")                                                                \
     X(PROGRESS_YIELD_WANTED, "progress", "yield_wanted_ns", 100000, 0,         \
       60000000000, NULL, LOCAL, false, false,                                  \
       "How long a wait gives its core away before it sleeps, when others "     \
@@ -183,17 +179,6 @@ static const struct chempi_words levels_of_coll = {
     X(PROGRESS_YIELD_ALONE, "progress", "yield_alone_ns", 1000000, 0,          \
       60000000000, NULL, LOCAL, false, false,                                  \
       "The same when nobody wanted the core, in nanoseconds.")                 \
-    X(PROGRESS_FDS_IDLE, "progress", "fds_every_idle", 8, 1, 1 << 20, NULL,    \
-      LOCAL, false, false,                                                     \
-      "Every how many polls in vain the kernel is asked for ready "            \
-      "descriptors, a count.")                                                 \
-    X(PROGRESS_FDS_BUSY, "progress", "fds_every_busy", 64, 1, 1 << 20, NULL,   \
-      LOCAL, false, false,                                                     \
-      "The same for polls that found something, a count.")                     \
-    X(PROGRESS_DAEMON_EVERY, "progress", "daemon_every", 64, 1, 1 << 20, NULL, \
-      LOCAL, false, false,                                                     \
-      "Every how many times the core was given away the daemon's notices "     \
-      "are looked at, a count.")                                               \
     X(REQUEST_POOL, "request", "pool", 4096, 0, 1 << 30, NULL, LOCAL, false,   \
       false, "How many requests are kept for reuse, a count.")                 \
     X(SYSMSG_QUOTA, "sysmsg", "quota", 4 << 20, 256 << 10, 1 << 30, NULL, ALL, \

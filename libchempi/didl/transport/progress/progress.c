@@ -72,8 +72,12 @@
  */
 enum { LOITERERS_MAX = 8 };
 
-/* Polls of a program that does not wait, for one look for the daemon's news. */
-enum { NEWS_EVERY = 64 };
+/* Polls of a program that does not wait, and yields of one that does, for one
+ * look for the daemon's news; polls in vain, and others, for one question to
+ * the kernel for ready descriptors. */
+enum { NEWS_EVERY = 64, FDS_EVERY_IDLE = 8, FDS_EVERY_BUSY = 64 };
+
+enum { SPINS_ROOMY = 64 }; /* in a wait, at least, while is_roomy */
 
 /* Polls of another lane, for one of the first: by who tests, and in a wait. */
 enum { TESTS_EVERY = 16, FIRST_EVERY = 64 };
@@ -245,8 +249,7 @@ static inline int poll_all(void)
     }
     if (chempi_conn_has_fds(&chempi_lane_main) &&
         ++progress.fd_turn >=
-            chempi_setting(events ? CHEMPI_SET_PROGRESS_FDS_BUSY
-                                  : CHEMPI_SET_PROGRESS_FDS_IDLE)) {
+            (uint32_t)(events ? FDS_EVERY_BUSY : FDS_EVERY_IDLE)) {
         progress.fd_turn = 0;
         events += poll_fds();
     }
@@ -404,10 +407,7 @@ static uint32_t spins_max(void)
 
 static void set_spins(uint32_t spins)
 {
-    const uint32_t least =
-        progress.is_roomy
-            ? (uint32_t)chempi_setting(CHEMPI_SET_PROGRESS_SPINS_ROOMY)
-            : 0;
+    const uint32_t least = progress.is_roomy ? SPINS_ROOMY : 0;
 
     if (spins < least)
         spins = least;
@@ -460,7 +460,7 @@ static void yield_core(struct idling *state)
         chempi_lane_lock(&chempi_lane_main);
         judge_yield(state, before_ns, chempi_clock_ns());
     }
-    if (state->yields % chempi_setting(CHEMPI_SET_PROGRESS_DAEMON_EVERY) == 0) {
+    if (state->yields % NEWS_EVERY == 0) {
         chempi_daemon_poll();
         chempi_engine_settle(&chempi_lane_main); /* as take_news() */
     }
