@@ -465,6 +465,24 @@ static void begin_job(struct run *r)
         down(r, CHEMPI_MSG_BEGIN, NULL, 0);
 }
 
+/* The first one of several is passed on. */
+static void take_absent(struct run *r, const void *data, size_t len)
+{
+    if (!r->has_absent)
+        down(r, CHEMPI_MSG_ABSENT, data, len);
+    r->has_absent = true;
+}
+
+/* All ranks have ended. */
+static void take_done(struct run *r)
+{
+    end_query(r);
+    if (!r->has_killed)
+        wait_for_sign(r, LEAVE_S);
+    chempi_console_stop_input(&r->console);
+    down(r, CHEMPI_MSG_END, NULL, 0);
+}
+
 static void up(void *arg, uint16_t type, const void *data, size_t len)
 {
     struct run *r = arg;
@@ -509,16 +527,10 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         (void)chempi_wait_query_begin(&r->query);
         break;
     case CHEMPI_MSG_ABSENT:
-        if (!r->has_absent)
-            down(r, CHEMPI_MSG_ABSENT, data, len);
-        r->has_absent = true;
+        take_absent(r, data, len);
         break;
     case CHEMPI_MSG_DONE:
-        end_query(r);
-        if (!r->has_killed)
-            wait_for_sign(r, LEAVE_S);
-        chempi_console_stop_input(&r->console);
-        down(r, CHEMPI_MSG_END, NULL, 0);
+        take_done(r);
         break;
     case CHEMPI_MSG_PIDS:
         chempi_mpir_take(r->spec, r->host[0] ? r->host : NULL, &in);

@@ -119,6 +119,53 @@ static int take_care(struct chempi_rank *rank, struct chempi_reader *r,
     return 0;
 }
 
+static int take_hello(struct chempi_reader *r, struct chempi_err *err)
+{
+    if (chempi_wire_get_u32(r) != CHEMPI_CONTROL_VERSION)
+        return chempi_control_refuse(err, "version of the library");
+    (void)chempi_wire_get_u32(r); /* its process id: for traces only */
+    return chempi_wire_is_done(r) ? 0 : chempi_control_refuse(err, "hello");
+}
+
+static int take_fence(struct chempi_rank *rank, struct chempi_reader *r,
+                      struct chempi_err *err)
+{
+    if (chempi_wire_get_u64(r) != rank->fence + 1 || !chempi_wire_is_done(r))
+        return chempi_control_refuse(err, "fence");
+    rank->fence++;
+    chempi_keys_fence(rank->super);
+    return 0;
+}
+
+static int take_report(struct chempi_rank *rank, struct chempi_reader *r,
+                       struct chempi_err *err)
+{
+    if (chempi_stats_collect_take(rank, r, err))
+        return err->code;
+    chempi_ending_care(rank->super);
+    return 0;
+}
+
+static int take_world(struct chempi_rank *rank, const struct chempi_reader *r,
+                      struct chempi_err *err)
+{
+    if (!chempi_wire_is_done(r))
+        return chempi_control_refuse(err, "world");
+    rank->needs_world = true;
+    rank->has_world = true;
+    chempi_keys_miss(rank->super);
+    return 0;
+}
+
+static int take_unworld(struct chempi_rank *rank, const struct chempi_reader *r,
+                        struct chempi_err *err)
+{
+    if (!chempi_wire_is_done(r) || !rank->has_world)
+        return chempi_control_refuse(err, "end of the world");
+    rank->has_world = false;
+    return 0;
+}
+
 int chempi_hear_frame(struct chempi_link *link,
                       const struct chempi_frame *frame, struct chempi_err *err)
 {
@@ -132,22 +179,13 @@ int chempi_hear_frame(struct chempi_link *link,
         return chempi_control_refuse(err, "a gateway's, as if it were a rank");
     switch (frame->type) {
     case CHEMPI_MSG_HELLO:
-        if (chempi_wire_get_u32(&r) != CHEMPI_CONTROL_VERSION)
-            return chempi_control_refuse(err, "version of the library");
-        (void)chempi_wire_get_u32(&r); /* its process id: for traces only */
-        return chempi_wire_is_done(&r) ? 0
-                                       : chempi_control_refuse(err, "hello");
+        return take_hello(&r, err);
     case CHEMPI_MSG_PUT:
         return take_put(rank, &r, err);
     case CHEMPI_MSG_GET:
         return take_get(rank, &r, err);
     case CHEMPI_MSG_FENCE:
-        if (chempi_wire_get_u64(&r) != rank->fence + 1 ||
-            !chempi_wire_is_done(&r))
-            return chempi_control_refuse(err, "fence");
-        rank->fence++;
-        chempi_keys_fence(rank->super);
-        return 0;
+        return take_fence(rank, &r, err);
     case CHEMPI_MSG_INIT:
     case CHEMPI_MSG_FINAL:
         return take_phase(rank, frame->type, &r, err);
@@ -158,26 +196,15 @@ int chempi_hear_frame(struct chempi_link *link,
     case CHEMPI_MSG_HERE:
         return chempi_wait_collect_take(rank, &r, err);
     case CHEMPI_MSG_REPORT:
-        if (chempi_stats_collect_take(rank, &r, err))
-            return err->code;
-        chempi_ending_care(rank->super);
-        return 0;
+        return take_report(rank, &r, err);
     case CHEMPI_MSG_ROOT_REQUEST:
         return chempi_root_take_request(rank, &r, err);
     case CHEMPI_MSG_MEMORY:
         return take_memory(rank, frame, err);
     case CHEMPI_MSG_WORLD:
-        if (!chempi_wire_is_done(&r))
-            return chempi_control_refuse(err, "world");
-        rank->needs_world = true;
-        rank->has_world = true;
-        chempi_keys_miss(rank->super);
-        return 0;
+        return take_world(rank, &r, err);
     case CHEMPI_MSG_UNWORLD:
-        if (!chempi_wire_is_done(&r) || !rank->has_world)
-            return chempi_control_refuse(err, "end of the world");
-        rank->has_world = false;
-        return 0;
+        return take_unworld(rank, &r, err);
     case CHEMPI_MSG_CARE:
         return take_care(rank, &r, err);
     default:
