@@ -329,9 +329,9 @@ struct chempi_dev_ops {
     int (*inject)(struct chempi_ep *ep, const struct chempi_envelope *env,
                   const void *data, size_t len, bool may_keep);
 
-    /* Start sending. DONE, PENDING, KEPT, -EAGAIN as above, or an error (clear
-     * words through chempi_dev_err()). Messages of one endpoint may be passed
-     * by each other on the way. */
+    /* Start sending. DONE, PENDING, KEPT, -EAGAIN as above, or an error (its
+     * words in ep->dev->err). Messages of one endpoint may be passed by each
+     * other on the way. */
     int (*send)(struct chempi_ep *ep, struct chempi_tx *tx);
 
     /* Take a message that was left LATER into rx. DONE or PENDING or error. */

@@ -80,7 +80,7 @@ int chempi_wake_prepare(struct chempi_wake *wake, enum chempi_wake_state kind)
     atomic_store_explicit(&wake->state, kind, memory_order_seq_cst);
     if (atomic_load_explicit(&wake->order, memory_order_relaxed) ==
         CHEMPI_WAKE_ORDER_FENCE) {
-        atomic_thread_fence(memory_order_seq_cst); /* partner: wake_peer() */
+        atomic_thread_fence(memory_order_seq_cst); /* partner: order_looks() */
         return -1;
     }
     return chempi_wake_barrier() ? -1 : CHEMPI_WAKE_BOUND_MS;

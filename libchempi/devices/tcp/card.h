@@ -20,7 +20,7 @@
 #define CHEMPI_TCP_NETWORK_ANY 0u /* no network of a description */
 
 struct chempi_tcp_entry {
-    uint32_t network;  /* chempi_tcp_network_id(), CHEMPI_TCP_NETWORK_ANY */
+    uint32_t network;  /* chempi_tcp_card_network(), CHEMPI_TCP_NETWORK_ANY */
     uint8_t prefix;    /* bits of the network part */
     bool is_described; /* the description says so; else found out */
     struct chempi_address address;

@@ -104,7 +104,7 @@ struct chempi_tcp_preamble {
     uint16_t zero;
     uint32_t from;    /* number of who connects, in this bond */
     uint32_t to;      /* number of whom it looks for */
-    uint32_t network; /* see chempi_tcp_network_id() */
+    uint32_t network; /* see chempi_tcp_card_network() */
     uint64_t order;   /* CHEMPI_TCP_ORDER: data representation */
     /* By whose secret; zeros: the job's, where a process's index is its number
      * (services/bond.h). */

@@ -59,7 +59,7 @@ struct chempi_comm {
     struct chempi_object obj;
     uint32_t send_context;
     uint32_t recv_context;
-    struct chempi_lane *lane;    /* chempi_comm_lane() */
+    struct chempi_lane *lane;    /* chempi_comm_choose_lane() */
     int32_t rank;                /* of this process in the local group */
     uint32_t size;               /* local group */
     uint32_t remote_size;        /* processes that ranks of messages name */

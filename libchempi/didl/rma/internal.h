@@ -191,7 +191,6 @@ enum chempi_rma_kind {
     CHEMPI_RMA_DO_FORGET,
     CHEMPI_RMA_DO_DROP,   /* the payload of PUT_LARGE `id` will not come */
     CHEMPI_RMA_NOTE_HELD, /* to who has asked for a lock: rank disp has it */
-    CHEMPI_RMA_DO_LAST = CHEMPI_RMA_NOTE_HELD
 };
 
 /* What a request begins with; its payload follows, then bytes up to a multiple

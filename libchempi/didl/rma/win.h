@@ -58,7 +58,6 @@ enum chempi_rma_reach {
     CHEMPI_RMA_NODE,    /* its memory is mapped here */
     CHEMPI_RMA_ATTACH,  /* put and get by cross-memory attach */
     CHEMPI_RMA_MESSAGE, /* the target's process executes them */
-    CHEMPI_RMA_REACHES
 };
 
 /* What a member tells the others of its node. */
