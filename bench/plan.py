@@ -14,6 +14,7 @@ SCIVIA_SIZES = "0 1 8 32 64".split()
 SCIVIA_BANDWIDTH_SIZES = "1M".split()
 # Every power of two up to 256 KiB, and of four beyond.
 COLLECTIVE_SIZES = "8 1k 2k 4k 8k 16k 32k 64k 128k 256k 1M 4M".split()
+OWN_SIZES = ["8", "64", *COLLECTIVE_SIZES[1:]]
 COLLECTIVE_BYTES_MAX = 64 << 20  # of one buffer: the ranks have two each
 OVERLAP_SIZES = "8k 64k 256k 1M".split()
 AGENT_SIZES = "0 8 1k 8k 64k 256k".split()
@@ -172,7 +173,7 @@ def owns():
     return [
         *[own(f"icoll-own-{ranks}", "non-blocking and persistent collectives "
               f"by blocking ones, {ranks} ranks", "collective",
-              ["own", *COLLECTIVE_SIZES], ranks=ranks, limit_s=150,
+              ["own", *OWN_SIZES], ranks=ranks, limit_s=150,
               point_ms=30, target=1.1) for ranks in (2, 4)],
         *[Group(f"icoll-overlap-{ranks}", "time beyond the computing between "
                 f"start and wait of non-blocking collectives, {ranks} ranks",
