@@ -881,30 +881,46 @@ adopt(struct async *a, const struct chempi_coll_call *c, int tag,
     return &a->req;
 }
 
-/* False: the call goes on. */
+/* All but what is over, and has come to no error. False: the call goes on. */
+static CHEMPI_NOINLINE bool go_on(struct async *a,
+                                  const struct chempi_coll_call *c,
+                                  enum chempi_node_later_begun begun,
+                                  MPI_Request *request, int *rc)
+{
+    struct chempi_request *req;
+    int tag;
+
+    if (begun == CHEMPI_NODE_LATER_HAS_NOT_BEGUN) {
+        chempi_lane_pause(&chempi_lane_main);
+        return false;
+    }
+    begun = chempi_node_later_stay(a->sched.inline_bytes, c, begun, rc);
+    chempi_agent_note_begun();
+    tag = chempi_coll_next_tag(c->comm);
+    req = begun == CHEMPI_NODE_LATER_HAS_ENDED ? chempi_coll_failed(c, rc)
+                                               : adopt(a, c, tag, begun);
+    if (CHEMPI_LIKELY(req != NULL))
+        *request = chempi_request_handle(req);
+    chempi_lane_unlock(&chempi_lane_main);
+    return true;
+}
+
+/* The same. */
 static inline bool begin_at_once(const struct chempi_coll_call *c,
                                  MPI_Request *request, int *rc)
 {
     enum chempi_node_later_begun begun = CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
-    struct chempi_request *req;
     struct async *a;
-    int tag;
 
     chempi_lane_lock(&chempi_lane_main);
     a = chempi_coll_async_find();
     if (CHEMPI_LIKELY(a != NULL))
         begun = later_try(c, a->sched.inline_bytes, rc);
-    if (begun == CHEMPI_NODE_LATER_HAS_NOT_BEGUN) {
-        chempi_lane_pause(&chempi_lane_main);
-        return false;
-    }
+    if (CHEMPI_UNLIKELY(begun != CHEMPI_NODE_LATER_HAS_ENDED || *rc))
+        return go_on(a, c, begun, request, rc);
     chempi_agent_note_begun();
-    tag = chempi_coll_next_tag(c->comm);
-    req = CHEMPI_LIKELY(begun == CHEMPI_NODE_LATER_HAS_ENDED)
-              ? chempi_coll_over(c, rc)
-              : adopt(a, c, tag, begun);
-    if (CHEMPI_LIKELY(req != NULL))
-        *request = chempi_request_handle(req);
+    (void)chempi_coll_next_tag(c->comm);
+    *request = chempi_request_handle(chempi_request_over);
     chempi_lane_unlock(&chempi_lane_main);
     return true;
 }

@@ -48,12 +48,6 @@ int chempi_coll_of_neighbors(const struct chempi_coll_call *c,
  * lock. */
 struct chempi_request *chempi_coll_failed(const struct chempi_coll_call *c,
                                           int *rc);
-static inline struct chempi_request *
-chempi_coll_over(const struct chempi_coll_call *c, int *rc)
-{
-    return CHEMPI_LIKELY(!*rc) ? chempi_request_over
-                               : chempi_coll_failed(c, rc);
-}
 
 /* A request of the library's own: without checks, under the lane lock. Its
  * functions are predefined, and its messages urgent. Whoever waits for it

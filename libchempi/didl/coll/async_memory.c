@@ -15,21 +15,16 @@ enum { POOL_MAX = 16 };
 static struct async spare;
 static bool is_spare_taken;
 
-/* Memory of requests that are gone, for the next ones; the last one first,
- * which the caches have. On the list of all requests (request.h, Q5). */
-static struct {
-    struct async *free; /* linked by next_free */
-    uint32_t count;
-} pool;
+struct chempi_coll_async_pool chempi_coll_async_pool;
 
 static void put_into_pool(struct async *a)
 {
-    a->next_free = pool.free;
-    pool.free = a;
-    pool.count++;
+    a->next_free = chempi_coll_async_pool.free;
+    chempi_coll_async_pool.free = a;
+    chempi_coll_async_pool.count++;
 }
 
-static CHEMPI_NOINLINE struct async *grow(void)
+CHEMPI_NOINLINE struct async *chempi_coll_async_grow(void)
 {
     struct async *a = chempi_sys->malloc(sizeof(*a));
 
@@ -41,11 +36,6 @@ static CHEMPI_NOINLINE struct async *grow(void)
     return a;
 }
 
-struct async *chempi_coll_async_find(void)
-{
-    return CHEMPI_LIKELY(pool.free != NULL) ? pool.free : grow();
-}
-
 void chempi_coll_async_take(struct async *a)
 {
     if (CHEMPI_UNLIKELY(a == &spare)) {
@@ -53,11 +43,12 @@ void chempi_coll_async_take(struct async *a)
         chempi_request_track(&a->req, &chempi_lane_main);
         return;
     }
-    CHEMPI_CHECK(a == pool.free ? NULL
-                                : "async E8: other memory was given back or "
-                                  "taken since this was found");
-    pool.free = a->next_free;
-    pool.count--;
+    CHEMPI_CHECK(a == chempi_coll_async_pool.free
+                     ? NULL
+                     : "async E8: other memory was given back or "
+                       "taken since this was found");
+    chempi_coll_async_pool.free = a->next_free;
+    chempi_coll_async_pool.count--;
 }
 
 bool chempi_coll_async_is_spare(const struct async *a)
@@ -76,8 +67,9 @@ static CHEMPI_NOINLINE void shrink(struct async *a)
 
 void chempi_coll_async_give(struct async *a)
 {
-    if (CHEMPI_LIKELY(a != &spare && pool.count < POOL_MAX &&
-                      pool.count < chempi_setting(CHEMPI_SET_REQUEST_POOL)))
+    if (CHEMPI_LIKELY(a != &spare && chempi_coll_async_pool.count < POOL_MAX &&
+                      chempi_coll_async_pool.count <
+                          chempi_setting(CHEMPI_SET_REQUEST_POOL)))
         put_into_pool(a);
     else
         shrink(a);
@@ -85,13 +77,13 @@ void chempi_coll_async_give(struct async *a)
 
 void chempi_coll_async_memory_fini(void)
 {
-    while (pool.free) {
-        struct async *a = pool.free;
+    while (chempi_coll_async_pool.free) {
+        struct async *a = chempi_coll_async_pool.free;
 
-        pool.free = a->next_free;
+        chempi_coll_async_pool.free = a->next_free;
         shrink(a);
     }
-    pool.count = 0;
+    chempi_coll_async_pool.count = 0;
 }
 
 /* ---- what it holds ---- */

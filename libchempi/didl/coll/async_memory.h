@@ -94,11 +94,25 @@ chempi_coll_async_node_step(const struct async *a)
     return s->steps[a->next].dst;
 }
 
+/* Memory of requests that are gone, for the next ones; the last one first,
+ * which the caches have. On the list of all requests (request.h, Q5). */
+extern struct chempi_coll_async_pool {
+    struct async *free; /* linked by next_free */
+    uint32_t count;
+} chempi_coll_async_pool;
+
+struct async *chempi_coll_async_grow(void);
+
 /* Memory that is free, and stays so until it is taken (E8): of one that is
  * gone, or new, or the spare one (E5), or NULL. On the list of all requests
  * once it is taken. Under the lock, as all of these, which is kept until then;
  * what is called between the two makes no progress and completes no request. */
-struct async *chempi_coll_async_find(void);
+static inline struct async *chempi_coll_async_find(void)
+{
+    return CHEMPI_LIKELY(chempi_coll_async_pool.free != NULL)
+               ? chempi_coll_async_pool.free
+               : chempi_coll_async_grow();
+}
 void chempi_coll_async_take(struct async *a);
 bool chempi_coll_async_is_spare(const struct async *a);
 

@@ -191,13 +191,6 @@ static inline MPI_Request chempi_request_handle(struct chempi_request *req)
     return (MPI_Request)(void *)req;
 }
 
-/* Is it that of an operation that was over in its call, and not cancelled? */
-static inline bool chempi_request_is_over(MPI_Request handle)
-{
-    return (chempi_light_is(handle) && chempi_light_is_plain()) ||
-           handle == chempi_request_handle(chempi_request_over);
-}
-
 /* Set the common members of a new request (memory is the caller's, or of the
  * lane's pool): one
  * reference, active, pending 1, no error. comm and type are held if given. */

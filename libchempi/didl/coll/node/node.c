@@ -730,6 +730,7 @@ static int enter_together(struct chempi_comm *comm,
         leave(st->area, comm->size);
     st->area = -1;
     st->is_on = false;
+    st->later_cells = 0;
     st->lacks = CHEMPI_NODE_LACKS_NOTHING;
     return rc;
 }

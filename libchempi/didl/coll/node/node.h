@@ -194,7 +194,8 @@ struct chempi_coll_state {
     bool is_refused_root;
     int area;
     uint32_t cells;       /* a power of two */
-    uint32_t later_cells; /* behind those, or 0 */
+    uint32_t later_cells; /* behind those, or 0, as without an area; for who
+                             is in a call */
     int size;             /* members = ranks of the communicator */
     int rank;
     unsigned char *scratch; /* for parts of operations; NULL: none yet */

@@ -146,7 +146,7 @@ static bool find_way(const struct chempi_coll_call *c,
                      struct chempi_node_later_op *op)
 {
     *op = (struct chempi_node_later_op){.call = *c, .cell = {.st = st}};
-    if (!st || !st->is_on || st->later_cells == 0)
+    if (!st || st->later_cells == 0)
         return false;
     op->parts = parts_for(c);
     if (!op->parts)
@@ -680,12 +680,15 @@ static void keep_call(struct chempi_node_later_op *op,
     op->has_types = has_types(c);
 }
 
-CHEMPI_NOINLINE enum chempi_node_later_begun
-chempi_node_later_keep_parts(void *room, const struct chempi_node_parts *parts,
-                             const struct chempi_coll_call *c, int *rc)
+enum chempi_node_later_begun
+chempi_node_later_stay(void *room, const struct chempi_coll_call *c,
+                       enum chempi_node_later_begun begun, int *rc)
 {
     struct chempi_node_later_op *op = room;
+    const struct chempi_node_parts *parts = parts_for(c);
 
+    if (begun != CHEMPI_NODE_LATER_HAS_BEGUN || !parts)
+        return begun; /* in steps it is kept as it begins */
     op->parts = parts;
     op->steps = NULL;
     op->task = task_of(op);

@@ -20,7 +20,8 @@ struct chempi_node_parts {
     chempi_node_part_fn *begin;
     chempi_node_ready_fn *is_ready;
     chempi_node_part_fn *end; /* MPI error class, as begin */
-    /* Does the data of all members fit slots (L1)? */
+    /* Does the data of all members fit slots (L1)? By the call alone, for which
+     * it is asked more than once. */
     bool (*fits)(const struct chempi_coll_call *c);
     /* The next operation of the communicator, if nothing else is under way
      * here: all three, if this member need not wait, or hardly: it has ended.
@@ -202,36 +203,32 @@ parts_for(const struct chempi_coll_call *c)
     return parts && parts->fits(c) ? parts : NULL;
 }
 
-/* What later_try() does of an operation in steps, and of one by parts which has
- * begun: perhaps it has moved. */
+/* What later_try() does of an operation in steps. */
 enum chempi_node_later_begun
 chempi_node_later_try_steps(void *room, struct chempi_coll_state *st,
                             const struct chempi_coll_call *c, int *rc);
-enum chempi_node_later_begun
-chempi_node_later_keep_parts(void *room, const struct chempi_node_parts *parts,
-                             const struct chempi_coll_call *c, int *rc);
 
 /* Start a call if that begins it: if nothing else is under way here, of those
  * whose data fits slots, and tasks. It has ended then if this member need not
- * wait for anything. room: CHEMPI_COLL_INLINE_BYTES of a schedule that is not
- * made as yet; the operation there begins with its cell. Under the lane lock.
- */
+ * wait for anything; else chempi_node_later_stay() comes next. room:
+ * CHEMPI_COLL_INLINE_BYTES of a schedule that is not made as yet; the operation
+ * there begins with its cell. Under the lane lock. */
 static inline enum chempi_node_later_begun
 later_try(const struct chempi_coll_call *c, void *room, int *rc)
 {
     struct chempi_coll_state *st = c->comm->coll;
     const struct chempi_node_parts *parts;
-    enum chempi_node_later_begun begun;
 
-    if (CHEMPI_UNLIKELY(!st || !st->is_on || st->later_cells == 0))
+    if (CHEMPI_UNLIKELY(!st || st->later_cells == 0))
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
     parts = parts_for(c);
-    if (!parts)
-        return chempi_node_later_try_steps(room, st, c, rc);
-    begun = parts->at_once(room, st, c, rc);
-    return CHEMPI_LIKELY(begun != CHEMPI_NODE_LATER_HAS_BEGUN)
-               ? begun
-               : chempi_node_later_keep_parts(room, parts, c, rc);
+    return parts ? parts->at_once(room, st, c, rc)
+                 : chempi_node_later_try_steps(room, st, c, rc);
 }
+
+/* What has begun there, as that says, is not over: perhaps it has moved. */
+enum chempi_node_later_begun
+chempi_node_later_stay(void *room, const struct chempi_coll_call *c,
+                       enum chempi_node_later_begun begun, int *rc);
 
 #endif
