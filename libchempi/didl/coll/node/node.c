@@ -127,6 +127,7 @@ static size_t head_len(int size)
 
     return CHEMPI_NODE_PIECES * sizeof(struct chempi_node_piece) +
            (size_t)size * sizeof(struct chempi_yield_policy_presence) +
+           all * sizeof(struct chempi_node_taken) +
            (later_cells(size) ? all * sizeof(struct chempi_node_ended) : 0) +
            all_cells(size) * (sizeof(struct chempi_node_count) +
                               all * sizeof(struct chempi_node_line));
@@ -144,6 +145,11 @@ static size_t slots(int size)
 static size_t bulk_len(int size)
 {
     return slots(size) * (size_t)(size + 1) * CHEMPI_NODE_BULK_BYTES;
+}
+
+static size_t hands_len(int size)
+{
+    return (size_t)size * CHEMPI_NODE_HAND_BYTES;
 }
 
 static size_t boards_len(int size)
@@ -188,8 +194,8 @@ static size_t rings_len(int size)
 /* Whole pages: all parts but the first one are. */
 static size_t area_len(int size)
 {
-    return pages(head_len(size)) + bulk_len(size) + boards_len(size) +
-           (size_t)size * CHEMPI_SPSC_RING_STRIDE +
+    return pages(head_len(size)) + bulk_len(size) + hands_len(size) +
+           boards_len(size) + (size_t)size * CHEMPI_SPSC_RING_STRIDE +
            CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES + streams_len(size) +
            rings_len(size);
 }
@@ -453,7 +459,7 @@ static int claim(const struct chempi_comm *comm, uint32_t number, int first,
  * reserved for who gets the area next. */
 static CHEMPI_COLD void give_back(int area, int size)
 {
-    size_t kept = pages(head_len(size)) + bulk_len(size);
+    size_t kept = pages(head_len(size)) + bulk_len(size) + hands_len(size);
 
     if (!node.areas[area].start || node.areas[area].len < area_len(size))
         return; /* this member has not mapped all of it */
@@ -606,7 +612,8 @@ static void set_places(struct chempi_coll_state *st, unsigned char *start)
     st->crowd.distance = &node.control->distance;
     st->pipe = (void *)start;
     st->crowd.presence = (void *)(st->pipe + CHEMPI_NODE_PIECES);
-    st->later.ended = (void *)(st->crowd.presence + st->size);
+    st->taken = (void *)(st->crowd.presence + st->size);
+    st->later.ended = (void *)(st->taken + st->size + 1);
     st->later.unsaid =
         (st->size > 2 ? CHEMPI_NODE_LATER_SAID : CHEMPI_NODE_LATER_SAID_PAIR) -
         1;
@@ -615,7 +622,8 @@ static void set_places(struct chempi_coll_state *st, unsigned char *start)
     st->lines = (void *)(st->counts + all);
     st->slots = (uint32_t)slots(st->size);
     st->bulk = start + pages(head_len(st->size));
-    st->boards = st->bulk + bulk_len(st->size);
+    st->hands = st->bulk + bulk_len(st->size);
+    st->boards = st->hands + hands_len(st->size);
     st->chain_memory = st->boards + boards_len(st->size);
     st->pieces = st->chain_memory + (size_t)st->size * CHEMPI_SPSC_RING_STRIDE;
     st->streams = st->pieces + CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES;

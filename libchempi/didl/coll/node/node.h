@@ -39,6 +39,15 @@
  *       have finished the one before the last. These stay in the caches, and
  *       the first operations need not make a page each. (Two members, who run
  *       side by side, are faster with slots that the other has long left.)
+ *   A12 nor, where ranks outnumber cores, do gathers and reductions to a root:
+ *       a member has a ring, its hand, for what it hands in, and says in its
+ *       line where in that it is. What it has handed in before it met all
+ *       others has been read; of the rest it hears from the roots. So it runs
+ *       ahead of a root as far as the hand goes, whose memory stays in the
+ *       caches, and is made once, not for each cell. A root that has collected
+ *       one operation has the lines of all, who have ended all operations
+ *       before: to have heard of the later one is enough. (Members that run
+ *       side by side are faster with what the other has long left, as in A11.)
  *   -   non-blocking operations have cells, slots and numbers of their own
  *       (node_later.h)
  */
@@ -65,6 +74,8 @@ enum {
     CHEMPI_NODE_SYNC_SLOTS = 2, /* used in turn */
     /* Of non-blocking operations; none with more than MANY members. */
     CHEMPI_NODE_LATER_CELLS = 64,
+    CHEMPI_NODE_HAND_BYTES = 256 << 10, /* of a hand (A12), whole pages, */
+    CHEMPI_NODE_HAND_STEP = 32 << 10,   /* reserved by and by */
     CHEMPI_NODE_ALL_CELLS = CHEMPI_NODE_CELLS + CHEMPI_NODE_LATER_CELLS,
     CHEMPI_NODE_LATER_SLOTS = 8, /* of those in which all meet, in turn */
     /* After so many of them a member says which ones it has ended, powers of
@@ -94,6 +105,9 @@ enum {
     CHEMPI_NODE_TASK_MAX = 512
 };
 
+/* A place's `at` of data that is in no hand. */
+#define CHEMPI_NODE_IN_SLOT UINT32_MAX
+
 /* Where a member's data lies in its own memory, for others to read or write
  * (cma_copy.h). */
 struct chempi_node_place {
@@ -105,9 +119,14 @@ struct chempi_node_place {
                                      at that (distance.h); of an exchange 0: it
                                      has no large blocks */
     };
-    uint32_t is_few; /* its data is in one of the few slots; node_later.h, L7 */
-    uint32_t last;   /* the common one: who came last to the meeting */
-    uint32_t rounds; /* around a ring (reduce_ring.h), all in all, */
+    union {
+        uint32_t is_few;     /* its data is in one of the few slots;
+                                node_later.h, L7 */
+        _Atomic uint32_t at; /* where it is in the member's hand, bytes
+                                (A12) */
+    };
+    uint32_t last;          /* the common one: who came last to the meeting */
+    uint32_t rounds;        /* around a ring (reduce_ring.h), all in all, */
     _Atomic uint32_t steps; /* and steps that are done */
     uint32_t reply;         /* 0, or in which phase a copy of its own failed */
     _Atomic uint32_t met;   /* how often it has come again, non-blocking; for
@@ -139,6 +158,27 @@ struct chempi_node_count {
 struct chempi_node_piece {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t seq;   /* 1 + its number */
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t reads; /* ever; wraps */
+};
+
+/* A12: the last operation in which a member, as the root, has read what was
+ * handed in. */
+struct chempi_node_taken {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t seq;
+    _Atomic uint32_t waits; /* the common one: members that wait for that */
+};
+
+/* What this member has handed in since all met last. */
+struct chempi_node_hand {
+    uint64_t head;     /* bytes, with what was left free at the ring's end */
+    uint64_t tail;     /* .. that are surely read */
+    uint64_t reserved; /* bytes of the ring, ever */
+    uint32_t count;    /* of operations */
+    uint32_t first;    /* .. that are surely read */
+    struct {
+        uint32_t seq;
+        int root;
+        uint64_t end; /* head behind it */
+    } ops[CHEMPI_NODE_CELLS];
 };
 
 /* What a member says of its non-blocking operations (node_later.h), and of the
@@ -209,7 +249,10 @@ struct chempi_coll_state {
                             LATER_SLOTS */
     unsigned char *bulk; /* [size + 1][slots][BULK_BYTES] */
     struct chempi_node_later later;
-    uint32_t syncs;        /* operations that synchronised; wraps */
+    uint32_t syncs;                  /* operations that synchronised; wraps */
+    unsigned char *hands;            /* [size][HAND_BYTES] */
+    struct chempi_node_taken *taken; /* [size + 1] */
+    struct chempi_node_hand hand;
     unsigned char *boards; /* [size][BOARDS][BOARD_BYTES] */
     uint32_t rows;         /* boards that this member has used, ever */
     bool is_reserved[CHEMPI_NODE_BOARDS]; /* this member's */

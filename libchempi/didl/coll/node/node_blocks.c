@@ -609,11 +609,12 @@ CHEMPI_NODE_PARTS(chempi_node_parts_gather, fits, gather_at_once, gather_begin,
 bool chempi_coll_node_gather(struct chempi_coll_state *st,
                              const struct chempi_coll_call *c, int tag, int *rc)
 {
+    const uint64_t longest = chempi_coll_node_longest_block(c);
     struct cell cell;
     int code;
 
-    *rc = chempi_coll_shm_slot_open(st, &cell);
-    if (has_long(c)) {
+    *rc = chempi_coll_shm_slot_open_hand_in(st, &cell, c->root);
+    if (longest > CHEMPI_NODE_BULK_BYTES) {
         struct blocks b = {.task = {.cell = cell, .c = c}};
 
         code = run(&b, gather_first, tag);
@@ -621,6 +622,8 @@ bool chempi_coll_node_gather(struct chempi_coll_state *st,
         code = cell_is_root(&cell, c) ? collect_blocks(&cell, c, tag)
                                       : hand_in(&cell, c);
     }
+    if (cell_is_root(&cell, c) && (longest > CHEMPI_NODE_LINE_BYTES || code))
+        chempi_coll_shm_slot_say_taken(&cell);
     *rc = cell_first_error(code, *rc);
     return true;
 }

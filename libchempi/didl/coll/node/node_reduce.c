@@ -103,12 +103,16 @@ static int reduce(struct chempi_coll_state *st,
                   const struct chempi_coll_call *c)
 {
     struct cell cell;
-    int rc = chempi_coll_shm_slot_open(st, &cell);
+    int rc = chempi_coll_shm_slot_open_hand_in(st, &cell, c->root);
 
     rc = cell_first_error(rc, reduce_begin(&cell, c));
-    if (cell_is_root(&cell, c))
-        rc = cell_first_error(rc, chempi_coll_shm_slot_collect(&cell));
-    return cell_first_error(rc, reduce_end(&cell, c));
+    if (!cell_is_root(&cell, c))
+        return rc;
+    rc = cell_first_error(rc, chempi_coll_shm_slot_collect(&cell));
+    rc = cell_first_error(rc, reduce_end(&cell, c));
+    if (vector_len(c) > CHEMPI_NODE_LINE_BYTES || rc)
+        chempi_coll_shm_slot_say_taken(&cell);
+    return rc;
 }
 
 /* The last one had no result for the others. All lines are there: either they

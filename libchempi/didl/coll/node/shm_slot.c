@@ -14,6 +14,7 @@
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/error/error.h"
+#include "libchempi/didl/locality/affinity.h"
 #include "libchempi/didl/transport/loss.h"
 
 enum { YIELDS = 2 }; /* before progress is made */
@@ -244,7 +245,7 @@ void chempi_coll_shm_slot_rouse_all(const struct cell *cell)
     }
 }
 
-/* ---- rooms ---- */
+/* ---- slots ---- */
 
 static uint32_t count_ended(const struct chempi_coll_state *st)
 {
@@ -336,6 +337,133 @@ static CHEMPI_COLD int reserve(const struct cell *cell, int m, uint32_t bit,
     return MPI_SUCCESS;
 }
 
+/* ---- hands (A12) ---- */
+
+/* Has the root of the hand's operation number i read it? */
+struct handed {
+    const struct chempi_coll_state *st;
+    uint32_t i;
+};
+
+static bool is_taken(void *arg)
+{
+    const struct handed *handed = arg;
+    const struct chempi_coll_state *st = handed->st;
+    const uint32_t seq = st->hand.ops[handed->i].seq;
+    const uint32_t taken = atomic_load_explicit(
+        &st->taken[st->hand.ops[handed->i].root].seq, memory_order_acquire);
+
+    /* No further: it had a line of this member's each time. */
+    return taken - seq < st->cells;
+}
+
+/* Once it waits, then for as much as makes it worth while. */
+static CHEMPI_NOINLINE int await_half(struct handed *handed)
+{
+    const struct chempi_coll_state *st = handed->st;
+    const struct chempi_node_hand *hand = &st->hand;
+    _Atomic uint32_t *waits = &st->taken[st->size].waits;
+    int rc;
+
+    while (handed->i + 1 < hand->count &&
+           hand->ops[handed->i].end - hand->tail < CHEMPI_NODE_HAND_BYTES / 2)
+        handed->i++;
+    /* Ordered before the last look by whoever sleeps; partner:
+     * chempi_coll_shm_slot_say_taken(). */
+    (void)atomic_fetch_add(waits, 1);
+    rc = chempi_coll_shm_slot_await_member(st, hand->ops[handed->i].root,
+                                           is_taken, handed);
+    (void)atomic_fetch_sub(waits, 1);
+    return rc;
+}
+
+/* Until so many bytes are free behind head. */
+static int make_room(struct chempi_coll_state *st, uint64_t len)
+{
+    struct chempi_node_hand *hand = &st->hand;
+    int rc = MPI_SUCCESS;
+
+    while (!rc && hand->head + len - hand->tail > CHEMPI_NODE_HAND_BYTES) {
+        struct handed handed = {st, hand->first};
+
+        if (!is_taken(&handed))
+            rc = await_half(&handed);
+        hand->tail = hand->ops[handed.i].end;
+        hand->first = handed.i + 1;
+    }
+    return rc;
+}
+
+static CHEMPI_COLD int reserve_hand(const struct cell *cell, uint64_t end)
+{
+    struct chempi_node_hand *hand = &cell->st->hand;
+    const uint64_t goal = (end + CHEMPI_NODE_HAND_STEP - 1) /
+                          CHEMPI_NODE_HAND_STEP * CHEMPI_NODE_HAND_STEP;
+    struct chempi_err err = {.text = ""};
+
+    if (chempi_region_reserve(chempi_ctx.services.region,
+                              cell_hand(cell, cell->st->rank) + hand->reserved,
+                              goal - hand->reserved, &err) < 0)
+        return chempi_error_set(MPI_ERR_NO_MEM, "%s", err.text);
+    hand->reserved = goal;
+    return MPI_SUCCESS;
+}
+
+static unsigned char *room_in_hand(const struct cell *cell, uint64_t len,
+                                   int *rc)
+{
+    struct chempi_coll_state *st = cell->st;
+    struct chempi_node_hand *hand = &st->hand;
+    const uint64_t size =
+        (len + CHEMPI_CACHE_LINE - 1) & ~(uint64_t)(CHEMPI_CACHE_LINE - 1);
+    uint64_t at = hand->head % CHEMPI_NODE_HAND_BYTES;
+
+    if (at + size > CHEMPI_NODE_HAND_BYTES) {
+        hand->head += CHEMPI_NODE_HAND_BYTES - at;
+        at = 0;
+    }
+    *rc = make_room(st, size);
+    if (CHEMPI_UNLIKELY(!*rc && at + size > hand->reserved))
+        *rc = reserve_hand(cell, at + size);
+    if (CHEMPI_UNLIKELY(*rc)) {
+        cell_mine(cell)->len = CELL_NO_ROOM;
+        return NULL;
+    }
+    hand->head += size;
+    hand->ops[hand->count].seq = cell->seq;
+    hand->ops[hand->count].root = cell->root;
+    hand->ops[hand->count++].end = hand->head;
+    atomic_store_explicit(&cell_mine(cell)->place.at, (uint32_t)at,
+                          memory_order_relaxed);
+    return cell_hand(cell, st->rank) + at;
+}
+
+int chempi_coll_shm_slot_open_hand_in(struct chempi_coll_state *st,
+                                      struct cell *cell, int root)
+{
+    int rc = chempi_coll_shm_slot_open(st, cell);
+
+    cell->is_handed = true;
+    cell->root = root;
+    return rc;
+}
+
+void chempi_coll_shm_slot_say_taken(const struct cell *cell)
+{
+    const struct chempi_coll_state *st = cell->st;
+
+    /* Orders the reading before what is written there next; partner:
+     * is_taken(). */
+    atomic_store_explicit(&st->taken[st->rank].seq, cell->seq,
+                          memory_order_release);
+    chempi_progress_order_looks();
+    if (CHEMPI_UNLIKELY(atomic_load_explicit(&st->taken[st->size].waits,
+                                             memory_order_relaxed) > 0))
+        chempi_coll_shm_slot_rouse_all(cell);
+}
+
+/* ---- rooms ---- */
+
 unsigned char *chempi_coll_shm_slot_room(const struct cell *cell, int m,
                                          uint64_t len, int *rc)
 {
@@ -347,6 +475,11 @@ unsigned char *chempi_coll_shm_slot_room(const struct cell *cell, int m,
 
     if (len <= CHEMPI_NODE_LINE_BYTES)
         return cell_line(cell, m)->data;
+    if (cell->is_handed && !chempi_affinity_is_roomy())
+        return room_in_hand(cell, len, rc);
+    if (cell->is_handed)
+        atomic_store_explicit(&cell_line(cell, m)->place.at,
+                              CHEMPI_NODE_IN_SLOT, memory_order_relaxed);
     is_few = has_free_few(cell);
     if (cell->has_few)
         cell_line(cell, m)->place.is_few = is_few;

@@ -19,6 +19,8 @@ struct cell {
     uint32_t slot;                  /* index of its members' slots */
     bool is_later;                  /* of a non-blocking operation */
     bool has_few;                   /* or cell_few() */
+    bool is_handed;                 /* they have hands (A12) */
+    int root;                       /* then */
     struct chempi_node_line *lines; /* of member 0; see cell_line() */
 };
 
@@ -124,17 +126,30 @@ static inline unsigned char *cell_slot(const struct cell *cell, int m)
            ((size_t)m * cell->st->slots + slot) * CHEMPI_NODE_BULK_BYTES;
 }
 
+static inline unsigned char *cell_hand(const struct cell *cell, int m)
+{
+    return cell->st->hands + (size_t)m * CHEMPI_NODE_HAND_BYTES;
+}
+
 /* Where member m's data is when it has len bytes, len <= BULK_BYTES. */
 static inline const unsigned char *cell_data(const struct cell *cell, int m,
                                              uint64_t len)
 {
+    uint32_t at;
+
     if (len <= CHEMPI_NODE_LINE_BYTES)
         return cell_line(cell, m)->data;
-    return cell_slot(cell, m);
+    if (!cell->is_handed)
+        return cell_slot(cell, m);
+    at = atomic_load_explicit(&cell_line(cell, m)->place.at,
+                              memory_order_relaxed);
+    return at <= CHEMPI_NODE_HAND_BYTES - len ? cell_hand(cell, m) + at
+                                              : cell_slot(cell, m);
 }
 
 /* The same for writing, once the line's len is set. NULL when out of shared
- * memory: then *rc is set, and len is what no reader takes for a length. */
+ * memory: then *rc is set, and len is what no reader takes for a length. In a
+ * hand it waits for room. */
 unsigned char *chempi_coll_shm_slot_room(const struct cell *cell, int m,
                                          uint64_t len, int *rc);
 
@@ -183,6 +198,12 @@ void chempi_coll_shm_slot_look_far_at_last(const struct cell *cell);
 /* One in which some may leave before others have come (A2). */
 int chempi_coll_shm_slot_open(struct chempi_coll_state *st, struct cell *cell);
 
+/* The same for what members hand in to a root (A12), who says when it has read
+ * what does not fit lines. */
+int chempi_coll_shm_slot_open_hand_in(struct chempi_coll_state *st,
+                                      struct cell *cell, int root);
+void chempi_coll_shm_slot_say_taken(const struct cell *cell);
+
 static inline void cell_open_next(struct chempi_coll_state *st,
                                   struct cell *cell)
 {
@@ -192,6 +213,7 @@ static inline void cell_open_next(struct chempi_coll_state *st,
     cell->slot = cell->index;
     cell->is_later = false;
     cell->has_few = false;
+    cell->is_handed = false;
     cell->lines = st->lines + cell->index;
 }
 
@@ -201,6 +223,12 @@ static inline void cell_open_sync(struct chempi_coll_state *st,
 {
     cell_open_next(st, cell);
     st->last_sync = cell->seq;
+    /* Whatever comes of it, it waits for all, or a member is lost: who hands in
+     * after it knows that all operations before it have ended everywhere. */
+    st->hand.head = 0;
+    st->hand.tail = 0;
+    st->hand.count = 0;
+    st->hand.first = 0;
     if (st->size > 2)
         cell->slot = st->cells + st->syncs++ % CHEMPI_NODE_SYNC_SLOTS;
 }

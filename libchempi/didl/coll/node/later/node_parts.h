@@ -90,6 +90,7 @@ static inline void later_open_cell(struct chempi_coll_state *st,
     cell->index = st->cells + number % CHEMPI_NODE_LATER_CELLS;
     cell->slot = cell->index + CHEMPI_NODE_SYNC_SLOTS;
     cell->is_later = true;
+    cell->is_handed = false;
     /* L7: of three and more, where all meet */
     cell->has_few = st->size > 2 && (c->kind >= CHEMPI_COLL_ALLGATHER ||
                                      c->kind == CHEMPI_COLL_ALLREDUCE);
