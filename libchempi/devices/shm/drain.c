@@ -224,7 +224,7 @@ static void tell(struct shm_ep *ep)
                           memory_order_release); /* partner: refresh() */
     atomic_store_explicit(&pair->taken.lines, ep->rx_head,
                           memory_order_release);
-    atomic_thread_fence(memory_order_seq_cst); /* partner: ring_wait() */
+    atomic_thread_fence(memory_order_seq_cst); /* partner: eager_wait() */
     if (atomic_load_explicit(&pair->sender.waits, memory_order_relaxed))
         chempi_wake_urge(ep->wake, ep->wake_fd, false);
 }
