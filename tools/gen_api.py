@@ -40,7 +40,7 @@ OBJECTS = {
 }
 HEADER_OF = {
     'comm': 'comm/comm', 'datatype': 'datatype/datatype',
-    'op': 'datatype/op', 'group': 'comm/group',
+    'op': 'op/op', 'group': 'comm/group',
     'errhandler': 'error/error', 'info': 'info/info',
     'session': 'comm/session/session', 'file': 'io/file', 'win': 'rma/win',
 }

@@ -43,6 +43,7 @@ FLOORS = [
     ['libchempi/didl/info'],
     ['libchempi/didl/locality'],
     ['libchempi/didl/datatype'],
+    ['libchempi/didl/op'],
     ['libchempi/didl/control'],
     ['libchempi/didl/transport/worlds'],
     ['libchempi/didl/transport'],

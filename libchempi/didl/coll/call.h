@@ -14,7 +14,7 @@
 #include "libchempi/didl/base/count_array.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/datatype/datatype.h"
-#include "libchempi/didl/datatype/op.h"
+#include "libchempi/didl/op/op.h"
 
 enum chempi_coll_kind {
     CHEMPI_COLL_BARRIER,

@@ -16,9 +16,9 @@
 #include "common/base/number.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/datatype/datatype.h"
-#include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/info/info.h"
+#include "libchempi/didl/op/op_loops.h"
 
 static struct {
     pthread_mutex_t lock;

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "libchempi/didl/datatype/basic_type.h"
-#include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/error/error.h"
+#include "libchempi/didl/op/op_loops.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/services/cma.h"
 

@@ -20,7 +20,7 @@
 
 #include "common/host/proc_stat.h"
 #include "libchempi/didl/datatype/basic_type.h"
-#include "libchempi/didl/datatype/op_loops.h"
+#include "libchempi/didl/op/op_loops.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/services/layout/segment.h"
 

@@ -21,9 +21,9 @@
 #include "libchempi/didl/coll/call.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/datatype/datatype.h"
-#include "libchempi/didl/datatype/op.h"
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/locality/locality.h"
+#include "libchempi/didl/op/op.h"
 #include "libchempi/didl/topo/reorder_search.h"
 
 enum {

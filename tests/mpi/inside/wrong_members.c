@@ -11,7 +11,7 @@
 #include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/comm/message.h"
 #include "libchempi/didl/datatype/basic_type.h"
-#include "libchempi/didl/datatype/op_loops.h"
+#include "libchempi/didl/op/op_loops.h"
 #include "libchempi/didl/rma/internal.h"
 #include "tests/mpi/check.h"
 

@@ -9,7 +9,7 @@
 
 #include "libchempi/didl/coll/hier/hier.h"
 #include "libchempi/didl/coll/node/node.h"
-#include "libchempi/didl/datatype/op.h"
+#include "libchempi/didl/op/op.h"
 #include "tests/unit/coll/fake_message.h"
 
 enum { MAX_RANKS = 17, PRIME = 65521 };

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 #include "libchempi/didl/datatype/basic_type.h"
-#include "libchempi/didl/datatype/op.h"
-#include "libchempi/didl/datatype/op_loops.h"
+#include "libchempi/didl/op/op.h"
+#include "libchempi/didl/op/op_loops.h"
 
 static chempi_op_loop *loop(enum chempi_op_index op,
                             enum chempi_basic_type elem)

@@ -3,7 +3,7 @@
  * Reduction operations: the predefined ones, those of users, and how either is
  * applied to any count of elements (MPI 5.0, section 6.9).
  */
-#include "libchempi/didl/datatype/op.h"
+#include "libchempi/didl/op/op.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/datatype/basic_type.h"
-#include "libchempi/didl/datatype/op_loops.h"
 #include "libchempi/didl/error/error.h"
+#include "libchempi/didl/op/op_loops.h"
 
 #define PREDEFINED(index, name)                                                \
     [CHEMPI_OP_##index] = {                                                    \

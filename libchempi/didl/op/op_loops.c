@@ -11,7 +11,7 @@
  * The build compiles this file once for every processor, and again for those
  * with wider vectors, whose table it gives a name of its own.
  */
-#include "libchempi/didl/datatype/op_loops.h"
+#include "libchempi/didl/op/op_loops.h"
 
 #include <complex.h>
 #include <stdbool.h>
