@@ -69,7 +69,7 @@ FLOORS = [
     ['chempid/supervisor'],
     ['chempid/hosts', 'chempid/remote', 'chempid/where', 'chempid/peers'],
     ['chempid/options', 'chempid/helper'],
-    ['chempid/worlds'],
+    ['chempid/worlds', 'chempid/plan'],
     ['chempid/launcher', 'chempid/daemon', 'chempid/ctl'],
 ]
 

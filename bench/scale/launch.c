@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "bench/scale/stages.h"
-#include "chempid/launcher/plan.h"
+#include "chempid/plan/plan.h"
 #include "chempid/supervisor/super.h"
 #include "chempid/tree/hub.h"
 #include "chempid/tree/nodes/pieces.h"

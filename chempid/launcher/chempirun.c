@@ -18,12 +18,13 @@
 #include "chempid/job/program.h"
 #include "chempid/launcher/early.h"
 #include "chempid/launcher/gateway_failures.h"
-#include "chempid/launcher/plan.h"
+#include "chempid/launcher/mpir.h"
 #include "chempid/launcher/profile.h"
 #include "chempid/launcher/run.h"
 #include "chempid/launcher/singleton.h"
 #include "chempid/options/option_table.h"
 #include "chempid/options/options.h"
+#include "chempid/plan/plan.h"
 #include "chempid/remote/remote_tree.h"
 #include "chempid/tree/local.h"
 #include "chempid/version.h"
@@ -147,6 +148,7 @@ static int make_plan(const struct chempi_options *opt,
 
     if (rc)
         return rc;
+    spec->is_debugged = chempi_mpir_is_debugged();
     rc = chempi_gateway_failures_check(spec, &unseen, err);
     if (unseen)
         (void)fprintf(stderr,

@@ -4,8 +4,8 @@
 #define CHEMPI_CHEMPID_PLAN_H
 
 #include "chempid/job/spec.h"
-#include "chempid/launcher/place.h"
 #include "chempid/options/options.h"
+#include "chempid/plan/place.h"
 
 /* A node that may take ranks. */
 struct chempi_plan_node {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From the command line to the job's description; see plan.h. */
 #define _GNU_SOURCE /* environ, get_current_dir_name */
-#include "chempid/launcher/plan.h"
+#include "chempid/plan/plan.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,6 @@
 #include "chempid/hosts/process_count_range.h"
 #include "chempid/job/namelist.h"
 #include "chempid/job/strings.h"
-#include "chempid/launcher/mpir.h"
 #include "common/base/sys.h"
 #include "common/containers/index.h"
 #include "common/control/msg.h"
@@ -173,7 +172,6 @@ static int plan_extras(const struct chempi_options *opt,
         if (!spec->parent)
             return out_of_memory(err);
     }
-    spec->is_debugged = chempi_mpir_is_debugged();
     spec->wraps = chempi_pool_array(&spec->pool, (size_t)opt->wrap_count + 1,
                                     sizeof(*spec->wraps));
     if (!spec->wraps)

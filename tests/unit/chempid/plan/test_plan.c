@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "chempid/launcher/plan.h"
+#include "chempid/plan/plan.h"
 #include "common/host/cpus.h"
 
 #define NODES 6

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where ranks go; see place.h. */
-#include "chempid/launcher/place.h"
+#include "chempid/plan/place.h"
 
 #include <errno.h>
 #include <stdbool.h>

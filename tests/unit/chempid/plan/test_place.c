@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "chempid/launcher/place.h"
+#include "chempid/plan/place.h"
 
 static void expect_places(const struct chempi_place_node *nodes, uint32_t count,
                           uint32_t ppn, enum chempi_map map, const char *want)
