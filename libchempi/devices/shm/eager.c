@@ -63,12 +63,14 @@ static uint32_t data_end(const struct shm_ep *ep)
     return (is_beyond ? lap : ep->data_tail) + size;
 }
 
-/* Read what the peer has taken; it may not be more than was put. */
+/* Read what the peer has taken; it may not be more than was put, nor so little
+ * that what was put had no room (E3). */
 void chempi_shm_eager_refresh(struct shm_ep *ep)
 {
     struct shm_taken *taken = &ep->tx_pair->taken;
     uint32_t lines = atomic_load_explicit(&taken->lines, memory_order_acquire);
     uint32_t data = atomic_load_explicit(&taken->data, memory_order_acquire);
+    uint32_t end;
 
     if (ep->tx_head - lines > ep->line_mask ||
         ep->data_head - data > 2 * shm_dev_of(ep)->data_size) {
@@ -77,8 +79,11 @@ void chempi_shm_eager_refresh(struct shm_ep *ep)
     }
     ep->tx_tail = lines;
     ep->data_tail = data;
-    if (ep->is_data_open)
-        ep->data_end = data_end(ep);
+    end = data_end(ep);
+    if ((int32_t)(end - ep->data_head) < 0)
+        chempi_shm_eager_break(ep, "the peer took less than it had said");
+    else if (ep->is_data_open)
+        ep->data_end = end;
 }
 
 void chempi_shm_eager_wait(struct shm_ep *ep)

@@ -220,6 +220,27 @@ Test(shm_garbage, a_receiver_that_takes_back_room_between_pieces)
     free(data);
 }
 
+/* It has taken less than there was room for, or goes back on its word. */
+Test(shm_garbage, less_taken_than_leaves_room_for_what_was_sent)
+{
+    static const uint32_t less[] = {64 * 1024 + 1, 2 * 64 * 1024};
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(less); i++) {
+        struct ends ends;
+        struct shm_ep *ep;
+
+        (void)contact(&ends);
+        ep = ends_ep(&ends, 0, 1);
+        atomic_store(&ep->tx_pair->taken.data, ep->data_head - less[i]);
+        chempi_shm_eager_refresh(ep);
+        cr_assert_null(chempi_shm_eager_check(ep));
+        ends_settle(&ends);
+        cr_assert_eq(ends.end[0].lost, 1);
+        cr_assert_not_null(strstr(ends.end[0].lost_why, "took less"));
+        ends_close(&ends);
+    }
+}
+
 Test(shm_garbage, answers_to_nothing)
 {
     static const uint16_t kinds[] = {SHM_KIND_CTS, SHM_KIND_HELP, SHM_KIND_DATA,
