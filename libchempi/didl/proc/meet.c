@@ -707,9 +707,7 @@ int chempi_meet(const struct chempi_meet *meet, MPI_Comm *out)
     int rc;
 
     m.local.is_open = true;
-    m.down = m.local;
-    m.down.first = meet->root;
-    m.down.me = (m.local.me - meet->root + m.local.size) % m.local.size;
+    m.down = chempi_comm_channel_from(&m.local, meet->root);
     rc = agree_contexts(&m);
     if (rc == MPI_SUCCESS)
         rc = open_device(&m, &mine);

@@ -269,14 +269,21 @@ static int64_t count_processes(const struct program *programs, uint32_t count)
 }
 
 /* How many processes are asked for, which is how many codes all write: from the
- * root itself, since other members may be of another world, and their numbers
+ * root itself where other members may be of another world, and their numbers
  * anything. What cannot be sent or received is the loss of a member. */
 static int64_t hear_wanted(struct chempi_comm *comm, int root, int64_t wanted)
 {
-    const int tag = chempi_comm_channel(comm).tag;
+    const struct chempi_comm_channel all = chempi_comm_channel(comm);
+    const struct chempi_comm_channel down =
+        chempi_comm_channel_from(&all, root);
+    const int tag = all.tag;
     struct chempi_datatype *type = chempi_datatype_lookup(MPI_INT64_T);
     MPI_Status status;
 
+    if (!comm->has_foreign)
+        return chempi_comm_bcast(&down, MPI_SUCCESS, &wanted, sizeof(wanted))
+                   ? 0
+                   : wanted;
     if (comm->rank == root) {
         for (uint32_t r = 0; r < comm->size; r++)
             if ((int)r != root)

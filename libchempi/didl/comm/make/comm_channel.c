@@ -38,6 +38,16 @@ struct chempi_comm_channel chempi_comm_channel(struct chempi_comm *comm)
         .inter = comm->is_inter ? comm : NULL};
 }
 
+struct chempi_comm_channel
+chempi_comm_channel_from(const struct chempi_comm_channel *ch, int first)
+{
+    struct chempi_comm_channel rotated = *ch;
+
+    rotated.first = first;
+    rotated.me = (ch->me - first + ch->size) % ch->size;
+    return rotated;
+}
+
 /* Bytes that come in, at most len. */
 struct input {
     void *buf;

@@ -128,22 +128,12 @@ struct meeting {
     struct chempi_comm_far far;       /* valid at the leader: the other one */
 };
 
-/* The channel of this side whose member 0 is the given one. */
-static struct chempi_comm_channel rotate(const struct meeting *m, int first)
-{
-    struct chempi_comm_channel rotated = m->local;
-    const int size = m->local.size;
-
-    rotated.first = first;
-    rotated.me = (m->local.me - first + size) % size;
-    return rotated;
-}
-
 /* The two leaders tell each other what is in `mine`, and hand it down. */
 static int swap_leaders(const struct meeting *m, int rc, const void *mine,
                         size_t len, void **theirs, size_t *their_len)
 {
-    const struct chempi_comm_channel rotated = rotate(m, m->leader);
+    const struct chempi_comm_channel rotated =
+        chempi_comm_channel_from(&m->local, m->leader);
 
     return chempi_comm_swap(&rotated, &m->far, rc, mine, len, theirs,
                             their_len);
@@ -224,7 +214,7 @@ static int sum_up(const struct meeting *m, int rc, struct verdict *out)
         return MPI_SUCCESS;
     }
     out->class = (int32_t)(worst >> 32);
-    from = rotate(m, (int)(worst & INT32_MAX));
+    from = chempi_comm_channel_from(&m->local, (int)(worst & INT32_MAX));
     return chempi_comm_bcast(&from, MPI_SUCCESS, out->words,
                              sizeof(out->words));
 }

@@ -53,6 +53,9 @@ struct chempi_comm_channel {
 /* All members of a communicator, both sides of an intercommunicator; takes
  * the next internal tag. */
 struct chempi_comm_channel chempi_comm_channel(struct chempi_comm *comm);
+/* The same members and tag, with another one for member 0. */
+struct chempi_comm_channel
+chempi_comm_channel_from(const struct chempi_comm_channel *ch, int first);
 
 /*
  * The messages of one member in a small collective, in order. A step sends to
