@@ -406,6 +406,29 @@ Test(foreign, more_than_can_be_known_are_refused_and_leave_nothing)
     free(members);
 }
 
+/* Who brings nobody new leaves so much, and others are met all the same. */
+Test(foreign, who_is_met_again_and_again_has_no_end_of_bonds_kept)
+{
+    const struct chempi_introduction again[] = {introduce_own(SELF),
+                                                introduce(9, 5, "x")};
+    struct chempi_introduction other[] = {again[0], introduce(7, 1, "x")};
+    uint8_t secret[CHEMPI_BOND_SECRET_BYTES] = {1};
+    struct chempi_err err = {0};
+    uint32_t indexes[2];
+    uint32_t count = 0;
+    int rc;
+
+    do {
+        memcpy(secret + 8, &count, sizeof(count));
+        rc = bind(secret, again, 2, indexes, &err);
+    } while (rc == 0 && ++count <= CHEMPI_FOREIGN_AGAIN_MAX / 4096 + 1);
+    cr_assert_eq(rc, -ENOSPC);
+    cr_assert_eq(count, CHEMPI_FOREIGN_AGAIN_MAX / 4096 + 1);
+    cr_assert_not_null(strstr(err.text, "met processes again"), "%s", err.text);
+    cr_assert_null(chempi_foreign_check());
+    cr_assert_eq(bind(secrets[0], other, 2, indexes, &err), 0);
+}
+
 enum { MANY = 1000 };
 
 static uint32_t told[MANY];

@@ -10,6 +10,7 @@
  *       own place has this process's rank
  *   F4  for each fresh member of a prepared bond there is room in all tables,
  *       and for each such bond
+ *   F5  again is the sum over all bonds, CHEMPI_FOREIGN_AGAIN_MAX at most
  */
 #include "libchempi/didl/transport/worlds/foreign.h"
 
@@ -34,7 +35,10 @@
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/worlds/vouch.h"
 
-enum { MEMBERS_MAX = 1 << 20 }; /* of both sides of a bond */
+enum {
+    MEMBERS_MAX = 1 << 20, /* of both sides of a bond */
+    BOND_LEAST = 4096      /* bytes that one takes at least, about */
+};
 
 struct node {
     uint64_t world[2];
@@ -53,6 +57,7 @@ struct bond {
     uint32_t at;         /* among all that were taken in */
     struct fresh *fresh; /* [fresh_count], while it is prepared only */
     uint32_t fresh_count;
+    uint64_t again;     /* bytes for who was known before (F5) */
     bool is_needed;     /* chempi_foreign_needs() */
     uint32_t indexes[]; /* [is.size] F3 */
 };
@@ -75,6 +80,7 @@ static struct {
     uint32_t bond_room;
     uint32_t pending;            /* prepared bonds */
     uint32_t fresh_pending;      /* their fresh members */
+    uint64_t again;              /* of all bonds (F5) */
     struct chempi_index names;   /* of known */
     struct chempi_index places;  /* of nodes */
     struct chempi_index by_name; /* of bonds */
@@ -522,10 +528,31 @@ static int check_known(uint32_t index, const struct chempi_introduction *in,
                           who);
 }
 
+/* F5. What the members of the own job take is what their number costs, unless
+ * nobody new has come with them. */
+static int check_again(struct bond *bond, uint32_t known,
+                       struct chempi_err *err)
+{
+    const uint64_t size = sizeof(*bond) + bond->is.size * sizeof(uint32_t);
+    const uint64_t page = BOND_LEAST;
+
+    bond->again = known * sizeof(uint32_t);
+    if (bond->fresh_count == 0)
+        bond->again = size > page ? size : page;
+    if (bond->again <= CHEMPI_FOREIGN_AGAIN_MAX - self.again)
+        return 0;
+    return chempi_err_set(err, -ENOSPC,
+                          "this process has met processes again that it knew "
+                          "for as often as it can (%u MiB are kept of such "
+                          "meetings); it still meets others",
+                          CHEMPI_FOREIGN_AGAIN_MAX >> 20);
+}
+
 static int find_known(struct bond *bond,
                       const struct chempi_introduction *members,
                       struct chempi_err *err)
 {
+    uint32_t known = 0;
     int rc = 0;
 
     for (uint32_t i = 0; i < bond->is.size && !rc; i++) {
@@ -536,6 +563,7 @@ static int find_known(struct bond *bond,
             bond->fresh_count++;
             continue;
         }
+        known += chempi_foreign_is(index);
         bond->is_needed |=
             chempi_foreign_is(index) && !chempi_foreign_at(index)->is_agreed;
         rc = check_known(index, &members[i], err);
@@ -549,7 +577,7 @@ static int find_known(struct bond *bond,
                             (unsigned)CHEMPI_FOREIGN_MAX,
                             (unsigned)(count() + self.fresh_pending),
                             (unsigned)bond->fresh_count);
-    return rc;
+    return rc ? rc : check_again(bond, known, err);
 }
 
 static int keep(struct fresh *f, uint32_t number,
@@ -657,6 +685,7 @@ int chempi_foreign_prepare(const uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
     }
     self.pending++;
     self.fresh_pending += bond->fresh_count;
+    self.again += bond->again;
     *out = &bond->is;
     return 0;
 }
@@ -689,6 +718,7 @@ void chempi_foreign_drop(struct chempi_bond *bond)
     if (!bond)
         return;
     end_pending(bond_of(bond));
+    self.again -= bond_of(bond)->again;
     free_bond(bond_of(bond));
 }
 
@@ -781,6 +811,7 @@ static const char *check_bond(const struct bond *bond)
 const char *chempi_foreign_check(void)
 {
     const char *broken = NULL;
+    uint64_t again = 0;
 
     if (self.node_count > count() || count() > CHEMPI_FOREIGN_MAX)
         return "foreign F1: more nodes than processes, or too many";
@@ -789,8 +820,13 @@ const char *chempi_foreign_check(void)
         return "foreign F4: no room for what is prepared";
     for (uint32_t i = 0; i < count() && !broken; i++)
         broken = check_process(index_begin() + i);
-    for (uint32_t i = 0; i < self.bond_count && !broken; i++)
+    for (uint32_t i = 0; i < self.bond_count && !broken; i++) {
         broken = check_bond(self.bonds[i]);
+        again += self.bonds[i]->again;
+    }
+    if (!broken &&
+        (again > self.again || self.again > CHEMPI_FOREIGN_AGAIN_MAX))
+        broken = "foreign F5: more is kept of meetings than was counted";
     return broken;
 }
 

@@ -30,6 +30,10 @@
 #include "libchempi/services/bond.h"
 
 #define CHEMPI_FOREIGN_MAX 65536u /* processes of other worlds, in a life */
+/* Bytes in a life for members of bonds who were known before: whoever meets
+ * this process again and again has it keep no more. A bond that brings nobody
+ * new takes a page at least. */
+#define CHEMPI_FOREIGN_AGAIN_MAX (64u << 20)
 #define CHEMPI_FOREIGN_CARD_MAX 1024u
 #define CHEMPI_FOREIGN_KEY_BYTES 32u
 #define CHEMPI_FOREIGN_SIGNATURE_BYTES 64u
@@ -123,7 +127,7 @@ const char *chempi_foreign_node_name(uint32_t index);
  * them; this process is one. Members of the own job keep their ranks. Who is
  * known already, and is introduced as another one, is refused. -errno with
  * words: -EPROTO for what cannot be, -EALREADY: a process would meet itself,
- * -ENOSPC, -ENOMEM.
+ * -ENOSPC: too many are known, or were met again, -ENOMEM.
  */
 int chempi_foreign_prepare(const uint8_t secret[CHEMPI_BOND_SECRET_BYTES],
                            const struct chempi_introduction *members,
@@ -139,7 +143,7 @@ void chempi_foreign_drop(struct chempi_bond *bond);
 /* [bond->size]; UINT32_MAX: not known yet, of a prepared one. */
 const uint32_t *chempi_foreign_indexes(const struct chempi_bond *bond);
 
-/* NULL, or what of F1 to F4 does not hold (invariant.h). */
+/* NULL, or what of F1 to F5 does not hold (invariant.h). */
 const char *chempi_foreign_check(void);
 
 /* For the device that reaches them. */
