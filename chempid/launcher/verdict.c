@@ -152,13 +152,40 @@ bool chempi_verdict_spare(struct chempi_verdict *v,
     return true;
 }
 
+/* Do the cause's words say the same, of a node by another name? Then its name's
+ * place in the text: one word, as far as len. */
+static bool is_same_of(const struct chempi_verdict *v, const char *text,
+                       const char **name, int *len)
+{
+    size_t at = 0;
+    const char *a;
+    const char *b;
+
+    while (text[at] && text[at] == v->text[at])
+        at++;
+    while (at > 0 && text[at - 1] != ' ')
+        at--;
+    a = v->text + at + strcspn(v->text + at, " ");
+    b = text + at + strcspn(text + at, " ");
+    *name = text + at;
+    *len = (int)(b - *name);
+    return *b && strncmp(a, b, strlen(b)) == 0 &&
+           strcmp(a + strlen(b), CHEMPI_VERDICT_ENDED) == 0;
+}
+
 void chempi_verdict_node(struct chempi_verdict *v, const char *text)
 {
     char other[160];
+    const char *name;
+    int len;
 
     if (v->weight >= WEIGHT_END) {
-        (void)snprintf(other, sizeof(other), "%.150s%s", text,
-                       strlen(text) > 150 ? "..." : "");
+        if (is_same_of(v, text, &name, &len))
+            (void)snprintf(other, sizeof(other), "the same of %.*s",
+                           len < 40 ? len : 40, name);
+        else
+            (void)snprintf(other, sizeof(other), "%.150s%s", text,
+                           strlen(text) > 150 ? "..." : "");
         add_besides(v, other);
         return;
     }

@@ -103,6 +103,21 @@ Test(verdict, words_besides_that_are_cut_say_so)
     cr_expect(strstr(text, "besides, the daemon of node rack7"), "%s", text);
 }
 
+Test(verdict, nodes_of_which_the_same_is_said_are_only_named)
+{
+    char text[2 * CHEMPI_TEXT_MAX];
+
+    chempi_verdict_node(&v, "the daemon of node a1 starts no ranks of root");
+    chempi_verdict_node(&v, "the daemon of node a20 starts no ranks of root");
+    chempi_verdict_node(&v, "the daemon of node a1 starts no ranks of root");
+    chempi_verdict_node(&v, "the daemon of node b starts no ranks of it");
+    chempi_verdict_put(&v, text, sizeof(text));
+    cr_expect_str_eq(text, "the daemon of node a1 starts no ranks of root; "
+                           "besides, the same of a20, the daemon of node a1 "
+                           "starts no ranks of root, the daemon of node b "
+                           "starts no ranks of it; the job was ended");
+}
+
 Test(verdict, pairs_that_are_cut_off_are_a_reason_like_a_ranks_own)
 {
     cr_expect(chempi_verdict_takes_cut(&v));
