@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "chempid/hosts/gateways.h"
@@ -284,6 +285,7 @@ static int plan_directories(const struct chempi_options *opt,
 {
     char *cwd = get_current_dir_name();
     char *tables = NULL;
+    struct stat about;
 
     if (!cwd)
         return chempi_err_set(err, -errno,
@@ -299,6 +301,14 @@ static int plan_directories(const struct chempi_options *opt,
     if (!tables)
         return chempi_err_set(err, -errno, "--network %s: %s", opt->tables,
                               chempi_err_name(errno));
+    if (stat(tables, &about) == 0 && !S_ISDIR(about.st_mode)) {
+        free(tables);
+        return chempi_err_set(err, -ENOTDIR,
+                              "--network %s: not a directory of tables; "
+                              "compile the description: mdconfig compile -o "
+                              "DIR %s, and name DIR",
+                              opt->tables, opt->tables);
+    }
     spec->tables = chempi_pool_str(&spec->pool, tables);
     free(tables);
     return spec->tables ? 0 : out_of_memory(err);

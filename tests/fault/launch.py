@@ -474,6 +474,9 @@ def mistakes_on_the_command_line_start_nothing():
     expect(run("--frob", "true"), 2, r"\Achempirun: unknown option --frob")
     expect(run("-n", "9", "--virtual", "2", "--ppn", "3", "true"), 2, "--ppn")
     expect(run("--network", "/nonexistent", "true"), 2, "--network")
+    expect(run("--network", __file__, "true"), 2,
+           rf"\Achempirun: --network {__file__}: not a directory of tables; [^\n]*"
+           rf"mdconfig compile -o DIR {__file__}, and name DIR\n\Z")
     expect(run("--stdin", "4", "-n", "2", "true"), 2, "--stdin 4")
     expect(run("--json", "true"), 2, "a form of what --stats, .*: say which")
     expect(run("true", ":", "-n", "2"), 2, "no program to run behind ':'")
