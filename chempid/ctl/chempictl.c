@@ -569,8 +569,11 @@ static int write_key(struct ctl *c, const char *path, const uint8_t *key)
     n = fd < 0 ? -1 : write(fd, text, sizeof(text) - 1);
     if (n == (ssize_t)sizeof(text) - 1 && close(fd) == 0)
         return 0;
+    errno = n < 0 || n == (ssize_t)sizeof(text) - 1 ? errno : ENOSPC;
     (void)chempi_err_set(&c->err, -errno, "%s: %s", path,
                          chempi_err_name(errno));
+    if (fd >= 0)
+        (void)unlink(path); /* part of a key is none */
     return fail(c);
 }
 
@@ -675,8 +678,10 @@ int main(int argc, char **argv)
                         stdout);
             return fflush(stdout) ? 1 : 0;
         }
-        if (o == '?')
-            return misuse("unknown option");
+        if (o == '?') { /* what it is has been said */
+            (void)fputs("chempictl: see chempictl --help\n", stderr);
+            return 2;
+        }
         c.dir = o == 'd' ? optarg : c.dir;
         c.via = o == 'v' ? optarg : c.via;
         c.is_json |= o == 'j';

@@ -10,6 +10,7 @@ time to pass. After every case no process, socket or file may be left.
 import contextlib
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -141,6 +142,29 @@ def a_daemon_in_the_background_lets_go_of_the_streams():
                   said in done.stderr, done)
         expect(cluster.run("-n", "2", Programs.rank, "init", "everyone",
                            "final"), 0)
+
+
+@case
+def mistakes_for_chempictl_are_said_once():
+    for words, said in ((["--frob"], "unrecognized"), (["--dir"], "requires"),
+                        (["frob"], "unknown command"), ([], "no command")):
+        done = subprocess.run([Programs.chempictl, *words], capture_output=True,
+                              text=True, check=False, timeout=LIMIT_S)
+        check(done.returncode == 2 and not done.stdout and
+              said in done.stderr and "unknown option" not in done.stderr and
+              done.stderr.count("see chempictl --help") == 1, done)
+
+
+@case
+def a_key_that_cannot_be_written_leaves_no_file():
+    with tempfile.TemporaryDirectory() as own:
+        done = subprocess.run(
+            [Programs.chempictl, "key", f"{own}/key"], capture_output=True,
+            text=True, check=False, timeout=LIMIT_S, restore_signals=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
+                                                  (10, 10)))
+        check(done.returncode == 1 and "/key: No space" in done.stderr and
+              not os.listdir(own), done, os.listdir(own))
 
 
 def expect_no_join(cluster, address, word, *options, name="j1", key=None,
