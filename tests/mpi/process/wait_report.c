@@ -11,6 +11,7 @@
  *            1 MPI_Scatter, 2 MPI_Bcast, each on a communicator of its own,
  *            3 MPI_Wait for MPI_Ibarrier
  *   bcast    all but the last in MPI_Bcast of more than is taken in advance
+ *   alltoall  all but the last in MPI_Alltoall of more than is taken in advance
  *   later    all in MPI_Wait for MPI_Iallgather, but the last, which has
  *            started it and waits outside MPI
  *   finalize  rank 0 in MPI_Finalize, the others in MPI_Barrier
@@ -112,6 +113,21 @@ static void wait_in_bcast(void)
     else
         MPI_Bcast(data, LEN, MPI_BYTE, 0, MPI_COMM_WORLD);
     free(data);
+}
+
+static void wait_in_alltoall(void)
+{
+    enum { LEN = 1 << 20 };
+    char *in = check_alloc((size_t)LEN * (size_t)check_size());
+    char *out = check_alloc((size_t)LEN * (size_t)check_size());
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank() == check_size() - 1)
+        receive(0, 0, MPI_COMM_WORLD);
+    else
+        MPI_Alltoall(in, LEN, MPI_BYTE, out, LEN, MPI_BYTE, MPI_COMM_WORLD);
+    free(in);
+    free(out);
 }
 
 static void wait_for_later(void)
@@ -255,6 +271,8 @@ int main(int argc, char **argv)
         wait_for_roots();
     else if (strcmp(mode, "bcast") == 0)
         wait_in_bcast();
+    else if (strcmp(mode, "alltoall") == 0)
+        wait_in_alltoall();
     else if (strcmp(mode, "later") == 0)
         wait_for_later();
     else if (strcmp(mode, "finalize") == 0)

@@ -189,13 +189,27 @@ void chempi_wait_report_put_source(struct chempi_wait_report *w,
     put_peer(w, comm, "from", source, tag);
 }
 
+/* ", for rank 3 on node a2", once where it is sent to and received from. */
+static void put_partner(struct chempi_wait_report *w, uint32_t proc)
+{
+    const size_t at = w->len;
+    size_t len;
+
+    chempi_wait_report_put(w, ", for");
+    put_process(w, proc, proc);
+    len = w->len - at;
+    if (len <= at && memcmp(w->text + at, w->text + at - len, len) == 0) {
+        w->len = at;
+        w->text[at] = '\0';
+    }
+}
+
 /* A message of the user's, or one of those that an operation consists of. */
 static void put_message(struct chempi_wait_report *w,
                         const struct chempi_request *req)
 {
     const bool is_send = req->kind == CHEMPI_REQUEST_SEND;
     const int rank = is_send || req->source < 0 ? req->peer_rank : req->source;
-    uint32_t proc;
 
     w->is_moving |= chempi_request_is_filling(req);
     if (req->ops->awaits)
@@ -210,9 +224,7 @@ static void put_message(struct chempi_wait_report *w,
     } else if (req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_PT2PT) {
         put_peer(w, req->comm, is_send ? "to" : "from", rank, req->peer_tag);
     } else if (is_rank(req->comm, rank)) {
-        proc = chempi_comm_proc(req->comm, (uint32_t)rank);
-        chempi_wait_report_put(w, ", for");
-        put_process(w, proc, proc);
+        put_partner(w, chempi_comm_proc(req->comm, (uint32_t)rank));
     }
 }
 
