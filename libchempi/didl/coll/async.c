@@ -925,12 +925,15 @@ static inline bool begin_at_once(const struct chempi_coll_call *c,
     return true;
 }
 
-/* Does the communicator lack an area that it need not ask for? Then it gets it,
- * or *rc says why not. */
+/* Does the communicator lack an area that it need not ask for, or only the
+ * addresses for it (B4, node.c)? Then it gets it, or *rc says why not. */
 static bool gets_area(struct chempi_comm *comm, int *rc)
 {
-    return CHEMPI_UNLIKELY(!comm->coll || comm->coll->lacks) &&
-           chempi_coll_node_is_known(comm) &&
+    const struct chempi_coll_state *st = comm->coll;
+
+    return CHEMPI_UNLIKELY(!st || st->lacks) &&
+           (chempi_coll_node_is_known(comm) ||
+            (st && st->lacks == CHEMPI_NODE_LACKS_ADDRESSES)) &&
            chempi_coll_node_is_attached(comm, rc);
 }
 

@@ -339,6 +339,39 @@ static void later(MPI_Comm comm)
     CHECK(ranks == check_size(), "%d ranks later", ranks);
 }
 
+/* Nor does it go by messages in a non-blocking one, which the others have in
+ * that memory, before it has done the first one again. */
+static void map_scarcely_later(void)
+{
+    int numbers[2] = {1, 1};
+    MPI_Request request;
+    MPI_Comm comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    is_full = check_rank() == 1;
+    if (is_full) {
+        numbers[0] = numbers[1] = 0;
+        CHECK(check_class(MPI_Bcast(&numbers[0], 1, MPI_INT, 0, comm)) ==
+                  MPI_ERR_NO_MEM,
+              "a broadcast without addresses");
+        CHECK_OR_DIE(check_class(MPI_Ibcast(&numbers[1], 1, MPI_INT, 0, comm,
+                                            &request)) == MPI_ERR_NO_MEM,
+                     "one that is started without addresses");
+        is_full = false;
+    } else {
+        CHECK(!MPI_Bcast(&numbers[0], 1, MPI_INT, 0, comm), "the first one");
+    }
+    CHECK(!MPI_Ibcast(&numbers[1], 1, MPI_INT, 0, comm, &request), "started");
+    CHECK(!MPI_Wait(&request, MPI_STATUS_IGNORE) && numbers[1] == 1,
+          "%d has come", numbers[1]);
+    if (check_rank() == 1)
+        CHECK(!MPI_Bcast(&numbers[0], 1, MPI_INT, 0, comm) && numbers[0] == 1,
+              "%d has come again", numbers[0]);
+    later(comm);
+    MPI_Comm_free(&comm);
+}
+
 /* A rank has no addresses left for the memory of a new communicator: it says
  * so, and does the operation, in which the others wait for it, again. */
 static void map_scarcely(void)
@@ -362,6 +395,7 @@ static void map_scarcely(void)
               "%d ranks", ranks);
         later(comms[k]);
     }
+    map_scarcely_later(); /* where nothing is mapped yet */
     MPI_Comm_free(&comms[0]);
     MPI_Comm_free(&comms[1]);
 }
