@@ -615,8 +615,7 @@ static void set_places(struct chempi_coll_state *st, unsigned char *start)
     st->taken = (void *)(st->crowd.presence + st->size);
     st->later.ended = (void *)(st->taken + st->size + 1);
     st->later.unsaid =
-        (st->size > 2 ? CHEMPI_NODE_LATER_SAID : CHEMPI_NODE_LATER_SAID_PAIR) -
-        1;
+        (st->size > 2 ? CHEMPI_NODE_LATER_SAID : CHEMPI_NODE_LATER_GROUP) - 1;
     st->counts = (void *)(st->later.ended +
                           (st->later_cells ? (size_t)st->size + 1 : 0));
     st->lines = (void *)(st->counts + all);

@@ -78,9 +78,10 @@ enum {
     CHEMPI_NODE_HAND_STEP = 32 << 10,   /* reserved by and by */
     CHEMPI_NODE_ALL_CELLS = CHEMPI_NODE_CELLS + CHEMPI_NODE_LATER_CELLS,
     CHEMPI_NODE_LATER_SLOTS = 8, /* of those in which all meet, in turn */
-    /* After so many of them a member says which ones it has ended, powers of
-     * two; node_later.h, L3 and L7. */
-    CHEMPI_NODE_LATER_SAID_PAIR = CHEMPI_NODE_LATER_CELLS / 2,
+    /* Cells that come free together; and after so many operations a member of
+     * more than two says which ones it has ended. Powers of two; node_later.h,
+     * L3 and L7. */
+    CHEMPI_NODE_LATER_GROUP = CHEMPI_NODE_LATER_CELLS / 2,
     CHEMPI_NODE_LATER_SAID = 4,
     /* Words with a bit per slot: of blocking operations, and of both. */
     CHEMPI_NODE_BLOCKING_MASKS =

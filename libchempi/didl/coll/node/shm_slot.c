@@ -278,8 +278,9 @@ chempi_coll_shm_slot_have_ended(struct chempi_coll_state *st, uint32_t needed)
     return (int32_t)(later->all_finished - needed) >= 0;
 }
 
-CHEMPI_NOINLINE void
-chempi_coll_shm_slot_say_ended(struct chempi_coll_state *st, uint32_t number)
+/* Somebody may wait for the end of a group. */
+static CHEMPI_NOINLINE void say_group_ended(struct chempi_coll_state *st,
+                                            uint32_t number)
 {
     struct chempi_node_later *later = &st->later;
 
@@ -287,6 +288,17 @@ chempi_coll_shm_slot_say_ended(struct chempi_coll_state *st, uint32_t number)
     if (atomic_load(&later->ended[st->size].is_starved) &&
         atomic_exchange(&later->ended[st->size].is_starved, 0))
         chempi_coll_shm_slot_urge_all(st);
+}
+
+void chempi_coll_shm_slot_say_ended(struct chempi_coll_state *st,
+                                    uint32_t number)
+{
+    if (number % CHEMPI_NODE_LATER_GROUP == 0)
+        say_group_ended(st, number);
+    else /* orders as in count_ended(); a fence here would wait for all that
+            other cores are to get */
+        atomic_store_explicit(&st->later.ended[st->rank].number, number,
+                              memory_order_release);
 }
 
 /* Is the slot that the cell shares with others free? node_later.h, L7. */

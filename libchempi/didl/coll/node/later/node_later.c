@@ -24,7 +24,7 @@ struct chempi_node_later_op {
     int rc;         /* of its beginning */
 };
 /* L3 */
-static_assert(LATER_GROUP % CHEMPI_NODE_LATER_SAID == 0,
+static_assert(CHEMPI_NODE_LATER_GROUP % CHEMPI_NODE_LATER_SAID == 0,
               "members say in time which operations they have ended");
 /* Who has no memory takes part with these. */
 static_assert(sizeof(struct chempi_node_later_op) + CHEMPI_NODE_TASK_MAX + 15 <=

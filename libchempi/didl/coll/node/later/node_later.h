@@ -10,8 +10,9 @@
  *       It begins one when its cell is free, perhaps later than its start
  *   L3  a cell is free when all members have ended the operation that had it
  *       before. Cells come free in GROUPS: at the end of each a member's word
- *       says which number it has ended (of more than two members more often,
- *       for L7), and whoever lacks cells says so and is roused then. A task
+ *       says which number it has ended, and whoever lacks cells says so and is
+ *       roused then. (Of more than two members it says so more often, for L7,
+ *       for which nobody waits: it wakes nobody, and needs no fence.) A task
  *       that needs only rings waits for no cell
  *   -   all of it happens under the lane lock
  *   L5  a task begins when all operations before it have ended here

@@ -59,14 +59,13 @@ static inline int parts_run_meeting(const struct chempi_node_parts *parts,
 
 /* ---- numbers and cells ---- */
 
-enum { LATER_GROUP = CHEMPI_NODE_LATER_SAID_PAIR /* come free together; L3 */ };
-
 /* L3 */
 static inline bool later_is_cell_free(struct chempi_coll_state *st,
                                       uint32_t number)
 {
-    const uint32_t before_group = (number - 1) / LATER_GROUP * LATER_GROUP;
-    const uint32_t needed = before_group - LATER_GROUP;
+    const uint32_t before_group =
+        (number - 1) / CHEMPI_NODE_LATER_GROUP * CHEMPI_NODE_LATER_GROUP;
+    const uint32_t needed = before_group - CHEMPI_NODE_LATER_GROUP;
 
     return CHEMPI_LIKELY(cell_has_seen_ended(st, number, needed)) ||
            chempi_coll_shm_slot_have_ended(st, needed);
