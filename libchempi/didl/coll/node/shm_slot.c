@@ -505,7 +505,7 @@ unsigned char *chempi_coll_shm_slot_room(const struct cell *cell, int m,
             return NULL;
         }
     }
-    return cell_slot(cell, m);
+    return cell_in_slot(cell, m, len);
 }
 
 /* ---- meeting ---- */

@@ -116,14 +116,33 @@ static inline uint32_t cell_few(const struct cell *cell)
 }
 
 /* Once the line says which. */
+static inline uint32_t cell_slot_of(const struct cell *cell, int m)
+{
+    return cell->has_few && cell_line(cell, m)->place.is_few ? cell_few(cell)
+                                                             : cell->slot;
+}
+
 static inline unsigned char *cell_slot(const struct cell *cell, int m)
 {
-    const uint32_t slot = cell->has_few && cell_line(cell, m)->place.is_few
-                              ? cell_few(cell)
-                              : cell->slot;
-
     return cell->st->bulk +
-           ((size_t)m * cell->st->slots + slot) * CHEMPI_NODE_BULK_BYTES;
+           ((size_t)m * cell->st->slots + cell_slot_of(cell, m)) *
+               CHEMPI_NODE_BULK_BYTES;
+}
+
+/* Where len bytes begin in it. Slots begin at the start of pages: there short
+ * data of many operations would lie in the same few sets of a cache, and which
+ * pages these share would decide how long each takes. (Two members had better
+ * find what the other's cache has lost; A11.) */
+static inline unsigned char *cell_in_slot(const struct cell *cell, int m,
+                                          uint64_t len)
+{
+    const bool is_spread =
+        len <= CHEMPI_NODE_PAGE_BYTES / 2 && cell->st->size > 2;
+    const uint32_t places =
+        is_spread ? CHEMPI_NODE_PAGE_BYTES / 2 / CHEMPI_CACHE_LINE : 1;
+
+    return cell_slot(cell, m) +
+           cell_slot_of(cell, m) % places * CHEMPI_CACHE_LINE;
 }
 
 static inline unsigned char *cell_hand(const struct cell *cell, int m)
@@ -140,11 +159,11 @@ static inline const unsigned char *cell_data(const struct cell *cell, int m,
     if (len <= CHEMPI_NODE_LINE_BYTES)
         return cell_line(cell, m)->data;
     if (!cell->is_handed)
-        return cell_slot(cell, m);
+        return cell_in_slot(cell, m, len);
     at = atomic_load_explicit(&cell_line(cell, m)->place.at,
                               memory_order_relaxed);
     return at <= CHEMPI_NODE_HAND_BYTES - len ? cell_hand(cell, m) + at
-                                              : cell_slot(cell, m);
+                                              : cell_in_slot(cell, m, len);
 }
 
 /* The same for writing, once the line's len is set. NULL when out of shared
