@@ -21,6 +21,7 @@
 #include "chempid/launcher/mpir.h"
 #include "chempid/launcher/profile.h"
 #include "chempid/launcher/run.h"
+#include "chempid/launcher/serve.h"
 #include "chempid/launcher/singleton.h"
 #include "chempid/options/option_table.h"
 #include "chempid/options/options.h"
@@ -32,6 +33,7 @@
 #include "chempid/worlds/inherit.h"
 #include "common/base/clock.h"
 #include "common/base/sys.h"
+#include "common/control/dynamic.h"
 
 #define TRIES 8u /* to start a job on slots that others take meanwhile */
 #define PAUSE_NS 10000000u /* twice that, at most, before the second try */
@@ -684,6 +686,8 @@ int main(int argc, char **argv)
         return chempi_remote_serve();
     if (argc == 2 && strcmp(argv[1], CHEMPI_ABOVE_OPTION) == 0)
         return run_world();
+    if (argc == 2 && strcmp(argv[1], CHEMPI_ROOT_OPTION) == 0)
+        return chempi_serve_process();
     if (argc > 1 && strcmp(argv[1], CHEMPI_SINGLETON_OPTION) == 0)
         return chempi_singleton_answer(argv[2]);
     if (chempi_options_parse(&opt, argc, argv, &err))

@@ -315,17 +315,22 @@ static int await_frame(struct chempi_client *c, uint64_t deadline_ns,
     }
 }
 
+static int greet(struct chempi_client *c)
+{
+    struct chempi_writer *w = chempi_channel_begin(&c->ch, CHEMPI_MSG_HELLO, 0);
+
+    chempi_wire_put_u32(w, CHEMPI_CONTROL_VERSION);
+    chempi_wire_put_u32(w, (uint32_t)getpid());
+    return chempi_channel_end(&c->ch);
+}
+
 static int shake_hands(struct chempi_client *c, struct chempi_err *err)
 {
     const uint64_t deadline =
         chempi_clock_ns() + WELCOME_LIMIT_MS * CHEMPI_NS_PER_MS;
-    struct chempi_writer *w = chempi_channel_begin(&c->ch, CHEMPI_MSG_HELLO, 0);
     struct chempi_frame frame;
-    int rc;
+    int rc = greet(c);
 
-    chempi_wire_put_u32(w, CHEMPI_CONTROL_VERSION);
-    chempi_wire_put_u32(w, (uint32_t)getpid());
-    rc = chempi_channel_end(&c->ch);
     if (!rc)
         rc = chempi_channel_flush(&c->ch);
     rc = rc < 0 ? rc : await_frame(c, deadline, &frame);
@@ -416,6 +421,24 @@ int chempi_client_open(struct chempi_client **out, struct chempi_err *err)
         return rc;
     }
     (void)unsetenv(CHEMPI_CONTROL_ENV); /* fails for malformed names only */
+    *out = c;
+    return 0;
+}
+
+int chempi_client_attach(struct chempi_client **out, int fd)
+{
+    struct chempi_client *c = chempi_sys->calloc(1, sizeof(*c));
+
+    if (!c)
+        return -ENOMEM;
+    chempi_channel_init(&c->ch, fd, CHEMPI_RANK_OUT_MAX, QUEUE_MAX);
+    c->job.has_root = true;
+    c->job.memory_share = UINT64_MAX;
+    if (greet(c)) {
+        c->ch.fd = -1;
+        chempi_client_close(c);
+        return -ENOMEM;
+    }
     *out = c;
     return 0;
 }

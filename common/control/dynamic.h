@@ -138,6 +138,16 @@ int chempi_client_ask_root(struct chempi_client *client,
                            enum chempi_root_request what, const void *blob,
                            size_t len, uint32_t *serial);
 
+/*
+ * Of a process that has started its root itself, by CHEMPI_ROOT_OPTION: the
+ * other end of fd, which is taken over, is that launcher's CHEMPI_ROOT_FD.
+ * There is no job, and of all messages only HELLO, INIT, FINAL and questions
+ * may be sent. 0 or -ENOMEM, then fd is the caller's.
+ */
+#define CHEMPI_ROOT_OPTION "--serve"
+#define CHEMPI_ROOT_FD 3
+int chempi_client_attach(struct chempi_client **out, int fd);
+
 /* The root's side is chempid/worlds/worlds.h. */
 
 #endif
