@@ -128,7 +128,7 @@ static void link_lost(struct chempi_link *link, int code,
 {
     struct serve *s = link->arg;
 
-    if (code != -EPIPE) /* it is not what has started this */
+    if (code == -EBADMSG || code == -EPROTO) /* it is no process of ours */
         say(s, err->text);
     end_process(s);
 }

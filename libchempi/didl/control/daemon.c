@@ -14,6 +14,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/control/entry.h"
+#include "libchempi/didl/control/own_launcher.h"
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/error/fatal.h"
 
@@ -30,6 +31,8 @@ static struct {
     char why[256];
     struct chempi_poll_item item;
     bool is_watched;
+    struct chempi_poll_item own; /* of the launcher that we have started */
+    bool is_own_watched;
     struct chempi_memory_state memory; /* as told last */
     bool cares;                        /* what the supervisor knows */
     bool is_sought;                    /* asked where it waits, */
@@ -85,6 +88,7 @@ int chempi_daemon_open(const struct chempi_daemon_listener *listener,
 
 void chempi_daemon_close(void)
 {
+    chempi_own_launcher_close();
     if (chempi_ctx.entry)
         chempi_ctx.entry->ops->close();
     chempi_ctx.entry = NULL;
@@ -98,11 +102,13 @@ int chempi_daemon_begin(struct chempi_err *err)
 
     if (rc == 0)
         chempi_fatal_set_free(false);
+    chempi_own_launcher_begin();
     return rc < 0 ? rc : 0;
 }
 
 void chempi_daemon_end(bool is_for_good)
 {
+    chempi_own_launcher_end();
     if (!chempi_ctx.entry)
         return;
     (void)chempi_ctx.entry->ops->end(is_for_good); /* nobody is to act on it */
@@ -137,7 +143,8 @@ bool chempi_daemon_needs_fence(void)
 
 bool chempi_daemon_needs_fd(void)
 {
-    return chempi_ctx.entry && chempi_ctx.entry->ops->needs_fd();
+    return chempi_own_launcher_fd() >= 0 ||
+           (chempi_ctx.entry && chempi_ctx.entry->ops->needs_fd());
 }
 
 static void notice_ready(struct chempi_poll_item *item, uint32_t events)
@@ -208,8 +215,16 @@ int chempi_daemon_watch(void)
     return rc;
 }
 
+static void unwatch_own(void)
+{
+    if (self.is_own_watched)
+        chempi_pollset_remove(chempi_ctx.services.pollset, &self.own);
+    self.is_own_watched = false;
+}
+
 void chempi_daemon_unwatch(void)
 {
+    unwatch_own();
     if (self.is_watched)
         chempi_pollset_remove(chempi_ctx.services.pollset, &self.item);
     self.is_watched = false;
@@ -291,11 +306,25 @@ CHEMPI_NORETURN static void give_up(void)
                      self.suspects[0], self.why, others);
 }
 
+/* Its end is no end of this process. */
+static void poll_own(void)
+{
+    struct chempi_err err;
+
+    if (chempi_own_launcher_fd() < 0 ||
+        chempi_own_launcher_progress(&events, &err))
+        return;
+    unwatch_own();
+    chempi_own_launcher_close();
+    self.listener->unanswered(err.text);
+}
+
 void chempi_daemon_poll(void)
 {
     struct chempi_err err = {0};
 
     tell_memory();
+    poll_own();
     if (entry() && entry()->progress(&events, NULL, &err) < 0) {
         /* Not closed: the names in the sentence, and all that other threads
          * may read of the job, are its own. */
@@ -311,7 +340,8 @@ void chempi_daemon_poll_news(void)
     /* That a supervisor is lost is no news of its own. */
     bool is_time = ++self.quiet % QUIET_MAX == 0;
 
-    if (is_time || self.suspect_ns || !entry() || !entry()->is_quiet())
+    if (is_time || self.suspect_ns || chempi_own_launcher_fd() >= 0 ||
+        !entry() || !entry()->is_quiet())
         chempi_daemon_poll();
     else
         tell_memory();
@@ -319,7 +349,9 @@ void chempi_daemon_poll_news(void)
 
 int chempi_daemon_deadline_ms(void)
 {
-    const int due_ms = chempi_ctx.entry ? chempi_ctx.entry->ops->due_ms() : -1;
+    const int due_ms = chempi_clock_shorter_ms(
+        chempi_ctx.entry ? chempi_ctx.entry->ops->due_ms() : -1,
+        chempi_own_launcher_due_ms());
     uint64_t now_ns;
 
     if (!self.suspect_ns)
@@ -416,10 +448,47 @@ int chempi_daemon_get(uint32_t proc, const char *key)
     return entry() ? entry()->get(proc, key) : -EHOSTUNREACH;
 }
 
-int chempi_daemon_ask_root(enum chempi_root_request what, const void *blob,
-                           size_t len, uint32_t *serial)
+static int watch_own(struct chempi_err *err)
 {
-    return entry() ? entry()->ask_root(what, blob, len, serial) : -EPIPE;
+    int rc = self.is_own_watched ? 0 : self.listener->watch(err);
+
+    if (rc || self.is_own_watched)
+        return rc;
+    self.own.fd = chempi_own_launcher_fd();
+    self.own.ready = notice_ready;
+    rc = chempi_pollset_add(chempi_ctx.services.pollset, &self.own, EPOLLIN);
+    self.is_own_watched = rc == 0;
+    return rc;
+}
+
+/* No launcher of ours has started this process. */
+static int ask_own(enum chempi_root_request what, const void *blob, size_t len,
+                   uint32_t *serial, struct chempi_err *err)
+{
+    int rc;
+
+    if (chempi_ctx.job->size > 1 && what != CHEMPI_ROOT_SPAWN)
+        return chempi_err_set(err, -EOPNOTSUPP,
+                              "chempirun keeps names, and has not started this "
+                              "world of several processes: start it by "
+                              "'chempirun -n %u PROGRAM', or the like",
+                              chempi_ctx.job->size);
+    rc = chempi_own_launcher_start(err);
+    rc = rc ? rc : watch_own(err);
+    return rc ? rc : chempi_own_launcher_ask(what, blob, len, serial);
+}
+
+int chempi_daemon_ask_root(enum chempi_root_request what, const void *blob,
+                           size_t len, uint32_t *serial, struct chempi_err *err)
+{
+    int rc;
+
+    if (!entry())
+        return -EPIPE;
+    rc = entry()->ask_root(what, blob, len, serial);
+    return rc == -EOPNOTSUPP && !client()
+               ? ask_own(what, blob, len, serial, err)
+               : rc;
 }
 
 int chempi_daemon_enter_fence(void)

@@ -28,6 +28,11 @@ struct chempi_daemon_listener {
     void (*report)(void);
     /* The root's answer to chempi_daemon_ask_root(). */
     void (*replied)(const struct chempi_reply *reply);
+    /* None comes any more, to what was asked until now, and why. */
+    void (*unanswered)(const char *why);
+    /* News come by a descriptor of the pollset from now on, also where none
+     * has until now. 0 or -errno with words. */
+    int (*watch)(struct chempi_err *err);
     /* Somebody asks where this process waits: chempi_daemon_was_sought(). */
     void (*sought)(void);
     /* Is the calling thread the one that may use the connection? */
@@ -112,10 +117,12 @@ void chempi_daemon_here(const struct chempi_client_wait *wait);
 int chempi_daemon_put(const char *key, const void *value, size_t len);
 int chempi_daemon_get(uint32_t proc, const char *key);
 
-/* Ask the root of the job; see chempi_client_ask_root(). -EPIPE: the launcher
- * is lost. */
+/* Ask the root of the job, or one of this process's own (own_launcher.h); see
+ * chempi_client_ask_root(). -EPIPE: the launcher is lost. Words, if there are
+ * any, or "". */
 int chempi_daemon_ask_root(enum chempi_root_request what, const void *blob,
-                           size_t len, uint32_t *serial);
+                           size_t len, uint32_t *serial,
+                           struct chempi_err *err);
 
 /* Say that this process is at the fence, 0 or -errno; and are all processes of
  * the job? (a condition to wait for) */

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "common/host/cpus.h"
+
 static struct {
     uint32_t zero;
     int no_fd;
@@ -15,6 +17,17 @@ static struct {
     char host[CHEMPI_NODE_NAME_MAX];
     struct chempi_job job;
 } alone;
+
+/* For how many there is room, as far as can be said without asking a launcher:
+ * as chempirun says it where it asks no daemon. */
+static uint32_t count_processors(void)
+{
+    struct chempi_cpus cpus;
+    const uint32_t count =
+        chempi_cpus_get(&cpus) ? 0 : chempi_cpus_count(&cpus);
+
+    return count ? count : 1;
+}
 
 static int open_way(const struct chempi_entry *entry,
                     const struct chempi_job **job, struct chempi_err *err)
@@ -34,7 +47,7 @@ static int open_way(const struct chempi_entry *entry,
         .node_of_rank = &alone.zero,
         .local_rank_of_rank = &alone.zero,
         .node_names = &alone.name,
-        .universe_size = 1,
+        .universe_size = count_processors(),
         .region_fd = -1,
         .table_fd = -1,
         .wake_fds = &alone.no_fd,

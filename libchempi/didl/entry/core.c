@@ -206,6 +206,8 @@ static const struct chempi_daemon_listener listener = {
     .drained = chempi_conn_drained,
     .report = report,
     .replied = chempi_root_replied,
+    .unanswered = chempi_root_unanswered,
+    .watch = chempi_watcher_start,
     .sought = chempi_progress_announce,
     .is_alone = is_alone,
 };

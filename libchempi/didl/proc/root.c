@@ -32,14 +32,14 @@ static int class_of(enum chempi_reply_error error)
     }
 }
 
-static int refused(int rc)
+static int refused(int rc, const struct chempi_err *err)
 {
     switch (rc) {
     case -EOPNOTSUPP:
-        return chempi_error_set(MPI_ERR_UNSUPPORTED_OPERATION,
-                                "chempirun starts worlds and keeps names, and "
-                                "has not started this process: start it by "
-                                "'chempirun -n 1 PROGRAM', or the like");
+        return chempi_error_set(MPI_ERR_UNSUPPORTED_OPERATION, "%s",
+                                *err->text ? err->text
+                                           : "this launcher starts no worlds, "
+                                             "and keeps no names");
     case -EBUSY:
         return chempi_error_set(MPI_ERR_OTHER,
                                 "too many questions of this process wait for "
@@ -51,24 +51,25 @@ static int refused(int rc)
                                 "(limit: %u bytes)",
                                 CHEMPI_ROOT_BYTES_MAX);
     default:
-        return chempi_error_from(rc, NULL);
+        return chempi_error_from(rc, *err->text ? err : NULL);
     }
 }
 
 int chempi_root_ask(struct chempi_root_question *q,
                     enum chempi_root_request what, const void *blob, size_t len)
 {
+    struct chempi_err err = {0};
     int rc;
 
     *q = (struct chempi_root_question){.serial = 0};
     chempi_lane_lock(&chempi_lane_main);
-    rc = chempi_daemon_ask_root(what, blob, len, &q->serial);
+    rc = chempi_daemon_ask_root(what, blob, len, &q->serial, &err);
     if (!rc)
         chempi_list_append(&questions, &q->entry);
     else
         chempi_list_init(&q->entry);
     chempi_lane_unlock(&chempi_lane_main);
-    return rc ? refused(rc) : 0;
+    return rc ? refused(rc, &err) : 0;
 }
 
 static bool is_answered(void *question)
@@ -113,4 +114,19 @@ void chempi_root_replied(const struct chempi_reply *reply)
         chempi_progress_notify();
         return;
     }
+}
+
+void chempi_root_unanswered(const char *why)
+{
+    CHEMPI_LIST_FOR_SAFE (e, &questions) {
+        struct chempi_root_question *q =
+            CHEMPI_CONTAINER_OF(e, struct chempi_root_question, entry);
+
+        chempi_list_remove(e);
+        if (!q->is_answered)
+            q->error = CHEMPI_REPLY_LACKS;
+        q->is_answered = q->is_over = true;
+        (void)snprintf(q->text, sizeof(q->text), "%s", why);
+    }
+    chempi_progress_notify();
 }

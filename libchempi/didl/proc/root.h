@@ -38,5 +38,7 @@ void chempi_root_forget(struct chempi_root_question *q);
 
 /* From the launcher; under the lane lock. */
 void chempi_root_replied(const struct chempi_reply *reply);
+/* Nothing more is heard of what was asked; worlds that were started end. */
+void chempi_root_unanswered(const char *why);
 
 #endif

@@ -3,10 +3,9 @@
  * Names of ports: each rank publishes one that all others find, whatever node
  * they are on; what is wrong with a name, and who withdraws it.
  *
- * usage: names [withdrawn|alone]
+ * usage: names [withdrawn]
  *
  * withdrawn: a rank finalizes, and its name is gone
- * alone: nobody has started it
  */
 #include "check.h"
 
@@ -136,15 +135,6 @@ static int withdrawn(void)
     return 0;
 }
 
-/* Nobody has started this process, and nobody is asked. */
-static void ask_nobody(void)
-{
-    char found[MPI_MAX_PORT_NAME];
-
-    CHECK(look_up("service", found) == MPI_ERR_UNSUPPORTED_OPERATION,
-          "somebody is asked");
-}
-
 int main(int argc, char **argv)
 {
 
@@ -152,10 +142,6 @@ int main(int argc, char **argv)
         return withdrawn();
     check_start(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    if (argc > 1) {
-        ask_nobody();
-        return check_finish();
-    }
     name(check_rank());
     CHECK(MPI_Publish_name(service, MPI_INFO_NULL, port) == MPI_SUCCESS,
           "%s cannot be published", service);

@@ -720,6 +720,30 @@ Test(client, a_question_that_is_too_long_is_not_asked)
     cr_assert_eq(serial, 7);
 }
 
+/* Of a process that has started its root itself: there is no welcome. */
+Test(client, a_root_of_ones_own_is_asked_at_once)
+{
+    uint32_t serial = 0;
+    struct chempi_err err = {0};
+    int fds[2];
+
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    chempi_channel_fini(&super);
+    chempi_channel_init(&super, fds[1], 1u << 20, 1u << 20);
+    cr_assert_eq(chempi_client_attach(&client, fds[0]), 0);
+    cr_assert_eq(chempi_client_set_initialized(client), 0);
+    cr_assert_eq(
+        chempi_client_ask_root(client, CHEMPI_ROOT_LOOKUP, NULL, 0, &serial),
+        0);
+    cr_assert_eq(serial, 1);
+    (void)take(CHEMPI_MSG_HELLO);
+    (void)take(CHEMPI_MSG_INIT);
+    (void)take(CHEMPI_MSG_ROOT_REQUEST);
+    cr_assert_eq(reply(1, CHEMPI_REPLY_FAILED), 1);
+    chempi_channel_fini(&super);
+    cr_assert_eq(chempi_client_progress(client, &events, NULL, &err), -EPIPE);
+}
+
 Test(client, without_a_root_nobody_is_asked)
 {
     uint32_t serial;

@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Processes that nobody has launched, which start a launcher themselves to
+spawn: how each of them ends, and what that ends.
+
+    alone.py CHEMPIRUN CHEMPID CHEMPICTL RANK PROGRAM [CASE]...
+
+Cases wait for events, never for a time to pass. After every case no process may
+be left.
+"""
+import contextlib
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+
+from jobs import (LIMIT_S, Job, Programs, await_that, check, control_version,
+                  expect, is_alive, kill_and_wait, run_cases, status_of)
+from wire import frame
+import jobrun  # in the path since jobs is
+
+CASES = []
+HELLO, INIT, ROOT_REQUEST = 1, 5, 62  # common/control/msg.h
+CHEMPIRUN = sys.argv[1]
+# By the launcher, or, if it is first, by a child that finds its parent lost.
+BAD_END = (r"chempirun: process \d+ \(fault-alone\) has ended without "
+           r"MPI_Finalize; the worlds that it has started were ended\n|"
+           r"is lost, and its world with it")
+
+
+def case(fn):
+    CASES.append(fn)
+    return fn
+
+
+def pids(job, word):
+    return [int(line.split()[1]) for line in job.output.splitlines()
+            if line.startswith(word)]
+
+
+def launcher(job):
+    """That of the process itself, and not those of its worlds."""
+    found = [pid for pid, words in jobrun.marked(job.mark)
+             if words.split()[1:] == ["--serve"]]
+    check(len(found) == 1, "launchers:", found)
+    return found[0]
+
+
+def begin(*args):
+    """Up to where all have met."""
+    return Job(*args, start_new_session=True).await_lines(3)
+
+
+@case
+def a_killed_process_leaves_nothing():
+    job = begin("stay")
+    os.kill(job.process.pid, signal.SIGKILL)
+    job.status = job.finish()
+    expect(job, -signal.SIGKILL, BAD_END)
+
+
+@case
+def nor_does_one_that_has_forked():
+    job = begin("fork")
+    forked = [pid for pid in job.marked("fault-alone")
+              if pid not in pids(job, b"parent") + pids(job, b"child")]
+    check(len(forked) == 1, forked)
+    kill_and_wait(job.process.pid, [launcher(job), *pids(job, b"child")])
+    check(is_alive(forked[0]), "the forked process has ended")
+    os.kill(forked[0], signal.SIGKILL)
+    job.status = job.finish()
+    expect(job, -signal.SIGKILL, BAD_END)
+
+
+@case
+def nor_does_one_that_ends_without_finalizing():
+    job = Job("exit", start_new_session=True)
+    job.status = job.finish()
+    expect(job, 0, BAD_END)
+
+
+@case
+def the_launcher_is_nobodys_child():
+    job = begin("stay")
+    parent = int(status_of(launcher(job), "PPid")[0][0])
+    check(parent != job.process.pid, "it is a child of the process")
+    os.kill(job.process.pid, signal.SIGKILL)
+    job.status = job.finish()
+    expect(job, -signal.SIGKILL, BAD_END)
+
+
+@case
+def an_interrupt_ends_all():
+    job = begin("stay")
+    os.killpg(job.process.pid, signal.SIGINT)
+    job.status = job.finish()
+    expect(job, -signal.SIGINT, BAD_END)
+
+
+@case
+def what_the_process_ignores_ends_nothing():
+    job = begin("deaf")
+    for number in signal.SIGINT, signal.SIGINT:
+        os.killpg(job.process.pid, number)
+    first = launcher(job)
+    await_that(lambda: not int(status_of(first, "ShdPnd")[0][0], 16),
+               "the launcher takes the signals")
+    check(all(is_alive(pid) for pid in [first, *pids(job, b"child")]),
+          "something has ended")
+    os.kill(job.process.pid, signal.SIGKILL)
+    job.status = job.finish()
+    expect(job, -signal.SIGKILL, BAD_END)
+
+
+def states(job):
+    """Of all processes but the supervisors' and the worlds' launchers."""
+    return [status_of(pid, "State")[0][0]
+            for pid in [launcher(job), *pids(job, b"child")]]
+
+
+@case
+def what_stops_the_process_stops_its_worlds():
+    job = begin("stay")
+    os.killpg(job.process.pid, signal.SIGTSTP)
+    await_that(lambda: states(job) == 3 * ["T"], "all have stopped")
+    os.killpg(job.process.pid, signal.SIGCONT)
+    await_that(lambda: "T" not in states(job), "all go on")
+    os.kill(job.process.pid, signal.SIGKILL)
+    job.status = job.finish()
+    expect(job, -signal.SIGKILL, BAD_END)
+
+
+def serve(data):
+    """What a launcher says of a process that says this."""
+    ours, its = socket.socketpair()
+    with ours, its:
+        with subprocess.Popen(
+                ["sh", "-c", f'exec "$0" --serve 3<&{its.fileno()}', CHEMPIRUN],
+                pass_fds=[its.fileno()], stderr=subprocess.PIPE) as process:
+            its.close()
+            ours.sendall(data)
+            return process.communicate(timeout=LIMIT_S)[1].decode()
+
+
+def question(serial, what=4):
+    return frame(ROOT_REQUEST, struct.pack("<IBI", serial, what, 0))
+
+
+@case
+def who_breaks_the_protocol_is_left():
+    version = control_version()
+    hello = frame(HELLO, struct.pack("<II", version, os.getpid()))
+    for data, words in (
+            (frame(HELLO, struct.pack("<II", version + 1, os.getpid())),
+             "are of different versions"),
+            (frame(HELLO, struct.pack("<I", version)), "malformed greeting"),
+            (frame(INIT), "malformed beginning"),
+            (hello + hello, "malformed beginning"),
+            (hello + question(2), "malformed question"),
+            (hello + question(1, 0), "malformed question"),
+            (hello + frame(ROOT_REQUEST, b"123"), "malformed question"),
+            (hello + frame(99), "malformed message")):
+        said = serve(data)
+        check(words in said and said.count("\n") == 1, data, said)
+    done = subprocess.run([CHEMPIRUN, "--serve"], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False,
+                          timeout=LIMIT_S)
+    check(done.returncode == 1 and "is for processes" in done.stderr, done)
+
+
+@contextlib.contextmanager
+def parted():
+    """Children that go on when their parent has finalized and ended."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/fifo"
+        os.mkfifo(path)
+        job = begin("part", path)
+        os.waitid(os.P_PID, job.process.pid, os.WEXITED | os.WNOWAIT)
+        with open(path, "wb"):
+            check(all(is_alive(pid)
+                      for pid in [launcher(job), *pids(job, b"child")]),
+                  "something has ended")
+            yield job
+        job.status = job.finish()
+
+
+@case
+def worlds_outlive_who_has_finalized():
+    with parted() as job:
+        pass
+    expect(job, 0, r"\A\Z")
+
+
+@case
+def then_the_launcher_obeys_signals():
+    with parted() as job:
+        os.kill(launcher(job), signal.SIGTERM)
+        await_that(lambda: not any(map(is_alive, pids(job, b"child"))),
+                   "the children's end")
+    expect(job, 0)
+
+
+@case
+def the_end_of_the_launcher_is_not_that_of_the_process():
+    job = begin("again")
+    kill_and_wait(launcher(job), pids(job, b"child"))
+    job.await_lines(5)
+    job.status = job.finish()
+    expect(job, 0)
+
+
+if __name__ == "__main__":
+    # Programs start by themselves.
+    Programs.chempirun = sys.argv[5]
+    sys.exit(run_cases(CASES, sys.argv[6:]))
