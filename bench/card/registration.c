@@ -14,8 +14,8 @@
 #include <sys/mman.h>
 
 #include "common/base/clock.h"
-#include "libchempi/devices/scivia/adapter/lmm.h"
-#include "libchempi/devices/scivia/adapter/via.h"
+#include "libchempi/devices/scivia/adapter/memory/lmm.h"
+#include "libchempi/devices/scivia/adapter/via/via.h"
 #include "libchempi/services/registration/regcache.h"
 
 #define KIB ((size_t)1024)

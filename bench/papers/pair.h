@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libchempi/devices/scivia/adapter/sci.h"
-#include "libchempi/devices/scivia/adapter/via.h"
+#include "libchempi/devices/scivia/adapter/sci/sci.h"
+#include "libchempi/devices/scivia/adapter/via/via.h"
 
 #define PAIR_SEGMENT 1u
 #define PAIR_TAG 4711u

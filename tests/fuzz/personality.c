@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libchempi/devices/scivia/adapter/faults.h"
-#include "libchempi/devices/scivia/adapter/personality.h"
+#include "libchempi/devices/scivia/adapter/model/faults.h"
+#include "libchempi/devices/scivia/adapter/model/personality.h"
 #include "tests/fuzz/target.h"
 
 static const char *const seeds[] = {

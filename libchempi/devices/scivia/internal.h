@@ -14,8 +14,8 @@
 
 #include <string.h>
 
-#include "libchempi/devices/scivia/adapter/sci.h"
-#include "libchempi/devices/scivia/adapter/via.h"
+#include "libchempi/devices/scivia/adapter/sci/sci.h"
+#include "libchempi/devices/scivia/adapter/via/via.h"
 #include "libchempi/devices/scivia/wire.h"
 #include "libchempi/services/registration/regcache.h"
 #include "libchempi/services/rndv.h"

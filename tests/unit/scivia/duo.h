@@ -5,8 +5,8 @@
 
 #include <criterion/criterion.h>
 
-#include "libchempi/devices/scivia/adapter/sci.h"
-#include "libchempi/devices/scivia/adapter/via.h"
+#include "libchempi/devices/scivia/adapter/sci/sci.h"
+#include "libchempi/devices/scivia/adapter/via/via.h"
 
 struct side {
     struct chempi_adapter *adapter;

@@ -4,7 +4,7 @@
  * locks page by page, and a pager that knows which pages the kernel holds.
  */
 #define _DEFAULT_SOURCE /* mincore */
-#include "libchempi/devices/scivia/adapter/lmm.h"
+#include "libchempi/devices/scivia/adapter/memory/lmm.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

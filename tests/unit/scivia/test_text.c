@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libchempi/devices/scivia/adapter/faults.h"
-#include "libchempi/devices/scivia/adapter/personality.h"
-#include "libchempi/devices/scivia/adapter/timing_model.h"
+#include "libchempi/devices/scivia/adapter/model/faults.h"
+#include "libchempi/devices/scivia/adapter/model/personality.h"
+#include "libchempi/devices/scivia/adapter/model/timing_model.h"
 
 #define SCI                                                                    \
     "packet latency: 1.5 us\nfull latency: 2 us\nfull packet: 730 ns\n"        \

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "libchempi/devices/scivia/adapter/personality.h"
-#include "libchempi/devices/scivia/adapter/timing_model.h"
+#include "libchempi/devices/scivia/adapter/model/personality.h"
+#include "libchempi/devices/scivia/adapter/model/timing_model.h"
 
 #define START UINT64_C(1000000000) /* when the tests begin, ns */
 

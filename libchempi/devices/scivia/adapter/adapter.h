@@ -36,9 +36,9 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
-#include "libchempi/devices/scivia/adapter/faults.h"
-#include "libchempi/devices/scivia/adapter/lmm.h"
-#include "libchempi/devices/scivia/adapter/personality.h"
+#include "libchempi/devices/scivia/adapter/memory/lmm.h"
+#include "libchempi/devices/scivia/adapter/model/faults.h"
+#include "libchempi/devices/scivia/adapter/model/personality.h"
 
 #define CHEMPI_ADAPTER_ADDRESS_BYTES 56
 

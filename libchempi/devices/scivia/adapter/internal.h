@@ -19,10 +19,10 @@
 #include "common/base/fault.h"
 #include "common/containers/list.h"
 #include "libchempi/devices/scivia/adapter/adapter.h"
-#include "libchempi/devices/scivia/adapter/sci.h"
-#include "libchempi/devices/scivia/adapter/timing_model.h"
-#include "libchempi/devices/scivia/adapter/tpt.h"
-#include "libchempi/devices/scivia/adapter/via.h"
+#include "libchempi/devices/scivia/adapter/memory/tpt.h"
+#include "libchempi/devices/scivia/adapter/model/timing_model.h"
+#include "libchempi/devices/scivia/adapter/sci/sci.h"
+#include "libchempi/devices/scivia/adapter/via/via.h"
 #include "libchempi/services/shortage.h"
 
 #define ADAPTER_MAGIC UINT32_C(0x53434956) /* "SCIV" */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The translation and protection table; see tpt.h. */
-#include "libchempi/devices/scivia/adapter/tpt.h"
+#include "libchempi/devices/scivia/adapter/memory/tpt.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -15,8 +15,8 @@
  * tree and the merging of neighbours that it names as improvements. Not
  * thread-safe. Never blocks beyond what the kernel needs to lock a page.
  */
-#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_LMM_H
-#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_LMM_H
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_MEMORY_LMM_H
+#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_MEMORY_LMM_H
 
 #include <stdbool.h>
 #include <stddef.h>

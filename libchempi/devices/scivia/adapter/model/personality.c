@@ -4,7 +4,7 @@
  * from # on. Every number has a unit where it has a dimension.
  */
 #define _GNU_SOURCE /* O_CLOEXEC */
-#include "libchempi/devices/scivia/adapter/personality.h"
+#include "libchempi/devices/scivia/adapter/model/personality.h"
 
 #include <ctype.h>
 #include <errno.h>

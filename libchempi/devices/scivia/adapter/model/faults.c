@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What an adapter does wrong; see faults.h. */
-#include "libchempi/devices/scivia/adapter/faults.h"
+#include "libchempi/devices/scivia/adapter/model/faults.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
  * packets arrive in order at once; a wicked one draws lots for each.
  */
 #define _GNU_SOURCE /* clock_gettime */
-#include "libchempi/devices/scivia/adapter/sci.h"
+#include "libchempi/devices/scivia/adapter/sci/sci.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -17,8 +17,8 @@
  * All functions return 0 or -errno with words in chempi_adapter_words(), and
  * -ENOTSUP on an adapter without an SCI half.
  */
-#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_SCI_H
-#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_SCI_H
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_SCI_SCI_H
+#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_SCI_SCI_H
 
 #include "libchempi/devices/scivia/adapter/adapter.h"
 

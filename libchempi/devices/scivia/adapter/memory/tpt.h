@@ -11,8 +11,8 @@
  *       state again before it believes the copy
  *   -   pages of all valid entries together do not exceed page_max
  */
-#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_TPT_H
-#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_TPT_H
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_MEMORY_TPT_H
+#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_MEMORY_TPT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

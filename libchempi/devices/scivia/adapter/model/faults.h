@@ -3,8 +3,8 @@
  * What an adapter does wrong on request, drawn from a seed. Rates are in
  * thousandths of the events they concern; all 0 is a faultless adapter.
  */
-#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_FAULTS_H
-#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_FAULTS_H
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_MODEL_FAULTS_H
+#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_MODEL_FAULTS_H
 
 #include <stdint.h>
 

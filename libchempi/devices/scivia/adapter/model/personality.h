@@ -5,8 +5,8 @@
  * waiting (timing_model.h). Without a personality an adapter has both halves
  * and a free clock: nothing takes longer than the machine needs.
  */
-#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_PERSONALITY_H
-#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_PERSONALITY_H
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_MODEL_PERSONALITY_H
+#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_MODEL_PERSONALITY_H
 
 #include <stdbool.h>
 #include <stddef.h>

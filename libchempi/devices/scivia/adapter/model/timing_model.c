@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Waiting for times to pass; see timing_model.h. */
 #define _GNU_SOURCE /* clock_gettime */
-#include "libchempi/devices/scivia/adapter/timing_model.h"
+#include "libchempi/devices/scivia/adapter/model/timing_model.h"
 
 #include "common/base/clock.h"
 #include "common/base/compiler.h"

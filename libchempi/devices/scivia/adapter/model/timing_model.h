@@ -24,14 +24,14 @@
  * and send the same packets; but a line is on its way only after as many stores
  * as it has words, and the next takes as long again.
  */
-#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_TIMING_MODEL_H
-#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_TIMING_MODEL_H
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_MODEL_TIMING_MODEL_H
+#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_MODEL_TIMING_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libchempi/devices/scivia/adapter/personality.h"
+#include "libchempi/devices/scivia/adapter/model/personality.h"
 
 struct chempi_timing_model {
     const struct chempi_personality *personality; /* NULL: free clock */

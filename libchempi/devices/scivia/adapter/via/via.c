@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Protection tags, registration, VIs and their connections; see via.h. */
-#include "libchempi/devices/scivia/adapter/via.h"
+#include "libchempi/devices/scivia/adapter/via/via.h"
 
 #include <errno.h>
 #include <inttypes.h>

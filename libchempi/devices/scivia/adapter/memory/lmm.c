@@ -7,7 +7,7 @@
  * allocated; then the tree is changed, which cannot fail.
  */
 #define _GNU_SOURCE /* mlock */
-#include "libchempi/devices/scivia/adapter/lmm.h"
+#include "libchempi/devices/scivia/adapter/memory/lmm.h"
 
 #include <errno.h>
 #include <stdlib.h>

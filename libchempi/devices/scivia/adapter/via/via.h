@@ -17,8 +17,8 @@
  * All functions return 0 or -errno with words in chempi_adapter_words(), and
  * -ENOTSUP on an adapter without a VIA half.
  */
-#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_VIA_H
-#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_VIA_H
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_VIA_VIA_H
+#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_VIA_VIA_H
 
 #include "common/containers/list.h"
 #include "libchempi/devices/scivia/adapter/adapter.h"
