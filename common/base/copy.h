@@ -26,6 +26,7 @@
 #include "common/base/compiler.h"
 
 #define CHEMPI_COPY_LONG 2048u /* bytes; shorter copies suffer little */
+#define CHEMPI_COPY_SHORT 48u  /* bytes */
 #define CHEMPI_COPY_PAGE 4096u
 #define CHEMPI_COPY_NEAR 64u           /* bytes further in the page */
 #define CHEMPI_COPY_BLOCK (256u << 10) /* bytes */
@@ -48,6 +49,31 @@ CHEMPI_INLINE bool chempi_copy_meets(const void *to, const void *from)
     uintptr_t further = (uintptr_t)to - (uintptr_t)from;
 
     return (further - 1) % CHEMPI_COPY_PAGE < CHEMPI_COPY_NEAR - 1;
+}
+
+/* memcpy of up to CHEMPI_COPY_SHORT bytes, without a call; from may be NULL if
+ * there are none. */
+CHEMPI_INLINE void chempi_copy_short(void *to, const void *from, size_t len)
+{
+    unsigned char *dst = to;
+    const unsigned char *src = from;
+
+    if (len >= 16) {
+        memcpy(dst, src, 16);
+        if (len > 32)
+            memcpy(dst + 16, src + 16, 16);
+        memcpy(dst + len - 16, src + len - 16, 16);
+    } else if (len >= 8) {
+        memcpy(dst, src, 8);
+        memcpy(dst + len - 8, src + len - 8, 8);
+    } else if (len >= 4) {
+        memcpy(dst, src, 4);
+        memcpy(dst + len - 4, src + len - 4, 4);
+    } else if (len > 0) {
+        dst[0] = src[0];
+        dst[len / 2] = src[len / 2];
+        dst[len - 1] = src[len - 1];
+    }
 }
 
 /* memcpy of any length. */

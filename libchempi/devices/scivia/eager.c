@@ -14,6 +14,7 @@
  */
 #include <errno.h>
 
+#include "common/base/copy.h"
 #include "libchempi/devices/scivia/internal.h"
 
 /* --- room --- */
@@ -83,27 +84,32 @@ int chempi_scivia_eager_room(struct scivia_ep *ep, uint32_t len)
 
 /* --- sending --- */
 
+static_assert(SCIVIA_INLINE_MAX <= CHEMPI_COPY_SHORT,
+              "chempi_copy_short does it");
+
+/* Filled here and then stored at once: whoever fills a line that the peer polls
+ * loses it to the peer's core meanwhile (where a line took 150 ns to the other
+ * core, 8 bytes took 0.28 us so and 0.20 us otherwise). */
 static int send_short(struct scivia_ep *ep, const struct chempi_envelope *env,
                       const void *data, struct chempi_segment *iter, size_t len)
 {
-    struct scivia_line line;
-    struct scivia_short *brief = &line.body.brief;
+    struct scivia_line line = {
+        .kind = SCIVIA_KIND_SHORT,
+        .env_kind = env->kind,
+        .len = (uint8_t)len,
+        .lane = env->lane,
+        .body.brief = {.context = env->context,
+                       .source = env->source,
+                       .tag = env->tag,
+                       .serial = env->serial,
+                       .credit = env->credit,
+                       .flags = env->flags},
+    };
 
-    line.kind = SCIVIA_KIND_SHORT;
-    line.env_kind = env->kind;
-    line.len = (uint8_t)len;
-    line.lane = env->lane;
-    brief->context = env->context;
-    brief->source = env->source;
-    brief->tag = env->tag;
-    brief->serial = env->serial;
-    brief->credit = env->credit;
-    brief->flags = env->flags;
     if (iter)
-        (void)chempi_segment_pack(iter, brief->bytes, len);
-    else if (data && len)
-        memcpy(brief->bytes, data, len);
-    memset(brief->bytes + len, 0, sizeof(brief->bytes) - len);
+        (void)chempi_segment_pack(iter, line.body.brief.bytes, len);
+    else
+        chempi_copy_short(line.body.brief.bytes, data, len);
     return ep->carrier->send(ep, &line, NULL, NULL, 0);
 }
 

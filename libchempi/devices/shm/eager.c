@@ -44,6 +44,7 @@
  */
 #include <errno.h>
 
+#include "common/base/copy.h"
 #include "libchempi/devices/shm/internal.h"
 
 #define LINES_AHEAD 4u /* taken back ahead of posted messages in a row */
@@ -245,25 +246,7 @@ void chempi_shm_eager_give_up(struct shm_ep *ep, int status)
 
 /* --- sending --- */
 
-static inline void copy_short(unsigned char *dst, const unsigned char *src,
-                              size_t len)
-{
-    if (len >= 16) {
-        memcpy(dst, src, 16);
-        memcpy(dst + len - 16, src + len - 16, 16);
-    } else if (len >= 8) {
-        memcpy(dst, src, 8);
-        memcpy(dst + len - 8, src + len - 8, 8);
-    } else if (len >= 4) {
-        memcpy(dst, src, 4);
-        memcpy(dst + len - 4, src + len - 4, 4);
-    } else if (len > 0) {
-        dst[0] = src[0];
-        dst[len / 2] = src[len / 2];
-        dst[len - 1] = src[len - 1];
-    }
-}
-static_assert(SHM_INLINE_MAX <= 32, "copy_short covers 32 bytes");
+static_assert(SHM_INLINE_MAX <= CHEMPI_COPY_SHORT, "chempi_copy_short does it");
 
 /* Where the payload of a short message goes. */
 static inline unsigned char *
@@ -504,7 +487,7 @@ static inline bool put_tiny(struct shm_ep *ep,
                (const char *)env + SHM_ENVELOPE_TAIL,
                sizeof(*env) - SHM_ENVELOPE_TAIL) != 0)
         return false;
-    copy_short(tiny->bytes, data, len);
+    chempi_copy_short(tiny->bytes, data, len);
     atomic_store_explicit(&tiny->mark, (uint32_t)len + 1,
                           memory_order_release); /* partner: drain */
     ep->tx_tiny = shm_is_line_over(tiny + 1) ? NULL : tiny + 1;
@@ -534,7 +517,7 @@ int chempi_shm_eager_inject(struct chempi_ep *base,
             return rc;
     }
     line = shm_next_line(ep);
-    copy_short(head_short(line, env, len), data, len);
+    chempi_copy_short(head_short(line, env, len), data, len);
     show(ep, line, env);
     if (len <= SHM_TINY_MAX)
         open_tiny(ep, line, env);
