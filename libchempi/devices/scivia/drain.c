@@ -109,7 +109,7 @@ static int cool(struct scivia_ep *ep)
     ep->is_mode_owed = true;
     ep->rings = 0;
     ep->carrier->tell(ep, false);
-    atomic_thread_fence(memory_order_seq_cst); /* partner: wake's trigger */
+    chempi_adapter_order(scivia_dev_of(ep)->adapter); /* partner: wake's call */
     return chempi_scivia_drain_ring(ep, SCIVIA_DRAIN_BUDGET);
 }
 

@@ -154,16 +154,16 @@ void chempi_scivia_sci_eager_wake(struct scivia_ep *ep)
 {
     if (ep->is_broken || ep->is_gone || !ep->is_tx_open)
         return;
-    /* Its fence stands between the line and the look at the mode. */
-    (void)chempi_sci_interrupt_trigger(ep->at, 0); /* a link that is down
-                                                      shows elsewhere */
+    /* Orders the line before the look at the mode. */
+    (void)chempi_sci_interrupt_call(ep->at, 0); /* a link that is down
+                                                   shows elsewhere */
     if (CHEMPI_LIKELY(
             atomic_load_explicit(&ep->in->told.mode, memory_order_relaxed) ==
             SCIVIA_MODE_POLLED))
         return;
     ring(ep);
     if (ep->is_tx_open && !ep->is_broken)
-        (void)chempi_sci_interrupt_trigger(ep->at, 0);
+        (void)chempi_sci_interrupt_call(ep->at, 0);
 }
 
 static int put_line(struct scivia_ep *ep, const struct scivia_line *line,
@@ -259,7 +259,7 @@ static void tell(struct scivia_ep *ep, bool is_urgent)
     ep->is_mode_owed = false;
     /* W1; a trigger that gets lost is made good by the sender's timer. */
     if (is_urgent)
-        (void)chempi_sci_interrupt_trigger(ep->at, 0);
+        (void)chempi_sci_interrupt_call(ep->at, 0);
 }
 
 /* Store what was not, tell, ring. */

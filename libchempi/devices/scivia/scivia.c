@@ -142,6 +142,7 @@ static int open_adapter(struct scivia_dev *dev, struct chempi_err *err)
     struct chempi_personality model;
     struct chempi_adapter_params params = {
         .user = services->proc,
+        .is_registered = services->is_wake_registered,
         .without_sci = !chempi_scivia_endpoint_has_sci(
             services, services->node_names[services->node],
             services->node_names[services->node]),

@@ -6,6 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/sys.h"
+#include "common/wake/wake.h"
 
 #include "tests/unit/scivia/duo.h"
 
@@ -397,6 +398,32 @@ Test(interrupt, a_trigger_wakes_who_is_armed)
     cr_expect_gt(chempi_adapter_service(duo.b.adapter), 0);
     cr_expect_eq(chempi_sci_interrupt_wait(duo.b.adapter, 3, -1), 0);
     duo_close(&duo);
+}
+
+/* Registered or not: with a barrier of the one who arms, or with fences. */
+static void call_who_is_armed(bool is_registered)
+{
+    struct duo duo;
+
+    duo_init(&duo);
+    duo.params.is_registered = is_registered && chempi_wake_register();
+    duo_open(&duo);
+    cr_assert_eq(chempi_sci_interrupt_create(duo.b.adapter, 3), 0);
+    cr_expect_eq(chempi_sci_interrupt_call(duo.a.link, 3), 0);
+    cr_expect_eq(chempi_sci_interrupt_take(duo.b.adapter, 3), 0);
+    chempi_adapter_arm(duo.b.adapter);
+    cr_expect_eq(chempi_sci_interrupt_call(duo.a.link, 3), 0);
+    cr_expect_eq(chempi_sci_interrupt_call(duo.a.link, 3), 0);
+    cr_expect_eq(chempi_adapter_counters(duo.a.adapter)->interrupts, 1);
+    cr_expect_eq(chempi_sci_interrupt_take(duo.b.adapter, 3), 1);
+    cr_expect_gt(chempi_adapter_service(duo.b.adapter), 0);
+    duo_close(&duo);
+}
+
+Test(interrupt, a_call_asks_nothing_of_who_is_not_armed)
+{
+    call_who_is_armed(false);
+    call_who_is_armed(true);
 }
 
 Test(interrupt, it_may_get_lost_without_a_word)

@@ -17,6 +17,7 @@
 #include "common/base/sys.h"
 #include "common/fd/file.h"
 #include "common/fd/rights.h"
+#include "common/wake/wake.h"
 #include "libchempi/devices/scivia/adapter/internal.h"
 
 #define PAGE 4096u
@@ -61,6 +62,8 @@ static int open_page(struct chempi_adapter *adapter, struct chempi_err *err)
     adapter->page->region_max = regions;
     adapter->page->probe_addr = (uint64_t)(uintptr_t)&adapter->probe_byte;
     adapter->page->probe_value = adapter->probe_byte;
+    adapter->page->has_barrier =
+        adapter->is_registered && chempi_wake_barrier();
     adapter->tpt = (struct chempi_tpt){.entries = adapter->page->table,
                                        .region_max = regions,
                                        .page_max = pages};
@@ -112,7 +115,9 @@ static int take_params(struct chempi_adapter *adapter,
     if (params->events)
         adapter->events = *params->events;
     adapter->faults = *f;
+    adapter->is_registered = params->is_registered;
     adapter->is_wicked = f->reorder || f->lost_packet || f->lost_response;
+    adapter->is_plain = !adapter->is_wicked && !params->personality;
     chempi_dice_start(&adapter->dice, f->seed, params->user + UINT64_C(1));
     adapter->has_sci = adapter->has_via = true;
     if (params->personality) {

@@ -75,6 +75,10 @@ struct chempi_adapter_params {
     bool without_sci; /* a card with the VIA half only, whatever else */
     struct chempi_faults faults;
     uint64_t lock_budget_bytes; /* memory that may be registered */
+    bool is_registered;         /* the process is, with membarrier(2) for
+                                   MEMBARRIER_CMD_GLOBAL_EXPEDITED: two such adapters
+                                   order arming and interrupting by that system call of
+                                   the one who arms, else both fence */
     const struct chempi_adapter_events *events; /* NULL: none */
     void *arg;
 };
@@ -166,6 +170,9 @@ void chempi_adapter_host_copy(struct chempi_adapter *adapter, void *dst,
 void chempi_adapter_arm(struct chempi_adapter *adapter);
 /* Take that back. */
 void chempi_adapter_disarm(struct chempi_adapter *adapter);
+/* The fence alone, for other words that whoever interrupts this adapter looks
+ * at after chempi_sci_interrupt_call(). */
+void chempi_adapter_order(const struct chempi_adapter *adapter);
 
 /*
  * Begin a link to the adapter at `address`. 0; -EINVAL (no address);

@@ -26,7 +26,7 @@
 #include "libchempi/services/shortage.h"
 
 #define ADAPTER_MAGIC UINT32_C(0x53434956) /* "SCIV" */
-#define ADAPTER_VERSION 2u
+#define ADAPTER_VERSION 3u
 #define ADAPTER_COOKIE_BYTES 16u
 #define ADAPTER_FDS_MAX 2u
 #define ADAPTER_GUEST_MAX 256u /* sockets without HELLO */
@@ -47,6 +47,7 @@ struct adapter_page {
     uint64_t probe_addr;
     uint32_t probe_value;
     uint32_t interrupts_made; /* bits */
+    uint32_t has_barrier;     /* 1: who is registered need not fence */
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t armed;
     _Atomic uint64_t notified_ns; /* when it was waked last; monotonic clock */
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t completions;
@@ -170,6 +171,7 @@ struct chempi_adapter_link {
     int event_fd;
     pid_t pid;
     bool is_cma_refused;
+    bool is_ordered; /* by the other side's barrier: no fence is needed */
     unsigned char address[CHEMPI_ADAPTER_ADDRESS_BYTES];
     struct chempi_list out; /* struct word_out */
     uint32_t out_count;
@@ -294,7 +296,9 @@ struct chempi_adapter {
     bool has_sci;
     bool has_via;
     struct chempi_faults faults;
-    bool is_wicked; /* some rate is not 0 */
+    bool is_registered; /* as params say */
+    bool is_wicked;     /* some rate of packets is not 0 */
+    bool is_plain;      /* none is, and the clock is free */
     struct chempi_dice dice;
     struct chempi_timing_model pace;
     struct chempi_adapter_counters counters;
@@ -344,8 +348,18 @@ int chempi_adapter_map_new(struct chempi_adapter *adapter, const char *name,
 int chempi_adapter_map_foreign(struct chempi_adapter *adapter, int fd,
                                size_t least, size_t *len, void **memory);
 uint32_t chempi_adapter_token(struct chempi_adapter *adapter);
-/* Wake the other side if it is armed; after the data is published. */
+/* Wake the other side if it is armed; after the data is published. Includes a
+ * full fence. */
 void chempi_adapter_notify(struct chempi_adapter_link *link);
+/* Is the other side armed, after what was published? */
+static inline bool chempi_adapter_is_armed(const struct chempi_adapter_link *at)
+{
+    if (CHEMPI_LIKELY(at->is_ordered))
+        atomic_signal_fence(memory_order_seq_cst); /* partner: its barrier */
+    else
+        atomic_thread_fence(memory_order_seq_cst); /* partner: its fence */
+    return atomic_load_explicit(&at->page->armed, memory_order_relaxed) != 0;
+}
 
 /* --- link.c --- */
 

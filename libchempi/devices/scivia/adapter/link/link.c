@@ -466,6 +466,8 @@ static int greet(struct chempi_adapter_link *link, int page_fd, int event_fd)
         return rc;
     link->page = memory;
     link->region_max = link->page->region_max;
+    link->is_ordered =
+        link->page->has_barrier == 1 && link->adapter->is_registered;
     if (event_fd < 0 || link->page->magic != ADAPTER_MAGIC ||
         link->page->version != ADAPTER_VERSION ||
         link->region_max > CHEMPI_TPT_REGION_MAX ||

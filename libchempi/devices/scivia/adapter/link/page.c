@@ -9,6 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/sys.h"
+#include "common/wake/wake.h"
 #include "libchempi/devices/scivia/adapter/internal.h"
 
 /* --- memory --- */
@@ -76,7 +77,16 @@ void chempi_adapter_arm(struct chempi_adapter *adapter)
 {
     adapter->is_armed = true;
     atomic_store_explicit(&adapter->page->armed, 1, memory_order_seq_cst);
-    atomic_thread_fence(memory_order_seq_cst); /* partner: notify */
+    chempi_adapter_order(adapter);
+}
+
+/* Partners: notify, is_armed. */
+void chempi_adapter_order(const struct chempi_adapter *adapter)
+{
+    if (adapter->page->has_barrier)
+        (void)chempi_wake_barrier(); /* it has been tried */
+    else
+        atomic_thread_fence(memory_order_seq_cst);
 }
 
 void chempi_adapter_disarm(struct chempi_adapter *adapter)

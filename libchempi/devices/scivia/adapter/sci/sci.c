@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/copy.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/scivia/adapter/internal.h"
 
@@ -25,6 +26,7 @@
 #define LINE 64u
 #define PIECE 16u
 #define HEAD (LINE - sizeof(uint64_t)) /* of a line, before its last word */
+#define LONG 256u                      /* bytes */
 
 static int check_sci(struct chempi_adapter *adapter)
 {
@@ -457,6 +459,22 @@ static inline void stream(unsigned char *dst, const unsigned char *src,
         deliver(dst, src, len);
 }
 
+/* Of long ones only the last line is ordered. */
+static inline void stream_surely(unsigned char *dst, const unsigned char *src,
+                                 size_t len)
+{
+    if (len > LONG) {
+        size_t last = ((uintptr_t)dst + len - 1) % LINE + 1;
+
+        len -= last;
+        chempi_copy(dst, src, len);
+        dst += len;
+        src += len;
+        len = last;
+    }
+    stream(dst, src, len);
+}
+
 static int out_of_range(struct chempi_sci_remote *remote, uint64_t offset,
                         size_t len)
 {
@@ -476,19 +494,27 @@ static inline bool is_good(const struct chempi_sci_remote *remote,
            len <= remote->len - offset;
 }
 
+static inline void count(struct chempi_adapter *adapter, uint64_t offset,
+                         size_t len)
+{
+    uint64_t full = 1;
+    uint64_t partial = 0;
+
+    if (len != LINE || offset % LINE != 0)
+        chempi_timing_model_packets((size_t)offset, len, &full, &partial);
+    adapter->counters.packets += full + partial;
+    adapter->counters.bytes_stored += len;
+}
+
 static inline int store(struct chempi_sci_remote *remote, uint64_t offset,
                         const void *src, size_t len,
                         enum chempi_timing_model_width width)
 {
     struct chempi_adapter *adapter = remote->at->adapter;
-    uint64_t full;
-    uint64_t partial;
 
     if (CHEMPI_UNLIKELY(!is_good(remote, offset, len)))
         return out_of_range(remote, offset, len);
-    chempi_timing_model_packets((size_t)offset, len, &full, &partial);
-    adapter->counters.packets += full + partial;
-    adapter->counters.bytes_stored += len;
+    count(adapter, offset, len);
     chempi_timing_model_store(&adapter->pace, remote, (size_t)offset, len,
                               width);
     if (CHEMPI_UNLIKELY(adapter->is_wicked))
@@ -556,8 +582,9 @@ int chempi_sci_sequence_check(struct chempi_sci_remote *remote)
                         "the card's error counter was raised");
 }
 
-int chempi_sci_copy_surely(struct chempi_sci_remote *remote, uint64_t offset,
-                           const void *src, size_t len, unsigned tries)
+static CHEMPI_NOINLINE int try_surely(struct chempi_sci_remote *remote,
+                                      uint64_t offset, const void *src,
+                                      size_t len, unsigned tries)
 {
     for (unsigned i = 0; i < tries; i++) {
         int rc = chempi_sci_sequence_start(remote);
@@ -571,6 +598,19 @@ int chempi_sci_copy_surely(struct chempi_sci_remote *remote, uint64_t offset,
     }
     return ADAPTER_FAIL(remote->at->adapter, -EIO,
                         "packets were lost %u times in a row", tries);
+}
+
+int chempi_sci_copy_surely(struct chempi_sci_remote *remote, uint64_t offset,
+                           const void *src, size_t len, unsigned tries)
+{
+    struct chempi_adapter *adapter = remote->at->adapter;
+
+    if (CHEMPI_UNLIKELY(!adapter->is_plain || !is_good(remote, offset, len)))
+        return try_surely(remote, offset, src, len, tries);
+    count(adapter, offset, len);
+    stream_surely(remote->memory + offset, src, len);
+    atomic_thread_fence(memory_order_release); /* as flush() */
+    return 0;
 }
 
 int chempi_sci_read(struct chempi_sci_remote *remote, uint64_t offset,
@@ -648,4 +688,14 @@ int chempi_sci_interrupt_trigger(struct chempi_adapter_link *link,
                                     memory_order_release);
     chempi_adapter_notify(link);
     return 0;
+}
+
+int chempi_sci_interrupt_call(struct chempi_adapter_link *link, uint32_t number)
+{
+    const struct chempi_faults *m = &link->adapter->faults;
+
+    if (CHEMPI_LIKELY(link->status == 0 && !chempi_adapter_is_armed(link) &&
+                      m->broken_link == 0))
+        return 0;
+    return chempi_sci_interrupt_trigger(link, number);
 }

@@ -95,8 +95,9 @@ void chempi_sci_store_barrier(struct chempi_sci_remote *remote);
  * the stores. Then 0: all packets since the start have arrived; -EAGAIN: do it
  * again; -ENOTCONN. */
 int chempi_sci_sequence_check(struct chempi_sci_remote *remote);
-/* start, copy and check until it is done, at most `tries` times. -EIO: errors
- * every time; -ERANGE; -ENOTCONN. */
+/* start, copy and check until it is done, at most `tries` times. Only the last
+ * packet is ordered after the others. -EIO: errors every time; -ERANGE;
+ * -ENOTCONN. */
 int chempi_sci_copy_surely(struct chempi_sci_remote *remote, uint64_t offset,
                            const void *src, size_t len, unsigned tries);
 /* Load len bytes: dear. -ERANGE, -ENOTCONN. */
@@ -140,5 +141,10 @@ int chempi_sci_interrupt_wait(struct chempi_adapter *adapter, uint32_t number,
  * before. -EINVAL, -ENOENT (not made there), -ENOTCONN. */
 int chempi_sci_interrupt_trigger(struct chempi_adapter_link *link,
                                  uint32_t number);
+/* The same, but of an owner that is not armed nothing is asked, and it is not
+ * counted. Orders like a full fence against an owner that has armed or called
+ * chempi_adapter_order(). */
+int chempi_sci_interrupt_call(struct chempi_adapter_link *link,
+                              uint32_t number);
 
 #endif
