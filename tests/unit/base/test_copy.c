@@ -59,6 +59,18 @@ Test(copy, all_of_it_and_nothing_else_is_copied)
     }
 }
 
+Test(copy, short_ones_are_exact_up_to_the_longest)
+{
+    for (size_t len = 0; len <= CHEMPI_COPY_SHORT; len++) {
+        memset(to, GUARD, 2 * CHEMPI_COPY_SHORT);
+        chempi_copy_short(to + 1, from + 3, len);
+        cr_expect_eq(memcmp(to + 1, from + 3, len), 0, "%zu bytes", len);
+        cr_expect_eq(to[0], GUARD);
+        cr_expect_eq(to[1 + len], GUARD, "%zu bytes", len);
+    }
+    chempi_copy_short(to, NULL, 0);
+}
+
 Test(copy, copies_past_the_caches_are_whole)
 {
     static const size_t places[] = {0, 1, 63, 64, 2000};
