@@ -41,6 +41,10 @@
  *       core that reads one asks for the lines behind it of its own accord, and
  *       so took those from the sender that the next span is written to: 1 KiB
  *       took 0.24 us, and the first of each lap 0.17; all do so
+ *   W7  who sends one message asks for the lines of the next one of its size
+ *       while the answer is on its way: else each store of that would wait for
+ *       the receiver's core, which has read the line a lap ago (where a line
+ *       takes 145 ns to the other core, 1 KiB took 0.64 us, 0.39 us so)
  */
 #include <errno.h>
 
@@ -304,6 +308,22 @@ static inline void warm_lines(const struct shm_ep *ep, uint32_t ahead,
         CHEMPI_PREFETCH_WRITE(line_at(ep, ep->tx_head + ahead + i));
 }
 
+/* W7. After a message that nobody says is the first of several. */
+static void warm_data(const struct shm_ep *ep, uint32_t len)
+{
+    uint32_t at = shm_span_start(ep, len < SHM_PIECE ? len : SHM_PIECE) &
+                  (shm_dev_of(ep)->data_size - 1);
+
+    if (shm_is_far(ep))
+        return; /* it goes past the caches */
+    for (uint32_t i = 0; i < len; i += CHEMPI_CACHE_LINE) {
+        CHEMPI_PREFETCH_WRITE(ep->tx_data + at);
+        at += CHEMPI_CACHE_LINE;
+        if (at == SHM_LAP)
+            at = 0; /* where the pieces turn */
+    }
+}
+
 /* R3. `rest` lines after the next one have been filled with payload. */
 static inline bool is_row_plain(const struct shm_ep *ep, uint32_t rest)
 {
@@ -454,8 +474,12 @@ static CHEMPI_NOINLINE int inject_long(struct shm_ep *ep,
         return CHEMPI_DONE;
     if (len > SHM_EAGER_MAX)
         return -EMSGSIZE;
-    if (goes_in_pieces(ep, env, len))
-        return put_pieces(ep, env, data, len);
+    if (goes_in_pieces(ep, env, len)) {
+        rc = put_pieces(ep, env, data, len);
+        if (rc == CHEMPI_DONE && !is_posted)
+            warm_data(ep, (uint32_t)len);
+        return rc;
+    }
     rc = chempi_shm_eager_room(ep, (uint32_t)len);
     if (rc < 0)
         return rc;
@@ -464,6 +488,8 @@ static CHEMPI_NOINLINE int inject_long(struct shm_ep *ep,
     show(ep, line, env);
     if (is_posted)
         warm_lines(ep, LINES_AHEAD, 1);
+    else
+        warm_data(ep, (uint32_t)len);
     return CHEMPI_DONE;
 }
 
