@@ -63,7 +63,8 @@
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/event.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress/backoff.h"
+#include "libchempi/didl/transport/progress/idling.h"
+#include "libchempi/didl/transport/progress/internal.h"
 #include "libchempi/didl/transport/progress/others.h"
 #include "libchempi/didl/transport/progress/watcher.h"
 #include "libchempi/didl/transport/request.h"
@@ -77,10 +78,8 @@ enum { LOITERERS_MAX = 8 };
  * the kernel for ready descriptors. */
 enum { NEWS_EVERY = 64, FDS_EVERY_IDLE = 8, FDS_EVERY_BUSY = 64 };
 
-enum { SPINS_ROOMY = 64 }; /* in a wait, at least, while is_roomy */
-
-/* Polls of another lane, for one of the first: by who tests, and in a wait. */
-enum { TESTS_EVERY = 16, FIRST_EVERY = 64 };
+/* Polls of another lane by who tests, for one of the first. */
+enum { TESTS_EVERY = 16 };
 
 struct waiter {
     struct chempi_list link;
@@ -90,15 +89,6 @@ struct waiter {
     _Atomic uint32_t is_called; /* wait is over, or become owner; a futex */
 };
 
-/* One unsuccessful stretch of polling. */
-struct idling {
-    uint32_t polls;
-    uint32_t yields;
-    uint32_t switches; /* yields in which somebody else ran on this core */
-    bool has_asked;    /* whether its own core is wanted */
-    uint64_t since_ns; /* of the first yield */
-};
-
 static struct {
     bool is_up;
     bool has_owner;
@@ -106,10 +96,8 @@ static struct {
     bool has_parked;   /* parking.is_parked, for the owner (P8) */
     pthread_t owner;   /* while has_owner; 0 unless the lane locks */
     uint32_t in_hooks; /* polls that run hooks, which may let go of the lock */
-    bool is_roomy;     /* each process of the job has a core */
     uint32_t fd_turn;
     uint32_t calls; /* of chempi_progress_poll() since the last news */
-    struct chempi_backoff backoff; /* P5 */
     struct chempi_wake *wake;
     int wake_fd;
     struct chempi_poll_item wake_item;
@@ -119,7 +107,8 @@ static struct {
     uint64_t hook_removals;
     _Atomic bool has_news; /* events of the tool interface, or a question where
                               this process waits */
-    struct chempi_progress_stats stats;
+    uint64_t sleeps;       /* as in struct chempi_progress_stats */
+    uint64_t spins;
 } progress;
 
 /* P8. Every wait in another lane looks at it: apart from what changes. */
@@ -386,7 +375,7 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
         return;
     }
     progress.is_asleep = true;
-    progress.stats.sleeps++;
+    progress.sleeps++;
     chempi_lane_pause(&chempi_lane_main);
     if (has_fds && !is_watched)
         (void)chempi_pollset_collect(chempi_ctx.services.pollset, limit_ms);
@@ -400,139 +389,41 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
     take_news(true);
 }
 
-static uint32_t spins_max(void)
+/* Give the core away once; now and then look for the daemon's news, too. */
+static void yield_core(struct chempi_idling *state)
 {
-    return (uint32_t)chempi_setting(CHEMPI_SET_PROGRESS_SPINS_MAX);
-}
-
-static void set_spins(uint32_t spins)
-{
-    const uint32_t least = progress.is_roomy ? SPINS_ROOMY : 0;
-
-    if (spins < least)
-        spins = least;
-    if (spins > spins_max())
-        spins = spins_max();
-    atomic_store_explicit(&chempi_ctx.spins, spins, memory_order_relaxed);
-}
-
-/* The core was given away for so long: learn from it (P4, P5). */
-static void judge_yield(struct idling *state, uint64_t before_ns,
-                        uint64_t after_ns)
-{
-    const uint32_t spins = chempi_progress_spins();
-
-    switch (chempi_backoff_judge(&progress.backoff, progress.is_roomy,
-                                 before_ns, after_ns)) {
-    case CHEMPI_BACKOFF_NOBODY:
-        set_spins(spins + spins / 16 + 1);
-        state->polls = 0; /* spin on; ask again after as many polls */
-        break;
-    case CHEMPI_BACKOFF_STRANGER:
-        state->since_ns = after_ns;
-        break;
-    case CHEMPI_BACKOFF_PEER:
-        state->switches++;
-        set_spins(spins / 2);
-        if (progress.is_roomy &&
-            chempi_backoff_parts(&progress.backoff, after_ns))
-            chempi_affinity_part();
-        break;
-    }
-}
-
-/* Give the core away once, unless it is this process's own or wanted by a
- * stranger. */
-static void yield_core(struct idling *state)
-{
-    uint64_t before_ns = chempi_clock_ns();
-
-    if (!state->since_ns)
-        state->since_ns = before_ns;
-    state->yields++;
-    if (chempi_affinity_is_own() ||
-        chempi_backoff_is(&progress.backoff, before_ns)) {
-        state->polls = 0;
-    } else {
-        progress.stats.yields++;
-        chempi_lane_pause(&chempi_lane_main);
-        (void)sched_yield();
-        chempi_lane_lock(&chempi_lane_main);
-        judge_yield(state, before_ns, chempi_clock_ns());
-    }
+    chempi_idling_yield(state);
     if (state->yields % NEWS_EVERY == 0) {
         chempi_daemon_poll();
         chempi_engine_settle(&chempi_lane_main); /* as take_news() */
     }
 }
 
-/* Nothing came while this process kept its own core. Another launcher's rank
- * or a program that somebody has bound may wait for it there: then the core is
- * not its own any more. */
-static void ask_own_core(struct idling *state)
-{
-    uint64_t before_ns;
-    uint64_t after_ns;
-
-    state->has_asked = true;
-    progress.stats.yields++;
-    chempi_lane_pause(&chempi_lane_main);
-    before_ns = chempi_clock_ns();
-    (void)sched_yield();
-    after_ns = chempi_clock_ns();
-    chempi_lane_lock(&chempi_lane_main);
-    if (chempi_backoff_is_shared(&progress.backoff, before_ns, after_ns))
-        chempi_affinity_widen();
-}
-
-/* Does somebody else want the core? With more processes than cores it is the
- * job itself, and one switch says so. */
-static bool is_wanted(const struct idling *state, uint64_t now_ns)
-{
-    if (chempi_backoff_is(&progress.backoff, now_ns))
-        return true;
-    return state->switches > (progress.is_roomy ? state->yields / 2 : 0);
-}
-
-/* Waking from sleep is dear when nobody wants the core. */
-static bool is_time_to_sleep(const struct idling *state)
-{
-    const uint64_t now_ns = chempi_clock_ns();
-    uint64_t limit_ns;
-
-    if (!state->yields)
-        return false;
-    limit_ns = chempi_setting(is_wanted(state, now_ns)
-                                  ? CHEMPI_SET_PROGRESS_YIELD_WANTED
-                                  : CHEMPI_SET_PROGRESS_YIELD_ALONE);
-    return now_ns - state->since_ns >= limit_ns;
-}
-
 /* It is not worth while to spin any longer: as idle(). */
-static CHEMPI_NOINLINE bool idle_on(struct idling *state,
+static CHEMPI_NOINLINE bool idle_on(struct chempi_idling *state,
                                     chempi_progress_done_fn *done, void *arg)
 {
-    if (!is_time_to_sleep(state)) {
+    if (!chempi_idling_is_time_to_sleep(state)) {
         yield_core(state);
         return false;
     }
     if (chempi_affinity_is_own() && !state->has_asked) {
-        ask_own_core(state);
+        chempi_idling_ask_own_core(state);
         return false;
     }
     if (CHEMPI_UNLIKELY(chempi_lane_count > 1) && chempi_others_are_polled())
         return true;
     sleep_until_woken(done, arg);
-    *state = (struct idling){0};
+    *state = (struct chempi_idling){0};
     return false;
 }
 
 /* Nothing happened in a poll: spin, give the core away, or sleep. True: it is
  * time to park. */
-static inline bool idle(struct idling *state, chempi_progress_done_fn *done,
-                        void *arg)
+static inline bool idle(struct chempi_idling *state,
+                        chempi_progress_done_fn *done, void *arg)
 {
-    progress.stats.spins++;
+    progress.spins++;
 
     tell_finished();
     chempi_lane_yield(&chempi_lane_main);
@@ -548,9 +439,8 @@ static inline bool idle(struct idling *state, chempi_progress_done_fn *done,
 /* As owner. It is not done yet. True: it is time to park. */
 static bool poll_until(chempi_progress_done_fn *done, void *arg)
 {
-    struct idling state = {0};
+    struct chempi_idling state = {0};
     bool parks = false;
-    uint32_t spins;
 
     if (CHEMPI_UNLIKELY(progress.has_parked)) {
         progress.has_parked = false;
@@ -562,7 +452,7 @@ static bool poll_until(chempi_progress_done_fn *done, void *arg)
         chempi_wake_cancel(progress.wake); /* other threads leave it so */
     do {
         if (poll_all() > 0) {
-            state = (struct idling){0};
+            state = (struct chempi_idling){0};
             tell_finished();
             chempi_lane_yield(&chempi_lane_main);
         } else if (has_news()) {
@@ -573,9 +463,7 @@ static bool poll_until(chempi_progress_done_fn *done, void *arg)
     } while (!parks && !done(arg));
     progress.has_owner = false;
     tell_finished();
-    spins = chempi_progress_spins();
-    if (state.polls && !state.yields && spins < spins_max())
-        set_spins(spins + spins / 16 + 1); /* spinning was worth it */
+    chempi_idling_conclude(&state);
     return parks;
 }
 
@@ -619,7 +507,7 @@ static void park(chempi_progress_done_fn *done, void *arg)
 {
     progress.has_parked = true;
     atomic_store_explicit(&parking.is_parked, true, memory_order_relaxed);
-    chempi_lane_barrier(); /* partner: stop_polling() */
+    chempi_lane_barrier(); /* partner: chempi_progress_stop_polling() */
     if (!done(arg) && chempi_others_are_polled())
         follow(done, arg); /* it may have ended since the owner asked */
 }
@@ -680,11 +568,9 @@ int chempi_progress_wait_for(chempi_progress_done_fn *done, void *arg,
     return rc;
 }
 
-/* ---- waiting in other lanes ---- */
+/* ---- for who waits in other lanes ---- */
 
-/* Without a lock: advance the first lane, unless another thread does, after so
- * many polls of others. */
-static int visit_first(uint32_t polls)
+int chempi_progress_visit_first(uint32_t polls)
 {
     struct chempi_lane *lane = &chempi_lane_main;
     int events = 0;
@@ -699,10 +585,13 @@ static int visit_first(uint32_t polls)
     return events;
 }
 
-/* Without a lock, by who polls no other lane meanwhile. words as in
- * tell_news(). */
-static CHEMPI_COLD void take_in_news(chempi_wait_report_fn *words,
-                                     const void *object)
+bool chempi_progress_has_news(void)
+{
+    return has_news();
+}
+
+CHEMPI_COLD void chempi_progress_take_in_news(chempi_wait_report_fn *words,
+                                              const void *object)
 {
     chempi_lane_lock(&chempi_lane_main);
     if (has_news())
@@ -735,8 +624,7 @@ void chempi_progress_open_lane(struct chempi_lane *lane)
         chempi_progress_add_hook(&others);
 }
 
-/* Holder of the lane. */
-static void stop_polling(struct chempi_lane *lane, bool joins)
+void chempi_progress_stop_polling(struct chempi_lane *lane, bool joins)
 {
     const uint32_t left =
         atomic_load_explicit(&lane->pollers, memory_order_relaxed) - 1;
@@ -747,158 +635,6 @@ static void stop_polling(struct chempi_lane *lane, bool joins)
             left == 0 && !joins &&
             atomic_load_explicit(&parking.is_parked, memory_order_relaxed)))
         lane->has_deferred = true;
-}
-
-/* Nothing happened in a poll: spin or give the core away. False: it is time to
- * join. */
-static bool idle_in(struct chempi_lane *lane, struct idling *state)
-{
-    uint64_t after_ns;
-    uint64_t now_ns;
-
-    lane->spins++;
-    chempi_lane_yield(lane);
-    if (state->polls++ < chempi_progress_spins()) {
-        CHEMPI_CPU_RELAX();
-        return true;
-    }
-    now_ns = chempi_clock_ns();
-    if (!state->since_ns)
-        state->since_ns = now_ns;
-    if (now_ns - state->since_ns >=
-        chempi_setting(CHEMPI_SET_PROGRESS_YIELD_WANTED))
-        return false;
-    lane->yields++;
-    chempi_lane_pause(lane);
-    (void)sched_yield();
-    after_ns = chempi_clock_ns();
-    if (after_ns - now_ns <= CHEMPI_BACKOFF_SWITCH_NS) {
-        state->polls = 0; /* nobody wants it */
-    } else if (chempi_lane_try(&chempi_lane_main)) {
-        judge_yield(state, now_ns, after_ns);
-        chempi_lane_unlock(&chempi_lane_main);
-    }
-    chempi_lane_lock(lane);
-    return true;
-}
-
-/* One wait for what other lanes do. */
-struct joined {
-    uint32_t lanes;
-    chempi_wait_report_fn *words;
-    const void *object;
-};
-
-/* They may change what is told of: hold them off, one at a time. Of several
- * lanes this is as good as it can be. */
-static void put_joined(struct chempi_wait_report *w, const void *object)
-{
-    const struct joined *joined = object;
-
-    if (!joined->words)
-        return;
-    CHEMPI_LANES_FOR_OTHERS(lane)
-    {
-        if (joined->lanes != 1u << lane->number)
-            continue;
-        chempi_lane_lock(lane);
-        joined->words(w, joined->object);
-        chempi_others_leave(lane);
-        return;
-    }
-    joined->words(w, joined->object);
-}
-
-/* P8: news may be told for long, and who has parked goes on meanwhile. */
-static CHEMPI_COLD void step_aside(struct chempi_lane *lane,
-                                   const struct joined *joined)
-{
-    stop_polling(lane, false);
-    chempi_lane_pause(lane);
-    take_in_news(put_joined, joined);
-    chempi_lane_lock(lane);
-    chempi_others_start_polling(lane);
-}
-
-/* P7. Holder of the lane. False: it is time to join. */
-static bool poll_in(struct chempi_lane *lane, chempi_progress_done_fn *done,
-                    void *arg, const struct joined *joined)
-{
-    struct idling state = {0};
-    bool is_done;
-
-    chempi_others_start_polling(lane);
-    while (!(is_done = done(arg))) {
-        if (chempi_others_poll(lane) > 0) {
-            state = (struct idling){0};
-            if (CHEMPI_UNLIKELY(lane->has_deferred)) {
-                chempi_lane_pause(lane);
-                chempi_lane_lock(lane);
-            } else {
-                chempi_lane_yield(lane);
-            }
-        } else if (!idle_in(lane, &state)) {
-            break;
-        }
-        if (++lane->polls % FIRST_EVERY == 0) {
-            chempi_lane_pause(lane);
-            (void)visit_first(FIRST_EVERY);
-            chempi_lane_lock(lane);
-            if (has_news())
-                step_aside(lane, joined);
-        }
-    }
-    stop_polling(lane, !is_done);
-    return is_done;
-}
-
-static void join_all(uint32_t lanes, uint32_t more)
-{
-    CHEMPI_LANES_FOR_OTHERS(lane)
-    {
-        if (!(lanes & 1u << lane->number))
-            continue;
-        chempi_lane_lock(lane);
-        chempi_others_join(lane, more);
-        chempi_lane_pause(lane);
-    }
-}
-
-int chempi_progress_wait_among(uint32_t lanes, chempi_progress_done_fn *done,
-                               void *arg, chempi_wait_report_fn *words,
-                               const void *object)
-{
-    const struct joined joined = {lanes, words, object};
-    int rc;
-
-    if (CHEMPI_LIKELY(lanes == 1))
-        return chempi_progress_wait_for(done, arg, words, object);
-    join_all(lanes, 1);
-    rc = chempi_progress_wait_for(done, arg, put_joined, &joined);
-    join_all(lanes, UINT32_MAX);
-    return rc;
-}
-
-int chempi_progress_wait_in_other(struct chempi_lane *lane,
-                                  chempi_progress_done_fn *done, void *arg,
-                                  chempi_wait_report_fn *words,
-                                  const void *object)
-{
-    const struct joined joined = {1u << lane->number, words, object};
-    struct chempi_others_wait wait = {.done = done, .arg = arg};
-    int rc;
-
-    if (poll_in(lane, done, arg, &joined))
-        return 0;
-    chempi_list_append(&lane->waits, &wait.link);
-    chempi_others_join(lane, 1);
-    chempi_lane_pause(lane);
-    rc = chempi_progress_wait_for(chempi_others_is_over, &wait, put_joined,
-                                  &joined);
-    chempi_lane_lock(lane);
-    chempi_list_remove(&wait.link);
-    chempi_others_join(lane, UINT32_MAX);
-    return rc;
 }
 
 int chempi_progress_poll_others(uint32_t lanes)
@@ -918,9 +654,9 @@ int chempi_progress_poll_others(uint32_t lanes)
     if (lanes & 1)
         return events + chempi_progress_poll();
     if (is_turn)
-        events += visit_first(TESTS_EVERY);
+        events += chempi_progress_visit_first(TESTS_EVERY);
     if (has_news())
-        take_in_news(NULL, NULL);
+        chempi_progress_take_in_news(NULL, NULL);
     if (events == 0 && chempi_progress_spins() == 0)
         (void)sched_yield(); /* as chempi_progress_poll() */
     return events;
@@ -933,7 +669,11 @@ void chempi_progress_announce(void)
 
 struct chempi_progress_stats chempi_progress_stats(void)
 {
-    struct chempi_progress_stats sum = progress.stats;
+    struct chempi_progress_stats sum = {
+        .sleeps = progress.sleeps,
+        .yields = chempi_idling_yield_count(),
+        .spins = progress.spins,
+    };
 
     CHEMPI_LANES_FOR_OTHERS(lane)
     {
@@ -973,15 +713,12 @@ int chempi_progress_init(void)
     chempi_list_init(&progress.waiters);
     chempi_list_init(&progress.hooks);
     chempi_affinity_init(s->proc_count);
-    progress.is_roomy = chempi_affinity_is_roomy();
-    chempi_backoff_init(&progress.backoff);
+    chempi_idling_init(chempi_affinity_is_roomy());
     chempi_request_on_complete(chempi_progress_notify);
-    /* Where processes share cores somebody else wants this one: each of a crowd
-     * would spin in its first waits until it has learned that. */
-    set_spins(progress.is_roomy ? spins_max() : 0);
     progress.wake = &s->wakes[s->local_rank];
     progress.wake_fd = s->wake_fds[s->local_rank];
-    progress.stats = (struct chempi_progress_stats){0};
+    progress.sleeps = 0;
+    progress.spins = 0;
     progress.is_up = true;
     if (progress.wake_fd < 0)
         return 0;
