@@ -63,6 +63,7 @@ int chempi_kvs_wait(struct chempi_kvs *kvs, struct chempi_kvs_entry *entry,
 /* Forget learned values. */
 void chempi_kvs_forget(struct chempi_kvs *kvs);
 
+/* For whoever outlives its store: a supervisor ends with it. */
 void chempi_kvs_fini(struct chempi_kvs *kvs);
 
 #endif

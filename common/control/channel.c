@@ -62,21 +62,15 @@ int chempi_channel_seal(struct chempi_channel *ch,
     return ch->seal ? 0 : -ENOMEM;
 }
 
-static uint64_t load_le(const uint8_t *at, size_t len)
-{
-    uint64_t v = 0;
-
-    for (size_t i = 0; i < len; i++)
-        v |= (uint64_t)at[i] << (8 * i);
-    return v;
-}
-
 /* Payload length that the header at in_head announces; 0 when incomplete. */
 static size_t announced(const struct chempi_channel *ch)
 {
+    struct chempi_reader r;
+
     if (ch->in_len < CHEMPI_FRAME_HEADER)
         return 0;
-    return (size_t)load_le(ch->in + ch->in_head, 4);
+    chempi_wire_read(&r, ch->in + ch->in_head, CHEMPI_FRAME_HEADER);
+    return chempi_wire_get_u32(&r);
 }
 
 /* As much as a frame may need. */
@@ -193,26 +187,25 @@ int chempi_channel_fill(struct chempi_channel *ch)
 
 int chempi_channel_next(struct chempi_channel *ch, struct chempi_frame *out)
 {
-    size_t len = announced(ch);
-    const uint8_t *at;
+    struct chempi_frame frame;
+    struct chempi_reader r;
 
     if (ch->in_len < CHEMPI_FRAME_HEADER)
         return 0;
-    at = ch->in + ch->in_head;
-    if (load_le(at + 6, 2) != CHEMPI_FRAME_MAGIC)
+    chempi_wire_read(&r, ch->in + ch->in_head, ch->in_len);
+    frame.len = chempi_wire_get_u32(&r);
+    frame.type = chempi_wire_get_u16(&r);
+    if (chempi_wire_get_u16(&r) != CHEMPI_FRAME_MAGIC)
         return -EBADMSG;
-    if (len > ch->in_max) /* C1 */
+    frame.job = chempi_wire_get_u64(&r);
+    frame.data = r.next;
+    if (frame.len > ch->in_max) /* C1 */
         return -EMSGSIZE;
-    if (ch->in_len < CHEMPI_FRAME_HEADER + len)
+    if (ch->in_len - CHEMPI_FRAME_HEADER < frame.len)
         return 0;
-    *out = (struct chempi_frame){
-        .job = load_le(at + 8, 8),
-        .type = (uint16_t)load_le(at + 4, 2),
-        .len = (uint32_t)len,
-        .data = at + CHEMPI_FRAME_HEADER,
-    };
-    ch->in_head += CHEMPI_FRAME_HEADER + len;
-    ch->in_len -= CHEMPI_FRAME_HEADER + len;
+    *out = frame;
+    ch->in_head += CHEMPI_FRAME_HEADER + (size_t)frame.len;
+    ch->in_len -= CHEMPI_FRAME_HEADER + (size_t)frame.len;
     return 1;
 }
 

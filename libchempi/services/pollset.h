@@ -40,6 +40,7 @@ void chempi_pollset_remove(struct chempi_pollset *set,
 void chempi_pollset_hand_over(struct chempi_pollset *set,
                               struct chempi_poll_item *from,
                               struct chempi_poll_item *to);
+/* By this tests see that all who were added have gone. */
 bool chempi_pollset_is_empty(const struct chempi_pollset *set);
 
 /* Wake the set every so often (0: see pace()), which calls `ready`;

@@ -311,7 +311,8 @@ int chempi_tcp_tie_find(const struct chempi_services *services,
  * call at once. */
 bool chempi_tcp_tie_is_before(const struct chempi_services *services,
                               uint32_t proc);
-/* What the authentication is bound to; returns its length. */
+/* What the authentication is bound to; returns its length. Tests prove by it,
+ * too, as a process that lies would. */
 size_t chempi_tcp_tie_context(const struct chempi_services *services,
                               const struct chempi_bond *bond, uint32_t from,
                               uint32_t to, uint32_t network,

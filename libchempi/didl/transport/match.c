@@ -567,11 +567,6 @@ uint64_t chempi_match_rearm(struct chempi_match *m)
     return m->held_count;
 }
 
-uint64_t chempi_match_held_count(const struct chempi_match *m)
-{
-    return m->held_count;
-}
-
 static void free_queue_list(struct chempi_queue *q)
 {
     while (q) {

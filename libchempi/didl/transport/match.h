@@ -133,9 +133,6 @@ struct chempi_match_stats chempi_match_stats(const struct chempi_match *m);
 /* Let held_max begin again at the level, which is returned. */
 uint64_t chempi_match_rearm(struct chempi_match *m);
 
-/* Number of held messages. */
-uint64_t chempi_match_held_count(const struct chempi_match *m);
-
 /* NULL, or what does not hold (invariant.h). Linear in what waits. */
 const char *chempi_match_check(struct chempi_match *m);
 
