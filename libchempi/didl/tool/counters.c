@@ -11,6 +11,7 @@
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/match.h"
+#include "libchempi/didl/transport/progress/agent.h"
 #include "libchempi/didl/transport/progress/progress.h"
 
 enum { PVARS_MAX = 256, TRAFFIC = 4 /* counters per protocol */ };
@@ -93,6 +94,9 @@ READER(progress_sleeps, chempi_progress_stats().sleeps)
 READER(progress_yields, chempi_progress_stats().yields)
 READER(progress_spins_in_vain, chempi_progress_stats().spins)
 READER(progress_spins_now, chempi_progress_spins())
+READER(agent_births, chempi_agent_stats().births)
+READER(agent_wakes, chempi_agent_stats().wakes)
+READER(agent_turns, chempi_agent_stats().turns)
 READER(coll_rings, chempi_coll_counted(CHEMPI_COLL_WAY_RINGS))
 READER(coll_chain, chempi_coll_counted(CHEMPI_COLL_WAY_CHAIN))
 READER(coll_boards, chempi_coll_counted(CHEMPI_COLL_WAY_BOARDS))
@@ -139,6 +143,12 @@ static const struct own own[] = {
      "How often a wait polls in vain, as learned, "
      "before it gives its core away, a count.",
      MPI_T_PVAR_CLASS_LEVEL, false, progress_spins_now, NULL},
+    {"agent", "births", "Times that a thread for progress began, a count.",
+     MPI_T_PVAR_CLASS_COUNTER, false, agent_births, NULL},
+    {"agent", "wakes", "Times that it was woken, a count.",
+     MPI_T_PVAR_CLASS_COUNTER, false, agent_wakes, NULL},
+    {"agent", "turns", "Polls of it in which something happened, a count.",
+     MPI_T_PVAR_CLASS_COUNTER, false, agent_turns, NULL},
     {"coll", "exchanges_by_rings",
      "Exchanges whose large blocks went through "
      "rings in a node's memory, a count.",

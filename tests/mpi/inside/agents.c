@@ -273,6 +273,8 @@ int main(int argc, char **argv)
     chempi_sysmsg_register(TAG_ANSWER, &answer_handler);
     if (me == 0)
         forget_files();
+    else
+        check_watch("chempi_agent_births");
     stay_asleep(me, 0);
     CHECK(chempi_agent_stats().births == 0, "an agent that nobody needs");
     exchange_large(me);
@@ -282,8 +284,8 @@ int main(int argc, char **argv)
         tell_outside(2);
     } else {
         serve(2);
-        CHECK(chempi_agent_stats().births == 1, "%llu agents",
-              (unsigned long long)chempi_agent_stats().births);
+        CHECK(check_watched() == 1, "%llu agents", check_watched());
+        check_was_used();
     }
     stay_asleep(me, 3);
     post_and_go(me, 4);
