@@ -59,10 +59,6 @@ static const struct chempi_words levels_of_coll = {
       true, false,                                                             \
       "Whether a thread of the library makes progress for others while the "   \
       "program computes.")                                                     \
-    X(BUFFER_PATIENCE, "buffer", "patience_ns", 500000000, 0, 60000000000,     \
-      NULL, LOCAL, false, false,                                               \
-      "How long a buffered send makes progress before it calls the buffer "    \
-      "full, in nanoseconds.")                                                 \
     X(COLL_ALLGATHER_BRUCK, "coll", "allgather_bruck_max", 32 << 10, 0,        \
       1 << 30, NULL, ALL, true, false,                                         \
       "Up to which size of the whole result an allgather takes few steps and " \
@@ -89,18 +85,10 @@ static const struct chempi_words levels_of_coll = {
       "Whether collective operations of processes on several nodes go step "   \
       "by step: not at all, first within each node, or also within each "      \
       "group of nodes that a fast network joins.")                             \
-    X(COLL_HIER_BYTES, "coll", "hierarchy_bytes", 8 << 10, 0, 1 << 30, NULL,   \
-      ALL, true, false,                                                        \
-      "The size of message whose cost tells which network is the faster one, " \
-      "in bytes.")                                                             \
     X(COLL_HIER_SEGMENT, "coll", "hierarchy_segment", 128 << 10, 1, 1 << 30,   \
       NULL, ALL, true, false,                                                  \
       "From which size on data is handed from node to node in segments, and "  \
       "how large these are, in bytes.")                                        \
-    X(COLL_HIER_SIMILAR, "coll", "hierarchy_similar", 50, 0, 1000, NULL, ALL,  \
-      true, false,                                                             \
-      "A network that costs at most so much more than another counts as "      \
-      "equally fast, in percent.")                                             \
     X(COLL_REDUCE_HALVING, "coll", "reduce_halving_min", 8 << 10, 0, 1 << 30,  \
       NULL, ALL, true, false,                                                  \
       "From which size on a reduction shares the work by halves, in bytes.")   \
@@ -118,11 +106,6 @@ static const struct chempi_words levels_of_coll = {
       "From how much on the results of a collective operation within a node, " \
       "those of all processes together, are written past the caches, in "      \
       "bytes.")                                                                \
-    X(COLL_NODE_RINGS_CACHED, "coll", "node_rings_cached_max", 32 << 20, 0,    \
-      UINT64_C(1) << 40, NULL, ALL, true, false,                               \
-      "Up to how much of all processes' rings in shared memory together the "  \
-      "blocks of an all-to-all exchange within a node may take up to go "      \
-      "through them, in bytes.")                                               \
     X(COLL_NODE_SHARE, "coll", "node_share", 16 << 10, 64, 1 << 30, NULL, ALL, \
       true, false,                                                             \
       "For how much of the data of a reduction within a node one more "        \

@@ -27,7 +27,6 @@
 #include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/comm/session/session.h"
 #include "libchempi/didl/error/error.h"
@@ -36,6 +35,10 @@
 #include "libchempi/didl/transport/progress/progress.h"
 
 enum { PIECE_ALIGN = 16 };
+
+/* For how long a buffered send makes progress before it calls the buffer full.
+ */
+#define PATIENCE_NS UINT64_C(500000000)
 
 struct piece {
     _Alignas(PIECE_ALIGN) struct chempi_list link;
@@ -554,8 +557,7 @@ static struct piece *make_piece_soon(struct chempi_lane *lane, struct buffer *b,
 
     if (piece || chempi_list_is_empty(&b->pieces))
         return piece;
-    deadline_ns =
-        chempi_clock_ns() + chempi_setting(CHEMPI_SET_BUFFER_PATIENCE);
+    deadline_ns = chempi_clock_ns() + PATIENCE_NS;
     while (!piece && chempi_clock_ns() < deadline_ns) {
         int events;
 

@@ -23,6 +23,11 @@
 /* Values of the setting. */
 enum { HIERARCHY_NONE, HIERARCHY_NODES, HIERARCHY_NETWORKS };
 
+/* Networks are compared by what a message of so many bytes costs: neither its
+ * latency nor its bandwidth alone. One that costs at most so much more than
+ * another is as fast. */
+enum { COSTS_OF_BYTES = 8 << 10, SIMILAR_PERCENT = 50 };
+
 static uint32_t node_of(const void *arg, int rank)
 {
     return chempi_ctx.services
@@ -107,8 +112,7 @@ static int agree_costs(const struct chempi_comm_channel *ch, int count,
 {
     int64_t vals[CHEMPI_COMM_VALS_MAX];
 
-    chempi_locality_network_costs_ns(chempi_setting(CHEMPI_SET_COLL_HIER_BYTES),
-                                     (uint32_t)count, costs);
+    chempi_locality_network_costs_ns(COSTS_OF_BYTES, (uint32_t)count, costs);
     for (int at = 0; at < count; at += CHEMPI_COMM_VALS_MAX) {
         int n = count - at < CHEMPI_COMM_VALS_MAX ? count - at
                                                   : CHEMPI_COMM_VALS_MAX;
@@ -209,7 +213,7 @@ int chempi_hier_attach(struct chempi_comm *comm, struct chempi_coll_state *st,
         .network_count = (int)networks,
         .attachment = attachment,
         .arg = comm,
-        .similar_percent = (int)chempi_setting(CHEMPI_SET_COLL_HIER_SIMILAR),
+        .similar_percent = SIMILAR_PERCENT,
     };
     int rc = MPI_SUCCESS;
 

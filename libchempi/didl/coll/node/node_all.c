@@ -470,6 +470,10 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
 
 enum { COPIES_MAX = 64 }; /* members; of more, a message carries many blocks */
 
+/* How much of all members' rings together blocks may take up, in bytes: with
+ * more, rings fall out of the caches. */
+#define RINGS_CACHED_MAX (UINT64_C(32) << 20)
+
 /* What this member says of rings for the len bytes of its large blocks, which
  * would take up so many of its rings. As if all had as much; an exchange reads
  * as much as it writes. */
@@ -481,7 +485,7 @@ static uint32_t rings_mark(struct chempi_coll_state *st, uint64_t len,
 
     if (!chempi_coll_streams_are_on(st))
         return 0;
-    if (taken * size > chempi_setting(CHEMPI_SET_COLL_NODE_RINGS_CACHED))
+    if (taken * size > RINGS_CACHED_MAX)
         return 0;
     if (!chempi_coll_pairwise_rings_open(st, len > 0))
         return 0;
