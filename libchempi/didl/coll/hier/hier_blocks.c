@@ -131,11 +131,6 @@ static void send_below(struct chempi_hier_run *r,
 
 /* ---- gather and scatter ---- */
 
-static bool is_worth_packing(MPI_Count len)
-{
-    return len > 0 && len <= chempi_setting_signed(CHEMPI_SET_COLL_GATHER_TREE);
-}
-
 /* The root's blocks in the order of ranks, and packed in that of the tree. */
 struct sorting {
     struct chempi_hier_run *r;
@@ -174,6 +169,23 @@ static void give_blocks(void *arg, const struct chempi_hier_stop *stop)
     }
 }
 
+/* A pack of what lies below this rank, at a leader with room, in the tree that
+ * is returned; NULL: blocks of this length are not worth packing. */
+static const struct chempi_hier_tree *open_pack(struct chempi_hier_run *r,
+                                                struct pack *p)
+{
+    const struct chempi_hier_tree *t;
+
+    if (p->len <= 0 ||
+        p->len > chempi_setting_signed(CHEMPI_SET_COLL_GATHER_TREE))
+        return NULL;
+    t = chempi_hier_tree(r->h, CHEMPI_HIER_ROOTED, r->c->root);
+    p->first = t->at;
+    if (is_leader(r, t))
+        p->buf = chempi_coll_bytes(r->s, (t->end - t->at) * p->len);
+    return t;
+}
+
 bool chempi_hier_gather(struct chempi_hier_run *r)
 {
     const struct chempi_coll_call *c = r->c;
@@ -184,14 +196,10 @@ bool chempi_hier_gather(struct chempi_hier_run *r)
     struct chempi_coll_call local = {.send.buf = c->send.buf,
                                      .send.count = c->send.count,
                                      .send.type = c->send.type};
-    const struct chempi_hier_tree *t;
+    const struct chempi_hier_tree *t = open_pack(r, &p);
 
-    if (!is_worth_packing(p.len))
+    if (!t)
         return false;
-    t = chempi_hier_tree(r->h, CHEMPI_HIER_ROOTED, c->root);
-    p.first = t->at;
-    if (is_leader(r, t))
-        p.buf = chempi_coll_bytes(r->s, (t->end - t->at) * p.len);
     if (is_in_place) {
         local.send.buf = chempi_coll_received(c, c->root).buf;
         local.send.count = c->recv.count;
@@ -219,14 +227,10 @@ bool chempi_hier_scatter(struct chempi_hier_run *r)
     struct chempi_coll_call local = {.recv.buf = c->recv.buf,
                                      .recv.count = c->recv.count,
                                      .recv.type = c->recv.type};
-    const struct chempi_hier_tree *t;
+    const struct chempi_hier_tree *t = open_pack(r, &p);
 
-    if (!is_worth_packing(p.len))
+    if (!t)
         return false;
-    t = chempi_hier_tree(r->h, CHEMPI_HIER_ROOTED, c->root);
-    p.first = t->at;
-    if (is_leader(r, t))
-        p.buf = chempi_coll_bytes(r->s, (t->end - t->at) * p.len);
     if (is_root)
         chempi_hier_walk(r->h, t, give_blocks, &(struct sorting){r, &p, false});
     if (is_leader(r, t) && !is_root) {
