@@ -22,7 +22,7 @@ enum {
     SCRATCH_BYTES = 16384 /* larger whole messages are packed on the heap */
 };
 
-/* A peer whose requests were counted; peer->system. */
+/* The account of requests to and from a peer; peer->system. */
 struct chempi_sysmsg_peer {
     struct chempi_list waiting; /* chempi_sysmsg.outgoing: for quota */
     uint32_t out;               /* cost of requests handed to `waiting` of the
@@ -70,36 +70,37 @@ static uint32_t cost_of(uint32_t head_len, uint64_t body_len)
                           : CHEMPI_SYSMSG_BODY_COST_MAX);
 }
 
-/* NULL: out of memory. */
-static struct chempi_sysmsg_peer *known(struct chempi_peer *peer)
+/* The peer's account, which is opened at the first request; NULL: out of
+ * memory. */
+static struct chempi_sysmsg_peer *account_of(struct chempi_peer *peer)
 {
-    struct chempi_sysmsg_peer *known = peer->system;
+    struct chempi_sysmsg_peer *account = peer->system;
 
-    if (CHEMPI_LIKELY(known != NULL))
-        return known;
-    known = chempi_sys->calloc(1, sizeof(*known));
-    if (!known)
+    if (CHEMPI_LIKELY(account != NULL))
+        return account;
+    account = chempi_sys->calloc(1, sizeof(*account));
+    if (!account)
         return NULL;
-    chempi_list_init(&known->waiting);
-    known->quota = quota_of(peer->proc);
-    peer->system = known;
-    return known;
+    chempi_list_init(&account->waiting);
+    account->quota = quota_of(peer->proc);
+    peer->system = account;
+    return account;
 }
 
 /* ---- quota, and sending ---- */
 
-/* A quarter at the latest: the sender's largest request fits beside what it
- * has not been told of. */
+/* Give quota back. The peer is told of a quarter at the latest: its largest
+ * request fits beside what it has not been told of. */
 static void repay(struct chempi_peer *peer, uint32_t cost)
 {
-    struct chempi_sysmsg_peer *known = peer->system;
+    struct chempi_sysmsg_peer *account = peer->system;
 
-    known->repaid += cost;
-    if (known->repaid - known->told < known->quota / 4)
+    account->repaid += cost;
+    if (account->repaid - account->told < account->quota / 4)
         return;
-    known->told = known->repaid;
-    chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_REPAID, &known->repaid,
-                         sizeof(known->repaid));
+    account->told = account->repaid;
+    chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_REPAID, &account->repaid,
+                         sizeof(account->repaid));
 }
 
 static void complete(struct chempi_sysmsg *msg, int status)
@@ -135,7 +136,7 @@ int chempi_sysmsg_send(struct chempi_sysmsg *msg)
     msg->is_split = false;
     msg->is_head_gone = false;
     if (!msg->is_answer) {
-        peer = known(msg->peer);
+        peer = account_of(msg->peer);
         if (!peer)
             return -ENOMEM;
         if (!msg->peer->is_lost &&
@@ -322,8 +323,8 @@ static CHEMPI_COLD void die_unanswered(const struct chempi_peer *peer)
                      peer->proc);
 }
 
-/* Each synchronous message has an answer: a few are kept for the next. */
-static void free_posted(struct chempi_sysmsg *msg, int status)
+/* Each synchronous message has an answer, so a few are kept for the next. */
+static void recycle_posted(struct chempi_sysmsg *msg, int status)
 {
     struct chempi_sysmsg_lane *lane = lane_of(msg->peer);
 
@@ -360,7 +361,7 @@ int chempi_sysmsg_post(struct chempi_peer *peer, int32_t tag, const void *head,
     if (head_len)
         memcpy(msg->head, head, head_len);
     msg->is_answer = true;
-    msg->done = free_posted;
+    msg->done = recycle_posted;
     return chempi_sysmsg_send(msg);
 }
 
@@ -371,8 +372,7 @@ void chempi_sysmsg_answer(struct chempi_peer *peer, int32_t tag,
         die_unanswered(peer);
 }
 
-/* ---- quota ---- */
-
+/* The peer has given quota back: it tells the sum of all that it ever has. */
 static void on_repaid(struct chempi_sysmsg_in *in)
 {
     const uint32_t *repaid = in->head;
@@ -396,7 +396,8 @@ static CHEMPI_COLD void ignore(const struct chempi_peer *peer,
                peer->proc);
 }
 
-/* In other lanes than the first: of messages only. */
+/* Who takes a message that is well formed; else NULL. Lanes other than the
+ * first have only system messages about ordinary ones. */
 static const struct chempi_sysmsg_handler *
 handler_of(uint32_t lane, const struct chempi_envelope *env)
 {
@@ -461,7 +462,7 @@ static bool arrived(struct chempi_peer *peer, const struct chempi_envelope *env,
         return true;
     }
     if ((env->flags & (CHEMPI_ENVELOPE_REQUEST | CHEMPI_ENVELOPE_SPLIT)) &&
-        !known(peer))
+        !account_of(peer))
         return false;
     if (in.head_len)
         memcpy(head, data, in.head_len);
@@ -520,18 +521,18 @@ static struct chempi_incoming *room_of(struct chempi_peer *peer,
 
 static void lost(struct chempi_peer *peer)
 {
-    struct chempi_sysmsg_peer *known = peer->system;
+    struct chempi_sysmsg_peer *account = peer->system;
     struct chempi_sysmsg_room *room;
 
-    if (!known)
+    if (!account)
         return;
-    room = known->room;
-    known->room = NULL;
+    room = account->room;
+    account->room = NULL;
     if (room)
         delivered(&room->in, -EPIPE);
-    while (!chempi_list_is_empty(&known->waiting)) {
+    while (!chempi_list_is_empty(&account->waiting)) {
         struct chempi_outgoing *out = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&known->waiting), struct chempi_outgoing, link);
+            chempi_list_first(&account->waiting), struct chempi_outgoing, link);
 
         chempi_list_remove(&out->link);
         lane_of(peer)->waiting--;
@@ -614,7 +615,7 @@ static void note_matched(struct chempi_peer *peer, uint32_t serial)
 }
 
 /* The sync sends with these numbers; those that were taken back are not
- * there. */
+ * there. By ages, since numbers wrap: the older, the larger. */
 static void on_matched(struct chempi_sysmsg_in *in)
 {
     const struct matched *matched = in->head;
@@ -650,8 +651,8 @@ void chempi_sysmsg_init(void)
         sizeof(struct matched), sizeof(struct matched), on_matched, NULL, true};
     static const struct chempi_sysmsg_handler credit = {0, 0, on_credit, NULL,
                                                         true};
-    static const struct chempi_sysmsg_handler repaid = {4, 4, on_repaid, NULL,
-                                                        true};
+    static const struct chempi_sysmsg_handler repaid = {
+        sizeof(uint32_t), sizeof(uint32_t), on_repaid, NULL, true};
     static const struct chempi_engine_system system = {
         .arrived = arrived,
         .room = room_of,
