@@ -472,7 +472,11 @@ static int parse_wrap(struct parser *p, const char *text)
     if (!ranks || !opt->wraps)
         return out_of_memory(p);
     if (opt->wrap_count == CHEMPI_SPEC_WRAPS_MAX)
-        return fail(p, "too many of --wrap", "", "");
+        return chempi_err_set(p->err, -EINVAL,
+                              "%s %.200s: there are %u of it already, and no "
+                              "more can be; name more ranks in each",
+                              p->spelled, text,
+                              (unsigned)CHEMPI_SPEC_WRAPS_MAX);
     ranks[strcspn(ranks, ":")] = '\0';
     if (!chempi_pattern_is_ranks(ranks))
         return fail_value(p, text,
@@ -771,7 +775,9 @@ static int add_program(struct parser *p, struct chempi_program *prog)
     int rc;
 
     if (opt->program_count == CHEMPI_SPEC_APPS_MAX)
-        return fail(p, "too many programs", "", "");
+        return chempi_err_set(p->err, -EINVAL,
+                              "too many programs: a job has %u at most",
+                              (unsigned)CHEMPI_SPEC_APPS_MAX);
     if (!CHEMPI_POOL_FIT(&opt->pool, opt->programs, p->program_cap,
                          opt->program_count + 1))
         return out_of_memory(p);
@@ -871,6 +877,35 @@ static int parse_configfile(struct parser *p)
     return rc;
 }
 
+/* Options that are good one by one, but not together. */
+static int check_together(struct parser *p)
+{
+    const struct chempi_options *opt = p->opt;
+
+    if (opt->has_json && !opt->has_stats && !opt->has_routes &&
+        !opt->has_profile)
+        return fail(p,
+                    "--json is a form of what --stats, --trace-routes and "
+                    "--profile tell: say which",
+                    "", "");
+    if (opt->is_virtual && (opt->dir || opt->via))
+        return fail(p,
+                    "--virtual starts nodes of its own: it goes with "
+                    "neither --dir nor --via",
+                    "", "");
+    if (opt->launcher && (opt->dir || opt->via || opt->is_virtual))
+        return fail(p,
+                    "--launcher reaches hosts without daemons: it goes with "
+                    "none of --dir, --via and --virtual",
+                    "", "");
+    if (opt->is_virtual && p->names_nodes)
+        return fail(p,
+                    "--virtual names the nodes: say the names there, and leave "
+                    "out --nodes and --hostfile",
+                    "", "");
+    return 0;
+}
+
 int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
                          struct chempi_err *err)
 {
@@ -894,27 +929,8 @@ int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
         rc = out_of_memory(&p);
     if (!rc && opt->rankfile && !is_answer(opt))
         rc = check_rankfile(&p);
-    if (!rc && opt->has_json && !opt->has_stats && !opt->has_routes &&
-        !opt->has_profile && !is_answer(opt))
-        rc = fail(&p,
-                  "--json is a form of what --stats, --trace-routes and "
-                  "--profile tell: say which",
-                  "", "");
-    if (!rc && opt->is_virtual && (opt->dir || opt->via))
-        rc = fail(&p,
-                  "--virtual starts nodes of its own: it goes with "
-                  "neither --dir nor --via",
-                  "", "");
-    if (!rc && opt->launcher && (opt->dir || opt->via || opt->is_virtual))
-        rc = fail(&p,
-                  "--launcher reaches hosts without daemons: it goes with "
-                  "none of --dir, --via and --virtual",
-                  "", "");
-    if (!rc && opt->is_virtual && p.names_nodes)
-        rc = fail(&p,
-                  "--virtual names the nodes: say the names there, and leave "
-                  "out --nodes and --hostfile",
-                  "", "");
+    if (!rc && !is_answer(opt))
+        rc = check_together(&p);
     if (rc)
         chempi_options_fini(opt);
     return rc;

@@ -33,6 +33,15 @@ static int damaged(struct chempi_err *err, uint32_t kind, size_t off,
                           part_name(kind), off, what);
 }
 
+static int invalid(struct chempi_err *err, const char *what, uint32_t number,
+                   const char *why)
+{
+    return chempi_err_set(err, -EBADMSG,
+                          "damaged connection table: %s %u %s; compile it "
+                          "again with mdconfig",
+                          what, (unsigned)number, why);
+}
+
 int chempi_table_verify_part(const unsigned char *data, size_t len,
                              uint32_t kind, size_t *part_len,
                              struct chempi_err *err)
@@ -194,10 +203,8 @@ static int verify_networks(const struct chempi_table_layout *l,
         if (chempi_le32(n + CHEMPI_NET_NAME) >= l->dir_strings_len ||
             chempi_le32(n + CHEMPI_NET_TYPE) >= l->dir_strings_len ||
             chempi_le32(n + CHEMPI_NET_DEVICE) >= l->dir_strings_len)
-            return chempi_err_set(err, -EBADMSG,
-                                  "damaged connection table: network %u has "
-                                  "no valid name, type or device",
-                                  i);
+            return invalid(err, "network", i,
+                           "has no valid name, type or device");
     }
     return 0;
 }
@@ -217,11 +224,8 @@ static int verify_kinds(const struct chempi_table_layout *l,
             chempi_le32(k + CHEMPI_KIND_FORM) > CHEMPI_FORM_IPV4 ||
             !is_string_or_none(chempi_le32(k + CHEMPI_KIND_INTERFACE),
                                l->dir_strings_len))
-            return chempi_err_set(err, -EBADMSG,
-                                  "damaged connection table: kind %u of "
-                                  "attachments has no valid network, form or "
-                                  "interface",
-                                  i);
+            return invalid(err, "kind of attachments", i,
+                           "has no valid network, form or interface");
     }
     return 0;
 }
@@ -243,10 +247,8 @@ static int verify_attachments(const struct chempi_table_layout *l,
 {
     for (uint32_t i = 0; i < l->attachment_count; i++) {
         if (!is_attachment(l, l->attachments + (size_t)i * CHEMPI_ATT_LEN))
-            return chempi_err_set(err, -EBADMSG,
-                                  "damaged connection table: attachment %u "
-                                  "has no valid kind or address",
-                                  i);
+            return invalid(err, "attachment", i,
+                           "has no valid kind or address");
     }
     return 0;
 }
@@ -273,10 +275,7 @@ static int verify_nodes(const struct chempi_table_layout *l,
             (i == 0 && first != 0) ||
             chempi_le32(n + CHEMPI_ENTRY_CLASS) >= l->class_count ||
             chempi_le16(n + CHEMPI_ENTRY_SLOTS) == 0)
-            return chempi_err_set(err, -EBADMSG,
-                                  "damaged connection table: the entry of "
-                                  "node %u is not valid",
-                                  i);
+            return invalid(err, "the entry of node", i, "is not valid");
         previous = first;
     }
     /* Strictly ascending names: a permutation without duplicates. */
@@ -286,10 +285,7 @@ static int verify_nodes(const struct chempi_table_layout *l,
         if (node >= l->node_count ||
             (i > 0 &&
              strcmp(entry_name(l, previous), entry_name(l, node)) >= 0))
-            return chempi_err_set(err, -EBADMSG,
-                                  "damaged connection table: node names are "
-                                  "not in order at %u",
-                                  i);
+            return invalid(err, "the name of node", i, "is not in order");
         previous = node;
     }
     return 0;
@@ -315,10 +311,7 @@ static int verify_stages(const struct chempi_table_layout *l,
 {
     for (uint32_t i = 0; i < l->hop_count; i++) {
         if (chempi_le32(l->hops + (size_t)i * 4) >= l->node_count)
-            return chempi_err_set(err, -EBADMSG,
-                                  "damaged connection table: hop %u is no "
-                                  "node",
-                                  i);
+            return invalid(err, "hop", i, "is no node");
     }
     for (uint32_t i = 0; i < l->stage_count; i++) {
         const unsigned char *s = l->stages + (size_t)i * CHEMPI_STAGE_LEN;
@@ -330,10 +323,7 @@ static int verify_stages(const struct chempi_table_layout *l,
             chempi_le32(s + CHEMPI_STAGE_PROTOCOL) >= l->routes_strings_len ||
             first > l->hop_count || count > l->hop_count - first ||
             !are_times(s))
-            return chempi_err_set(err, -EBADMSG,
-                                  "damaged connection table: stage %u is not "
-                                  "valid",
-                                  i);
+            return invalid(err, "stage", i, "is not valid");
     }
     return 0;
 }
@@ -404,26 +394,19 @@ static int verify_routes(const struct chempi_table_layout *l,
 
     for (uint32_t i = 0; i < l->range_count; i++) {
         if (!is_range(l, l->ranges + (size_t)i * CHEMPI_RANGE_LEN))
-            return chempi_err_set(err, -EBADMSG,
-                                  "damaged connection table: range %u is not "
-                                  "valid",
-                                  i);
+            return invalid(err, "range", i, "is not valid");
     }
     for (uint32_t i = 0; i <= l->class_count; i++) {
         if (!is_list(l, l->lists + (size_t)i * CHEMPI_LIST_LEN))
-            return chempi_err_set(err, -EBADMSG,
-                                  "damaged connection table: the ranges of "
-                                  "class %u are not valid",
-                                  i);
+            return invalid(err, "the list of class", i, "is not valid");
     }
     for (uint32_t i = 0; i < chempi_le32(own + CHEMPI_LIST_COUNT); i++) {
         uint32_t at = chempi_le32(own + CHEMPI_LIST_FIRST) + i;
         const unsigned char *r = l->ranges + (size_t)at * CHEMPI_RANGE_LEN;
 
         if (chempi_le32(r + CHEMPI_RANGE_COUNT) != 1)
-            return chempi_err_set(err, -EBADMSG,
-                                  "damaged connection table: a node's own "
-                                  "messages pass through a gateway");
+            return invalid(err, "range", i,
+                           "of a node's own messages leads through a gateway");
     }
     return 0;
 }

@@ -41,7 +41,11 @@ static bool with_text;
 
 static int fail(const char *what, int code)
 {
-    (void)fprintf(stderr, "chempi-info: %s: error %d\n", what, code);
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int len;
+
+    (void)MPI_Error_string(code, text, &len);
+    (void)fprintf(stderr, "chempi-info: %s cannot be read: %s\n", what, text);
     return 1;
 }
 
@@ -277,6 +281,6 @@ int main(int argc, char **argv)
     if (show & (SHOW_SETTINGS | SHOW_COUNTERS) && print_variables(show) != 0)
         return 1;
     if (show & SHOW_WINDOWS && chempi_info_windows() != 0)
-        return fail("the counters of windows", 0);
+        return fail("the counters of windows", MPI_ERR_OTHER);
     return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
 }

@@ -95,8 +95,11 @@ static int open_device(struct gateway *g, const char *name,
     if (is_open(g, ops))
         return 0;
     if (g->device_count == GATEWAY_DEVICES_MAX)
-        return chempi_err_set(err, -ENOSPC, "more than %d devices",
-                              GATEWAY_DEVICES_MAX);
+        return chempi_err_set(err, -ENOSPC,
+                              "the connection table names more devices than "
+                              "the %d that a gateway can open: \"%s\" is one "
+                              "too many; let another node join its networks",
+                              GATEWAY_DEVICES_MAX, name);
     params.settings = g->settings[g->device_count];
     rc = load_settings(ops->panel, g->settings[g->device_count], err);
     rc = rc ? rc : ops->open(&params, &dev, err);

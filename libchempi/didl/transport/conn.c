@@ -21,7 +21,6 @@
 
 enum {
     CARD_MAX = CHEMPI_KVS_VALUE_MAX,
-    WHO_MAX = 128,       /* of a process, in words */
     ROUTES_PER_RANGE = 2 /* through gateways: eager and rendezvous */
 };
 
@@ -57,7 +56,8 @@ bool chempi_conn_is_peer(uint32_t proc)
     return proc < rank_count() || chempi_foreign_is(proc);
 }
 
-/* Of eager payload, at a process. */
+/* How much eager payload that process takes before it is received: the lesser
+ * quota of two worlds. */
 static uint32_t quota_of(uint32_t proc)
 {
     const uint32_t own = (uint32_t)chempi_conn_quota();
@@ -109,7 +109,7 @@ static int publish_card(struct chempi_dev *dev)
     return rc ? rc : chempi_daemon_put(key, card, len);
 }
 
-/* The job's. */
+/* Is it a device of the job, not the one that reaches other worlds? */
 static bool is_own_device(const struct chempi_lane *lane, uint32_t device)
 {
     return lane->number > 0 || conn.foreign == 0 || device != conn.foreign;
@@ -124,17 +124,28 @@ static int find_device(const struct chempi_lane *lane, const char *name)
     return -1;
 }
 
+static int check_room(const struct chempi_lane *lane, const char *name,
+                      struct chempi_err *err)
+{
+    return lane->conn.device_count < CHEMPI_LANE_DEVICES_MAX
+               ? 0
+               : chempi_err_set(err, -ENOSPC,
+                                "a process can open %d devices: \"%s\" is one "
+                                "too many; use fewer kinds of networks in the "
+                                "description",
+                                (int)CHEMPI_LANE_DEVICES_MAX, name);
+}
+
 static int add_device(struct chempi_lane *lane,
                       const struct chempi_dev_ops *ops,
                       const struct chempi_dev_params *params,
                       struct chempi_err *err)
 {
     struct chempi_dev *dev = NULL;
-    int rc;
+    int rc = check_room(lane, ops->name, err);
 
-    if (lane->conn.device_count == CHEMPI_LANE_DEVICES_MAX)
-        return chempi_err_set(err, -ENOSPC, "more than %d devices",
-                              (int)CHEMPI_LANE_DEVICES_MAX);
+    if (rc)
+        return rc;
     rc = ops->open(params, &dev, err);
     if (rc) {
         (void)chempi_err_prefix(err, "device %s", ops->name);
@@ -280,11 +291,10 @@ static int open_overlay(struct chempi_lane *lane,
                         struct chempi_err *err)
 {
     struct chempi_dev *dev = NULL;
-    int rc;
+    int rc = check_room(lane, conn.overlay->ops->name, err);
 
-    if (lane->conn.device_count == CHEMPI_LANE_DEVICES_MAX)
-        return chempi_err_set(err, -ENOSPC, "more than %d devices",
-                              (int)CHEMPI_LANE_DEVICES_MAX);
+    if (rc)
+        return rc;
     rc = conn.overlay->open(lane->conn.devices, &lane->conn.device_count,
                             with->settings(conn.overlay->ops), &dev, err);
     if (!rc)
@@ -546,9 +556,13 @@ static int add_table_route(struct chempi_peer *peer,
         find_protocol(peer->lane->conn.devices[device]->caps, range->protocol);
     if (protocol < 0)
         return chempi_err_set(err, -ENOPROTOOPT,
-                              "the connection table names protocol \"%s\", "
-                              "which device %s does not have",
-                              range->protocol, range->device);
+                              "the connection table names protocol \"%s\" "
+                              "towards node %s, which device %s does not have; "
+                              "compile the description again with the mdconfig "
+                              "of this version",
+                              range->protocol,
+                              chempi_ctx.services.node_names[peer->node],
+                              range->device);
     return add_route(peer, (uint32_t)device, (uint32_t)protocol, range->max_len,
                      index, err);
 }
@@ -604,8 +618,13 @@ static int routes_by_reach(struct chempi_peer *peer, struct chempi_err *err)
             dev->ops->connect(dev, peer->proc, &ep, err) == 0)
             return routes_of_device(peer, d, err);
     }
-    return chempi_err_set(err, -EHOSTUNREACH, "no device reaches rank %u",
-                          peer->proc);
+    return chempi_err_set(
+        err, -EHOSTUNREACH,
+        "no device of this build reaches rank %u on node %s "
+        "from node %s; describe the networks between them "
+        "(chempirun --network)",
+        peer->proc, chempi_ctx.services.node_names[peer->node],
+        chempi_ctx.services.node_names[chempi_ctx.services.node]);
 }
 
 /* Ask for the card of each device that needs one, once per device. */
@@ -632,7 +651,8 @@ static int ask_cards(const struct chempi_peer *peer)
     return 0;
 }
 
-/* Its card came with the bond. */
+/* To a process of another world: its card came with the bond between the
+ * worlds, so none is asked for. */
 static int routes_to_foreign(struct chempi_peer *peer, struct chempi_err *err)
 {
     const struct chempi_foreign *f = chempi_foreign_at(peer->proc);
@@ -643,7 +663,8 @@ static int routes_to_foreign(struct chempi_peer *peer, struct chempi_err *err)
                                                 f->card_len, err);
 }
 
-/* The job's: its answer comes before the cards. */
+/* To a process of the job. What on_resolved() asks is answered before the
+ * cards are. */
 static int routes_to_own(struct chempi_peer *peer, struct chempi_err *err)
 {
     const struct chempi_services *s = &chempi_ctx.services;
@@ -667,8 +688,8 @@ static void tell(enum chempi_event event, const struct chempi_peer *peer,
     chempi_event_raise(event, elements);
 }
 
-/* In any lane, whoever comes first. */
-static void meet(const struct chempi_peer *peer)
+/* A process counts as resolved once, whichever lane finds it first. */
+static void count_resolved(const struct chempi_peer *peer)
 {
     struct chempi_peer *first = chempi_conn_peer(&chempi_lane_main, peer->proc);
 
@@ -685,7 +706,7 @@ static CHEMPI_NOINLINE int resolve(struct chempi_peer *peer)
                                            : routes_to_own(peer, &err);
 
     if (!rc) {
-        meet(peer);
+        count_resolved(peer);
         return MPI_SUCCESS;
     }
     free(peer->routes);

@@ -396,6 +396,9 @@ Test(options, help_and_version_need_no_program)
     chempi_options_fini(&opt);
     cr_assert_eq(parse("-n 3 --version"), 0);
     cr_assert(opt.wants_version);
+    chempi_options_fini(&opt);
+    cr_assert_eq(parse("--virtual 2 --dir /x --help"), 0);
+    cr_assert(opt.wants_help); /* though these two do not go together */
 }
 
 Test(options, mistakes_are_named)
