@@ -165,7 +165,9 @@ struct chempi_node_piece {
  * handed in. */
 struct chempi_node_taken {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t seq;
-    _Atomic uint32_t waits; /* the common one: members that wait for that */
+    _Atomic uint32_t waits; /* does this member wait for a root to say so? The
+                               common one: how many do */
+    _Atomic uint32_t goal;  /* then: of this operation, or a later one */
 };
 
 /* What this member has handed in since all met last. */

@@ -357,16 +357,22 @@ struct handed {
     uint32_t i;
 };
 
+/* Is that so of operation seq, when the root has read this one? No further: it
+ * had a line of each member's each time. */
+static bool is_covered(const struct chempi_coll_state *st, uint32_t taken,
+                       uint32_t seq)
+{
+    return taken - seq < st->cells;
+}
+
 static bool is_taken(void *arg)
 {
     const struct handed *handed = arg;
     const struct chempi_coll_state *st = handed->st;
-    const uint32_t seq = st->hand.ops[handed->i].seq;
     const uint32_t taken = atomic_load_explicit(
         &st->taken[st->hand.ops[handed->i].root].seq, memory_order_acquire);
 
-    /* No further: it had a line of this member's each time. */
-    return taken - seq < st->cells;
+    return is_covered(st, taken, st->hand.ops[handed->i].seq);
 }
 
 /* Once it waits, then for as much as makes it worth while. */
@@ -374,18 +380,24 @@ static CHEMPI_NOINLINE int await_half(struct handed *handed)
 {
     const struct chempi_coll_state *st = handed->st;
     const struct chempi_node_hand *hand = &st->hand;
-    _Atomic uint32_t *waits = &st->taken[st->size].waits;
+    struct chempi_node_taken *mine = &st->taken[st->rank];
+    struct chempi_node_taken *all = &st->taken[st->size];
     int rc;
 
     while (handed->i + 1 < hand->count &&
            hand->ops[handed->i].end - hand->tail < CHEMPI_NODE_HAND_BYTES / 2)
         handed->i++;
-    /* Ordered before the last look by whoever sleeps; partner:
+    atomic_store_explicit(&mine->goal, hand->ops[handed->i].seq,
+                          memory_order_relaxed);
+    /* Orders the goal before it; partner: rouse_waiting(). Both are ordered
+     * before the last look by whoever sleeps; partner:
      * chempi_coll_shm_slot_say_taken(). */
-    (void)atomic_fetch_add(waits, 1);
+    atomic_store_explicit(&mine->waits, 1, memory_order_release);
+    (void)atomic_fetch_add(&all->waits, 1);
     rc = chempi_coll_shm_slot_await_member(st, hand->ops[handed->i].root,
                                            is_taken, handed);
-    (void)atomic_fetch_sub(waits, 1);
+    (void)atomic_fetch_sub(&all->waits, 1);
+    atomic_store_explicit(&mine->waits, 0, memory_order_relaxed);
     return rc;
 }
 
@@ -460,6 +472,23 @@ int chempi_coll_shm_slot_open_hand_in(struct chempi_coll_state *st,
     return rc;
 }
 
+/* Those who have room enough now: to wake one that goes on sleeping costs the
+ * root more than an operation takes. */
+static CHEMPI_NOINLINE void rouse_waiting(const struct cell *cell)
+{
+    const struct chempi_coll_state *st = cell->st;
+
+    for (int i = 0; i < st->size; i++) {
+        const struct chempi_node_taken *other = &st->taken[i];
+
+        if (atomic_load_explicit(&other->waits, memory_order_acquire) &&
+            is_covered(
+                st, cell->seq,
+                atomic_load_explicit(&other->goal, memory_order_relaxed)))
+            chempi_progress_look_local(st->local_ranks[i]);
+    }
+}
+
 void chempi_coll_shm_slot_say_taken(const struct cell *cell)
 {
     const struct chempi_coll_state *st = cell->st;
@@ -471,7 +500,7 @@ void chempi_coll_shm_slot_say_taken(const struct cell *cell)
     chempi_progress_order_looks();
     if (CHEMPI_UNLIKELY(atomic_load_explicit(&st->taken[st->size].waits,
                                              memory_order_relaxed) > 0))
-        chempi_coll_shm_slot_rouse_all(cell);
+        rouse_waiting(cell);
 }
 
 /* ---- rooms ---- */
