@@ -25,6 +25,15 @@
  *   M4  one write of PUT_EVERY goes through the caches and is timed, up to
  *       where all of it is there. Points go up when it took SLOW_LINE_NS a line
  *       or more, down else; above SHM_PUT_FAR all others go past the caches
+ *   M5  spans turn back after SHM_LAP bytes of the data or go on to its end:
+ *       which of the two costs less is found out by both. In short laps both
+ *       cores' first-level caches hold what they share, which is best where
+ *       these are near; but there a store meets lines that the other core has
+ *       just read (where a line takes 150 ns to it, one took 10 ns to write,
+ *       and 3 ns in laps of 256 KiB: 8 KiB one way went at 5 GB/s, 10 so; laps
+ *       of 64 and 128 KiB are no better than short ones). A try begins with
+ *       writes that are not timed, as the first ones find lines of another
+ *       time. Whether to write past the caches is not judged by short laps
  */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include "common/base/clock.h"
@@ -52,6 +61,14 @@ enum {
     PUT_EVERY_FAR = 1021,       /* it is the slow way then */
     PUT_MOST = 2 * SHM_PUT_FAR, /* points */
     PUT_STEP = 4
+};
+
+enum {                  /* M5 */
+       TRY_RUN = 16,    /* writes before the first that is timed */
+       TRY_WARM = 512,  /* .. the first time: to touch all of the data twice */
+       TRY_GAP = 3,     /* writes from one that is timed to the next */
+       TRY_SAMPLES = 4, /* of one try */
+       TRY_EVERY = 32   /* samples of what was chosen, before the next try */
 };
 
 bool chempi_shm_choice_is_fixed(const struct chempi_table *table)
@@ -235,6 +252,42 @@ uint32_t chempi_shm_choice_judge(uint32_t points, uint64_t took_ns, size_t len)
     return points + PUT_STEP < PUT_MOST ? points + PUT_STEP : PUT_MOST;
 }
 
+/* M5. The median, more or less: of single writes some meet what others do not,
+ * so that the cheapest one tells little. */
+static void learn_line(uint32_t *cost, uint64_t ns)
+{
+    uint64_t most = (uint64_t)*cost + *cost / 8 + 1;
+    uint32_t least = *cost - *cost / 4;
+
+    if (*cost == 0)
+        *cost = ns < UINT32_MAX / 2 ? (uint32_t)ns : UINT32_MAX / 2;
+    else if (ns > *cost)
+        *cost = (uint32_t)(ns < most ? ns : most);
+    else
+        *cost = ns > least ? (uint32_t)ns : least;
+}
+
+uint32_t chempi_shm_choice_lap(struct shm_laps *laps, uint64_t ns, size_t len,
+                               bool may_be_wide)
+{
+    const uint32_t *other = &laps->costs[!laps->is_wide];
+
+    if (len <= SHM_EAGER_MAX && ns < LOST_LINE_NS * (len / CHEMPI_CACHE_LINE))
+        learn_line(&laps->costs[laps->is_wide], rate(ns, len));
+    laps->samples++;
+    if (laps->samples < (laps->is_settled ? TRY_EVERY : TRY_SAMPLES))
+        return laps->is_settled ? PUT_EVERY - 1 : TRY_GAP;
+    laps->samples = 0;
+    laps->is_settled = !laps->is_settled && *other > 0;
+    if (!laps->is_settled) {
+        laps->is_wide = !laps->is_wide;
+        return *other > 0 ? TRY_RUN : TRY_WARM;
+    }
+    laps->is_wide =
+        may_be_wide && laps->costs[1] < laps->costs[0] - laps->costs[0] / 8;
+    return PUT_EVERY - 1;
+}
+
 /* A store is over when it has left the core, not when memcpy() returns. */
 static CHEMPI_NOINLINE void put_timed(struct shm_ep *ep, void *to,
                                       const void *from, size_t len)
@@ -247,9 +300,13 @@ static CHEMPI_NOINLINE void put_timed(struct shm_ep *ep, void *to,
     chempi_copy(to, from, len);
     atomic_thread_fence(memory_order_seq_cst); /* with nobody: to wait */
     took_ns = chempi_clock_ns() - start_ns;
-    ep->put_points = chempi_shm_choice_judge(
-        ep->put_points, took_ns > clock_ns ? took_ns - clock_ns : 0, len);
-    ep->puts_left = shm_is_far(ep) ? PUT_EVERY_FAR - 1 : PUT_EVERY - 1;
+    took_ns = took_ns > clock_ns ? took_ns - clock_ns : 0;
+    if (ep->laps.is_wide || len > SHM_PIECE)
+        ep->put_points = chempi_shm_choice_judge(ep->put_points, took_ns, len);
+    ep->puts_left = chempi_shm_choice_lap(&ep->laps, took_ns, len,
+                                          !chempi_shm_choice_is_crowded(ep));
+    if (shm_is_far(ep) && ep->laps.is_settled)
+        ep->puts_left = PUT_EVERY_FAR - 1;
 }
 
 void chempi_shm_choice_put(struct shm_ep *ep, void *to, const void *from,

@@ -19,8 +19,8 @@
  *       90 ns so). Who has had an answer knows that it was read: writing on
  *       where the peer has just read would take longer than a line that it has
  *       read a lap ago (1 byte to and fro took 0.10 us, 0.13 us so)
- *   W4  spans of up to SHM_PIECE, a quarter of SHM_LAP, turn back at its end,
- *       unless they go past the caches,
+ *   W4  spans of up to SHM_PIECE, a quarter of SHM_LAP, turn back at its end
+ *       where that is found to be cheaper (choice.c, M5),
  *       and not at that of the data, so that both cores find them in their
  *       first-level caches (2 KiB one way took 0.41 us with laps of 64 KiB,
  *       0.33 us so).
@@ -32,7 +32,9 @@
  *       as well it can send as much as the data holds
  *   W5  a message of more than SHM_PIECE comes in pieces of as much, each with
  *       a line of its own: its receiver copies one while the next is put, and
- *       all turn early (8 KiB took 1.25 us in one piece, 0.90 us so). None is
+ *       all turn early (8 KiB took 1.25 us in one piece, 0.90 us so). Where
+ * they would not turn early, the message is put whole (where a line takes 150
+ *       ns, 8 KiB one way took 0.92 us in pieces, 0.76 us so). None is
  *       put before there is room for all of them, wherever they turn: where the
  *       lap before turned early there is behind this one; else the data must
  *       hold one piece more than the message, and two gaps: of the last one,
@@ -415,8 +417,8 @@ static bool has_room_for_pieces(const struct shm_ep *ep, uint32_t len)
 static bool goes_in_pieces(struct shm_ep *ep, const struct chempi_envelope *env,
                            size_t len)
 {
-    if (len <= SHM_PIECE || ep->is_broken || !ep->is_data_open ||
-        env->kind == CHEMPI_KIND_SYSTEM ||
+    if (len <= SHM_PIECE || shm_is_wide(ep) || ep->is_broken ||
+        !ep->is_data_open || env->kind == CHEMPI_KIND_SYSTEM ||
         atomic_load_explicit(&ep->tx_pair->taken.mode, memory_order_relaxed) !=
             SHM_MODE_POLLED ||
         chempi_shm_choice_is_crowded(ep))

@@ -33,7 +33,7 @@ static void choose_sizes(struct shm_dev *dev)
 {
     if (dev->local_size <= 32) {
         dev->line_mask = 255;
-        dev->data_size = 64 * 1024;
+        dev->data_size = dev->local_size <= 4 ? 256 * 1024 : 64 * 1024;
     } else if (dev->local_size <= 128) {
         dev->line_mask = 127;
         dev->data_size = 32 * 1024;

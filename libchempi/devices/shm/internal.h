@@ -13,6 +13,7 @@
 
 #define SHM_HOT_MAX 4u            /* rings that are polled directly */
 #define SHM_EAGER_MAX 8192u       /* bytes; <= a quarter of the data */
+#define SHM_CHUNK 16384u          /* bytes; rndv.c */
 #define SHM_LAP 8192u             /* bytes of data; eager.c, W4 */
 #define SHM_PIECE (SHM_LAP / 4)   /* bytes; eager.c, W5 */
 #define SHM_PUT_MIN 1024u         /* bytes; choice.c, M4 */
@@ -76,6 +77,15 @@ struct shm_price {
     uint32_t out;   /* from there */
     uint32_t copy;  /* by system calls of one side */
     uint32_t turns; /* messages of which it was asked */
+};
+
+/* How far a sender goes on in the data before it turns (choice.c, M5): zero at
+ * first. */
+struct shm_laps {
+    bool is_wide;      /* to the end of the data */
+    bool is_settled;   /* that is what was chosen; else it is being tried */
+    uint32_t samples;  /* .. of which so many were taken */
+    uint32_t costs[2]; /* of short laps, of wide ones: ns per 64 KiB, or 0 */
 };
 
 /*
@@ -148,6 +158,7 @@ struct shm_ep {
     struct shm_price prices[SHM_PRICES];
     uint32_t put_points; /* choice.c, M4 */
     uint32_t puts_left;  /* before the next one that is timed */
+    struct shm_laps laps;
     struct chempi_list busy_link;
     struct chempi_rndv_peer rndv;
 };
@@ -315,6 +326,10 @@ void chempi_shm_choice_learn(struct shm_xfer *xfer, uint64_t copied);
 
 /* Points after a write of len bytes that took so long (M4). */
 uint32_t chempi_shm_choice_judge(uint32_t points, uint64_t took_ns, size_t len);
+/* A write of len bytes took so long: which laps are next (M5). Returns how many
+ * writes there are before the next one that is timed. */
+uint32_t chempi_shm_choice_lap(struct shm_laps *laps, uint64_t ns, size_t len,
+                               bool may_be_wide);
 /* Write SHM_PUT_MIN bytes or more into the ring. Ordered before what is
  * published next. */
 void chempi_shm_choice_put(struct shm_ep *ep, void *to, const void *from,
@@ -448,10 +463,16 @@ static inline bool shm_is_far(const struct shm_ep *ep)
     return CHEMPI_UNLIKELY(ep->put_points >= SHM_PUT_FAR);
 }
 
+/* Does data turn back at the end of all of it only (choice.c, M5)? */
+static inline bool shm_is_wide(const struct shm_ep *ep)
+{
+    return ep->laps.is_wide || shm_is_far(ep);
+}
+
 /* Does the lap end before a span of len bytes, though there is data (W4)? */
 static inline bool shm_turns_early(const struct shm_ep *ep, uint32_t len)
 {
-    return len <= SHM_PIECE && !shm_is_far(ep) && shm_data_at(ep) <= SHM_LAP &&
+    return len <= SHM_PIECE && !shm_is_wide(ep) && shm_data_at(ep) <= SHM_LAP &&
            shm_data_at(ep) + shm_round(len) > SHM_LAP;
 }
 

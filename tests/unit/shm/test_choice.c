@@ -415,3 +415,56 @@ Test(shm_choice, now_and_then_a_write_goes_through_the_caches_and_is_timed)
     cr_assert_eq(dev.past, 3);
     free(data);
 }
+
+/* --- short laps or wide ones (M5) --- */
+
+/* So many writes of 2 KiB, of which a line takes so long in short laps and in
+ * wide ones; how many went in wide ones. */
+static uint32_t lap(struct shm_laps *laps, uint32_t writes, uint32_t short_ns,
+                    uint32_t wide_ns, bool may_be_wide)
+{
+    uint32_t left = 0;
+    uint32_t wide = 0;
+
+    for (uint32_t i = 0; i < writes; i++) {
+        wide += laps->is_wide;
+        if (left-- > 0)
+            continue;
+        left = chempi_shm_choice_lap(
+            laps, (laps->is_wide ? wide_ns : short_ns) * 32, 2048, may_be_wide);
+    }
+    return wide;
+}
+
+Test(shm_choice, laps_are_as_long_as_is_cheaper)
+{
+    enum { MANY = 100000 };
+    struct shm_laps laps = {0};
+
+    (void)lap(&laps, MANY, 10, 3, true);
+    cr_assert(lap(&laps, MANY, 10, 3, true) > MANY - MANY / 100);
+    /* What it was is found out again when the cores have moved. */
+    (void)lap(&laps, MANY, 3, 4, true);
+    cr_assert(lap(&laps, MANY, 3, 4, true) < MANY / 100);
+    (void)lap(&laps, MANY, 10, 4, true);
+    cr_assert(lap(&laps, MANY, 10, 4, true) > MANY - MANY / 100);
+    (void)lap(&laps, MANY, 10, 4, false);
+    cr_assert(lap(&laps, MANY, 10, 4, false) < MANY / 100);
+}
+
+Test(shm_choice, single_writes_do_not_say_how_long_laps_are)
+{
+    struct shm_laps laps = {0};
+    struct shm_laps before;
+
+    (void)lap(&laps, 10000, 3, 4, true);
+    cr_assert(!laps.is_wide && laps.is_settled);
+    before = laps;
+    /* Who lost the core, or wrote a chunk. */
+    (void)chempi_shm_choice_lap(&laps, 900000, 2048, true);
+    (void)chempi_shm_choice_lap(&laps, 9000, 16384, true);
+    cr_assert_eq(laps.costs[0], before.costs[0]);
+    (void)chempi_shm_choice_lap(&laps, 9000, 2048, true);
+    cr_assert(laps.costs[0] <= before.costs[0] + before.costs[0] / 8 + 1);
+    cr_assert_eq(laps.costs[1], before.costs[1]);
+}

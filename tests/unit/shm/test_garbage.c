@@ -119,8 +119,8 @@ Test(shm_garbage, spans_that_leave_the_data)
 {
     static const struct shm_span spans[] = {
         {.pos = 0, .len = 0},          {.pos = 0, .len = 1u << 31},
-        {.pos = 0, .len = UINT32_MAX}, {.pos = 64 * 1024 - 64, .len = 65},
-        {.pos = UINT32_MAX, .len = 2}, {.pos = 0, .len = 17 * 1024},
+        {.pos = 0, .len = UINT32_MAX}, {.pos = 256 * 1024 - 64, .len = 65},
+        {.pos = UINT32_MAX, .len = 2}, {.pos = 0, .len = 65 * 1024},
     };
 
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(spans); i++) {
@@ -210,7 +210,8 @@ Test(shm_garbage, a_receiver_that_takes_back_room_between_pieces)
     atomic_store(&ep->wake->order, CHEMPI_WAKE_ORDER_NONE);
     cr_assert_eq(ends_inject(&ends, 0, 1, data, SHM_EAGER_MAX), 0);
     ends_settle(&ends);
-    atomic_store(&ep->tx_pair->taken.data, ep->data_head - 2 * 64 * 1024);
+    atomic_store(&ep->tx_pair->taken.data,
+                 ep->data_head - 2 * shm_dev_of(ep)->data_size);
     cr_assert_eq(ends_inject(&ends, 0, 1, data, SHM_EAGER_MAX), -ECONNRESET);
     ends_settle(&ends);
     cr_assert_eq(ends.end[0].lost, 1);
