@@ -868,6 +868,7 @@ static void conclude_world(const struct run *r, const char *text)
 {
     const uint32_t rank = r->verdict.rank;
     char line[CHEMPI_TEXT_MAX + CHEMPI_VERDICT_BESIDES + 96];
+    const char *path;
     uint32_t app = 0;
     char *end;
 
@@ -877,6 +878,10 @@ static void conclude_world(const struct run *r, const char *text)
     end = strstr(line, CHEMPI_VERDICT_ENDED);
     if (end)
         *end = '\0';
+    path = app < r->opt->program_count ? r->opt->programs[app].path : NULL;
+    if (path && r->verdict.is_unstarted)
+        (void)snprintf(line + strlen(line), sizeof(line) - strlen(line),
+                       ", nor is it in path=%.200s", path);
     chempi_above_refused(r->opt->above, app, line);
     chempi_above_gone(r->opt->above, line);
     if (!r->opt->above->has_started || r->is_ordered || !*text)

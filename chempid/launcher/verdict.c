@@ -118,6 +118,7 @@ bool chempi_verdict_rank(struct chempi_verdict *v,
     v->weight = weight;
     v->status = status;
     v->rank = rank;
+    v->is_unstarted = how == CHEMPI_END_START;
     /* Program and words may be long: the end of the sentence gives way. */
     if (snprintf(v->text, sizeof(v->text),
                  "rank %u on node %s (%s%.200s)%.600s" CHEMPI_VERDICT_ENDED,
@@ -204,6 +205,7 @@ void chempi_verdict_order(struct chempi_verdict *v, int status,
     v->weight = WEIGHT_ORDER;
     v->status = status;
     v->rank = CHEMPI_NODE_ANY;
+    v->is_unstarted = false;
     (void)snprintf(v->text, sizeof(v->text), "%.1000s", text);
 }
 

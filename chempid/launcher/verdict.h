@@ -21,11 +21,12 @@
 #define CHEMPI_VERDICT_CUT_MAX 1000u /* bytes of the words that are kept */
 
 struct chempi_verdict {
-    int weight;    /* of the cause; 0: none yet */
-    int status;    /* of the cause */
-    int late;      /* largest exit status of ranks that had finalized or
-                     were survived */
-    uint32_t rank; /* the cause's, or CHEMPI_NODE_ANY */
+    int weight;        /* of the cause; 0: none yet */
+    int status;        /* of the cause */
+    int late;          /* largest exit status of ranks that had finalized or
+                         were survived */
+    uint32_t rank;     /* the cause's, or CHEMPI_NODE_ANY */
+    bool is_unstarted; /* the cause is a program that cannot be started */
     char text[CHEMPI_TEXT_MAX]; /* the sentence */
     uint32_t others;            /* lost besides, beyond those that are named: */
     uint32_t named;

@@ -351,15 +351,18 @@ static int parse_launcher(struct parser *p, const char *text)
 
 /* ---- what MPI's standard lets a launcher ask of the library -------------- */
 
+const char *const chempi_options_errhandlers[] = {
+    "mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return", NULL};
+
 /* The library reads it in each rank's environment. */
 static int parse_errhandler(struct parser *p, const char *text)
 {
-    static const char *const choices[] = {
-        "mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return", NULL};
     uint32_t v = 0;
-    int rc = parse_choice(p, text, choices, &v);
+    int rc = parse_choice(p, text, chempi_options_errhandlers, &v);
 
-    return rc ? rc : join_pair(p, &p->asked, CHEMPI_ERRHANDLER_ENV, choices[v]);
+    return rc ? rc
+              : join_pair(p, &p->asked, CHEMPI_ERRHANDLER_ENV,
+                          chempi_options_errhandlers[v]);
 }
 
 static int check_length(struct parser *p, const char *list)

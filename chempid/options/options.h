@@ -25,9 +25,13 @@ struct chempi_program {
     char **argv;    /* points into the command line, ends with NULL */
     char **env;     /* NAME=VALUE, ends with NULL */
     char *wdir;
+    char *path; /* where it was looked for first, and was not; or NULL */
     char *soft; /* numbers of ranks that are permitted (process_count_range.h),
                    one of them in 1 to count; NULL: not said */
 };
+
+/* Initial error handlers; ends with NULL. */
+extern const char *const chempi_options_errhandlers[];
 
 /* How other hosts are reached if nothing is said: without a terminal, without
  * questions. */

@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "chempid/hosts/hosts.h"
 #include "chempid/hosts/process_count_range.h"
 #include "chempid/job/program.h"
 #include "chempid/job/strings.h"
+#include "common/control/client.h"
 
 /* ---- options ------------------------------------------------------------- */
 
@@ -112,7 +114,8 @@ static int copy_words(struct chempi_pool *pool,
     return 0;
 }
 
-/* A program that "path" finds is started by its whole name. */
+/* A program that "path" finds on this host is started by its whole name; else
+ * it is looked for as any other. */
 static int find_program(struct chempi_pool *pool,
                         const struct chempi_spawn_app *app,
                         struct chempi_program *program)
@@ -120,19 +123,41 @@ static int find_program(struct chempi_pool *pool,
     const char *path = find_key(app, "path");
     char file[4096];
 
-    if (!path || !chempi_program_find(program->argv[0], program->wdir, path,
-                                      file, sizeof(file)))
+    if (!path || strchr(program->argv[0], '/'))
         return 0;
+    if (!chempi_program_find(program->argv[0], program->wdir, path, file,
+                             sizeof(file))) {
+        program->path = chempi_pool_str(pool, path);
+        return program->path ? 0 : -ENOMEM;
+    }
     program->argv[0] = chempi_pool_str(pool, file);
     return program->argv[0] ? 0 : -ENOMEM;
 }
 
-/* Lines NAME=VALUE of the key "env", and what MPI_INFO_ENV shall say. */
+/* One more line of program->env, which has room; value NULL: none. */
+static int add_line(struct chempi_pool *pool, struct chempi_program *program,
+                    uint32_t *n, const char *name, const char *value)
+{
+    const size_t len = strlen(name) + 1 + (value ? strlen(value) : 0) + 1;
+    char *line = value ? chempi_pool_alloc(pool, len) : NULL;
+
+    if (!value)
+        return 0;
+    if (!line)
+        return -ENOMEM;
+    (void)snprintf(line, len, "%s=%s", name, value);
+    program->env[(*n)++] = line;
+    return 0;
+}
+
+/* Lines NAME=VALUE of the key "env", and what the library is to do and
+ * MPI_INFO_ENV to say. */
 static int make_environment(struct chempi_pool *pool, const char *lines,
+                            const char *errhandler,
                             struct chempi_program *program)
 {
     char *text = chempi_pool_str(pool, lines ? lines : "");
-    uint32_t count = 2;
+    uint32_t count = 3;
     uint32_t n = 0;
 
     for (const char *s = text; s && *s; s++)
@@ -143,17 +168,11 @@ static int make_environment(struct chempi_pool *pool, const char *lines,
     for (char *line; (line = strsep(&text, "\n"));)
         if (strchr(line, '=') && *line != '=')
             program->env[n++] = line;
-    if (program->soft) {
-        const size_t len =
-            sizeof(CHEMPI_COUNT_RANGE_ENV "=") + strlen(program->soft);
-        char *soft = chempi_pool_alloc(pool, len);
-
-        if (!soft)
-            return -ENOMEM;
-        (void)snprintf(soft, len, CHEMPI_COUNT_RANGE_ENV "=%s", program->soft);
-        program->env[n] = soft;
-    }
-    return 0;
+    return add_line(pool, program, &n, CHEMPI_COUNT_RANGE_ENV, program->soft) ||
+                   add_line(pool, program, &n, CHEMPI_ERRHANDLER_ENV,
+                            errhandler)
+               ? -ENOMEM
+               : 0;
 }
 
 static int check_soft(const struct chempi_program *program,
@@ -173,12 +192,29 @@ static int check_soft(const struct chempi_program *program,
     return 0;
 }
 
+/* In any case of letters, as all values of that key. */
+static int check_errhandler(const char *name, struct chempi_err *err)
+{
+    const char *const *known = chempi_options_errhandlers;
+
+    while (name && *known && strcasecmp(name, *known) != 0)
+        known++;
+    return *known ? 0
+                  : chempi_err_set(err, -EINVAL,
+                                   "mpi_initial_errhandler=%.200s: expected "
+                                   "%s, %s or %s",
+                                   name, chempi_options_errhandlers[0],
+                                   chempi_options_errhandlers[1],
+                                   chempi_options_errhandlers[2]);
+}
+
 static int make_program(struct chempi_options *opt,
                         const struct chempi_spawn_app *app,
                         struct chempi_program *program, struct chempi_err *err)
 {
     const char *wdir = find_key(app, "wdir");
     const char *soft = find_key(app, "soft");
+    const char *errhandler = find_key(app, "mpi_initial_errhandler");
 
     program->count = app->maxprocs;
     program->wdir = wdir ? chempi_pool_str(&opt->pool, wdir) : NULL;
@@ -186,9 +222,11 @@ static int make_program(struct chempi_options *opt,
     if ((wdir && !program->wdir) || (soft && !program->soft) ||
         copy_words(&opt->pool, app, program) ||
         find_program(&opt->pool, app, program) ||
-        make_environment(&opt->pool, find_key(app, "env"), program))
+        make_environment(&opt->pool, find_key(app, "env"), errhandler, program))
         return out_of_memory(err);
-    return check_soft(program, err);
+    return check_soft(program, err) || check_errhandler(errhandler, err)
+               ? -EINVAL
+               : 0;
 }
 
 /* Ranks of all programs are mapped together, so all must say the same. */

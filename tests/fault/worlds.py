@@ -135,6 +135,18 @@ def a_program_that_is_not_there_fails_the_call():
     refused(words(1, "/nowhere"), "/nowhere.*No such file")
     refused(words(1, "./nowhere", wdir="/var"),
             "No such file or directory in the working directory /var")
+    refused(words(1, "nowhere", path="/var:/tmp"), "/var:/tmp")
+
+
+@case
+def a_program_is_looked_for_where_the_info_says():
+    with tempfile.TemporaryDirectory() as folder:
+        script(folder, "echo found")
+        for path in (folder, f"/nowhere:{folder}"):
+            job = run("-n", "1", Programs.rank, "spawn",
+                      words(1, "script", path=path), "over")
+            expect(job, 0, r"\A\Z")
+            check("found" in job.lines(), job.output)
 
 
 @case
@@ -147,6 +159,8 @@ def all_programs_start_or_none_does():
 def what_is_wrong_with_the_info_is_said():
     refused(words(2, "true", soft="x"), "soft=x")
     refused(words(2, "true", soft="5:9"), "permits no number")
+    refused(words(1, "true", mpi_initial_errhandler="mine"),
+            "mpi_initial_errhandler=mine: expected mpi_errors_are_fatal")
     refused(";".join((words(1, "true"), words(1, "true", host="a"))),
             "the other programs", app=1)
 

@@ -63,7 +63,8 @@ static uint32_t count_words(char *const *argv)
  * started, so "soft" counts where there is one. */
 static bool is_sent(const char *key, uint32_t program_count)
 {
-    static const char *const keys[] = {"host", "wdir", "path", "env"};
+    static const char *const keys[] = {"host", "wdir", "path", "env",
+                                       CHEMPI_ERRHANDLER_INITIAL_KEY};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (strcmp(key, keys[i]) == 0)

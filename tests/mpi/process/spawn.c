@@ -267,6 +267,7 @@ static void info(void)
     MPI_Info_set(info, "soft", "1:4:3");
     MPI_Info_set(info, "wdir", "/");
     MPI_Info_set(info, "nobody knows", "this");
+    MPI_Info_set(info, "mpi_initial_errhandler", "MPI_Errors_Return");
     MPI_Comm_spawn(program, args, 5, info, 0, MPI_COMM_SELF, &inter, codes);
     MPI_Info_free(&info);
     MPI_Comm_remote_size(inter, &size);
@@ -348,6 +349,7 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "together";
     char path[4096] = "";
+    MPI_Errhandler handler;
     MPI_Comm parent;
 
     check_start(&argc, &argv);
@@ -359,6 +361,8 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(what, "child") == 0) {
         CHECK(getcwd(path, sizeof(path)) && strcmp(path, "/") == 0, "in %s",
               path);
+        MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
+        CHECK(handler == MPI_ERRORS_RETURN, "another initial error handler");
         MPI_Comm_get_parent(&parent);
         MPI_Comm_disconnect(&parent);
     } else if (strcmp(what, "multiple") == 0) {

@@ -177,6 +177,9 @@ Test(verdict, a_program_that_is_not_there_gives_127)
     v = (struct chempi_verdict){0};
     (void)end(0, CHEMPI_END_START, EACCES, "cannot be executed");
     cr_assert_eq(chempi_verdict_status(&v), 126);
+    cr_assert(v.is_unstarted);
+    chempi_verdict_order(&v, 130, "interrupted");
+    cr_assert_not(v.is_unstarted);
 }
 
 Test(verdict, long_words_are_cut_and_the_sentence_still_ends)
