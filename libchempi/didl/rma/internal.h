@@ -215,6 +215,9 @@ static_assert(sizeof(struct chempi_rma_head) == 64, "no gaps");
  * wait at an origin, bytes: beyond it the origin waits for half of them to be
  * gone. */
 #define CHEMPI_RMA_OUT_MAX (UINT64_C(8) << 20)
+/* Bytes of answers to a member of another world that are kept until it takes
+ * them: it asks for OUT_MAX at a time, and for small ones besides. */
+#define CHEMPI_RMA_IN_MAX (4 * CHEMPI_RMA_OUT_MAX)
 
 /* Bytes of requests in one message: with a device's head it fits into one
  * packet of 64 KiB less what protocols of the network put before it, as a few
@@ -256,6 +259,7 @@ struct chempi_rma_item {
     bool is_release;
     bool is_data; /* payload of a large put */
     uint32_t id;
+    uint64_t copied; /* bytes of an answer, in peer->in_bytes */
     const struct chempi_layout_node *root; /* held, or NULL */
 };
 

@@ -58,6 +58,11 @@ static void count_in(struct chempi_rma_peer *peer)
         chempi_conn_set_lost(&chempi_lane_main, peer->proc,
                              "it has asked for more of a window at a time than "
                              "CHEMPI_MEET_HELD_MAX permits");
+    if (CHEMPI_UNLIKELY(peer->in_bytes > CHEMPI_RMA_IN_MAX) &&
+        chempi_foreign_is(peer->proc))
+        chempi_conn_set_lost(&chempi_lane_main, peer->proc,
+                             "it takes no answers of a window, and asks for "
+                             "more");
 }
 
 void chempi_rma_add_item(struct chempi_rma_peer *peer, struct chempi_list *list,
@@ -179,10 +184,13 @@ static int send_copy(struct chempi_rma_peer *peer, const void *data,
     if (len)
         memcpy(item->buf, data, len);
     if (chempi_rma_send(peer, item, item->buf, (MPI_Count)len,
-                        chempi_rma_bytes(), tag, where))
+                        chempi_rma_bytes(), tag, where)) {
         chempi_rma_free_item(item); /* it is lost */
-    else
-        chempi_rma_add_item(peer, &peer->in, item);
+        return 0;
+    }
+    item->copied = len;
+    peer->in_bytes += len;
+    chempi_rma_add_item(peer, &peer->in, item);
     return 0;
 }
 

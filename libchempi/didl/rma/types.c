@@ -17,11 +17,13 @@
 #include "libchempi/didl/datatype/basic_type.h"
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/rma/internal.h"
+#include "libchempi/didl/transport/worlds/foreign.h"
 #include "libchempi/services/layout/layout.h"
 
 enum {
-    TOLD_MAX = 32,               /* layouts that one peer keeps of another */
-    DESCRIPTION_MAX = 1073741824 /* bytes */
+    TOLD_MAX = 32,                /* layouts that one peer keeps of another */
+    DESCRIPTION_MAX = 1073741824, /* bytes; */
+    FOREIGN_MAX = 16777216        /* all that a member of another world tells */
 };
 
 /* One node of the tree: this, its lists, its children. */
@@ -383,6 +385,7 @@ static void drop_known(struct chempi_rma_peer *peer,
                        struct chempi_rma_type *type)
 {
     chempi_list_remove(&type->link);
+    peer->known_bytes -= type->blob_len;
     chempi_layout_release(type->layout.root);
     free(type->blob);
     free(type);
@@ -395,7 +398,9 @@ static struct chempi_rma_type *begin_type(struct chempi_rma_peer *peer,
 {
     struct chempi_rma_type *type;
 
-    if (!total || total > DESCRIPTION_MAX || peer->known_count > TOLD_MAX)
+    if (!total || total > DESCRIPTION_MAX || peer->known_count > TOLD_MAX ||
+        (chempi_foreign_is(peer->proc) &&
+         total > FOREIGN_MAX - peer->known_bytes))
         return NULL;
     type = chempi_sys->calloc(1, sizeof(*type));
     if (!type)
@@ -410,6 +415,7 @@ static struct chempi_rma_type *begin_type(struct chempi_rma_peer *peer,
     type->layout.extent = extent;
     chempi_list_append(&peer->known, &type->link);
     peer->known_count++;
+    peer->known_bytes += total;
     return type;
 }
 

@@ -176,6 +176,8 @@ struct chempi_rma_peer {
     uint32_t told_count;
     uint32_t known_count;
     uint32_t in_count;
+    uint64_t in_bytes;    /* copies in answers that have not left */
+    uint64_t known_bytes; /* of descriptions */
 };
 
 /* Kinds of lock that a peer's record has. */

@@ -19,7 +19,9 @@ enum {
     WILD = 10000000,
     PAIR = 6, /* packed bytes of MPI_SHORT_INT */
     ROUNDS = 20,
-    ROUND = 100 /* more than CHEMPI_MEET_HELD_MAX */
+    ROUND = 100,          /* more than CHEMPI_MEET_HELD_MAX */
+    WINDOW = 64000,       /* 20 rounds are more than CHEMPI_RMA_IN_MAX */
+    DESCRIPTION = 9 << 20 /* two are more than another world may tell */
 };
 
 static MPI_Comm inter; /* the two jobs have met .. */
@@ -210,11 +212,16 @@ static void lie_of_pairs(void)
     MPI_Win_free(&win);
 }
 
-/* In MPI_Put: it is large, and its data never comes; so are many others. */
-static void announce_puts(void)
+static void request(MPI_Win win, const void *data, MPI_Count len)
 {
-    struct chempi_rma_head head = {.kind = CHEMPI_RMA_DO_PUT_LARGE,
-                                   .len = UINT64_C(1) << 20};
+    (void)chempi_message_send_on(data, len, chempi_datatype_lookup(MPI_BYTE), 0,
+                                 0, chempi_win_lookup(win)->comm,
+                                 (enum chempi_context_kind)CHEMPI_RMA_REQUESTS);
+}
+
+/* In a window: what is asked for again and again. */
+static void ask_often(struct chempi_rma_head head)
+{
     char none;
     MPI_Win win;
     int rc = MPI_SUCCESS;
@@ -225,12 +232,53 @@ static void announce_puts(void)
     for (int k = 0; k < ROUNDS && rc == MPI_SUCCESS; k++) {
         for (int i = 0; i < ROUND; i++) {
             head.id++;
-            (void)chempi_message_send_on(
-                &head, sizeof(head), chempi_datatype_lookup(MPI_BYTE), 0, 0,
-                chempi_win_lookup(win)->comm,
-                (enum chempi_context_kind)CHEMPI_RMA_REQUESTS);
+            request(win, &head, sizeof(head));
         }
         rc = MPI_Win_fence(0, win);
+    }
+    MPI_Win_free(&win);
+}
+
+/* In MPI_Put: it is large, and its data never comes; so are many others. */
+static void announce_puts(void)
+{
+    ask_often((struct chempi_rma_head){.kind = CHEMPI_RMA_DO_PUT_LARGE,
+                                       .len = UINT64_C(1) << 20});
+}
+
+/* In MPI_Get_accumulate: nobody receives the answers. */
+static void fetch_often(void)
+{
+    ask_often((struct chempi_rma_head){.kind = CHEMPI_RMA_DO_FETCH_FOLD,
+                                       .op = CHEMPI_OP_NO_OP,
+                                       .elem = CHEMPI_BASIC_TYPE_BYTE,
+                                       .len = WINDOW});
+}
+
+/* In MPI_Put with datatypes that need long descriptions: the second one is
+ * refused, and its first words only are kept. */
+static void lie_of_types(void)
+{
+    struct {
+        struct chempi_rma_head head;
+        uint64_t word;
+    } told = {.head = {.kind = CHEMPI_RMA_DO_TYPE,
+                       .payload = sizeof(uint64_t),
+                       .total = DESCRIPTION}};
+    char none = 1;
+    MPI_Win win;
+    int rc;
+
+    MPI_Win_create(&none, 0, 1, MPI_INFO_NULL, both, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 2; i++) {
+        told.head.type = 1000 + (uint32_t)i;
+        request(win, &told, sizeof(told));
+        MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+        MPI_Put(&none, 1, MPI_BYTE, 0, 0, 1, MPI_BYTE, win);
+        rc = MPI_Win_unlock(0, win);
+        CHECK(check_class(rc) == (i ? MPI_ERR_TYPE : MPI_SUCCESS),
+              "description %d: class %d", i, check_class(rc));
     }
     MPI_Win_free(&win);
 }
@@ -360,13 +408,24 @@ static int show_window(void)
     return rc;
 }
 
-static int count_puts(void)
+static int hear_types(void)
 {
-    char mem;
+    char mem = 0;
+    MPI_Win win;
+
+    MPI_Win_create(&mem, 1, 1, MPI_INFO_NULL, both, &win);
+    MPI_Win_free(&win);
+    CHECK(mem == 1, "nothing was put");
+    return MPI_SUCCESS;
+}
+
+static int count_requests(void)
+{
+    static char mem[WINDOW];
     MPI_Win win;
     int rc;
 
-    MPI_Win_create(&mem, 1, 1, MPI_INFO_NULL, both, &win);
+    MPI_Win_create(mem, sizeof(mem), 1, MPI_INFO_NULL, both, &win);
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     rc = MPI_Win_fence(0, win);
     for (int k = 0; k < ROUNDS && rc == MPI_SUCCESS; k++)
@@ -394,7 +453,9 @@ static const struct how {
     {"class", lie_of_class, dup_both, MPI_ERR_INTERN},
     {"found", lie_of_found, accept_nowhere, MPI_ERR_INTERN},
     {"pairs", lie_of_pairs, show_window, MPI_SUCCESS},
-    {"puts", announce_puts, count_puts, MPI_ERR_PROC_ABORTED},
+    {"puts", announce_puts, count_requests, MPI_ERR_PROC_ABORTED},
+    {"fetches", fetch_often, count_requests, MPI_ERR_PROC_ABORTED},
+    {"types", lie_of_types, hear_types, MPI_SUCCESS},
     {"processes", lie_of_processes, spawn, MPI_ERR_OTHER},
 };
 
