@@ -33,12 +33,12 @@
  *   W5  a message of more than SHM_PIECE comes in pieces of as much, each with
  *       a line of its own: its receiver copies one while the next is put, and
  *       all turn early (8 KiB took 1.25 us in one piece, 0.90 us so). Where
- * they would not turn early, the message is put whole (where a line takes 150
- *       ns, 8 KiB one way took 0.92 us in pieces, 0.76 us so). None is
- *       put before there is room for all of them, wherever they turn: where the
- *       lap before turned early there is behind this one; else the data must
- *       hold one piece more than the message, and two gaps: of the last one,
- *       and as much more as that skips where it finds the end of the lap
+ *       they would not turn early, the message is put whole (where a line takes
+ *       150 ns, 8 KiB one way took 0.92 us in pieces, 0.76 us so). None is put
+ *       before there is room for all of them, wherever they turn: where the lap
+ *       before turned early there is behind this one; else the data must hold
+ *       one piece more than the message, and two gaps: of the last one, and as
+ *       much more as that skips where it finds the end of the lap
  *   W6  behind a span of less than SHM_PIECE a gap of SHM_GAP stays free. A
  *       core that reads one asks for the lines behind it of its own accord, and
  *       so took those from the sender that the next span is written to: 1 KiB
