@@ -429,67 +429,6 @@ Test(foreign, who_is_met_again_and_again_has_no_end_of_bonds_kept)
     cr_assert_eq(bind(secrets[0], other, 2, indexes, &err), 0);
 }
 
-enum { MANY = 1000 };
-
-static uint32_t told[MANY];
-static uint32_t told_count;
-
-static bool is_even(uint32_t rank)
-{
-    return rank % 2 == 0;
-}
-
-static bool is_nobody(uint32_t rank)
-{
-    (void)rank;
-    return false;
-}
-
-static void note_told(uint32_t rank, const void *arg)
-{
-    (void)arg;
-    told[told_count++] = rank;
-}
-
-/* What is heard goes on to few of many, and not to those that are gone. */
-Test(foreign, what_all_shall_hear_is_passed_on_to_few)
-{
-    static const uint64_t world[2] = {9, 9};
-    static const uint64_t other[2] = {8, 8};
-    struct chempi_introduction *members = calloc(MANY + 1, sizeof(*members));
-    uint32_t *indexes = calloc(MANY + 1, sizeof(*indexes));
-    uint32_t *nodes = calloc(MANY, sizeof(*nodes));
-
-    cr_assert(members && indexes && nodes);
-    chempi_ctx.services.rank_count = MANY;
-    chempi_ctx.services.proc_count = MANY;
-    chempi_ctx.services.node_of_proc = nodes;
-    for (uint32_t r = 0; r < MANY; r++) {
-        members[r] = introduce_own(SELF);
-        members[r].name.rank = r;
-    }
-    members[MANY] = introduce(9, 5, "x");
-    cr_assert_eq(bind(secrets[0], members, MANY + 1, indexes, NULL), 0);
-    chempi_foreign_for_next(other, is_nobody, note_told, NULL);
-    cr_assert_eq(told_count, 0);
-    chempi_foreign_for_next(world, is_nobody, note_told, NULL);
-    cr_assert_eq(told_count, 10);
-    for (uint32_t i = 0; i < told_count; i++) {
-        const uint32_t ahead = (told[i] + MANY - SELF) % MANY;
-
-        cr_assert(ahead && (ahead & (ahead - 1)) == 0, "%u", told[i]);
-    }
-    told_count = 0;
-    chempi_foreign_for_next(world, is_even, note_told, NULL);
-    cr_assert_eq(told_count, 9);
-    for (uint32_t i = 0; i < told_count; i++)
-        cr_assert_not(is_even(told[i]));
-    chempi_foreign_fini();
-    free(members);
-    free(indexes);
-    free(nodes);
-}
-
 /* What each of two worlds says of the order of a process of either. */
 Test(foreign, one_of_two_comes_first)
 {

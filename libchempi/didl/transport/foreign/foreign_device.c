@@ -93,35 +93,26 @@ static void note(uint32_t index, bool is_all, const char *why)
     chempi_foreign_note_loss(index, is_all, sentence);
 }
 
-/* True: that is news of somebody. */
-static bool lose(const struct loss *loss, const char *why)
+static void lose(const struct loss *loss, const char *why)
 {
     const struct chempi_bonds *bonds = chempi_foreign_bonds();
-    bool is_new = false;
 
     for (uint32_t i = bonds->index_begin; i < bonds->index_end(); i++)
         if (is_in(loss, &chempi_foreign_at(i)->name)) {
-            is_new |= !chempi_conn_is_missing(i);
             chempi_conn_set_lost(&chempi_lane_main, i, why);
             chempi_conn_forget_end(i); /* all ranks of this job say the same */
         }
-    return is_new;
 }
 
 static void tell(uint32_t rank, const void *arg)
 {
     const struct loss *loss = arg;
+    struct chempi_peer *peer = chempi_conn_peer(&chempi_lane_main, rank);
 
-    chempi_sysmsg_answer(chempi_conn_peer(&chempi_lane_main, rank),
-                         CHEMPI_SYSMSG_WORLD_LOST, loss, sizeof(*loss));
-}
-
-/* Whoever hears it first passes it on: all may have noticed it by connections
- * of their own, and told all others, which are as many messages as the square
- * of the job's size. */
-static void pass_on(const struct loss *loss)
-{
-    chempi_foreign_for_next(loss->world, chempi_conn_is_missing, tell, loss);
+    if (rank != chempi_ctx.services.proc &&
+        !atomic_load_explicit(&peer->is_lost, memory_order_relaxed))
+        chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_WORLD_LOST, loss,
+                             sizeof(*loss));
 }
 
 /* The connection to it has shown it: the rest of its world goes with it, and
@@ -142,26 +133,25 @@ static void set_lost(uint32_t index, const char *why)
     if (has_finished)
         return; /* the others of its world may go on */
     is_losing = true;
-    (void)lose(&loss, why); /* it is, of that one */
-    pass_on(&loss);
+    lose(&loss, why);
+    chempi_foreign_for_met(loss.world, tell, &loss);
     is_losing = false;
 }
 
-/* Other worlds have no say (guard.h). */
+/* Who has told it tells all others. Other worlds have no say (guard.h). */
 static void on_world_lost(struct chempi_sysmsg_in *in)
 {
     static const char why[] = "another rank of this job has lost it";
-    const struct loss loss = *(const struct loss *)in->head;
-    const struct chempi_name name = {.world = {loss.world[0], loss.world[1]},
-                                     .rank = loss.rank};
+    const struct loss *loss = in->head;
+    const struct chempi_name name = {.world = {loss->world[0], loss->world[1]},
+                                     .rank = loss->rank};
     const uint32_t index = chempi_foreign_find(&name);
 
     if (index != UINT32_MAX && chempi_foreign_is(index) &&
         !chempi_conn_is_missing(index))
-        note(index, loss.is_all, why);
+        note(index, loss->is_all, why);
     is_losing = true;
-    if (lose(&loss, why))
-        pass_on(&loss);
+    lose(loss, why);
     is_losing = false;
 }
 

@@ -846,46 +846,18 @@ static bool is_in(const struct bond *bond, const uint64_t world[2])
     return false;
 }
 
-/* The place, among those of the own job that are there, of the member of that
- * index; with UINT32_MAX their number. */
-static uint32_t place_in_job(const struct bond *bond, uint32_t index,
-                             bool (*is_gone)(uint32_t rank))
+void chempi_foreign_for_met(const uint64_t world[2],
+                            void (*visit)(uint32_t rank, const void *arg),
+                            const void *arg)
 {
-    uint32_t place = 0;
-
-    for (uint32_t i = 0; i < bond->is.size && bond->indexes[i] != index; i++)
-        place +=
-            !chempi_foreign_is(bond->indexes[i]) && !is_gone(bond->indexes[i]);
-    return place;
-}
-
-static bool is_power_of_two(uint32_t n)
-{
-    return n > 0 && (n & (n - 1)) == 0;
-}
-
-void chempi_foreign_for_next(const uint64_t world[2],
-                             bool (*is_gone)(uint32_t rank),
-                             void (*visit)(uint32_t rank, const void *arg),
-                             const void *arg)
-{
-    const uint32_t me = chempi_ctx.services.proc;
-
     for (uint32_t b = 0; b < self.bond_count; b++) {
         const struct bond *bond = self.bonds[b];
-        const uint32_t size =
-            is_in(bond, world) ? place_in_job(bond, UINT32_MAX, is_gone) : 0;
-        uint32_t ahead = size - (size ? place_in_job(bond, me, is_gone) : 0);
 
-        for (uint32_t i = 0; size && i < bond->is.size; i++) {
-            const uint32_t index = bond->indexes[i];
-
-            if (chempi_foreign_is(index) || is_gone(index))
-                continue;
-            if (index != me && is_power_of_two(ahead % size))
-                visit(index, arg);
-            ahead++;
-        }
+        if (!is_in(bond, world))
+            continue;
+        for (uint32_t i = 0; i < bond->is.size; i++)
+            if (!chempi_foreign_is(bond->indexes[i]))
+                visit(bond->indexes[i], arg);
     }
 }
 

@@ -152,16 +152,10 @@ const struct chempi_bonds *chempi_foreign_bonds(void);
 /* Forget all of them, behind the devices. */
 void chempi_foreign_fini(void);
 
-/*
- * In each bond with somebody of this world: those ranks of the own job to whom
- * this one passes on what all of them shall hear, if each does that when it
- * hears it first. They stand 1, 2, 4, ... places behind it, round and round,
- * whoever is gone left out: so each tells few, and who does not pass it on
- * keeps nobody from it, since all others hear it from several.
- */
-void chempi_foreign_for_next(const uint64_t world[2],
-                             bool (*is_gone)(uint32_t rank),
-                             void (*visit)(uint32_t rank, const void *arg),
-                             const void *arg);
+/* Once for each bond: the ranks of the own job that are in one with somebody of
+ * this world. */
+void chempi_foreign_for_met(const uint64_t world[2],
+                            void (*visit)(uint32_t rank, const void *arg),
+                            const void *arg);
 
 #endif
