@@ -42,6 +42,9 @@
 #include "libchempi/devices/shm/internal.h"
 
 #define BOTH_WAIT_MAX (UINT64_C(32) << 10) /* bytes */
+/* As much as a sender puts in one go: more than 8 chunks (the setting "pump")
+ * it does not, nor is a quarter of the data told as taken at once. */
+#define CROWDED_RING_MAX (UINT64_C(64) << 10)
 
 enum {
     PROBE_FIRST = 16, /* half each, until both prices are known */
@@ -181,7 +184,8 @@ bool chempi_shm_choice_is_copy(struct shm_xfer *xfer)
      * what fits it; else the two sides would take turns on a core, once for
      * each time that it is full. Prices tell of neither. */
     if (xfer->form_len == 0 && chempi_shm_choice_is_crowded(shm_ep_of(xfer)))
-        return xfer->base.len > shm_dev_of(shm_ep_of(xfer))->data_size;
+        return xfer->base.len > CROWDED_RING_MAX ||
+               xfer->base.len > shm_dev_of(shm_ep_of(xfer))->data_size;
     if (xfer->form_len == 0 && is_left_alone(xfer))
         return true;
     turn = price->turns++;
@@ -278,7 +282,8 @@ uint32_t chempi_shm_choice_lap(struct shm_laps *laps, uint64_t ns, size_t len,
     if (laps->samples < (laps->is_settled ? TRY_EVERY : TRY_SAMPLES))
         return laps->is_settled ? PUT_EVERY - 1 : TRY_GAP;
     laps->samples = 0;
-    laps->is_settled = !laps->is_settled && *other > 0;
+    laps->is_settled =
+        !laps->is_settled && laps->costs[0] > 0 && laps->costs[1] > 0;
     if (!laps->is_settled) {
         laps->is_wide = !laps->is_wide;
         return *other > 0 ? TRY_RUN : TRY_WARM;
@@ -301,7 +306,7 @@ static CHEMPI_NOINLINE void put_timed(struct shm_ep *ep, void *to,
     atomic_thread_fence(memory_order_seq_cst); /* with nobody: to wait */
     took_ns = chempi_clock_ns() - start_ns;
     took_ns = took_ns > clock_ns ? took_ns - clock_ns : 0;
-    if (ep->laps.is_wide || len > SHM_PIECE)
+    if (shm_is_wide(ep) || len > SHM_PIECE)
         ep->put_points = chempi_shm_choice_judge(ep->put_points, took_ns, len);
     ep->puts_left = chempi_shm_choice_lap(&ep->laps, took_ns, len,
                                           !chempi_shm_choice_is_crowded(ep));

@@ -313,15 +313,16 @@ static inline void warm_lines(const struct shm_ep *ep, uint32_t ahead,
 /* W7. After a message that nobody says is the first of several. */
 static void warm_data(const struct shm_ep *ep, uint32_t len)
 {
-    uint32_t at = shm_span_start(ep, len < SHM_PIECE ? len : SHM_PIECE) &
-                  (shm_dev_of(ep)->data_size - 1);
+    bool is_whole = len < SHM_PIECE || shm_is_wide(ep);
+    uint32_t size = shm_dev_of(ep)->data_size;
+    uint32_t at = shm_span_start(ep, is_whole ? len : SHM_PIECE) & (size - 1);
 
     if (shm_is_far(ep))
         return; /* it goes past the caches */
     for (uint32_t i = 0; i < len; i += CHEMPI_CACHE_LINE) {
         CHEMPI_PREFETCH_WRITE(ep->tx_data + at);
-        at += CHEMPI_CACHE_LINE;
-        if (at == SHM_LAP)
+        at = (at + CHEMPI_CACHE_LINE) & (size - 1);
+        if (at == SHM_LAP && !is_whole)
             at = 0; /* where the pieces turn */
     }
 }
