@@ -62,8 +62,8 @@ static int open_page(struct chempi_adapter *adapter, struct chempi_err *err)
     adapter->page->region_max = regions;
     adapter->page->probe_addr = (uint64_t)(uintptr_t)&adapter->probe_byte;
     adapter->page->probe_value = adapter->probe_byte;
-    adapter->page->has_barrier =
-        adapter->is_registered && chempi_wake_barrier();
+    adapter->has_barrier = adapter->is_registered && chempi_wake_barrier();
+    adapter->page->has_barrier = adapter->has_barrier;
     adapter->tpt = (struct chempi_tpt){.entries = adapter->page->table,
                                        .region_max = regions,
                                        .page_max = pages};

@@ -297,6 +297,7 @@ struct chempi_adapter {
     bool has_via;
     struct chempi_faults faults;
     bool is_registered; /* as params say */
+    bool has_barrier;   /* as the page says, which others can write (A1) */
     bool is_wicked;     /* some rate of packets is not 0 */
     bool is_plain;      /* none is, and the clock is free */
     struct chempi_dice dice;

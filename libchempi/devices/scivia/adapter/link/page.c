@@ -83,7 +83,7 @@ void chempi_adapter_arm(struct chempi_adapter *adapter)
 /* Partners: notify, is_armed. */
 void chempi_adapter_order(const struct chempi_adapter *adapter)
 {
-    if (adapter->page->has_barrier)
+    if (adapter->has_barrier)
         (void)chempi_wake_barrier(); /* it has been tried */
     else
         atomic_thread_fence(memory_order_seq_cst);
