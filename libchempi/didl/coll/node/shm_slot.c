@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/wake/wake.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
@@ -15,6 +16,7 @@
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/locality/affinity.h"
+#include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/loss.h"
 
 enum { YIELDS = 2 }; /* before progress is made */
@@ -394,6 +396,12 @@ static CHEMPI_NOINLINE int await_half(struct handed *handed)
      * chempi_coll_shm_slot_say_taken(). */
     atomic_store_explicit(&mine->waits, 1, memory_order_release);
     (void)atomic_fetch_add(&all->waits, 1);
+    /* Who sleeps may be another thread, since before (progress.c, P1): it does
+     * not order this against the root, which has no fence where it is
+     * registered. */
+    if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking) &&
+        chempi_ctx.services.is_wake_registered)
+        (void)chempi_wake_barrier();
     rc = chempi_coll_shm_slot_await_member(st, hand->ops[handed->i].root,
                                            is_taken, handed);
     (void)atomic_fetch_sub(&all->waits, 1);
