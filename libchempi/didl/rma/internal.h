@@ -259,7 +259,9 @@ struct chempi_rma_item {
     bool is_release;
     bool is_data; /* payload of a large put */
     uint32_t id;
-    uint64_t copied; /* bytes of an answer, in peer->in_bytes */
+    uint64_t copied;    /* bytes of an answer, in peer->in_bytes */
+    uint64_t described; /* of descriptions that were withdrawn and are used
+                           here, in peer->known_bytes */
     const struct chempi_layout_node *root; /* held, or NULL */
 };
 

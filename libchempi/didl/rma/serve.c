@@ -429,6 +429,7 @@ int chempi_rma_reap_in(struct chempi_rma_peer *peer)
         chempi_list_remove(&item->link);
         peer->in_count--;
         peer->in_bytes -= item->copied;
+        peer->known_bytes -= item->described;
         if (item->req && item->req->error &&
             item->req->error != MPI_ERR_TRUNCATE)
             refuse(peer, item->req->error, NULL);

@@ -381,11 +381,35 @@ struct chempi_rma_type *chempi_rma_find_type(struct chempi_rma_peer *peer,
     return NULL;
 }
 
+/* The last operation under way that holds a layout, or NULL. */
+static struct chempi_rma_item *find_user(struct chempi_rma_peer *peer,
+                                         const struct chempi_layout_node *root)
+{
+    struct chempi_rma_item *last = NULL;
+
+    CHEMPI_LIST_FOR (link, &peer->in) {
+        struct chempi_rma_item *item =
+            CHEMPI_CONTAINER_OF(link, struct chempi_rma_item, link);
+
+        if (root && item->root == root)
+            last = item;
+    }
+    return last;
+}
+
+/* A description that is withdrawn counts until nobody uses it. */
 static void drop_known(struct chempi_rma_peer *peer,
                        struct chempi_rma_type *type)
 {
+    struct chempi_rma_item *user = chempi_foreign_is(peer->proc)
+                                       ? find_user(peer, type->layout.root)
+                                       : NULL;
+
     chempi_list_remove(&type->link);
-    peer->known_bytes -= type->blob_len;
+    if (user)
+        user->described += type->blob_len;
+    else
+        peer->known_bytes -= type->blob_len;
     chempi_layout_release(type->layout.root);
     free(type->blob);
     free(type);
