@@ -473,6 +473,7 @@ static int ask_own(enum chempi_root_request what, const void *blob, size_t len,
                               "world of several processes: start it by "
                               "'chempirun -n %u PROGRAM', or the like",
                               chempi_ctx.job->size);
+    poll_own(); /* one that has ended meanwhile is not asked */
     rc = chempi_own_launcher_start(err);
     rc = rc ? rc : watch_own(err);
     return rc ? rc : chempi_own_launcher_ask(what, blob, len, serial);

@@ -200,6 +200,16 @@ static void hear_card(uint32_t proc, const char *key, const void *card,
         chempi_conn_card(proc, key, card, len);
 }
 
+/* A thread that sleeps already has not waited for descriptors. */
+static int start_watching(struct chempi_err *err)
+{
+    const int rc = chempi_watcher_start(err);
+
+    if (!rc)
+        chempi_progress_rouse_own(&chempi_lane_main);
+    return rc;
+}
+
 static const struct chempi_daemon_listener listener = {
     .card = hear_card,
     .lost = chempi_conn_set_ended,
@@ -207,7 +217,7 @@ static const struct chempi_daemon_listener listener = {
     .report = report,
     .replied = chempi_root_replied,
     .unanswered = chempi_root_unanswered,
-    .watch = chempi_watcher_start,
+    .watch = start_watching,
     .sought = chempi_progress_announce,
     .is_alone = is_alone,
 };

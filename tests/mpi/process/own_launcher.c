@@ -4,19 +4,22 @@
  * program sees nothing: no child, no signal, no descriptor that programs which
  * it starts would inherit.
  *
- * usage: own_launcher [unseen|threads|missing|sessions|closed]
+ * usage: own_launcher [unseen|threads|asleep|missing|sessions|closed]
  *
  * unseen: nobody's child
  * threads: two threads spawn at a time
+ * asleep: a thread waits already when another one is the first to ask
  * missing: there is no launcher: what the environment names is none
  * sessions: the world of a session spawns, in turns of the library's use
  * closed: standard input and output are closed meanwhile
  */
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* sched_getaffinity, gettid */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,6 +123,52 @@ static void threads(void)
         MPI_Comm_free(&comms[i]);
 }
 
+static void *receive(void *arg)
+{
+    char byte = 0;
+
+    atomic_store((_Atomic int *)arg, (int)gettid());
+    MPI_Recv(&byte, 1, MPI_BYTE, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    return NULL;
+}
+
+/* Returns when that thread of this process sleeps. */
+static void await_sleep(_Atomic int *thread)
+{
+    char path[64];
+    char state = '?';
+
+    while (atomic_load(thread) == 0)
+        (void)sched_yield();
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/stat",
+                   atomic_load(thread));
+    while (state != 'S') {
+        FILE *file = fopen(path, "r");
+
+        CHECK_OR_DIE(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1,
+                     "thread %d", atomic_load(thread));
+        (void)fclose(file);
+        (void)sched_yield();
+    }
+}
+
+static void asleep(void)
+{
+    _Atomic int receiver = 0;
+    char port[MPI_MAX_PORT_NAME];
+    pthread_t thread;
+    int rc;
+
+    CHECK_OR_DIE(pthread_create(&thread, NULL, receive, &receiver) == 0,
+                 "no thread");
+    await_sleep(&receiver);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    rc = MPI_Lookup_name("nobody's", MPI_INFO_NULL, port);
+    CHECK(check_class(rc) == MPI_ERR_NAME, "class %d", check_class(rc));
+    MPI_Send(port, 1, MPI_BYTE, 0, 1, MPI_COMM_SELF);
+    (void)pthread_join(thread, NULL);
+}
+
 static void missing(void)
 {
     char port[MPI_MAX_PORT_NAME];
@@ -178,12 +227,14 @@ int main(int argc, char **argv)
     if (strcmp(what, "sessions") == 0)
         for (int i = 0; i < TURNS; i++)
             spawn_in_session();
-    if (strcmp(what, "threads") == 0)
+    if (strcmp(what, "threads") == 0 || strcmp(what, "asleep") == 0)
         check_start_thread(&argc, &argv, MPI_THREAD_MULTIPLE);
     else
         check_start(&argc, &argv);
     if (strcmp(what, "threads") == 0)
         threads();
+    else if (strcmp(what, "asleep") == 0)
+        asleep();
     else if (strcmp(what, "missing") == 0)
         missing();
     else if (strcmp(what, "closed") == 0)
