@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The launcher that this process has started; see own_launcher.h. */
-#define _GNU_SOURCE /* dladdr, secure_getenv */
+#define _GNU_SOURCE /* dladdr */
 #include "libchempi/didl/control/own_launcher.h"
 
 #include <dlfcn.h>
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,11 +49,22 @@ static bool try_path(const char *folder, size_t len, const char *name)
     return n > 0 && (size_t)n < sizeof(own.path) && is_program(own.path);
 }
 
+/* Nobody can have put it there but who could have changed the library, or us:
+ * folders beside the library's may be anybody's, as in /tmp. */
+static bool is_of(const char *path, const struct stat *library)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && (st.st_uid == library->st_uid ||
+                                    st.st_uid == 0 || st.st_uid == geteuid());
+}
+
 /* What is installed, or was built, together with this library. */
 static bool find_beside(void)
 {
     static const char *const places[] = {CHEMPI_BINDIR_FROM_LIBDIR "/" PROGRAM,
                                          "../chempid/" PROGRAM};
+    struct stat library;
     Dl_info info;
     char *file;
     bool is_found = false;
@@ -60,16 +72,21 @@ static bool find_beside(void)
     if (!dladdr((const void *)&own, &info) || !info.dli_fname)
         return false;
     file = realpath(info.dli_fname, NULL);
+    if (file && stat(file, &library)) {
+        free(file);
+        return false;
+    }
     for (size_t i = 0; file && !is_found && i < CHEMPI_ARRAY_LEN(places); i++)
         is_found =
-            try_path(file, (size_t)(strrchr(file, '/') - file), places[i]);
+            try_path(file, (size_t)(strrchr(file, '/') - file), places[i]) &&
+            is_of(own.path, &library);
     free(file);
     return is_found;
 }
 
 static bool find_in_path(const char *name)
 {
-    const char *at = secure_getenv("PATH");
+    const char *at = getenv("PATH");
     bool is_found = false;
 
     while (at && !is_found) {
@@ -83,8 +100,14 @@ static bool find_in_path(const char *name)
 
 static int find(struct chempi_err *err)
 {
-    const char *named = secure_getenv(VARIABLE);
+    const char *named = getenv(VARIABLE);
 
+    if (getauxval(AT_SECURE))
+        return chempi_err_set(err, -EOPNOTSUPP,
+                              PROGRAM " starts worlds and keeps names, and "
+                                      "believes its environment: a program "
+                                      "with other rights than its caller's "
+                                      "(set-user-ID) does not start it");
     if (!named || !*named)
         return find_beside() || find_in_path(PROGRAM)
                    ? 0
