@@ -177,14 +177,16 @@ def parted():
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/fifo"
         os.mkfifo(path)
-        job = begin("part", path)
-        os.waitid(os.P_PID, job.process.pid, os.WEXITED | os.WNOWAIT)
-        with open(path, "wb"):
+        # Of both ends: nobody waits for another one to open it.
+        with open(os.open(path, os.O_RDWR), "wb", buffering=0) as gate:
+            job = begin("part", path)
+            os.waitid(os.P_PID, job.process.pid, os.WEXITED | os.WNOWAIT)
             check(all(is_alive(pid)
                       for pid in [launcher(job), *pids(job, b"child")]),
                   "something has ended")
             yield job
-        job.status = job.finish()
+            gate.write(b"12")
+            job.status = job.finish()
 
 
 @case

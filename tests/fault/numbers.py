@@ -8,6 +8,7 @@
 The numbers are small for each build; 'make soak' takes large ones.
 """
 import argparse
+import contextlib
 import os
 import re
 import sys
@@ -49,8 +50,12 @@ def field(pid, file, name):
 
 
 def descriptors(pid):
-    return sorted(os.readlink(f"/proc/{pid}/fd/{fd}")
-                  for fd in os.listdir(f"/proc/{pid}/fd"))
+    """Of those that it has now: some are closed between the looks."""
+    names = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            names.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return sorted(names)
 
 
 def waits_ms(pid):
