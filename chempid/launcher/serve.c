@@ -7,6 +7,7 @@
 #include <ev.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +48,7 @@ struct serve {
     uint32_t open;   /* of these, without an answer */
     bool is_up;      /* between INIT and FINAL */
     bool has_ended;  /* V1 */
-    bool is_pressed; /* a signal was passed on when it had */
+    int presses;     /* signals since then; 3: or more */
 };
 
 static void say(void *arg, const char *text)
@@ -139,7 +140,8 @@ static int refuse(struct chempi_err *err, const char *what)
                           what);
 }
 
-static void watch_process(struct serve *s)
+/* -EPIPE: it has ended already. */
+static int watch_process(struct serve *s)
 {
     char path[64];
 
@@ -148,11 +150,12 @@ static void watch_process(struct serve *s)
     s->name[strcspn(s->name, "\n")] = '\0';
     chempi_plain(s->name, strlen(s->name), "");
     s->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)s->pid, 0);
-    if (s->pidfd < 0)
-        return; /* the link says it, too, if nobody has a copy */
+    if (s->pidfd < 0) /* the link says it, too, if nobody has a copy */
+        return errno == ESRCH ? -EPIPE : 0;
     ev_io_init(&s->process, process_ended, s->pidfd, EV_READ);
     s->process.data = s;
     ev_io_start(s->loop, &s->process);
+    return 0;
 }
 
 static int take_hello(struct serve *s, struct chempi_reader *r,
@@ -168,8 +171,7 @@ static int take_hello(struct serve *s, struct chempi_reader *r,
     if (!chempi_wire_is_done(r) || pid == 0 || pid > INT32_MAX)
         return refuse(err, "greeting");
     s->pid = pid;
-    watch_process(s);
-    return 0;
+    return watch_process(s);
 }
 
 /* It is counted as a supervisor counts those of a rank. */
@@ -287,18 +289,34 @@ static void grace_is_over(struct ev_loop *loop, ev_timer *w, int events)
     chempi_worlds_end(&s->worlds, CHEMPI_EXIT_FAILURE, "ended by a signal");
 }
 
-/* Once passes it on and waits a little, twice does not wait. */
+/* A signal that follows its end may be read first. */
+static void look_for_end(struct serve *s)
+{
+    struct pollfd p = {.fd = s->pidfd, .events = POLLIN};
+
+    if (!s->has_ended && poll(&p, 1, 0) > 0) /* none at all if it is -1 */
+        process_ended(s->loop, &s->process, EV_READ);
+}
+
+/* Once passes it on and waits a little, twice does not wait; at the third nor
+ * is anybody waited for who does not read. */
 static void press(struct serve *s, uint32_t number)
 {
+    look_for_end(s);
     if (!s->has_ended)
         return; /* V4 */
-    if (s->is_pressed) {
-        grace_is_over(s->loop, &s->grace, 0);
+    s->presses += s->presses < 3;
+    if (s->presses == 1) {
+        chempi_worlds_signal(&s->worlds, number);
+        ev_timer_start(s->loop, &s->grace);
         return;
     }
-    s->is_pressed = true;
-    chempi_worlds_signal(&s->worlds, number);
-    ev_timer_start(s->loop, &s->grace);
+    grace_is_over(s->loop, &s->grace, 0);
+    if (s->presses < 3)
+        return;
+    chempi_console_drop(&s->console);
+    chempi_worlds_kill(&s->worlds);
+    check_end(s);
 }
 
 static void signalled(struct ev_loop *loop, ev_io *w, int events)
@@ -380,7 +398,6 @@ static int set_up(struct serve *s, struct chempi_err *err)
 {
     int rc = check_link(err);
 
-    chempi_worlds_init(&s->worlds, &worlds_ops, s);
     rc = rc ? rc : read_options(&s->opt, err);
     if (rc)
         return rc;
@@ -422,9 +439,11 @@ int chempi_serve_process(void)
 {
     struct serve s = {.pidfd = -1, .signal_fd = -1};
     struct chempi_err err = {0};
-    int rc = chempi_supervisors_init(&s.supervisors, &err);
     int status = CHEMPI_EXIT_FAILURE;
+    int rc;
 
+    chempi_worlds_init(&s.worlds, &worlds_ops, &s);
+    rc = chempi_supervisors_init(&s.supervisors, &err);
     rc = rc ? rc : set_up(&s, &err);
     if (rc) {
         (void)fprintf(stderr, "chempirun: %s\n", err.text);

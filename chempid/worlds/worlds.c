@@ -391,23 +391,28 @@ static void lose_link(struct chempi_link *link, int code,
 /* ---- its beginning ------------------------------------------------------- */
 
 /* It has no input, none of our descriptors but standard output and error, and
- * the link; and no signal is blocked. */
+ * the link. Signals of the terminal are the first launcher's: until it reads
+ * them away they wait. */
 static int spawn(int fd, pid_t *pid)
 {
     static char *const argv[] = {"chempirun", CHEMPI_ABOVE_OPTION, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
-    sigset_t none;
+    static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,
+                                  SIGQUIT, SIGUSR1, SIGUSR2};
+    sigset_t held;
     int rc;
 
-    (void)sigemptyset(&none);
+    (void)sigemptyset(&held);
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(numbers); i++)
+        (void)sigaddset(&held, numbers[i]);
     if (posix_spawn_file_actions_init(&actions))
         return -ENOMEM;
     if (posix_spawnattr_init(&attr)) {
         (void)posix_spawn_file_actions_destroy(&actions);
         return -ENOMEM;
     }
-    rc = posix_spawnattr_setsigmask(&attr, &none);
+    rc = posix_spawnattr_setsigmask(&attr, &held);
     rc = rc ? rc : posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
     rc = rc ? rc
             : posix_spawn_file_actions_addopen(&actions, 0, "/dev/null",

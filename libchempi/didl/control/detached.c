@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/compiler.h"
 #include "common/base/sys.h"
 #include "common/fd/file.h"
 #include "libchempi/didl/locality/affinity.h"
@@ -45,15 +46,20 @@ static int set_actions(struct start *s, int fd, int as)
               : posix_spawn_file_actions_addclosefrom_np(&s->actions, as + 1);
 }
 
+/* What ends our group is our affair: until it watches these they wait. */
 static int set_attributes(struct start *s)
 {
-    sigset_t none;
+    static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,
+                                  SIGQUIT, SIGUSR1, SIGUSR2};
+    sigset_t held;
     sigset_t all;
     int rc;
 
-    (void)sigemptyset(&none);
+    (void)sigemptyset(&held);
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(numbers); i++)
+        (void)sigaddset(&held, numbers[i]);
     (void)sigfillset(&all);
-    rc = posix_spawnattr_setsigmask(&s->attr, &none);
+    rc = posix_spawnattr_setsigmask(&s->attr, &held);
     rc = rc ? rc : posix_spawnattr_setsigdefault(&s->attr, &all);
     return rc ? rc
               : posix_spawnattr_setflags(&s->attr, POSIX_SPAWN_SETSIGMASK |
