@@ -16,7 +16,8 @@
 
 enum { GO = LAST_WORDS_TAGS, NEVER, SENT, DIE };
 enum { POLLS = 2000, TAKEN_MAX = 3, REFUSALS = 50 };
-#define POLLING_S 3.0 /* where cores are crowded: well within the patience */
+#define POLLING_S 3.0  /* where cores are crowded: well within the patience */
+#define SENDING_S 1e-4 /* from one that is sent to the next, at least */
 
 _Noreturn static void send_and_die(void)
 {
@@ -62,10 +63,15 @@ static void pass_on(void)
     MPI_Send(NULL, 0, MPI_CHAR, 0, SENT, MPI_COMM_WORLD);
 }
 
-static void send_nothing(void)
+/* Not as many as can be, or who is slow to take them would be to the end of the
+ * time. */
+static void send_nothing(double *sent)
 {
     MPI_Request request;
 
+    if (MPI_Wtime() - *sent < SENDING_S)
+        return;
+    *sent = MPI_Wtime();
     if (MPI_Isend(NULL, 0, MPI_CHAR, 1, GO, MPI_COMM_WORLD, &request) ==
         MPI_SUCCESS) /* else it is known to be dead */
         MPI_Request_free(&request);
@@ -78,6 +84,7 @@ static void hear_of_it(bool is_sending)
     MPI_Request never;
     int is_there;
     double heard = 0;
+    double sent = 0;
     int polls = 0;
     int taken;
 
@@ -87,7 +94,7 @@ static void hear_of_it(bool is_sending)
             be_patient();
         MPI_Test(&never, &is_there, MPI_STATUS_IGNORE);
         if (is_sending && polls == 0)
-            send_nothing();
+            send_nothing(&sent);
         polls += chempi_conn_missing_count() > 0;
         if (polls <= 1)
             heard = MPI_Wtime();
