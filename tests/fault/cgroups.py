@@ -17,7 +17,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Programs, await_that, check, children, comm, expect,
+    LIMIT_S, Cluster, Programs, await_that, check, child_named, comm, expect,
     kill_and_wait, main)
 
 CASES = []
@@ -206,15 +206,13 @@ def groups_of_a_daemon_without_a_keeper_go_with_the_next():
         job = cluster.job("-n", "2", Programs.rank, "init", "print", "up",
                           "hang").await_lines(2)
         pid = cluster.pid("a1")
-        keepers = [child for child in children(pid)
-                   if comm(child).startswith("chempi-keeper")]
+        keeper = child_named(pid, "chempi-keeper")
         inside = set().union(*map(members, jobs_in(places)))
         # Any daemon that starts, another test's, too, removes what is empty.
         others = [into(group, ["sleep", "600"], cluster)
                   for group in jobs_in(places)]
         os.kill(pid, signal.SIGSTOP)  # it would start another keeper
-        for keeper in keepers:
-            os.kill(keeper, signal.SIGKILL)
+        os.kill(keeper, signal.SIGKILL)
         kill_and_wait(pid, inside)
         job.finish()
         left = [p for p in places if os.path.exists(p)]

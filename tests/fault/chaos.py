@@ -575,9 +575,12 @@ class Chaos:
                            if h.concerns(job)], file=sys.stderr)
         for pid, words in jobrun.marked(job.mark) + jobrun.marked(
                 self.cluster.mark):
-            with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-                print(pid, file.read().split(")")[1].split()[:2], words,
-                      file=sys.stderr)
+            try:
+                with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+                    print(pid, file.read().rsplit(")", 1)[1].split()[:2],
+                          words, file=sys.stderr)
+            except OSError:
+                pass  # it has ended meanwhile
 
     def tell(self):
         """All that daemons have said lately, in the order of time, and what

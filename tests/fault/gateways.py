@@ -153,14 +153,24 @@ def gateways(job):
 
 
 def await_gateways(job, count):
-    """Ranks that have not used them may run before they do."""
-    await_that(lambda: len(gateways(job)) == count, count, "gateways")
-    return gateways(job)
+    """Ranks that have not used them may run before they do. One that is just
+    becoming its program has its name before its words."""
+    found = []
+
+    def look():
+        found[:] = [pid for pid in gateways(job) if command_line(pid)]
+        return len(found) == count
+    await_that(look, count, "gateways")
+    return found
 
 
 def command_line(pid):
-    with open(f"/proc/{pid}/cmdline", "rb") as file:
-        return file.read().decode().split("\0")[:-1]
+    """None of one that has ended."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().decode().split("\0")[:-1]
+    except OSError:
+        return []
 
 
 def node_of(gateway):
@@ -697,9 +707,9 @@ def a_drain_holds_for_jobs_to_come():
                           "--trace-routes", program("exchange_loop"), str(stop))
         await_error(job, "the gateway on node g0 is drained: by chempictl")
         job.await_lines(2)
-        said = cluster.ctl("jobs")
-        check(re.search(r"^  gateway g0 .* drained$", said, re.M) and
-              re.search(r"^  gateway g1 .* in use$", said, re.M), said)
+        await_that(lambda: {("g0", "drained"), ("g1", "in use")} <= set(
+            re.findall(r"^  gateway (\w+) .* (drained|in use)$",
+                       cluster.ctl("jobs"), re.M)), "both states")
         said = cluster.ctl("route", "a0", "b0", "4M")
         check("to g1, then" in said and "g0 is drained" in said, said)
         cluster.ctl("--via", "b0", "undrain", "g0")

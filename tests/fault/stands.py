@@ -174,6 +174,7 @@ def time_limits_and_interrupts_work_whatever_stands_still():
             job.process.wait(timeout=LIMIT_S)
         job.status = job.finish()
         expect(job, 124, f"time limit of {limit_s} s")
+        await_that(lambda: not supervisors(cluster), "their ends")
         job = hanging_job(cluster, 4, "--via", "a1")
         with Standing(*supervisors(cluster)):
             interrupt_twice(job)

@@ -74,9 +74,8 @@ def who_reads_from_others_has_no_rights():
         check(os.stat(f"/proc/{daemon}/mem").st_uid == 0, "can be traced")
         check(uids_of(helper) == [0] * 4, uids_of(helper))
         check(uids_of(supervisor) == [NOBODY] * 4, uids_of(supervisor))
-        sockets = [fd for fd in os.listdir(f"/proc/{helper}/fd")
-                   if is_socket(helper, fd)]
-        check(len(sockets) == 2, sockets)  # daemon and keeper
+        # Daemon and keeper; the supervisor's end is closed behind its start.
+        await_that(lambda: len(sockets_of(helper)) == 2, sockets_of, helper)
         job.process.send_signal(signal.SIGINT)
         check(job.finish() != 0)
 
@@ -86,6 +85,10 @@ def is_socket(pid, fd):
         return os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:")
     except OSError:
         return False
+
+
+def sockets_of(pid):
+    return [fd for fd in os.listdir(f"/proc/{pid}/fd") if is_socket(pid, fd)]
 
 
 @case

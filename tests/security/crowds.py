@@ -203,7 +203,7 @@ def a_user_has_only_so_many_questions():
     most = 64
     question = frame(QUERY, struct.pack("<II", 0, 1) + string(b"a2") +
                      struct.pack("<II", 0, 0), 1)
-    with Cluster(["a1", "a2"]) as cluster:
+    with Cluster(["a1", "a2"], ("--detect", "60")) as cluster:
         pid = cluster.pid("a2")
         clients = [client_of(cluster, "a1") for _ in range(most + 6)]
         for sock in clients:
@@ -574,7 +574,7 @@ def who_copies_the_name_of_a_job_is_another_user():
         return
     thief, owner = (other.pw_uid, other.pw_gid), (NOBODY, NOBODY)
     name = job_name(4711).decode()
-    with Cluster(["a1", "a2"], ("--detect", "1"), mode=0o755) as cluster:
+    with Cluster(["a1", "a2"], mode=0o755) as cluster:
         control_version()  # from a file that others may not read
         with done_by(*thief, start_jobs, cluster, "a1", *thief, [4711]) as one, \
                 done_by(*owner, start_jobs, cluster, "a2", *owner,

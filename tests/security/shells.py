@@ -210,8 +210,7 @@ def names_of_programs_give_no_orders_to_terminals():
         program = f"{cluster.dir}/log\x1b[2J\nforged\\\u009b\x7f"
         os.symlink(shutil.which("cat"), program)
         job = cluster.job("-n", "1", program, stdin=subprocess.PIPE)
-        await_that(lambda: "cat" in cluster.logged() or
-                   "forged" in cluster.ctl("jobs"), "the job")
+        await_that(lambda: "forged" in cluster.ctl("jobs"), "the job")
         shown = cluster.ctl("jobs")
         check("log\\x1b[2J\\x0aforged\\x5c\\xc2\\x9b\\x7f" in shown, shown)
         check("\nforged" not in cluster.logged(), cluster.logged())

@@ -24,6 +24,7 @@ enum { EXITS_WITH = 5 };
 static struct {
     int victim;
     int other; /* survivor */
+    bool is_late;
     bool is_after;
     pthread_barrier_t heard;
     atomic_int handled;
@@ -37,6 +38,8 @@ static char received[LARGE];
 struct wait {
     MPI_Comm comm;
     MPI_Comm second; /* of another thread: nothing comes there */
+    MPI_Request early;
+    char byte;
     int rc;
 };
 
@@ -48,13 +51,22 @@ static void receive(struct wait *w)
                      MPI_STATUS_IGNORE);
 }
 
-/* It ends if it was there before: another rank may send. */
+/* It ends if it was there before: another rank may send. So it is there before
+ * the victim may end, which awaits the call itself only if it ends late. */
+static void post_any(struct wait *w)
+{
+    if (!my.is_late)
+        w->rc = MPI_Irecv(&w->byte, 1, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG,
+                          w->comm, &w->early);
+}
+
 static void receive_any(struct wait *w)
 {
-    char byte;
-
-    w->rc = MPI_Recv(&byte, 1, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, w->comm,
-                     MPI_STATUS_IGNORE);
+    if (my.is_late)
+        w->rc = MPI_Recv(&w->byte, 1, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG,
+                         w->comm, MPI_STATUS_IGNORE);
+    else if (w->rc == MPI_SUCCESS)
+        w->rc = MPI_Wait(&w->early, MPI_STATUS_IGNORE);
 }
 
 static void send_sync(struct wait *w)
@@ -158,11 +170,12 @@ static void exchange(struct wait *w)
 static const struct way {
     const char *name;
     void (*run)(struct wait *w);
-    bool is_busy;  /* never sleeps */
-    bool is_early; /* does not end when it begins after the loss */
+    bool is_busy; /* never sleeps */
+    /* What begins it, as it does not end when it begins after the loss. */
+    void (*post)(struct wait *w);
 } ways[] = {
     {.name = "MPI_Recv", .run = receive},
-    {.name = "MPI_Recv of any", .run = receive_any, .is_early = true},
+    {.name = "MPI_Recv of any", .run = receive_any, .post = post_any},
     {.name = "MPI_Ssend", .run = send_sync},
     {.name = "MPI_Send of much", .run = send_large},
     {.name = "MPI_Probe", .run = probe},
@@ -192,6 +205,8 @@ static void *run(void *arg)
     const struct way *way = &ways[t - threads];
     const pid_t tid = (pid_t)syscall(SYS_gettid);
 
+    if (way->post)
+        way->post(&t->wait);
     MPI_Send(&tid, 1, MPI_INT, my.victim, READY, t->wait.comm);
     if (my.is_after)
         pthread_barrier_wait(&my.heard);
@@ -217,7 +232,7 @@ static bool is_asleep(pid_t pid, pid_t tid)
 }
 
 /* The victim ends when all are about to wait, or sleep. */
-_Noreturn static void end(bool is_late, bool exits)
+_Noreturn static void end(bool exits)
 {
     pid_t tids[2][WAYS];
     pid_t pids[2];
@@ -231,7 +246,7 @@ _Noreturn static void end(bool is_late, bool exits)
             if (threads[i].is_used)
                 MPI_Recv(&tids[r][i], 1, MPI_INT, r, READY,
                          threads[i].wait.comm, MPI_STATUS_IGNORE);
-    while (is_late && looks < LOOKS) {
+    while (my.is_late && looks < LOOKS) {
         looks++;
         for (int r = 0; r < my.victim; r++)
             for (int i = 0; i < WAYS; i++)
@@ -296,7 +311,6 @@ static void go_on(void)
 int main(int argc, char **argv)
 {
     const char *when = argc > 1 ? argv[1] : "at-once";
-    const bool is_late = strcmp(when, "asleep") == 0;
     const bool exits = argc > 2 && strcmp(argv[2], "exits") == 0;
     const bool is_fatal = argc > 3;
     const pid_t pid = getpid();
@@ -307,12 +321,13 @@ int main(int argc, char **argv)
     CHECK_OR_DIE(check_size() == 3, "3 ranks");
     my.victim = 2;
     my.other = 1 - check_rank();
+    my.is_late = strcmp(when, "asleep") == 0;
     my.is_after = strcmp(when, "after") == 0;
     if (!is_fatal)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     for (int i = 0; i < WAYS; i++) {
-        threads[i].is_used = (!is_late || !ways[i].is_busy) &&
-                             (!my.is_after || !ways[i].is_early);
+        threads[i].is_used = (!my.is_late || !ways[i].is_busy) &&
+                             (!my.is_after || !ways[i].post);
         used += threads[i].is_used;
         MPI_Comm_dup(MPI_COMM_WORLD, &threads[i].wait.comm);
     }
@@ -320,7 +335,7 @@ int main(int argc, char **argv)
     if (!is_fatal)
         MPI_Comm_set_errhandler(threads[0].wait.comm, handler);
     if (check_rank() == my.victim)
-        end(is_late, exits);
+        end(exits);
     MPI_Send(&pid, 1, MPI_INT, my.victim, READY, MPI_COMM_WORLD);
     pthread_barrier_init(&my.heard, NULL, (unsigned)used + 1);
     for (int i = 0; i < WAYS; i++) {

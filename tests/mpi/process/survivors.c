@@ -102,6 +102,15 @@ static void holder(void)
     (void)is_lost(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win), "MPI_Win_lock");
 }
 
+/* Who is late finds the victim dead, and no request. */
+static void begin(int rc, MPI_Request *request, const char *call)
+{
+    if (!rc)
+        return;
+    (void)is_lost(rc, call);
+    *request = MPI_REQUEST_NULL;
+}
+
 /* What was sent is cancelled when the receiver ends, and when it has. */
 static void cancelled(void)
 {
@@ -113,13 +122,17 @@ static void cancelled(void)
         MPI_Recv(&value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         die();
     }
-    for (int i = 0; i < 2; i++)
-        MPI_Isend(&value, 1, MPI_INT, victim, 3, MPI_COMM_WORLD, &requests[i]);
-    MPI_Cancel(&requests[0]);
+    for (int i = 0; i < 2; i++) /* rank 0 is never late */
+        begin(MPI_Isend(&value, 1, MPI_INT, victim, 3, MPI_COMM_WORLD,
+                        &requests[i]),
+              &requests[i], "MPI_Isend");
+    if (requests[0] != MPI_REQUEST_NULL)
+        MPI_Cancel(&requests[0]);
     if (rank == 0)
         MPI_Send(&value, 1, MPI_INT, victim, 1, MPI_COMM_WORLD);
     await_death();
-    MPI_Cancel(&requests[1]);
+    if (requests[1] != MPI_REQUEST_NULL)
+        MPI_Cancel(&requests[1]);
     for (int i = 0; i < 2; i++) {
         const int rc = MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
 
@@ -374,15 +387,6 @@ static void group(void)
             "MPI_Comm_create_group");
     for (int i = 0; i < 2; i++)
         MPI_Group_free(&groups[i]);
-}
-
-/* Who is late finds the victim dead, and no request. */
-static void begin(int rc, MPI_Request *request, const char *call)
-{
-    if (!rc)
-        return;
-    (void)is_lost(rc, call);
-    *request = MPI_REQUEST_NULL;
 }
 
 static void receive(void)
