@@ -394,7 +394,7 @@ struct chempi_rma_claim {
     struct chempi_rma_peer *peer;
     uint32_t id;
     int32_t held_by; /* a rank that has the lock, or -1; for words only */
-    bool is_exclusive;
+    uint16_t kind;   /* enum chempi_rma_lock; what is unknown is shared */
     bool is_granted; /* of this process's own claim */
     bool is_own;
     unsigned char *rest; /* requests that came with it or after it */
@@ -408,7 +408,7 @@ void chempi_rma_free_claim(struct chempi_rma_claim *claim);
 void chempi_rma_gate_open(struct chempi_win *win);
 void chempi_rma_gate_ask(struct chempi_win *win,
                          struct chempi_rma_claim *claim);
-void chempi_rma_gate_leave(struct chempi_win *win, bool is_exclusive);
+void chempi_rma_gate_leave(struct chempi_win *win, bool was_exclusive);
 
 /* ---- windows (create.c, query.c) ---- */
 
@@ -476,10 +476,11 @@ int chempi_rma_lock_mapped(struct chempi_win *win, enum chempi_rma_lock kind);
 /* Leave what is held: that which messages end, without waiting; all. */
 int chempi_rma_leave_by_messages(struct chempi_win *win);
 int chempi_rma_leave_all(struct chempi_win *win);
-/* By shared memory (sync/ticket.c), by the own process's gate (sync/gate.c). */
-int chempi_rma_take_ticket(struct chempi_rma_peer *peer, bool is_exclusive);
+/* What is peer->wanted, by shared memory (sync/ticket.c) or by the own
+ * process's gate (sync/gate.c). */
+int chempi_rma_take_ticket(struct chempi_rma_peer *peer);
 void chempi_rma_leave_ticket(struct chempi_rma_peer *peer, bool is_exclusive);
-int chempi_rma_enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive);
+int chempi_rma_enter_own_gate(struct chempi_rma_peer *peer);
 
 /* ---- the node's file (share.c); without the lock ---- */
 

@@ -383,7 +383,7 @@ static void serve_lock(struct chempi_rma_peer *peer,
     claim->peer = peer;
     claim->id = head->id;
     claim->held_by = -1;
-    claim->is_exclusive = head->op == CHEMPI_RMA_EXCLUSIVE;
+    claim->kind = head->op;
     claim->serve_rest = serve_rest;
     peer->claim = claim;
     chempi_rma_gate_ask(peer->win, claim); /* granted: peer->claim is NULL */

@@ -79,24 +79,33 @@ struct chempi_rma_extent {
     int64_t unit; /* bytes */
 };
 
+#define CHEMPI_RMA_WRITER 0x80000000u
+
 /*
  * What belongs to one member in the node's file.
  *
- * The lock is a fair one by tickets: whoever wants it draws `next`; a writer
- * waits until `write` is its ticket, a reader until `read` is. A reader that
- * enters lets the next reader in; who leaves advances `write`, a writer also
- * `read`.
+ * The lock: `inside` is the number of readers, or a writer. Who finds nobody in
+ * the line enters if it may; else it draws `next` and waits until `turn` is its
+ * ticket, which who enters from the line advances, and until it may enter. Who
+ * makes room calls who is first in the line.
+ *
+ * Who is in lock_all, or has a lock already, must not wait for writers that
+ * only wait: they may wait for what it has, or for one that waits for it. For a
+ * shared lock it is a guest: it enters past the line as soon as no writer is
+ * inside. All others take turns, so that nobody starves who takes one lock at a
+ * time.
  */
 struct chempi_rma_line {
     _Alignas(64) _Atomic uint32_t next;
-    _Atomic uint32_t write;
-    _Atomic uint32_t read;
+    _Atomic uint32_t turn;
+    _Atomic uint32_t inside; /* readers, or CHEMPI_RMA_WRITER */
+    _Atomic uint32_t guests; /* that wait, and are marked so */
     /* Process that accumulates without atomics, by its number; 0: none. */
     _Alignas(64) _Atomic uint32_t busy;
 };
 
-/* MPI_Win_lock, granted by the target's process: for windows of several nodes.
- * First come, first served. */
+/* MPI_Win_lock, granted by the target's process: for windows of several nodes,
+ * by the rules of struct chempi_rma_line. */
 struct chempi_rma_gate {
     struct chempi_list waiting; /* struct chempi_rma_claim.link */
     uint32_t readers;
@@ -185,7 +194,8 @@ enum chempi_rma_lock {
     CHEMPI_RMA_UNLOCKED,
     CHEMPI_RMA_SHARED,
     CHEMPI_RMA_EXCLUSIVE,
-    CHEMPI_RMA_UNCHECKED /* MPI_MODE_NOCHECK: nothing is held */
+    CHEMPI_RMA_UNCHECKED, /* MPI_MODE_NOCHECK: nothing is held */
+    CHEMPI_RMA_OVERTAKING /* wanted: a shared one, past those who wait */
 };
 
 struct chempi_rma_region { /* attached to a dynamic window */
@@ -251,7 +261,7 @@ struct chempi_win {
     struct chempi_rma_line *lines; /* W4 */
     _Atomic uint32_t *seats; /* [local_count][seat_count]: who has a ticket */
     uint32_t seat_count;     /* power of two >= local_count */
-    /* [local_count][local_count]: who has whose lock; for words only. */
+    /* [local_count][local_count]: who has whose lock, or waits as a guest. */
     _Atomic uint8_t *marks;
     unsigned char probe;
     void *heap; /* memory of our own that is in no file */

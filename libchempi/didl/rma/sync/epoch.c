@@ -84,8 +84,9 @@ int chempi_rma_need_epoch(struct chempi_rma_peer *peer)
     case CHEMPI_RMA_LOCKED_ALL:
         if (CHEMPI_LIKELY(peer->lock))
             return MPI_SUCCESS;
-        return chempi_rma_take_lock(
-            peer, win->is_unchecked ? CHEMPI_RMA_UNCHECKED : CHEMPI_RMA_SHARED);
+        return chempi_rma_take_lock(peer, win->is_unchecked
+                                              ? CHEMPI_RMA_UNCHECKED
+                                              : CHEMPI_RMA_OVERTAKING);
     case CHEMPI_RMA_LOCKED:
         if (CHEMPI_LIKELY(peer->lock))
             return MPI_SUCCESS;

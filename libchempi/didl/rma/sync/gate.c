@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MPI_Win_lock in windows of several nodes: the target's process keeps a gate
- * and grants in the order of asking, also to itself and to its own node, so
- * that all meet at one place.
+ * and grants, also to itself and to its own node, so that all meet at one
+ * place. struct chempi_rma_line has the rules.
  */
 #include <stdlib.h>
 
@@ -10,10 +10,45 @@
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
 
-static bool may_enter(const struct chempi_rma_gate *gate, bool is_exclusive)
+static bool is_exclusive(const struct chempi_rma_claim *claim)
 {
-    return gate->is_open ||
-           (!gate->is_exclusive && (!is_exclusive || gate->readers == 0));
+    return claim->kind == CHEMPI_RMA_EXCLUSIVE;
+}
+
+static bool is_first(const struct chempi_rma_gate *gate,
+                     const struct chempi_rma_claim *claim)
+{
+    return gate->waiting.next == &claim->link;
+}
+
+/* Of one that waits. */
+static bool may_enter(const struct chempi_win *win,
+                      const struct chempi_rma_claim *claim)
+{
+    const struct chempi_rma_gate *gate = &win->gate;
+
+    if (gate->is_open)
+        return true;
+    if (gate->is_exclusive)
+        return false;
+    if (is_exclusive(claim))
+        return gate->readers == 0 && is_first(gate, claim);
+    return claim->kind == CHEMPI_RMA_OVERTAKING || is_first(gate, claim);
+}
+
+/* The first that may enter, or NULL. */
+static struct chempi_rma_claim *next_claim(const struct chempi_win *win)
+{
+    CHEMPI_LIST_FOR (link, &win->gate.waiting) {
+        struct chempi_rma_claim *claim =
+            CHEMPI_CONTAINER_OF(link, struct chempi_rma_claim, link);
+
+        if (may_enter(win, claim))
+            return claim;
+        if (win->gate.is_exclusive)
+            break;
+    }
+    return NULL;
 }
 
 void chempi_rma_free_claim(struct chempi_rma_claim *claim)
@@ -30,7 +65,7 @@ static void grant_other(struct chempi_rma_claim *claim)
         .error = peer->win->gate.is_open ? MPI_ERR_PROC_ABORTED : MPI_SUCCESS};
 
     peer->granted =
-        claim->is_exclusive ? CHEMPI_RMA_EXCLUSIVE : CHEMPI_RMA_SHARED;
+        is_exclusive(claim) ? CHEMPI_RMA_EXCLUSIVE : CHEMPI_RMA_SHARED;
     peer->claim = NULL;
     if (granted.error && !peer->in_error.error)
         peer->in_error = granted; /* for what came with it */
@@ -43,7 +78,7 @@ static void grant_other(struct chempi_rma_claim *claim)
 static void grant(struct chempi_win *win, struct chempi_rma_claim *claim)
 {
     chempi_list_remove(&claim->link);
-    if (claim->is_exclusive)
+    if (is_exclusive(claim))
         win->gate.is_exclusive = true;
     else
         win->gate.readers++;
@@ -58,18 +93,13 @@ static void grant(struct chempi_win *win, struct chempi_rma_claim *claim)
 /* What is granted may bring its own unlock along, which comes here again. */
 static void pump(struct chempi_win *win)
 {
+    struct chempi_rma_claim *claim;
+
     if (win->gate.is_pumping)
         return;
     win->gate.is_pumping = true;
-    while (!chempi_list_is_empty(&win->gate.waiting)) {
-        struct chempi_rma_claim *claim =
-            CHEMPI_CONTAINER_OF(chempi_list_first(&win->gate.waiting),
-                                struct chempi_rma_claim, link);
-
-        if (!may_enter(&win->gate, claim->is_exclusive))
-            break;
+    while ((claim = next_claim(win)) != NULL)
         grant(win, claim);
-    }
     win->gate.is_pumping = false;
 }
 
@@ -87,11 +117,8 @@ static int32_t holder_of(const struct chempi_win *win)
 
 void chempi_rma_gate_ask(struct chempi_win *win, struct chempi_rma_claim *claim)
 {
-    const bool is_free = chempi_list_is_empty(&win->gate.waiting) &&
-                         may_enter(&win->gate, claim->is_exclusive);
-
     chempi_list_append(&win->gate.waiting, &claim->link);
-    if (is_free) {
+    if (may_enter(win, claim)) {
         grant(win, claim);
         return;
     }
@@ -100,9 +127,9 @@ void chempi_rma_gate_ask(struct chempi_win *win, struct chempi_rma_claim *claim)
         chempi_rma_tell_holder(claim->peer, claim->held_by);
 }
 
-void chempi_rma_gate_leave(struct chempi_win *win, bool is_exclusive)
+void chempi_rma_gate_leave(struct chempi_win *win, bool was_exclusive)
 {
-    if (is_exclusive)
+    if (was_exclusive)
         win->gate.is_exclusive = false;
     else if (win->gate.readers > 0)
         win->gate.readers--;
@@ -125,19 +152,17 @@ static void put_claim(struct chempi_wait_report *w, const void *object)
 {
     const struct chempi_rma_claim *claim = object;
 
-    chempi_rma_put_lock(w, claim->peer, claim->is_exclusive);
+    chempi_rma_put_lock(w, claim->peer, is_exclusive(claim));
     if (claim->held_by >= 0)
         chempi_wait_report_put(w, ", which rank %d held when it was asked for",
                                claim->held_by);
 }
 
 /* Without the lock. */
-int chempi_rma_enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive)
+int chempi_rma_enter_own_gate(struct chempi_rma_peer *peer)
 {
-    struct chempi_rma_claim claim = {.peer = peer,
-                                     .held_by = -1,
-                                     .is_own = true,
-                                     .is_exclusive = is_exclusive};
+    struct chempi_rma_claim claim = {
+        .peer = peer, .held_by = -1, .is_own = true, .kind = peer->wanted};
 
     chempi_lane_lock(&chempi_lane_main);
     chempi_rma_gate_ask(peer->win, &claim);
@@ -145,5 +170,5 @@ int chempi_rma_enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive)
         chempi_rma_count(peer->win, CHEMPI_RMA_COUNT_LOCK_WAITS, 1);
     chempi_lane_unlock(&chempi_lane_main);
     (void)chempi_progress_wait_for(is_granted, &claim, put_claim, &claim);
-    return chempi_rma_lock_loss(peer, is_exclusive);
+    return chempi_rma_lock_loss(peer, is_exclusive(&claim));
 }

@@ -83,11 +83,26 @@ static int ask_lock(struct chempi_rma_peer *peer)
     return rc ? rc : chempi_rma_await_peer(peer, put_lock);
 }
 
+static uint32_t held; /* locks of this process, of all windows */
+
+static void hold(struct chempi_rma_peer *peer, enum chempi_rma_lock kind)
+{
+    peer->lock =
+        kind == CHEMPI_RMA_OVERTAKING ? CHEMPI_RMA_SHARED : (uint8_t)kind;
+    chempi_list_append(&peer->win->held, &peer->held);
+    held++;
+}
+
+static void let_go(struct chempi_rma_peer *peer)
+{
+    peer->lock = CHEMPI_RMA_UNLOCKED;
+    chempi_list_remove(&peer->held);
+    held--;
+}
+
 /* The same for all ways. */
 static int get_lock(struct chempi_rma_peer *peer)
 {
-    const bool is_exclusive = peer->wanted == CHEMPI_RMA_EXCLUSIVE;
-
     if (peer->wanted != CHEMPI_RMA_UNCHECKED && !peer->win->has_shared_locks &&
         peer->reach != CHEMPI_RMA_SELF)
         return ask_lock(peer);
@@ -95,8 +110,8 @@ static int get_lock(struct chempi_rma_peer *peer)
     if (peer->wanted == CHEMPI_RMA_UNCHECKED)
         return MPI_SUCCESS; /* nobody else wants it */
     if (peer->win->has_shared_locks)
-        return chempi_rma_take_ticket(peer, is_exclusive);
-    return chempi_rma_enter_own_gate(peer, is_exclusive);
+        return chempi_rma_take_ticket(peer);
+    return chempi_rma_enter_own_gate(peer);
 }
 
 int chempi_rma_take_lock(struct chempi_rma_peer *peer,
@@ -120,13 +135,13 @@ int chempi_rma_take_lock(struct chempi_rma_peer *peer,
         return MPI_SUCCESS;
     }
     chempi_rma_count(win, CHEMPI_RMA_COUNT_LOCKS, 1);
+    if (kind == CHEMPI_RMA_SHARED && held > 0)
+        kind = CHEMPI_RMA_OVERTAKING;
     peer->wanted = (uint8_t)kind;
     rc = get_lock(peer);
     chempi_lane_lock(&chempi_lane_main);
-    if (rc == MPI_SUCCESS) {
-        peer->lock = (uint8_t)kind;
-        chempi_list_append(&win->held, &peer->held);
-    }
+    if (rc == MPI_SUCCESS)
+        hold(peer, kind);
     peer->wanted = CHEMPI_RMA_UNLOCKED;
     if (chempi_lane_main.is_locking)
         chempi_progress_notify();
@@ -163,8 +178,7 @@ int chempi_rma_leave_lock(struct chempi_rma_peer *peer)
     if (kind == CHEMPI_RMA_UNLOCKED)
         return MPI_SUCCESS;
     chempi_lane_lock(&chempi_lane_main);
-    peer->lock = CHEMPI_RMA_UNLOCKED;
-    chempi_list_remove(&peer->held);
+    let_go(peer);
     if (is_left_by_message(peer, kind)) {
         atomic_thread_fence(memory_order_seq_cst);
         rc = send_unlock(peer);
@@ -223,8 +237,7 @@ int chempi_rma_leave_by_messages(struct chempi_win *win)
 
         if (rc || !is_left_by_message(peer, peer->lock))
             continue;
-        peer->lock = CHEMPI_RMA_UNLOCKED;
-        chempi_list_remove(&peer->held);
+        let_go(peer);
         rc = send_unlock(peer);
     }
     chempi_lane_unlock(&chempi_lane_main);

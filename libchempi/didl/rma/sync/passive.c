@@ -148,7 +148,7 @@ int chempi_win_lock_all(int assert, struct chempi_win *win)
                                 chempi_rma_access_words(win));
     win->is_unchecked = (assert &MPI_MODE_NOCHECK) != 0;
     rc = chempi_rma_lock_mapped(win, win->is_unchecked ? CHEMPI_RMA_UNCHECKED
-                                                       : CHEMPI_RMA_SHARED);
+                                                       : CHEMPI_RMA_OVERTAKING);
     if (rc) {
         (void)chempi_rma_leave_all(win);
         return rc;
