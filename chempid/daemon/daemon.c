@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The daemon of one node: its frame; see daemon.h. */
-#define _GNU_SOURCE /* signalfd, MADV_WIPEONFORK */
+#define _GNU_SOURCE /* MADV_WIPEONFORK */
 #include "chempid/daemon/daemon.h"
 #include "chempid/daemon/news.h"
 #include "chempid/daemon/nodes.h"
@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -326,15 +325,12 @@ static void recheck(struct ev_loop *loop, ev_timer *w, int events)
     chempi_news_recheck(d);
 }
 
-static void signalled(struct ev_loop *loop, ev_io *w, int events)
+static void signalled(void *arg, uint32_t number)
 {
-    struct chempi_daemon *d = w->data;
-    struct signalfd_siginfo info;
+    struct chempi_daemon *d = arg;
 
-    (void)loop;
-    (void)events;
-    while (read(d->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-        ev_break(d->loop, EVBREAK_ALL);
+    (void)number;
+    ev_break(d->loop, EVBREAK_ALL);
 }
 
 enum { SOCKET_FILE, READY_FILE }; /* for the keeper */
@@ -561,22 +557,10 @@ static int listen_unix(struct chempi_daemon *d, struct chempi_err *err)
 
 static int watch_signals(struct chempi_daemon *d, struct chempi_err *err)
 {
-    sigset_t set;
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGHUP);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (d->signal_fd < 0)
-        return chempi_err_set(err, -errno, "cannot watch signals: %s",
-                              chempi_err_name(errno));
-    ev_io_init(&d->signal_io, signalled, d->signal_fd, EV_READ);
-    d->signal_io.data = d;
-    ev_io_start(d->loop, &d->signal_io);
-    return 0;
+    return chempi_signals_watch(&d->signals, d->loop, numbers,
+                                CHEMPI_ARRAY_LEN(numbers), signalled, d, err);
 }
 
 static int read_cluster(struct chempi_daemon *d, struct chempi_err *err)
@@ -789,7 +773,7 @@ static void tear_down(struct chempi_daemon *d)
     if (d->unix_fd >= 0)
         chempi_rights_close_listener(d->unix_fd);
     chempi_file_close(d->tcp_fd);
-    chempi_file_close(d->signal_fd);
+    chempi_signals_unwatch(&d->signals);
     chempi_members_fini(&d->members);
     chempi_ready_fini(&d->ready);
     chempi_secrets_close(&d->secrets);
@@ -808,7 +792,6 @@ int chempi_daemon_run(const struct chempi_daemon_options *opt, int ready_fd)
                                .dir = opt->dir,
                                .unix_fd = -1,
                                .tcp_fd = -1,
-                               .signal_fd = -1,
                                .ready_fd = ready_fd};
     chempi_list_init(&d.jobs);
     chempi_list_init(&d.queries);

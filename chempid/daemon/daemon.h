@@ -31,6 +31,7 @@
 #include "chempid/peers/beat.h"
 #include "chempid/peers/conn.h"
 #include "chempid/peers/users.h"
+#include "chempid/process/signals.h"
 #include "chempid/supervisor/supervisors.h"
 #include "chempid/tree/nodes/budget.h"
 #include "chempid/tree/nodes/members.h"
@@ -88,10 +89,9 @@ struct chempi_daemon {
     char ready_path[4096];
     int unix_fd;
     int tcp_fd;
-    int signal_fd;
     ev_io unix_io;
     ev_io tcp_io;
-    ev_io signal_io;
+    struct chempi_signals signals;
     ev_io keeper_io;
     ev_timer rest; /* from listening, for lack of descriptors */
     ev_tstamp complained;

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "chempid/job/exit_status.h"
@@ -19,6 +18,7 @@
 #include "chempid/launcher/job_stats.h"
 #include "chempid/launcher/mpir.h"
 #include "chempid/launcher/verdict.h"
+#include "chempid/process/signals.h"
 #include "chempid/remote/branches.h"
 #include "chempid/remote/remote_tree.h"
 #include "chempid/tree/hub.h"
@@ -28,6 +28,7 @@
 #include "chempid/worlds/above.h"
 #include "chempid/worlds/worlds.h"
 #include "common/base/sys.h"
+#include "common/control/dynamic.h"
 
 #define GRACE_S 3.0  /* from a passed-on SIGINT or SIGTERM to KILL */
 #define QUIET_S 5.0  /* of a job that shall end, until it is left */
@@ -43,8 +44,7 @@ struct run {
     struct chempi_gateway_failures failures;
     struct chempi_branches branches;
     struct chempi_writer stats;
-    int signal_fd;
-    ev_io signals;
+    struct chempi_signals signals;
     ev_timer limit; /* --timeout */
     ev_timer grace;
     ev_timer quiet; /* since the last sign of a job that ends (U5) */
@@ -58,7 +58,7 @@ struct run {
     bool is_taken;   /* slots that were to be free, before it has begun (U6) */
     bool has_begun;  /* all nodes have their part */
     bool is_ordered; /* the first launcher ends this world, and says why */
-    sigset_t signals_before;
+    sigset_t blocked_before;
     bool has_absent;     /* some rank ended without initializing; all know */
     uint32_t interrupts; /* by signals that end the job; 3: or more */
 };
@@ -694,38 +694,27 @@ static void stop_self(struct run *r)
 }
 
 /* A world's launcher stands beside the first one, where terminals find it. */
-static void signalled(struct ev_loop *loop, ev_io *w, int events)
+static void signalled(void *arg, uint32_t number)
 {
-    struct run *r = w->data;
-    struct signalfd_siginfo info;
+    struct run *r = arg;
 
-    (void)loop;
-    (void)events;
-    while (read(r->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        if (r->opt->above) /* which passes on what is for this world */
-            continue;
-        switch (info.ssi_signo) {
-        case SIGINT:
-        case SIGTERM:
-        case SIGHUP:
-        case SIGQUIT:
-            interrupt_job(r, info.ssi_signo);
-            break;
-        case SIGTSTP:
-            stop_self(r);
-            break;
-        case SIGCONT:
-            pass_signal(r, SIGCONT);
-            chempi_console_resume(&r->console);
-            break;
-        case SIGUSR1:
-        case SIGUSR2:
-        case SIGWINCH:
-            pass_signal(r, info.ssi_signo);
-            break;
-        default:
-            break; /* SIGCHLD: supervisors are missed at their links */
-        }
+    if (r->opt->above) /* which passes on what is for this world */
+        return;
+    switch (number) {
+    case SIGTSTP:
+        stop_self(r);
+        break;
+    case SIGCONT:
+        pass_signal(r, SIGCONT);
+        chempi_console_resume(&r->console);
+        break;
+    case SIGUSR1:
+    case SIGUSR2:
+        pass_signal(r, number);
+        break;
+    default:
+        interrupt_job(r, number);
+        break;
     }
 }
 
@@ -763,23 +752,10 @@ static const struct chempi_above_ops above_ops = {
 
 static int watch_signals(struct run *r, struct chempi_err *err)
 {
-    static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
-                                  SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2};
-    sigset_t set;
+    static const int numbers[] = {CHEMPI_ROOT_SIGNALS};
 
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(numbers); i++)
-        (void)sigaddset(&set, numbers[i]);
-    (void)sigprocmask(SIG_BLOCK, &set, &r->signals_before);
-    r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (r->signal_fd < 0)
-        return chempi_err_set(err, -errno, "cannot watch signals: %s",
-                              chempi_err_name(errno));
-    ev_io_init(&r->signals, signalled, r->signal_fd, EV_READ);
-    r->signals.data = r;
-    ev_io_start(r->loop, &r->signals);
-    return 0;
+    return chempi_signals_watch(&r->signals, r->loop, numbers,
+                                CHEMPI_ARRAY_LEN(numbers), signalled, r, err);
 }
 
 /* ---- beginning and end --------------------------------------------------- */
@@ -809,6 +785,7 @@ static int set_up(struct run *r, struct chempi_err *err)
     const struct chempi_spec *spec = r->spec;
     int rc;
 
+    (void)sigprocmask(SIG_BLOCK, NULL, &r->blocked_before);
     chempi_gateway_failures_init(&r->failures, spec);
     chempi_worlds_init(&r->worlds, &worlds_ops, r);
     rc = chempi_branches_init(&r->branches, &r->hub, spec, spec->node_count,
@@ -845,18 +822,16 @@ static void tear_down(struct run *r)
     chempi_hub_fini(&r->hub);
     if (r->loop) {
         chempi_console_fini(&r->console);
-        ev_io_stop(r->loop, &r->signals);
         ev_timer_stop(r->loop, &r->limit);
         ev_timer_stop(r->loop, &r->grace);
         ev_timer_stop(r->loop, &r->quiet);
         chempi_deadlock_close(&r->deadlock);
         chempi_wait_query_close(&r->query);
+        chempi_signals_unwatch(&r->signals);
         ev_loop_destroy(r->loop);
     }
-    if (r->signal_fd >= 0) {
-        (void)close(r->signal_fd); /* nothing is written there */
-        (void)sigprocmask(SIG_SETMASK, &r->signals_before, NULL);
-    }
+    /* Another attempt may follow. */
+    (void)sigprocmask(SIG_SETMASK, &r->blocked_before, NULL);
     chempi_gateway_failures_fini(&r->failures);
     chempi_mpir_fini();
     chempi_wire_clear(&r->stats);
@@ -932,7 +907,7 @@ static int finish(struct run *r, struct chempi_err *err, int rc)
 int chempi_run_private(const struct chempi_options *opt,
                        const struct chempi_spec *spec)
 {
-    struct run r = {.opt = opt, .spec = spec, .signal_fd = -1};
+    struct run r = {.opt = opt, .spec = spec};
     struct chempi_err err = {0};
     int rc = set_up(&r, &err);
 
@@ -947,7 +922,7 @@ int chempi_run_far(const struct chempi_options *opt,
                    const struct chempi_spec *spec,
                    struct chempi_remote *remotes)
 {
-    struct run r = {.opt = opt, .spec = spec, .signal_fd = -1};
+    struct run r = {.opt = opt, .spec = spec};
     struct chempi_err err = {0};
     int rc = set_up(&r, &err);
 
@@ -964,7 +939,7 @@ int chempi_run_remote(const struct chempi_options *opt,
                       const struct chempi_spec *spec, int fd,
                       const char *daemon, struct chempi_err *taken)
 {
-    struct run r = {.opt = opt, .spec = spec, .signal_fd = -1};
+    struct run r = {.opt = opt, .spec = spec};
     int rc;
 
     *taken = (struct chempi_err){0};

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "chempid/job/exit_status.h"
 #include "chempid/launcher/console.h"
 #include "chempid/options/options.h"
+#include "chempid/process/signals.h"
 #include "chempid/supervisor/supervisors.h"
 #include "chempid/tree/link.h"
 #include "chempid/worlds/worlds.h"
@@ -41,8 +41,7 @@ struct serve {
     char name[32];
     int pidfd; /* -1: the kernel has none */
     ev_io process;
-    int signal_fd;
-    ev_io signals;
+    struct chempi_signals signals;
     ev_timer grace;
     uint32_t serial; /* of its last question */
     uint32_t open;   /* of these, without an answer */
@@ -319,52 +318,35 @@ static void press(struct serve *s, uint32_t number)
     check_end(s);
 }
 
-static void signalled(struct ev_loop *loop, ev_io *w, int events)
+static void signalled(void *arg, uint32_t number)
 {
-    struct serve *s = w->data;
-    struct signalfd_siginfo info;
+    struct serve *s = arg;
 
-    (void)loop;
-    (void)events;
-    while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        switch (info.ssi_signo) {
-        case SIGTSTP:
-            chempi_worlds_signal(&s->worlds, SIGTSTP);
-            (void)raise(SIGSTOP); /* until SIGCONT */
-            break;
-        case SIGCONT:
-            chempi_worlds_signal(&s->worlds, SIGCONT);
-            break;
-        case SIGUSR1:
-        case SIGUSR2:
-            break;
-        default:
-            press(s, info.ssi_signo);
-            break;
-        }
+    switch (number) {
+    case SIGTSTP:
+        chempi_worlds_signal(&s->worlds, SIGTSTP);
+        (void)raise(SIGSTOP); /* until SIGCONT */
+        break;
+    case SIGCONT:
+        chempi_worlds_signal(&s->worlds, SIGCONT);
+        break;
+    case SIGUSR1:
+    case SIGUSR2:
+        break;
+    default:
+        press(s, number);
+        break;
     }
 }
 
 static int watch_signals(struct serve *s, struct chempi_err *err)
 {
-    static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
-                                  SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2};
-    sigset_t set;
+    static const int numbers[] = {CHEMPI_ROOT_SIGNALS};
 
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(numbers); i++)
-        (void)sigaddset(&set, numbers[i]);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (s->signal_fd < 0)
-        return chempi_err_set(err, -errno, "cannot watch signals: %s",
-                              chempi_err_name(errno));
-    ev_io_init(&s->signals, signalled, s->signal_fd, EV_READ);
     ev_timer_init(&s->grace, grace_is_over, GRACE_S, 0.0);
-    s->signals.data = s->grace.data = s;
-    ev_io_start(s->loop, &s->signals);
-    return 0;
+    s->grace.data = s;
+    return chempi_signals_watch(&s->signals, s->loop, numbers,
+                                CHEMPI_ARRAY_LEN(numbers), signalled, s, err);
 }
 
 /* ---- beginning and end --------------------------------------------------- */
@@ -423,21 +405,20 @@ static void tear_down(struct serve *s)
     chempi_link_close(&s->link);
     chempi_worlds_fini(&s->worlds);
     chempi_supervisors_fini(&s->supervisors); /* V3 */
+    chempi_signals_unwatch(&s->signals);
     if (s->loop) {
         chempi_console_fini(&s->console);
         ev_io_stop(s->loop, &s->process);
-        ev_io_stop(s->loop, &s->signals);
         ev_timer_stop(s->loop, &s->grace);
         ev_loop_destroy(s->loop);
     }
     chempi_file_close(s->pidfd);
-    chempi_file_close(s->signal_fd);
     chempi_options_fini(&s->opt);
 }
 
 int chempi_serve_process(void)
 {
-    struct serve s = {.pidfd = -1, .signal_fd = -1};
+    struct serve s = {.pidfd = -1};
     struct chempi_err err = {0};
     int status = CHEMPI_EXIT_FAILURE;
     int rc;

@@ -398,8 +398,7 @@ static int spawn(int fd, pid_t *pid)
     static char *const argv[] = {"chempirun", CHEMPI_ABOVE_OPTION, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
-    static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,
-                                  SIGQUIT, SIGUSR1, SIGUSR2};
+    static const int numbers[] = {CHEMPI_ROOT_SIGNALS};
     sigset_t held;
     int rc;
 

@@ -148,6 +148,11 @@ int chempi_client_ask_root(struct chempi_client *client,
 #define CHEMPI_ROOT_FD 3
 int chempi_client_attach(struct chempi_client **out, int fd);
 
+/* What ends, stops or tells a group of processes is a launcher's affair:
+ * whoever starts one holds these back until it watches them. */
+#define CHEMPI_ROOT_SIGNALS                                                    \
+    SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2
+
 /* The root's side is chempid/worlds/worlds.h. */
 
 #endif

@@ -17,6 +17,7 @@
 
 #include "common/base/compiler.h"
 #include "common/base/sys.h"
+#include "common/control/dynamic.h"
 #include "common/fd/file.h"
 #include "libchempi/didl/locality/affinity.h"
 
@@ -49,8 +50,7 @@ static int set_actions(struct start *s, int fd, int as)
 /* What ends our group is our affair: until it watches these they wait. */
 static int set_attributes(struct start *s)
 {
-    static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,
-                                  SIGQUIT, SIGUSR1, SIGUSR2};
+    static const int numbers[] = {CHEMPI_ROOT_SIGNALS};
     sigset_t held;
     sigset_t all;
     int rc;
