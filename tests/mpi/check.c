@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -237,6 +238,26 @@ void check_run_threads(int count, void *(*run)(void *arg), void *args,
     for (int t = 0; t < count; t++)
         pthread_join(threads[t], NULL);
     free(threads);
+}
+
+bool check_is_asleep(int pid)
+{
+    char path[64];
+    char state = '?';
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    file = fopen(path, "r");
+    CHECK_OR_DIE(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1,
+                 "process %d", pid);
+    (void)fclose(file);
+    return state == 'S';
+}
+
+void check_await_sleep(int pid)
+{
+    while (!check_is_asleep(pid))
+        (void)sched_yield();
 }
 
 static struct {

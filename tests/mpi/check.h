@@ -66,6 +66,11 @@ int check_finish(void);
 void check_run_threads(int count, void *(*run)(void *arg), void *args,
                        size_t size);
 
+/* Does that process, or thread, sleep? It must be there. */
+bool check_is_asleep(int pid);
+/* Returns when it sleeps. */
+void check_await_sleep(int pid);
+
 /* Memory or the end of the job; zeroed; at least one byte. */
 void *check_alloc(size_t len);
 /* Memory that can be had without swapping, as far as the kernel tells. */

@@ -18,23 +18,6 @@ enum {
     HALF = FULL / 2
 };
 
-/* Returns when that process sleeps. */
-static void await_sleep(int pid)
-{
-    char path[64];
-    char state = '?';
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    while (state != 'S') {
-        FILE *file = fopen(path, "r");
-
-        CHECK_OR_DIE(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1,
-                     "process %d", pid);
-        (void)fclose(file);
-        (void)sched_yield();
-    }
-}
-
 static void gather(const char *own, char *all)
 {
     MPI_Gather(own, LEN, MPI_BYTE, all, LEN, MPI_BYTE, 0, MPI_COMM_WORLD);
@@ -50,7 +33,7 @@ static void take(const int *pids, _Atomic int *done, const char *own)
             (void)sched_yield();
     for (int i = 0; i < FULL + HALF; i++) {
         for (int m = 1; i < HALF && m < check_size(); m++)
-            await_sleep(pids[m]);
+            check_await_sleep(pids[m]);
         gather(own, all);
     }
     free(all);

@@ -216,31 +216,12 @@ static void *run(void *arg)
     return NULL;
 }
 
-static bool is_asleep(pid_t pid, pid_t tid)
-{
-    char name[64];
-    char state = '?';
-    FILE *file;
-
-    (void)snprintf(name, sizeof(name), "/proc/%d/task/%d/stat", (int)pid,
-                   (int)tid);
-    file = fopen(name, "r");
-    CHECK_OR_DIE(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1, "%s",
-                 name);
-    (void)fclose(file);
-    return state == 'S';
-}
-
 /* The victim ends when all are about to wait, or sleep. */
 _Noreturn static void end(bool exits)
 {
     pid_t tids[2][WAYS];
-    pid_t pids[2];
     int looks = 0;
 
-    for (int r = 0; r < my.victim; r++)
-        MPI_Recv(&pids[r], 1, MPI_INT, r, READY, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
     for (int r = 0; r < my.victim; r++)
         for (int i = 0; i < WAYS; i++)
             if (threads[i].is_used)
@@ -250,7 +231,7 @@ _Noreturn static void end(bool exits)
         looks++;
         for (int r = 0; r < my.victim; r++)
             for (int i = 0; i < WAYS; i++)
-                if (threads[i].is_used && !is_asleep(pids[r], tids[r][i]))
+                if (threads[i].is_used && !check_is_asleep(tids[r][i]))
                     looks = 0;
         (void)sched_yield();
     }
@@ -313,7 +294,6 @@ int main(int argc, char **argv)
     const char *when = argc > 1 ? argv[1] : "at-once";
     const bool exits = argc > 2 && strcmp(argv[2], "exits") == 0;
     const bool is_fatal = argc > 3;
-    const pid_t pid = getpid();
     MPI_Errhandler handler;
     int used = 0;
 
@@ -336,7 +316,6 @@ int main(int argc, char **argv)
         MPI_Comm_set_errhandler(threads[0].wait.comm, handler);
     if (check_rank() == my.victim)
         end(exits);
-    MPI_Send(&pid, 1, MPI_INT, my.victim, READY, MPI_COMM_WORLD);
     pthread_barrier_init(&my.heard, NULL, (unsigned)used + 1);
     for (int i = 0; i < WAYS; i++) {
         threads[i].wait.second = threads[(i + 1) % WAYS].wait.comm;

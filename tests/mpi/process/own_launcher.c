@@ -132,26 +132,6 @@ static void *receive(void *arg)
     return NULL;
 }
 
-/* Returns when that thread of this process sleeps. */
-static void await_sleep(_Atomic int *thread)
-{
-    char path[64];
-    char state = '?';
-
-    while (atomic_load(thread) == 0)
-        (void)sched_yield();
-    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/stat",
-                   atomic_load(thread));
-    while (state != 'S') {
-        FILE *file = fopen(path, "r");
-
-        CHECK_OR_DIE(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1,
-                     "thread %d", atomic_load(thread));
-        (void)fclose(file);
-        (void)sched_yield();
-    }
-}
-
 static void asleep(void)
 {
     _Atomic int receiver = 0;
@@ -161,7 +141,9 @@ static void asleep(void)
 
     CHECK_OR_DIE(pthread_create(&thread, NULL, receive, &receiver) == 0,
                  "no thread");
-    await_sleep(&receiver);
+    while (atomic_load(&receiver) == 0)
+        (void)sched_yield();
+    check_await_sleep(atomic_load(&receiver));
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     rc = MPI_Lookup_name("nobody's", MPI_INFO_NULL, port);
     CHECK(check_class(rc) == MPI_ERR_NAME, "class %d", check_class(rc));

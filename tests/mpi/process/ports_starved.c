@@ -3,7 +3,6 @@
  * MPI_Comm_accept with too few descriptors: it fails, at whichever of them,
  * and the process is woken by its neighbours as before.
  */
-#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -69,22 +68,6 @@ static void starve(void)
     MPI_Close_port(name);
 }
 
-/* Returns when that process sleeps. */
-static void await_sleep(int pid)
-{
-    char path[64];
-    char stat[256] = "";
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    while (!strstr(stat, ") S ")) {
-        FILE *f = fopen(path, "r");
-
-        CHECK_OR_DIE(f && fgets(stat, sizeof(stat), f), "process %d", pid);
-        fclose(f);
-        sched_yield();
-    }
-}
-
 static void wake(void)
 {
     int is_over = 0;
@@ -94,7 +77,7 @@ static void wake(void)
     while (!is_over) {
         MPI_Recv(&is_over, 1, MPI_INT, 0, GO, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
-        await_sleep(pid);
+        check_await_sleep(pid);
         MPI_Send(NULL, 0, MPI_INT, 0, REST, MPI_COMM_WORLD);
     }
 }

@@ -18,26 +18,10 @@
 
 #define LOOKS 20000 /* at the receiver, until it sleeps */
 
-static bool is_asleep(int pid)
-{
-    char path[64];
-    char state = '?';
-    FILE *file;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    file = fopen(path, "r");
-    if (!file)
-        return false;
-    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-        state = '?';
-    (void)fclose(file);
-    return state == 'S';
-}
-
 /* The most that can be done for a sleep; the test goes on without. */
 static void await_sleep(int pid)
 {
-    for (int n = 0; n < LOOKS && !is_asleep(pid); n++)
+    for (int n = 0; n < LOOKS && !check_is_asleep(pid); n++)
         (void)sched_yield();
 }
 
