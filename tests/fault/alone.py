@@ -54,12 +54,20 @@ def begin(*args):
     return Job(*args, start_new_session=True).await_lines(3)
 
 
+def end_badly(job, number):
+    job.status = job.finish()
+    expect(job, -number, BAD_END)
+
+
+def kill(job):
+    os.kill(job.process.pid, signal.SIGKILL)
+    end_badly(job, signal.SIGKILL)
+
+
 @case
 def a_killed_process_leaves_nothing():
     job = begin("stay")
-    os.kill(job.process.pid, signal.SIGKILL)
-    job.status = job.finish()
-    expect(job, -signal.SIGKILL, BAD_END)
+    kill(job)
 
 
 @case
@@ -71,8 +79,7 @@ def nor_does_one_that_has_forked():
     kill_and_wait(job.process.pid, [launcher(job), *pids(job, b"child")])
     check(is_alive(forked[0]), "the forked process has ended")
     os.kill(forked[0], signal.SIGKILL)
-    job.status = job.finish()
-    expect(job, -signal.SIGKILL, BAD_END)
+    end_badly(job, signal.SIGKILL)
 
 
 @case
@@ -87,17 +94,14 @@ def the_launcher_is_nobodys_child():
     job = begin("stay")
     parent = int(status_of(launcher(job), "PPid")[0][0])
     check(parent != job.process.pid, "it is a child of the process")
-    os.kill(job.process.pid, signal.SIGKILL)
-    job.status = job.finish()
-    expect(job, -signal.SIGKILL, BAD_END)
+    kill(job)
 
 
 @case
 def an_interrupt_ends_all():
     job = begin("stay")
     os.killpg(job.process.pid, signal.SIGINT)
-    job.status = job.finish()
-    expect(job, -signal.SIGINT, BAD_END)
+    end_badly(job, signal.SIGINT)
 
 
 @case
@@ -110,9 +114,7 @@ def what_the_process_ignores_ends_nothing():
                "the launcher takes the signals")
     check(all(is_alive(pid) for pid in [first, *pids(job, b"child")]),
           "something has ended")
-    os.kill(job.process.pid, signal.SIGKILL)
-    job.status = job.finish()
-    expect(job, -signal.SIGKILL, BAD_END)
+    kill(job)
 
 
 def states(job):
@@ -128,9 +130,7 @@ def what_stops_the_process_stops_its_worlds():
     await_that(lambda: states(job) == 3 * ["T"], "all have stopped")
     os.killpg(job.process.pid, signal.SIGCONT)
     await_that(lambda: "T" not in states(job), "all go on")
-    os.kill(job.process.pid, signal.SIGKILL)
-    job.status = job.finish()
-    expect(job, -signal.SIGKILL, BAD_END)
+    kill(job)
 
 
 def serve(data):
