@@ -9,6 +9,8 @@
  *   alone exit         the parent ends without MPI_Finalize
  *   alone part FIFO    they part; the parent finalizes; children read a byte of
  *                      the FIFO each
+ *   alone linger FIFO  the same, but that the parent says "final PID" then, and
+ *                      waits for ever
  *   alone again        the parent waits for the end of its launcher, which is
  *                      an end of the children, and spawns others
  */
@@ -38,7 +40,7 @@ static int be_child(const char *what, const char *path)
     MPI_Comm_get_parent(&parent);
     MPI_Barrier(parent);
     say("child");
-    if (strcmp(what, "part") != 0)
+    if (strcmp(what, "part") != 0 && strcmp(what, "linger") != 0)
         MPI_Barrier(parent); /* the parent never comes */
     MPI_Comm_disconnect(&parent);
     fd = open(path, O_RDONLY);
@@ -79,10 +81,14 @@ int main(int argc, char **argv)
     say("parent");
     if (strcmp(what, "exit") == 0)
         exit(0);
-    if (strcmp(what, "part") == 0) {
+    if (strcmp(what, "part") == 0 || strcmp(what, "linger") == 0) {
         MPI_Comm_disconnect(&inter);
         MPI_Finalize();
-        return 0;
+        if (strcmp(what, "part") == 0)
+            return 0;
+        say("final");
+        for (;;)
+            (void)pause();
     }
     MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
     MPI_Barrier(inter);

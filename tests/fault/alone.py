@@ -18,7 +18,8 @@ import sys
 import tempfile
 
 from jobs import (LIMIT_S, Job, Programs, await_that, check, control_version,
-                  expect, is_alive, kill_and_wait, run_cases, status_of)
+                  expect, full_pipe, interrupt, is_alive, kill_and_wait, pending,
+                  run_cases, status_of)
 from wire import frame
 import jobrun  # in the path since jobs is
 
@@ -49,9 +50,9 @@ def launcher(job):
     return found[0]
 
 
-def begin(*args):
+def begin(*args, **kwargs):
     """Up to where all have met."""
-    return Job(*args, start_new_session=True).await_lines(3)
+    return Job(*args, start_new_session=True, **kwargs).await_lines(3)
 
 
 def end_badly(job, number):
@@ -110,8 +111,7 @@ def what_the_process_ignores_ends_nothing():
     for number in signal.SIGINT, signal.SIGINT:
         os.killpg(job.process.pid, number)
     first = launcher(job)
-    await_that(lambda: not int(status_of(first, "ShdPnd")[0][0], 16),
-               "the launcher takes the signals")
+    await_that(lambda: not pending(first), "the launcher takes the signals")
     check(all(is_alive(pid) for pid in [first, *pids(job, b"child")]),
           "something has ended")
     kill(job)
@@ -171,16 +171,29 @@ def who_breaks_the_protocol_is_left():
     check(done.returncode == 1 and "is for processes" in done.stderr, done)
 
 
+@case
+def a_process_may_end_before_its_greeting_is_read():
+    """Somebody else has a copy of its link, which so does not tell."""
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    check(serve(frame(HELLO, struct.pack("<II", control_version(),
+                                         ended.pid))) == "")
+
+
 @contextlib.contextmanager
-def parted():
-    """Children that go on when their parent has finalized and ended."""
+def parted(what="part"):
+    """Children that go on when their parent has finalized, and with "part"
+    ended."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/fifo"
         os.mkfifo(path)
         # Of both ends: nobody waits for another one to open it.
         with open(os.open(path, os.O_RDWR), "wb", buffering=0) as gate:
-            job = begin("part", path)
-            os.waitid(os.P_PID, job.process.pid, os.WEXITED | os.WNOWAIT)
+            job = begin(what, path)
+            if what == "part":
+                os.waitid(os.P_PID, job.process.pid, os.WEXITED | os.WNOWAIT)
+            else:
+                job.await_lines(4)
             check(all(is_alive(pid)
                       for pid in [launcher(job), *pids(job, b"child")]),
                   "something has ended")
@@ -203,6 +216,35 @@ def then_the_launcher_obeys_signals():
         await_that(lambda: not any(map(is_alive, pids(job, b"child"))),
                    "the children's end")
     expect(job, 0)
+
+
+@case
+def it_obeys_a_signal_that_it_finds_beside_the_end():
+    with parted("linger") as job:
+        first = launcher(job)
+        os.kill(first, signal.SIGSTOP)
+        await_that(lambda: status_of(first, "State")[0][0] == "T", "its stop")
+        os.kill(job.process.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, job.process.pid, os.WEXITED | os.WNOWAIT)
+        os.kill(first, signal.SIGTERM)
+        os.kill(first, signal.SIGCONT)
+        await_that(lambda: not any(map(is_alive, pids(job, b"child"))),
+                   "the children's end")
+    expect(job, -signal.SIGKILL)
+
+
+@case
+def at_the_third_signal_it_waits_for_no_reader():
+    with full_pipe() as end:
+        job = begin("stay", stderr=end)
+        first = launcher(job)
+        os.kill(job.process.pid, signal.SIGKILL)
+        await_that(lambda: not any(map(is_alive, pids(job, b"child"))),
+                   "the children's end")
+        for turn in range(3):
+            check(is_alive(first), "it has ended at", turn)
+            interrupt(first)
+        check(job.finish() == -signal.SIGKILL, job.process.returncode)
 
 
 @case

@@ -24,7 +24,7 @@ import noise  # noqa: E402
 from hostile import greeting  # noqa: E402
 from jobs import (  # noqa: E402
     COMPLAINT_S, LIMIT_S, ONE_SENTENCE, Cluster, Job, Programs, await_that, check,
-    child_named, children, comm, expect, kill_and_wait, main, run)
+    child_named, children, expect, kill_and_wait, main, run)
 from wire import read_key  # noqa: E402
 
 CASES = []
@@ -297,16 +297,11 @@ def a_daemon_may_be_killed_while_a_job_starts():
                 expect(job, 1, r"\Achempirun: [^\n]*\n\Z")
 
 
-def supervisors(cluster):
-    return [pid for pid, _ in jobrun.marked(cluster.mark)
-            if comm(pid).startswith("chempi-super")]
-
-
 @case
 def supervisors_ranks_and_launcher_may_be_killed():
     with Cluster(SEVEN) as cluster:
         job = hanging_cluster_job(cluster)
-        supers = supervisors(cluster)
+        supers = cluster.supervisors()
         check(len(supers) == 7, supers)
         os.kill(supers[3], signal.SIGKILL)
         job.status = job.finish()
@@ -327,8 +322,8 @@ def supervisors_ranks_and_launcher_may_be_killed():
 
 def expect_no_supervisors(cluster):
     """They end, whoever was killed; the daemons stay."""
-    jobrun.wait_gone(supervisors(cluster), LIMIT_S)
-    left = supervisors(cluster)
+    jobrun.wait_gone(cluster.supervisors(), LIMIT_S)
+    left = cluster.supervisors()
     check(not left, "left:", left)
 
 
@@ -379,7 +374,7 @@ def chempictl_has_the_launcher_say_where_ranks_wait():
             return text.decode()
 
         check(told() == "chempirun: ranks 0-3 wait in MPI_Recv\n")
-        stopped = supervisors(cluster)
+        stopped = cluster.supervisors()
         check(len(stopped) == 2, stopped)
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)  # the launcher waits in vain

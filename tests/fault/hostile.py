@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
     LIMIT_S, Cluster, Programs, await_that, check, child_named,
-    control_version, expect, main)
+    children, comm, control_version, expect, is_alive, main)
 from strangers import called, proven  # noqa: E402
 from wire import (  # noqa: E402
     frame, launch, receive_frame, string, strings)
@@ -541,21 +541,30 @@ def counts_on_their_way_when_a_job_is_dropped_are_late():
         bystander = job_over(cluster, "a1")
         _, number, _ = x1.await_call(LAUNCH)
         x1.send(STARTED, number, u32(1))
+        daemon = cluster.pid("a1")
+        before = {child_named(daemon, "chempi-super")}
+
+        def find_supervisor():
+            found = [pid for pid in children(daemon) if pid not in before and
+                     comm(pid).startswith("chempi-super") and is_alive(pid)]
+            return found[0] if found else None
         for kind, data in ((STARTED, u32(1)), (DONE, u32(1)), (GONE, u32(1)),
                            (ENTERED, struct.pack("<Q", 1)), (999, b"")):
             job = job_over(cluster, "a1")
             _, victim, _ = x1.await_call(LAUNCH)
-            supers = job.marked("chempi-super")
-            for pid in supers:  # so the daemon keeps the dropped job
-                os.kill(pid, signal.SIGSTOP)
+            await_that(find_supervisor, "its supervisor")
+            supervisor = find_supervisor()  # stands: the daemon keeps the job
+            os.kill(supervisor, signal.SIGSTOP)
             job.process.kill()
             check(x1.await_call(DROP)[1] == victim)
             x1.send(kind, victim, data)
             x1.send(QUERY, 5, u32(0) + strings([b"a1"]) + u32(0, 0))
             x1.await_call(STATUS)
-            for pid in supers:
-                os.kill(pid, signal.SIGCONT)
+            check(find_supervisor() == supervisor, "the job was not kept")
+            os.kill(supervisor, signal.SIGCONT)
             job.finish()
+            jobrun.wait_gone([supervisor], LIMIT_S)
+            await_that(lambda: not find_supervisor(), "its end")
         check(bystander.process.poll() is None, "the bystander ended")
         bystander.process.kill()
         check(x1.await_call(DROP)[1] == number)

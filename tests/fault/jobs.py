@@ -150,6 +150,19 @@ def is_alive(pid):
         return False
 
 
+def pending(pid):
+    """Signals that wait for the process."""
+    return any(int(words[0], 16)
+               for words in status_of(pid, "SigPnd", "ShdPnd"))
+
+
+def interrupt(pid):
+    """Returns when the process has taken the signal, or ended."""
+    os.kill(pid, signal.SIGINT)
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        await_that(lambda: not is_alive(pid) or not pending(pid), "the signal")
+
+
 def child_named(pid, name):
     """The only one, which may have another name yet."""
     found = []
@@ -180,6 +193,23 @@ def is_core_held():
     """By a job, or by a test."""
     with open("/proc/net/unix", encoding="ascii", errors="replace") as file:
         return "@chempi-core-" in file.read()
+
+
+@contextlib.contextmanager
+def full_pipe():
+    """The end that is written. Nobody reads the other one."""
+    out, end = os.pipe()
+    os.set_blocking(end, False)
+    try:
+        while os.write(end, bytes(4096)):
+            pass
+    except BlockingIOError:
+        os.set_blocking(end, True)
+    try:
+        yield end
+    finally:
+        os.close(out)
+        os.close(end)
 
 
 class Job:
@@ -375,6 +405,10 @@ class Cluster:
                   if executable(child) == os.path.realpath(Programs.chempid) and
                   not comm(child).startswith("chempi-super")]
         kill_and_wait(pid, keeper)
+
+    def supervisors(self):
+        return [pid for pid, _ in jobrun.marked(self.mark)
+                if comm(pid).startswith("chempi-super")]
 
     def job(self, *args, **kwargs):
         return Job(*args, env=self.env, **kwargs)

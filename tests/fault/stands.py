@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
     LIMIT_S, ONE_SENTENCE, Cluster, Job, Programs, await_that, before_limit,
-    check, children, comm, expect, main, status_of)
+    check, children, comm, expect, full_pipe, interrupt, main, pending, status_of)
 
 CASES = []
 QUICK = ("--detect", "1")
@@ -50,17 +50,6 @@ class Standing:
 
 def parent_of(pid):
     return int(status_of(pid, "PPid")[0][0])
-
-
-def pending(pid):
-    """Signals that wait for the process."""
-    return any(int(words[0], 16)
-               for words in status_of(pid, "SigPnd", "ShdPnd"))
-
-
-def supervisors(cluster):
-    return [pid for pid, _ in jobrun.marked(cluster.mark)
-            if comm(pid).startswith("chempi-super")]
 
 
 def hanging_words(count):
@@ -98,7 +87,7 @@ def a_job_ends_when_a_daemon_of_it_stands_still():
             expect(job, 1, ONE_SENTENCE,
                    f"the daemon of node {victim} is lost: it has not answered "
                    "for 1 s")
-            await_that(lambda: not supervisors(cluster), "their ends")
+            await_that(lambda: not cluster.supervisors(), "their ends")
             await_that(lambda: "has not" not in cluster.ctl(
                 "--via", "a1", "nodes", status=None), victim)
         expect(cluster.run("-n", "10", Programs.rank, "init", "everyone",
@@ -135,7 +124,7 @@ def a_job_is_killed_though_its_launcher_stands_still():
             with Standing(job.process.pid):
                 check(cluster.ctl("--via", via, "kill", name) == "")
                 await_that(lambda: name not in cluster.ctl("jobs"), name)
-                await_that(lambda: not supervisors(cluster), "supervisors")
+                await_that(lambda: not cluster.supervisors(), "supervisors")
             job.status = job.finish()
             expect(job, 143, r"\Achempirun: ended by chempictl kill\n\Z")
 
@@ -154,7 +143,7 @@ def a_job_is_killed_though_its_first_daemon_stands_still():
             await_that(lambda: len(job.ranks()) == ranks // 5, job.ranks)
         job.status = job.finish()
         check(job.status != 0)
-        await_that(lambda: not supervisors(cluster), "their ends")
+        await_that(lambda: not cluster.supervisors(), "their ends")
 
 
 @case
@@ -174,9 +163,9 @@ def time_limits_and_interrupts_work_whatever_stands_still():
             job.process.wait(timeout=LIMIT_S)
         job.status = job.finish()
         expect(job, 124, f"time limit of {limit_s} s")
-        await_that(lambda: not supervisors(cluster), "their ends")
+        await_that(lambda: not cluster.supervisors(), "their ends")
         job = hanging_job(cluster, 4, "--via", "a1")
-        with Standing(*supervisors(cluster)):
+        with Standing(*cluster.supervisors()):
             interrupt_twice(job)
         job.status = job.finish()
         check(job.status in (130, 143), job.status)
@@ -214,7 +203,7 @@ def a_job_whose_ranks_have_ended_waits_for_nobody_that_stands_still():
 
 def only_output_is_left(cluster):
     return cluster.ctl("--via", "a1", "jobs").count("\n") == 1 and \
-        not supervisors(cluster)
+        not cluster.supervisors()
 
 
 @case
@@ -234,23 +223,6 @@ def a_job_that_nobody_reads_is_not_said_to_be_left():
               len(job.output), job.status, job.errors)
 
 
-@contextlib.contextmanager
-def full_pipe():
-    """The end that is written. Nobody reads the other one."""
-    out, end = os.pipe()
-    os.set_blocking(end, False)
-    try:
-        while os.write(end, bytes(4096)):
-            pass
-    except BlockingIOError:
-        os.set_blocking(end, True)
-    try:
-        yield end
-    finally:
-        os.close(out)
-        os.close(end)
-
-
 @case
 def the_third_interrupt_waits_for_no_reader():
     """Of standard output, and of both; for the first two it is waited."""
@@ -263,13 +235,23 @@ def the_third_interrupt_waits_for_no_reader():
                        "the end of the job")
             for turn in range(3):
                 check(job.process.poll() is None, "it has ended at", turn)
-                job.process.send_signal(signal.SIGINT)
-                await_that(lambda: job.process.poll() is not None or
-                           not pending(job.process.pid), "the signal")
+                interrupt(job.process.pid)
             job.status = job.finish()
             expect(job, 0, r"\A\Z" if others else
                    r"\Achempirun: nobody reads the output: 3 bytes of it are "
                    r"dropped at the third signal\n\Z")
+
+
+@case
+def nor_does_it_wait_to_say_why():
+    with full_pipe() as end:
+        job = Job("--private", "-n", "1", "sh", "-c", "echo up; exec sleep 1000",
+                  stdout=end, stderr=end)
+        await_that(lambda: job.marked("sleep"), "its rank")
+        for turn in range(3):
+            check(job.process.poll() is None, "it has ended at", turn)
+            interrupt(job.process.pid)
+        check(job.finish() == 128 + signal.SIGINT, job.process.returncode)
 
 
 @case
@@ -288,7 +270,7 @@ def a_private_job_ends_though_its_supervisor_stands_still():
 def the_first_interrupt_does_not_leave_a_job_that_ends_already():
     with Cluster(["a1", "a2"], QUICK) as cluster:
         job = hanging_job(cluster, 3, "--nodes", "a1,a2", "--map", "cyclic")
-        one, two = sorted((children(pid) for pid in supervisors(cluster)),
+        one, two = sorted((children(pid) for pid in cluster.supervisors()),
                           key=len)
         check(len(one) == 1 and len(two) == 2, one, two)
         with Standing(parent_of(one[0])):

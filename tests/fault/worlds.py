@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 from jobs import (Cluster, Job, Programs, await_that, before_limit, check,
-                  children, comm, expect, main, run, status_of)
+                  children, comm, expect, interrupt, main, run)
 
 CASES = []
 LAYOUTS = (["-n", "2"], ["--virtual", "2", "-n", "2"])
@@ -287,10 +287,7 @@ def no_world_is_left_whose_output_nobody_reads():
               stdout=write)
     await_that(lambda: not select.select([], [write], [], 0)[1], "a full pipe")
     for _ in range(3):
-        job.process.send_signal(signal.SIGINT)
-        await_that(lambda: job.process.poll() is not None or
-                   int(status_of(job.process.pid, "ShdPnd")[0][0], 16) == 0,
-                   "the signal")
+        interrupt(job.process.pid)
     check(job.finish() == 128 + signal.SIGINT, job.errors)
     os.close(read)
     os.close(write)

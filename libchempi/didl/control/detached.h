@@ -10,9 +10,9 @@
 /*
  * Start argv[0], a path, with `fd` as its descriptor `as`, /dev/null as
  * standard input, our standard output and error, and no other descriptor; no
- * signal is ignored there, those that end a process group and SIGUSR1 and 2 are
- * blocked, and it may run where a thread of the library's may. Any thread, also
- * beside others that fork and wait. 0 or -errno.
+ * signal is ignored there, CHEMPI_ROOT_SIGNALS are blocked, and it may run
+ * where a thread of the library's may. Any thread, also beside others that fork
+ * and wait. 0 or -errno.
  */
 int chempi_detached_start(char *const *argv, int fd, int as);
 
