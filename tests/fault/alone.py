@@ -19,7 +19,7 @@ import tempfile
 
 from jobs import (LIMIT_S, Job, Programs, await_that, check, control_version,
                   expect, full_pipe, interrupt, is_alive, kill_and_wait, pending,
-                  run_cases, status_of)
+                  run_cases, started, status_of)
 from wire import frame
 import jobrun  # in the path since jobs is
 
@@ -137,7 +137,7 @@ def serve(data):
     """What a launcher says of a process that says this."""
     ours, its = socket.socketpair()
     with ours, its:
-        with subprocess.Popen(
+        with started(
                 ["sh", "-c", f'exec "$0" --serve 3<&{its.fileno()}', CHEMPIRUN],
                 pass_fds=[its.fileno()], stderr=subprocess.PIPE) as process:
             its.close()
