@@ -6,26 +6,32 @@
  * virtual machines from one minute to the next (16 KiB through the ring took
  * 2.0 us with the cores below one cache and 8.2 us without; single copy 2.7 and
  * 3.2 us). So the receiver, which may choose, measures what either costs; the
- * sender tells it in DATA lines how long its own part took.
+ * sender tells it how long its own part took.
  *
  *   M1  a price is what the cheapest of late has cost: a measurement above it
  *       raises it by an eighth at most, so that one which was disturbed does
  *       not decide
  *   M2  both prices are known, and stay so: PROBE_RUN messages of PROBE_EVERY
- *       take the way that is not chosen, and are measured
+ *       take the way that is not chosen, and are measured. An unknown price is
+ *       the lowest
  *   M3  while payload travels both ways, both take the same way, or one core
  *       would have the work of both: a message is read if one of the two says
  *       that this is cheaper. Its sender says so in what announces it
+ *   M4  a single copy with which the sender may help has a second price: what
+ *       is left of it when both copy at a time, each as fast as it did. Lines
+ *       of the target then go from core to core, so that it may be as high as
+ *       the first: where a line takes 120 ns, windows of 128 KiB took 3.4 us
+ *       per 64 KiB alone, and 3.6 with help
  *
  * Likewise a sender chooses how to write spans of SHM_PUT_MIN and more into the
  * ring: through its caches or past them. Between far cores most of what copying
  * costs is the writing: each store waits until the receiver's core gives up the
  * line that it has read there a lap ago.
  *
- *   M4  one write of PUT_EVERY goes through the caches and is timed, up to
+ *   M5  one write of PUT_EVERY goes through the caches and is timed, up to
  *       where all of it is there. Points go up when it took SLOW_LINE_NS a line
  *       or more, down else; above SHM_PUT_FAR all others go past the caches
- *   M5  spans turn back after SHM_LAP bytes of the data or go on to its end:
+ *   M6  spans turn back after SHM_LAP bytes of the data or go on to its end:
  *       which of the two costs less is found out by both. In short laps both
  *       cores' first-level caches hold what they share, which is best where
  *       these are near; but there a store meets lines that the other core has
@@ -66,7 +72,7 @@ enum {
     PUT_STEP = 4
 };
 
-enum {                  /* M5 */
+enum {                  /* M6 */
        TRY_RUN = 16,    /* writes before the first that is timed */
        TRY_WARM = 512,  /* .. the first time: to touch all of the data twice */
        TRY_GAP = 3,     /* writes from one that is timed to the next */
@@ -135,31 +141,42 @@ bool chempi_shm_choice_would_copy(struct shm_ep *ep, uint64_t len,
     return is_copy_cheaper_both_ways(price_at(ep, len, is_in_pieces), len);
 }
 
-/* Through the ring both cores copy at a time, and so they do when a single copy
- * is shared. */
+static bool is_in_library(const struct chempi_wake *wake)
+{
+    return atomic_load_explicit(&wake->state, memory_order_relaxed) ==
+           CHEMPI_WAKE_AWAKE;
+}
+
+/* A sleeping sender would not gain from being woken. */
+static bool may_help(const struct shm_xfer *xfer)
+{
+    return xfer->share < SHM_HELP_SLOTS && is_in_library(shm_ep_of(xfer)->wake);
+}
+
+/* M4. By less than an eighth it is not worth to ask, and to wait for the end.
+ */
+static bool is_help_cheaper(const struct shm_price *price)
+{
+    return price->shared < price->copy - price->copy / 8;
+}
+
+/* Through the ring both cores copy at a time. */
 static bool is_copy_cheaper(const struct shm_xfer *xfer,
                             const struct shm_price *price)
 {
-    uint64_t copy = price->copy;
+    bool is_shared = may_help(xfer) && is_help_cheaper(price);
 
     if (shm_dev_of(shm_ep_of(xfer))->rndv.outgoing > 0) /* M3 */
         return xfer->peer_would_copy ||
                is_copy_cheaper_both_ways(price, xfer->base.len);
-    if (xfer->share < SHM_HELP_SLOTS)
-        copy /= 2;
-    return copy < (price->in > price->out ? price->in : price->out);
+    return (is_shared ? price->shared : price->copy) <
+           (price->in > price->out ? price->in : price->out);
 }
 
 bool chempi_shm_choice_is_crowded(const struct shm_ep *ep)
 {
     return atomic_load_explicit(&ep->wake->order, memory_order_relaxed) ==
            CHEMPI_WAKE_ORDER_FENCE;
-}
-
-static bool is_in_library(const struct chempi_wake *wake)
-{
-    return atomic_load_explicit(&wake->state, memory_order_relaxed) ==
-           CHEMPI_WAKE_AWAKE;
 }
 
 /* A long message goes through the ring a piece at a time, to and fro: while
@@ -174,11 +191,26 @@ static bool is_left_alone(const struct shm_xfer *xfer)
              is_in_library(&services->wakes[services->local_rank]));
 }
 
+/* M2. Does a message take the second of two ways? One of them is cheaper. */
+static bool is_second(struct shm_xfer *xfer, uint32_t *turns,
+                      bool is_second_cheaper)
+{
+    uint32_t turn = (*turns)++;
+    bool is_probe = turn % PROBE_EVERY < PROBE_RUN;
+
+    if (turn < PROBE_FIRST) {
+        xfer->is_timed = true;
+        return turn >= PROBE_FIRST / 2;
+    }
+    if (*turns == 0)
+        *turns = PROBE_FIRST; /* it has wrapped */
+    xfer->is_timed = xfer->is_timed || is_probe || turn % TIME_EVERY == 0;
+    return is_second_cheaper != is_probe;
+}
+
 bool chempi_shm_choice_is_copy(struct shm_xfer *xfer)
 {
     struct shm_price *price = price_of(xfer);
-    uint32_t turn;
-    bool is_probe;
 
     /* Where ranks share cores, who has filled the ring need not come again for
      * what fits it; else the two sides would take turns on a core, once for
@@ -188,16 +220,15 @@ bool chempi_shm_choice_is_copy(struct shm_xfer *xfer)
                xfer->base.len > shm_dev_of(shm_ep_of(xfer))->data_size;
     if (xfer->form_len == 0 && is_left_alone(xfer))
         return true;
-    turn = price->turns++;
-    if (turn < PROBE_FIRST) {
-        xfer->is_timed = true;
-        return turn >= PROBE_FIRST / 2;
-    }
-    if (price->turns == 0)
-        price->turns = PROBE_FIRST; /* it has wrapped */
-    is_probe = turn % PROBE_EVERY < PROBE_RUN;
-    xfer->is_timed = is_probe || turn % TIME_EVERY == 0;
-    return is_copy_cheaper(xfer, price) != is_probe;
+    return is_second(xfer, &price->turns, is_copy_cheaper(xfer, price));
+}
+
+bool chempi_shm_choice_is_shared(struct shm_xfer *xfer)
+{
+    struct shm_price *price = price_of(xfer);
+
+    return may_help(xfer) &&
+           !is_second(xfer, &price->help_turns, !is_help_cheaper(price));
 }
 
 uint64_t chempi_shm_choice_start(const struct shm_xfer *xfer)
@@ -228,19 +259,40 @@ static uint64_t rate(uint64_t ns, uint64_t len)
     return ns < (UINT64_C(1) << 47) ? (ns << 16) / len + 1 : UINT32_MAX;
 }
 
-void chempi_shm_choice_learn(struct shm_xfer *xfer, uint64_t copied)
+void chempi_shm_choice_learn_ring(const struct shm_xfer *xfer)
 {
-    struct shm_price *price;
+    struct shm_price *price = price_of(xfer);
 
     if (CHEMPI_LIKELY(!xfer->is_timed) || xfer->base.want < xfer->base.len)
         return;
-    price = price_of(xfer);
-    if (copied > 0) {
-        learn(&price->copy, rate(xfer->spent, copied));
-        return;
-    }
     learn(&price->out, rate(xfer->spent, xfer->base.len));
     learn(&price->in, rate(xfer->peer_spent, xfer->base.len));
+}
+
+/* M4 */
+static uint64_t rate_of_both(uint64_t one, uint64_t other)
+{
+    uint64_t sum = one + other;
+
+    return sum > UINT32_MAX ? (one < other ? one : other) : one * other / sum;
+}
+
+void chempi_shm_choice_learn_copy(const struct shm_xfer *xfer, uint64_t copied)
+{
+    struct shm_price *price = price_of(xfer);
+    uint64_t theirs = xfer->base.len - copied;
+
+    if (CHEMPI_LIKELY(!xfer->is_timed) || xfer->base.want < xfer->base.len)
+        return;
+    if (!xfer->is_shared)
+        learn(&price->copy, rate(xfer->spent, copied));
+    else if (copied == 0)
+        learn(&price->shared, rate(xfer->peer_spent, theirs));
+    else if (theirs == 0)
+        learn(&price->shared, rate(xfer->spent, copied));
+    else
+        learn(&price->shared, rate_of_both(rate(xfer->spent, copied),
+                                           rate(xfer->peer_spent, theirs)));
 }
 
 /* --- through the caches or past them --- */
@@ -256,7 +308,7 @@ uint32_t chempi_shm_choice_judge(uint32_t points, uint64_t took_ns, size_t len)
     return points + PUT_STEP < PUT_MOST ? points + PUT_STEP : PUT_MOST;
 }
 
-/* M5. The median, more or less: of single writes some meet what others do not,
+/* M6. The median, more or less: of single writes some meet what others do not,
  * so that the cheapest one tells little. */
 static void learn_line(uint32_t *cost, uint64_t ns)
 {

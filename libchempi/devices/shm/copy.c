@@ -152,7 +152,7 @@ static int advance_alone(struct shm_xfer *xfer)
     if (rc < 0) {
         refuse(xfer, rc);
     } else if (xfer->base.done == xfer->base.want) {
-        chempi_shm_choice_learn(xfer, xfer->base.want);
+        chempi_shm_choice_learn_copy(xfer, xfer->base.want);
         finish(xfer);
     }
     return 1;
@@ -191,6 +191,16 @@ static CHEMPI_COLD int break_off(struct shm_xfer *xfer)
     return 1;
 }
 
+static void learn_shared(struct shm_xfer *xfer)
+{
+    uint64_t mine = xfer->mine * chunk_size(xfer->base.want);
+
+    xfer->peer_spent =
+        atomic_load_explicit(&share_in(xfer)->spent, memory_order_relaxed);
+    chempi_shm_choice_learn_copy(
+        xfer, mine < xfer->base.want ? mine : xfer->base.want);
+}
+
 /* S3. Returns events. */
 static int settle(struct shm_xfer *xfer)
 {
@@ -209,8 +219,7 @@ static int settle(struct shm_xfer *xfer)
         refuse(xfer, xfer->status); /* all of it again, from 0 */
         return 1;
     }
-    if (xfer->mine > 0)
-        chempi_shm_choice_learn(xfer, xfer->mine * chunk_size(xfer->base.want));
+    learn_shared(xfer);
     finish(xfer);
     return 1;
 }
@@ -257,20 +266,18 @@ static int advance_shared(struct shm_xfer *xfer)
     return settle(xfer);
 }
 
-/* Is it worth asking the sender for help? A sleeping one would not gain from
- * being woken; one that is to fetch what this process sends has enough to
- * do. */
-static bool is_worth_sharing(const struct shm_xfer *xfer)
+/* Is it worth asking the sender for help? One that is to fetch what this
+ * process sends has enough to do. */
+static bool is_worth_sharing(struct shm_xfer *xfer)
 {
     struct shm_ep *ep = shm_ep_of(xfer);
     struct shm_dev *dev = shm_dev_of(ep);
 
-    return xfer->share < SHM_HELP_SLOTS && dev->rndv.outgoing == 0 &&
+    return dev->rndv.outgoing == 0 &&
            xfer->base.want >=
                chempi_dev_setting(&dev->base, SHM_SET_SHARE_MIN) &&
-           atomic_load_explicit(&ep->wake->state, memory_order_relaxed) ==
-               CHEMPI_WAKE_AWAKE &&
-           chempi_shm_eager_try(ep, 0) == 0;
+           chempi_shm_eager_try(ep, 0) == 0 &&
+           chempi_shm_choice_is_shared(xfer);
 }
 
 static void ask_for_help(struct shm_xfer *xfer)
@@ -280,6 +287,7 @@ static void ask_for_help(struct shm_xfer *xfer)
         .id = xfer->base.peer_id,
         .addr = (uint64_t)(uintptr_t)xfer->base.rx->buf,
         .want = xfer->base.want,
+        .timed = xfer->is_timed,
     };
     struct shm_line *line;
 
@@ -336,6 +344,7 @@ void chempi_shm_copy_help(struct shm_xfer *xfer, const struct shm_help *help)
     xfer->addr = help->addr;
     xfer->form_len = help->form;
     xfer->base.want = help->want;
+    xfer->is_timed = help->timed != 0;
     chempi_list_append(&dev->helping, &xfer->base.link);
     dev->has_work = true;
 }
@@ -368,6 +377,8 @@ static int give_help(struct shm_xfer *xfer)
             is_over = true;
             break;
         }
+        atomic_store_explicit(&share->spent, (uint32_t)xfer->spent,
+                              memory_order_relaxed);
         (void)atomic_fetch_add_explicit(&share->done, 1,
                                         memory_order_release); /* S2 */
         budget -= len < budget ? len : budget;

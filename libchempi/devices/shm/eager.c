@@ -20,7 +20,7 @@
  *       where the peer has just read would take longer than a line that it has
  *       read a lap ago (1 byte to and fro took 0.10 us, 0.13 us so)
  *   W4  spans of up to SHM_PIECE, a quarter of SHM_LAP, turn back at its end
- *       where that is found to be cheaper (choice.c, M5),
+ *       where that is found to be cheaper (choice.c, M6),
  *       and not at that of the data, so that both cores find them in their
  *       first-level caches (2 KiB one way took 0.41 us with laps of 64 KiB,
  *       0.33 us so).

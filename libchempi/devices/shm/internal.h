@@ -16,8 +16,8 @@
 #define SHM_CHUNK 16384u          /* bytes; rndv.c */
 #define SHM_LAP 8192u             /* bytes of data; eager.c, W4 */
 #define SHM_PIECE (SHM_LAP / 4)   /* bytes; eager.c, W5 */
-#define SHM_PUT_MIN 1024u         /* bytes; choice.c, M4 */
-#define SHM_PUT_FAR 16u           /* points; choice.c, M4 */
+#define SHM_PUT_MIN 1024u         /* bytes; choice.c, M5 */
+#define SHM_PUT_FAR 16u           /* points; choice.c, M5 */
 #define SHM_GAP 128u              /* bytes; eager.c, W6 */
 #define SHM_LONG_MIN (256u << 10) /* bytes; larger messages are long */
 
@@ -73,13 +73,15 @@ struct shm_xfer {
 /* What copying from a peer has cost this process of late (choice.c), ns per
  * 64 KiB. */
 struct shm_price {
-    uint32_t in;    /* to the ring, by the sender */
-    uint32_t out;   /* from there */
-    uint32_t copy;  /* by system calls of one side */
-    uint32_t turns; /* messages of which it was asked */
+    uint32_t in;         /* to the ring, by the sender */
+    uint32_t out;        /* from there */
+    uint32_t copy;       /* by system calls of one side */
+    uint32_t shared;     /* .. of both at a time */
+    uint32_t turns;      /* messages of which it was asked: ring or copy */
+    uint32_t help_turns; /* .. with help or alone */
 };
 
-/* How far a sender goes on in the data before it turns (choice.c, M5): zero at
+/* How far a sender goes on in the data before it turns (choice.c, M6): zero at
  * first. */
 struct shm_laps {
     bool is_wide;      /* to the end of the data */
@@ -156,7 +158,7 @@ struct shm_ep {
     uint32_t rx_len;      /* its payload, bytes */
     uint32_t rx_done;     /* of which have come; < rx_len while there is rx */
     struct shm_price prices[SHM_PRICES];
-    uint32_t put_points; /* choice.c, M4 */
+    uint32_t put_points; /* choice.c, M5 */
     uint32_t puts_left;  /* before the next one that is timed */
     struct shm_laps laps;
     struct chempi_list busy_link;
@@ -311,6 +313,8 @@ bool chempi_shm_choice_is_fixed(const struct chempi_table *table);
 /* Which of the two for a message that may take either. What it announces is
  * set in xfer. */
 bool chempi_shm_choice_is_copy(struct shm_xfer *xfer);
+/* Is the sender to help with a single copy? */
+bool chempi_shm_choice_is_shared(struct shm_xfer *xfer);
 /* Are single copies cheaper for messages of this size from a peer while as many
  * go there? */
 bool chempi_shm_choice_would_copy(struct shm_ep *ep, uint64_t len,
@@ -320,13 +324,15 @@ bool chempi_shm_choice_is_crowded(const struct shm_ep *ep);
 /* Around each piece that is copied. */
 uint64_t chempi_shm_choice_start(const struct shm_xfer *xfer);
 void chempi_shm_choice_stop(struct shm_xfer *xfer, uint64_t start);
-/* All of it has been copied: `copied` bytes in xfer->spent by system calls of
- * this process, or with 0 through the ring. */
-void chempi_shm_choice_learn(struct shm_xfer *xfer, uint64_t copied);
+/* All of it has come through the ring. */
+void chempi_shm_choice_learn_ring(const struct shm_xfer *xfer);
+/* All of it has been copied once: `copied` bytes by this process, the rest by
+ * the sender. */
+void chempi_shm_choice_learn_copy(const struct shm_xfer *xfer, uint64_t copied);
 
-/* Points after a write of len bytes that took so long (M4). */
+/* Points after a write of len bytes that took so long (M5). */
 uint32_t chempi_shm_choice_judge(uint32_t points, uint64_t took_ns, size_t len);
-/* A write of len bytes took so long: which laps are next (M5). Returns how many
+/* A write of len bytes took so long: which laps are next (M6). Returns how many
  * writes there are before the next one that is timed. */
 uint32_t chempi_shm_choice_lap(struct shm_laps *laps, uint64_t ns, size_t len,
                                bool may_be_wide);
@@ -457,13 +463,13 @@ static inline uint32_t shm_data_at(const struct shm_ep *ep)
     return ep->data_head & (shm_dev_of(ep)->data_size - 1);
 }
 
-/* Does what is for this peer go past the caches (choice.c, M4)? */
+/* Does what is for this peer go past the caches (choice.c, M5)? */
 static inline bool shm_is_far(const struct shm_ep *ep)
 {
     return CHEMPI_UNLIKELY(ep->put_points >= SHM_PUT_FAR);
 }
 
-/* Does data turn back at the end of all of it only (choice.c, M5)? */
+/* Does data turn back at the end of all of it only (choice.c, M6)? */
 static inline bool shm_is_wide(const struct shm_ep *ep)
 {
     return ep->laps.is_wide || shm_is_far(ep);

@@ -72,6 +72,7 @@ static uint32_t get_share(struct shm_ep *ep)
         ep->shares_used |= 1u << i;
         atomic_store_explicit(&share->claimed, 0, memory_order_relaxed);
         atomic_store_explicit(&share->done, 0, memory_order_relaxed);
+        atomic_store_explicit(&share->spent, 0, memory_order_relaxed);
         atomic_store_explicit(&share->failed, 0, memory_order_relaxed);
         atomic_store_explicit(&share->is_closed, 0, memory_order_relaxed);
         return i;
@@ -346,7 +347,7 @@ const char *chempi_shm_rndv_data(struct shm_ep *ep, const struct shm_line *line)
     xfer->peer_spent += data.spent;
     if (xfer->base.done < xfer->base.want)
         return NULL;
-    chempi_shm_choice_learn(xfer, 0);
+    chempi_shm_choice_learn_ring(xfer);
     chempi_rndv_end(&xfer->base, 0);
     return NULL;
 }

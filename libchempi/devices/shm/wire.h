@@ -78,9 +78,10 @@ struct shm_cts {
 
 struct shm_help {
     uint64_t id;
-    uint64_t addr; /* of the target, in the receiver */
-    uint64_t want; /* bytes in all */
-    uint32_t form; /* as in shm_rts, of the target */
+    uint64_t addr;  /* of the target, in the receiver */
+    uint64_t want;  /* bytes in all */
+    uint32_t form;  /* as in shm_rts, of the target */
+    uint32_t timed; /* 1: the share shall say how long copying took */
 };
 
 struct shm_data {
@@ -163,6 +164,7 @@ struct shm_taken {
 struct shm_share {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t claimed; /* chunks, of both */
     _Atomic uint32_t done;      /* chunks the sender has written */
+    _Atomic uint32_t spent;     /* .. in so many ns, if it was asked to say */
     _Atomic uint32_t failed;    /* 1 + a chunk that it claimed in vain, or 0 */
     _Atomic uint32_t is_closed; /* it claims no more, and has counted all */
 };

@@ -16,6 +16,7 @@ struct costs {
     uint64_t copy;
     uint32_t share_slot;
     uint32_t form_len;
+    uint64_t half; /* of a copy with help: either side's */
 };
 
 #define ALONE SHM_HELP_SLOTS
@@ -23,6 +24,7 @@ struct costs {
 /* Of the messages that follow, in the process of one test. */
 static uint64_t message_len = LEN;
 static bool peer_would_copy;
+static int shared; /* of them: those with help */
 
 static struct shm_dev dev = {.data_size = 2 * LEN};
 static struct chempi_wake wake;
@@ -39,10 +41,19 @@ static bool is_copied(const struct costs *costs)
         .peer_would_copy = peer_would_copy};
     bool is_copy = chempi_shm_choice_is_copy(&xfer);
 
-    xfer.spent = is_copy ? costs->copy : costs->out;
-    xfer.peer_spent = costs->in;
-    chempi_shm_choice_learn(&xfer, is_copy ? message_len : 0);
-    return is_copy;
+    if (!is_copy) {
+        xfer.spent = costs->out;
+        xfer.peer_spent = costs->in;
+        chempi_shm_choice_learn_ring(&xfer);
+        return false;
+    }
+    xfer.is_shared = chempi_shm_choice_is_shared(&xfer);
+    shared += xfer.is_shared;
+    xfer.spent = xfer.is_shared ? costs->half : costs->copy;
+    xfer.peer_spent = costs->half;
+    chempi_shm_choice_learn_copy(&xfer, xfer.is_shared ? message_len / 2
+                                                       : message_len);
+    return true;
 }
 
 static int copied_of(int count, const struct costs *costs)
@@ -56,13 +67,14 @@ static int copied_of(int count, const struct costs *costs)
 
 Test(shm_choice, both_ways_are_tried_before_one_is_chosen)
 {
-    cr_assert_eq(copied_of(16, &(struct costs){2000, 500, 2700, ALONE, 0}), 8);
+    cr_assert_eq(copied_of(16, &(struct costs){2000, 500, 2700, ALONE, 0, 0}),
+                 8);
 }
 
 Test(shm_choice, the_cheaper_way_is_taken_but_for_a_look_at_the_other)
 {
-    const struct costs near = {2000, 500, 2700, ALONE, 0};
-    const struct costs apart = {8000, 2000, 3200, ALONE, 0};
+    const struct costs near = {2000, 500, 2700, ALONE, 0, 0};
+    const struct costs apart = {8000, 2000, 3200, ALONE, 0, 0};
 
     (void)copied_of(16, &near);
     cr_assert_leq(copied_of(1024, &near), 1024 / 200);
@@ -75,8 +87,8 @@ Test(shm_choice, the_cheaper_way_is_taken_but_for_a_look_at_the_other)
 /* The first message of each window is dearer, for whatever reason. */
 Test(shm_choice, what_windows_begin_with_does_not_decide)
 {
-    const struct costs usual = {2000, 500, 2700, ALONE, 0};
-    const struct costs first = {6000, 500, 2700, ALONE, 0};
+    const struct costs usual = {2000, 500, 2700, ALONE, 0, 0};
+    const struct costs first = {6000, 500, 2700, ALONE, 0, 0};
     int copied = 0;
 
     (void)copied_of(16, &usual);
@@ -89,8 +101,8 @@ Test(shm_choice, what_windows_begin_with_does_not_decide)
 
 Test(shm_choice, a_disturbed_message_does_not_decide)
 {
-    const struct costs near = {2000, 500, 2700, ALONE, 0};
-    const struct costs disturbed = {2000, 1000000, 2700, ALONE, 0};
+    const struct costs near = {2000, 500, 2700, ALONE, 0, 0};
+    const struct costs disturbed = {2000, 1000000, 2700, ALONE, 0, 0};
 
     (void)copied_of(17, &near); /* the 17th is not measured */
     (void)copied_of(8, &disturbed);
@@ -99,7 +111,7 @@ Test(shm_choice, a_disturbed_message_does_not_decide)
 
 Test(shm_choice, a_core_that_sends_as_well_has_both_halves_to_do)
 {
-    const struct costs costs = {2000, 1500, 2700, ALONE, 0};
+    const struct costs costs = {2000, 1500, 2700, ALONE, 0, 0};
 
     (void)copied_of(16, &costs);
     dev.rndv.outgoing = 1;
@@ -110,8 +122,8 @@ Test(shm_choice, a_core_that_sends_as_well_has_both_halves_to_do)
 
 Test(shm_choice, a_core_that_sends_long_ones_as_well_waits_for_the_ring_besides)
 {
-    const struct costs near = {900, 800, 2500, ALONE, 0};
-    const struct costs nearer = {900, 800, 2600, ALONE, 0};
+    const struct costs near = {900, 800, 2500, ALONE, 0, 0};
+    const struct costs nearer = {900, 800, 2600, ALONE, 0, 0};
 
     (void)copied_of(16, &near);
     dev.rndv.outgoing = 1;
@@ -125,8 +137,8 @@ Test(shm_choice, a_core_that_sends_long_ones_as_well_waits_for_the_ring_besides)
 
 Test(shm_choice, both_take_single_copies_where_one_of_them_would)
 {
-    const struct costs near = {2000, 500, 2700, ALONE, 0};
-    const struct costs apart = {8000, 2000, 3200, ALONE, 0};
+    const struct costs near = {2000, 500, 2700, ALONE, 0, 0};
+    const struct costs apart = {8000, 2000, 3200, ALONE, 0, 0};
 
     peer_would_copy = true;
     (void)copied_of(16, &near);
@@ -141,20 +153,75 @@ Test(shm_choice, both_take_single_copies_where_one_of_them_would)
     cr_assert_geq(copied_of(256, &apart), 256 - 3);
 }
 
-Test(shm_choice, a_copy_that_is_shared_takes_half_the_time)
+static int shared_of(int count, const struct costs *costs)
 {
-    const struct costs alone = {2000, 1500, 2700, ALONE, 0};
-    const struct costs shared = {2000, 1500, 2700, 0, 0};
+    shared = 0;
+    (void)copied_of(count, costs);
+    return shared;
+}
 
-    (void)copied_of(16, &alone);
+/* Ring, copy or copy with help: what is cheapest, after a few messages, and
+ * again when the cores have moved. */
+Test(shm_choice, the_sender_helps_where_that_is_cheaper)
+{
+    const struct costs apart = {9000, 1500, 3400, 0, 0, 3600};
+    const struct costs near = {9000, 1500, 3400, 0, 0, 1800};
+
+    (void)copied_of(40, &apart);
+    cr_assert_leq(shared_of(1000, &apart), 2);
+    cr_assert_geq(copied_of(1000, &apart), 1000 - 2);
+    (void)copied_of(1024, &near);
+    cr_assert_geq(shared_of(1000, &near), 1000 - 2 - 2);
+    (void)copied_of(200, &apart);
+    cr_assert_leq(shared_of(800, &apart), 2);
+}
+
+Test(shm_choice, what_help_makes_cheaper_than_the_ring_is_copied)
+{
+    const struct costs alone = {2000, 1500, 2700, ALONE, 0, 0};
+    const struct costs helped = {2000, 1500, 2700, 0, 0, 1500};
+    const struct costs in_vain = {2000, 1500, 2700, 0, 0, 2500};
+
+    (void)copied_of(40, &helped);
     cr_assert_leq(copied_of(256, &alone), 3);
-    cr_assert_geq(copied_of(256, &shared), 256 - 3);
+    cr_assert_geq(shared_of(256, &helped), 256 - 3);
+    (void)copied_of(256, &in_vain);
+    cr_assert_leq(copied_of(256, &in_vain), 3);
+}
+
+Test(shm_choice, a_sender_that_sleeps_is_not_asked_to_help)
+{
+    const struct costs helped = {2000, 1500, 2700, 0, 0, 1000};
+
+    atomic_store(&wake.state, CHEMPI_WAKE_AWAY_OWED);
+    cr_assert_eq(shared_of(100, &helped), 0);
+    cr_assert_leq(copied_of(256, &helped), 3);
+}
+
+/* Only one side has copied; what the other one has spent is of no chunk. */
+Test(shm_choice, help_that_does_nothing_is_no_cheaper)
+{
+    const struct costs helped = {9000, 9000, 2700, 0, 0, 1000};
+    struct shm_xfer xfer = {.base = {.peer = &ep.rndv, .len = LEN, .want = LEN},
+                            .is_timed = true,
+                            .is_shared = true};
+
+    (void)copied_of(40, &helped);
+    cr_assert_geq(shared_of(256, &helped), 256 - 4);
+    xfer.spent = 2700;
+    for (int i = 0; i < 16; i++)
+        chempi_shm_choice_learn_copy(&xfer, LEN);
+    cr_assert_leq(shared_of(6, &helped), 0);
+    xfer.spent = 0;
+    xfer.peer_spent = 1000;
+    chempi_shm_choice_learn_copy(&xfer, 0);
+    cr_assert_eq(shared_of(6, &helped), 6);
 }
 
 Test(shm_choice, pieces_have_prices_of_their_own)
 {
-    const struct costs whole = {2000, 1500, 1000, ALONE, 0};
-    const struct costs pieces = {2000, 1500, 2700, ALONE, 5};
+    const struct costs whole = {2000, 1500, 1000, ALONE, 0, 0};
+    const struct costs pieces = {2000, 1500, 2700, ALONE, 5, 0};
 
     (void)copied_of(16, &whole);
     (void)copied_of(16, &pieces);
@@ -164,18 +231,18 @@ Test(shm_choice, pieces_have_prices_of_their_own)
 
 Test(shm_choice, what_was_cut_short_or_makes_no_sense_teaches_nothing)
 {
-    const struct costs near = {2000, 500, 2700, ALONE, 0};
+    const struct costs near = {2000, 500, 2700, ALONE, 0, 0};
     struct shm_xfer xfer = {.base = {.peer = &ep.rndv, .len = LEN, .want = 1},
                             .is_timed = true};
 
     (void)copied_of(16, &near);
-    chempi_shm_choice_learn(&xfer, LEN); /* for nothing */
+    chempi_shm_choice_learn_copy(&xfer, LEN); /* for nothing */
     cr_assert_leq(copied_of(256, &near), 3);
     xfer.base.want = LEN;
     xfer.spent = UINT64_MAX;
     xfer.peer_spent = UINT64_MAX;
     for (int i = 0; i < 1000; i++)
-        chempi_shm_choice_learn(&xfer, 0);
+        chempi_shm_choice_learn_ring(&xfer);
     cr_assert_eq(copied_of(100, &near), 100); /* until it is measured again */
     (void)copied_of(1024, &near);
     cr_assert_leq(copied_of(256, &near), 3);
@@ -183,8 +250,8 @@ Test(shm_choice, what_was_cut_short_or_makes_no_sense_teaches_nothing)
 
 Test(shm_choice, on_a_crowded_node_what_fits_the_ring_takes_it_all_else_is_read)
 {
-    const struct costs near = {2000, 500, 2700, ALONE, 0};
-    const struct costs apart = {8000, 2000, 3200, ALONE, 0};
+    const struct costs near = {2000, 500, 2700, ALONE, 0, 0};
+    const struct costs apart = {8000, 2000, 3200, ALONE, 0, 0};
 
     atomic_store(&wake.order, CHEMPI_WAKE_ORDER_FENCE);
     cr_assert_eq(copied_of(1024, &apart), 0);
@@ -340,7 +407,7 @@ Test(shm_choice, a_setting_that_wants_no_ring_holds_with_a_table_too)
     cr_assert_eq(copied_by_table("eager", "pipeline", settings), 0);
 }
 
-/* --- through the caches or past them (M4) --- */
+/* --- through the caches or past them (M5) --- */
 
 enum { FAR_POINTS = 2 * SHM_PUT_FAR };
 
@@ -416,7 +483,7 @@ Test(shm_choice, now_and_then_a_write_goes_through_the_caches_and_is_timed)
     free(data);
 }
 
-/* --- short laps or wide ones (M5) --- */
+/* --- short laps or wide ones (M6) --- */
 
 /* So many writes of 2 KiB, of which a line takes so long in short laps and in
  * wide ones; how many went in wide ones. */
