@@ -53,7 +53,7 @@
 #define CROWDED_RING_MAX (UINT64_C(64) << 10)
 
 enum {
-    PROBE_FIRST = 16, /* half each, until both prices are known */
+    PROBE_FIRST = 8, /* half each, until both prices are known */
     /* Prime, or else all looks at windows of messages would meet the first of
      * a window, when the peer has nothing else to do yet; and few enough that
      * 99 of 100 round trips have none. */
