@@ -254,9 +254,10 @@ static bool advance_node(struct async *a, struct chempi_node_later_op *op,
 {
     const uint32_t count = a->sched.count;
     int rc = MPI_SUCCESS;
-    enum chempi_node_later_state state =
-        chempi_node_later_advance(op, &a->sched, &rc);
+    enum chempi_node_later_state state;
 
+    a->sched.failed = a->error;
+    state = chempi_node_later_advance(op, &a->sched, &rc);
     a->has_more = true; /* perhaps: it may append */
     if (state != CHEMPI_NODE_LATER_WAITS) {
         *flags |= ADVANCED;
@@ -925,15 +926,11 @@ static inline bool begin_at_once(const struct chempi_coll_call *c,
     return true;
 }
 
-/* Does the communicator lack an area that it need not ask for, or only the
- * addresses for it (B4, node.c)? Then it gets it, or *rc says why not. */
+/* Does the communicator lack an area that it need not ask for? Then it gets it,
+ * or *rc says why not. */
 static bool gets_area(struct chempi_comm *comm, int *rc)
 {
-    const struct chempi_coll_state *st = comm->coll;
-
-    return CHEMPI_UNLIKELY(!st || st->lacks) &&
-           (chempi_coll_node_is_known(comm) ||
-            (st && st->lacks == CHEMPI_NODE_LACKS_ADDRESSES)) &&
+    return CHEMPI_UNLIKELY(!comm->coll) && chempi_coll_node_is_known(comm) &&
            chempi_coll_node_is_attached(comm, rc);
 }
 
@@ -943,6 +940,9 @@ static CHEMPI_NOINLINE int start_schedule(const struct chempi_coll_call *c,
     int rc = MPI_SUCCESS;
 
     if ((gets_area(c->comm, &rc) && begin_at_once(c, request, &rc)) || rc)
+        return rc;
+    rc = chempi_node_later_expect(c);
+    if (CHEMPI_UNLIKELY(rc))
         return rc;
     return make(call_ops[c->kind], c->comm, c->op, build_started, c, false,
                 request);

@@ -80,7 +80,8 @@ int chempi_coll_perform(struct chempi_coll_call *c)
 
 int chempi_coll_barrier(struct chempi_comm *comm)
 {
-    if (CHEMPI_LIKELY(comm->coll && comm->coll->is_on))
+    if (CHEMPI_LIKELY(comm->coll &&
+                      chempi_coll_node_stage(comm->coll) == CHEMPI_NODE_MEMORY))
         return chempi_coll_node_barrier(comm->coll);
     return chempi_coll_perform(
         &(struct chempi_coll_call){.kind = CHEMPI_COLL_BARRIER, .comm = comm});

@@ -4,8 +4,8 @@
  * needs its data gets an error, never a wrong result, and the communicator
  * goes on. A scan finds another way: by messages, if the memory is missing
  * from the beginning, or in the little that is there. And the rings of
- * communicators go back with them. On several nodes: members of a node do
- * without its memory when one of them has no addresses for it.
+ * communicators go back with them. Members of a node do without its memory
+ * when one of them has no addresses for it.
  */
 #include "check.h"
 
@@ -339,69 +339,52 @@ static void later(MPI_Comm comm)
     CHECK(ranks == check_size(), "%d ranks later", ranks);
 }
 
-/* Nor does it go by messages in a non-blocking one, which the others have in
- * that memory, before it has done the first one again. */
-static void map_scarcely_later(void)
+/* A rank has no addresses left for the memory of a new communicator, whose
+ * first operation is of this kind: nobody uses that memory then. */
+static MPI_Comm map_scarcely(int kind)
 {
-    int numbers[2] = {1, 1};
-    MPI_Request request;
+    int numbers[2] = {check_rank(), check_rank() == 0};
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    int most = -1;
+    int rc = MPI_SUCCESS;
     MPI_Comm comm;
 
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     is_full = check_rank() == 1;
-    if (is_full) {
-        numbers[0] = numbers[1] = 0;
-        CHECK(check_class(MPI_Bcast(&numbers[0], 1, MPI_INT, 0, comm)) ==
-                  MPI_ERR_NO_MEM,
-              "a broadcast without addresses");
-        CHECK_OR_DIE(check_class(MPI_Ibcast(&numbers[1], 1, MPI_INT, 0, comm,
-                                            &request)) == MPI_ERR_NO_MEM,
-                     "one that is started without addresses");
-        is_full = false;
+    if (kind == 0) {
+        rc = MPI_Allreduce(&numbers[0], &most, 1, MPI_INT, MPI_MAX, comm);
     } else {
-        CHECK(!MPI_Bcast(&numbers[0], 1, MPI_INT, 0, comm), "the first one");
+        rc = MPI_Iallreduce(&numbers[0], &most, 1, MPI_INT, MPI_MAX, comm,
+                            &requests[0]);
+        if (kind == 2 && !rc)
+            rc = MPI_Ibcast(&numbers[1], 1, MPI_INT, 0, comm, &requests[1]);
+        for (int i = 0; i < 2 && !rc; i++)
+            rc = MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
     }
-    CHECK(!MPI_Ibcast(&numbers[1], 1, MPI_INT, 0, comm, &request), "started");
-    CHECK(!MPI_Wait(&request, MPI_STATUS_IGNORE) && numbers[1] == 1,
-          "%d has come", numbers[1]);
-    if (check_rank() == 1)
-        CHECK(!MPI_Bcast(&numbers[0], 1, MPI_INT, 0, comm) && numbers[0] == 1,
-              "%d has come again", numbers[0]);
+    is_full = false;
+    CHECK_OR_DIE(rc == MPI_SUCCESS, "kind %d without addresses: class %d", kind,
+                 check_class(rc));
+    CHECK(most == check_size() - 1 && (kind != 2 || numbers[1] == 1),
+          "kind %d without addresses: %d, %d", kind, most, numbers[1]);
     later(comm);
-    MPI_Comm_free(&comm);
+    MPI_Barrier(comm);
+    return comm;
 }
 
-/* A rank has no addresses left for the memory of a new communicator: it says
- * so, and does the operation, in which the others wait for it, again. */
-static void map_scarcely(void)
+/* All live until the end: each needs other addresses. */
+static void go_without_addresses(void)
 {
-    MPI_Comm comms[2];
-    int ranks = 0;
-    int one = 1;
+    MPI_Comm comms[6];
 
-    for (int k = 0; k < 2; k++) {
-        MPI_Comm_dup(MPI_COMM_WORLD, &comms[k]);
-        MPI_Comm_set_errhandler(comms[k], MPI_ERRORS_RETURN);
-        is_full = check_rank() == 1;
-        for (int i = 0; is_full && i < 2; i++)
-            CHECK(check_class(MPI_Barrier(comms[k])) == MPI_ERR_NO_MEM,
-                  "a communicator without addresses");
-        is_full = false;
-        CHECK(MPI_Barrier(comms[k]) == MPI_SUCCESS, "nor later");
-        CHECK(MPI_Allreduce(&one, &ranks, 1, MPI_INT, MPI_SUM, comms[k]) ==
-                      MPI_SUCCESS &&
-                  ranks == check_size(),
-              "%d ranks", ranks);
-        later(comms[k]);
-    }
-    map_scarcely_later(); /* where nothing is mapped yet */
-    MPI_Comm_free(&comms[0]);
-    MPI_Comm_free(&comms[1]);
+    meet(MPI_COMM_WORLD);
+    for (int i = 0; i < 6; i++)
+        comms[i] = map_scarcely(i % 3);
+    for (int i = 0; i < 6; i++)
+        MPI_Comm_free(&comms[i]);
 }
 
-/* On several nodes nobody can do an operation again whose phases go on: the
- * first one is right already. */
+/* The same on several nodes. */
 static MPI_Comm map_scarcely_on_nodes(int victim, int victims)
 {
     static double data[LONG];
@@ -427,7 +410,6 @@ static MPI_Comm map_scarcely_on_nodes(int victim, int victims)
     return comm;
 }
 
-/* All live until the end: each needs other addresses. */
 static void go_on_nodes(void)
 {
     MPI_Comm comms[16];
@@ -468,7 +450,7 @@ int main(int argc, char **argv)
     CHECK(call(0, in, out) == MPI_SUCCESS &&
               out[0] == check_size() * (check_size() + 1) / 2,
           "the communicator is of no use any more: %g", out[0]);
-    map_scarcely();
+    go_without_addresses();
     reduce_scarcely();
     scan_scarcely();
     move_scarcely();

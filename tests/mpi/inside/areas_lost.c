@@ -26,7 +26,8 @@ static bool has_area(MPI_Comm comm)
 {
     const struct chempi_comm *c = chempi_comm_lookup(comm);
 
-    return c && c->coll && c->coll->is_on;
+    return c && c->coll &&
+           chempi_coll_node_stage(c->coll) == CHEMPI_NODE_MEMORY;
 }
 
 /* Communicators like this one, until there are no more areas. */

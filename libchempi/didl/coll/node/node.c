@@ -18,12 +18,12 @@
  *       once: when it releases its communicator, or when it could not learn
  *       over messages which area it is. It is one word that says so: whoever
  *       ends before it uses the area, whoever ends behind it does not
- *   B4  a member that has no addresses for its area says so, and tries again in
- *       its next operation, which is the one that the others are in
- *   B5  among the members of one node of a communicator on several (serves is
- *       set) B4 cannot be: an operation's phases go on. Nor in one of the
- *       library's own (is_own). They agree to use their area only if all of
- *       them have it, and the latter a hierarchy
+ *   B4  members use an area only if all of them have it: who hears its number
+ *       (from member 0) may have no addresses for it, so all ask each other
+ *       then, and leave it if one has not. MPI_COMM_WORLD's they do not ask
+ *       for: there a call fails that has none, and is made again
+ *   B5  a communicator of the library's own (is_own) does without a hierarchy,
+ *       too, if one of its members has none
  *   B6  in a job that survives, who finds no free area takes back those whose
  *       members have all left or ended, and those in the hand of one that has.
  *       Ended means: the launcher says so, and the kernel has dropped its mark
@@ -51,6 +51,7 @@
 #include "libchempi/didl/coll/hier/hier_ops.h"
 #include "libchempi/didl/coll/node/copy/cma_copy.h"
 #include "libchempi/didl/coll/node/ring/pairwise_rings.h"
+#include "libchempi/didl/coll/node/shm_slot.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/error/error.h"
@@ -533,8 +534,7 @@ void chempi_coll_node_release(struct chempi_coll_state *st)
 {
     if (!st)
         return;
-    if ((st->is_on || st->lacks == CHEMPI_NODE_LACKS_ADDRESSES) &&
-        node.control) {
+    if (chempi_coll_node_stage(st) == CHEMPI_NODE_MEMORY && node.control) {
         if (st->stream_reserved > 0 || st->chain.is_made ||
             chempi_coll_pairwise_rings_are_made(st))
             atomic_store(&node.control->is_large[st->area], 1);
@@ -608,7 +608,6 @@ static void set_places(struct chempi_coll_state *st, unsigned char *start)
     size_t all = all_cells(st->size);
 
     st->cells = (uint32_t)cells(st->size);
-    st->later_cells = (uint32_t)later_cells(st->size);
     st->crowd.distance = &node.control->distance;
     st->pipe = (void *)start;
     st->crowd.presence = (void *)(st->pipe + CHEMPI_NODE_PIECES);
@@ -617,7 +616,7 @@ static void set_places(struct chempi_coll_state *st, unsigned char *start)
     st->later.unsaid =
         (st->size > 2 ? CHEMPI_NODE_LATER_SAID : CHEMPI_NODE_LATER_GROUP) - 1;
     st->counts = (void *)(st->later.ended +
-                          (st->later_cells ? (size_t)st->size + 1 : 0));
+                          (later_cells(st->size) ? (size_t)st->size + 1 : 0));
     st->lines = (void *)(st->counts + all);
     st->slots = (uint32_t)slots(st->size);
     st->bulk = start + pages(head_len(st->size));
@@ -655,12 +654,21 @@ static struct chempi_coll_state *make_state(const struct chempi_comm *comm)
     return st;
 }
 
+/* Orders what is known of the area before; partner: chempi_coll_node_stage().
+ */
+static void set_stage(struct chempi_coll_state *st,
+                      enum chempi_node_stage stage)
+{
+    atomic_store_explicit(&st->stage, (uint8_t)stage, memory_order_release);
+}
+
 /* The communicator's. */
 static struct chempi_coll_state *make(struct chempi_comm *comm)
 {
     struct chempi_coll_state *st = make_state(comm);
 
     if (st) {
+        set_stage(st, CHEMPI_NODE_PREPARED);
         comm->coll = st;
         comm->fini_coll = release_area_of;
     }
@@ -672,83 +680,87 @@ bool chempi_coll_node_is_known(const struct chempi_comm *comm)
     return comm == &chempi_comm_world && node.control && are_all_here(comm);
 }
 
-/* Learn which area it is; st->area stays -1 when there is none. All members are
- * here. */
-static int find_area(struct chempi_comm *comm, struct chempi_coll_state *st)
-{
-    int32_t area = -1;
-    int rc;
-
-    if (chempi_coll_node_is_known(comm)) {
-        rc = open_world(st->size);
-        if (rc) {
-            /* It waits for this member where it is. */
-            comm->coll = NULL;
-            free(st);
-            return rc;
-        }
-        area = WORLD_AREA;
-    } else {
-        if (comm->rank == 0)
-            area = claim(comm, 0, WORLD_AREA + 1, CHEMPI_NODE_COMM_AREAS);
-        rc = agree(comm, &area);
-        if (rc) {
-            /* Others may wait for this member for ever: say so. */
-            st->is_area_unknown = !leave_unknown(comm, 0, 0);
-            return rc;
-        }
-    }
-    st->area = area < AREAS && node.control ? area : -1;
-    return MPI_SUCCESS;
-}
-
-/* B4 */
-static int enter(struct chempi_comm *comm, struct chempi_coll_state *st)
+/* False: there is none, or it has no addresses for it. */
+static bool enter(const struct chempi_comm *comm, struct chempi_coll_state *st,
+                  int32_t area)
 {
     const struct chempi_services *s = &chempi_ctx.services;
-    struct chempi_err err;
     unsigned char *start;
 
-    if (st->area < 0)
-        return MPI_SUCCESS;
-    follow(st->area);
-    start = map(st->area, st->size, &err);
-    st->lacks = start ? CHEMPI_NODE_LACKS_NOTHING : CHEMPI_NODE_LACKS_ADDRESSES;
+    if (!node.control || area < 0 || area >= AREAS)
+        return false;
+    st->area = area;
+    follow(area);
+    start = map(area, st->size, NULL);
     if (!start)
-        return chempi_error_from(err.code, &err);
+        return false;
     for (uint32_t i = 0; i < comm->size; i++)
         st->local_ranks[i] = s->local_rank_of_proc[chempi_comm_proc(comm, i)];
     set_places(st, start);
-    st->is_on = true;
+    return true;
+}
+
+/* B4: has everybody entered it? */
+static void decide(struct chempi_coll_state *st, bool is_for_all)
+{
+    if (!is_for_all) {
+        if (st->area >= 0)
+            leave(st->area, (uint32_t)st->size);
+        st->area = -1;
+    } else {
+        st->later_cells = (uint32_t)later_cells(st->size);
+    }
+    set_stage(st, is_for_all ? CHEMPI_NODE_MEMORY : CHEMPI_NODE_MESSAGES);
+}
+
+/* B2 */
+static int enter_world(struct chempi_comm *comm, struct chempi_coll_state *st)
+{
+    const int rc = open_world(st->size);
+
+    if (rc) {
+        /* It waits for this member where it is. */
+        comm->coll = NULL;
+        free(st);
+        return rc;
+    }
+    decide(st, enter(comm, st, WORLD_AREA));
     return MPI_SUCCESS;
 }
 
-/* B5. What it fails for is only that nobody can be asked. */
+/* Member 0's number; -1: there is none. */
+static int32_t find_area(struct chempi_comm *comm, struct chempi_coll_state *st)
+{
+    int32_t area = chempi_coll_node_take(comm);
+
+    if (agree(comm, &area) == MPI_SUCCESS)
+        return area;
+    /* Others may wait for this member for ever: say so. */
+    st->is_area_unknown = !leave_unknown(comm, 0, 0);
+    return -1;
+}
+
+/* B4. What it fails for is only that nobody can be asked. */
 static int enter_together(struct chempi_comm *comm,
                           struct chempi_coll_state *st)
 {
+    int64_t is_missing = !enter(comm, st, find_area(comm, st));
     const struct chempi_comm_channel ch = chempi_comm_channel(comm);
-    int64_t is_missing = enter(comm, st) || !st->is_on;
     int rc = chempi_comm_max(&ch, MPI_SUCCESS, &is_missing, 1);
 
-    if (CHEMPI_LIKELY(!rc && !is_missing))
-        return rc;
-    if (st->area >= 0)
-        leave(st->area, comm->size);
-    st->area = -1;
-    st->is_on = false;
-    st->later_cells = 0;
-    st->lacks = CHEMPI_NODE_LACKS_NOTHING;
+    decide(st, !rc && !is_missing);
     return rc;
 }
 
 static bool prepare(struct chempi_comm *comm)
 {
-    struct chempi_coll_state *st = make(comm);
+    return make(comm) != NULL;
+}
 
-    if (st)
-        st->lacks = CHEMPI_NODE_LACKS_ALL;
-    return st != NULL;
+static int no_memory(void)
+{
+    return chempi_error_set(MPI_ERR_NO_MEM,
+                            "no memory for collective operations");
 }
 
 /* What the first operation finds out; its area, among others. */
@@ -756,7 +768,7 @@ static int begin(struct chempi_comm *comm, struct chempi_coll_state *st)
 {
     int rc;
 
-    st->lacks = CHEMPI_NODE_LACKS_NOTHING;
+    set_stage(st, CHEMPI_NODE_MESSAGES);
     if (comm->is_inter || comm->size < 2)
         return MPI_SUCCESS;
     if (!are_all_here(comm)) {
@@ -765,8 +777,61 @@ static int begin(struct chempi_comm *comm, struct chempi_coll_state *st)
     }
     if (comm->size > CHEMPI_NODE_RANKS_MAX)
         return MPI_SUCCESS;
-    rc = find_area(comm, st);
-    return comm->serves || comm->is_own ? enter_together(comm, st) : rc;
+    return chempi_coll_node_is_known(comm) ? enter_world(comm, st)
+                                           : enter_together(comm, st);
+}
+
+/* ---- heard with the first operation (NEWS) ---- */
+
+/* All members say the same. */
+static bool may_get_area(const struct chempi_comm *comm)
+{
+    return node.control && !comm->is_inter && !comm->is_own && !comm->serves &&
+           comm->size > 1 && comm->size <= CHEMPI_NODE_MANY &&
+           are_all_here(comm);
+}
+
+int chempi_coll_node_expect(struct chempi_comm *comm)
+{
+    struct chempi_coll_state *st;
+
+    if (!may_get_area(comm))
+        return MPI_SUCCESS;
+    st = make(comm);
+    if (!st)
+        return no_memory();
+    st->is_area_unknown = true;
+    st->later.unsaid = UINT32_MAX; /* there is no word to say it in */
+    set_stage(st, CHEMPI_NODE_NEWS);
+    return MPI_SUCCESS;
+}
+
+int32_t chempi_coll_node_take(const struct chempi_comm *comm)
+{
+    return comm->rank == 0
+               ? claim(comm, 0, WORLD_AREA + 1, CHEMPI_NODE_COMM_AREAS)
+               : -1;
+}
+
+bool chempi_coll_node_hear(struct chempi_comm *comm, int32_t area)
+{
+    return area != WORLD_AREA && area < CHEMPI_NODE_COMM_AREAS &&
+           enter(comm, comm->coll, area);
+}
+
+void chempi_coll_node_decide(struct chempi_comm *comm, bool is_for_all)
+{
+    struct chempi_coll_state *st = comm->coll;
+
+    if (st->area >= 0 || leave_unknown(comm, 0, 0))
+        st->is_area_unknown = false;
+    decide(st, is_for_all);
+    chempi_progress_notify(); /* of another thread's has_heard() */
+}
+
+static bool has_heard(void *arg)
+{
+    return chempi_coll_node_stage(arg) != CHEMPI_NODE_NEWS;
 }
 
 bool chempi_coll_own(struct chempi_comm *comm)
@@ -775,22 +840,31 @@ bool chempi_coll_own(struct chempi_comm *comm)
     return prepare(comm);
 }
 
+/* MPI error class. */
+static int find_out(struct chempi_comm *comm, struct chempi_coll_state *st)
+{
+    switch (chempi_coll_node_stage(st)) {
+    case CHEMPI_NODE_PREPARED:
+        return begin(comm, st);
+    case CHEMPI_NODE_NEWS:
+        return chempi_coll_shm_slot_await(st, has_heard, st);
+    default:
+        return MPI_SUCCESS; /* they have come since it was asked last */
+    }
+}
+
 struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
                                                   int *rc)
 {
     struct chempi_coll_state *st = comm->coll ? comm->coll : make(comm);
 
     if (!st) {
-        *rc = chempi_error_set(MPI_ERR_NO_MEM,
-                               "no memory for collective operations");
+        *rc = no_memory();
         return NULL;
     }
     if (CHEMPI_UNLIKELY(chempi_conn_missing_count()))
         leave_buried();
-    *rc = st->lacks == CHEMPI_NODE_LACKS_ADDRESSES ? MPI_SUCCESS
-                                                   : begin(comm, st);
-    if (!*rc && !st->is_on)
-        *rc = enter(comm, st);
+    *rc = find_out(comm, st);
     return *rc ? NULL : st;
 }
 
@@ -819,14 +893,14 @@ bool chempi_coll_node_enter_own(struct chempi_comm *comm,
         leave(area, comm->size);
         return false;
     }
-    st->area = area;
     if (CHEMPI_UNLIKELY(comm->coll->unknown_own)) {
         /* The first member has come by all before this one. */
         (void)leave_unknown(comm, comm->coll->unknown_own,
                             comm->coll->owns - 1);
         comm->coll->unknown_own = 0;
     }
-    return enter(comm, st) == MPI_SUCCESS && st->is_on;
+    decide(st, enter(comm, st, area));
+    return chempi_coll_node_stage(st) == CHEMPI_NODE_MEMORY;
 }
 
 void chempi_coll_node_leave_own(struct chempi_comm *comm, bool is_taken)

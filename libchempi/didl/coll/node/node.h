@@ -212,11 +212,29 @@ struct chempi_node_chain {
     struct chempi_spsc_ring_reader in;
 };
 
-/* What a state lacks as yet. */
-enum chempi_node_lack {
-    CHEMPI_NODE_LACKS_NOTHING,
-    CHEMPI_NODE_LACKS_ADDRESSES, /* for its area (B4) */
-    CHEMPI_NODE_LACKS_ALL        /* it was prepared */
+/*
+ * What the operations of a state go by. Without a state, or with a new or
+ * prepared one, none has begun. MPI_COMM_WORLD, whose area all know, finds out
+ * at once; else it depends on the first operation:
+ *
+ *     none --+-- blocking, or prepared (node.c, begin()) --+--> MESSAGES
+ *            |                                             +--> MEMORY
+ *     PREPARED                                             |
+ *            +-- non-blocking --> NEWS -- heard, by all ---+
+ *
+ *   -   MESSAGES and MEMORY are for ever, and of all members alike (B4): who
+ *       has got there knows that all others do, or have lost a member
+ *   -   NEWS: the first operation that could go through the node's memory has
+ *       number 1 (node_later.h, L8), and brings them. It ends as messages.
+ *       Whoever makes progress hears them, under the lane lock, perhaps while
+ *       the communicator's thread starts the next operation. So the stage is
+ *       stored last, and is looked at first
+ */
+enum chempi_node_stage {
+    CHEMPI_NODE_MESSAGES,
+    CHEMPI_NODE_MEMORY,
+    CHEMPI_NODE_NEWS,
+    CHEMPI_NODE_PREPARED
 };
 
 /* comm->coll, or a persistent operation's own */
@@ -224,8 +242,7 @@ struct chempi_coll_state {
     const struct chempi_comm *comm;
     struct chempi_hier *hier;      /* of members on several nodes, or NULL */
     struct chempi_comm *node_comm; /* then: those on this node */
-    bool is_on;                    /* false: no area; messages only */
-    uint8_t lacks;                 /* enum chempi_node_lack */
+    _Atomic uint8_t stage;         /* enum chempi_node_stage */
     bool is_area_unknown;          /* there may be one that is not left yet */
     uint32_t owns; /* persistent operations that had areas of their own, ever;
                       alike at all members */
@@ -283,14 +300,31 @@ struct chempi_coll_state {
                             and crowd.neighbours point to */
 };
 
+/* After all that was done before the stage was stored. */
+static inline enum chempi_node_stage
+chempi_coll_node_stage(const struct chempi_coll_state *st)
+{
+    return atomic_load_explicit(&st->stage, memory_order_acquire);
+}
+
 /* The state of a communicator, made at its first collective operation (which
- * all members are in), or by which it gets the addresses that were missing.
- * NULL when out of memory: then *rc is an error class. */
+ * all members are in); or wait until it is known (NEWS). NULL when out of
+ * memory, or after a loss: then *rc is an error class. */
 struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
                                                   int *rc);
 
 /* Does it wait for nobody to attach, since its area is known (B2)? */
 bool chempi_coll_node_is_known(const struct chempi_comm *comm);
+
+/* A communicator that has no state: its first operation is a non-blocking one
+ * and brings the news, if it may get an area. MPI error class. */
+int chempi_coll_node_expect(struct chempi_comm *comm);
+
+/* Of that operation, under the lane lock: the number that member 0 takes (-1:
+ * there is none); has this member that area; do all have it? */
+int32_t chempi_coll_node_take(const struct chempi_comm *comm);
+bool chempi_coll_node_hear(struct chempi_comm *comm, int32_t area);
+void chempi_coll_node_decide(struct chempi_comm *comm, bool is_for_all);
 
 /* A state for a persistent operation of a communicator that has an area; NULL
  * when out of memory. At member 0 its area is the operation's, -1: there is
@@ -313,16 +347,18 @@ bool chempi_coll_node_run(struct chempi_coll_state *st,
                           const struct chempi_coll_call *c, int tag, int *rc);
 int chempi_coll_node_barrier(struct chempi_coll_state *st);
 
-/* Is the state there, and all that it has to have? If not, *rc says why. The
- * others go on in a call that is tried again (B4), which has their tag then. */
+/* Is it known what the communicator's operations go by? If not, *rc says why.
+ * Who could not even begin to ask tries the call again, in which the others
+ * are, and which has their tag then. */
 static inline bool chempi_coll_node_is_attached(struct chempi_comm *comm,
                                                 int *rc)
 {
     const struct chempi_coll_state *st = comm->coll;
 
-    if (CHEMPI_LIKELY(st && !st->lacks) || chempi_coll_node_attach(comm, rc))
+    if (CHEMPI_LIKELY(st && chempi_coll_node_stage(st) <= CHEMPI_NODE_MEMORY) ||
+        chempi_coll_node_attach(comm, rc))
         return true;
-    if (comm->coll && !comm->coll->lacks)
+    if (comm->coll)
         (void)chempi_coll_next_tag(comm); /* it is over */
     return false;
 }
@@ -343,7 +379,8 @@ static inline bool chempi_coll_node_try(const struct chempi_coll_call *c,
 {
     struct chempi_coll_state *st = c->comm->coll;
 
-    return st->is_on && chempi_coll_node_run(st, c, tag, rc);
+    return chempi_coll_node_stage(st) == CHEMPI_NODE_MEMORY &&
+           chempi_coll_node_run(st, c, tag, rc);
 }
 
 #endif

@@ -140,18 +140,47 @@ steps_for(const struct chempi_coll_call *c)
 
 /* ---- building ---- */
 
+/* Are there such operations, or may there be some (L8)? */
+static bool may_serve(const struct chempi_coll_state *st)
+{
+    if (!st)
+        return false;
+    return chempi_coll_node_stage(st) == CHEMPI_NODE_NEWS ||
+           st->later_cells > 0;
+}
+
+static bool is_first(const struct chempi_coll_state *st)
+{
+    return st->later.started == 0 &&
+           chempi_coll_node_stage(st) == CHEMPI_NODE_NEWS;
+}
+
 /* Does it go this way? Then all but the rest of the cell is set. */
 static bool find_way(const struct chempi_coll_call *c,
                      struct chempi_coll_state *st,
                      struct chempi_node_later_op *op)
 {
     *op = (struct chempi_node_later_op){.call = *c, .cell = {.st = st}};
-    if (!st || st->later_cells == 0)
+    if (!may_serve(st))
         return false;
     op->parts = parts_for(c);
     if (!op->parts)
         op->steps = steps_for(c);
     return op->parts || op->steps;
+}
+
+int chempi_node_later_expect(const struct chempi_coll_call *c)
+{
+    if (c->comm->coll || c->comm->is_inter || !(parts_for(c) || steps_for(c)))
+        return MPI_SUCCESS;
+    return chempi_coll_node_expect(c->comm);
+}
+
+/* L8 */
+static void become_first(struct chempi_node_later_op *op)
+{
+    op->parts = NULL;
+    op->steps = &chempi_node_steps_first;
 }
 
 static bool is_predefined(const struct chempi_datatype *type)
@@ -166,11 +195,11 @@ static bool has_types(const struct chempi_coll_call *c)
            !is_predefined(c->recv.type);
 }
 
-/* Its only step, and room for its task. */
+/* Its only step, and room for its task, or one that it may become. */
 static void append(struct chempi_coll_sched *s, struct chempi_node_later_op *op)
 {
-    if (op->steps)
-        op->task = chempi_coll_bytes(s, (MPI_Count)op->steps->size);
+    op->task = chempi_coll_bytes(s, op->steps ? (MPI_Count)op->steps->size
+                                              : CHEMPI_NODE_TASK_MAX);
     s->op = op->call.op;
     chempi_coll_append_node(s, op);
     if (op->steps && s->widest < CHEMPI_COLL_WINDOW + 2)
@@ -188,6 +217,8 @@ static bool build(struct chempi_coll_sched *s, const struct chempi_coll_call *c,
         s->inline_used = used;
         return false;
     }
+    if (CHEMPI_UNLIKELY(is_first(st)))
+        become_first(op);
     op->has_types = has_types(c);
     append(s, op);
     return true;
@@ -364,7 +395,9 @@ static void take_number(struct chempi_coll_state *st, bool is_task)
 
 uint64_t chempi_node_later_len(const struct chempi_node_later_op *op)
 {
-    return op->steps ? len_of(&op->call) : 0;
+    return op->steps && op->steps != &chempi_node_steps_first
+               ? len_of(&op->call)
+               : 0;
 }
 
 static bool is_first_left(const struct chempi_node_later_op *op)
@@ -378,14 +411,23 @@ static bool spares_cell(const struct chempi_node_later_op *op)
            chempi_coll_node_has_chain(state_of(op));
 }
 
-/* L2, L3, L5 */
-static bool can_begin(const struct chempi_node_later_op *op)
+/* L3, L8 */
+static bool has_room(const struct chempi_node_later_op *op)
 {
     struct chempi_coll_state *st = state_of(op);
+    const enum chempi_node_stage stage = chempi_coll_node_stage(st);
 
-    return !op->has_begun && op->cell.seq == st->later.begun + 1 &&
-           (!op->steps || is_first_left(op)) &&
-           (spares_cell(op) || later_is_cell_free(st, op->cell.seq));
+    if (CHEMPI_UNLIKELY(stage != CHEMPI_NODE_MEMORY))
+        return stage == CHEMPI_NODE_MESSAGES ||
+               op->steps == &chempi_node_steps_first;
+    return spares_cell(op) || later_is_cell_free(st, op->cell.seq);
+}
+
+/* L2, L3, L5, L8 */
+static bool can_begin(const struct chempi_node_later_op *op)
+{
+    return !op->has_begun && op->cell.seq == state_of(op)->later.begun + 1 &&
+           (!op->steps || is_first_left(op)) && has_room(op);
 }
 
 /* Once it has begun and is the first that is left. */
@@ -419,6 +461,11 @@ static void begin_task(struct chempi_node_later_op *op)
 
 static void begin(struct chempi_node_later_op *op)
 {
+    if (CHEMPI_LIKELY(chempi_coll_node_stage(state_of(op)) ==
+                      CHEMPI_NODE_MEMORY))
+        later_open_cell(state_of(op), op->cell.seq, &op->call, &op->cell);
+    else
+        become_first(op);
     op->has_begun = true;
     state_of(op)->later.begun = op->cell.seq;
     if (!op->steps) {
@@ -428,13 +475,11 @@ static void begin(struct chempi_node_later_op *op)
     begin_task(op);
 }
 
-/* L6. Behind the operation there is room for its task in the schedule. */
-static CHEMPI_COLD void make_long(struct chempi_node_later_op *op,
-                                  struct chempi_coll_sched *s)
+/* L6 */
+static CHEMPI_COLD void make_long(struct chempi_node_later_op *op)
 {
     op->is_lengthened = true;
     op->steps = &chempi_node_steps_bcast;
-    op->task = chempi_coll_bytes(s, (MPI_Count)op->steps->size);
     begin_task(op);
 }
 
@@ -493,7 +538,7 @@ go_on(struct chempi_node_later_op *op, struct chempi_coll_sched *s, int *rc)
     if (is_now_long(op)) {
         if (!s)
             return CHEMPI_NODE_LATER_NEEDS_SCHEDULE;
-        make_long(op, s);
+        make_long(op);
         return CHEMPI_NODE_LATER_MOVES;
     }
     *rc = op->parts->end(&op->cell, &op->call);
@@ -619,7 +664,7 @@ static CHEMPI_NOINLINE void put_off(struct chempi_node_later_op *op)
     struct chempi_coll_state *st = state_of(op);
 
     take_number(st, op->steps || may_be_long(op));
-    later_open_cell(st, st->later.started, &op->call, &op->cell);
+    op->cell.seq = st->later.started;
 }
 
 static CHEMPI_NOINLINE enum chempi_node_later_begun
@@ -650,6 +695,11 @@ chempi_node_later_start(struct chempi_node_later_op *op, int *rc)
     enum chempi_node_later_begun begun;
 
     op->has_begun = false;
+    if (CHEMPI_UNLIKELY(chempi_coll_node_stage(state_of(op)) !=
+                        CHEMPI_NODE_MEMORY)) { /* L8 */
+        put_off(op);
+        return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
+    }
     if (!op->parts)
         return start_steps(op, rc);
     op->steps = NULL; /* L6 */

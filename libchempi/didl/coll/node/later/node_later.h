@@ -24,6 +24,10 @@
  *       that all have ended the one before that had its slot takes it, else its
  *       cell's own, and says in the line which. It looks when its data needs a
  *       slot (shm_slot.c)
+ *   L8  while a communicator waits for the news of its area (node.h), operation
+ *       1 is a task that brings them. All others have numbers, and begin when
+ *       the stage is known: of MESSAGES each becomes such a task, too, which
+ *       does nothing but go that way. Later ones are not numbered there
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_LATER_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_NODE_LATER_H
@@ -37,6 +41,10 @@ struct chempi_wait_report;
 
 /* In a row, of up to a megabyte, without progress for others. */
 enum { CHEMPI_NODE_LATER_STEPS = 8 };
+
+/* A call of a communicator that has no state: if it could go through the node's
+ * memory it is to bring the news (L8). MPI error class. */
+int chempi_node_later_expect(const struct chempi_coll_call *c);
 
 /* Append what this process does in a call, whose arrays stay until it is over;
  * false: all go another way. */

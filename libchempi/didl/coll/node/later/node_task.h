@@ -73,6 +73,7 @@ extern const struct chempi_node_steps chempi_node_steps_allgather;
 extern const struct chempi_node_steps chempi_node_steps_alltoall; /* and _v */
 extern const struct chempi_node_steps chempi_node_steps_bcast;
 extern const struct chempi_node_steps chempi_node_steps_chain;
+extern const struct chempi_node_steps chempi_node_steps_first; /* L8 */
 extern const struct chempi_node_steps chempi_node_steps_fold;
 extern const struct chempi_node_steps chempi_node_steps_pair;
 extern const struct chempi_node_steps chempi_node_steps_gather;  /* and _v */
