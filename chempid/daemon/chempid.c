@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -191,11 +192,16 @@ static int parse(struct chempi_daemon_options *opt,
 static int find_table(const struct chempi_daemon_options *opt)
 {
     char path[4096];
+    struct stat about;
     const int n = snprintf(path, sizeof(path), "%s/%s" CHEMPI_TABLE_SUFFIX,
                            opt->tables, opt->name);
 
     if (n < 0 || (size_t)n >= sizeof(path))
         return fail("too long a path: ", opt->tables);
+    if (stat(opt->tables, &about) == 0 && !S_ISDIR(about.st_mode))
+        return fail("--tables takes a directory of tables, which 'mdconfig "
+                    "compile -o DIR' makes of a description; found the file ",
+                    opt->tables);
     if (access(path, R_OK) < 0)
         return fail("no connection table for this node (mdconfig compile "
                     "makes them; --name says which node this is): ",

@@ -13,6 +13,7 @@
 
 #include "common/table/parts.h"
 #include "mdconfig/description/text.h"
+#include "mdconfig/routes/check.h"
 #include "mdconfig/routes/hops.h"
 #include "mdconfig/routes/ways.h"
 
@@ -35,6 +36,8 @@ struct explaining {
     const struct chempi_route_list *routes_to;
     const struct chempi_route *chosen; /* of these; NULL: there is no way */
     double us;                         /* of the chosen one, or infinite */
+    const char *remedy;                /* where there is none; of the arena */
+    struct chempi_arena arena;
     struct alternative *list;
     size_t count;
 };
@@ -234,7 +237,7 @@ static void put_chosen(const struct explaining *e, FILE *out)
     char name[WAY_LEN];
 
     if (!r) {
-        (void)fprintf(out, "no way\n");
+        (void)fprintf(out, "no way: %s\n", e->remedy);
         return;
     }
     (void)fprintf(out, "%s; %s\n",
@@ -269,6 +272,7 @@ static void chosen_json(const struct explaining *e, struct chempi_json *j)
 
     if (!r) {
         chempi_json_text(j, "way", NULL);
+        chempi_json_text(j, "remedy", e->remedy);
         return;
     }
     find_bounds(e, &least, &most);
@@ -317,6 +321,21 @@ static void rejected_json(const struct explaining *e, struct chempi_json *j)
 
 /* ---- both --------------------------------------------------------------- */
 
+/* Of `check`, which may have many more findings. */
+static const char *find_remedy(struct explaining *e, uint32_t source,
+                               uint32_t target)
+{
+    struct chempi_routes back;
+    const char *words;
+
+    chempi_route_source(e->graph, target, &back);
+    words = chempi_check_remedy(
+        e->graph, source, target,
+        chempi_route_for(&back.lists[source], e->len) != NULL, &e->arena);
+    chempi_routes_fini(&back);
+    return words;
+}
+
 static void begin(struct explaining *e)
 {
     const struct chempi_graph *g = e->graph;
@@ -331,6 +350,8 @@ static void begin(struct explaining *e)
                                           e->chosen->stage_count,
                                           e->chosen->chunk, e->len)
                       : INFINITY;
+    if (!e->chosen)
+        e->remedy = find_remedy(e, source, target);
     chempi_ways_find(g, source, target, is_inside, &e->ways);
     e->count = e->ways.count;
     e->list = chempi_mem_get(e->count, sizeof(*e->list));
@@ -348,6 +369,7 @@ static bool end(struct explaining *e)
     free(e->list);
     chempi_ways_fini(&e->ways);
     chempi_routes_fini(&e->routes);
+    chempi_arena_fini(&e->arena);
     return found;
 }
 

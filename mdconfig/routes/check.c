@@ -400,7 +400,7 @@ static bool is_between(const struct chempi_graph *g, uint32_t a,
 }
 
 /* What would lead from class a to b and back, where no gateway does. */
-static const char *propose_gateway(struct chempi_check *c,
+static const char *propose_gateway(struct chempi_arena *arena,
                                    const struct chempi_graph *g, uint32_t a,
                                    uint32_t b)
 {
@@ -419,12 +419,26 @@ static const char *propose_gateway(struct chempi_check *c,
     if (count == 0)
         return "attach them to a common network, or a gateway to networks of "
                "both sides";
-    return chempi_arena_format(&c->arena,
+    return chempi_arena_format(arena,
                                "say `gateway: true` for %s%s, which %s on "
                                "networks of both sides, or attach them to a "
                                "common one",
                                count > 1 ? "one of " : "", list,
                                count > 1 ? "are" : "is");
+}
+
+const char *chempi_check_remedy(const struct chempi_graph *g, uint32_t a,
+                                uint32_t b, bool is_back,
+                                struct chempi_arena *arena)
+{
+    if (is_back)
+        return "though the way back exists: a one-way link";
+    if (g->desc->ways == CHEMPI_DESC_DIRECT)
+        return "no network is shared and gateways are switched off "
+               "(forwarding: ways: direct)";
+    return chempi_arena_format(
+        arena, "no network is shared and no gateway lies between; %s",
+        propose_gateway(arena, g, a, b));
 }
 
 static void tell_unreachable(struct chempi_check *c, const struct reach *r,
@@ -434,23 +448,14 @@ static void tell_unreachable(struct chempi_check *c, const struct reach *r,
     bool back = r->can[(size_t)b * g->class_count + a];
     char from[NAMES_LEN];
     char to[NAMES_LEN];
-    const char *remedy;
 
-    if (back)
-        remedy = "though the way back exists: a one-way link";
-    else if (g->desc->ways == CHEMPI_DESC_DIRECT)
-        remedy = "no network is shared and gateways are switched off "
-                 "(forwarding: ways: direct)";
-    else
-        remedy = chempi_arena_format(
-            &c->arena, "no network is shared and no gateway lies between; %s",
-            propose_gateway(c, g, a, b));
     add(c, CHEMPI_CHECK_ERROR,
-        chempi_arena_format(
-            &c->arena, "%s:%zu:%zu: %s cannot reach %s: %s", g->desc->file,
-            chempi_graph_model(g, a)->line, chempi_graph_model(g, a)->column,
-            chempi_graph_members(g, a, from, sizeof(from)),
-            chempi_graph_members(g, b, to, sizeof(to)), remedy));
+        chempi_arena_format(&c->arena, "%s:%zu:%zu: %s cannot reach %s: %s",
+                            g->desc->file, chempi_graph_model(g, a)->line,
+                            chempi_graph_model(g, a)->column,
+                            chempi_graph_members(g, a, from, sizeof(from)),
+                            chempi_graph_members(g, b, to, sizeof(to)),
+                            chempi_check_remedy(g, a, b, back, &c->arena)));
     c->findings[c->count - 1].is_reach = true;
 }
 

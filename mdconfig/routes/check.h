@@ -37,4 +37,10 @@ void chempi_check_run(const struct chempi_graph *graph,
                       struct chempi_check *out);
 void chempi_check_fini(struct chempi_check *check);
 
+/* Why no way leads from nodes of class a to those of class b, and what would
+ * make one; is_back: one leads back. In words, which may be the arena's. */
+const char *chempi_check_remedy(const struct chempi_graph *graph, uint32_t a,
+                                uint32_t b, bool is_back,
+                                struct chempi_arena *arena);
+
 #endif

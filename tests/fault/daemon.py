@@ -356,6 +356,15 @@ def supervisors_of_daemons_have_sessions_of_their_own():
 
 
 @case
+def tables_are_not_the_description():
+    done = subprocess.run([Programs.chempid, "--name", "a1", "--tables", __file__],
+                          capture_output=True, text=True, check=False,
+                          timeout=LIMIT_S)
+    check(done.returncode == 2 and "'mdconfig compile -o DIR' makes" in
+          done.stderr and __file__ in done.stderr, done)
+
+
+@case
 def chempictl_has_the_launcher_say_where_ranks_wait():
     with Cluster(["a1", "a2"]) as cluster:
         # With 0 ranks are not asked for a time limit, but for this they are.

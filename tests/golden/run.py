@@ -441,6 +441,13 @@ USAGE = [
     (["show", "a", "b", "c"], 2, "too many arguments from c"),
     (["explain", "triangle.yaml", "a", "b", "many"], 2, "expected a size"),
     (["explain", "triangle.yaml", "a", "x", "1"], 1, "no node 'x'"),
+    (["explain", "../bad/stand-ins.yaml", "a0", "b0", "1"], 1,
+     "no way: no network is shared and no gateway lies between; say `gateway: "
+     "true` for one of"),
+    (["explain", "../bad/one-way.yaml", "b", "a", "1"], 1,
+     "no way: though the way back exists"),
+    (["explain", "--json", "../bad/stand-ins.yaml", "a0", "b0", "1"], 1,
+     '"remedy": "no network is shared'),
     (["graph", "--from", "a", "triangle.yaml"], 2, "both --from and --size"),
     (["graph", "--layout", "fine", "triangle.yaml"], 2, "built-in, or --dot"),
     (["graph", "--dot", "--layout", "auto", "triangle.yaml"], 2, "or --dot"),
