@@ -48,6 +48,7 @@ int chempi_spec_init(struct chempi_spec *spec, struct chempi_err *err)
     memcpy(spec->secret, bytes + sizeof(spec->job), sizeof(spec->secret));
     memcpy(spec->rank_key, bytes + sizeof(spec->job) + sizeof(spec->secret),
            sizeof(spec->rank_key));
+    sodium_memzero(bytes, sizeof(bytes));
     chempi_spec_name(spec->job, spec->id);
     spec->uid = (uint32_t)geteuid();
     spec->gid = (uint32_t)getegid();
@@ -57,7 +58,7 @@ int chempi_spec_init(struct chempi_spec *spec, struct chempi_err *err)
 void chempi_spec_fini(struct chempi_spec *spec)
 {
     chempi_pool_fini(&spec->pool);
-    memset(spec, 0, sizeof(*spec));
+    sodium_memzero(spec, sizeof(*spec)); /* its secrets */
 }
 
 const struct chempi_app *chempi_spec_app(const struct chempi_spec *spec,
