@@ -331,7 +331,10 @@ struct chempi_dev_ops {
 
     /* Start sending. DONE, PENDING, KEPT, -EAGAIN as above, or an error (its
      * words in ep->dev->err). Messages of one endpoint may be passed by each
-     * other on the way. */
+     * other only where they take different ways (networks, gateways): who is
+     * told -EAGAIN sends no others before, and none may get past those that the
+     * device has taken, since the receiver searches for an early one's place.
+     */
     int (*send)(struct chempi_ep *ep, struct chempi_tx *tx);
 
     /* Take a message that was left LATER into rx. DONE or PENDING or error. */

@@ -4,6 +4,8 @@
  * waits before them, else copied into link->out and written together. Larger
  * payload goes from the user's memory; messages that were cleared take turns,
  * a piece each, so that neither they nor small ones wait for a long one.
+ * Messages keep their order (T9): who finds no room comes again, and waits for
+ * that where all others wait (didl's N4), not here.
  */
 #define _GNU_SOURCE /* MSG_NOSIGNAL */
 #include <errno.h>
@@ -220,37 +222,45 @@ static int inject_now(struct chempi_tcp_link *link,
     return CHEMPI_DONE;
 }
 
-/* Copy the head of a small message behind what waits, with room for its
- * payload, which *to shows; DONE, -EAGAIN or -ENOMEM. */
-static int line_up(struct chempi_tcp_link *link,
-                   const struct chempi_envelope *env, uint8_t **to)
+/* Does a message that goes whole wait for `out` to leave? */
+static bool is_whole_waiting(const struct chempi_tcp_link *link)
 {
-    size_t used = link->out.tail - link->out.head;
-    size_t total = sizeof(struct chempi_tcp_eager) + (size_t)env->len;
-    uint8_t *at;
+    const struct chempi_tcp_current *c = &link->current;
 
-    if (used && used + total > chempi_tcp_setting(link, CHEMPI_TCP_SET_QUEUE))
-        return -EAGAIN;
-    at = reserve(link, total);
-    if (!at)
-        return -ENOMEM;
-    chempi_shortage_end(&link->sending);
-    *to = at + chempi_tcp_wire_put_eager(at, env);
-    return CHEMPI_DONE;
+    return link->whole || (c->tx && !c->xfer && !c->is_started);
 }
 
-static int inject_later(struct chempi_tcp_link *link,
-                        const struct chempi_envelope *env, const void *data,
-                        size_t len)
+/* May len bytes of a message come into `out`? (T9) */
+static bool has_room(const struct chempi_tcp_link *link, size_t len)
 {
-    uint8_t *to;
-    int rc = line_up(link, env, &to);
+    const size_t used = link->out.tail - link->out.head;
 
-    if (rc)
-        return rc;
-    if (len)
+    return !is_whole_waiting(link) &&
+           (!used ||
+            used + len <= chempi_tcp_setting(link, CHEMPI_TCP_SET_QUEUE));
+}
+
+/* Copy a small message, from data or iter, behind what waits; DONE, -EAGAIN or
+ * -ENOMEM. */
+static int line_up(struct chempi_tcp_link *link,
+                   const struct chempi_envelope *env, const void *data,
+                   struct chempi_segment *iter)
+{
+    const size_t len = (size_t)env->len;
+    const size_t total = sizeof(struct chempi_tcp_eager) + len;
+    uint8_t *to;
+
+    if (!has_room(link, total))
+        return -EAGAIN;
+    to = reserve(link, total);
+    if (!to)
+        return -ENOMEM;
+    chempi_shortage_end(&link->sending);
+    to += chempi_tcp_wire_put_eager(to, env);
+    if (iter)
+        (void)chempi_segment_pack(iter, to, len); /* all of it */
+    else if (len)
         memcpy(to, data, len);
-    kick(link);
     return CHEMPI_DONE;
 }
 
@@ -274,19 +284,13 @@ static int keep(struct chempi_tcp_link *link, const struct chempi_envelope *env,
                 const void *data, struct chempi_segment *iter)
 {
     const uint64_t now_ns = chempi_clock_ns();
-    size_t len = (size_t)env->len;
-    uint8_t *to;
     int rc;
 
     if (link->out.head == link->out.tail)
         link->kept_ns = now_ns;
-    rc = line_up(link, env, &to);
+    rc = line_up(link, env, data, iter);
     if (rc)
         return rc;
-    if (iter)
-        (void)chempi_segment_pack(iter, to, len); /* all of it */
-    else if (len)
-        memcpy(to, data, len);
     if (link->out.tail - link->out.head >=
             chempi_tcp_setting(link, CHEMPI_TCP_SET_KEEP) ||
         now_ns - link->kept_ns >=
@@ -298,16 +302,31 @@ static int keep(struct chempi_tcp_link *link, const struct chempi_envelope *env,
     return CHEMPI_KEPT;
 }
 
+/* Send a small message, from data or iter; DONE, KEPT, -EAGAIN, -ENOMEM, or
+ * why the link is broken. */
+static inline int send_small(struct chempi_tcp_link *link,
+                             const struct chempi_envelope *env,
+                             const void *data, struct chempi_segment *iter,
+                             bool may_keep)
+{
+    int rc;
+
+    if (may_keep && is_in_a_row(link))
+        return keep(link, env, data, iter);
+    if (CHEMPI_LIKELY(link->state == CHEMPI_TCP_UP &&
+                      chempi_tcp_link_is_written(link) && !iter))
+        return inject_now(link, env, data, (size_t)env->len);
+    rc = line_up(link, env, data, iter);
+    if (rc == CHEMPI_DONE)
+        kick(link);
+    return rc;
+}
+
 int chempi_tcp_eager_inject(struct chempi_tcp_link *link,
                             const struct chempi_envelope *env, const void *data,
-                            size_t len, bool may_keep)
+                            bool may_keep)
 {
-    if (may_keep && is_in_a_row(link))
-        return keep(link, env, data, NULL);
-    if (CHEMPI_LIKELY(link->state == CHEMPI_TCP_UP &&
-                      chempi_tcp_link_is_written(link)))
-        return inject_now(link, env, data, len);
-    return inject_later(link, env, data, len);
+    return send_small(link, env, data, NULL, may_keep);
 }
 
 /* Nothing is never announced: it is completely at hand (ddi.h). */
@@ -323,6 +342,8 @@ static int announce(struct chempi_tcp_link *link, struct chempi_tx *tx)
 {
     int rc = -EAGAIN;
 
+    if (!has_room(link, sizeof(struct chempi_tcp_rts)))
+        return rc;
     if (CHEMPI_LIKELY(chempi_rndv_has_room(link->rndv.rndv)))
         rc = chempi_rndv_send(&link->rndv, tx, CHEMPI_TCP_PROTO_RENDEZVOUS);
     if (CHEMPI_UNLIKELY(rc == -EAGAIN)) {
@@ -332,30 +353,20 @@ static int announce(struct chempi_tcp_link *link, struct chempi_tx *tx)
     return rc;
 }
 
-/* As inject; -EAGAIN, too, if it is not to be kept and not contiguous. */
-static int send_small(struct chempi_tcp_link *link, struct chempi_tx *tx)
-{
-    if (!tx->iter)
-        return chempi_tcp_eager_inject(link, &tx->env, tx->buf,
-                                       (size_t)tx->env.len, tx->may_keep);
-    return tx->may_keep && is_in_a_row(link)
-               ? keep(link, &tx->env, NULL, tx->iter)
-               : -EAGAIN;
-}
-
 int chempi_tcp_eager_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
 {
-    int rc;
+    int rc = -ENOMEM;
 
     memset(tx->priv, 0, sizeof(tx->priv));
     if (is_announced(tx))
         return announce(link, tx);
-    if (tx->env.len <= CHEMPI_TCP_INJECT_MAX) {
-        rc = send_small(link, tx);
-        if (rc != -EAGAIN && rc != -ENOMEM)
-            return rc;
-    }
-    chempi_list_append(&link->eager, &tx->link);
+    if (tx->env.len <= CHEMPI_TCP_INJECT_MAX)
+        rc = send_small(link, &tx->env, tx->buf, tx->iter, tx->may_keep);
+    if (rc != -ENOMEM)
+        return rc;
+    if (is_whole_waiting(link))
+        return -EAGAIN;
+    link->whole = tx; /* this needs no memory */
     kick(link);
     if (!tx->priv[CHEMPI_TCP_TX_IS_DONE])
         return CHEMPI_PENDING;
@@ -369,8 +380,8 @@ static uint64_t piece_max(struct chempi_tcp_link *link)
 {
     uint64_t chunk = chempi_tcp_setting(link, CHEMPI_TCP_SET_CHUNK);
 
-    if (!chempi_list_is_empty(&link->rndv.pumping) ||
-        !chempi_list_is_empty(&link->eager))
+    if (!chempi_list_is_empty(&link->rndv.pumping) || link->whole ||
+        link->ep->is_starved)
         return chunk;
     return chunk * ALONE < CHEMPI_TCP_CHUNK_MAX ? chunk * ALONE
                                                 : CHEMPI_TCP_CHUNK_MAX;
@@ -395,14 +406,13 @@ static void start_piece(struct chempi_tcp_link *link)
                                                      c->pos, (uint32_t)c->left);
 }
 
-/* The next message that goes whole. */
-static void start_eager(struct chempi_tcp_link *link)
+/* The message that goes whole. */
+static void start_whole(struct chempi_tcp_link *link)
 {
     struct chempi_tcp_current *c = &link->current;
-    struct chempi_tx *tx = CHEMPI_CONTAINER_OF(chempi_list_first(&link->eager),
-                                               struct chempi_tx, link);
+    struct chempi_tx *tx = link->whole;
 
-    chempi_list_remove(&tx->link);
+    link->whole = NULL;
     c->xfer = NULL;
     c->tx = tx;
     c->pos = 0;
@@ -413,16 +423,15 @@ static void start_eager(struct chempi_tcp_link *link)
 /* Choose the next message with payload. */
 static void start_current(struct chempi_tcp_link *link)
 {
-    bool has_eager = !chempi_list_is_empty(&link->eager);
     bool has_bulk = !chempi_list_is_empty(&link->rndv.pumping);
-    bool is_bulk = has_bulk && (!has_eager || link->is_bulk_turn);
+    bool is_bulk = has_bulk && (!link->whole || link->is_bulk_turn);
 
-    if (!has_eager && !has_bulk)
+    if (!link->whole && !has_bulk)
         return;
     if (is_bulk)
         start_piece(link);
     else
-        start_eager(link);
+        start_whole(link);
     link->is_bulk_turn = !is_bulk;
     link->current.head_done = 0;
     link->current.is_started = false;
@@ -541,12 +550,12 @@ static void consume(struct chempi_tcp_link *link, size_t n)
         finish_current(link);
 }
 
-/* Something of `out` has left: those that were refused may come again. */
+/* Something has left: those that were refused may come again, and find room for
+ * many. */
 static void after_flush(struct chempi_tcp_link *link)
 {
     if (link->ep->is_starved &&
-        link->out.tail - link->out.head <
-            chempi_tcp_setting(link, CHEMPI_TCP_SET_QUEUE) / 2)
+        has_room(link, chempi_tcp_setting(link, CHEMPI_TCP_SET_QUEUE) / 2))
         chempi_tcp_link_owe_room(link->ep);
     owe_flush(link);
 }

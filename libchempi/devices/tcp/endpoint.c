@@ -27,7 +27,6 @@ static struct chempi_tcp_link *add_link(struct chempi_tcp_ep *ep,
     link->peer.u.sa.sa_family = AF_UNSPEC;
     chempi_list_init(&link->flush_link);
     chempi_list_init(&link->left_link);
-    chempi_list_init(&link->eager);
     chempi_rndv_peer_init(&link->rndv, &chempi_tcp_dev_of(link)->rndv, &ep->ep);
     ep->links[ep->link_count++] = link;
     return link;

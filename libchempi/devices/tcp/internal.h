@@ -23,9 +23,20 @@
  *   T8  a process that has ended, or one connection with which has, is lost,
  *       and nothing more is written to it: its system would answer by a reset,
  *       and forget what it still has to send
+ *   T9  messages and announcements leave a link in the order in which it has
+ *       taken them: small ones and announcements in `out`, which holds up to
+ *       tcp.queue of them, or at once if nothing waits; behind that the one
+ *       that goes whole, in `whole` or `current`. While it has not begun to
+ *       leave, no other one is taken: -EAGAIN, as without room in `out`. So
+ *       the receiver never finds one before its turn (conn.h, N2), and nothing
+ *       but answers grows with what is sent. Answers (CTS, DROP) have no turn
+ *   T10 an endpoint that is_starved is in dev->room, or a link of it is not
+ *       written or not yet UP, or its card has not come: each flush of a link
+ *       that leaves half of `out` free, a connection in use, the card, and the
+ *       end of a link tell room(), once. Nothing asks meanwhile
  *   -   once BROKEN or ENDED, always so
  *
- * chempi_tcp_link_check() looks at T1, T2, T5, T6 and T7.
+ * chempi_tcp_link_check() looks at T1, T2, T5, T6, T7 and T10.
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_TCP_STATE_H
 #define CHEMPI_LIBCHEMPI_DEVICES_TCP_STATE_H
@@ -154,7 +165,7 @@ struct chempi_tcp_link {
 
     struct chempi_tcp_out out;
     struct chempi_tcp_current current;
-    struct chempi_list eager; /* tx to be sent whole, in turn with */
+    struct chempi_tx *whole; /* to be sent so (T9), in turn with pumping */
     bool is_bulk_turn;
     struct chempi_rndv_peer rndv; /* pumping: a piece each round */
 
@@ -425,7 +436,8 @@ void chempi_tcp_listen_close(struct chempi_tcp_dev *dev);
 
 int chempi_tcp_eager_inject(struct chempi_tcp_link *link,
                             const struct chempi_envelope *env, const void *data,
-                            size_t len, bool may_keep);
+                            bool may_keep);
+/* DONE, KEPT, PENDING, -EAGAIN (T9), or an error. */
 int chempi_tcp_eager_send(struct chempi_tcp_link *link, struct chempi_tx *tx);
 /* Put a control frame into `out` and write it if possible; 0, -ENOMEM. */
 int chempi_tcp_eager_control(struct chempi_tcp_link *link, const void *frame,

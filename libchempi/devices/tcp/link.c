@@ -101,8 +101,7 @@ void chempi_tcp_link_cancel(struct chempi_tcp_link *link)
 bool chempi_tcp_link_is_written(const struct chempi_tcp_link *link)
 {
     return link->out.head == link->out.tail && !link->current.tx &&
-           !chempi_tcp_sealed_is_pending(link) &&
-           chempi_list_is_empty(&link->eager) &&
+           !chempi_tcp_sealed_is_pending(link) && !link->whole &&
            chempi_list_is_empty(&link->rndv.pumping);
 }
 
@@ -113,6 +112,17 @@ void chempi_tcp_link_done(struct chempi_tcp_dev *dev, struct chempi_tx *tx,
     tx->priv[CHEMPI_TCP_TX_IS_DONE] = 1;
     chempi_list_append(&dev->done, &tx->link);
     dev->has_work = true;
+}
+
+/* T10, after chempi_tcp_work(), of one with an UP link. */
+static bool is_room_untold(const struct chempi_tcp_ep *ep)
+{
+    bool may_be_told = !chempi_list_is_empty(&ep->room_link) || !ep->card_len;
+
+    for (uint32_t i = 0; i < ep->link_count; i++)
+        may_be_told |= ep->links[i]->state != CHEMPI_TCP_UP ||
+                       !chempi_tcp_link_is_written(ep->links[i]);
+    return ep->is_starved && !may_be_told;
 }
 
 const char *chempi_tcp_link_check(const struct chempi_tcp_link *link)
@@ -136,6 +146,8 @@ const char *chempi_tcp_link_check(const struct chempi_tcp_link *link)
     if (chempi_tcp_dev_of(link)->unread.link == link &&
         chempi_list_is_empty(&link->left_link))
         return "tcp T7: input that nobody will ask for";
+    if (link->state == CHEMPI_TCP_UP && is_room_untold(link->ep))
+        return "tcp T10: room that nobody will tell of";
     return NULL;
 }
 
@@ -323,13 +335,9 @@ static void reap_link(struct chempi_tcp_link *link, int status)
     if (link->current.tx && !link->current.xfer)
         chempi_tcp_link_done(dev, link->current.tx, status);
     link->current.tx = NULL;
-    while (!chempi_list_is_empty(&link->eager)) {
-        struct chempi_tx *tx = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&link->eager), struct chempi_tx, link);
-
-        chempi_list_remove(&tx->link);
-        chempi_tcp_link_done(dev, tx, status);
-    }
+    if (link->whole)
+        chempi_tcp_link_done(dev, link->whole, status);
+    link->whole = NULL;
     link->rx = NULL;
     if (rx)
         sink->delivered(dev->dev.params.sink_arg, rx, status);
@@ -341,4 +349,5 @@ void chempi_tcp_link_reap(struct chempi_tcp_ep *ep)
     for (uint32_t i = 0; i < ep->link_count; i++)
         if (ep->links[i]->state >= CHEMPI_TCP_ENDED)
             reap_link(ep->links[i], ep->status);
+    chempi_tcp_link_owe_room(ep); /* who comes again hears of it (T10) */
 }

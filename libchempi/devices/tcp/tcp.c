@@ -186,7 +186,7 @@ static int tcp_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
 
     if (CHEMPI_UNLIKELY(rc))
         return rc;
-    rc = chempi_tcp_eager_inject(link, env, data, len, may_keep);
+    rc = chempi_tcp_eager_inject(link, env, data, may_keep);
     return CHEMPI_UNLIKELY(rc < 0) ? has_no_room(link, rc) : rc;
 }
 
@@ -198,7 +198,10 @@ static int tcp_send(struct chempi_ep *ep, struct chempi_tx *tx)
     if (CHEMPI_UNLIKELY(rc))
         return rc;
     tx->ep = ep;
-    return chempi_tcp_eager_send(link, tx);
+    rc = chempi_tcp_eager_send(link, tx);
+    if (rc == -EAGAIN)
+        link->ep->is_starved = true; /* T10 */
+    return rc;
 }
 
 /* ---- progress -------------------------------------------------------- */

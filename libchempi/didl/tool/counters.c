@@ -84,7 +84,14 @@ static uint64_t count_waiting(const struct chempi_lane *lane, const void *arg)
     return chempi_engine_waiting_count(lane);
 }
 
+static uint64_t count_early(const struct chempi_lane *lane, const void *arg)
+{
+    (void)arg;
+    return chempi_engine_early_count(lane);
+}
+
 READER(conn_waiting, sum_up(count_waiting, NULL))
+READER(conn_early, sum_up(count_early, NULL))
 READER(match_posted, match_stats().posted)
 READER(match_held, match_stats().held)
 READER(match_held_max, match_stats().held_max)
@@ -119,6 +126,10 @@ static const struct own own[] = {
      MPI_T_PVAR_CLASS_LEVEL, true, chempi_conn_lost_count, NULL},
     {"conn", "waiting", "Messages that wait for room at a device, a count.",
      MPI_T_PVAR_CLASS_LEVEL, false, conn_waiting, NULL},
+    {"conn", "early",
+     "Messages that came before others that their process had sent earlier, a "
+     "count.",
+     MPI_T_PVAR_CLASS_COUNTER, false, conn_early, NULL},
     {"match", "posted", "Receives that wait for a message, a count.",
      MPI_T_PVAR_CLASS_LEVEL, true, match_posted, NULL},
     {"match", "unexpected", "Messages that wait for a receive, a count.",

@@ -7,7 +7,10 @@
  *   N1  serial_out is the number of the next message that a device accepts;
  *       "no room" burns none
  *   N2  messages are released to matching in the order of their numbers;
- *       early ones stand in `early`, sorted; older ones are duplicates
+ *       early ones stand in `early`, sorted; older ones are duplicates. None
+ *       is early that comes the same way as those before it (ddi.h). By two
+ *       ways early ones come in order, too; by more, the place of one is
+ *       searched for from the end
  *   N3  eager_out - eager_credit <= quota: eager payload that
  *       the peer has not released; beyond it messages wait for consent
  *   N4  while `waiting` is not empty, new messages queue behind it

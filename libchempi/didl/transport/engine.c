@@ -207,6 +207,11 @@ uint64_t chempi_engine_waiting_count(const struct chempi_lane *lane)
     return lane->engine.waiting;
 }
 
+uint64_t chempi_engine_early_count(const struct chempi_lane *lane)
+{
+    return lane->engine.early;
+}
+
 bool chempi_engine_has_due(const struct chempi_lane *lane)
 {
     return !chempi_list_is_empty(&lane->engine.dirty) ||
@@ -511,6 +516,7 @@ arrived_out_of_order(struct chempi_peer *peer, const struct chempi_arrival *a,
     if (!held)
         return has_no_room(peer, &a->env);
     chempi_list_insert_between(&held->all, pos, pos->next);
+    peer->lane->engine.early += ahead > 0;
     if (ahead <= 0)
         mark_dirty(peer);
     return verdict_of(held, rx);

@@ -163,8 +163,9 @@ static inline void chempi_engine_look(struct chempi_lane *lane, bool is_now)
         chempi_engine_look_again(lane, is_now);
 }
 
-/* Messages that wait for room. */
+/* Messages that wait for room, and those that have come before their turn. */
 uint64_t chempi_engine_waiting_count(const struct chempi_lane *lane);
+uint64_t chempi_engine_early_count(const struct chempi_lane *lane);
 
 /* At the end, before chempi_match_fini(): forget what has come before its turn,
  * of processes that were lost before that came. */

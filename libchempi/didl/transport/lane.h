@@ -107,6 +107,7 @@ struct chempi_lane {
     struct {                      /* engine.c */
         struct chempi_list dirty; /* struct chempi_peer.dirty */
         uint64_t waiting;         /* entries on all waiting lists */
+        uint64_t early;           /* messages that came before their turn */
         bool is_settling;         /* a peer is on no list meanwhile */
         bool misses;              /* a process, and goes on (loss.h) */
         bool may_be_vain;         /* a held message, since the last look */

@@ -98,7 +98,7 @@ static void room(void *arg, struct chempi_ep *ep)
 {
     struct end *end = arg;
 
-    (void)ep;
+    end->is_due[ep->proc] = true;
     end->rooms++;
 }
 
@@ -106,7 +106,7 @@ static void lost(void *arg, uint32_t proc, int status, const char *why)
 {
     struct end *end = arg;
 
-    (void)proc;
+    end->is_due[proc] = true;
     end->lost++;
     end->lost_status = status;
     (void)snprintf(end->lost_why, sizeof(end->lost_why), "%s", why);
@@ -167,6 +167,8 @@ static int open_end(struct end *end, const _Atomic uint64_t *settings)
     int rc = chempi_pollset_create(&end->services.pollset);
 
     end->cap = UINT64_MAX;
+    for (uint32_t i = 0; i < ENDS_MAX; i++)
+        chempi_list_init(&end->waiting[i]);
     if (rc)
         return rc;
     return chempi_tcp_ops.open(&params, &end->dev, &end->err);
@@ -231,6 +233,29 @@ void ends_close(struct ends *ends)
 
 /* ---- progress -------------------------------------------------------- */
 
+/* There is room, or will never be. */
+static void send_waiting(struct end *end, uint32_t to)
+{
+    struct chempi_list *waiting = &end->waiting[to];
+
+    end->is_due[to] = false;
+    while (!chempi_list_is_empty(waiting)) {
+        struct chempi_tx *tx = CHEMPI_CONTAINER_OF(chempi_list_first(waiting),
+                                                   struct chempi_tx, link);
+        int rc;
+
+        chempi_list_remove(&tx->link);
+        end->asked++;
+        rc = chempi_tcp_ops.send(end->eps[to], tx);
+        if (rc == -EAGAIN) {
+            chempi_list_prepend(waiting, &tx->link);
+            return;
+        }
+        end->sent += rc == CHEMPI_DONE || rc == CHEMPI_KEPT;
+        end->sent_failed += rc < 0;
+    }
+}
+
 int end_poll(struct end *end)
 {
     int n = 0;
@@ -240,6 +265,9 @@ int end_poll(struct end *end)
     n = chempi_tcp_ops.progress(end->dev);
     if (chempi_pollset_collect(end->services.pollset, 0) > 0)
         n += chempi_pollset_dispatch(end->services.pollset);
+    for (uint32_t i = 0; i < ENDS_MAX; i++)
+        if (end->is_due[i])
+            send_waiting(end, i);
     return n;
 }
 
@@ -274,7 +302,7 @@ bool ends_wait(struct ends *ends, ends_done_fn *done, const void *arg)
         end = &ends->end[turn++ % ends->count];
         if (end->dev && !chempi_tcp_ops.is_ready(end->dev) &&
             chempi_pollset_collect(end->services.pollset, IDLE_MS) > 0)
-            (void)chempi_pollset_dispatch(end->services.pollset);
+            (void)end_poll(end);
     }
     return false;
 }
@@ -371,15 +399,25 @@ int ends_send(struct ends *ends, uint32_t from, uint32_t to,
               uint32_t protocol)
 {
     struct chempi_segment *iter = tx->iter;
-    int rc;
 
     *tx = (struct chempi_tx){.env = envelope(len, tag),
                              .buf = iter ? NULL : data,
                              .iter = iter,
                              .protocol = protocol};
-    rc = chempi_tcp_ops.send(ends->end[from].eps[to], tx);
-    if (rc == CHEMPI_DONE)
-        ends->end[from].sent++;
+    return end_send(&ends->end[from], to, tx);
+}
+
+int end_send(struct end *end, uint32_t to, struct chempi_tx *tx)
+{
+    int rc = -EAGAIN;
+
+    if (chempi_list_is_empty(&end->waiting[to]))
+        rc = chempi_tcp_ops.send(end->eps[to], tx);
+    if (rc == -EAGAIN) {
+        chempi_list_append(&end->waiting[to], &tx->link);
+        return CHEMPI_PENDING;
+    }
+    end->sent += rc == CHEMPI_DONE || rc == CHEMPI_KEPT;
     return rc;
 }
 

@@ -43,6 +43,9 @@ struct end {
     int sent_failed;
     int failed; /* receives */
     int rooms;
+    int asked; /* send() was called for one that had waited for room */
+    struct chempi_list waiting[ENDS_MAX]; /* chempi_tx.link, by process */
+    bool is_due[ENDS_MAX];                /* they are to be tried again */
     int lost;
     int finished;
     int lost_status;
@@ -76,12 +79,17 @@ bool ends_wait_sent(struct ends *ends, uint32_t end, int count);
 bool ends_wait_lost(struct ends *ends, uint32_t end);
 bool ends_wait_drained(struct ends *ends, uint32_t end);
 
-/* Send by inject() or send(), as len allows; retries when there is no room. */
+/* By inject(), again and again if there is no room; or by send(): what finds
+ * none, or others that wait, waits until room() is told, as in didl, and is
+ * PENDING. */
 int ends_inject(struct ends *ends, uint32_t from, uint32_t to, const void *data,
                 size_t len, int tag);
 int ends_send(struct ends *ends, uint32_t from, uint32_t to,
               struct chempi_tx *tx, const void *data, uint64_t len, int tag,
               uint32_t protocol);
+
+/* The same of a tx that is made. */
+int end_send(struct end *end, uint32_t to, struct chempi_tx *tx);
 
 /* Complete messages among the arrivals. */
 size_t end_complete(const struct end *end);

@@ -41,25 +41,6 @@ static bool is_settled(struct ends *all, const void *arg)
             end_complete(&all->end[0]) >= 1 && all->end[0].sent >= 2);
 }
 
-static bool has_room(struct ends *all, const void *arg)
-{
-    return all->end[0].lost || all->end[0].rooms > *(const int *)arg;
-}
-
-/* Without memory for the announcement there is no room, and then there is. */
-static int announce(struct chempi_tx *tx)
-{
-    const int rooms = ends.end[0].rooms;
-    int rc = ends_send(&ends, 0, 1, tx, data, sizeof(data), 3, 1);
-
-    if (rc != -EAGAIN)
-        return rc;
-    cr_assert(ends_wait(&ends, has_room, &rooms));
-    if (ends.end[0].lost)
-        return ends.end[0].lost_status;
-    return ends_send(&ends, 0, 1, tx, data, sizeof(data), 3, 1);
-}
-
 /* A small, an eager and an announced message one way, a small one back.
  * Returns 0 when all arrived, else what went wrong. */
 static int converse(struct chempi_tx txs[2])
@@ -71,7 +52,7 @@ static int converse(struct chempi_tx txs[2])
     rc = ends_send(&ends, 0, 1, &txs[0], data, 100000, 2, 0);
     if (rc < 0)
         return rc;
-    rc = announce(&txs[1]);
+    rc = ends_send(&ends, 0, 1, &txs[1], data, sizeof(data), 3, 1);
     if (rc < 0)
         return rc;
     rc = ends_inject(&ends, 1, 0, data, 10, 4);
