@@ -176,6 +176,7 @@ static void wait_for_roots(void)
     for (int i = 0; i < 3; i++) {
         MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
         MPI_Comm_set_name(comms[i], names[i]);
+        MPI_Barrier(comms[i]); /* in the first call all wait for all */
     }
     if (rank == 0)
         MPI_Gather(&value, 1, MPI_INT, values, 1, MPI_INT, 0, comms[0]);
