@@ -707,6 +707,8 @@ static void decide(struct chempi_coll_state *st, bool is_for_all)
         if (st->area >= 0)
             leave(st->area, (uint32_t)st->size);
         st->area = -1;
+        /* B1: those that have numbers (NEWS) end in no word of it. */
+        st->later.unsaid = UINT32_MAX;
     } else {
         st->later_cells = (uint32_t)later_cells(st->size);
     }
@@ -797,6 +799,8 @@ int chempi_coll_node_expect(struct chempi_comm *comm)
 
     if (!may_get_area(comm))
         return MPI_SUCCESS;
+    if (CHEMPI_UNLIKELY(chempi_conn_missing_count()))
+        leave_buried(); /* B7 */
     st = make(comm);
     if (!st)
         return no_memory();

@@ -198,8 +198,11 @@ static bool has_types(const struct chempi_coll_call *c)
 /* Its only step, and room for its task, or one that it may become. */
 static void append(struct chempi_coll_sched *s, struct chempi_node_later_op *op)
 {
-    op->task = chempi_coll_bytes(s, op->steps ? (MPI_Count)op->steps->size
-                                              : CHEMPI_NODE_TASK_MAX);
+    size_t size = op->steps ? op->steps->size : CHEMPI_NODE_TASK_MAX;
+
+    if (size < chempi_node_steps_first.size) /* L8 */
+        size = chempi_node_steps_first.size;
+    op->task = chempi_coll_bytes(s, (MPI_Count)size);
     s->op = op->call.op;
     chempi_coll_append_node(s, op);
     if (op->steps && s->widest < CHEMPI_COLL_WINDOW + 2)
