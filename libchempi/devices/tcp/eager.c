@@ -550,12 +550,19 @@ static void consume(struct chempi_tcp_link *link, size_t n)
         finish_current(link);
 }
 
-/* Something has left: those that were refused may come again, and find room for
- * many. */
+/* Is there room for many, and for the largest? */
+static bool has_much_room(const struct chempi_tcp_link *link)
+{
+    const size_t most = sizeof(struct chempi_tcp_eager) + CHEMPI_TCP_INJECT_MAX;
+    const size_t half = chempi_tcp_setting(link, CHEMPI_TCP_SET_QUEUE) / 2;
+
+    return has_room(link, half < most ? most : half);
+}
+
+/* Something has left: those that were refused here may come again. */
 static void after_flush(struct chempi_tcp_link *link)
 {
-    if (link->ep->is_starved &&
-        has_room(link, chempi_tcp_setting(link, CHEMPI_TCP_SET_QUEUE) / 2))
+    if (link->has_refused && has_much_room(link))
         chempi_tcp_link_owe_room(link->ep);
     owe_flush(link);
 }

@@ -30,10 +30,11 @@
  *       leave, no other one is taken: -EAGAIN, as without room in `out`. So
  *       the receiver never finds one before its turn (conn.h, N2), and nothing
  *       but answers grows with what is sent. Answers (CTS, DROP) have no turn
- *   T10 an endpoint that is_starved is in dev->room, or a link of it is not
- *       written or not yet UP, or its card has not come: each flush of a link
- *       that leaves half of `out` free, a connection in use, the card, and the
- *       end of a link tell room(), once. Nothing asks meanwhile
+ *   T10 an endpoint that is_starved is in dev->room, or a link of it that
+ *       has_refused is not written or not yet UP, or its card has not come:
+ *       each flush of such a link that leaves half of `out` free, and room for
+ *       the largest of small ones, a connection in use, the card, and the end
+ *       of a link tell room(), once. Nothing asks meanwhile
  *   -   once BROKEN or ENDED, always so
  *
  * chempi_tcp_link_check() looks at T1, T2, T5, T6, T7 and T10.
@@ -167,6 +168,7 @@ struct chempi_tcp_link {
     struct chempi_tcp_current current;
     struct chempi_tx *whole; /* to be sent so (T9), in turn with pumping */
     bool is_bulk_turn;
+    bool has_refused;             /* a message, since room() was told (T10) */
     struct chempi_rndv_peer rndv; /* pumping: a piece each round */
 
     struct chempi_rx *rx; /* takes the frame that is being read */

@@ -114,15 +114,11 @@ void chempi_tcp_link_done(struct chempi_tcp_dev *dev, struct chempi_tx *tx,
     dev->has_work = true;
 }
 
-/* T10, after chempi_tcp_work(), of one with an UP link. */
-static bool is_room_untold(const struct chempi_tcp_ep *ep)
+/* T10, after chempi_tcp_work(), of an UP link. */
+static bool is_room_untold(const struct chempi_tcp_link *link)
 {
-    bool may_be_told = !chempi_list_is_empty(&ep->room_link) || !ep->card_len;
-
-    for (uint32_t i = 0; i < ep->link_count; i++)
-        may_be_told |= ep->links[i]->state != CHEMPI_TCP_UP ||
-                       !chempi_tcp_link_is_written(ep->links[i]);
-    return ep->is_starved && !may_be_told;
+    return link->has_refused && chempi_list_is_empty(&link->ep->room_link) &&
+           (chempi_tcp_link_is_written(link) || !link->ep->is_starved);
 }
 
 const char *chempi_tcp_link_check(const struct chempi_tcp_link *link)
@@ -146,7 +142,7 @@ const char *chempi_tcp_link_check(const struct chempi_tcp_link *link)
     if (chempi_tcp_dev_of(link)->unread.link == link &&
         chempi_list_is_empty(&link->left_link))
         return "tcp T7: input that nobody will ask for";
-    if (link->state == CHEMPI_TCP_UP && is_room_untold(link->ep))
+    if (link->state == CHEMPI_TCP_UP && is_room_untold(link))
         return "tcp T10: room that nobody will tell of";
     return NULL;
 }

@@ -165,6 +165,13 @@ static int find_link(struct chempi_tcp_ep *ep, uint64_t len,
     return ep->status;
 }
 
+/* -EAGAIN is said. */
+static void refuse(struct chempi_tcp_link *link)
+{
+    link->has_refused = true;
+    link->ep->is_starved = true;
+}
+
 /* Nothing has been taken. Without memory there is no room, for a while. */
 static CHEMPI_COLD int has_no_room(struct chempi_tcp_link *link, int rc)
 {
@@ -172,7 +179,7 @@ static CHEMPI_COLD int has_no_room(struct chempi_tcp_link *link, int rc)
         return rc;
     if (rc == -ENOMEM && !chempi_shortage_may_wait(&link->sending))
         return rc;
-    link->ep->is_starved = true;
+    refuse(link);
     if (rc == -ENOMEM)
         chempi_tcp_link_owe_room(link->ep);
     return -EAGAIN;
@@ -200,7 +207,7 @@ static int tcp_send(struct chempi_ep *ep, struct chempi_tx *tx)
     tx->ep = ep;
     rc = chempi_tcp_eager_send(link, tx);
     if (rc == -EAGAIN)
-        link->ep->is_starved = true; /* T10 */
+        refuse(link);
     return rc;
 }
 

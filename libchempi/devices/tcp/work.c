@@ -122,6 +122,8 @@ static int work_room(struct chempi_tcp_dev *dev)
 
         chempi_list_remove(&ep->room_link);
         ep->is_starved = false;
+        for (uint32_t i = 0; i < ep->link_count; i++)
+            ep->links[i]->has_refused = false;
         p->sink->room(p->sink_arg, &ep->ep);
         events += !chempi_rndv_is_poor(&dev->rndv) && !is_poor(ep);
     }

@@ -25,6 +25,7 @@ struct plan {
 };
 
 #define LIMIT 1000u
+#define COUNT 900u /* of them are more than sockets hold */
 
 /* One network for small messages, the other for large ones. */
 static const struct plan two_networks = {
@@ -169,6 +170,43 @@ Test(tcp_network, each_size_takes_the_network_of_its_route)
     cr_assert_str_eq(peer_of(ep_of(1)->routes[0].link), "127.0.2.1");
     cr_assert_str_eq(peer_of(ep_of(0)->routes[1].link), "127.0.1.2");
     cr_assert_str_eq(peer_of(ep_of(1)->routes[1].link), "127.0.1.1");
+    close_planned();
+}
+
+/* The socket of this link holds little. */
+static void narrow(const struct chempi_tcp_link *link)
+{
+    const int bytes = 8192;
+
+    (void)setsockopt(link->item.fd, SOL_SOCKET, SO_SNDBUF, &bytes,
+                     sizeof(bytes));
+    (void)setsockopt(link->item.fd, SOL_SOCKET, SO_RCVBUF, &bytes,
+                     sizeof(bytes));
+}
+
+/* What waits for one network is not asked for whenever another has room. */
+Test(tcp_network, room_of_one_network_is_none_of_another)
+{
+    static uint8_t data[400000];
+    static struct chempi_tx large;
+    static struct chempi_tx small[COUNT];
+    struct end *from = &ends.end[0];
+    int rooms;
+
+    cr_assert_eq(open_planned(&two_networks), 0, "%s", ends.end[0].err.text);
+    exchange();
+    for (uint32_t i = 0; i < 4; i++)
+        narrow(ep_of(i / 2)->links[i % 2]);
+    cr_assert_eq(ends_send(&ends, 0, 1, &large, data, sizeof(data), 1, 0),
+                 CHEMPI_PENDING);
+    for (uint32_t i = 0; i < COUNT && chempi_list_is_empty(&from->waiting[1]);
+         i++)
+        cr_assert_geq(ends_send(&ends, 0, 1, &small[i], data, LIMIT, 1, 0), 0);
+    cr_assert(!chempi_list_is_empty(&from->waiting[1]));
+    rooms = from->rooms;
+    for (int i = 0; i < 1000; i++)
+        (void)end_poll(from);
+    cr_assert_leq(from->rooms, rooms + 2);
     close_planned();
 }
 
