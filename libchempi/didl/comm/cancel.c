@@ -31,11 +31,17 @@ static struct {
 } self = {.unasked = {&self.unasked, &self.unasked},
           .hook = {.poll = ask_all, .is_ready = is_ready}};
 
+/* From both ends: there may be many, of which a buffered send that has just
+ * been started is the last, and the next to be cancelled mostly the first. */
 bool chempi_message_is_waiting(const struct chempi_request *req)
 {
+    const struct chempi_list *link = &req->outgoing.link;
+    const struct chempi_list *back = req->peer->waiting.prev;
+
     CHEMPI_LIST_FOR (pos, &req->peer->waiting) {
-        if (pos == &req->outgoing.link)
+        if (pos == link || back == link)
             return true;
+        back = back->prev;
     }
     return false;
 }
