@@ -92,8 +92,9 @@ struct chempi_rma_extent {
  * Who is in lock_all, or has a lock already, must not wait for writers that
  * only wait: they may wait for what it has, or for one that waits for it. For a
  * shared lock it is a guest: it enters past the line as soon as no writer is
- * inside. All others take turns, so that nobody starves who takes one lock at a
- * time.
+ * inside. Guests have no place in the line; so no other writer enters while any
+ * wait, or a few in turn could keep them out. All others take turns, so that
+ * nobody starves who takes one lock at a time.
  */
 struct chempi_rma_line {
     _Alignas(64) _Atomic uint32_t next;

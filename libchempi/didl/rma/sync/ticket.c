@@ -52,8 +52,9 @@ static bool try_enter(struct chempi_rma_line *line, bool is_exclusive)
 {
     uint32_t inside = 0;
 
-    if (is_exclusive)
-        return atomic_compare_exchange_strong(&line->inside, &inside,
+    if (is_exclusive) /* a guest that enters calls when it leaves */
+        return atomic_load(&line->guests) == 0 &&
+               atomic_compare_exchange_strong(&line->inside, &inside,
                                               CHEMPI_RMA_WRITER);
     inside = atomic_load(&line->inside);
     while (!(inside & CHEMPI_RMA_WRITER))
