@@ -13,7 +13,8 @@
  *       not decide
  *   M2  both prices are known, and stay so: PROBE_RUN messages of PROBE_EVERY
  *       take the way that is not chosen, and are measured. An unknown price is
- *       the lowest
+ *       the lowest, but for that of help: who receives into small pieces cannot
+ *       ask for any
  *   M3  while payload travels both ways, both take the same way, or one core
  *       would have the work of both: a message is read if one of the two says
  *       that this is cheaper. Its sender says so in what announces it
@@ -157,7 +158,7 @@ static bool may_help(const struct shm_xfer *xfer)
  */
 static bool is_help_cheaper(const struct shm_price *price)
 {
-    return price->shared < price->copy - price->copy / 8;
+    return price->shared > 0 && price->shared < price->copy - price->copy / 8;
 }
 
 /* Through the ring both cores copy at a time. */
@@ -229,6 +230,11 @@ bool chempi_shm_choice_is_shared(struct shm_xfer *xfer)
 
     return may_help(xfer) &&
            !is_second(xfer, &price->help_turns, !is_help_cheaper(price));
+}
+
+void chempi_shm_choice_take_back(const struct shm_xfer *xfer)
+{
+    price_of(xfer)->help_turns--;
 }
 
 uint64_t chempi_shm_choice_start(const struct shm_xfer *xfer)

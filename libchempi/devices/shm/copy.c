@@ -293,8 +293,10 @@ static void ask_for_help(struct shm_xfer *xfer)
 
     if (xfer->base.rx->iter)
         help.addr = chempi_shm_form_tell(xfer, xfer->base.rx->iter, &help.form);
-    if (help.addr == 0)
+    if (help.addr == 0) {
+        chempi_shm_choice_take_back(xfer);
         return;
+    }
     line = shm_next_line(ep);
     line->kind = SHM_KIND_HELP;
     line->body.help = help;
@@ -377,7 +379,9 @@ static int give_help(struct shm_xfer *xfer)
             is_over = true;
             break;
         }
-        atomic_store_explicit(&share->spent, (uint32_t)xfer->spent,
+        atomic_store_explicit(&share->spent,
+                              xfer->spent < UINT32_MAX ? (uint32_t)xfer->spent
+                                                       : UINT32_MAX,
                               memory_order_relaxed);
         (void)atomic_fetch_add_explicit(&share->done, 1,
                                         memory_order_release); /* S2 */

@@ -315,6 +315,8 @@ bool chempi_shm_choice_is_fixed(const struct chempi_table *table);
 bool chempi_shm_choice_is_copy(struct shm_xfer *xfer);
 /* Is the sender to help with a single copy? */
 bool chempi_shm_choice_is_shared(struct shm_xfer *xfer);
+/* It was, but cannot be asked: the next one is instead. */
+void chempi_shm_choice_take_back(const struct shm_xfer *xfer);
 /* Are single copies cheaper for messages of this size from a peer while as many
  * go there? */
 bool chempi_shm_choice_would_copy(struct shm_ep *ep, uint64_t len,

@@ -24,7 +24,8 @@ struct costs {
 /* Of the messages that follow, in the process of one test. */
 static uint64_t message_len = LEN;
 static bool peer_would_copy;
-static int shared; /* of them: those with help */
+static int shared;    /* of them: those with help */
+static bool is_alone; /* help cannot be asked for: copy.c, ask_for_help() */
 
 static struct shm_dev dev = {.data_size = 2 * LEN};
 static struct chempi_wake wake;
@@ -48,6 +49,10 @@ static bool is_copied(const struct costs *costs)
         return false;
     }
     xfer.is_shared = chempi_shm_choice_is_shared(&xfer);
+    if (is_alone && xfer.is_shared) {
+        chempi_shm_choice_take_back(&xfer);
+        xfer.is_shared = false;
+    }
     shared += xfer.is_shared;
     xfer.spent = xfer.is_shared ? costs->half : costs->copy;
     xfer.peer_spent = costs->half;
@@ -187,6 +192,18 @@ Test(shm_choice, what_help_makes_cheaper_than_the_ring_is_copied)
     cr_assert_geq(shared_of(256, &helped), 256 - 3);
     (void)copied_of(256, &in_vain);
     cr_assert_leq(copied_of(256, &in_vain), 3);
+}
+
+Test(shm_choice, help_that_cannot_be_asked_for_makes_nothing_cheaper)
+{
+    const struct costs costs = {2000, 1500, 2700, 0, 0, 1500};
+
+    is_alone = true;
+    (void)copied_of(40, &costs);
+    cr_assert_leq(copied_of(256, &costs), 3);
+    is_alone = false;
+    (void)copied_of(3 * 1021, &costs);
+    cr_assert_geq(shared_of(256, &costs), 256 - 3);
 }
 
 Test(shm_choice, a_sender_that_sleeps_is_not_asked_to_help)

@@ -3,12 +3,12 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -670,25 +670,53 @@ Test(shm, nothing_is_reserved_before_the_first_message)
     free(data);
 }
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+/* Is there a page at this address, for this process? What faults would tell,
+ * sanitizers' shadows change. */
+static bool is_touched(int map, const void *at)
+{
+    const uintptr_t page = (uintptr_t)at / (uintptr_t)sysconf(_SC_PAGESIZE);
+    uint64_t entry = 0;
+
+    cr_assert_eq(
+        pread(map, &entry, sizeof(entry), (off_t)(page * sizeof(entry))),
+        (ssize_t)sizeof(entry));
+    return entry >> 63; /* present */
+}
+
+static bool can_touch_at_once(void)
+{
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool can =
+        page != MAP_FAILED && madvise(page, 4096, MADV_POPULATE_WRITE) == 0;
+
+    if (page != MAP_FAILED)
+        (void)munmap(page, 4096);
+    return can;
+}
+
 /* Else what the first messages cost would be told of the ring. */
 Test(shm, all_pages_of_the_data_are_touched_with_the_first)
 {
+    const int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     unsigned char *data = ends_payload(SHM_EAGER_MAX);
-    struct rusage before;
-    struct rusage after;
     const struct shm_ep *ep;
     struct ends ends;
 
+    if (map < 0 || !can_touch_at_once())
+        cr_skip_test("the kernel does not touch pages, or does not tell");
     ends_open(&ends, 2);
     cr_assert_eq(ends_inject(&ends, 0, 1, data, SHM_EAGER_MAX), 0);
     ends_settle(&ends);
     ep = ends_ep(&ends, 0, 1);
-    cr_assert_eq(getrusage(RUSAGE_SELF, &before), 0);
     for (uint32_t at = 0; at < shm_dev_of(ep)->data_size; at += 4096)
-        ((volatile unsigned char *)ep->tx_data)[at] = 1;
-    cr_assert_eq(getrusage(RUSAGE_SELF, &after), 0);
-    cr_assert_leq(after.ru_minflt - before.ru_minflt, 4);
+        cr_assert(is_touched(map, ep->tx_data + at), "byte %u", at);
     ends_close(&ends);
+    (void)close(map);
     free(data);
 }
 
