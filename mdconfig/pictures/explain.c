@@ -328,6 +328,9 @@ static const char *find_remedy(struct explaining *e, uint32_t source,
     struct chempi_routes back;
     const char *words;
 
+    if (e->from == e->to)
+        return "no network joins the processes of this node, and it is "
+               "attached to none both ways";
     chempi_route_source(e->graph, target, &back);
     words = chempi_check_remedy(
         e->graph, source, target,
