@@ -382,7 +382,9 @@ def chempictl_has_the_launcher_say_where_ranks_wait():
                 text += piece
             return text.decode()
 
-        check(told() == "chempirun: ranks 0-3 wait in MPI_Recv\n")
+        # Ranks have two seconds, which a machine may take from them.
+        await_that(lambda: told() == "chempirun: ranks 0-3 wait in MPI_Recv\n",
+                   "answers of all")
         stopped = cluster.supervisors()
         check(len(stopped) == 2, stopped)
         for pid in stopped:

@@ -339,8 +339,10 @@ def a_lost_supervisor_takes_its_figures_along():
     os.kill(sorted(victim)[0], signal.SIGKILL)
     job.status = job.finish()
     check(job.status != 0)
-    check(len(re.findall(r"^incomplete: node ([ab]0) gave no figures$",
-                         job.errors, re.M)) == 1, job.errors)
+    # The other one has five seconds to tell, which a machine may take from it.
+    silent = re.findall(r"^incomplete: node ([ab]0) gave no figures$", job.errors,
+                        re.M)
+    check(silent in (["a0"], ["b0"], ["a0", "b0"]), job.errors)
 
 
 @case

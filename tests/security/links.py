@@ -212,8 +212,7 @@ def greeting(name=b""):
 
 def launch_from_afar(cluster, uid, gid, trophy, job):
     """As a daemon that has the cluster's key. Returns what came of it."""
-    sock = socket.create_connection(cluster.address("a1"), LIMIT_S)
-    with noise.call(sock, read_key(cluster)) as link:
+    with noise.dial(cluster.address("a1"), read_key(cluster), LIMIT_S) as link:
         link.sendall(greeting(b"x1"))
         check(receive_frame(link)[0] == GREET)
         link.sendall(launch(job, [b"a1"], [0], [0],
@@ -337,10 +336,8 @@ class Speaker:
     """A node that the test plays: it calls a daemon with the keys of a node."""
 
     def __init__(self, cluster, daemon, name, own=None):
-        self.sock = noise.call(
-            socket.create_connection(cluster.address(daemon), LIMIT_S),
-            read_key(cluster), own)
-        self.sock.settimeout(LIMIT_S)
+        self.sock = noise.dial(cluster.address(daemon), read_key(cluster),
+                               LIMIT_S, own)
         self.name = name
         self.sock.sendall(greeting(name))
         check(receive_frame(self.sock)[0] == GREET)
@@ -521,16 +518,15 @@ def the_clusters_key_is_replaced_while_jobs_run():
                 # All speak to all, whoever knows of the change; who calls
                 # anew may have any key of the file.
                 for line in text.split():
-                    noise.call(socket.create_connection(
-                        cluster.address(name), LIMIT_S),
-                        bytes.fromhex(line)).close()
+                    noise.dial(cluster.address(name), bytes.fromhex(line),
+                               LIMIT_S).close()
                 expect(cluster.run("--nodes", "a1,a2,a3", "-n", "3", "--ppn",
                                    "1", "true"), 0)
         with socket.create_connection(cluster.address("a1"), LIMIT_S) as sock:
             sock.sendall(noise.MAGIC + noise.Handshake(True, old).write())
             check(sock.recv(1) == b"", "the old key is still good")
-        sock = socket.create_connection(cluster.address("a1"), LIMIT_S)
-        noise.call(sock, bytes.fromhex(new_text.strip())).close()
+        noise.dial(cluster.address("a1"), bytes.fromhex(new_text.strip()),
+                   LIMIT_S).close()
         end(job)
 
 

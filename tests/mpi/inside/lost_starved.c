@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "libchempi/didl/transport/conn.h"
-#include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/match.h"
 #include "tests/mpi/check.h"
 #include "tests/mpi/inside/last_words.h"
@@ -30,14 +29,6 @@ _Noreturn static void send_and_die(void)
     last_words_die();
 }
 
-/* Nothing waits for memory for too long because the other one is slow. */
-static void be_patient(void)
-{
-    chempi_lane_lock(&chempi_lane_main);
-    chempi_shortage_end(&chempi_lane_main.engine.shortage);
-    chempi_lane_unlock(&chempi_lane_main);
-}
-
 /* A third rank on this node says that all is sent: it has passed the gateway,
  * since what that rank was told came through it later. */
 static void let_it_send(void)
@@ -50,7 +41,7 @@ static void let_it_send(void)
     starve_all(0);
     MPI_Send(NULL, 0, MPI_CHAR, 1, GO, MPI_COMM_WORLD);
     while (!is_there) {
-        be_patient();
+        starve_be_patient();
         MPI_Test(&is_sent, &is_there, MPI_STATUS_IGNORE);
     }
     if (check_size() > 2)
@@ -91,7 +82,7 @@ static void hear_of_it(bool is_sending)
     MPI_Irecv(NULL, 0, MPI_CHAR, 0, NEVER, MPI_COMM_SELF, &never);
     while (polls < POLLS && (!polls || MPI_Wtime() - heard < POLLING_S)) {
         if (polls == 0)
-            be_patient();
+            starve_be_patient();
         MPI_Test(&never, &is_there, MPI_STATUS_IGNORE);
         if (is_sending && polls == 0)
             send_nothing(&sent);

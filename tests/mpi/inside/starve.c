@@ -7,6 +7,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "libchempi/didl/transport/lane.h"
+
 static struct starve_sizes counted;
 static atomic_int left = INT_MAX; /* INT_MAX: as many as one likes */
 static atomic_int refused;
@@ -89,6 +91,13 @@ void starve_all(int pieces)
 void starve_end(void)
 {
     atomic_store(&left, INT_MAX);
+}
+
+void starve_be_patient(void)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_shortage_end(&chempi_lane_main.engine.shortage);
+    chempi_lane_unlock(&chempi_lane_main);
 }
 
 int starve_refused(void)

@@ -32,6 +32,10 @@ void starve_one(int pieces);
 void starve_all(int pieces);
 void starve_end(void);
 
+/* What has waited for memory has waited for no time: it may not be long that
+ * others take, where these are slow. */
+void starve_be_patient(void);
+
 /* How many have been refused since this was last asked, and how many of any
  * size have been given. */
 int starve_refused(void);
