@@ -11,7 +11,6 @@
  */
 #include "matched.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -260,18 +259,13 @@ static void *work(void *arg)
 /* Of communicators of their own: each moves on the others' operations. */
 static void by_threads(void)
 {
-    pthread_t threads[THREADS];
     MPI_Comm comms[THREADS];
 
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < THREADS; i++)
         MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
-        CHECK_OR_DIE(pthread_create(&threads[i], NULL, work, &comms[i]) == 0,
-                     "no thread");
-    }
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
+    check_run_threads(THREADS, work, comms, sizeof(comms[0]));
+    for (int i = 0; i < THREADS; i++)
         MPI_Comm_free(&comms[i]);
-    }
 }
 
 /* ---- "lost" ---- */

@@ -12,8 +12,6 @@
  */
 #include "check.h"
 
-#include <pthread.h>
-
 enum {
     ROUNDS = 12,
     KINDS = 9,
@@ -274,18 +272,13 @@ static void by_threads(void)
 {
     enum { THREADS = 3 };
 
-    pthread_t threads[THREADS];
     MPI_Comm comms[THREADS];
 
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < THREADS; i++)
         MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
-        CHECK_OR_DIE(pthread_create(&threads[i], NULL, work, &comms[i]) == 0,
-                     "no thread");
-    }
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
+    check_run_threads(THREADS, work, comms, sizeof(comms[0]));
+    for (int i = 0; i < THREADS; i++)
         MPI_Comm_free(&comms[i]);
-    }
 }
 
 int main(int argc, char **argv)

@@ -217,13 +217,15 @@ struct chempi_node_chain {
  * prepared one, none has begun. MPI_COMM_WORLD, whose area all know, finds out
  * at once; else it depends on the first operation:
  *
- *     none --+-- blocking, or prepared (node.c, begin()) --+--> MESSAGES
- *            |                                             +--> MEMORY
- *     PREPARED                                             |
- *            +-- non-blocking --> NEWS -- heard, by all ---+
+ *     none --+-- blocking (node.c, begin()) ---------------+--> MESSAGES
+ *         |  +-- non-blocking --> NEWS -- heard, by all ---+--> MEMORY
+ *         |                                                |
+ *         +----- prepared --> PREPARED -- blocking --------+
  *
  *   -   MESSAGES and MEMORY are for ever, and of all members alike (B4): who
- *       has got there knows that all others do, or have lost a member
+ *       has got there knows that all others do, or have lost a member. (A
+ *       blocking call says MESSAGES while it asks: nothing is numbered then)
+ *   -   PREPARED: non-blocking operations go by messages until a blocking one
  *   -   NEWS: the first operation that could go through the node's memory has
  *       number 1 (node_later.h, L8), and brings them. It ends as messages.
  *       Whoever makes progress hears them, under the lane lock, perhaps while
