@@ -5,6 +5,7 @@
  *   CALL     the kernel connects; then preamble and hello are written
  *   REPLY    the verdict and the proof of the listening side are awaited
  *   VERDICT  our proof is written, its verdict is awaited
+ *   YIELDED  the peer's own connection is, which has precedence (T11)
  *
  * A peer that computes does not answer for as long as it likes, so nothing
  * here is limited by time, except that the kernel gives up a host that does
@@ -329,8 +330,8 @@ static void take_refusal(struct chempi_tcp_link *link,
     if (v->code == CHEMPI_TCP_YIELD &&
         !chempi_tcp_tie_is_before(s, link->ep->ep.proc) &&
         link->attempt->step == CHEMPI_TCP_STEP_VERDICT) {
-        chempi_tcp_link_cancel(link);
-        link->state = CHEMPI_TCP_YIELDED;
+        link->attempt->step = CHEMPI_TCP_STEP_YIELDED;
+        link->attempt->in_len = 0; /* nothing more comes but its end */
     } else if (v->code == CHEMPI_TCP_VERSIONS) {
         chempi_tcp_link_break(
             link, -EPROTO,
@@ -390,7 +391,8 @@ static void take_input(struct chempi_tcp_link *link)
 
     if (chempi_tcp_wire_get_verdict(a->in, &v) != 0) {
         next_address(link, -EPROTO);
-    } else if (v.code != CHEMPI_TCP_WELCOME) {
+    } else if (v.code != CHEMPI_TCP_WELCOME ||
+               a->step == CHEMPI_TCP_STEP_YIELDED) {
         take_refusal(link, &v);
     } else if (a->step == CHEMPI_TCP_STEP_VERDICT) {
         chempi_tcp_link_forget_attempt(link);

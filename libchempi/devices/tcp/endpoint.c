@@ -22,6 +22,7 @@ static struct chempi_tcp_link *add_link(struct chempi_tcp_ep *ep,
     if (!link)
         return NULL;
     link->item.fd = -1;
+    link->yielded.fd = -1;
     link->ep = ep;
     link->network = network;
     link->peer.u.sa.sa_family = AF_UNSPEC;

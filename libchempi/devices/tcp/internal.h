@@ -35,9 +35,12 @@
  *       each flush of such a link that leaves half of `out` free, and room for
  *       the largest of small ones, a connection in use, the card, and the end
  *       of a link tell room(), once. Nothing asks meanwhile
+ *   T11 while an attempt lasts, the call of the peer's that has been told to
+ *       yield to it stays open: so whoever yields, and hears of the attempt no
+ *       more, sees the end of this process, and calls again
  *   -   once BROKEN or ENDED, always so
  *
- * chempi_tcp_link_check() looks at T1, T2, T5, T6, T7 and T10.
+ * chempi_tcp_link_check() looks at T1, T2, T5, T6, T7, T10 and T11.
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_TCP_STATE_H
 #define CHEMPI_LIBCHEMPI_DEVICES_TCP_STATE_H
@@ -74,8 +77,7 @@ enum {
 
 enum chempi_tcp_state {
     CHEMPI_TCP_IDLE,    /* nothing asked for yet */
-    CHEMPI_TCP_DIALING, /* our connection is under way */
-    CHEMPI_TCP_YIELDED, /* the peer's is, and has precedence */
+    CHEMPI_TCP_DIALING, /* our connection is under way, or the peer's */
     CHEMPI_TCP_UP,
     CHEMPI_TCP_MUTE,  /* nothing is written any more; what comes is read */
     CHEMPI_TCP_ENDED, /* the peer has said BYE */
@@ -108,7 +110,8 @@ struct chempi_tcp_ep;
 enum chempi_tcp_step { /* of connecting; see connect.c */
                        CHEMPI_TCP_STEP_CALL,
                        CHEMPI_TCP_STEP_REPLY,
-                       CHEMPI_TCP_STEP_VERDICT
+                       CHEMPI_TCP_STEP_VERDICT,
+                       CHEMPI_TCP_STEP_YIELDED
 };
 
 struct chempi_tcp_attempt {
@@ -162,6 +165,7 @@ struct chempi_tcp_link {
     struct chempi_list flush_link;
     struct chempi_list left_link;
     struct chempi_tcp_attempt *attempt;
+    struct chempi_poll_item yielded; /* the peer's call (T11); fd -1: none */
     struct chempi_address peer;
 
     struct chempi_tcp_out out;
@@ -373,8 +377,11 @@ void chempi_tcp_link_owe_reap(struct chempi_tcp_ep *ep);
 /* Report what was pending on broken or ended links. */
 void chempi_tcp_link_reap(struct chempi_tcp_ep *ep);
 void chempi_tcp_link_close_fd(struct chempi_tcp_link *link);
-/* Forget the attempt to connect (T2), but not its descriptor. */
+/* Forget the attempt to connect (T2) and who yields to it (T11), but not its
+ * descriptor. */
 void chempi_tcp_link_forget_attempt(struct chempi_tcp_link *link);
+/* Close the call that yields to the attempt, if there is one. */
+void chempi_tcp_link_drop_yielded(struct chempi_tcp_link *link);
 /* Forget both, if there is an attempt. */
 void chempi_tcp_link_cancel(struct chempi_tcp_link *link);
 /* Has the kernel got everything? */

@@ -80,8 +80,19 @@ const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
     return buf;
 }
 
+void chempi_tcp_link_drop_yielded(struct chempi_tcp_link *link)
+{
+    if (link->yielded.fd < 0)
+        return;
+    chempi_pollset_remove(chempi_tcp_dev_of(link)->dev.params.services->pollset,
+                          &link->yielded);
+    (void)close(link->yielded.fd); /* nothing of ours is in it */
+    link->yielded.fd = -1;
+}
+
 void chempi_tcp_link_forget_attempt(struct chempi_tcp_link *link)
 {
+    chempi_tcp_link_drop_yielded(link);
     chempi_tcp_proof_fini(&link->attempt->proof);
     free(link->attempt);
     link->attempt = NULL;
@@ -131,6 +142,8 @@ const char *chempi_tcp_link_check(const struct chempi_tcp_link *link)
         return "tcp T1: a descriptor that nobody watches";
     if ((link->attempt != NULL) != (link->state == CHEMPI_TCP_DIALING))
         return "tcp T2: an attempt to connect in another state";
+    if (link->yielded.fd >= 0 && !link->attempt)
+        return "tcp T11: a call that yields to no other one";
     if (link->ep->is_lost && link->state == CHEMPI_TCP_UP)
         return "tcp T6: a process that is lost is written to";
     if (link->state == CHEMPI_TCP_MUTE &&

@@ -137,6 +137,27 @@ static void move_in(struct chempi_tcp_guest *guest,
     close_guest(guest);
 }
 
+/* It has ended, or speaks out of turn: who calls may do so again. */
+static void yielded_ready(struct chempi_poll_item *item, uint32_t events)
+{
+    (void)events;
+    chempi_tcp_link_drop_yielded(
+        CHEMPI_CONTAINER_OF(item, struct chempi_tcp_link, yielded));
+}
+
+/* The link's own attempt has precedence (T11). */
+static void make_yield(struct chempi_tcp_guest *guest,
+                       struct chempi_tcp_link *link)
+{
+    chempi_tcp_link_drop_yielded(link); /* it calls again */
+    if (say_verdict(guest->item.fd, CHEMPI_TCP_YIELD) == 0) {
+        link->yielded.ready = yielded_ready;
+        chempi_pollset_hand_over(guest->dev->dev.params.services->pollset,
+                                 &guest->item, &link->yielded);
+    }
+    close_guest(guest);
+}
+
 /* When there is memory: as long as there is room to write, which there is, the
  * process does not sleep. */
 static void wait_for_memory(struct chempi_tcp_guest *guest)
@@ -165,10 +186,14 @@ static bool admit(struct chempi_tcp_guest *guest)
         wait_for_memory(guest);
         return false;
     }
-    if (rc == 0 && code == CHEMPI_TCP_WELCOME)
+    if (rc)
+        refuse(guest, CHEMPI_TCP_STRANGER);
+    else if (code == CHEMPI_TCP_WELCOME)
         move_in(guest, link, seal);
+    else if (code == CHEMPI_TCP_YIELD)
+        make_yield(guest, link);
     else
-        refuse(guest, rc ? CHEMPI_TCP_STRANGER : code);
+        refuse(guest, code);
     return true;
 }
 

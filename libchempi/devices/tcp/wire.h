@@ -32,7 +32,7 @@
 
 #include "libchempi/ddi.h"
 
-#define CHEMPI_TCP_VERSION 3
+#define CHEMPI_TCP_VERSION 4
 #define CHEMPI_TCP_INJECT_MAX 4096u            /* bytes of payload */
 #define CHEMPI_TCP_EAGER_MAX (512u * 1024u)    /* bytes of payload */
 #define CHEMPI_TCP_CHUNK_MAX (1u << 20)        /* payload of one DATA, bytes */
@@ -113,7 +113,8 @@ struct chempi_tcp_preamble {
 
 enum chempi_tcp_verdict_code {
     CHEMPI_TCP_WELCOME = 0,
-    CHEMPI_TCP_YIELD = 1,     /* mine is on its way to you: wait for it */
+    CHEMPI_TCP_YIELD = 1,     /* mine is on its way to you: wait for it, or
+                                 for the end of this one (T11) */
     CHEMPI_TCP_VERSIONS = 2,  /* I speak `version` */
     CHEMPI_TCP_STRANGER = 3,  /* bond, from, to or network do not fit */
     CHEMPI_TCP_NO_FILES = 4,  /* out of descriptors here */

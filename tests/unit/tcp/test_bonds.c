@@ -215,7 +215,7 @@ static void close_all(void)
     ends_close(&ends);
 }
 
-static const struct chempi_tcp_link *link_of(uint32_t i, uint32_t j)
+static struct chempi_tcp_link *link_of(uint32_t i, uint32_t j)
 {
     return ((struct chempi_tcp_ep *)(void *)ends.end[i].eps[j])->links[0];
 }
@@ -313,6 +313,63 @@ Test(tcp_bonds, who_has_finished_is_not_lost)
     cr_assert_neq(strstr(ends.end[0].dev->err.text,
                          "rank 1 of world 8 on node far has already finished"),
                   NULL, "%s", ends.end[0].dev->err.text);
+}
+
+/* Both call; returns who yields, and has been told so, whereas the other one's
+ * call is not taken yet. */
+static uint32_t yield(void)
+{
+    const uint32_t self = is_before(0, known[0].index[1]);
+    struct chempi_tcp_link *link;
+
+    (void)ends_inject(&ends, self, !self, "1", 1, 1);
+    (void)ends_inject(&ends, !self, self, "2", 1, 1);
+    link = link_of(self, !self);
+    while (link->attempt->step != CHEMPI_TCP_STEP_YIELDED) {
+        (void)end_poll(&ends.end[!self]);
+        link->item.ready(&link->item, EPOLLIN);
+    }
+    cr_assert_geq(link_of(!self, self)->yielded.fd, 0);
+    return self;
+}
+
+Test(tcp_bonds, who_ends_while_others_yield_to_its_call_is_lost)
+{
+    const uint32_t self = yield();
+
+    chempi_tcp_ops.close(ends.end[!self].dev);
+    ends.end[!self].dev = NULL;
+    cr_assert(ends_wait_lost(&ends, self));
+}
+
+Test(tcp_bonds, who_has_yielded_calls_again_when_that_ends)
+{
+    const uint32_t self = yield();
+    struct chempi_tcp_link *link = link_of(self, !self);
+    struct chempi_tcp_link *other = link_of(!self, self);
+
+    chempi_tcp_link_drop_yielded(other);
+    do
+        link->item.ready(&link->item, EPOLLIN);
+    while (link->attempt->step == CHEMPI_TCP_STEP_YIELDED);
+    check_one(0, 1);
+    check_one(1, 0);
+    cr_assert_eq(other->yielded.fd, -1);
+    cr_assert_eq(opened(0) + opened(1), 2u);
+    cr_assert_eq(ends.end[0].lost + ends.end[1].lost, 0);
+}
+
+/* What it waits for is an end, or the other one's call. */
+Test(tcp_bonds, who_is_told_twice_to_yield_loses_the_other)
+{
+    const uint32_t self = yield();
+    struct chempi_tcp_verdict verdict;
+
+    chempi_tcp_wire_put_verdict(&verdict, CHEMPI_TCP_WELCOME);
+    cr_assert_eq(send(link_of(!self, self)->yielded.fd, &verdict,
+                      sizeof(verdict), MSG_NOSIGNAL),
+                 (ssize_t)sizeof(verdict));
+    cr_assert(ends_wait_lost(&ends, self));
 }
 
 /* ---- who is refused -------------------------------------------------- */

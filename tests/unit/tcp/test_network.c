@@ -502,8 +502,7 @@ Test(tcp_network, what_waits_for_a_connection_of_one_that_has_ended_fails)
     cr_assert_geq(ends_send(&ends, 1, 0, &tx, data, sizeof(data), 1, 1), 0);
     link = ep_of(1)->routes[1].link;
     cr_assert_eq(link->state, CHEMPI_TCP_DIALING);
-    chempi_tcp_link_cancel(link);
-    link->state = CHEMPI_TCP_YIELDED;
+    link->attempt->step = CHEMPI_TCP_STEP_YIELDED;
     chempi_tcp_ops.close(ends.end[0].dev);
     ends.end[0].dev = NULL;
     while (!ep_of(1)->status)
