@@ -88,7 +88,7 @@ static bool wait_for_memory(struct chempi_tcp_link *link)
 {
     if (!chempi_shortage_may_wait(&link->sending))
         return false;
-    chempi_tcp_link_cancel(link);
+    chempi_tcp_link_put_off(link);
     link->item.ready = start_ready;
     chempi_tcp_link_owe_flush(link);
     return true;
@@ -332,6 +332,8 @@ static void take_refusal(struct chempi_tcp_link *link,
         link->attempt->step == CHEMPI_TCP_STEP_VERDICT) {
         link->attempt->step = CHEMPI_TCP_STEP_YIELDED;
         link->attempt->in_len = 0; /* nothing more comes but its end */
+        if (link->ep->status)      /* which has come already, elsewhere */
+            chempi_tcp_link_break(link, link->ep->status, "%s", link->ep->why);
     } else if (v->code == CHEMPI_TCP_VERSIONS) {
         chempi_tcp_link_break(
             link, -EPROTO,
@@ -395,6 +397,7 @@ static void take_input(struct chempi_tcp_link *link)
                a->step == CHEMPI_TCP_STEP_YIELDED) {
         take_refusal(link, &v);
     } else if (a->step == CHEMPI_TCP_STEP_VERDICT) {
+        chempi_tcp_link_drop_yielded(link);
         chempi_tcp_link_forget_attempt(link);
         chempi_tcp_work_up(link, link->seal);
     } else if (a->in_len == sizeof(v)) {

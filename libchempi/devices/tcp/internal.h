@@ -35,9 +35,10 @@
  *       each flush of such a link that leaves half of `out` free, and room for
  *       the largest of small ones, a connection in use, the card, and the end
  *       of a link tell room(), once. Nothing asks meanwhile
- *   T11 while an attempt lasts, the call of the peer's that has been told to
- *       yield to it stays open: so whoever yields, and hears of the attempt no
- *       more, sees the end of this process, and calls again
+ *   T11 while an attempt lasts, or waits for memory to begin anew, the call of
+ *       the peer's that has been told to yield to it stays open: so whoever
+ *       yields, and hears of the attempt no more, sees the end of this process,
+ *       and calls again
  *   -   once BROKEN or ENDED, always so
  *
  * chempi_tcp_link_check() looks at T1, T2, T5, T6, T7, T10 and T11.
@@ -377,13 +378,15 @@ void chempi_tcp_link_owe_reap(struct chempi_tcp_ep *ep);
 /* Report what was pending on broken or ended links. */
 void chempi_tcp_link_reap(struct chempi_tcp_ep *ep);
 void chempi_tcp_link_close_fd(struct chempi_tcp_link *link);
-/* Forget the attempt to connect (T2) and who yields to it (T11), but not its
- * descriptor. */
+/* Forget the attempt to connect (T2), but not its descriptor. */
 void chempi_tcp_link_forget_attempt(struct chempi_tcp_link *link);
 /* Close the call that yields to the attempt, if there is one. */
 void chempi_tcp_link_drop_yielded(struct chempi_tcp_link *link);
-/* Forget both, if there is an attempt. */
+/* Forget all three. */
 void chempi_tcp_link_cancel(struct chempi_tcp_link *link);
+/* Forget the attempt and its descriptor: it begins anew later, and who yields
+ * to it goes on waiting. */
+void chempi_tcp_link_put_off(struct chempi_tcp_link *link);
 /* Has the kernel got everything? */
 bool chempi_tcp_link_is_written(const struct chempi_tcp_link *link);
 /* The tx is finished: sent() follows. */

@@ -92,13 +92,18 @@ void chempi_tcp_link_drop_yielded(struct chempi_tcp_link *link)
 
 void chempi_tcp_link_forget_attempt(struct chempi_tcp_link *link)
 {
-    chempi_tcp_link_drop_yielded(link);
     chempi_tcp_proof_fini(&link->attempt->proof);
     free(link->attempt);
     link->attempt = NULL;
 }
 
 void chempi_tcp_link_cancel(struct chempi_tcp_link *link)
+{
+    chempi_tcp_link_drop_yielded(link);
+    chempi_tcp_link_put_off(link);
+}
+
+void chempi_tcp_link_put_off(struct chempi_tcp_link *link)
 {
     if (!link->attempt)
         return;
@@ -142,7 +147,8 @@ const char *chempi_tcp_link_check(const struct chempi_tcp_link *link)
         return "tcp T1: a descriptor that nobody watches";
     if ((link->attempt != NULL) != (link->state == CHEMPI_TCP_DIALING))
         return "tcp T2: an attempt to connect in another state";
-    if (link->yielded.fd >= 0 && !link->attempt)
+    if (link->yielded.fd >= 0 && !link->attempt &&
+        chempi_list_is_empty(&link->flush_link))
         return "tcp T11: a call that yields to no other one";
     if (link->ep->is_lost && link->state == CHEMPI_TCP_UP)
         return "tcp T6: a process that is lost is written to";

@@ -149,11 +149,15 @@ static void yielded_ready(struct chempi_poll_item *item, uint32_t events)
 static void make_yield(struct chempi_tcp_guest *guest,
                        struct chempi_tcp_link *link)
 {
+    struct chempi_pollset *set = guest->dev->dev.params.services->pollset;
+
     chempi_tcp_link_drop_yielded(link); /* it calls again */
-    if (say_verdict(guest->item.fd, CHEMPI_TCP_YIELD) == 0) {
+    /* Who has waited for memory is asked for room to write, too. */
+    if ((!guest->is_proven ||
+         chempi_pollset_modify(set, &guest->item, EPOLLIN) == 0) &&
+        say_verdict(guest->item.fd, CHEMPI_TCP_YIELD) == 0) {
         link->yielded.ready = yielded_ready;
-        chempi_pollset_hand_over(guest->dev->dev.params.services->pollset,
-                                 &guest->item, &link->yielded);
+        chempi_pollset_hand_over(set, &guest->item, &link->yielded);
     }
     close_guest(guest);
 }

@@ -327,7 +327,7 @@ static uint32_t yield(void)
     link = link_of(self, !self);
     while (link->attempt->step != CHEMPI_TCP_STEP_YIELDED) {
         (void)end_poll(&ends.end[!self]);
-        link->item.ready(&link->item, EPOLLIN);
+        link->item.ready(&link->item, EPOLLIN | EPOLLOUT); /* or connected */
     }
     cr_assert_geq(link_of(!self, self)->yielded.fd, 0);
     return self;
@@ -356,6 +356,24 @@ Test(tcp_bonds, who_has_yielded_calls_again_when_that_ends)
     check_one(1, 0);
     cr_assert_eq(other->yielded.fd, -1);
     cr_assert_eq(opened(0) + opened(1), 2u);
+    cr_assert_eq(ends.end[0].lost + ends.end[1].lost, 0);
+}
+
+/* As it does when memory is missing. */
+Test(tcp_bonds, who_has_yielded_waits_while_the_other_begins_anew)
+{
+    const uint32_t self = yield();
+    struct chempi_tcp_link *other = link_of(!self, self);
+
+    for (int i = 0; i < 20; i++) { /* more often than one may call again */
+        chempi_tcp_link_put_off(other);
+        chempi_tcp_connect_start(other);
+        link_of(self, !self)->item.ready(&link_of(self, !self)->item, EPOLLIN);
+    }
+    check_one(0, 1);
+    check_one(1, 0);
+    cr_assert_eq(((struct chempi_tcp_dev *)(void *)ends.end[self].dev)->redials,
+                 0u);
     cr_assert_eq(ends.end[0].lost + ends.end[1].lost, 0);
 }
 
