@@ -207,6 +207,18 @@ static uint64_t time_left(const struct chempi_stream *st, uint64_t now_ns)
     return until_ns > now_ns ? until_ns - now_ns : 0;
 }
 
+/* It was held for long enough; but its end may have come, and nobody has had
+ * time to read it. */
+static void show_late(struct chempi_stream *st)
+{
+    if (!st->super->is_paused)
+        (void)take_some(st);
+    if (time_left(st, chempi_clock_ns()) == 0)
+        flush_held(st);
+    if (st->fd < 0)
+        chempi_tell_done(st->super);
+}
+
 /* Of one stream, at least: those of others are held for as long as it was. */
 static void line_is_late(struct ev_loop *loop, ev_timer *w, int events)
 {
@@ -219,12 +231,11 @@ static void line_is_late(struct ev_loop *loop, ev_timer *w, int events)
     for (uint32_t i = 0; i < s->local_size; i++)
         for (int k = 0; k < 2; k++) {
             struct chempi_stream *st = &s->ranks[i].streams[k];
-            const uint64_t left_ns = time_left(st, now_ns);
 
-            if (left_ns == 0)
-                flush_held(st);
-            else if (st->held_len && left_ns < next_ns)
-                next_ns = left_ns;
+            if (st->held_len && time_left(st, now_ns) == 0)
+                show_late(st);
+            if (st->held_len && time_left(st, now_ns) < next_ns)
+                next_ns = time_left(st, now_ns);
         }
     if (next_ns != UINT64_MAX)
         wait_for_line(s, next_ns);

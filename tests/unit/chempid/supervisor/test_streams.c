@@ -83,3 +83,31 @@ Test(streams, the_beginning_of_a_line_is_held_though_another_one_is_late)
     ev_invoke(s.loop, &s.line_timer, EV_TIMER);
     cr_assert_not(ev_is_active(&s.line_timer));
 }
+
+/* The whole line goes up at once. */
+Test(streams, the_end_of_a_late_line_is_read_before_its_beginning_is_shown)
+{
+    struct chempi_stream *late = &ranks[0].streams[0];
+
+    write_out(0, "one ");
+    late->held_ns -= CHEMPI_NS_PER_S;
+    cr_assert_eq(write(pipes[0][1], "line\nan", 7), 7);
+    ev_invoke(s.loop, &s.line_timer, EV_TIMER);
+    cr_assert_eq(s.unshown, 9u);
+    cr_assert_eq(late->held_len, 2u); /* the next one's beginning */
+    cr_assert(ev_is_active(&s.line_timer));
+}
+
+/* And the end of what a rank writes is seen there, too. */
+Test(streams, a_late_line_may_be_the_last)
+{
+    struct chempi_stream *late = &ranks[0].streams[0];
+
+    write_out(0, "last");
+    late->held_ns -= CHEMPI_NS_PER_S;
+    (void)close(pipes[0][1]);
+    pipes[0][1] = -1;
+    ev_invoke(s.loop, &s.line_timer, EV_TIMER);
+    cr_assert_eq(s.unshown, 4u);
+    cr_assert_eq(late->fd, -1);
+}
