@@ -22,7 +22,7 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Programs, await_that, check, cores, expect, main,
+    LIMIT_S, SKIPPED, Cluster, Programs, await_that, check, cores, expect, main,
     run)
 from wire import MARK  # noqa: E402
 
@@ -379,5 +379,5 @@ def a_node_of_one_slot_gives_its_rank_all_cores():
 if __name__ == "__main__":
     if not be_alone():
         print("skipped: no network namespace of one's own here")
-        sys.exit(0)
+        sys.exit(SKIPPED)
     sys.exit(main(CASES))

@@ -29,6 +29,7 @@ ROUNDS = 3            # of which one must not grow it
 OUTPUT_RSS = 32 << 20 # of one whose ranks write
 REST_MS = 50000       # libev looks at the clock once a minute
 QUESTIONS = 300
+TRIES = 5             # at what they cost: the same may cost a machine five times
 MANY_NODES = 20000
 
 
@@ -172,7 +173,8 @@ def a_question_costs_the_same_whoever_is_known():
     except OSError:
         print("skipped: times of processes cannot be seen here")
         return
-    few, many = cost_of_questions(1), cost_of_questions(MANY_NODES)
+    few, many = (min(cost_of_questions(nodes) for _ in range(TRIES))
+                 for nodes in (1, MANY_NODES))
     print(f"        {QUESTIONS} questions: {few / 1e6:.1f} ms of processor "
           f"time, with {MANY_NODES} nodes {many / 1e6:.1f} ms")
     check(many < 4 * few, few, many)

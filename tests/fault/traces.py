@@ -20,7 +20,7 @@ from gateways import (  # noqa: E402
     TWO, Files, await_error, daemons, ends_well, lines, node_of, parent,
     program, relayed, stop_file, virtual)
 from jobs import (  # noqa: E402
-    LIMIT_S, Job, await_that, check, expect, run, run_cases)
+    LIMIT_S, Job, await_that, before_limit, check, expect, run, run_cases)
 from routelines import of_pair, routes  # noqa: E402
 
 CASES = []
@@ -290,8 +290,12 @@ def jobs_of_daemons_that_fail_tell_what_they_know():
 
 @case
 def a_job_that_is_over_its_time_tells_what_it_knows():
-    job = ending("hang", "--timeout", "3", *virtual("meet", "a0,b0", 2))
-    expect(job, 124, "the time limit of 3 s has passed")
+    job, limit_s = before_limit(
+        lambda job: job.await_lines(2), "--trace-routes", "--stats=long",
+        *virtual("meet", "a0,b0", 2), "sh", "-c",
+        f"echo up; exec {program('endings')} hang")
+    job.status = job.finish()
+    expect(job, 124, f"the time limit of {limit_s} s has passed")
     check("no node gave figures" not in job.errors, job.errors)
     silent = speechless(job)
     for rank, pair in enumerate((("a0", "b0"), ("b0", "a0"))):

@@ -244,9 +244,7 @@ def questions_and_orders_of_a_user_leave_room_for_others():
 
     with Cluster(["a1", "a2"], ("--detect", "60")) as cluster:
         pid = cluster.pid("a2")
-        link = noise.call(
-            socket.create_connection(cluster.address("a1"), LIMIT_S),
-            read_key(cluster))
+        link = noise.dial(cluster.address("a1"), read_key(cluster), LIMIT_S)
         link.settimeout(LIMIT_S)
         link.sendall(greeting(b"b1"))
         os.kill(pid, signal.SIGSTOP)

@@ -103,7 +103,8 @@ static bool is_waiting(void)
     return !chempi_list_is_empty(&ends.end[0].waiting[1]);
 }
 
-TestSuite(tcp_order, .timeout = 60);
+/* Full windows are probed after a fifth of a second, and often enough. */
+TestSuite(tcp_order, .timeout = 240);
 
 Test(tcp_order, messages_arrive_in_the_order_in_which_they_were_sent)
 {
