@@ -33,6 +33,8 @@
  *       know it, leaves it when the communicator is gone (buried, loss.h). The
  *       first member may take one even later: whoever begins to use another
  *       communicator looks again
+ *   B8  the number that a member hears from another one is that of an area
+ *       which was taken for its communicator, else none
  *   -   each persistent operation that goes through the node's memory has an
  *       area and a state of its own, since members may start such ones in any
  *       order; those areas are others than the communicators'. Its members
@@ -494,6 +496,16 @@ static bool is_in_use(int area)
            is_used_by(area, chempi_ctx.services.local_rank);
 }
 
+/* Has the communicator's first member taken it for one of these numbers, for
+ * this process among others? */
+static bool is_taken_for(const struct chempi_comm *comm, uint32_t first,
+                         uint32_t last, int area)
+{
+    return is_in_use(area) &&
+           atomic_load(&node.control->names[area]) == name_of(comm) &&
+           atomic_load(&node.control->numbers[area]) - first <= last - first;
+}
+
 /* The message that names the area did not come through, for one of these
  * numbers. False: its first member has taken none yet. */
 static CHEMPI_COLD bool leave_unknown(const struct chempi_comm *comm,
@@ -503,9 +515,7 @@ static CHEMPI_COLD bool leave_unknown(const struct chempi_comm *comm,
 
     (void)pthread_mutex_lock(&node.unknown);
     for (int area = WORLD_AREA + 1; node.control && area < AREAS; area++)
-        if (is_in_use(area) &&
-            atomic_load(&node.control->names[area]) == name_of(comm) &&
-            atomic_load(&node.control->numbers[area]) - first <= last - first) {
+        if (is_taken_for(comm, first, last, area)) {
             leave(area, comm->size);
             is_left = true;
         }
@@ -680,15 +690,21 @@ bool chempi_coll_node_is_known(const struct chempi_comm *comm)
     return comm == &chempi_comm_world && node.control && are_all_here(comm);
 }
 
-/* False: there is none, or it has no addresses for it. */
+/* B8: what member 0 has told. */
+static bool is_told_well(const struct chempi_comm *comm, uint32_t number,
+                         int32_t area)
+{
+    return node.control && area > WORLD_AREA && area < AREAS &&
+           is_taken_for(comm, number, number, area);
+}
+
+/* False: it has no addresses for it. */
 static bool enter(const struct chempi_comm *comm, struct chempi_coll_state *st,
-                  int32_t area)
+                  int area)
 {
     const struct chempi_services *s = &chempi_ctx.services;
     unsigned char *start;
 
-    if (!node.control || area < 0 || area >= AREAS)
-        return false;
     st->area = area;
     follow(area);
     start = map(area, st->size, NULL);
@@ -746,7 +762,7 @@ static int32_t find_area(struct chempi_comm *comm, struct chempi_coll_state *st)
 static int enter_together(struct chempi_comm *comm,
                           struct chempi_coll_state *st)
 {
-    int64_t is_missing = !enter(comm, st, find_area(comm, st));
+    int64_t is_missing = !chempi_coll_node_hear(comm, find_area(comm, st));
     const struct chempi_comm_channel ch = chempi_comm_channel(comm);
     int rc = chempi_comm_max(&ch, MPI_SUCCESS, &is_missing, 1);
 
@@ -819,8 +835,7 @@ int32_t chempi_coll_node_take(const struct chempi_comm *comm)
 
 bool chempi_coll_node_hear(struct chempi_comm *comm, int32_t area)
 {
-    return area != WORLD_AREA && area < CHEMPI_NODE_COMM_AREAS &&
-           enter(comm, comm->coll, area);
+    return is_told_well(comm, 0, area) && enter(comm, comm->coll, area);
 }
 
 void chempi_coll_node_decide(struct chempi_comm *comm, bool is_for_all)
@@ -891,7 +906,7 @@ struct chempi_coll_state *chempi_coll_node_make_own(struct chempi_comm *comm)
 bool chempi_coll_node_enter_own(struct chempi_comm *comm,
                                 struct chempi_coll_state *st, int32_t area)
 {
-    if (!node.control || area < CHEMPI_NODE_COMM_AREAS || area >= AREAS)
+    if (!is_told_well(comm, comm->coll->owns, area))
         return false;
     if (!st) {
         leave(area, comm->size);
