@@ -258,6 +258,18 @@ static void pass_fall(struct run *r, uint32_t proc, uint8_t how,
     down(r, CHEMPI_MSG_FALLEN, w.data, w.len);
 }
 
+/* The hub has looked whether the node is the sender's. */
+static bool is_its_rank(const struct run *r, uint32_t node, uint32_t rank)
+{
+    return rank < r->spec->size && r->spec->node_of_rank[rank] == node;
+}
+
+static void refuse(struct run *r)
+{
+    chempi_verdict_node(&r->verdict, "a supervisor sent a malformed message");
+    kill_job(r);
+}
+
 static void take_ended(struct run *r, struct chempi_reader *in)
 {
     const uint32_t node = chempi_wire_get_u32(in);
@@ -269,10 +281,8 @@ static void take_ended(struct run *r, struct chempi_reader *in)
     const char *text = chempi_wire_get_str(in, CHEMPI_ERR_TEXT_MAX);
     char words[CHEMPI_TEXT_MAX];
 
-    if (!chempi_wire_is_done(in) || rank >= r->spec->size) {
-        chempi_verdict_node(&r->verdict,
-                            "a supervisor sent a malformed message");
-        kill_job(r);
+    if (!chempi_wire_is_done(in) || !is_its_rank(r, node, rank)) {
+        refuse(r);
         return;
     }
     if (r->spec->survives && !r->has_killed &&
@@ -340,8 +350,12 @@ static void take_gateway(struct run *r, struct chempi_reader *in)
     const uint32_t rank = chempi_wire_get_u32(in);
     const char *why = chempi_wire_get_str(in, CHEMPI_TEXT_MAX);
 
-    if (!chempi_wire_is_done(in))
+    if (!chempi_wire_is_done(in) ||
+        (how == CHEMPI_FALL_CUT ? !is_its_rank(r, node, rank)
+                                : proc != chempi_spec_gateway(r->spec, node))) {
+        refuse(r);
         return;
+    }
     if (how != CHEMPI_FALL_CUT) {
         tell_fall(r, node, proc, how, why);
         return;
@@ -429,8 +443,7 @@ static void take_question(struct run *r, struct chempi_reader *in,
     const uint32_t node = chempi_wire_get_u32(in);
     const uint32_t rank = chempi_wire_get_u32(in);
 
-    if (in->is_bad || r->has_killed || rank >= r->spec->size ||
-        r->spec->node_of_rank[rank] != node)
+    if (in->is_bad || r->has_killed || !is_its_rank(r, node, rank))
         return;
     if (r->opt->above)
         chempi_above_ask(r->opt->above, data, len);
@@ -466,8 +479,16 @@ static void begin_job(struct run *r)
 }
 
 /* The first one of several is passed on. */
-static void take_absent(struct run *r, const void *data, size_t len)
+static void take_absent(struct run *r, struct chempi_reader *in,
+                        const void *data, size_t len)
 {
+    const uint32_t node = chempi_wire_get_u32(in);
+    const uint32_t rank = chempi_wire_get_u32(in);
+
+    if (!chempi_wire_is_done(in) || !is_its_rank(r, node, rank)) {
+        refuse(r);
+        return;
+    }
     if (!r->has_absent)
         down(r, CHEMPI_MSG_ABSENT, data, len);
     r->has_absent = true;
@@ -527,7 +548,7 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         (void)chempi_wait_query_begin(&r->query);
         break;
     case CHEMPI_MSG_ABSENT:
-        take_absent(r, data, len);
+        take_absent(r, &in, data, len);
         break;
     case CHEMPI_MSG_DONE:
         take_done(r);

@@ -29,9 +29,9 @@ from strangers import called, proven  # noqa: E402
 from wire import (  # noqa: E402
     frame, launch, receive_frame, string, strings)
 
-(STARTED, ENDED, NODE_LOST, ENTERED, DONE, GONE, LAUNCH, KILL, END, ASK, GREET, QUERY,
- STATUS, DROP, REQUEST, REPLY, NEWS, REFUSED) = (
-    32, 35, 36, 37, 39, 40, 48, 52, 54, 60, 80, 81, 82, 83, 84, 85, 86, 87)
+(STARTED, ENDED, NODE_LOST, ENTERED, DONE, GONE, ABSENT, GATEWAY, LAUNCH, KILL, END, ASK,
+ GREET, QUERY, STATUS, DROP, REQUEST, REPLY, NEWS, REFUSED) = (
+    32, 35, 36, 37, 39, 40, 42, 43, 48, 52, 54, 60, 80, 81, 82, 83, 84, 85, 86, 87)
 
 DROP_S = 5.0  # of a supervisor whose job is dropped: chempid/tree/limits.h
 CASES = []
@@ -465,6 +465,33 @@ def nonsense_from_below_ends_its_job_only():
         x1.send(GONE, number, u32(1))
         bystander.status = bystander.finish()
         expect(bystander, 143)
+
+
+@case
+def nobody_speaks_for_the_ranks_of_another_node():
+    """Whole words of the daemon of node 1, whose rank is 1, on rank 0."""
+    killed, lost, cut = 3, 0, 3
+    nonsense = (
+        lambda rank: (ENDED, u32(1, rank, 7) + struct.pack("<BI", killed, 9) +
+                      string(b"prog") + string(b"")),
+        lambda rank: (ABSENT, u32(1, rank)),
+        lambda rank: (GATEWAY, u32(1, 2) + struct.pack("<BI", cut, rank) +
+                      string(b"cut")),
+        lambda rank: (GATEWAY, u32(1, rank) + struct.pack("<BI", lost, 2) +
+                      string(b"lost")))
+    with Cluster(["a1"], PATIENT) as cluster, Rogue(cluster) as x1:
+        for bad in nonsense:
+            job = job_over(cluster, "a1")
+            _, number, _ = x1.await_call(LAUNCH)
+            x1.send(STARTED, number, u32(1))
+            kind, data = bad(0)
+            x1.send(kind, number, data)
+            x1.await_call(KILL)
+            x1.send(DONE, number, u32(1))
+            x1.send(GONE, number, u32(1))
+            job.status = job.finish()
+            expect(job, 1, r"\Achempirun: a supervisor sent a malformed "
+                   r"message; the job was ended\n\Z")
 
 
 def is_refused(sock, number, size):
