@@ -44,7 +44,7 @@ static void export_and_die(struct duo *duo)
 {
     struct chempi_sci_segment *segment;
 
-    (void)alarm(30);
+    (void)alarm(120);
     duo_open_side(duo, &duo->b, 2);
     if (chempi_sci_segment_create(duo->b.adapter, 7, 4096, 99, &segment) ||
         chempi_sci_segment_prepare(segment) ||
@@ -133,7 +133,7 @@ static void receive_and_die(struct duo *duo)
     struct chempi_via_vi *vi;
     uint32_t handle;
 
-    (void)alarm(30);
+    (void)alarm(120);
     duo_open_side(duo, &duo->b, 2);
     (void)chempi_via_ptag_create(duo->b.adapter, &attributes.ptag);
     if (chempi_via_vi_create(duo->b.adapter, &attributes, &vi) ||
@@ -225,7 +225,7 @@ static void trigger_later(struct duo *duo)
 {
     struct chempi_adapter_link *link;
 
-    (void)alarm(30);
+    (void)alarm(120);
     duo_open_side(duo, &duo->b, 2);
     if (chempi_adapter_link_open(duo->b.adapter, board->addresses[0],
                                  CHEMPI_ADAPTER_ADDRESS_BYTES, NULL, &link))
