@@ -61,9 +61,13 @@ struct run {
     sigset_t blocked_before;
     bool has_absent;     /* some rank ended without initializing; all know */
     uint32_t interrupts; /* by signals that end the job; 3: or more */
+    bool has_concluded;  /* what there is to say of its end is written, or
+                            queued; then its exit status: */
+    int status;
+    struct chempi_err taken; /* U6 */
 };
 
-/* For beginning and end: the job waits for whoever reads it. */
+/* Before the job begins: it waits for whoever reads it. */
 static void say(const char *text)
 {
     if (*text) /* a failing standard error leaves nobody to tell */
@@ -73,11 +77,11 @@ static void say(const char *text)
 /* As say(), but nothing waits for the reader. */
 static void tell(struct run *r, const char *text)
 {
-    char line[CHEMPI_TEXT_MAX + 16];
+    char line[CHEMPI_VERDICT_MAX + 16];
     const int len = snprintf(line, sizeof(line), "chempirun: %.*s\n",
-                             (int)CHEMPI_TEXT_MAX - 1, text);
+                             (int)CHEMPI_VERDICT_MAX - 1, text);
 
-    if (len > 0)
+    if (len > 0 && *text)
         chempi_console_say(&r->console, line, (size_t)len);
 }
 
@@ -137,11 +141,19 @@ static void kill_job(struct run *r)
     chempi_worlds_end(&r->worlds, exit_status(r), r->verdict.text);
 }
 
+static void conclude(struct run *r);
+
+/* U1 */
 static void check_end(struct run *r)
 {
-    if (chempi_hub_is_over(&r->hub) && r->worlds.count == 0 &&
-        chempi_console_is_empty(&r->console))
-        ev_break(r->loop, EVBREAK_ALL); /* U1 */
+    if (!chempi_hub_is_over(&r->hub) || r->worlds.count > 0 ||
+        !chempi_console_is_empty(&r->console))
+        return;
+    if (!r->has_concluded)
+        conclude(r);
+    r->has_concluded = true;
+    if (chempi_console_is_empty(&r->console))
+        ev_break(r->loop, EVBREAK_ALL);
 }
 
 static void order_end(struct run *r, int status, const char *text)
@@ -860,10 +872,10 @@ static void tear_down(struct run *r)
 
 /* Whoever has started the world, whose own job goes on, is told why it has
  * ended; where its programs did not all start, nobody else. */
-static void conclude_world(const struct run *r, const char *text)
+static void conclude_world(struct run *r, const char *text)
 {
     const uint32_t rank = r->verdict.rank;
-    char line[CHEMPI_TEXT_MAX + CHEMPI_VERDICT_BESIDES + 96];
+    char line[CHEMPI_VERDICT_MAX];
     const char *path;
     uint32_t app = 0;
     char *end;
@@ -882,29 +894,41 @@ static void conclude_world(const struct run *r, const char *text)
     chempi_above_gone(r->opt->above, line);
     if (!r->opt->above->has_started || r->is_ordered || !*text)
         return;
-    (void)snprintf(line, sizeof(line), "world %u: %s", r->spec->world, text);
-    say(line);
+    (void)snprintf(line, sizeof(line), "world %u: %.*s", r->spec->world,
+                   (int)sizeof(line) - 32, text);
+    tell(r, line);
 }
 
-static int conclude(struct run *r, struct chempi_err *taken)
+/* Who insists has dropped all that was queued: if standard error takes it. */
+static void tell_last(struct run *r, const char *text)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
-    const int status = chempi_verdict_status(&r->verdict);
-    char text[CHEMPI_TEXT_MAX + CHEMPI_VERDICT_BESIDES + 64];
 
+    if (!r->has_left)
+        tell(r, text);
+    else if (poll(&p, 1, 0) > 0)
+        say(text);
+}
+
+static void conclude(struct run *r)
+{
+    char text[CHEMPI_VERDICT_MAX];
+
+    r->status = chempi_verdict_status(&r->verdict);
+    if (!r->status)
+        r->status = r->worlds.status;
     if (r->spec->want_stats && !r->has_left)
         chempi_job_stats_print(r->opt, r->spec, r->stats.data, r->stats.len);
     chempi_verdict_put(&r->verdict, text, sizeof(text));
     if (r->is_taken && !r->has_begun &&
         !chempi_verdict_is_ordered(&r->verdict)) {
-        (void)chempi_err_set(taken, -EAGAIN, "%s", text);
-        return CHEMPI_EXIT_FAILURE;
-    }
-    if (r->opt->above)
+        (void)chempi_err_set(&r->taken, -EAGAIN, "%s", text);
+        r->status = CHEMPI_EXIT_FAILURE;
+    } else if (r->opt->above) {
         conclude_world(r, text);
-    else if (!r->has_left || poll(&p, 1, 0) > 0)
-        say(text);
-    return status ? status : r->worlds.status;
+    } else {
+        tell_last(r, text);
+    }
 }
 
 static int finish(struct run *r, struct chempi_err *err, int rc)
@@ -919,7 +943,8 @@ static int finish(struct run *r, struct chempi_err *err, int rc)
         *err = (struct chempi_err){0};
     } else {
         ev_run(r->loop, 0);
-        status = conclude(r, err);
+        status = r->status;
+        *err = r->taken;
     }
     tear_down(r);
     return status;

@@ -4,7 +4,8 @@
  * end, whatever stands below it: supervisors of its own (a private job), or a
  * daemon.
  *
- *   U1  the job has ended when every node is gone and all output is written
+ *   U1  the job has ended when every node is gone and all is written that ranks
+ *       and the launcher had to say; who insists (U5) waits for neither
  *   U2  KILL is sent once; what is reported later can only improve the
  *       sentence that says why
  *   U3  when run() returns, no descendant is left that was not there before

@@ -17,7 +17,9 @@
 /* The end of a sentence on what has ended it. */
 #define CHEMPI_VERDICT_ENDED "; the job was ended"
 
-#define CHEMPI_VERDICT_BESIDES 400u  /* bytes */
+#define CHEMPI_VERDICT_BESIDES 400u /* bytes */
+#define CHEMPI_VERDICT_MAX                                                     \
+    (CHEMPI_TEXT_MAX + CHEMPI_VERDICT_BESIDES + 96) /* .. of all */
 #define CHEMPI_VERDICT_CUT_MAX 1000u /* bytes of the words that are kept */
 
 struct chempi_verdict {

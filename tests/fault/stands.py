@@ -245,6 +245,21 @@ def the_third_interrupt_waits_for_no_reader():
 
 
 @case
+def nor_does_it_when_all_has_been_said_but_why():
+    """Its rank has written nothing, and standard error has no room."""
+    with Cluster(["a1"], QUICK) as cluster, full_pipe() as end:
+        job = cluster.job("--via", "a1", "-n", "1", "sh", "-c", "exit 3",
+                          stderr=end)
+        await_that(lambda: cluster.logged().count("of sh") == 1 and
+                   only_output_is_left(cluster), "the end of the job")
+        for turn in range(3):
+            check(job.process.poll() is None, "it has ended at", turn)
+            interrupt(job.process.pid)
+        job.status = job.finish()
+        expect(job, 3, r"\A\Z")
+
+
+@case
 def nor_does_it_wait_to_say_why():
     with full_pipe() as end:
         job = Job("--private", "-n", "1", "sh", "-c", "echo up; exec sleep 1000",
