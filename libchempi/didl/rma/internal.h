@@ -391,6 +391,7 @@ int chempi_rma_reap_in(struct chempi_rma_peer *peer);
 /* Locks by the target's process (sync/gate.c). */
 struct chempi_rma_claim {
     struct chempi_list link;
+    struct chempi_list guest;
     struct chempi_rma_peer *peer;
     uint32_t id;
     int32_t held_by; /* a rank that has the lock, or -1; for words only */

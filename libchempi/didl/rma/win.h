@@ -109,6 +109,7 @@ struct chempi_rma_line {
  * by the rules of struct chempi_rma_line. */
 struct chempi_rma_gate {
     struct chempi_list waiting; /* struct chempi_rma_claim.link */
+    struct chempi_list guests;  /* of these: struct chempi_rma_claim.guest */
     uint32_t readers;
     bool is_exclusive;
     bool is_mine;    /* this process has entered */

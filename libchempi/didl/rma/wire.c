@@ -422,6 +422,7 @@ int chempi_rma_open_wire(struct chempi_win *win)
 
     chempi_list_init(&win->active);
     chempi_list_init(&win->gate.waiting);
+    chempi_list_init(&win->gate.guests);
     if (win->is_served)
         rc = make_slots(win);
     if (rc)

@@ -15,6 +15,11 @@ static bool is_exclusive(const struct chempi_rma_claim *claim)
     return claim->kind == CHEMPI_RMA_EXCLUSIVE;
 }
 
+static bool is_guest(const struct chempi_rma_claim *claim)
+{
+    return claim->kind == CHEMPI_RMA_OVERTAKING;
+}
+
 static bool is_first(const struct chempi_rma_gate *gate,
                      const struct chempi_rma_claim *claim)
 {
@@ -33,22 +38,25 @@ static bool may_enter(const struct chempi_win *win,
         return false;
     if (is_exclusive(claim))
         return gate->readers == 0 && is_first(gate, claim);
-    return claim->kind == CHEMPI_RMA_OVERTAKING || is_first(gate, claim);
+    return is_guest(claim) || is_first(gate, claim);
 }
 
-/* The first that may enter, or NULL. */
-static struct chempi_rma_claim *next_claim(const struct chempi_win *win)
+/* The first that may enter, or NULL: only guests may past the first one. */
+static struct chempi_rma_claim *next_claim(struct chempi_win *win)
 {
-    CHEMPI_LIST_FOR (link, &win->gate.waiting) {
-        struct chempi_rma_claim *claim =
-            CHEMPI_CONTAINER_OF(link, struct chempi_rma_claim, link);
+    struct chempi_rma_gate *gate = &win->gate;
+    struct chempi_rma_claim *claim;
 
-        if (may_enter(win, claim))
-            return claim;
-        if (win->gate.is_exclusive)
-            break;
-    }
-    return NULL;
+    if (chempi_list_is_empty(&gate->waiting))
+        return NULL;
+    claim = CHEMPI_CONTAINER_OF(chempi_list_first(&gate->waiting),
+                                struct chempi_rma_claim, link);
+    if (may_enter(win, claim))
+        return claim;
+    if (gate->is_exclusive || chempi_list_is_empty(&gate->guests))
+        return NULL;
+    return CHEMPI_CONTAINER_OF(chempi_list_first(&gate->guests),
+                               struct chempi_rma_claim, guest);
 }
 
 void chempi_rma_free_claim(struct chempi_rma_claim *claim)
@@ -78,6 +86,7 @@ static void grant_other(struct chempi_rma_claim *claim)
 static void grant(struct chempi_win *win, struct chempi_rma_claim *claim)
 {
     chempi_list_remove(&claim->link);
+    chempi_list_remove(&claim->guest);
     if (is_exclusive(claim))
         win->gate.is_exclusive = true;
     else
@@ -118,6 +127,9 @@ static int32_t holder_of(const struct chempi_win *win)
 void chempi_rma_gate_ask(struct chempi_win *win, struct chempi_rma_claim *claim)
 {
     chempi_list_append(&win->gate.waiting, &claim->link);
+    chempi_list_init(&claim->guest);
+    if (is_guest(claim))
+        chempi_list_append(&win->gate.guests, &claim->guest);
     if (may_enter(win, claim)) {
         grant(win, claim);
         return;
