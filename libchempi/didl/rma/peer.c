@@ -201,11 +201,13 @@ void chempi_rma_free_peers(struct chempi_win *win)
     chempi_lane_lock(&chempi_lane_main);
     while (win->gate.waiting.next &&
            !chempi_list_is_empty(&win->gate.waiting)) {
-        struct chempi_list *first = chempi_list_first(&win->gate.waiting);
+        struct chempi_rma_claim *claim =
+            CHEMPI_CONTAINER_OF(chempi_list_first(&win->gate.waiting),
+                                struct chempi_rma_claim, link);
 
-        chempi_list_remove(first);
-        chempi_rma_free_claim(
-            CHEMPI_CONTAINER_OF(first, struct chempi_rma_claim, link));
+        chempi_list_remove(&claim->link);
+        chempi_list_remove(&claim->guest);
+        chempi_rma_free_claim(claim);
     }
     for (uint32_t i = 0; i < win->bucket_count; i++) {
         while (win->buckets[i]) {
