@@ -610,16 +610,14 @@ void chempi_engine_deliver_held(struct chempi_held *held,
         chempi_request_progress(req, rc < 0 ? class_of(rc) : MPI_SUCCESS);
 }
 
-/* Whoever waits for a process of another world has a connection to it, whose
- * end tells; nobody else may. */
-static void call_source(const struct chempi_request *req)
+void chempi_engine_call_source(const struct chempi_comm *comm, int source)
 {
     struct chempi_peer *peer;
 
-    if (!req->comm->has_foreign || req->peer_rank < 0)
+    if (!comm->has_foreign || source < 0)
         return;
-    peer = chempi_conn_peer(
-        req->lane, chempi_comm_proc(req->comm, (uint32_t)req->peer_rank));
+    peer =
+        chempi_conn_peer(comm->lane, chempi_comm_proc(comm, (uint32_t)source));
     if (!peer->routes && !peer->is_lost && chempi_foreign_is(peer->proc))
         system_messages->credit(peer);
 }
@@ -629,7 +627,7 @@ static CHEMPI_COLD void watch_receive(struct chempi_request *req)
 {
     struct chempi_lane *lane = req->lane;
 
-    call_source(req);
+    chempi_engine_call_source(req->comm, req->peer_rank);
     if (lane->engine.misses &&
         chempi_loss_is_vain(req->comm, req->context, req->peer_rank,
                             req->peer_tag)) {

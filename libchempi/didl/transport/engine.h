@@ -131,6 +131,12 @@ static inline int chempi_engine_inject(struct chempi_peer *peer,
  * message or post it. MPI error class on failure. */
 int chempi_engine_recv(struct chempi_request *req);
 
+/* Whoever waits for a process of another world has a connection to it, whose
+ * end tells; nobody else may. `source` is waited for in the communicator
+ * (negative: any rank): it is called if it never was. Receives do so by
+ * themselves. */
+void chempi_engine_call_source(const struct chempi_comm *comm, int source);
+
 /* Give a held message, already taken out of matching, to a receive. */
 void chempi_engine_deliver_held(struct chempi_held *held,
                                 struct chempi_request *req);

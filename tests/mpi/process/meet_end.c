@@ -8,6 +8,7 @@
  *          then one of them finalizes, and each end keeps its words
  * meet_end accept|connect FIFO lost: a rank of a job that survives ends, when a
  *          rank of the other job waits for it
+ * meet_end accept|connect FIFO probed: the same, when these probe for it
  * meet_end accept|connect FIFO finished: the others have just finalized
  * meet_end accept|connect FIFO late: they have sent what these need before
  * meet_end accept|connect FIFO missed: they have not, and whoever waits for
@@ -133,6 +134,38 @@ static void lose_last(MPI_Comm inter)
     } else if (check_rank() == 2) {
         MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         (void)raise(SIGKILL);
+    }
+}
+
+/* Rank `last` of the others ends, and only probes may tell. */
+static void probe_for(MPI_Comm inter, int last, bool waits)
+{
+    int flag;
+    int rc = MPI_SUCCESS;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank() == 0)
+        MPI_Send(NULL, 0, MPI_BYTE, 0, TAG, inter);
+    if (waits)
+        rc = MPI_Probe(last, TAG + 1, inter, MPI_STATUS_IGNORE);
+    while (rc == MPI_SUCCESS && !waits)
+        rc = MPI_Iprobe(last, TAG + 1, inter, &flag, MPI_STATUS_IGNORE);
+    CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "a probe ends with %d", rc);
+}
+
+/* These end one after the other, when the others say so. */
+static void end_in_turn(MPI_Comm inter)
+{
+    MPI_Barrier(MPI_COMM_WORLD); /* all have met */
+    for (int last = check_size() - 1; last > 0; last--) {
+        if (check_rank() == 0) {
+            MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, inter, MPI_STATUS_IGNORE);
+            MPI_Send(NULL, 0, MPI_BYTE, last, TAG, MPI_COMM_WORLD);
+        } else if (check_rank() == last) {
+            MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+            (void)raise(SIGKILL);
+        }
     }
 }
 
@@ -336,6 +369,12 @@ int main(int argc, char **argv)
         miss(inter, accepts);
     } else if (strcmp(argv[3], "three") == 0) {
         spawn_third(inter, accepts, argv[0]);
+    } else if (strcmp(argv[3], "probed") == 0) {
+        MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+        if (!accepts)
+            end_in_turn(inter);
+        for (int last = 2; accepts && last > 0; last--)
+            probe_for(inter, last, last == 2);
     } else if (!accepts) {
         if (strcmp(argv[3], "lost") == 0)
             lose_last(inter);
@@ -345,7 +384,8 @@ int main(int argc, char **argv)
         wait_in_vain(inter, 1, NULL);
         MPI_Comm_disconnect(&inter);
     }
-    if (!accepts && strcmp(argv[3], "lost") == 0) {
+    if (!accepts &&
+        (strcmp(argv[3], "lost") == 0 || strcmp(argv[3], "probed") == 0)) {
         MPI_Finalize(); /* not all are left to sum up */
         return 0;
     }
