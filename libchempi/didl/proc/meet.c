@@ -659,6 +659,29 @@ static void call_others(const struct chempi_group *local,
     chempi_lane_unlock(lane);
 }
 
+/* Who has lost one of the others since he was asked (check_losses()) has told
+ * those of his job that had taken in a bond with it. Now all have taken in this
+ * one. Of a world that is lost as a whole all are told at once. */
+static void tell_losses(const struct chempi_group *remote)
+{
+    uint32_t told = UINT32_MAX;
+
+    chempi_lane_lock(&chempi_lane_main);
+    for (uint32_t i = 0; i < remote->size && chempi_conn_missing_count(); i++) {
+        const uint32_t proc = chempi_group_proc(remote, i);
+
+        if (!chempi_foreign_is(proc) || !chempi_conn_is_missing(proc) ||
+            chempi_conn_has_ended(proc) ||
+            (told != UINT32_MAX && !chempi_foreign_at(proc)->survives &&
+             are_of_one_world(told, proc)))
+            continue;
+        chempi_foreign_spread_loss(proc);
+        told = proc;
+    }
+    chempi_engine_settle(&chempi_lane_main);
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
 /* What this root has said last shall come to the other one. */
 static void leave_other(const struct meeting *m)
 {
@@ -715,8 +738,10 @@ int chempi_meet(const struct chempi_meet *meet, MPI_Comm *out)
         rc = find_other(&m);
     if (rc == MPI_SUCCESS)
         rc = become_sides(&m, &mine, &remote);
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS) {
+        tell_losses(remote);
         call_others(meet->comm->local, remote);
+    }
     if (m.is_root)
         leave_other(&m);
     rc = make(&m, rc, remote, &made);

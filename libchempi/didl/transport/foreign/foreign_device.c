@@ -99,6 +99,8 @@ static void lose(const struct loss *loss, const char *why)
 
     for (uint32_t i = bonds->index_begin; i < bonds->index_end(); i++)
         if (is_in(loss, &chempi_foreign_at(i)->name)) {
+            if (!chempi_foreign_loss(i))
+                note(i, loss->is_all, why);
             chempi_conn_set_lost(&chempi_lane_main, i, why);
             chempi_conn_forget_end(i); /* all ranks of this job say the same */
         }
@@ -115,27 +117,44 @@ static void tell(uint32_t rank, const void *arg)
                              sizeof(*loss));
 }
 
+static void lose_and_tell(const struct loss *loss, const char *why)
+{
+    is_losing = true;
+    lose(loss, why);
+    chempi_foreign_for_met(loss->world, tell, loss);
+    is_losing = false;
+}
+
+static struct loss loss_of(uint32_t index)
+{
+    const struct chempi_foreign *f = chempi_foreign_at(index);
+
+    return (struct loss){.world = {f->name.world[0], f->name.world[1]},
+                         .rank = f->name.rank,
+                         .is_all = !f->survives};
+}
+
 /* The connection to it has shown it: the rest of its world goes with it, and
  * the connections of the others of this job, if they have any, need not tell
  * them. */
 static void set_lost(uint32_t index, const char *why)
 {
-    const struct chempi_foreign *f = chempi_foreign_at(index);
     const bool has_finished =
         chempi_conn_peer(&chempi_lane_main, index)->has_ended;
-    const struct loss loss = {.world = {f->name.world[0], f->name.world[1]},
-                              .rank = f->name.rank,
-                              .is_all = !f->survives && !has_finished};
+    const struct loss loss = loss_of(index);
 
     if (is_losing)
         return;
-    note(index, loss.is_all, why);
-    if (has_finished)
-        return; /* the others of its world may go on */
-    is_losing = true;
-    lose(&loss, why);
-    chempi_foreign_for_met(loss.world, tell, &loss);
-    is_losing = false;
+    note(index, loss.is_all && !has_finished, why);
+    if (!has_finished) /* else the others of its world may go on */
+        lose_and_tell(&loss, why);
+}
+
+void chempi_foreign_spread_loss(uint32_t index)
+{
+    const struct loss loss = loss_of(index);
+
+    lose_and_tell(&loss, "it was lost while it was met");
 }
 
 /* Who has told it tells all others. Other worlds have no say (guard.h). */

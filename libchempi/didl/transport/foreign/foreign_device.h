@@ -25,6 +25,12 @@ int chempi_foreign_introduce(struct chempi_introduction *out,
  * that has met it is told. */
 void chempi_foreign_register(void);
 
+/* A process of another world, of a bond that is agreed, is lost, and who shares
+ * that bond may not have heard of it: those of the own job that had not taken
+ * it in yet when it was told. They hear it now, and who has come to be known
+ * since is lost with it, if its world is. Holder of the first lane. */
+void chempi_foreign_spread_loss(uint32_t index);
+
 /* At the end, as long as what was sent is not taken, and when it is (is_over):
  * after CHEMPI_MEET_PATIENCE_MS (0: never) a warning says so. Nothing is given
  * up: who receives may compute for longer. Holder of the first lane. */
