@@ -801,8 +801,7 @@ static int begin(struct chempi_comm *comm, struct chempi_coll_state *st)
 
 /* ---- heard with the first operation (NEWS) ---- */
 
-/* All members say the same. */
-static bool may_get_area(const struct chempi_comm *comm)
+bool chempi_coll_node_may_get_area(const struct chempi_comm *comm)
 {
     return node.control && !comm->is_inter && !comm->is_own && !comm->serves &&
            comm->size > 1 && comm->size <= CHEMPI_NODE_MANY &&
@@ -813,8 +812,6 @@ int chempi_coll_node_expect(struct chempi_comm *comm)
 {
     struct chempi_coll_state *st;
 
-    if (!may_get_area(comm))
-        return MPI_SUCCESS;
     if (CHEMPI_UNLIKELY(chempi_conn_missing_count()))
         leave_buried(); /* B7 */
     st = make(comm);

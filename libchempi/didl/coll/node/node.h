@@ -318,8 +318,10 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
 /* Does it wait for nobody to attach, since its area is known (B2)? */
 bool chempi_coll_node_is_known(const struct chempi_comm *comm);
 
-/* A communicator that has no state: its first operation is a non-blocking one
- * and brings the news, if it may get an area. MPI error class. */
+/* May it get an area in a non-blocking operation? All members say the same. */
+bool chempi_coll_node_may_get_area(const struct chempi_comm *comm);
+/* Such a communicator that has no state: its first operation is a non-blocking
+ * one and brings the news. MPI error class. */
 int chempi_coll_node_expect(struct chempi_comm *comm);
 
 /* Of that operation, under the lane lock: the number that member 0 takes (-1:

@@ -171,7 +171,9 @@ static bool find_way(const struct chempi_coll_call *c,
 
 int chempi_node_later_expect(const struct chempi_coll_call *c)
 {
-    if (c->comm->coll || c->comm->is_inter || !(parts_for(c) || steps_for(c)))
+    /* First what takes no look at a call's counts. */
+    if (c->comm->coll || !chempi_coll_node_may_get_area(c->comm) ||
+        !(parts_for(c) || steps_for(c)))
         return MPI_SUCCESS;
     return chempi_coll_node_expect(c->comm);
 }
