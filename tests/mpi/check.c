@@ -211,6 +211,18 @@ void check_compose(void *in, void *inout, int *len, MPI_Datatype *type)
         g[i] = (struct check_affine){f[i].a * g[i].a, f[i].b * g[i].a + g[i].b};
 }
 
+void check_add_alone(int target, MPI_Aint at, MPI_Win win)
+{
+    int64_t value;
+
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win);
+    MPI_Get(&value, 1, MPI_INT64_T, target, at, 1, MPI_INT64_T, win);
+    MPI_Win_flush(target, win);
+    value++;
+    MPI_Put(&value, 1, MPI_INT64_T, target, at, 1, MPI_INT64_T, win);
+    MPI_Win_unlock(target, win);
+}
+
 void check_receive_late(const char *file, size_t len, int count, int tag)
 {
     char *data = check_alloc(len);

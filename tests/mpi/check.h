@@ -98,6 +98,9 @@ void check_compose(void *in, void *inout, int *len, MPI_Datatype *type);
  * check_fill() gave it, message i with seed i. */
 void check_receive_late(const char *file, size_t len, int count, int tag);
 
+/* Add 1 to an int64_t of a window by a get and a put, alone with it. */
+void check_add_alone(int target, MPI_Aint at, MPI_Win win);
+
 /* Begin to count what a performance variable of this library counts (a test
  * that asks for one fails with other libraries); then: the count so far, and
  * at the end that it is not 0. */

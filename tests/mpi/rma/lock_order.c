@@ -19,18 +19,6 @@ static MPI_Win win;
 static int64_t *parts[2];
 static int rank, size;
 
-static void alone(int target, MPI_Win at)
-{
-    int64_t value;
-
-    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, at);
-    MPI_Get(&value, 1, MPI_INT64_T, target, 0, 1, MPI_INT64_T, at);
-    MPI_Win_flush(target, at);
-    value++;
-    MPI_Put(&value, 1, MPI_INT64_T, target, 0, 1, MPI_INT64_T, at);
-    MPI_Win_unlock(target, at);
-}
-
 static void put(int target, MPI_Win at)
 {
     const int64_t value = rank;
@@ -43,7 +31,7 @@ static void crossed(int rounds)
 {
     for (int i = 0; i < rounds; i++) {
         if (rank > 1) {
-            alone(rank % 2, win);
+            check_add_alone(rank % 2, 0, win);
             continue;
         }
         MPI_Win_lock_all(0, win);
@@ -57,7 +45,7 @@ static void windows(int rounds)
 {
     for (int i = 0; i < rounds; i++) {
         if (rank > 1) {
-            alone(0, wins[rank % 2]);
+            check_add_alone(0, 0, wins[rank % 2]);
             continue;
         }
         MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, wins[rank]);
@@ -79,7 +67,7 @@ static void met(int rounds)
 {
     for (int i = 0; i < rounds; i++) {
         if (rank > 1) {
-            alone(rank % 2, win);
+            check_add_alone(rank % 2, 0, win);
             continue;
         }
         MPI_Win_lock_all(0, win);
@@ -95,7 +83,7 @@ static void polled(int rounds)
         int64_t value = 0;
 
         if (rank == 1)
-            alone(0, win);
+            check_add_alone(0, 0, win);
         while (rank != 1 && value < i) {
             MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
             MPI_Get(&value, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win);

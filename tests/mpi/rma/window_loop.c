@@ -66,18 +66,6 @@ static void draw_ticket(int target, long round)
           "round %ld, at %d: ticket %lld", round, target, (long long)before);
 }
 
-static void add_guarded(int target)
-{
-    int64_t value;
-
-    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win);
-    MPI_Get(&value, 1, MPI_INT64_T, target, 1, 1, MPI_INT64_T, win);
-    MPI_Win_flush(target, win);
-    value++;
-    MPI_Put(&value, 1, MPI_INT64_T, target, 1, 1, MPI_INT64_T, win);
-    MPI_Win_unlock(target, win);
-}
-
 static void look(long round)
 {
     const int64_t times = (round + 1) * size;
@@ -103,7 +91,7 @@ static void exchange(long round)
     }
     MPI_Win_unlock_all(win);
     for (int target = 0; target < size; target++)
-        add_guarded(target);
+        check_add_alone(target, 1, win);
     look(round);
 }
 
