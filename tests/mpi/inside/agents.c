@@ -2,7 +2,8 @@
 /*
  * The agent: born when something is owed, not before; serves urgent requests
  * while its process calls nothing of MPI; is not woken when nothing is owed,
- * and off duty when nothing has been for long.
+ * and off duty when nothing has been for long; and looks rarely at a process
+ * that communicates all the time.
  *
  *   inside-agents FOLDER
  */
@@ -28,6 +29,9 @@ enum {
     SCANS = 32,   /* which fill a ring */
     SCANNED = 2000,
     SCANNED_LONG = 60000,
+    STREAMED = 1 << 16, /* bytes, which are owed */
+    WINDOW = 64,
+    WINDOWS = 750,
     TURNS = 7
 };
 
@@ -255,6 +259,33 @@ static void exchange_large(int me)
     free(data);
 }
 
+/* A pause that ends takes a core from who copies: of 10 ms each, but for those
+ * that found the process between two calls. */
+static void stream(int me)
+{
+    char *data = check_alloc(STREAMED);
+    MPI_Request requests[WINDOW];
+    double start_s = MPI_Wtime();
+    uint64_t before = chempi_agent_stats().pauses;
+    uint64_t pauses;
+
+    for (int i = 0; i < WINDOWS; i++) {
+        for (int k = 0; k < WINDOW; k++)
+            if (me == 0)
+                MPI_Isend(data, STREAMED, MPI_BYTE, 1, 5, MPI_COMM_WORLD,
+                          &requests[k]);
+            else
+                MPI_Irecv(data, STREAMED, MPI_BYTE, 0, 5, MPI_COMM_WORLD,
+                          &requests[k]);
+        MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
+    }
+    pauses = chempi_agent_stats().pauses - before;
+    CHECK((double)pauses <= 30 + (MPI_Wtime() - start_s) * 1e3 / 4,
+          "%llu pauses in %g s", (unsigned long long)pauses,
+          MPI_Wtime() - start_s);
+    free(data);
+}
+
 static const struct chempi_sysmsg_handler ask_handler = {0, 0, on_ask, NULL,
                                                          false};
 static const struct chempi_sysmsg_handler answer_handler = {0, 0, on_answer,
@@ -298,6 +329,8 @@ int main(int argc, char **argv)
     }
     if (chempi_ctx.services.local_size > 1)
         scan_and_go(me, 6);
+    if (chempi_ctx.services.local_size > 1)
+        stream(me);
     chempi_lane_lock(&chempi_lane_main);
     CHECK(chempi_lane_main.owed == 0, "%u are still owed",
           chempi_lane_main.owed);

@@ -60,8 +60,9 @@ static inline void chempi_agent_note_begun(void)
 /* Since the process began. */
 struct chempi_agent_stats {
     uint64_t births;
-    uint64_t wakes; /* times that it was woken */
-    uint64_t turns; /* polls in which something happened */
+    uint64_t wakes;  /* times that it was woken */
+    uint64_t turns;  /* polls in which something happened */
+    uint64_t pauses; /* between being woken and going in, or not */
 };
 
 /* Any thread. */
