@@ -17,6 +17,7 @@
 enum {
     COUNT = 30000, /* pairs of a rank's part */
     PARTS_MAX = 8,
+    AREAS = 64,      /* more communicators than have one at a time */
     LARGE = 64 << 10 /* bytes; less is there always */
 };
 
@@ -212,20 +213,33 @@ static void insist(MPI_Comm comm, bool is_persistent, int poor)
     CHECK(sum == check_size(), "%d ranks", sum);
 }
 
-/* Over messages, and in a communicator that has its shared memory. */
-static void begin_again(void)
+/* A communicator that has begun: all have had memory for that. */
+static MPI_Comm make_begun(void)
 {
     MPI_Comm comm;
 
-    for (int k = 0; k < 2; k++) {
-        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-        /* Else the first one, which fails, brings no area. */
-        if (k == 1)
-            MPI_Barrier(comm);
-        for (int i = 0; i < 4; i++)
-            insist(comm, i % 2, 1);
-        MPI_Comm_free(&comm);
-    }
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Barrier(comm);
+    return comm;
+}
+
+/* In a communicator that has its shared memory, and in one that goes by
+ * messages: others have taken all that there is. */
+static void begin_again(void)
+{
+    MPI_Comm others[AREAS];
+    MPI_Comm comm = make_begun();
+
+    for (int i = 0; i < 4; i++)
+        insist(comm, i % 2, 1);
+    for (int i = 0; i < AREAS; i++)
+        others[i] = make_begun();
+    MPI_Comm_free(&comm); /* its area is others[AREAS - 1]'s no more */
+    comm = others[AREAS - 1];
+    for (int i = 0; i < 4; i++)
+        insist(comm, i % 2, 1);
+    for (int i = 0; i < AREAS; i++)
+        MPI_Comm_free(&others[i]);
 }
 
 /* The first operation, in which a rank's nth allocation fails. Not the very
