@@ -38,6 +38,15 @@ bool chempi_loss_has_finished(const struct chempi_comm *comm);
  * others wait for them. */
 bool chempi_loss_is_for_all(const struct chempi_comm *comm);
 
+/* An operation of all members has ended with this class, since what another one
+ * has sent is not what this one expects. In a job that survives, and among
+ * several worlds, a member that has heard of a loss goes on with empty messages
+ * (hier_ops.h, K2), or with its next operation, and the news are on their way
+ * to those who have not: MPI_ERR_PROC_ABORTED when they are here. Without a
+ * lock.
+ */
+int chempi_loss_await_news(const struct chempi_comm *comm, int rc);
+
 /* Processes that agree on something among themselves in this context, under
  * this tag: if one is missing, the others may have left. Listed while they do.
  */
