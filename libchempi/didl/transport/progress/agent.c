@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "common/wake/futex.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/base/thread.h"
@@ -48,9 +49,9 @@ static struct {
     struct chempi_wake *wake;
     int wake_fd;
     pthread_t thread;
-    _Atomic int phase; /* enum phase */
-    _Atomic bool is_stopping;
-    uint32_t begun;       /* since something was owed; the holder's */
+    _Atomic int phase;            /* enum phase */
+    _Atomic uint32_t is_stopping; /* 1: yes; a futex of long pauses */
+    uint32_t begun;               /* since something was owed; the holder's */
     bool is_watching;     /* the agent's own: it waits for descriptors */
     _Atomic bool watches; /* A7 */
     _Atomic uint64_t births;
@@ -99,11 +100,15 @@ static bool can_watch(void)
 
 /* ---- the agent's side ---------------------------------------------------- */
 
+/* A long one ends with the agent, for which the application waits. */
 static void pause_for(long ns)
 {
     const struct timespec t = {.tv_nsec = ns};
 
-    (void)nanosleep(&t, NULL);
+    if (ns > PAUSE_MAX_NS)
+        chempi_futex_wait(&agent.is_stopping, 0, (int)(ns / 1000000));
+    else
+        (void)nanosleep(&t, NULL);
 }
 
 static void sleep_on_bell(uint32_t was)
@@ -290,7 +295,7 @@ static bool bear(void)
 
     if (!atomic_compare_exchange_strong(&agent.phase, &none, PHASE_BEING_BORN))
         return false;
-    atomic_store(&agent.is_stopping, false);
+    atomic_store(&agent.is_stopping, 0);
     agent.is_watching = false;
     if ((!chempi_lane_main.is_locking && !chempi_lane_register_barrier()) ||
         chempi_thread_start(&agent.thread, run) != 0) {
@@ -319,7 +324,8 @@ void chempi_agent_stop(void)
     if (atomic_load(&agent.phase) == PHASE_UP) {
         if (!chempi_lane_main.is_locking)
             chempi_lane_lock(&chempi_lane_main); /* it is not in the lane */
-        atomic_store(&agent.is_stopping, true);
+        atomic_store(&agent.is_stopping, 1);
+        chempi_futex_wake(&agent.is_stopping);
         bell_set(CHEMPI_WAKE_URGENT);
         call_agent();
         (void)pthread_join(agent.thread, NULL);
