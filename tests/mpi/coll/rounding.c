@@ -3,9 +3,12 @@
  * Sums of numbers that round, on one node, in amounts between a slot and a
  * megabyte of all ranks: the order is the same whether they go along SPSC rings
  * or are shared out among workers, from the rank after the root to the root.
- * The list has a case for each way.
+ * The list has a case for each way; the first ones of a communicator go to
+ * workers, anyway, blocking or not.
  */
 #include "check.h"
+
+#include <string.h>
 
 enum { MOST = 70000, PART_LEAST = 8192 /* bytes */, BOARD = 262144 };
 
@@ -34,13 +37,19 @@ static void reduce(int count, int root, bool is_in_place, int seed)
     static float in[MOST];
     static float out[MOST];
     bool is_root = check_rank() == root;
+    MPI_Request request = MPI_REQUEST_NULL;
     int wrong = 0;
 
     is_in_place = is_in_place && is_root;
     for (int i = 0; i < count; i++)
         (is_in_place ? out : in)[i] = number(check_rank(), seed, i);
-    MPI_Reduce(is_in_place ? MPI_IN_PLACE : in, out, count, MPI_FLOAT, MPI_SUM,
-               root, MPI_COMM_WORLD);
+    if (seed % 3 == 1)
+        MPI_Ireduce(is_in_place ? MPI_IN_PLACE : in, out, count, MPI_FLOAT,
+                    MPI_SUM, root, MPI_COMM_WORLD, &request);
+    else
+        MPI_Reduce(is_in_place ? MPI_IN_PLACE : in, out, count, MPI_FLOAT,
+                   MPI_SUM, root, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
     for (int i = 0; is_root && i < count; i++)
         wrong += out[i] != sum(root, seed, i);
     CHECK(wrong == 0, "%d of %d sums are other numbers", wrong, count);
@@ -73,14 +82,27 @@ static void allreduce(int count, bool is_in_place, int seed)
     CHECK(wrong == 0, "%d of %d sums of all are other numbers", wrong, count);
 }
 
+/* Up to a megabyte in all. */
+static void check_first(void)
+{
+    for (int seed = 0; seed < 4; seed++)
+        reduce(counts[0], 0, false, seed);
+    CHECK(check_watched() == 0,
+          "%llu of the first reductions went along SPSC rings",
+          check_watched());
+}
+
 int main(int argc, char **argv)
 {
+    const char *stream = getenv("CHEMPI_COLL_NODE_STREAM");
     const int len = MOST * (int)sizeof(float);
     int size;
     int seed = 0;
 
     check_start(&argc, &argv);
     size = check_size();
+    check_watch("chempi_coll_reductions_by_chain");
+    check_first();
     for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
         for (int root = 0; root < check_size(); root++) {
             reduce(counts[k], root, false, seed++);
@@ -90,5 +112,7 @@ int main(int argc, char **argv)
         allreduce(MOST, false, seed++);
         allreduce(MOST, true, seed++);
     }
+    if (!stream || strcmp(stream, "off") != 0)
+        check_was_used();
     return check_finish();
 }

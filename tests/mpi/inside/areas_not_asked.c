@@ -3,7 +3,7 @@
  * A non-blocking operation of a communicator of several nodes, which gets no
  * area, does not look which way through an area it would go.
  *
- * Linked with a chempi_coll_node_is_for_chain() that is counted.
+ * Linked with a chempi_coll_node_is_for_workers() that is counted.
  */
 #include "libchempi/didl/coll/node/shm_slot.h"
 #include "tests/mpi/check.h"
@@ -12,13 +12,13 @@ enum { COUNT = 20000, TIMES = 3 };
 
 static int looks;
 
-bool __real_chempi_coll_node_is_for_chain(const struct chempi_coll_call *c);
-bool __wrap_chempi_coll_node_is_for_chain(const struct chempi_coll_call *c);
+bool __real_chempi_coll_node_is_for_workers(const struct chempi_coll_call *c);
+bool __wrap_chempi_coll_node_is_for_workers(const struct chempi_coll_call *c);
 
-bool __wrap_chempi_coll_node_is_for_chain(const struct chempi_coll_call *c)
+bool __wrap_chempi_coll_node_is_for_workers(const struct chempi_coll_call *c)
 {
     looks++;
-    return __real_chempi_coll_node_is_for_chain(c);
+    return __real_chempi_coll_node_is_for_workers(c);
 }
 
 static int in[COUNT];

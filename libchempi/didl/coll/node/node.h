@@ -102,6 +102,7 @@ enum {
     CHEMPI_NODE_PIECES = 16,             /* of the pipe */
     CHEMPI_NODE_PIECE_BYTES = 32 << 10,
     CHEMPI_NODE_SPREAD_LEAST = 32 << 10, /* bytes that a member copies */
+    CHEMPI_NODE_FOLD_FIRST = 1 << 20,    /* bytes; node_scan.c, X5 */
     /* Who has no memory has room for a task of so many bytes. */
     CHEMPI_NODE_TASK_MAX = 512
 };
@@ -205,9 +206,10 @@ struct chempi_node_later {
 
 /* A member's ends of the SPSC rings of scans and reductions (node_scan.c). */
 struct chempi_node_chain {
-    bool is_made;                       /* by all */
-    bool is_off;                        /* some member got no memory */
-    bool is_broken;                     /* X2 */
+    bool is_made;    /* by all */
+    bool is_off;     /* some member got no memory */
+    bool is_broken;  /* X2 */
+    uint64_t folded; /* bytes of reductions to a root by workers, ever (X5) */
     struct chempi_spsc_ring_writer out; /* to the next member; last to first */
     struct chempi_spsc_ring_reader in;
 };

@@ -37,6 +37,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/node/chain_calls.h"
 #include "libchempi/didl/coll/node/copy/cma_copy.h"
 #include "libchempi/didl/coll/node/copy/nt_copy.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
@@ -349,13 +350,14 @@ static CHEMPI_COLD int no_scratch(void)
                             "fewer ranks on this node");
 }
 
-/* A vector that fits a board; F7. */
+/* A vector that fits a board; F7. What is to go along SPSC rings later makes no
+ * pages of boards before (X5, node_scan.c). */
 static bool is_for_board(const struct job *j)
 {
     const struct chempi_coll_state *st = j->cell->st;
 
     return st->size > 2 && chempi_coll_streams_are_on(st) &&
-           j->len <= st->stream_len;
+           j->len <= st->stream_len && !chain_is_for(j->c);
 }
 
 /* This member's input, or the beginning of the ring, goes to its board if it
@@ -485,11 +487,14 @@ static void have_shown(struct chempi_node_task *t)
         task_note(t, no_scratch()); /* F5 */
     if (CHEMPI_UNLIKELY(t->rc)) {
         end(t);
-    } else if (exchange(j)) {
-        task_go_on(t, end);
-    } else {
-        begin(t);
+        return;
     }
+    if (j->c->kind == CHEMPI_COLL_REDUCE)
+        t->cell.st->chain.folded += j->len;
+    if (exchange(j))
+        task_go_on(t, end);
+    else
+        begin(t);
 }
 
 /* F7; before it is known whether the other one can. */
@@ -823,7 +828,7 @@ static int worker_count(const struct job *j)
 }
 
 /* The same answer everywhere, at this member's turn (node_task.h, K2). */
-static bool is_here(const struct chempi_coll_state *st)
+bool chempi_coll_node_has_workers(const struct chempi_coll_state *st)
 {
     return !st->is_refused && chempi_coll_cma_copy_is_on();
 }
@@ -862,7 +867,7 @@ static void fold_first(struct chempi_node_task *t)
     struct job *j = of_task(t);
     uint64_t extra;
 
-    if (!is_here(t->cell.st)) {
+    if (!chempi_coll_node_has_workers(t->cell.st)) {
         t->is_void = true;
         task_end(t);
         return;
@@ -897,7 +902,8 @@ bool chempi_coll_node_fold(struct chempi_coll_state *st,
     struct job j = {.task = {.c = c}};
 
     (void)chempi_coll_node_task_turn(st);
-    if (!is_here(st) || !chempi_coll_node_is_for_workers(c))
+    if (!chempi_coll_node_has_workers(st) ||
+        !chempi_coll_node_is_for_workers(c))
         return false;
     cell_open_sync(st, &j.task.cell);
     return chempi_coll_node_task_run(&j.task, fold_first, tag, rc);

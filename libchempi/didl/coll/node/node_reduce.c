@@ -9,6 +9,7 @@
 
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/node/chain_calls.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
 
 /*
@@ -248,8 +249,7 @@ CHEMPI_NODE_PARTS(chempi_node_parts_reduce_scatter, fits,
 static bool go_by_chain(struct chempi_coll_state *st,
                         const struct chempi_coll_call *c, int tag, int *rc)
 {
-    if (!chempi_coll_node_is_for_chain(c) ||
-        !chempi_coll_node_scan(st, c, tag, rc))
+    if (!chain_is_for(c) || !chempi_coll_node_scan(st, c, tag, rc))
         return false;
     chempi_coll_count(CHEMPI_COLL_WAY_CHAIN);
     return true;

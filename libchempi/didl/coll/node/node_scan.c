@@ -26,12 +26,18 @@
  *       before it how far it has read: that one may compute, and wait for room
  *       without an agent that has heard of it. What is read from then on it
  *       hears in time (spsc_ring.h, Q6)
+ *   X5  rings are pages, which the first operations along them pay for (64 of
+ *       each member within ten reductions of 32 KiB). So reductions go to
+ *       workers, who copy from where the data lies, until those of this
+ *       communicator have come to FOLD_FIRST bytes; all count alike those to
+ *       which all brought the same amount. Scans need rings, and where there
+ *       are some, reductions take them
  */
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/node/chain_calls.h"
 #include "libchempi/didl/coll/node/copy/nt_copy.h"
 #include "libchempi/didl/coll/node/cores/distance.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
@@ -40,11 +46,9 @@
 #include "libchempi/didl/error/error.h"
 
 enum {
-    MOST_EXTENT = CHEMPI_SPSC_RING_LEAST / 4 - CHEMPI_SPSC_RING_GRAIN,
-    MESSAGE_ABOVE = 16 << 10, /* bytes; an exscan of two */
-    LONG = 1024,              /* bytes of a piece */
-    FAR_LEAST = 16 << 10,     /* bytes; how far cores are matters */
-    PIECES_BUSY = 128         /* before others' progress is looked after */
+    LONG = 1024,          /* bytes of a piece */
+    FAR_LEAST = 16 << 10, /* bytes; how far cores are matters */
+    PIECES_BUSY = 128     /* before others' progress is looked after */
 };
 
 #define VOID UINT32_MAX
@@ -535,65 +539,30 @@ static int run(struct chempi_coll_state *st, const struct chempi_coll_call *c)
 
 /* ---- which ---- */
 
-/* Must it go by messages? All members get the same answer. */
-static inline bool is_unsuited(const struct chempi_coll_call *c)
+/* X5; at this member's turn. */
+static bool is_too_early(const struct chempi_coll_state *st,
+                         const struct chempi_coll_call *c)
 {
-    const struct chempi_datatype *type = c->recv.type;
-
-    if (!(type->is_predefined || type->is_contiguous) || type->true_lb != 0)
-        return true;
-    if (CHEMPI_UNLIKELY(type->extent > MOST_EXTENT))
-        return true;
-    /* Elements are combined in the order of ranks, from rank 0 on. */
-    if (c->kind == CHEMPI_COLL_REDUCE)
-        return !c->op->is_commutative && c->root != (int)c->comm->size - 1;
-    /* An exscan of two just moves data: one copy instead of two. */
-    return c->comm->size == 2 && c->kind == CHEMPI_COLL_EXSCAN &&
-           c->recv.count * type->extent > MESSAGE_ABOVE;
-}
-
-/* A reduction does so as long as all of it fits a cache, and when it fits no
- * board (A9): what does is sooner there in two meetings than one member after
- * the other. Of two members one copies from the other. */
-static bool is_right_length(const struct chempi_coll_call *c)
-{
-    const uint64_t len = (uint64_t)(c->recv.count * c->recv.type->extent);
-
-    return c->comm->size > 2 &&
-           (len <= CHEMPI_NODE_STREAM_BYTES / (uint64_t)c->comm->size ||
-            len > CHEMPI_NODE_STREAM_MAX) &&
-           chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
-}
-
-static inline bool is_for_chain(const struct chempi_coll_call *c)
-{
-    switch (c->kind) {
-    case CHEMPI_COLL_SCAN:
-    case CHEMPI_COLL_EXSCAN:
-        return !is_unsuited(c);
-    case CHEMPI_COLL_REDUCE:
-        return is_right_length(c) && !is_unsuited(c);
-    default:
-        return false;
-    }
-}
-
-bool chempi_coll_node_is_for_chain(const struct chempi_coll_call *c)
-{
-    return is_for_chain(c);
+    return c->kind == CHEMPI_COLL_REDUCE &&
+           st->chain.folded < CHEMPI_NODE_FOLD_FIRST &&
+           chempi_coll_node_has_workers(st) &&
+           chempi_coll_node_is_for_workers(c);
 }
 
 bool chempi_coll_node_scan(struct chempi_coll_state *st,
                            const struct chempi_coll_call *c, int tag, int *rc)
 {
     (void)tag;
-    if (is_unsuited(c))
+    if (chain_is_unsuited(c))
         return false;
     *rc = MPI_SUCCESS;
     if (CHEMPI_UNLIKELY(!chempi_coll_node_has_turn(st)))
         *rc = chempi_coll_node_task_turn(st);
-    if (CHEMPI_UNLIKELY(!st->chain.is_made) && !*rc)
+    if (CHEMPI_UNLIKELY(!st->chain.is_made) && !*rc) {
+        if (is_too_early(st, c))
+            return false;
         *rc = make_rings(st);
+    }
     if (CHEMPI_UNLIKELY(st->chain.is_off))
         return false;
     if (CHEMPI_LIKELY(!*rc))
@@ -708,7 +677,7 @@ chempi_coll_node_chain_at_once(struct chempi_node_task *t,
     enum stop stop;
 
     if (!chempi_coll_node_has_chain(st) || !later_is_alone(st) ||
-        !c->op->is_predefined || !is_for_chain(c))
+        !c->op->is_predefined || !chain_is_for(c))
         return CHEMPI_NODE_LATER_HAS_NOT_BEGUN;
     stop = begin(j, st, c);
     if (CHEMPI_LIKELY(stop == OVER)) {
@@ -724,9 +693,11 @@ chempi_coll_node_chain_at_once(struct chempi_node_task *t,
 
 static void chain_first(struct chempi_node_task *t)
 {
-    if (CHEMPI_LIKELY(chempi_coll_node_has_chain(t->cell.st))) {
+    const struct chempi_coll_state *st = t->cell.st;
+
+    if (CHEMPI_LIKELY(chempi_coll_node_has_chain(st))) {
         chain_begin(t);
-    } else if (!t->cell.st->chain.is_off) {
+    } else if (!st->chain.is_off && !is_too_early(st, t->c)) {
         show_ring(&t->cell);
         chempi_coll_node_task_meet(t, chain_met);
     } else if (t->c->kind == CHEMPI_COLL_REDUCE &&

@@ -465,18 +465,19 @@ chempi_coll_node_fn chempi_coll_node_pair;
 bool chempi_coll_node_pair_is_for_boards(const struct chempi_coll_call *c);
 /* node_reduce.c */
 chempi_coll_node_fn chempi_coll_node_reduction;
-/* node_scan.c: scans, and reductions of some length to a root. Do they go
- * along SPSC rings, if there are any? */
+/* node_scan.c: scans, and reductions of some length to a root (chain_calls.h)
+ */
 chempi_coll_node_fn chempi_coll_node_scan;
-bool chempi_coll_node_is_for_chain(const struct chempi_coll_call *c);
 /* Are there SPSC rings? All know alike when the task before has ended. */
 static inline bool
 chempi_coll_node_has_chain(const struct chempi_coll_state *st)
 {
     return st->chain.is_made && !st->chain.is_off;
 }
-/* node_fold.c: reductions of more than fits a slot, by workers. Can they be? */
+/* node_fold.c: reductions of more than fits a slot, by workers. Can they be,
+ * and are there any? */
 bool chempi_coll_node_is_for_workers(const struct chempi_coll_call *c);
+bool chempi_coll_node_has_workers(const struct chempi_coll_state *st);
 bool chempi_coll_node_fold(struct chempi_coll_state *st,
                            const struct chempi_coll_call *c, int tag, int *rc);
 

@@ -3,6 +3,7 @@
 #include "libchempi/didl/coll/node/later/node_later.h"
 
 #include "common/base/invariant.h"
+#include "libchempi/didl/coll/node/chain_calls.h"
 #include "libchempi/didl/coll/node/later/node_own.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
@@ -95,7 +96,7 @@ steps_of_reduction(const struct chempi_coll_call *c)
 {
     if (!c->op->is_predefined)
         return NULL;
-    if (chempi_coll_node_is_for_chain(c))
+    if (chain_is_for(c))
         return &chempi_node_steps_chain;
     return !is_scan(c) && chempi_coll_node_is_for_workers(c)
                ? &chempi_node_steps_fold
