@@ -155,6 +155,27 @@ static void run_alone(MPI_Comm comm)
     end(&job, 0);
 }
 
+/* What brings the area is a barrier by itself, without further messages. */
+static void run_barrier(bool is_shared)
+{
+    const unsigned long long most = rank > 0; /* that names the area */
+    unsigned long long before;
+    unsigned long long rounds = 0;
+    MPI_Request request;
+    MPI_Comm comm;
+
+    while (1 << rounds < size)
+        rounds++;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    before = matched_count();
+    MPI_Ibarrier(comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(!is_shared || matched_count() - before <= most + rounds,
+          "%llu messages", matched_count() - before);
+    run_alone(comm);
+    MPI_Comm_free(&comm);
+}
+
 static void run_more(MPI_Comm comm, bool has_area)
 {
     unsigned long long before = matched_count();
@@ -376,6 +397,7 @@ int main(int argc, char **argv)
     for (int late = 0; late < size; late++)
         for (int i = 0; i < 8; i++)
             run_many(MPI_COMM_WORLD, MANY, i, i < 4 ? op : MPI_SUM, late);
+    run_barrier(strcmp(how, "shared") == 0);
     crowd(strcmp(how, "shared") == 0);
     run_between();
     owe();

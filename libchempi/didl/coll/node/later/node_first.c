@@ -5,7 +5,8 @@
  * head, as a blocking one does in node.c: member 0's number goes to all, each
  * enters that area, and all learn whether everybody has. None of them says so
  * whose messages are empty, or who got an empty one, as after an error; so all
- * come to the same.
+ * come to the same. Who has learnt that everybody has entered has heard from
+ * all: a barrier needs no messages of its own then.
  */
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/node.h"
@@ -35,9 +36,14 @@ static void go_by_messages(struct chempi_node_task *t)
 
 static void learn(struct chempi_node_task *t)
 {
-    chempi_coll_node_decide(t->c->comm, of_task(t)->is_there && !has_failed(t));
+    const bool is_for_all = of_task(t)->is_there && !has_failed(t);
+
+    chempi_coll_node_decide(t->c->comm, is_for_all);
     t->messages->op = t->c->op;
-    go_by_messages(t);
+    if (is_for_all && t->c->kind == CHEMPI_COLL_BARRIER)
+        task_end(t);
+    else
+        go_by_messages(t);
 }
 
 static void hear(struct chempi_node_task *t)
