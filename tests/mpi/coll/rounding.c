@@ -4,13 +4,19 @@
  * megabyte of all ranks: the order is the same whether they go along SPSC rings
  * or are shared out among workers, from the rank after the root to the root.
  * The list has a case for each way; the first ones of a communicator go to
- * workers, anyway, blocking or not.
+ * workers, anyway, blocking or not. Where an operation does not commute the
+ * order is another one, but the same in the first calls and in later ones.
  */
 #include "check.h"
 
 #include <string.h>
 
-enum { MOST = 70000, PART_LEAST = 8192 /* bytes */, BOARD = 262144 };
+enum {
+    MOST = 70000,
+    PART_LEAST = 8192 /* bytes */,
+    BOARD = 262144,
+    IN_ORDER = 64 /* times 18 KB */
+};
 
 static const int counts[] = {4500, 8000, 40000};
 
@@ -82,6 +88,38 @@ static void allreduce(int count, bool is_in_place, int seed)
     CHECK(wrong == 0, "%d of %d sums of all are other numbers", wrong, count);
 }
 
+static void add_ordered(void *in, void *inout, int *len, MPI_Datatype *type)
+{
+    (void)type;
+    for (int i = 0; i < *len; i++)
+        ((float *)inout)[i] += ((float *)in)[i];
+}
+
+/* More than a megabyte in all, by an operation that is said not to commute, to
+ * the last rank. */
+static void reduce_in_order(void)
+{
+    static float in[MOST];
+    static float first[MOST];
+    static float out[MOST];
+    MPI_Comm comm;
+    MPI_Op op;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Op_create(add_ordered, 0, &op);
+    for (int i = 0; i < counts[0]; i++)
+        in[i] = number(check_rank(), 0, i);
+    for (int k = 0; k < IN_ORDER; k++) {
+        MPI_Reduce(in, k ? out : first, counts[0], MPI_FLOAT, op,
+                   check_size() - 1, comm);
+        CHECK(k == 0 || check_rank() < check_size() - 1 ||
+                  memcmp(out, first, sizeof(*in) * (size_t)counts[0]) == 0,
+              "reduction %d came to other bits than the first one", k);
+    }
+    MPI_Op_free(&op);
+    MPI_Comm_free(&comm);
+}
+
 /* Up to a megabyte in all. */
 static void check_first(void)
 {
@@ -112,6 +150,7 @@ int main(int argc, char **argv)
         allreduce(MOST, false, seed++);
         allreduce(MOST, true, seed++);
     }
+    reduce_in_order();
     if (!stream || strcmp(stream, "off") != 0)
         check_was_used();
     return check_finish();

@@ -31,7 +31,9 @@
  *       workers, who copy from where the data lies, until those of this
  *       communicator have come to FOLD_FIRST bytes; all count alike those to
  *       which all brought the same amount. Scans need rings, and where there
- *       are some, reductions take them
+ *       are some, reductions take them. What does not commute takes rings at
+ *       once: workers combine it from the right, and the same call would come
+ *       to other bits later
  */
 #include <string.h>
 
@@ -543,7 +545,7 @@ static int run(struct chempi_coll_state *st, const struct chempi_coll_call *c)
 static bool is_too_early(const struct chempi_coll_state *st,
                          const struct chempi_coll_call *c)
 {
-    return c->kind == CHEMPI_COLL_REDUCE &&
+    return c->kind == CHEMPI_COLL_REDUCE && c->op->is_commutative &&
            st->chain.folded < CHEMPI_NODE_FOLD_FIRST &&
            chempi_coll_node_has_workers(st) &&
            chempi_coll_node_is_for_workers(c);
