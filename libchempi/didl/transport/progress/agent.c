@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/wake/futex.h"
 #include "libchempi/didl/base/ctx.h"
@@ -26,10 +27,12 @@
  * by before it counts as away. Only while it is found in calls they grow beyond
  * the second bound: it communicates nearly all the time, and a pause that ends
  * takes its core (20 to 60 us on a virtual machine; with 1.28 ms, windows of
- * 64 KiB took a tenth longer). */
+ * 64 KiB took a tenth longer). But its calls may be such as do not poll, so the
+ * pause that makes LINGER_NS in turn is the last one. */
 #define PAUSE_MIN_NS 10000L
 #define PAUSE_MAX_NS 1280000L
 #define PAUSE_IN_CALLS_MAX_NS (8 * PAUSE_MAX_NS)
+#define LINGER_NS (PAUSES_MAX * PAUSE_MAX_NS)
 /* And of that while something is to be done which does not advance, ns. */
 #define STUCK_MAX_NS 10000000L
 
@@ -232,12 +235,17 @@ static long next_pause(long pause_ns, bool is_away)
  */
 static void linger(long *pause_ns)
 {
-    for (int i = 0; i < PAUSES_MAX && !atomic_load(&agent.is_stopping); i++) {
+    long left_ns = LINGER_NS;
+
+    for (int i = 0;
+         i < PAUSES_MAX && left_ns > 0 && !atomic_load(&agent.is_stopping);
+         i++) {
         uint32_t before = atomic_load_explicit(&chempi_lane_main.leaves,
                                                memory_order_relaxed);
         bool is_away;
 
         count(&agent.pauses);
+        left_ns -= *pause_ns;
         pause_for(*pause_ns);
         is_away = state() == CHEMPI_WAKE_AWAY_OWED;
         if (atomic_load_explicit(&chempi_lane_main.leaves,
@@ -246,6 +254,17 @@ static void linger(long *pause_ns)
             return;
         *pause_ns = next_pause(*pause_ns, is_away);
     }
+}
+
+/* Of an application that has needed no agent for so long nothing is known. */
+static void rest_and_forget(long *pause_ns)
+{
+    const uint64_t since_ns = chempi_clock_ns();
+
+    rest();
+    if (*pause_ns > PAUSE_MAX_NS &&
+        chempi_clock_ns() - since_ns > (uint64_t)PAUSE_IN_CALLS_MAX_NS)
+        *pause_ns = PAUSE_MAX_NS;
 }
 
 static void *run(void *arg)
@@ -261,7 +280,7 @@ static void *run(void *arg)
         bool is_dry = true;
         bool was_away;
 
-        rest();
+        rest_and_forget(&pause_ns);
         if (atomic_load(&agent.is_stopping))
             return NULL;
         linger(&pause_ns);
