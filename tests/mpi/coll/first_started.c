@@ -356,7 +356,7 @@ static void lose(void)
             (void)pause();
     }
     for (int i = 0; i < CROWD; i++)
-        start_bereft(comms[(i + rank) % CROWD], i + rank);
+        start_bereft(comms[(i + rank) % CROWD], (i + rank) % CROWD);
     for (int i = 0; i < CROWD; i++)
         MPI_Comm_free(&comms[i]);
     comm = survivors();
