@@ -194,18 +194,31 @@ void chempi_console_show(struct chempi_console *c, uint32_t node, uint32_t rank,
     set_off(o);
 }
 
+/* Behind what is queued, and not in the line of a rank. */
+static void append_words(struct chempi_outlet *o, const char *text, size_t len)
+{
+    if (o->open_rank != CHEMPI_NODE_ANY)
+        chempi_wire_put_raw(&o->queue, "\n", 1);
+    o->open_rank = CHEMPI_NODE_ANY;
+    chempi_wire_put_raw(&o->queue, text, len);
+    set_off(o);
+}
+
 void chempi_console_say(struct chempi_console *c, const char *text, size_t len)
 {
     struct chempi_outlet *o = &c->out[1];
 
     if (o->is_broken || len > CHEMPI_CONSOLE_WORDS - o->words)
         return;
-    if (o->open_rank != CHEMPI_NODE_ANY)
-        chempi_wire_put_raw(&o->queue, "\n", 1);
-    o->open_rank = CHEMPI_NODE_ANY;
     o->words += len;
-    chempi_wire_put_raw(&o->queue, text, len);
-    set_off(o);
+    append_words(o, text, len);
+}
+
+void chempi_console_say_whole(struct chempi_console *c, const char *text,
+                              size_t len)
+{
+    if (!c->out[1].is_broken && len > 0)
+        append_words(&c->out[1], text, len);
 }
 
 /* Behind what is dropped there, if standard error takes it now. */

@@ -5,7 +5,8 @@
  * grant.
  *
  *   -   what is queued is bounded by the windows of the nodes, and by
- *       CHEMPI_CONSOLE_WORDS for what the launcher says itself
+ *       CHEMPI_CONSOLE_WORDS for what the launcher says itself, but for
+ *       statistics, which the job's end brings once
  *   O2  credit goes back when the bytes have been written
  *   O3  no write waits, whoever else writes to the same terminal or pipe, as
  *       launchers of worlds do (worlds.h). The descriptors that are shared keep
@@ -83,6 +84,9 @@ void chempi_console_show(struct chempi_console *c, uint32_t node, uint32_t rank,
 /* Lines of the launcher's own for standard error. They wait as output of ranks
  * does, behind what is queued; dropped if too much waits already. */
 void chempi_console_say(struct chempi_console *c, const char *text, size_t len);
+/* The same of any length: once, at the job's end. */
+void chempi_console_say_whole(struct chempi_console *c, const char *text,
+                              size_t len);
 /* A target has used so much of its input. */
 void chempi_console_eaten(struct chempi_console *c, uint32_t target,
                           uint32_t bytes);

@@ -2,7 +2,6 @@
 /* What the processes of a job have counted; see job_stats.h. */
 #include "chempid/launcher/job_stats.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "chempid/stats/files.h"
@@ -14,11 +13,11 @@
 #include "common/words/json.h"
 
 /* All in one line, so that it can be told from what ranks write. */
-static void print_json(const struct chempi_options *opt,
+static void print_json(FILE *file, const struct chempi_options *opt,
                        const struct chempi_spec *spec, const void *text,
                        size_t len, const bool *lacking)
 {
-    struct chempi_json j = {.file = stderr};
+    struct chempi_json j = {.file = file};
 
     chempi_json_open(&j, NULL);
     chempi_json_text(&j, "job", spec->id);
@@ -39,33 +38,33 @@ static void print_json(const struct chempi_options *opt,
     chempi_json_end(&j);
 }
 
-static void print_traffic(const struct chempi_options *opt,
+static void print_traffic(FILE *file, const struct chempi_options *opt,
                           const struct chempi_spec *spec, const void *text,
                           size_t len, const bool *lacking)
 {
     if (opt->has_long_stats)
-        chempi_traffic_print(stderr, text, len, spec->node_names,
+        chempi_traffic_print(file, text, len, spec->node_names,
                              spec->node_count, lacking);
     else
-        chempi_traffic_summary(stderr, text, len, spec->node_names,
+        chempi_traffic_summary(file, text, len, spec->node_names,
                                spec->node_count, lacking);
-    chempi_files_print(stderr, text, len);
-    chempi_windows_print(stderr, text, len);
+    chempi_files_print(file, text, len);
+    chempi_windows_print(file, text, len);
 }
 
-void chempi_job_stats_print(const struct chempi_options *opt,
+void chempi_job_stats_print(FILE *file, const struct chempi_options *opt,
                             const struct chempi_spec *spec, const void *text,
                             size_t len)
 {
     bool *lacking = chempi_report_lacking(spec, text, len);
 
-    chempi_report_gaps(stderr, spec, text, len);
+    chempi_report_gaps(file, spec, text, len);
     if (opt->has_json)
-        print_json(opt, spec, text, len, lacking);
+        print_json(file, opt, spec, text, len, lacking);
     else if (opt->has_stats && len)
-        print_traffic(opt, spec, text, len, lacking);
+        print_traffic(file, opt, spec, text, len, lacking);
     if (opt->has_routes && !opt->has_json)
-        chempi_trace_print(stderr, text, len, spec->node_names,
-                           spec->node_count, lacking);
+        chempi_trace_print(file, text, len, spec->node_names, spec->node_count,
+                           lacking);
     free(lacking);
 }

@@ -6,13 +6,14 @@
 #define CHEMPI_CHEMPID_JOB_STATS_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "chempid/job/spec.h"
 #include "chempid/options/options.h"
 
-/* To standard error, as the options ask: messages and bytes by way, files,
- * routes. `text` is what supervisors have sent (len bytes, STATS). */
-void chempi_job_stats_print(const struct chempi_options *opt,
+/* As the options ask: messages and bytes by way, files, routes. `text` is what
+ * supervisors have sent (len bytes, STATS). */
+void chempi_job_stats_print(FILE *file, const struct chempi_options *opt,
                             const struct chempi_spec *spec, const void *text,
                             size_t len);
 

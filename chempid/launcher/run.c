@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The launcher's event loop; see run.h. */
-#define _GNU_SOURCE /* sigset_t and friends */
+#define _GNU_SOURCE /* sigset_t and friends, open_memstream */
 #include "chempid/launcher/run.h"
 
 #include <errno.h>
@@ -149,9 +149,10 @@ static void check_end(struct run *r)
     if (!chempi_hub_is_over(&r->hub) || r->worlds.count > 0 ||
         !chempi_console_is_empty(&r->console))
         return;
-    if (!r->has_concluded)
+    if (!r->has_concluded) {
+        r->has_concluded = true;
         conclude(r);
-    r->has_concluded = true;
+    }
     if (chempi_console_is_empty(&r->console))
         ev_break(r->loop, EVBREAK_ALL);
 }
@@ -276,6 +277,12 @@ static bool is_its_rank(const struct run *r, uint32_t node, uint32_t rank)
     return rank < r->spec->size && r->spec->node_of_rank[rank] == node;
 }
 
+static bool is_its_gateway(const struct run *r, uint32_t node, uint32_t proc)
+{
+    return proc != CHEMPI_NODE_ANY &&
+           proc == chempi_spec_gateway(r->spec, node);
+}
+
 static void refuse(struct run *r)
 {
     chempi_verdict_node(&r->verdict, "a supervisor sent a malformed message");
@@ -325,7 +332,8 @@ static void take_output(struct run *r, struct chempi_reader *in)
     const uint8_t *data =
         chempi_wire_get_blob(in, 2 * CHEMPI_OUTPUT_CHUNK, &len);
 
-    if (chempi_wire_is_done(in) && number >= 1 && number <= 2)
+    if (chempi_wire_is_done(in) && number >= 1 && number <= 2 &&
+        is_its_rank(r, node, rank))
         chempi_console_show(&r->console, node, rank, number, data, len);
 }
 
@@ -364,7 +372,7 @@ static void take_gateway(struct run *r, struct chempi_reader *in)
 
     if (!chempi_wire_is_done(in) ||
         (how == CHEMPI_FALL_CUT ? !is_its_rank(r, node, rank)
-                                : proc != chempi_spec_gateway(r->spec, node))) {
+                                : !is_its_gateway(r, node, proc))) {
         refuse(r);
         return;
     }
@@ -899,15 +907,31 @@ static void conclude_world(struct run *r, const char *text)
     tell(r, line);
 }
 
-/* Who insists has dropped all that was queued: if standard error takes it. */
+/* Who insists has dropped all that was queued, and without memory nothing can
+ * be: then if standard error takes it. */
 static void tell_last(struct run *r, const char *text)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
 
-    if (!r->has_left)
-        tell(r, text);
-    else if (poll(&p, 1, 0) > 0)
+    tell(r, text); /* not when it has dropped what was queued */
+    if (r->console.out[1].is_broken && poll(&p, 1, 0) > 0)
         say(text);
+}
+
+static void tell_stats(struct run *r)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *file = open_memstream(&text, &len);
+
+    if (file)
+        chempi_job_stats_print(file, r->opt, r->spec, r->stats.data,
+                               r->stats.len);
+    if (file && fclose(file) == 0)
+        chempi_console_say_whole(&r->console, text, len);
+    else
+        tell(r, "out of memory for the statistics");
+    free(text);
 }
 
 static void conclude(struct run *r)
@@ -918,7 +942,7 @@ static void conclude(struct run *r)
     if (!r->status)
         r->status = r->worlds.status;
     if (r->spec->want_stats && !r->has_left)
-        chempi_job_stats_print(r->opt, r->spec, r->stats.data, r->stats.len);
+        tell_stats(r);
     chempi_verdict_put(&r->verdict, text, sizeof(text));
     if (r->is_taken && !r->has_begun &&
         !chempi_verdict_is_ordered(&r->verdict)) {
@@ -937,16 +961,16 @@ static int finish(struct run *r, struct chempi_err *err, int rc)
 
     if (rc && r->opt->above) {
         chempi_above_refused(r->opt->above, 0, err->text);
-        *err = (struct chempi_err){0};
-    } else if (rc) {
-        say(err->text);
-        *err = (struct chempi_err){0};
-    } else {
+    } else if (!rc) {
         ev_run(r->loop, 0);
         status = r->status;
         *err = r->taken;
     }
     tear_down(r);
+    if (rc && !r->opt->above)
+        say(err->text); /* signals end it again: nobody may read */
+    if (rc)
+        *err = (struct chempi_err){0};
     return status;
 }
 

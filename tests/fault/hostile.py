@@ -478,7 +478,9 @@ def nobody_speaks_for_the_ranks_of_another_node():
         lambda rank: (GATEWAY, u32(1, 2) + struct.pack("<BI", cut, rank) +
                       string(b"cut")),
         lambda rank: (GATEWAY, u32(1, rank) + struct.pack("<BI", lost, 2) +
-                      string(b"lost")))
+                      string(b"lost")),
+        lambda rank: (GATEWAY, u32(1, 0xffffffff) +
+                      struct.pack("<BI", lost, 0xffffffff) + string(b"none")))
     with Cluster(["a1"], PATIENT) as cluster, Rogue(cluster) as x1:
         for bad in nonsense:
             job = job_over(cluster, "a1")

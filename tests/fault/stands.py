@@ -251,12 +251,28 @@ def nor_does_it_when_all_has_been_said_but_why():
         job = cluster.job("--via", "a1", "-n", "1", "sh", "-c", "exit 3",
                           stderr=end)
         await_that(lambda: cluster.logged().count("of sh") == 1 and
-                   only_output_is_left(cluster), "the end of the job")
+                   only_output_is_left(cluster) and is_idle(job.process.pid),
+                   "the end of the job")
         for turn in range(3):
             check(job.process.poll() is None, "it has ended at", turn)
             interrupt(job.process.pid)
         job.status = job.finish()
         expect(job, 3, r"\A\Z")
+
+
+@case
+def nor_do_statistics_wait_for_a_reader():
+    """All is well, and nobody reads what is told of it."""
+    with Cluster(["a1"], QUICK) as cluster, full_pipe() as end:
+        job = cluster.job("--via", "a1", "--stats", "--json", "-n", "1", "true",
+                          stderr=end)
+        await_that(lambda: cluster.logged().count("of true") == 1 and
+                   only_output_is_left(cluster) and is_idle(job.process.pid),
+                   "the end of the job")
+        for turn in range(3):
+            check(job.process.poll() is None, "it has ended at", turn)
+            interrupt(job.process.pid)
+        check(job.finish() == 0, job.process.returncode)
 
 
 @case
