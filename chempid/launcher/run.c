@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The launcher's event loop; see run.h. */
-#define _GNU_SOURCE /* sigset_t and friends, open_memstream */
+#define _GNU_SOURCE /* sigset_t and friends */
 #include "chempid/launcher/run.h"
 
 #include <errno.h>
 #include <ev.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +14,9 @@
 #include "chempid/job/exit_status.h"
 #include "chempid/launcher/console.h"
 #include "chempid/launcher/gateway_failures.h"
-#include "chempid/launcher/job_stats.h"
 #include "chempid/launcher/mpir.h"
+#include "chempid/launcher/run_state.h"
+#include "chempid/launcher/run_words.h"
 #include "chempid/launcher/verdict.h"
 #include "chempid/process/signals.h"
 #include "chempid/remote/branches.h"
@@ -33,57 +33,6 @@
 #define GRACE_S 3.0  /* from a passed-on SIGINT or SIGTERM to KILL */
 #define QUIET_S 5.0  /* of a job that shall end, until it is left */
 #define LEAVE_S 10.0 /* of one whose ranks have ended: gateways tell last */
-
-struct run {
-    struct ev_loop *loop;
-    const struct chempi_options *opt;
-    const struct chempi_spec *spec;
-    struct chempi_hub hub;
-    struct chempi_console console;
-    struct chempi_verdict verdict;
-    struct chempi_gateway_failures failures;
-    struct chempi_branches branches;
-    struct chempi_writer stats;
-    struct chempi_signals signals;
-    ev_timer limit; /* --timeout */
-    ev_timer grace;
-    ev_timer quiet; /* since the last sign of a job that ends (U5) */
-    struct chempi_wait_query query;  /* where ranks wait */
-    struct chempi_deadlock deadlock; /* open with --check */
-    struct chempi_worlds worlds;     /* what ranks ask for */
-    bool is_late; /* the job is to be ended when they have told */
-    char host[CHEMPI_NODE_NAME_MAX]; /* of all ranks; "": each node its own */
-    bool has_killed;                 /* U2 */
-    bool has_left;   /* somebody has insisted: not even for readers is waited */
-    bool is_taken;   /* slots that were to be free, before it has begun (U6) */
-    bool has_begun;  /* all nodes have their part */
-    bool is_ordered; /* the first launcher ends this world, and says why */
-    sigset_t blocked_before;
-    bool has_absent;     /* some rank ended without initializing; all know */
-    uint32_t interrupts; /* by signals that end the job; 3: or more */
-    bool has_concluded;  /* what there is to say of its end is written, or
-                            queued; then its exit status: */
-    int status;
-    struct chempi_err taken; /* U6 */
-};
-
-/* Before the job begins: it waits for whoever reads it. */
-static void say(const char *text)
-{
-    if (*text) /* a failing standard error leaves nobody to tell */
-        (void)fprintf(stderr, "chempirun: %s\n", text);
-}
-
-/* As say(), but nothing waits for the reader. */
-static void tell(struct run *r, const char *text)
-{
-    char line[CHEMPI_VERDICT_MAX + 16];
-    const int len = snprintf(line, sizeof(line), "chempirun: %.*s\n",
-                             (int)CHEMPI_VERDICT_MAX - 1, text);
-
-    if (len > 0 && *text)
-        chempi_console_say(&r->console, line, (size_t)len);
-}
 
 static void down(struct run *r, uint16_t type, const void *data, size_t len)
 {
@@ -141,8 +90,6 @@ static void kill_job(struct run *r)
     chempi_worlds_end(&r->worlds, exit_status(r), r->verdict.text);
 }
 
-static void conclude(struct run *r);
-
 /* U1 */
 static void check_end(struct run *r)
 {
@@ -151,7 +98,7 @@ static void check_end(struct run *r)
         return;
     if (!r->has_concluded) {
         r->has_concluded = true;
-        conclude(r);
+        chempi_run_conclude(r);
     }
     if (chempi_console_is_empty(&r->console))
         ev_break(r->loop, EVBREAK_ALL);
@@ -309,7 +256,7 @@ static void take_ended(struct run *r, struct chempi_reader *in)
                              (enum chempi_end)how, code, program, text, words,
                              sizeof(words))) {
         pass_fall(r, rank, CHEMPI_FALL_DIED, words);
-        tell(r, words);
+        chempi_run_tell(r, words);
         return;
     }
     if (how == CHEMPI_END_ABORT &&
@@ -358,7 +305,7 @@ static void tell_fall(struct run *r, uint32_t node, uint32_t proc, uint8_t how,
         chempi_verdict_node(&r->verdict, text);
         kill_job(r);
     } else {
-        tell(r, text);
+        chempi_run_tell(r, text);
     }
 }
 
@@ -473,7 +420,7 @@ static void take_question(struct run *r, struct chempi_reader *in,
 
 static void say_of_world(void *arg, const char *text)
 {
-    tell(arg, text);
+    chempi_run_tell(arg, text);
 }
 
 static void world_changed(void *arg)
@@ -665,7 +612,7 @@ static const struct chempi_console_ops console_ops = {
 
 static void tell_left(void *arg, const char *text)
 {
-    tell(arg, text);
+    chempi_run_tell(arg, text);
 }
 
 /* Nothing comes any more from below. */
@@ -878,83 +825,6 @@ static void tear_down(struct run *r)
     chempi_wire_clear(&r->stats);
 }
 
-/* Whoever has started the world, whose own job goes on, is told why it has
- * ended; where its programs did not all start, nobody else. */
-static void conclude_world(struct run *r, const char *text)
-{
-    const uint32_t rank = r->verdict.rank;
-    char line[CHEMPI_VERDICT_MAX];
-    const char *path;
-    uint32_t app = 0;
-    char *end;
-
-    if (rank < r->spec->size)
-        app = (uint32_t)(chempi_spec_app(r->spec, rank) - r->spec->apps);
-    (void)snprintf(line, sizeof(line), "%.*s", (int)CHEMPI_TEXT_MAX - 1, text);
-    end = strstr(line, CHEMPI_VERDICT_ENDED);
-    if (end)
-        *end = '\0';
-    path = app < r->opt->program_count ? r->opt->programs[app].path : NULL;
-    if (path && r->verdict.is_unstarted)
-        (void)snprintf(line + strlen(line), sizeof(line) - strlen(line),
-                       ", nor is it in path=%.200s", path);
-    chempi_above_refused(r->opt->above, app, line);
-    chempi_above_gone(r->opt->above, line);
-    if (!r->opt->above->has_started || r->is_ordered || !*text)
-        return;
-    (void)snprintf(line, sizeof(line), "world %u: %.*s", r->spec->world,
-                   (int)sizeof(line) - 32, text);
-    tell(r, line);
-}
-
-/* Who insists has dropped all that was queued, and without memory nothing can
- * be: then if standard error takes it. */
-static void tell_last(struct run *r, const char *text)
-{
-    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
-
-    tell(r, text); /* not when it has dropped what was queued */
-    if (r->console.out[1].is_broken && poll(&p, 1, 0) > 0)
-        say(text);
-}
-
-static void tell_stats(struct run *r)
-{
-    char *text = NULL;
-    size_t len = 0;
-    FILE *file = open_memstream(&text, &len);
-
-    if (file)
-        chempi_job_stats_print(file, r->opt, r->spec, r->stats.data,
-                               r->stats.len);
-    if (file && fclose(file) == 0)
-        chempi_console_say_whole(&r->console, text, len);
-    else
-        tell(r, "out of memory for the statistics");
-    free(text);
-}
-
-static void conclude(struct run *r)
-{
-    char text[CHEMPI_VERDICT_MAX];
-
-    r->status = chempi_verdict_status(&r->verdict);
-    if (!r->status)
-        r->status = r->worlds.status;
-    if (r->spec->want_stats && !r->has_left)
-        tell_stats(r);
-    chempi_verdict_put(&r->verdict, text, sizeof(text));
-    if (r->is_taken && !r->has_begun &&
-        !chempi_verdict_is_ordered(&r->verdict)) {
-        (void)chempi_err_set(&r->taken, -EAGAIN, "%s", text);
-        r->status = CHEMPI_EXIT_FAILURE;
-    } else if (r->opt->above) {
-        conclude_world(r, text);
-    } else {
-        tell_last(r, text);
-    }
-}
-
 static int finish(struct run *r, struct chempi_err *err, int rc)
 {
     int status = CHEMPI_EXIT_FAILURE;
@@ -968,7 +838,7 @@ static int finish(struct run *r, struct chempi_err *err, int rc)
     }
     tear_down(r);
     if (rc && !r->opt->above)
-        say(err->text); /* signals end it again: nobody may read */
+        chempi_run_say(err->text); /* signals end it again: nobody may read */
     if (rc)
         *err = (struct chempi_err){0};
     return status;
