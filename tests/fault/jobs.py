@@ -2,6 +2,7 @@
 """Jobs and clusters of daemons, for the tests that let things fail."""
 import contextlib
 import functools
+import json
 import os
 import re
 import select
@@ -324,6 +325,37 @@ def before_limit(ready, *args, launch=Job, **kwargs):
         limit_s *= 4
         check(limit_s < LIMIT_S, "not as far within a limit:", job.output,
               job.errors)
+
+
+def ask(*words, before=(), status=0):
+    """What chempictl says of where ranks wait."""
+    done = subprocess.run([Programs.chempictl, *before, "where", *words],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False, timeout=LIMIT_S)
+    check(status is None or done.returncode == status, words, done.stdout)
+    return done.stdout
+
+
+def ask_until(is_told, *words, before=()):
+    """The same when it says that: launchers have five seconds to answer, which a
+    busy machine may need (CHEMPI_DOOR_S: chempid/tree/door.h)."""
+    told = [""]
+
+    def look():
+        with contextlib.suppress(AssertionError):  # nobody has answered
+            told[:] = [ask(*words, before=before)]
+            return is_told(told[0])
+        return False
+    await_that(look, words, told)
+    return told[0]
+
+
+def of_launcher(told, pid):
+    """Of what is told in JSON: what the launcher with this pid says, if it has."""
+    if not told.startswith("["):
+        return None  # nobody has been asked
+    return next((one for one in json.loads(told)
+                 if one["pid"] == pid and one["answer"]), None)
 
 
 def with_input(data, *args):

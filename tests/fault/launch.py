@@ -24,9 +24,9 @@ import termios
 import time
 
 from jobs import (
-    LAYOUTS, LIMIT_S, ONE_SENTENCE, Job, Programs, await_that, before_limit,
-    check, cores, expect, is_core_held, main, run, run_on_processors, started,
-    with_input)
+    LAYOUTS, LIMIT_S, ONE_SENTENCE, Job, Programs, ask, ask_until, await_that,
+    before_limit, check, cores, expect, is_core_held, main, of_launcher, run,
+    run_on_processors, started, with_input)
 
 CASES = []
 GRACE_S = 3.0  # from an interrupt to the end by force: chempid/launcher/run.c
@@ -663,36 +663,6 @@ def a_job_that_is_not_there_is_named_without_daemons_too():
                           "chempirun on this host: no daemon"), told)
     told = order("kill", "00000000deadbeef")
     check("a job without daemons ends with its chempirun" in told, told)
-
-
-def ask(*words, before=(), status=0):
-    done = subprocess.run([Programs.chempictl, *before, "where", *words],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, check=False, timeout=LIMIT_S)
-    check(status is None or done.returncode == status, words, done.stdout)
-    return done.stdout
-
-
-def ask_until(is_told, *words, before=()):
-    """The same when it says that: launchers have five seconds to answer, which a
-    busy machine may need (CHEMPI_DOOR_S: chempid/tree/door.h)."""
-    told = [""]
-
-    def look():
-        with contextlib.suppress(AssertionError):  # nobody has answered
-            told[:] = [ask(*words, before=before)]
-            return is_told(told[0])
-        return False
-    await_that(look, words, told)
-    return told[0]
-
-
-def of_launcher(told, pid):
-    """Of what is told in JSON: what the launcher with this pid says, if it has."""
-    if not told.startswith("["):
-        return None  # nobody has been asked
-    return next((one for one in json.loads(told)
-                 if one["pid"] == pid and one["answer"]), None)
 
 
 def nobodys_job():

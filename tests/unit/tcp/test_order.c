@@ -24,9 +24,10 @@ static struct chempi_tcp_link *link_of(uint32_t end)
     return ((struct chempi_tcp_ep *)(void *)ends.end[end].eps[!end])->links[0];
 }
 
-/* What this end's listeners accept holds little, from the beginning: of a window
- * that shrinks later the kernel goes on to send segments of half as much as it
- * once was, and waits a fifth of a second for each that is more than it is now. */
+/* What this end's listeners accept holds little, from the beginning: of a
+ * window that shrinks later the kernel goes on to send segments of half as much
+ * as it once was, and waits a fifth of a second for each that is more than it
+ * is now. */
 static void narrow(struct chempi_tcp_dev *dev)
 {
     const int bytes = SOCKET;
