@@ -83,13 +83,6 @@ static struct look look_for(int source, int tag, struct chempi_comm *comm,
     };
 }
 
-/* What is not there may never come. */
-static void look_first(struct look *look)
-{
-    if (!is_found(look) && CHEMPI_UNLIKELY(look->comm->has_foreign))
-        chempi_engine_call_source(look->comm, look->source);
-}
-
 static void look_once(struct look *look)
 {
     struct chempi_lane *lane = look->comm->lane;
@@ -98,11 +91,14 @@ static void look_once(struct look *look)
         if (turn)
             (void)chempi_progress_poll_in(lane);
         chempi_lane_lock(lane);
-        look_first(look);
+        (void)is_found(look);
         chempi_lane_unlock(lane);
     }
-    if (CHEMPI_UNLIKELY(chempi_conn_missing_count()) && !look->held) {
+    if (CHEMPI_UNLIKELY(chempi_conn_missing_count() ||
+                        look->comm->has_foreign) &&
+        !look->held) { /* what is not there may never come */
         chempi_lane_lock(lane);
+        chempi_engine_call_source(look->comm, look->source);
         (void)is_over(look);
         chempi_lane_unlock(lane);
     }
@@ -114,7 +110,8 @@ static int await(struct look *look)
     int rc;
 
     chempi_lane_lock(lane);
-    look_first(look);
+    if (!is_found(look)) /* and may never come */
+        chempi_engine_call_source(look->comm, look->source);
     rc = chempi_progress_wait_in(lane, is_over, look, put_look, look);
     chempi_lane_unlock(lane);
     return rc;
