@@ -62,6 +62,13 @@ def hanging_job(cluster, count=10, *options):
     return cluster.job(*options, *hanging_words(count)).await_lines(count)
 
 
+def insist(job):
+    """Three interrupts, before the last of which it must not have ended."""
+    for turn in range(3):
+        check(job.process.poll() is None, "it has ended at", turn)
+        interrupt(job.process.pid)
+
+
 @case
 def a_daemon_that_stands_still_is_named_and_no_other():
     """With and without a connection that was there before."""
@@ -235,9 +242,7 @@ def the_third_interrupt_waits_for_no_reader():
             await_that(lambda: cluster.logged().count("of echo") ==
                        1 + len(others) and only_output_is_left(cluster),
                        "the end of the job")
-            for turn in range(3):
-                check(job.process.poll() is None, "it has ended at", turn)
-                interrupt(job.process.pid)
+            insist(job)
             job.status = job.finish()
             expect(job, 0, r"\A\Z" if others else
                    r"\Achempirun: nobody reads the output: 3 bytes of it are "
@@ -253,9 +258,7 @@ def nor_does_it_when_all_has_been_said_but_why():
         await_that(lambda: cluster.logged().count("of sh") == 1 and
                    only_output_is_left(cluster) and is_idle(job.process.pid),
                    "the end of the job")
-        for turn in range(3):
-            check(job.process.poll() is None, "it has ended at", turn)
-            interrupt(job.process.pid)
+        insist(job)
         job.status = job.finish()
         expect(job, 3, r"\A\Z")
 
@@ -269,9 +272,7 @@ def nor_do_statistics_wait_for_a_reader():
         await_that(lambda: cluster.logged().count("of true") == 1 and
                    only_output_is_left(cluster) and is_idle(job.process.pid),
                    "the end of the job")
-        for turn in range(3):
-            check(job.process.poll() is None, "it has ended at", turn)
-            interrupt(job.process.pid)
+        insist(job)
         check(job.finish() == 0, job.process.returncode)
 
 
@@ -281,9 +282,7 @@ def nor_does_it_wait_to_say_why():
         job = Job("--private", "-n", "1", "sh", "-c", "echo up; exec sleep 1000",
                   stdout=end, stderr=end)
         await_that(lambda: job.marked("sleep"), "its rank")
-        for turn in range(3):
-            check(job.process.poll() is None, "it has ended at", turn)
-            interrupt(job.process.pid)
+        insist(job)
         check(job.finish() == 128 + signal.SIGINT, job.process.returncode)
 
 

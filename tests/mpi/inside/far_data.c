@@ -20,6 +20,7 @@
 #include "libchempi/didl/coll/node/node.h"
 #include "libchempi/didl/locality/affinity.h"
 #include "tests/mpi/check.h"
+#include "tests/mpi/inside/looks.h"
 
 enum {
     COUNT = 20000, /* ints of a block: pieces and rings are shorter */
@@ -296,42 +297,6 @@ static void check_ways(const struct operation *op, bool is_crowd)
 }
 
 /* ---- looks ---- */
-
-static struct {
-    uint64_t since_ns; /* 0: none counts */
-    int count;         /* of those at what was written since then */
-} looks;
-
-static void count_look(uint64_t wrote_ns)
-{
-    looks.count += looks.since_ns != 0 && wrote_ns >= looks.since_ns &&
-                   wrote_ns <= chempi_clock_ns();
-}
-
-typedef void look_fn(const struct chempi_yield_policy *crowd, int member,
-                     uint64_t wrote_ns, const void *word);
-typedef void look_at_time_fn(const struct chempi_yield_policy *crowd,
-                             int member, const _Atomic uint64_t *wrote_ns);
-look_fn __real_chempi_distance_look;
-look_fn __wrap_chempi_distance_look;
-look_at_time_fn __real_chempi_distance_look_at_time;
-look_at_time_fn __wrap_chempi_distance_look_at_time;
-
-void __wrap_chempi_distance_look(const struct chempi_yield_policy *crowd,
-                                 int member, uint64_t wrote_ns,
-                                 const void *word)
-{
-    count_look(wrote_ns);
-    __real_chempi_distance_look(crowd, member, wrote_ns, word);
-}
-
-void __wrap_chempi_distance_look_at_time(
-    const struct chempi_yield_policy *crowd, int member,
-    const _Atomic uint64_t *wrote_ns)
-{
-    count_look(atomic_load(wrote_ns));
-    __real_chempi_distance_look_at_time(crowd, member, wrote_ns);
-}
 
 /* Does anybody look in this operation? Who came last is not always on another
  * core. */
