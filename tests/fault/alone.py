@@ -256,6 +256,35 @@ def the_end_of_the_launcher_is_not_that_of_the_process():
     expect(job, 0)
 
 
+# Ends as soon as it has been asked to start something, the first time; after
+# that it is the launcher.
+MORTAL = """#!/usr/bin/env python3
+import os, pathlib, socket
+asked = pathlib.Path({asked!r})
+if asked.exists():
+    os.execv({chempirun!r}, [{chempirun!r}, "--serve"])
+data = b""
+with socket.socket(fileno=3) as link:
+    while b"/fault-alone" not in data:
+        piece = link.recv(65536)
+        assert piece, "nothing was asked"
+        data += piece
+    asked.touch()
+"""
+
+
+@case
+def a_launcher_that_ends_before_it_answers_is_replaced():
+    """Whose end its connection tells only when it has been asked."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/launcher"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(MORTAL.format(asked=f"{folder}/asked",
+                                     chempirun=CHEMPIRUN))
+        os.chmod(path, 0o755)
+        kill(begin("stay", env={**os.environ, "CHEMPI_RUN": path}))
+
+
 if __name__ == "__main__":
     # Programs start by themselves.
     Programs.chempirun = sys.argv[5]

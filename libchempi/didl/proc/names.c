@@ -33,6 +33,7 @@ static int ask(enum chempi_root_request what, const char *service,
     char words[CHEMPI_SERVICE_NAME_MAX + 16];
     struct chempi_root_question q;
     struct chempi_writer w;
+    int tries = 0;
     int rc = check(service, "service", CHEMPI_SERVICE_NAME_MAX, MPI_ERR_ARG);
 
     if (!rc && port)
@@ -43,12 +44,14 @@ static int ask(enum chempi_root_request what, const char *service,
     chempi_wire_put_str(&w, service);
     if (port)
         chempi_wire_put_str(&w, port);
-    rc = chempi_root_ask(&q, what, w.data, w.len);
-    if (rc)
-        return rc;
     (void)snprintf(words, sizeof(words), "service '%s'", service);
-    rc = chempi_root_await(&q, words);
-    chempi_root_forget(&q);
+    do {
+        rc = chempi_root_ask(&q, what, w.data, w.len);
+        if (rc)
+            return rc;
+        rc = chempi_root_await(&q, words);
+        chempi_root_forget(&q);
+    } while (q.is_lost && ++tries < 2);
     if (!rc && found)
         memcpy(found, q.text, strlen(q.text) + 1);
     return rc;

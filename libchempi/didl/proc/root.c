@@ -123,7 +123,8 @@ void chempi_root_unanswered(const char *why)
             CHEMPI_CONTAINER_OF(e, struct chempi_root_question, entry);
 
         chempi_list_remove(e);
-        if (!q->is_answered)
+        q->is_lost = !q->is_answered;
+        if (q->is_lost)
             q->error = CHEMPI_REPLY_LACKS;
         q->is_answered = q->is_over = true;
         (void)snprintf(q->text, sizeof(q->text), "%s", why);

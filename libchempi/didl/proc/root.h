@@ -18,6 +18,7 @@ struct chempi_root_question {
     struct chempi_list entry; /* among those that hear answers */
     uint32_t serial;
     bool is_answered;
+    bool is_lost; /* who was asked has ended, and has answered nothing */
     bool is_over; /* the world that it has started has ended */
     bool is_granted;
     enum chempi_reply_error error; /* when it is not */
@@ -31,7 +32,10 @@ int chempi_root_ask(struct chempi_root_question *q,
                     enum chempi_root_request what, const void *blob,
                     size_t len);
 /* Wait for the answer. 0 when it was granted; else an MPI error class with
- * words about `what` ("service 'x'"). The question stays until forget(). */
+ * words about `what` ("service 'x'"). The question stays until forget(). One
+ * that is lost may be asked again: a launcher of this process's own may have
+ * ended just before, which its connection tells last, after the ends of the
+ * worlds that it had started; the next question starts another one. */
 int chempi_root_await(struct chempi_root_question *q, const char *what);
 /* Hear nothing more of it. */
 void chempi_root_forget(struct chempi_root_question *q);

@@ -184,8 +184,8 @@ static int open_port(struct call *call)
 }
 
 /* Returns when the programs have started, or not. */
-static int start(struct call *call, const struct program *programs,
-                 uint32_t count)
+static int try_start(struct call *call, const struct program *programs,
+                     uint32_t count)
 {
     struct chempi_writer w = {0};
     int rc = open_port(call);
@@ -212,6 +212,34 @@ static int start(struct call *call, const struct program *programs,
     return rc;
 }
 
+static void finish(struct call *call)
+{
+    struct chempi_err err;
+
+    if (call->has_asked)
+        chempi_root_forget(&call->question);
+    call->has_asked = false;
+    if (!call->has_port)
+        return;
+    chempi_lane_lock(&chempi_lane_main);
+    (void)chempi_port_close(call->port, &err); /* it is ours, and open */
+    chempi_lane_unlock(&chempi_lane_main);
+    call->has_port = false;
+    sodium_memzero(call->port, sizeof(call->port));
+}
+
+/* Processes of a lost launcher may know the first port, and call it. */
+static int start(struct call *call, const struct program *programs,
+                 uint32_t count)
+{
+    const int rc = try_start(call, programs, count);
+
+    if (rc == MPI_SUCCESS || !call->question.is_lost)
+        return rc;
+    finish(call);
+    return try_start(call, programs, count);
+}
+
 /* Children that have ended before they call are not waited for. */
 static int has_ended(const struct chempi_meet *meet, struct chempi_err *err)
 {
@@ -225,20 +253,6 @@ static int has_ended(const struct chempi_meet *meet, struct chempi_err *err)
         err, 0, "the children have ended before MPI_Init%s%.900s",
         call->question.text[0] ? ": " : "", call->question.text);
     return MPI_ERR_SPAWN;
-}
-
-static void finish(struct call *call)
-{
-    struct chempi_err err;
-
-    if (call->has_asked)
-        chempi_root_forget(&call->question);
-    if (!call->has_port)
-        return;
-    chempi_lane_lock(&chempi_lane_main);
-    (void)chempi_port_close(call->port, &err); /* it is ours, and open */
-    chempi_lane_unlock(&chempi_lane_main);
-    sodium_memzero(call->port, sizeof(call->port));
 }
 
 /* ---- all ----------------------------------------------------------------- */
