@@ -461,10 +461,13 @@ static void take_absent(struct run *r, struct chempi_reader *in,
     r->has_absent = true;
 }
 
-/* All ranks have ended. */
+/* All ranks have ended. Those that were asked for a time limit tell nothing any
+ * more that it could wait for, and it holds for other worlds, too. */
 static void take_done(struct run *r)
 {
     end_query(r);
+    if (r->is_late && !is_done(r))
+        end_late(r);
     if (!r->has_killed)
         wait_for_sign(r, LEAVE_S);
     chempi_console_stop_input(&r->console);

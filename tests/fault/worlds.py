@@ -16,8 +16,8 @@ import signal
 import sys
 import tempfile
 
-from jobs import (Cluster, Job, Programs, await_that, before_limit, check,
-                  children, comm, expect, interrupt, main, run)
+from jobs import (LIMIT_S, Cluster, Job, Programs, await_that, before_limit,
+                  check, children, comm, expect, interrupt, main, run)
 
 CASES = []
 LAYOUTS = (["-n", "2"], ["--virtual", "2", "-n", "2"])
@@ -321,6 +321,16 @@ def what_ends_worlds_behind_the_first_one_is_said():
     job.process.send_signal(signal.SIGINT)
     job.status = job.finish()
     expect(job, 130, r"chempirun: ended by signal 2\n\Z")
+
+
+@case
+def a_time_limit_holds_for_other_worlds_when_the_first_one_ends_by_itself():
+    """Its rank ends as soon as it is asked where it waits, which is what the
+    limit does first."""
+    job = run("--timeout", "1", "-n", "1", Programs.rank, "init", "spawn",
+              rank(1, "deaf"), "asked", "final",
+              env=dict(os.environ, CHEMPI_WHERE_LIMIT=str(LIMIT_S)))
+    expect(job, 124, r"chempirun: the time limit of 1 s has passed; [^\n]*\n\Z")
 
 
 @contextlib.contextmanager
