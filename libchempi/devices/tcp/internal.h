@@ -215,6 +215,7 @@ struct chempi_tcp_ep {
     bool is_lost;       /* and not just finished: lost() is owed */
     bool has_finished;  /* with bonds: finished() is owed */
     bool is_told;       /* or not any more */
+    bool is_unread;     /* lost by a write: it may have said BYE before */
     bool has_come;      /* something, since the rest was last looked for */
     uint64_t looked_ns; /* when that was; */
     uint64_t waited_ns; /* for how long it is waited for, and */

@@ -314,12 +314,17 @@ void chempi_tcp_link_fail(struct chempi_tcp_link *link, int status)
                               chempi_err_name(status));
 }
 
-/* Who has said BYE on another link has nothing more to say on this one. */
+/* Who has said BYE on another link has nothing more to say on this one. With
+ * several links nothing is known of what the others may still bring. */
 void chempi_tcp_link_mute(struct chempi_tcp_link *link, int status)
 {
-    if (!link->ep->status) {
+    struct chempi_tcp_ep *ep = link->ep;
+
+    if (!ep->status) {
         link->state = CHEMPI_TCP_MUTE;
         (void)shutdown(link->item.fd, SHUT_RD); /* what has come ends so */
+        ep->is_unread =
+            ep->link_count == 1 && (status == -ECONNRESET || status == -EPIPE);
     }
     chempi_tcp_link_fail(link, status);
 }
@@ -331,6 +336,10 @@ void chempi_tcp_link_end(struct chempi_tcp_link *link)
 
     if (!chempi_tcp_is_open(link))
         return;
+    if (ep->is_unread) { /* it has ended in order, and a write told it first */
+        ep->is_lost = ep->is_unread = false;
+        ep->status = 0;
+    }
     if (!ep->status) {
         ep->status = -EPIPE;
         (void)snprintf(ep->why, sizeof(ep->why), "%s has already finished",

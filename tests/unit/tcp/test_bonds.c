@@ -315,6 +315,25 @@ Test(tcp_bonds, who_has_finished_is_not_lost)
                   NULL, "%s", ends.end[0].dev->err.text);
 }
 
+/* Writes find it before its last word is read: the first one is answered by a
+ * reset, the second one fails. */
+Test(tcp_bonds, nor_is_one_that_is_written_to_meanwhile)
+{
+    int rc = CHEMPI_DONE;
+
+    cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), CHEMPI_DONE);
+    check_one(1, 0);
+    chempi_tcp_ops.close(ends.end[1].dev);
+    ends.end[1].dev = NULL;
+    for (int i = 0; i < 1000 && rc >= 0; i++)
+        rc = ends_inject(&ends, 0, 1, "x", 1, 1);
+    cr_assert_lt(rc, 0);
+    for (int i = 0; i < 1000; i++)
+        (void)ends_poll(&ends);
+    cr_assert_eq(ends.end[0].lost, 0);
+    cr_assert_eq(ends.end[0].finished, 1);
+}
+
 /* Both call; returns who yields, and has been told so, whereas the other one's
  * call is not taken yet. */
 static uint32_t yield(void)
