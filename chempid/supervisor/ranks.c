@@ -443,6 +443,8 @@ void chempi_ranks_reap(struct chempi_rank *rank, int status)
 
     if (rank->link.is_open)
         chempi_link_drain(&rank->link); /* P2 */
+    /* First: who hears of the end may want the names that it had. */
+    chempi_root_tell_ended(rank);
     if (rank->exec_errno) {
         /* already judged, with what its child said */
     } else if (WIFSIGNALED(status)) {
@@ -465,7 +467,6 @@ void chempi_ranks_reap(struct chempi_rank *rank, int status)
         else if (rank->phase == CHEMPI_PHASE_FRESH)
             chempi_tell_absent(rank);
     }
-    chempi_root_tell_ended(rank);
     rank->pid = 0;
     rank->super->alive--;
     if (rank->super->spec->survives)
