@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A daemon's connections; see conn.h. */
-#define _GNU_SOURCE /* struct ucred */
+#define _GNU_SOURCE /* struct ucred, POLLRDHUP */
 #include "chempid/peers/conn.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sodium.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -660,6 +661,18 @@ void chempi_conns_accept(struct chempi_conns *conns, int fd,
     }
 }
 
+/* Its end is here, and has not been read: perhaps a new daemon of that name
+ * serves by now, and nothing that is said to the old one is answered. */
+static bool has_left(const struct chempi_conn *c)
+{
+    struct pollfd p = {.events = POLLRDHUP};
+
+    if (!c->is_proven)
+        return false;
+    p.fd = c->link.ch.fd;
+    return poll(&p, 1, 0) > 0;
+}
+
 static struct chempi_conn *find(const struct chempi_conns *conns,
                                 const char *name)
 {
@@ -667,7 +680,8 @@ static struct chempi_conn *find(const struct chempi_conns *conns,
         struct chempi_conn *c =
             CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
 
-        if (c->kind == CHEMPI_CONN_OUTBOUND && strcmp(c->peer, name) == 0)
+        if (c->kind == CHEMPI_CONN_OUTBOUND && strcmp(c->peer, name) == 0 &&
+            !has_left(c))
             return c;
     }
     return NULL;
