@@ -18,7 +18,8 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Programs, await_that, check, expect, main, root_only, run)
+    LIMIT_S, Cluster, Programs, await_that, check, expect, kill_and_wait, main,
+    root_only, run)
 
 CASES = []
 NOBODY = 65534
@@ -52,9 +53,10 @@ def own_address(own, name):
 
 
 def kill_daemon(cluster, own):
-    """Its process, and wait for its files to vanish."""
+    """Its process, and wait for its end, before which its connections may be
+    there yet, and for its files to vanish."""
     said = cluster.ctl("--dir", own, "status").splitlines()[1]
-    os.kill(int(said.split()[4]), 9)
+    kill_and_wait(int(said.split()[4]), [])
     await_that(lambda: not os.listdir(own), own)
 
 

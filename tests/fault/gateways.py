@@ -426,20 +426,23 @@ def all_flows_of_a_rank_stay_within_their_sum():
     print(f"  at most {int(found[1]) >> 10} KiB unconfirmed")
 
 
-@case
-def a_killed_job_leaves_no_gateway():
-    for victim in ("chempi-super", "exchange_loop"):
-        stop = stop_file("none")
-        job = Job(*virtual("two", "a0,b0", 2), program("exchange_loop"), str(stop))
-        job.await_lines(2)
-        os.kill(job.marked(victim)[0], signal.SIGKILL)
-        job.status = job.finish()
-        check(job.status != 0, job.status)
-
-
 def parent(pid):
     with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
         return int(file.read().rsplit(")", 1)[1].split()[1])
+
+
+@case
+def a_killed_job_leaves_no_gateway():
+    """By the loss of a rank, or of a supervisor of ranks: that of a gateway
+    would leave it."""
+    for is_supervisor in (True, False):
+        stop = stop_file("none")
+        job = Job(*virtual("two", "a0,b0", 2), program("exchange_loop"), str(stop))
+        job.await_lines(2)
+        victim = job.marked("exchange_loop")[0]
+        os.kill(parent(victim) if is_supervisor else victim, signal.SIGKILL)
+        job.status = job.finish()
+        check(job.status != 0, job.status)
 
 
 @case
