@@ -40,6 +40,9 @@ _Static_assert(CHEMPI_EXCHANGE_LEN_MAX <= UINT32_MAX, "a length fits");
 #define KEEPALIVE_EVERY_S 10
 #define KEEPALIVE_COUNT 6 /* so many times */
 
+/* Without a tick for so long this process has not looked. */
+#define ABSENCE_NS (UINT64_C(2) * TICK_NS)
+
 /* ---- life ------------------------------------------------------------ */
 
 struct chempi_pollset *chempi_exchange_pollset(void)
@@ -206,6 +209,7 @@ static void note_owed(struct chempi_exchange *x)
         return;
     x->is_owed = is_owed;
     x->since_ns = chempi_clock_ns();
+    x->tick_ns = x->since_ns;
     x->moved = 0;
     x->turns = 0;
     chempi_pollset_pace(&x->timer, is_owed ? TICK_NS : 0);
@@ -413,7 +417,18 @@ static void stream_ready(struct chempi_poll_item *item, uint32_t events)
                    (events & ~(uint32_t)(EPOLLIN | EPOLLOUT) && !x->is_users));
 }
 
-/* X6. This process may not have looked for as long as that. */
+/* This process may not have looked for long: that is no silence of the other
+ * side, which could say no more than what buffers hold. */
+static void note_tick(struct chempi_exchange *x, uint64_t now)
+{
+    const uint64_t gap = now - x->tick_ns;
+
+    if (gap > ABSENCE_NS)
+        x->since_ns += gap - (uint64_t)TICK_NS;
+    x->tick_ns = now;
+}
+
+/* X6 */
 static void ticked(struct chempi_poll_item *item, uint32_t events)
 {
     struct chempi_exchange *x =
@@ -422,6 +437,7 @@ static void ticked(struct chempi_poll_item *item, uint32_t events)
     const uint64_t now = chempi_clock_ns();
 
     chempi_pollset_ticked(item, events);
+    note_tick(x, now);
     if (!x->is_owed || !limit_ms ||
         now - x->since_ns < limit_ms * CHEMPI_NS_PER_MS)
         return;

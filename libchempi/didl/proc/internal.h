@@ -15,7 +15,8 @@
  *   X6  while it is owed something - a message that is wanted, or that what is
  *       sent be read - the timer ticks, and the other side moves PACE bytes, or
  *       ends a message, in each CHEMPI_SET_MEET_PATIENCE, and ends it within
- *       TURNS of them, or is lost. A caller is owed nothing before it has heard
+ *       TURNS of them, or is lost; what passes while this process does not look
+ *       is no part of a patience. A caller is owed nothing before it has heard
  *       something: until then it is not accepted. Who has begun to greet over
  *       the user's socket owes the rest until it is OPEN
  *   -   once LOST, always so
@@ -73,6 +74,7 @@ struct chempi_exchange {
     uint64_t since_ns; /* of this patience */
     size_t moved;      /* in it, bytes */
     unsigned turns;    /* patiences that this message has had */
+    uint64_t tick_ns;  /* the last tick, or when it began to be owed */
 };
 
 /* The one where descriptors of the process are waited on. */
