@@ -14,7 +14,9 @@
 #include "libchempi/devices/tcp/internal.h"
 
 #define TIMES 4 /* of ended_ms at most, whatever comes */
-#define STEP_MAX_NS UINT64_C(100000000) /* between looks: more than a tick */
+/* Of a look, and the time before it: more than a tick. Who loses the processor
+ * in a look has not looked meanwhile. */
+#define STEP_MAX_NS UINT64_C(100000000)
 
 /* The look that has begun at start_ns is over. */
 static bool is_worth_waiting(struct chempi_tcp_ep *ep, uint64_t start_ns)
@@ -22,10 +24,9 @@ static bool is_worth_waiting(struct chempi_tcp_ep *ep, uint64_t start_ns)
     const uint64_t limit_ns =
         chempi_dev_setting(ep->ep.dev, CHEMPI_TCP_SET_ENDED) * CHEMPI_NS_PER_MS;
     const uint64_t now_ns = chempi_clock_ns();
-    uint64_t step_ns = ep->looked_ns ? start_ns - ep->looked_ns : 0;
+    uint64_t step_ns = now_ns - (ep->looked_ns ? ep->looked_ns : start_ns);
 
     step_ns = step_ns < STEP_MAX_NS ? step_ns : STEP_MAX_NS;
-    step_ns += now_ns - start_ns;
     ep->waited_ns += step_ns;
     ep->quiet_ns = ep->has_come ? 0 : ep->quiet_ns + step_ns;
     ep->looked_ns = now_ns;
