@@ -338,8 +338,10 @@ void chempi_ending_watch(struct chempi_super *s)
     ev_io_start(s->loop, &s->child_signal);
     ev_io_start(s->loop, &s->exec_report);
     ev_timer_init(&s->grace, grace_is_over, GRACE_S, 0.0);
+    ev_set_priority(&s->grace, EV_MINPRI); /* first what has been told */
     s->grace.data = s;
     ev_timer_init(&s->hold, hold_is_over, HOLD_S, 0.0);
+    ev_set_priority(&s->hold, EV_MINPRI);
     s->hold.data = s;
     ev_timer_init(&s->sweep, sweep_is_over, CHEMPI_REAP_S, 0.0);
     s->sweep.data = s;

@@ -93,6 +93,7 @@ static void seek_is_over(struct ev_loop *loop, ev_timer *w, int events)
 void chempi_wait_collect_init(struct chempi_super *s)
 {
     ev_timer_init(&s->seek, seek_is_over, 0.0, 0.0);
+    ev_set_priority(&s->seek, EV_MINPRI); /* behind answers that have come */
     s->seek.data = s;
 }
 

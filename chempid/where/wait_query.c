@@ -157,6 +157,7 @@ void chempi_wait_query_open(struct chempi_wait_query *q, struct ev_loop *loop,
     *q = (struct chempi_wait_query){
         .ops = ops, .arg = arg, .spec = spec, .loop = loop, .limit_s = limit_s};
     ev_timer_init(&q->timer, time_is_over, 0.0, 0.0);
+    ev_set_priority(&q->timer, EV_MINPRI); /* behind answers that have come */
     q->timer.data = q;
     /* Where it fails nobody can ask, and the job runs all the same. */
     (void)chempi_door_open(&q->door, loop, spec->id, asked, q);
