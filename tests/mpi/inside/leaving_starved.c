@@ -26,7 +26,7 @@
 #include "tests/mpi/inside/starve.h"
 
 enum { LEN = 3000, LONG = 600000, MESSAGES = 20, ANNOUNCED = MESSAGES, NEVER };
-enum { POLLS = 2000, REFUSALS = 2000 };
+enum { POLLS = 2000, REFUSALS = 200 };
 
 static char data[LONG];
 static int pids[2];
