@@ -748,8 +748,6 @@ int chempi_meet(const struct chempi_meet *meet, MPI_Comm *out)
     chempi_group_release(remote);
     free(m.theirs);
     free(m.own);
-    if (rc == MPI_ERR_COUNT || rc == MPI_ERR_TRUNCATE)
-        return chempi_loss_await_news(meet->comm, rc);
     if (rc != MPI_SUCCESS)
         return rc;
     chempi_comm_inherit(made, meet->comm);

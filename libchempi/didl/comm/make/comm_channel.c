@@ -7,7 +7,9 @@
  *
  * A member that has failed takes part to the end, so that nobody waits for it:
  * in an agreement it says so, elsewhere it sends empty messages, of which
- * whoever gets one fails, too.
+ * whoever gets one fails, too. One that has heard of a loss may have gone on to
+ * its next operation: who finds that what has come is not what it expects waits
+ * for the news.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,7 @@
 #include "libchempi/didl/comm/message.h"
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/loss.h"
 
 static struct chempi_datatype *bytes(void)
 {
@@ -113,6 +116,16 @@ static bool has_input(const struct chempi_comm_step *step)
     return step->is_inter || step->from >= 0;
 }
 
+/* How a step has ended: of a loss that has made another member's message a
+ * misfit, with the class of the loss. */
+static int judge_step(const struct chempi_comm_channel *ch, int rc)
+{
+    return CHEMPI_UNLIKELY(rc == MPI_ERR_COUNT || rc == MPI_ERR_TRUNCATE ||
+                           rc == MPI_ERR_INTERN)
+               ? chempi_loss_await_news(ch->comm, rc)
+               : rc;
+}
+
 /* The same where what comes has a length that is known: a member that has
  * failed sends nothing. */
 static int take_whole_step(const struct chempi_comm_channel *ch,
@@ -120,12 +133,12 @@ static int take_whole_step(const struct chempi_comm_channel *ch,
                            size_t out_len, void *buf, size_t len)
 {
     struct input in = {.buf = buf, .len = len};
-    const int rc = take_step(ch, step, out, out_len, &in);
+    int rc = take_step(ch, step, out, out_len, &in);
 
     if (rc == MPI_SUCCESS && has_input(step) && in.got != len)
-        return chempi_message_note_too_little(partners_of(ch, step).from,
-                                              in.got, len);
-    return rc;
+        rc = chempi_message_note_too_little(partners_of(ch, step).from, in.got,
+                                            len);
+    return judge_step(ch, rc);
 }
 
 /* A member that has failed takes its steps without data: nobody waits for it,
@@ -382,6 +395,7 @@ static int gather_by_plan(const struct chempi_comm_channel *ch, int rc,
         rc = take_step(ch, &steps[i], have, bundle_len(have->count, len), &in);
         if (rc == MPI_SUCCESS && has_input(&steps[i]))
             rc = add_blocks(ch, &steps[i], len, have, &in);
+        rc = judge_step(ch, rc);
     }
     if (rc == MPI_SUCCESS && !unbundle(have, size, len, all))
         rc = chempi_error_set(MPI_ERR_INTERN, "what all members have was not "

@@ -2,9 +2,10 @@
 /*
  * A rank of a job that survives ends, and another one, which has heard of that,
  * has gone on to another operation than the third, whose message then is not
- * what that one expects in a meeting: it hears of the loss, and of no mistake.
+ * what that one expects where all agree: it hears of the loss, and of no
+ * mistake.
  *
- * inside-meet_misfit
+ * usage: inside-misfit meet|window
  */
 #include <signal.h>
 
@@ -24,7 +25,7 @@ static void send_misfit(void)
           "a message of another operation");
 }
 
-static void meet(void)
+static int meet(void)
 {
     char name[MPI_MAX_PORT_NAME];
     MPI_Comm inter;
@@ -32,14 +33,22 @@ static void meet(void)
 
     MPI_Open_port(MPI_INFO_NULL, name);
     rc = MPI_Comm_accept(name, MPI_INFO_NULL, MEETS, MPI_COMM_WORLD, &inter);
-    CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "the accept: class %d",
-          check_class(rc));
     MPI_Close_port(name);
+    return rc;
+}
+
+static int make_window(void)
+{
+    MPI_Win win;
+    void *memory;
+
+    return MPI_Win_allocate(8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
 }
 
 int main(int argc, char **argv)
 {
     check_start(&argc, &argv);
+    CHECK_OR_DIE(argc > 1, "usage: misfit meet|window");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Barrier(MPI_COMM_WORLD);
     if (check_rank() == ENDS)
@@ -48,9 +57,13 @@ int main(int argc, char **argv)
         send_misfit();
         MPI_Send(NULL, 0, MPI_BYTE, MEETS, TAG, MPI_COMM_WORLD);
     } else {
+        int rc;
+
         MPI_Recv(NULL, 0, MPI_BYTE, ALIVE, TAG, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
-        meet();
+        rc = strcmp(argv[1], "meet") == 0 ? meet() : make_window();
+        CHECK(check_class(rc) == MPI_ERR_PROC_ABORTED, "%s: class %d", argv[1],
+              check_class(rc));
         printf("it has met nobody\n");
     }
     MPI_Finalize();
