@@ -407,8 +407,11 @@ static int create(int flavor, void *base, MPI_Aint size, MPI_Count unit,
         rc = win ? MPI_SUCCESS : MPI_ERR_NO_MEM;
     }
     rc = make_comm(win, comm, rc);
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS) {
         rc = build(win);
+        if (rc == MPI_ERR_PROC_ABORTED)
+            chempi_rma_leave_survivors(win);
+    }
     if (rc) {
         destroy(win);
         return rc;

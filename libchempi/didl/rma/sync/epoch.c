@@ -304,6 +304,18 @@ void chempi_rma_meet_survivors(struct chempi_win *win)
     free(some.ranks);
 }
 
+void chempi_rma_leave_survivors(struct chempi_win *win)
+{
+    struct some others = {
+        .ranks = chempi_sys->malloc(win->comm->size * sizeof(*others.ranks))};
+
+    if (!others.ranks)
+        chempi_fatal_die(1, "out of memory for a window that is not made");
+    find_others(win, true, &others);
+    swap_tokens(win, &others, true, false);
+    free(others.ranks);
+}
+
 /* ---- exposure ---- */
 
 static int check_active(const struct chempi_win *win, const char *call)
