@@ -350,6 +350,8 @@ static void lose(void)
         MPI_Comm_set_errhandler(comms[i], MPI_ERRORS_RETURN);
     }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    tell(size - 1); /* all have theirs */
+    wait_for_others(size - 1);
     if (rank == size - 1) {
         (void)kill(getpid(), SIGKILL);
         for (;;)
