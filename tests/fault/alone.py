@@ -239,6 +239,8 @@ def at_the_third_signal_it_waits_for_no_reader():
         job = begin("stay", stderr=end)
         first = launcher(job)
         os.kill(job.process.pid, signal.SIGKILL)
+        # Its connections end before it does, and its children with them.
+        os.waitid(os.P_PID, job.process.pid, os.WEXITED | os.WNOWAIT)
         await_that(lambda: not any(map(is_alive, pids(job, b"child"))),
                    "the children's end")
         for turn in range(3):
