@@ -323,6 +323,7 @@ static enum chempi_remains tcp_ended(struct chempi_dev *d, uint32_t proc)
 
     if (!ep)
         return CHEMPI_REMAINS_NONE;
+    ep->is_unread = false; /* it counts as lost already */
     chempi_tcp_link_lose(ep, -ECONNRESET, "its process has ended");
     end = chempi_tcp_work_rest(ep);
     if (end == CHEMPI_REMAINS_NONE && ep->is_lost && !ep->is_told)
