@@ -26,11 +26,10 @@ static struct {
 } self = {.circles = {&self.circles, &self.circles},
           .lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Where the job does not survive its own, only others can be missing. */
-static bool may_miss(const struct chempi_comm *comm)
+bool chempi_loss_may_be_in(const struct chempi_comm *comm)
 {
     return chempi_ctx.job->survives || comm->has_foreign ||
-           (comm->serves && may_miss(comm->serves));
+           (comm->serves && chempi_loss_may_be_in(comm->serves));
 }
 
 /* A process of another world that has ended in order: all that others need of
@@ -48,9 +47,10 @@ static bool is_lost(uint32_t proc)
 
 int32_t chempi_loss_rank(const struct chempi_comm *comm)
 {
-    const uint32_t size = chempi_conn_missing_count() && may_miss(comm)
-                              ? chempi_comm_remote_size(comm)
-                              : 0;
+    const uint32_t size =
+        chempi_conn_missing_count() && chempi_loss_may_be_in(comm)
+            ? chempi_comm_remote_size(comm)
+            : 0;
 
     for (uint32_t rank = 0; rank < size; rank++)
         if (is_lost(chempi_comm_proc(comm, rank)))
@@ -237,7 +237,7 @@ bool chempi_loss_judge(const struct chempi_comm *comm, uint32_t context,
 {
     const uint32_t kind = context % CHEMPI_CONTEXT_STEP;
 
-    if (!may_miss(comm))
+    if (!chempi_loss_may_be_in(comm))
         return false;
     if (source >= 0 &&
         is_gone(comm->lane, chempi_comm_proc(comm, (uint32_t)source)))

@@ -19,6 +19,11 @@ struct chempi_group;
 struct chempi_held;
 struct chempi_request;
 
+/* Can a member be missing, or one of the communicator that this one serves,
+ * while others go on? Where the job does not survive its own, only others can.
+ * From any thread. */
+bool chempi_loss_may_be_in(const struct chempi_comm *comm);
+
 /* A missing process that messages of the communicator go to, none of another
  * world that has finished: its rank there, or -1. From any thread; a rank that
  * is told a moment late is harmless. */
@@ -42,8 +47,8 @@ bool chempi_loss_is_for_all(const struct chempi_comm *comm);
  * has sent is not what this one expects. In a job that survives, and among
  * several worlds, a member that has heard of a loss goes on with empty messages
  * (hier_ops.h, K2), or with its next operation, and the news are on their way
- * to those who have not: MPI_ERR_PROC_ABORTED when they are here. Without a
- * lock.
+ * to those who have not: MPI_ERR_PROC_ABORTED when they are here, within five
+ * seconds. Without a lock.
  */
 int chempi_loss_await_news(const struct chempi_comm *comm, int rc);
 

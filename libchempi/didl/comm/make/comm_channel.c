@@ -116,12 +116,14 @@ static bool has_input(const struct chempi_comm_step *step)
     return step->is_inter || step->from >= 0;
 }
 
-/* How a step has ended: of a loss that has made another member's message a
- * misfit, with the class of the loss. */
-static int judge_step(const struct chempi_comm_channel *ch, int rc)
+/* This member has come to rc, and had come to `before` already: of a loss that
+ * has made another member's message a misfit the class of the loss. It is
+ * waited for once. */
+static int judge(const struct chempi_comm_channel *ch, int before, int rc)
 {
-    return CHEMPI_UNLIKELY(rc == MPI_ERR_COUNT || rc == MPI_ERR_TRUNCATE ||
-                           rc == MPI_ERR_INTERN)
+    return CHEMPI_UNLIKELY(rc != before &&
+                           (rc == MPI_ERR_COUNT || rc == MPI_ERR_TRUNCATE ||
+                            rc == MPI_ERR_INTERN))
                ? chempi_loss_await_news(ch->comm, rc)
                : rc;
 }
@@ -133,12 +135,12 @@ static int take_whole_step(const struct chempi_comm_channel *ch,
                            size_t out_len, void *buf, size_t len)
 {
     struct input in = {.buf = buf, .len = len};
-    int rc = take_step(ch, step, out, out_len, &in);
+    const int rc = take_step(ch, step, out, out_len, &in);
 
     if (rc == MPI_SUCCESS && has_input(step) && in.got != len)
-        rc = chempi_message_note_too_little(partners_of(ch, step).from, in.got,
-                                            len);
-    return judge_step(ch, rc);
+        return chempi_message_note_too_little(partners_of(ch, step).from,
+                                              in.got, len);
+    return rc;
 }
 
 /* A member that has failed takes its steps without data: nobody waits for it,
@@ -208,8 +210,8 @@ int chempi_comm_max(const struct chempi_comm_channel *ch, int error,
 
         if (rc == MPI_SUCCESS && has_input(step))
             chempi_comm_step_take(step, mine, other, n + 1);
-        if (rc != MPI_SUCCESS)
-            error = rc;
+        if (rc != MPI_SUCCESS) /* others are to hear of it */
+            error = judge(ch, error, rc);
         if (chempi_comm_mark(ch, error) > mine[n])
             mine[n] = chempi_comm_mark(ch, error);
     }
@@ -268,7 +270,8 @@ int chempi_comm_bcast(const struct chempi_comm_channel *ch, int rc, void *buf,
                       size_t len)
 {
     struct chempi_comm_step steps[CHEMPI_COMM_STEPS_MAX];
-    int count = chempi_comm_plan_bcast(ch, steps);
+    const int count = chempi_comm_plan_bcast(ch, steps);
+    const int before = rc;
 
     if (ch->circle)
         return bcast_in_circle(ch, rc, steps, count, buf, len);
@@ -277,7 +280,7 @@ int chempi_comm_bcast(const struct chempi_comm_channel *ch, int rc, void *buf,
             rc = take_whole_step(ch, &steps[i], buf, len, buf, len);
         else
             pass_step(ch, &steps[i]);
-    return rc;
+    return judge(ch, before, rc); /* nobody waits for this member any more */
 }
 
 /* ---- data of any size ---- */
@@ -395,7 +398,6 @@ static int gather_by_plan(const struct chempi_comm_channel *ch, int rc,
         rc = take_step(ch, &steps[i], have, bundle_len(have->count, len), &in);
         if (rc == MPI_SUCCESS && has_input(&steps[i]))
             rc = add_blocks(ch, &steps[i], len, have, &in);
-        rc = judge_step(ch, rc);
     }
     if (rc == MPI_SUCCESS && !unbundle(have, size, len, all))
         rc = chempi_error_set(MPI_ERR_INTERN, "what all members have was not "
@@ -412,6 +414,7 @@ int chempi_comm_allgather(const struct chempi_comm_channel *ch, int rc,
     const size_t room =
         count ? (bundle_len((uint32_t)ch->size, len) + 7) / 8 * 8 : 0;
     const size_t total = count ? 2 * room : (size_t)ch->size * len;
+    const int before = rc;
     char *blocks =
         rc == MPI_SUCCESS ? chempi_sys->calloc(1, total ? total : 1) : NULL;
 
@@ -432,7 +435,7 @@ int chempi_comm_allgather(const struct chempi_comm_channel *ch, int rc,
         rc = gather_in_turn(ch, rc, mine, len, blocks, all);
     }
     free(blocks);
-    return rc;
+    return judge(ch, before, rc);
 }
 
 /* In the place of a length: the leader's group has failed. */

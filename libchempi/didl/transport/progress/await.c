@@ -47,7 +47,7 @@ CHEMPI_COLD int chempi_loss_await_news(const struct chempi_comm *comm, int rc)
     const struct timespec pause = {.tv_nsec = LOOK_NS};
     const uint64_t start_ns = chempi_clock_ns();
 
-    if (!chempi_ctx.job->survives && !comm->has_foreign)
+    if (!chempi_loss_may_be_in(comm))
         return rc;
     while (!chempi_loss_is_in(comm) && !chempi_loss_has_finished(comm)) {
         if (chempi_clock_ns() - start_ns > NEWS_MAX_NS)
