@@ -20,6 +20,7 @@
 #include "libchempi/didl/info/info.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/loss.h"
 
 #define PAGE 4096u
 #define LINE 64u
@@ -409,9 +410,13 @@ static int create(int flavor, void *base, MPI_Aint size, MPI_Count unit,
     rc = make_comm(win, comm, rc);
     if (rc == MPI_SUCCESS) {
         rc = build(win);
-        if (rc == MPI_ERR_PROC_ABORTED)
+        if (rc && chempi_loss_may_be_in(win->comm))
             chempi_rma_leave_survivors(win);
     }
+    /* Others may have theirs, and send to it, though this member perhaps has
+     * only been told of a loss, and knows of none itself. */
+    if (rc && win && win->comm)
+        win->comm->is_partial = chempi_loss_may_be_in(win->comm);
     if (rc) {
         destroy(win);
         return rc;

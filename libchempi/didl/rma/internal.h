@@ -436,9 +436,9 @@ enum {
  * Else worlds are lost as a whole, and their first members meet. */
 void chempi_rma_meet_survivors(struct chempi_win *win);
 
-/* This member has no window, since another one is lost, but those who have
- * heard of that later may have theirs: they do not wait for it when they free
- * it. */
+/* This member has no window, since another one is lost or has failed, but those
+ * who have not heard of that may have theirs: they do not wait for it when they
+ * free it. */
 void chempi_rma_leave_survivors(struct chempi_win *win);
 
 /* Is there an epoch for operations on the peer? Takes the lock of a target
