@@ -207,9 +207,7 @@ static void fini(struct chempi_comm *comm)
     chempi_errhandler_put(&comm->errhandler, NULL);
     chempi_info_release(comm->info);
     chempi_attr_drop_all(&comm->attrs);
-    if (comm->local_comm)
-        comm->local_comm->serves = NULL;
-    chempi_comm_release(comm->local_comm);
+    chempi_comm_release_servant(comm->local_comm);
     chempi_group_release(comm->local);
     chempi_group_release(comm->remote);
     comm->obj.magic = 0;
@@ -232,6 +230,17 @@ void chempi_comm_release(struct chempi_comm *comm)
         chempi_comm_rest_context(context);
     else /* messages may be left that nobody can take */
         chempi_loss_bury(context);
+}
+
+/* Members have left it, or never got it, for what has become of the one that
+ * it serves, too. */
+void chempi_comm_release_servant(struct chempi_comm *comm)
+{
+    if (comm && comm->serves) {
+        comm->is_partial |= comm->serves->is_partial || chempi_loss_is_in(comm);
+        comm->serves = NULL;
+    }
+    chempi_comm_release(comm);
 }
 
 /* ---- lanes ---- */

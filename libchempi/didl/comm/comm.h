@@ -153,6 +153,8 @@ void chempi_comm_fini(void);
 
 /* Drop one reference; destroys at the last (no attribute callbacks). */
 void chempi_comm_release(struct chempi_comm *comm);
+/* The same for one that serves another, which is about to go. May be NULL. */
+void chempi_comm_release_servant(struct chempi_comm *comm);
 
 /* The same by who holds the lock of a lane that is not the first: the last
  * reference is left to the one who lets go of it. */

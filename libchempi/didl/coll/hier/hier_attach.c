@@ -223,6 +223,8 @@ int chempi_hier_attach(struct chempi_comm *comm, struct chempi_coll_state *st,
         !comm->has_foreign)
         rc = make(comm, st, &plan, costs, prepare);
     free(costs);
+    if (rc && st->node_comm)
+        st->node_comm->is_partial = true;
     if (rc || (st->hier && !chempi_hier_is_deep(st->hier)))
         chempi_hier_detach(st);
     return rc;
@@ -230,9 +232,7 @@ int chempi_hier_attach(struct chempi_comm *comm, struct chempi_coll_state *st,
 
 void chempi_hier_detach(struct chempi_coll_state *st)
 {
-    if (st->node_comm)
-        st->node_comm->serves = NULL;
-    chempi_comm_release(st->node_comm);
+    chempi_comm_release_servant(st->node_comm);
     chempi_hier_destroy(st->hier);
     st->node_comm = NULL;
     st->hier = NULL;
