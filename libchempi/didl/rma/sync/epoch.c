@@ -306,14 +306,10 @@ void chempi_rma_meet_survivors(struct chempi_win *win)
 
 void chempi_rma_leave_survivors(struct chempi_win *win)
 {
-    struct some others = {
-        .ranks = chempi_sys->malloc(win->comm->size * sizeof(*others.ranks))};
-
-    if (!others.ranks)
-        chempi_fatal_die(1, "out of memory for a window that is not made");
-    find_others(win, true, &others);
-    swap_tokens(win, &others, true, false);
-    free(others.ranks);
+    for (int rank = 0; rank < (int)win->comm->size; rank++)
+        if (rank != win->comm->rank &&
+            !chempi_conn_is_missing(proc_of(win, rank)))
+            (void)send_token(win, rank, CHEMPI_RMA_TOKEN_FREE);
 }
 
 /* ---- exposure ---- */
