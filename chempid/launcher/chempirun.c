@@ -179,7 +179,6 @@ static int run_private(const struct chempi_options *opt)
     char *alone[] = {host, NULL};
     char **names = opt->is_virtual ? opt->names : alone;
     const bool is_said = has_slots(opt);
-    struct chempi_namelist places;
     struct chempi_plan_node *nodes;
     struct chempi_spec spec;
     struct chempi_err err;
@@ -190,17 +189,14 @@ static int run_private(const struct chempi_options *opt)
     while (names[count])
         count++;
     nodes = chempi_sys->calloc(count, sizeof(*nodes));
-    if (!nodes || chempi_namelist_init(&places, (const char *const *)opt->names,
-                                       count_names(opt))) {
-        free(nodes);
+    if (!nodes)
         return out_of_memory(opt);
-    }
     for (uint32_t i = 0; i < count; i++) {
         nodes[i].name = names[i];
-        nodes[i].place.slots =
-            slots_of(opt, is_said, chempi_namelist_find(&places, names[i]));
+        nodes[i].place.slots = slots_of(opt, is_said, i);
     }
-    chempi_namelist_fini(&places);
+    if (!opt->is_virtual) /* whatever names the user has for this host */
+        nodes[0].place.slots = chempi_plan_named_slots(opt);
     rc = make_plan(opt, nodes, count, NULL, &spec, &err);
     free(nodes);
     if (rc)

@@ -53,9 +53,7 @@ static uint32_t reduce(const struct chempi_program *prog, uint32_t count,
     return fit ? fit : chempi_count_range_smallest(prog->soft);
 }
 
-/* The slots that the list of hosts or the allocation names, one on a host of
- * which it names none; 0: it names none at all. */
-static uint64_t named_slots(const struct chempi_options *opt)
+uint32_t chempi_plan_named_slots(const struct chempi_options *opt)
 {
     uint64_t slots = 0;
     uint64_t silent = 0;
@@ -64,14 +62,15 @@ static uint64_t named_slots(const struct chempi_options *opt)
         slots += opt->slots[i];
         silent += opt->slots[i] == 0;
     }
-    return slots ? slots + silent : 0;
+    slots += slots ? silent : 0;
+    return slots < UINT32_MAX ? (uint32_t)slots : UINT32_MAX;
 }
 
 /* Ranks of a program that does not say: one; or, if it is the only one, as many
  * as the rankfile, --ppn on all nodes, or the slots that are named. */
 static uint32_t default_count(const struct chempi_options *opt, uint64_t room)
 {
-    uint64_t count = opt->ppn ? room : named_slots(opt);
+    uint64_t count = opt->ppn ? room : chempi_plan_named_slots(opt);
 
     if (opt->program_count != 1)
         return 1;

@@ -15,6 +15,10 @@ struct chempi_plan_node {
     uint32_t busy; /* ranks of other jobs there, for binding */
 };
 
+/* The slots that --nodes, a file of hosts or an allocation name, one on a host
+ * of which they name none; 0: they name none at all. */
+uint32_t chempi_plan_named_slots(const struct chempi_options *opt);
+
 /*
  * Describe the job: programs, environment, places. Nodes without ranks are
  * left out of it, except those that the job needs as gateways, by the

@@ -128,6 +128,18 @@ def soft_numbers_of_ranks_are_the_largest_that_fit():
 
 
 @case
+def slots_say_for_how_many_there_is_room():
+    """Under whatever name this host goes, also for worlds that are started."""
+    own = os.uname().nodename.partition(".")[0]
+    for nodes, room in ((f"{own}:5", 5), ("localhost:5", 5), ("127.0.0.1:5", 5),
+                        (f"{own}:5,localhost:7,127.0.0.1", 13)):
+        job = run("--private", "--nodes", nodes, "-n", "1", Programs.rank,
+                  "universe", "spawn", f"1|--|{Programs.rank}|universe", "over")
+        expect(job, 0)
+        check(job.lines().count(f"room for {room}") == 2, job.output)
+
+
+@case
 def programs_may_stand_in_a_file():
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/programs"

@@ -34,6 +34,7 @@
  *   over               wait until a world is over, and print it
  *   parent             print the world's number and the port of its parents
  *   publish N, look N  a name, and print the answer
+ *   universe           print for how many ranks there is room
  */
 #define _GNU_SOURCE /* setsid and friends */
 #include <errno.h>
@@ -341,6 +342,12 @@ static void await_question(void)
         wait_for_news();
 }
 
+static int print_universe(struct chempi_client *own)
+{
+    printf("room for %u\n", chempi_client_job(own)->universe_size);
+    return 0;
+}
+
 /* What is said by its name alone. */
 static int says_phase(const char *verb)
 {
@@ -350,7 +357,8 @@ static int says_phase(const char *verb)
     } phases[] = {{"init", chempi_client_set_initialized},
                   {"final", chempi_client_set_finalized},
                   {"world", chempi_client_need_world},
-                  {"unworld", chempi_client_leave_world}};
+                  {"unworld", chempi_client_leave_world},
+                  {"universe", print_universe}};
 
     for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
         if (strcmp(verb, phases[i].verb) == 0) {
