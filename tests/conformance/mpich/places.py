@@ -88,11 +88,17 @@ class Place:
         if done.returncode != 0:
             raise PlaceError(f"{self.name}: {done.stdout.strip()}")
 
-    def words(self, ranks):
-        if self.name == "tcp":
-            return ["--virtual", str(ranks)]
-        if self.tables:
-            names = ",".join(f"n{i}" for i in range(self.virtual))
-            return ["--virtual", names, "--map", "cyclic",
-                    "--network", str(self.tables)]
-        return ["--virtual", str(self.virtual)] if self.virtual else []
+    def words(self, ranks, slots=None):
+        """slots: of each node; MPICH's tests spawn nothing where
+        MPI_UNIVERSE_SIZE leaves no room, and take that for a success."""
+        nodes = self.virtual or (ranks if self.name == "tcp" else 0)
+        room = f":{slots}" if slots else ""
+        if self.name == "gateways":
+            return []
+        if not nodes:
+            return ["--nodes", f"localhost{room}"] if slots else []
+        if not self.tables and not slots:
+            return ["--virtual", str(nodes)]
+        network = ["--network", str(self.tables)] if self.tables else []
+        names = ",".join(f"n{i}{room}" for i in range(nodes))
+        return ["--virtual", names, "--map", "cyclic", *network]
