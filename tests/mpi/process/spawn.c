@@ -4,7 +4,8 @@
  * programs make one world; what cannot be started, or ends before MPI_Init,
  * fails the call at all parents, and nothing else.
  *
- * usage: spawn [together|multiple|nothing|wrong|info|again|merged|large|names]
+ * usage: spawn [together|multiple|nothing|wrong|info|again|merged|large|names|
+ *        strangers]
  *
  * The children are this program, with the arguments "child" and what they are.
  */
@@ -118,6 +119,62 @@ static void spawn_merged(MPI_Comm inter, bool is_child)
     MPI_Comm_free(&both);
 }
 
+/* Whom a single process has spawned meets all of its world; parents: a
+ * communicator with it at that process, elsewhere anything. */
+static MPI_Comm introduce(MPI_Comm local, int leader, MPI_Comm parents)
+{
+    MPI_Comm all;
+
+    MPI_Intercomm_create(local, leader, parents, 0, TAG, &all);
+    return all;
+}
+
+/* A chain: the first process has spawned one world, the last one another,
+ * and nobody else of the three has met. */
+static void join_chain(MPI_Comm inter, bool is_child)
+{
+    MPI_Comm all = introduce(MPI_COMM_WORLD, 0, inter);
+    MPI_Comm both;
+    MPI_Comm further = MPI_COMM_NULL;
+    int parents;
+
+    speak(all, is_child);
+    MPI_Intercomm_merge(all, is_child, &both);
+    if (is_child)
+        MPI_Comm_remote_size(all, &parents);
+    else
+        MPI_Comm_size(all, &parents);
+    MPI_Comm_free(&all);
+    if (!is_child && check_rank() == check_size() - 1) {
+        char *args[] = {(char[]){"child"}, (char[]){"last"}, NULL};
+
+        MPI_Comm_spawn(program, args, CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_SELF,
+                       &further, MPI_ERRCODES_IGNORE);
+        speak(further, false);
+    }
+    all = introduce(both, parents - 1, further);
+    speak(all, false);
+    MPI_Comm_disconnect(&all);
+    MPI_Comm_disconnect(&both);
+    if (further != MPI_COMM_NULL)
+        MPI_Comm_disconnect(&further);
+}
+
+static void strangers(void)
+{
+    char *args[] = {(char[]){"child"}, (char[]){"strangers"}, NULL};
+    MPI_Comm inter = MPI_COMM_NULL;
+
+    if (check_rank() == 0) {
+        MPI_Comm_spawn(program, args, CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_SELF,
+                       &inter, MPI_ERRCODES_IGNORE);
+        speak(inter, false);
+    }
+    join_chain(inter, false);
+    if (inter != MPI_COMM_NULL)
+        MPI_Comm_disconnect(&inter);
+}
+
 static int child(const char *what, int number)
 {
     char name[MPI_MAX_OBJECT_NAME] = "";
@@ -139,6 +196,13 @@ static int child(const char *what, int number)
         spawn_merged(parent, true);
     if (strcmp(what, "names") == 0)
         meet_by_name(parent, true);
+    if (strcmp(what, "strangers") == 0)
+        join_chain(parent, true);
+    if (strcmp(what, "last") == 0) {
+        again = introduce(MPI_COMM_WORLD, 0, parent);
+        speak(again, true);
+        MPI_Comm_disconnect(&again);
+    }
     MPI_Comm_disconnect(&parent);
     MPI_Comm_get_parent(&again);
     CHECK(again == MPI_COMM_NULL, "parents after all");
@@ -380,6 +444,8 @@ int main(int argc, char **argv)
         merged();
     } else if (strcmp(what, "large") == 0) {
         large();
+    } else if (strcmp(what, "strangers") == 0) {
+        strangers();
     } else {
         together(what);
     }

@@ -66,35 +66,21 @@ static struct chempi_name name_of(const uint32_t *words, uint32_t words_each,
     return name;
 }
 
-static int note_stranger(const struct chempi_name *stranger)
-{
-    const struct chempi_name own =
-        chempi_foreign_name(chempi_ctx.services.proc);
-    char who[64];
-    char me[64];
-
-    chempi_foreign_name_words(stranger, who, sizeof(who));
-    chempi_foreign_name_words(&own, me, sizeof(me));
-    return chempi_error_set(MPI_ERR_COMM,
-                            "%s is not known to %s: the two have not met, as "
-                            "by MPI_Comm_connect or a common MPI_Comm_spawn, "
-                            "and cannot be members of one communicator before",
-                            who, me);
-}
-
-/* The other side's group out of its description; leader: this side's. */
+/* The other side's group out of its description; leader: this side's. NULL, and
+ * no error: this process does not know all of them. */
 static int group_of(const uint32_t *words, size_t len,
                     const struct chempi_name *leader, struct chempi_group **out)
 {
     const uint32_t each = words[HEAD_WORDS_EACH];
     const size_t count = (len / sizeof(*words) - HEAD_WORDS) / each;
     uint32_t *procs = chempi_sys->malloc((count + 1) * sizeof(*procs));
-    struct chempi_name name = *leader;
     size_t known = 0;
 
     chempi_lane_lock(&chempi_lane_main);
     for (; procs && known < count; known++) {
-        name = name_of(words + HEAD_WORDS + known * each, each, leader);
+        const struct chempi_name name =
+            name_of(words + HEAD_WORDS + known * each, each, leader);
+
         procs[known] = chempi_foreign_find(&name);
         if (procs[known] == UINT32_MAX)
             break;
@@ -102,7 +88,7 @@ static int group_of(const uint32_t *words, size_t len,
     chempi_lane_unlock(&chempi_lane_main);
     if (procs && known < count) {
         free(procs);
-        return note_stranger(&name);
+        return MPI_SUCCESS;
     }
     *out = procs ? chempi_group_make((uint32_t)count, procs) : NULL;
     return *out ? MPI_SUCCESS
@@ -152,7 +138,8 @@ static bool is_description(const uint32_t *words, size_t len)
            (len - head_len) % (words[HEAD_WORDS_EACH] * sizeof(*words)) == 0;
 }
 
-/* The other side's group, which must be none of ours; NULL on errors. */
+/* The other side's group, which must be none of ours; NULL on errors, and if
+ * this process does not know all of it. */
 static int read_remote(const struct meeting *m, const uint32_t *words,
                        size_t len, struct chempi_group **out)
 {
@@ -170,7 +157,7 @@ static int read_remote(const struct meeting *m, const uint32_t *words,
                                 "describe no group",
                                 len);
     rc = group_of(words, len, &leader, &remote);
-    if (rc != MPI_SUCCESS)
+    if (rc != MPI_SUCCESS || !remote)
         return rc;
     if (have_common(m->group, remote)) {
         chempi_group_release(remote);
@@ -187,6 +174,10 @@ struct verdict {
     char words[252]; /* with the zero */
 };
 
+/* In place of a class: no member has failed, but some do not know all of the
+ * other side. */
+#define STRANGERS (-1)
+
 /* An error class, and a member of this side. */
 static bool is_verdict(const struct meeting *m, int64_t worst)
 {
@@ -197,18 +188,23 @@ static bool is_verdict(const struct meeting *m, int64_t worst)
 }
 
 /* The worst error at a member of this side, and its words; the class is
- * MPI_SUCCESS if there is none. An error that is returned is of the agreement
- * itself. */
-static int sum_up(const struct meeting *m, int rc, struct verdict *out)
+ * MPI_SUCCESS if there is none, or STRANGERS. An error that is returned is of
+ * the agreement itself. */
+static int sum_up(const struct meeting *m, int rc, bool has_strangers,
+                  struct verdict *out)
 {
     const char *noted = chempi_error_noted(rc);
-    int64_t worst = (int64_t)rc << 32 | (rc ? m->local.me : 0);
+    int64_t worst = rc ? (int64_t)rc << 32 | m->local.me : has_strangers;
     struct chempi_comm_channel from;
 
     (void)snprintf(out->words, sizeof(out->words), "%s", noted ? noted : "");
     rc = chempi_comm_max(&m->local, MPI_SUCCESS, &worst, 1);
     if (rc != MPI_SUCCESS || worst == 0)
         return rc;
+    if (worst == 1) {
+        *out = (struct verdict){.class = STRANGERS};
+        return MPI_SUCCESS;
+    }
     if (!is_verdict(m, worst)) { /* a member of another world lies to all */
         *out = (struct verdict){.class = MPI_ERR_INTERN};
         return MPI_SUCCESS;
@@ -234,16 +230,17 @@ static int take_verdict(const char *whose, struct verdict v)
 }
 
 /* Whether all members of both sides know the other one: in a world of its own
- * one may not have met somebody, anywhere one may have no memory. All say why
- * not, in the words of one that has failed. */
-static int agree(const struct meeting *m, int rc)
+ * one may not have met somebody, which *has_strangers says of all of them then;
+ * anywhere one may have no memory. All say why not, in the words of one that
+ * has failed. */
+static int agree(const struct meeting *m, int rc, bool *has_strangers)
 {
     struct verdict mine = {0};
     struct verdict other = {0};
     void *theirs = NULL;
     size_t len = 0;
 
-    rc = sum_up(m, rc, &mine);
+    rc = sum_up(m, rc, *has_strangers, &mine);
     rc =
         swap_leaders(m, rc, &mine, mine.class == MPI_SUCCESS ? 0 : sizeof(mine),
                      &theirs, &len);
@@ -252,9 +249,12 @@ static int agree(const struct meeting *m, int rc)
     free(theirs);
     if (rc != MPI_SUCCESS)
         return rc;
-    if (mine.class != MPI_SUCCESS)
+    *has_strangers = mine.class == STRANGERS || other.class == STRANGERS;
+    if (mine.class != MPI_SUCCESS && mine.class != STRANGERS)
         return take_verdict("", mine);
-    return len ? take_verdict("in the other group: ", other) : MPI_SUCCESS;
+    return len && other.class != STRANGERS
+               ? take_verdict("in the other group: ", other)
+               : MPI_SUCCESS;
 }
 
 /* The ids become the new communicator's, if there is somebody on the other
@@ -274,8 +274,10 @@ static int make(const struct meeting *m, struct chempi_group *remote,
     return MPI_SUCCESS;
 }
 
-/* Whoever has failed goes on: all others are told. */
-static int meet(const struct meeting *m, struct chempi_comm **out)
+/* Whoever has failed goes on: all others are told. *has_strangers: nothing is
+ * made, since not all know each other, which all know. */
+static int meet(const struct meeting *m, struct chempi_comm **out,
+                bool *has_strangers)
 {
     const bool is_leader = m->local.me == m->leader;
     uint32_t ids[2];
@@ -300,8 +302,10 @@ static int meet(const struct meeting *m, struct chempi_comm **out)
     rc = swap_leaders(m, rc, mine, len, &theirs, &len);
     if (rc == MPI_SUCCESS && len)
         rc = read_remote(m, theirs, len, &remote);
-    rc = agree(m, rc);
-    if (rc == MPI_SUCCESS)
+    *has_strangers = rc == MPI_SUCCESS && len && !remote;
+    rc = agree(m, rc, has_strangers);
+    *has_strangers = rc == MPI_SUCCESS && *has_strangers;
+    if (rc == MPI_SUCCESS && !*has_strangers)
         rc = make(m, remote, theirs, ids, out);
     else
         while (count > 0)
@@ -341,7 +345,8 @@ static int check_peer(const struct chempi_comm *peer_comm, int remote_leader)
 
 int chempi_comm_create_inter(struct chempi_comm *local_comm, int local_leader,
                              struct chempi_comm *peer_comm, int remote_leader,
-                             int tag, MPI_Comm *newintercomm)
+                             int tag, MPI_Comm *newintercomm,
+                             bool *has_strangers)
 {
     struct meeting m = {.group = local_comm->local,
                         .leader = local_leader,
@@ -353,14 +358,15 @@ int chempi_comm_create_inter(struct chempi_comm *local_comm, int local_leader,
     int rc = check_inter(local_comm, local_leader);
 
     *newintercomm = MPI_COMM_NULL;
+    *has_strangers = false;
     if (rc != MPI_SUCCESS)
         return rc;
     if (local_comm->rank == local_leader)
         m.far.error = check_peer(peer_comm, remote_leader);
     m.local = chempi_comm_channel(local_comm);
     m.local.is_open = true;
-    rc = meet(&m, &made);
-    if (rc != MPI_SUCCESS)
+    rc = meet(&m, &made, has_strangers);
+    if (rc != MPI_SUCCESS || *has_strangers)
         return rc;
     chempi_comm_inherit(made, local_comm);
     *newintercomm = made->handle;
@@ -493,6 +499,7 @@ int chempi_comm_create_inter_from_groups(
                                 .kind = CHEMPI_CONTEXT_STRING}};
     struct chempi_comm_circle circle;
     struct chempi_comm *made = NULL;
+    bool has_strangers = false;
     int rc;
 
     *newintercomm = MPI_COMM_NULL;
@@ -510,8 +517,11 @@ int chempi_comm_create_inter_from_groups(
     m.local.is_open = true;
     if (local_group->rank == local_leader)
         aim_at(remote_group, remote_leader, &m.far);
-    rc = meet(&m, &made);
+    rc = meet(&m, &made, &has_strangers);
     chempi_comm_circle_close(&circle);
+    if (has_strangers) /* ranks of the own job, which all know */
+        return chempi_error_set(MPI_ERR_INTERN, "the other group has processes "
+                                                "that there are none of");
     if (rc != MPI_SUCCESS || !made) /* no error: the other side is empty */
         return rc;
     return dress_orphan(made, info, errhandler, newintercomm);

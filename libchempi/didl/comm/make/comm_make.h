@@ -23,6 +23,14 @@ struct chempi_comm *chempi_comm_make_inter(struct chempi_group *local,
                                            uint32_t recv_context,
                                            uint32_t local_context);
 
+/* MPI_Intercomm_create, where all members of both groups know each other. If
+ * some do not, nothing is made, and *has_strangers is set, at all members of
+ * both; peer_comm then is a communicator at the leader. */
+int chempi_comm_create_inter(struct chempi_comm *local_comm, int local_leader,
+                             struct chempi_comm *peer_comm, int remote_leader,
+                             int tag, MPI_Comm *newintercomm,
+                             bool *has_strangers);
+
 /* Whether this side of an intercommunicator is the one whose first process has
  * the smaller name; both sides say the same. */
 bool chempi_comm_is_first_side(const struct chempi_comm *comm);
