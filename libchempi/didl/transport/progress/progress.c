@@ -171,9 +171,10 @@ static CHEMPI_NOINLINE int poll_fds(void)
     return chempi_pollset_dispatch(chempi_ctx.services.pollset);
 }
 
-/* A hook may let go of the lock, and another thread's poll may then remove
- * the next one: the rest must wait for the next poll. */
-static CHEMPI_NOINLINE int poll_hooks(void)
+/* A hook that is over removes itself, and may be gone then. It may let go of
+ * the lock, and another thread's poll may then remove the next one: the rest
+ * must wait for the next poll. */
+static CHEMPI_NOINLINE int poll_hooks(bool is_agent)
 {
     uint64_t removals = progress.hook_removals;
     int events = 0;
@@ -183,6 +184,8 @@ static CHEMPI_NOINLINE int poll_hooks(void)
         struct chempi_progress_hook *hook =
             CHEMPI_CONTAINER_OF(pos, struct chempi_progress_hook, link);
 
+        if (is_agent && !hook->is_ready)
+            continue;
         events += hook->poll(hook);
         if (CHEMPI_UNLIKELY(removals != progress.hook_removals)) {
             events++;
@@ -234,7 +237,7 @@ static inline int poll_all(void)
 
     if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&progress.hooks))) {
         tell_finished();
-        events += poll_hooks();
+        events += poll_hooks(false);
     }
     if (chempi_conn_has_fds(&chempi_lane_main) &&
         ++progress.fd_turn >=
@@ -309,13 +312,7 @@ int chempi_progress_turn(void)
 
     if (chempi_conn_has_fds(&chempi_lane_main))
         events += poll_fds();
-    CHEMPI_LIST_FOR (pos, &progress.hooks) {
-        struct chempi_progress_hook *hook =
-            CHEMPI_CONTAINER_OF(pos, struct chempi_progress_hook, link);
-
-        if (hook->is_ready)
-            events += hook->poll(hook);
-    }
+    events += poll_hooks(true);
     chempi_engine_settle(&chempi_lane_main);
     return events;
 }
@@ -369,7 +366,7 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
 
     take_news(true); /* the supervisor rouses once per notice, too */
     limit_ms = chempi_clock_shorter_ms(limit_ms, chempi_daemon_deadline_ms());
-    if (poll_hooks() > 0 || done(arg) || call_finished() || has_news() ||
+    if (poll_hooks(false) > 0 || done(arg) || call_finished() || has_news() ||
         chempi_progress_is_ready() || !chempi_others_are_quiet()) {
         chempi_wake_cancel(progress.wake);
         return;
