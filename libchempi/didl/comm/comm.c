@@ -208,6 +208,7 @@ static void fini(struct chempi_comm *comm)
     chempi_info_release(comm->info);
     chempi_attr_drop_all(&comm->attrs);
     chempi_comm_release_servant(comm->local_comm);
+    free(comm->absent);
     chempi_group_release(comm->local);
     chempi_group_release(comm->remote);
     comm->obj.magic = 0;

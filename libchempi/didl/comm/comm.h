@@ -70,6 +70,9 @@ struct chempi_comm {
     bool has_foreign; /* a member of either group is of another world */
     bool is_partial;  /* others may have it, but not this process */
     bool is_freed;    /* MPI_Comm_free was called */
+    /* A bit per rank: it is there, but has no part in this one, and says so
+     * (chempi_loss_note_absent()). NULL: none can be. */
+    _Atomic uint64_t *absent;
     struct chempi_errhandler *errhandler; /* held */
     struct chempi_attrs *attrs;
     struct chempi_info *info;

@@ -21,7 +21,7 @@
 #include "libchempi/didl/comm/message_request.h"
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/rma/internal.h"
-#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/loss.h"
 #include "libchempi/services/layout/layout.h"
 
 enum { FIRST_ROOM = 1024 /* bytes */ };
@@ -233,7 +233,7 @@ int chempi_rma_push(struct chempi_rma_peer *peer)
     int rc;
 
     if (CHEMPI_UNLIKELY(chempi_rma_lost(peer->win)) &&
-        chempi_conn_is_missing(peer->proc)) {
+        chempi_loss_is_away(peer->win->comm, peer->rank)) {
         chempi_rma_drop_batch(peer);
         return MPI_SUCCESS; /* each wait and synchronization says so */
     }

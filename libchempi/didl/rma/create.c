@@ -390,6 +390,22 @@ static struct chempi_win *make_win(int flavor, void *base, MPI_Aint size,
     return win;
 }
 
+static bool is_idle(void *arg)
+{
+    return chempi_list_is_empty(&((struct chempi_win *)arg)->active);
+}
+
+/* This member has failed in making it, and others may have theirs. They may
+ * have done something with its part already. */
+static void leave(struct chempi_win *win)
+{
+    if (win->hook.poll) {
+        chempi_rma_stop_serving(win);
+        (void)chempi_progress_wait(is_idle, win);
+    }
+    chempi_rma_leave_survivors(win);
+}
+
 /* A member whose arguments are wrong, or who has no memory, takes part until
  * all know of it. */
 static int create(int flavor, void *base, MPI_Aint size, MPI_Count unit,
@@ -411,7 +427,7 @@ static int create(int flavor, void *base, MPI_Aint size, MPI_Count unit,
     if (rc == MPI_SUCCESS) {
         rc = build(win);
         if (rc && chempi_loss_may_be_in(win->comm))
-            chempi_rma_leave_survivors(win);
+            leave(win);
     }
     /* Others may have theirs, and send to it, though this member perhaps has
      * only been told of a loss, and knows of none itself. */
@@ -481,11 +497,6 @@ static int check_free(const struct chempi_win *win)
                                 "MPI_Win_wait first",
                                 chempi_rma_name(win));
     return MPI_SUCCESS;
-}
-
-static bool is_idle(void *arg)
-{
-    return chempi_list_is_empty(&((struct chempi_win *)arg)->active);
 }
 
 int chempi_win_free(MPI_Win *handle)

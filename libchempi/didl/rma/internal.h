@@ -21,7 +21,7 @@ enum chempi_rma_context {
     CHEMPI_RMA_REQUESTS = CHEMPI_CONTEXT_PT2PT,
     CHEMPI_RMA_ANSWERS = CHEMPI_CONTEXT_PARTITIONED,
     CHEMPI_RMA_DATA = CHEMPI_CONTEXT_GROUP,  /* of large puts */
-    CHEMPI_RMA_TOKENS = CHEMPI_CONTEXT_INTER /* of post and complete */
+    CHEMPI_RMA_TOKENS = CHEMPI_CONTEXT_INTER /* without data */
 };
 
 /* ---- the window in words, and what it owes (win.c) ---- */
@@ -35,6 +35,8 @@ void chempi_rma_put_lock(struct chempi_wait_report *w,
                          const struct chempi_rma_peer *peer, bool is_exclusive);
 /* Words: "for operations at rank 3 of ...", or for the lock before them. */
 void chempi_rma_put_peer(struct chempi_wait_report *w, const void *object);
+/* "ended", of the rank that is away. */
+const char *chempi_rma_lost_words(const struct chempi_win *win);
 /* MPI_ERR_PROC_ABORTED with words if a lock that is wanted cannot be had, as a
  * member has ended; else MPI_SUCCESS. */
 int chempi_rma_lock_loss(const struct chempi_rma_peer *peer, bool is_exclusive);
@@ -312,7 +314,10 @@ void chempi_rma_tell_holder(struct chempi_rma_peer *peer, int32_t holder);
 /* ---- the window's hook (wire.c) ---- */
 
 int chempi_rma_open_wire(struct chempi_win *win);
-/* Stop serving: all is flushed and every member has said so. */
+/* Take no more requests; those that are coming in have come. Without the lock.
+ */
+void chempi_rma_stop_serving(struct chempi_win *win);
+/* And leave the hook: all is flushed and every member has said so. */
 void chempi_rma_close_wire(struct chempi_win *win);
 
 /* ---- requests in batches (batch.c) ---- */
@@ -428,17 +433,18 @@ void chempi_rma_take_hints(struct chempi_win *win,
 enum {
     CHEMPI_RMA_TOKEN_POST,
     CHEMPI_RMA_TOKEN_COMPLETE,
-    CHEMPI_RMA_TOKEN_FREE
+    CHEMPI_RMA_TOKEN_FREE,
+    CHEMPI_RMA_TOKEN_NONE /* the sender has no window; any member takes it */
 };
 
-/* A barrier of the members that have not ended, for MPI_Win_free. Where a world
+/* A barrier of the members that are there, for MPI_Win_free. Where a world
  * survives one of its processes: a message of each member to each other one.
  * Else worlds are lost as a whole, and their first members meet. */
 void chempi_rma_meet_survivors(struct chempi_win *win);
 
 /* This member has no window, since another one is lost or has failed, but those
- * who have not heard of that may have theirs: they do not wait for it when they
- * free it. */
+ * who have not heard of that may have theirs: they hear that it has ended, as
+ * far as the window goes. What it has served is done. */
 void chempi_rma_leave_survivors(struct chempi_win *win);
 
 /* Is there an epoch for operations on the peer? Takes the lock of a target
@@ -463,11 +469,11 @@ void chempi_rma_breathe(struct chempi_win *win);
 /* The first error of any peer; all are forgotten. */
 int chempi_rma_take_errors(struct chempi_win *win);
 
-/* ---- members that have ended (loss.c) ---- */
+/* ---- members that are away (loss.c) ---- */
 
-/* From the window's hook, when processes are missing that were not. */
+/* From the window's hook, when somebody is missing who was not. */
 void chempi_rma_look_for_loss(struct chempi_win *win);
-/* MPI_ERR_PROC_ABORTED with words if a member has ended, else rc. */
+/* MPI_ERR_PROC_ABORTED with words if a member is away, else rc. */
 int chempi_rma_loss(struct chempi_win *win, int rc);
 
 /* ---- locks (sync/lock.c); without the lane lock ---- */

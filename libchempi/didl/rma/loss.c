@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Windows one of whose members has ended, in jobs that survive that
- * (doc/survivors.md).
+ * Windows one of whose members is away, in jobs that survive that
+ * (doc/survivors.md): it has ended, or it has no window, as it has heard in
+ * time that another one has ended.
  *
  *   L1  each member finds out by itself, from the window's hook; from then on
- *       win->lost names one that has ended, and for good
+ *       win->lost names one that is away, and for good
  *   L2  nobody waits any more for a lock, nor for a token of MPI_Win_post or
  *       MPI_Win_complete: gates are open, tickets are not waited for
  *   L3  what is under way between the others is completed: none of them frees
@@ -21,7 +22,7 @@ static bool is_token(const struct chempi_request *req, const void *arg)
 {
     const struct chempi_win *win = arg;
 
-    return req->comm == win->comm && req->peer_tag != CHEMPI_RMA_TOKEN_FREE &&
+    return req->comm == win->comm && req->peer_tag < CHEMPI_RMA_TOKEN_FREE &&
            req->context % CHEMPI_CONTEXT_STEP == (uint32_t)CHEMPI_RMA_TOKENS;
 }
 
@@ -44,7 +45,7 @@ void chempi_rma_look_for_loss(struct chempi_win *win)
     atomic_store_explicit(&win->lost, (uint32_t)rank + 1, memory_order_relaxed);
     for (uint32_t i = 0; i < win->bucket_count; i++)
         for (struct chempi_rma_peer *p = win->buckets[i]; p; p = p->next)
-            if (chempi_conn_is_missing(p->proc))
+            if (chempi_loss_is_away(win->comm, p->rank))
                 chempi_rma_drop_batch(p);
     chempi_rma_gate_open(win);
     end_tokens(win);
@@ -66,6 +67,7 @@ int chempi_rma_loss(struct chempi_win *win, int rc)
     if (CHEMPI_LIKELY(!chempi_rma_lost(win)))
         return rc;
     return chempi_error_set(MPI_ERR_PROC_ABORTED,
-                            "%s: its rank %u has ended; free the window",
-                            chempi_rma_name(win), chempi_rma_lost(win) - 1);
+                            "%s: its rank %u has %s; free the window",
+                            chempi_rma_name(win), chempi_rma_lost(win) - 1,
+                            chempi_rma_lost_words(win));
 }

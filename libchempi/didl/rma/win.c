@@ -5,6 +5,7 @@
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/loss.h"
 
 struct chempi_list chempi_rma_windows = {&chempi_rma_windows,
                                          &chempi_rma_windows};
@@ -68,6 +69,13 @@ void chempi_rma_put_peer(struct chempi_wait_report *w, const void *object)
                                peer->rank, chempi_rma_name(peer->win));
 }
 
+const char *chempi_rma_lost_words(const struct chempi_win *win)
+{
+    return chempi_loss_is_absent(win->comm, chempi_rma_lost(win) - 1)
+               ? "not got the window"
+               : "ended";
+}
+
 int chempi_rma_lock_loss(const struct chempi_rma_peer *peer, bool is_exclusive)
 {
     if (CHEMPI_LIKELY(!chempi_rma_lost(peer->win)))
@@ -75,7 +83,8 @@ int chempi_rma_lock_loss(const struct chempi_rma_peer *peer, bool is_exclusive)
     return chempi_error_set(
         MPI_ERR_PROC_ABORTED,
         "%s: the %s lock of rank %u is not to be had, as rank %u of the window "
-        "has ended; free the window",
+        "has %s; free the window",
         chempi_rma_name(peer->win), is_exclusive ? "exclusive" : "shared",
-        peer->rank, chempi_rma_lost(peer->win) - 1);
+        peer->rank, chempi_rma_lost(peer->win) - 1,
+        chempi_rma_lost_words(peer->win));
 }

@@ -113,7 +113,7 @@ struct chempi_rma_gate {
     uint32_t readers;
     bool is_exclusive;
     bool is_mine;    /* this process has entered */
-    bool is_open;    /* a member has ended: nobody is excluded */
+    bool is_open;    /* a member is away: nobody is excluded */
     bool is_pumping; /* who leaves meanwhile grants nothing by himself */
 };
 
@@ -256,7 +256,7 @@ struct chempi_win {
     /* The node's file. */
     bool is_shared;
     bool has_shared_locks; /* all members are here: locks are tickets */
-    bool is_served;        /* requests may come as messages */
+    bool is_served;        /* requests that come as messages are taken */
     bool is_owing;         /* and the agent serves them (lane.h, L4) */
     void *file;
     uint64_t file_len;
@@ -287,6 +287,8 @@ struct chempi_win {
     struct chempi_list active; /* struct chempi_rma_peer.active */
     struct chempi_list held;   /* struct chempi_rma_peer.held */
     struct chempi_rma_slot *slots;
+    struct chempi_rma_slot *notice; /* for CHEMPI_RMA_TOKEN_NONE; NULL where
+                                       nobody can be lost alone */
     unsigned char *slot_data;
     unsigned char *spares[CHEMPI_RMA_SPARES]; /* of batches (batch.c) */
     uint32_t spare_count;
@@ -298,7 +300,7 @@ struct chempi_win {
                                  the last flush */
     _Atomic uint32_t turns;   /* chempi_rma_take_turns() */
     uint32_t next_serial;     /* of layouts that peers are told */
-    /* 1 + rank of a member that has ended, 0 (loss.c). Written in the lane, and
+    /* 1 + rank of a member that is away, 0 (loss.c). Written in the lane, and
      * read without it. */
     _Atomic uint32_t lost;
     uint64_t missing;   /* chempi_conn_missing_count(), seen last */

@@ -27,6 +27,7 @@
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/loss.h"
 
 enum { SLOTS = 4 };
 
@@ -305,40 +306,86 @@ static int reap_out(struct chempi_rma_peer *peer)
 
 static int post_slot(struct chempi_win *win, struct chempi_rma_slot *slot)
 {
-    chempi_message_init_recv(&slot->req, slot->data, CHEMPI_RMA_MESSAGE_MAX,
-                             chempi_rma_bytes(), MPI_ANY_SOURCE, 0, win->comm,
-                             CHEMPI_RMA_REQUESTS);
+    if (slot == win->notice)
+        chempi_message_init_recv(&slot->req, NULL, 0, chempi_rma_bytes(),
+                                 MPI_ANY_SOURCE, CHEMPI_RMA_TOKEN_NONE,
+                                 win->comm, CHEMPI_RMA_TOKENS);
+    else
+        chempi_message_init_recv(&slot->req, slot->data, CHEMPI_RMA_MESSAGE_MAX,
+                                 chempi_rma_bytes(), MPI_ANY_SOURCE, 0,
+                                 win->comm, CHEMPI_RMA_REQUESTS);
     chempi_request_track(&slot->req, &chempi_lane_main);
     return chempi_message_start(&slot->req);
 }
 
-static void unpost_slot(struct chempi_rma_slot *slot)
+static bool is_slot_complete(const struct chempi_rma_slot *slot)
 {
-    if (!chempi_request_is_complete(&slot->req))
+    return chempi_request_is_complete(&slot->req);
+}
+
+static void withdraw_slot(struct chempi_rma_slot *slot)
+{
+    if (slot->req.obj.magic && !is_slot_complete(slot))
         slot->req.ops->cancel(&slot->req);
+}
+
+/* It is complete. */
+static void fini_slot(struct chempi_rma_slot *slot)
+{
     chempi_request_untrack(&slot->req);
     chempi_message_fini(&slot->req);
+}
+
+static void post_again(struct chempi_win *win, struct chempi_rma_slot *slot)
+{
+    fini_slot(slot);
+    if (post_slot(win, slot))
+        chempi_fatal_die(1, "out of memory for one-sided requests");
 }
 
 static int poll_slots(struct chempi_win *win)
 {
     int events = 0;
 
-    while (win->slots) {
+    while (win->is_served) {
         struct chempi_rma_slot *slot = &win->slots[win->slot_next];
 
-        if (!chempi_request_is_complete(&slot->req))
+        if (!is_slot_complete(slot))
             break;
         if (slot->req.error == MPI_SUCCESS)
             chempi_rma_serve(win, (uint32_t)slot->req.source, slot->data,
                              (uint64_t)slot->req.bytes);
-        unpost_slot(slot);
-        if (post_slot(win, slot))
-            chempi_fatal_die(1, "out of memory for one-sided requests");
+        post_again(win, slot);
         win->slot_next = (win->slot_next + 1) % SLOTS;
         events++;
     }
     return events;
+}
+
+/* Who has no window; or the loss of a member has ended the receive. */
+static CHEMPI_COLD int poll_notice(struct chempi_win *win)
+{
+    struct chempi_rma_slot *notice = win->notice;
+    int events = 0;
+
+    while (is_slot_complete(notice)) {
+        const uint32_t rank = notice->req.error == MPI_SUCCESS
+                                  ? (uint32_t)notice->req.source
+                                  : UINT32_MAX;
+
+        post_again(win, notice);
+        if (rank < win->comm->size)
+            chempi_loss_note_absent(win->comm, rank);
+        events++;
+    }
+    return events;
+}
+
+/* As long as the window is not whole all take part in making it. */
+static bool has_notice(const struct chempi_win *win)
+{
+    return CHEMPI_UNLIKELY(win->notice != NULL) &&
+           is_slot_complete(win->notice) && !chempi_list_is_empty(&win->link);
 }
 
 static int poll_win(struct chempi_progress_hook *hook)
@@ -346,6 +393,8 @@ static int poll_win(struct chempi_progress_hook *hook)
     struct chempi_win *win = CHEMPI_CONTAINER_OF(hook, struct chempi_win, hook);
     int events = poll_slots(win);
 
+    if (has_notice(win))
+        events += poll_notice(win);
     if (CHEMPI_UNLIKELY(chempi_conn_missing_count() != win->missing)) {
         chempi_rma_look_for_loss(win);
         events++;
@@ -384,10 +433,10 @@ static bool has_work(struct chempi_progress_hook *hook)
 {
     struct chempi_win *win = CHEMPI_CONTAINER_OF(hook, struct chempi_win, hook);
 
-    if (win->slots &&
-        chempi_request_is_complete(&win->slots[win->slot_next].req))
+    if (win->is_served && is_slot_complete(&win->slots[win->slot_next]))
         return true;
-    if (CHEMPI_UNLIKELY(chempi_conn_missing_count() != win->missing))
+    if (CHEMPI_UNLIKELY(chempi_conn_missing_count() != win->missing) ||
+        has_notice(win))
         return true;
     CHEMPI_LIST_FOR (link, &win->active) {
         struct chempi_rma_peer *peer =
@@ -416,6 +465,20 @@ static int make_slots(struct chempi_win *win)
     return MPI_SUCCESS;
 }
 
+/* Where members can be lost, others can be without a window. */
+static int make_notice(struct chempi_win *win)
+{
+    const size_t words = (win->comm->size + 63) / 64;
+
+    win->comm->absent = chempi_sys->calloc(words, sizeof(*win->comm->absent));
+    win->notice = chempi_sys->calloc(1, sizeof(*win->notice));
+    return win->comm->absent && win->notice
+               ? MPI_SUCCESS
+               : chempi_error_set(MPI_ERR_NO_MEM,
+                                  "no memory to hear of the members of a "
+                                  "window");
+}
+
 int chempi_rma_open_wire(struct chempi_win *win)
 {
     int rc = MPI_SUCCESS;
@@ -425,11 +488,15 @@ int chempi_rma_open_wire(struct chempi_win *win)
     chempi_list_init(&win->gate.guests);
     if (win->is_served)
         rc = make_slots(win);
+    if (rc == MPI_SUCCESS && chempi_loss_may_be_in(win->comm))
+        rc = make_notice(win);
     if (rc)
         return rc;
     chempi_lane_lock(&chempi_lane_main);
     for (uint32_t i = 0; win->slots && i < SLOTS && rc == MPI_SUCCESS; i++)
         rc = post_slot(win, &win->slots[i]);
+    if (win->notice && rc == MPI_SUCCESS)
+        rc = post_slot(win, win->notice);
     win->hook.poll = poll_win;
     win->hook.is_ready = has_work;
     chempi_progress_add_hook(&win->hook);
@@ -441,21 +508,56 @@ int chempi_rma_open_wire(struct chempi_win *win)
 static void free_slots(struct chempi_win *win)
 {
     free(win->slots);
+    free(win->notice);
     free(win->slot_data);
     free(win->scratch);
     chempi_rma_free_spares(win);
     win->slots = NULL;
+    win->notice = NULL;
     win->slot_data = NULL;
     win->scratch = NULL;
+}
+
+/* A request that is too long to come at once may be on its way into one. */
+static bool is_coming(const struct chempi_win *win)
+{
+    for (uint32_t i = 0; win->slots && i < SLOTS; i++)
+        if (win->slots[i].req.obj.magic && !is_slot_complete(&win->slots[i]))
+            return true;
+    return false;
+}
+
+static bool has_come(void *arg)
+{
+    return !is_coming(arg);
+}
+
+void chempi_rma_stop_serving(struct chempi_win *win)
+{
+    bool must_wait;
+
+    chempi_lane_lock(&chempi_lane_main);
+    win->is_served = false;
+    for (uint32_t i = 0; win->slots && i < SLOTS; i++)
+        withdraw_slot(&win->slots[i]);
+    must_wait = is_coming(win);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (must_wait)
+        (void)chempi_progress_wait(has_come, win);
 }
 
 void chempi_rma_close_wire(struct chempi_win *win)
 {
     if (win->hook.poll) {
+        chempi_rma_stop_serving(win);
         chempi_lane_lock(&chempi_lane_main);
         for (uint32_t i = 0; win->slots && i < SLOTS; i++)
             if (win->slots[i].req.obj.magic)
-                unpost_slot(&win->slots[i]);
+                fini_slot(&win->slots[i]);
+        if (win->notice && win->notice->req.obj.magic) {
+            withdraw_slot(win->notice); /* what comes is there at once */
+            fini_slot(win->notice);
+        }
         chempi_progress_remove_hook(&win->hook);
         if (win->is_owing)
             chempi_lane_repay(&chempi_lane_main);

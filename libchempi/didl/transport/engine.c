@@ -879,9 +879,7 @@ static CHEMPI_COLD void settle_lost(struct chempi_peer *peer)
         system_messages->lost(peer);
     if (!chempi_conn_is_missing(peer->proc))
         return;
-    lane->engine.misses = true;
-    lane->engine.may_be_vain = true;
-    lane->engine.is_wary = true;
+    chempi_loss_note_miss(lane);
     end = chempi_conn_end(peer);
     if (end == CHEMPI_REMAINS_COMING && chempi_list_is_empty(&peer->dirty) &&
         lane == &chempi_lane_main) {

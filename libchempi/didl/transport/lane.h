@@ -109,7 +109,7 @@ struct chempi_lane {
         uint64_t waiting;         /* entries on all waiting lists */
         uint64_t early;           /* messages that came before their turn */
         bool is_settling;         /* a peer is on no list meanwhile */
-        bool misses;              /* a process, and goes on (loss.h) */
+        bool misses;              /* chempi_loss_note_miss() */
         bool may_be_vain;         /* a held message, since the last look */
         uint32_t changes;         /* of contexts that the last look knew */
         bool is_wary;             /* that, or there are other worlds */

@@ -45,6 +45,33 @@ static bool is_lost(uint32_t proc)
     return chempi_conn_is_missing(proc) && !has_finished(proc);
 }
 
+bool chempi_loss_is_absent(const struct chempi_comm *comm, uint32_t rank)
+{
+    return comm->absent && (comm->absent[rank / 64] >> rank % 64 & 1);
+}
+
+bool chempi_loss_is_away(const struct chempi_comm *comm, uint32_t rank)
+{
+    return chempi_conn_is_missing(chempi_comm_proc(comm, rank)) ||
+           chempi_loss_is_absent(comm, rank);
+}
+
+void chempi_loss_note_miss(struct chempi_lane *lane)
+{
+    lane->engine.misses = true;
+    lane->engine.may_be_vain = true;
+    lane->engine.is_wary = true;
+}
+
+void chempi_loss_note_absent(struct chempi_comm *comm, uint32_t rank)
+{
+    comm->absent[rank / 64] |= UINT64_C(1) << rank % 64;
+    chempi_ctx.missing++; /* whoever has looked looks again */
+    chempi_loss_note_miss(comm->lane);
+    comm->lane->engine.has_vain = true;
+    chempi_loss_note_change();
+}
+
 int32_t chempi_loss_rank(const struct chempi_comm *comm)
 {
     const uint32_t size =
@@ -53,7 +80,8 @@ int32_t chempi_loss_rank(const struct chempi_comm *comm)
             : 0;
 
     for (uint32_t rank = 0; rank < size; rank++)
-        if (is_lost(chempi_comm_proc(comm, rank)))
+        if (is_lost(chempi_comm_proc(comm, rank)) ||
+            chempi_loss_is_absent(comm, rank))
             return (int32_t)rank;
     return size && comm->serves ? chempi_loss_rank(comm->serves) : -1;
 }
@@ -185,7 +213,8 @@ static bool is_any_gone(const struct chempi_comm *comm)
     for (uint32_t rank = 0; rank < size; rank++) {
         const uint32_t proc = chempi_comm_proc(comm, rank);
 
-        if (is_gone(comm->lane, proc) && !has_finished(proc))
+        if ((is_gone(comm->lane, proc) && !has_finished(proc)) ||
+            chempi_loss_is_absent(comm, rank))
             return true;
     }
     return comm->serves && is_any_gone(comm->serves);
@@ -240,7 +269,8 @@ bool chempi_loss_judge(const struct chempi_comm *comm, uint32_t context,
     if (!chempi_loss_may_be_in(comm))
         return false;
     if (source >= 0 &&
-        is_gone(comm->lane, chempi_comm_proc(comm, (uint32_t)source)))
+        (is_gone(comm->lane, chempi_comm_proc(comm, (uint32_t)source)) ||
+         chempi_loss_is_absent(comm, (uint32_t)source)))
         return true;
     if (source < 0 && are_all_gone(comm))
         return true;

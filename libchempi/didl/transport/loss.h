@@ -25,14 +25,27 @@ struct chempi_request;
 bool chempi_loss_may_be_in(const struct chempi_comm *comm);
 
 /* A missing process that messages of the communicator go to, none of another
- * world that has finished: its rank there, or -1. From any thread; a rank that
- * is told a moment late is harmless. */
+ * world that has finished, or one that is absent: its rank there, or -1. From
+ * any thread; a rank that is told a moment late is harmless. */
 int32_t chempi_loss_rank(const struct chempi_comm *comm);
 static inline bool chempi_loss_is_in(const struct chempi_comm *comm)
 {
     return CHEMPI_UNLIKELY(chempi_conn_missing_count()) &&
            chempi_loss_rank(comm) >= 0;
 }
+
+/* A process is missing from now on, or messages come for a communicator that
+ * others have and this process has not: some may be for nobody. */
+void chempi_loss_note_miss(struct chempi_lane *lane);
+
+/* A member that is there, but has no part in the communicator, which others
+ * have: they do with it as with one that is missing, here only. `absent` of the
+ * communicator is not NULL. What it has sent in it has come. */
+void chempi_loss_note_absent(struct chempi_comm *comm, uint32_t rank);
+/* From any thread. */
+bool chempi_loss_is_absent(const struct chempi_comm *comm, uint32_t rank);
+/* Is the rank either of the two? From any thread. */
+bool chempi_loss_is_away(const struct chempi_comm *comm, uint32_t rank);
 
 /* Has one of these finished? It has sent all that it had to. From any thread.
  */

@@ -14,8 +14,8 @@
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/error/fatal.h"
 #include "libchempi/didl/rma/internal.h"
-#include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/didl/transport/worlds/foreign.h"
 
@@ -214,7 +214,7 @@ static void find_others(const struct chempi_win *win, bool with_worlds,
     for (int rank = 0; rank < (int)win->comm->size; rank++)
         if (rank != win->comm->rank &&
             (with_worlds || is_own_world(win, rank)) &&
-            !chempi_conn_is_missing(proc_of(win, rank)))
+            !chempi_loss_is_away(win->comm, (uint32_t)rank))
             out->ranks[out->count++] = rank;
 }
 
@@ -233,7 +233,7 @@ static void find_firsts(const struct chempi_win *win, struct some *out)
     }
 }
 
-/* Who has ended does not count. */
+/* Who is away, or says so meanwhile, does not count. */
 static void swap_tokens(struct chempi_win *win, const struct some *with,
                         bool sends, bool awaits)
 {
@@ -280,7 +280,7 @@ static void meet_worlds(struct chempi_win *win, struct some *some)
     find_firsts(win, some);
     for (int i = 0; i < some->count; i++)
         if (some->ranks[i] != own &&
-            !chempi_conn_is_missing(proc_of(win, some->ranks[i])))
+            !chempi_loss_is_away(win->comm, (uint32_t)some->ranks[i]))
             some->ranks[count++] = some->ranks[i];
     some->count = count;
     swap_tokens(win, some, true, true);
@@ -308,8 +308,12 @@ void chempi_rma_leave_survivors(struct chempi_win *win)
 {
     for (int rank = 0; rank < (int)win->comm->size; rank++)
         if (rank != win->comm->rank &&
-            !chempi_conn_is_missing(proc_of(win, rank)))
-            (void)send_token(win, rank, CHEMPI_RMA_TOKEN_FREE);
+            !chempi_loss_is_away(win->comm, (uint32_t)rank))
+            (void)send_token(win, rank, CHEMPI_RMA_TOKEN_NONE);
+    /* They may have sent more than it knows of, and wait for that. */
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_loss_note_miss(&chempi_lane_main);
+    chempi_lane_unlock(&chempi_lane_main);
 }
 
 /* ---- exposure ---- */
