@@ -221,6 +221,8 @@ void chempi_hear_lost(struct chempi_link *link, int code,
 
     if (code == -EPIPE) {
         chempi_link_close(link);
+        if (rank->phase == CHEMPI_PHASE_FINALIZED)
+            chempi_keys_leave(rank);
         return;
     }
     if (code == -EBADMSG || code == -EMSGSIZE) {

@@ -48,6 +48,18 @@ int chempi_keys_put(struct chempi_rank *rank, const char *key,
     return 0;
 }
 
+/* Without memory those who ask wait in vain, and end the job as for a lost
+ * connection. */
+void chempi_keys_leave(struct chempi_rank *rank)
+{
+    struct chempi_super *s = rank->super;
+    struct chempi_kvs_entry *e =
+        chempi_kvs_entry(&s->kvs, rank->world, CHEMPI_KEY_LEFT, true);
+
+    if (e && !e->has_value)
+        (void)chempi_kvs_set(&s->kvs, e, NULL, 0, serve, s);
+}
+
 /* Serve the waiter now or when the value comes; ask its owner's node once. */
 static int look_up(struct chempi_super *s, uint32_t owner, const char *key,
                    struct chempi_kvs_waiter waiter, struct chempi_err *err)

@@ -466,6 +466,8 @@ void chempi_ranks_reap(struct chempi_rank *rank, int status)
                               code, "");
         else if (rank->phase == CHEMPI_PHASE_FRESH)
             chempi_tell_absent(rank);
+        if (rank->phase == CHEMPI_PHASE_FINALIZED) /* a child has its socket */
+            chempi_keys_leave(rank);
     }
     rank->pid = 0;
     rank->super->alive--;

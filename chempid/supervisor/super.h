@@ -255,6 +255,9 @@ void chempi_wait_collect_drop(struct chempi_super *s);
 /* keys.c: what a rank asks of the job. */
 int chempi_keys_put(struct chempi_rank *rank, const char *key,
                     const void *value, size_t len, struct chempi_err *err);
+/* It has left MPI, and will not come back: for who has lost a connection to it.
+ */
+void chempi_keys_leave(struct chempi_rank *rank);
 int chempi_keys_get(struct chempi_rank *rank, uint32_t owner, const char *key,
                     struct chempi_err *err);
 /* A rank has entered a fence, or will enter none any more. */

@@ -33,6 +33,10 @@
 #define CHEMPI_QUEUE_MAX (256u << 20)      /* queued towards one peer */
 #define CHEMPI_QUEUE_JOB_MAX (128u << 20)  /* of one job, between daemons */
 
+/* A key that a rank's supervisor publishes, without a value: the rank's process
+ * has ended after FINAL, or become another program. */
+#define CHEMPI_KEY_LEFT "left"
+
 enum chempi_msg {
     /* rank -> supervisor */
     CHEMPI_MSG_HELLO = 1,   /* u32 version, u32 pid */

@@ -11,6 +11,8 @@
 #include <time.h>
 
 #include "common/base/clock.h"
+#include "common/containers/array.h"
+#include "common/control/msg.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/control/entry.h"
@@ -18,17 +20,29 @@
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/error/fatal.h"
 
-enum { QUIET_MAX = 64 }; /* looks that trust the count of notices */
+enum {
+    QUIET_MAX = 64, /* looks that trust the count of notices */
+    ASKED_MAX = 8   /* suspects at a time */
+};
 #define LOOK_NS 1000000L /* between looks for the end */
+
+/* The connection to a process of this job was lost. */
+struct suspect {
+    uint32_t proc;
+    char why[256];
+};
 
 static struct {
     const struct chempi_daemon_listener *listener;
     uint64_t fence_entered;
     uint64_t fence_passed;
-    uint64_t suspect_ns;                      /* 0: nobody is suspected */
-    uint32_t suspects[CHEMPI_ERROR_LOST_MAX]; /* the first is `why` about */
+    uint64_t suspect_ns;      /* 0: nobody is suspected */
+    struct suspect *suspects; /* [suspect_count] */
     uint32_t suspect_count;
-    char why[256];
+    uint32_t suspect_room;
+    bool has_unlisted; /* there is no memory for one: nothing acquits it */
+    uint32_t asked; /* the supervisor about these first ones, whether they have
+                    left in order, and has not said so (yet) */
     struct chempi_poll_item item;
     bool is_watched;
     struct chempi_poll_item own; /* of the launcher that we have started */
@@ -230,11 +244,87 @@ void chempi_daemon_unwatch(void)
     self.is_watched = false;
 }
 
+/* ---- processes to which the connection was lost ---- */
+
+static void start_clock(void)
+{
+    self.suspect_ns =
+        chempi_clock_ns() +
+        chempi_setting(CHEMPI_SET_DAEMON_SUSPECT) * CHEMPI_NS_PER_MS;
+}
+
+/* The answer comes when it has left, if it does. */
+static void ask_of_suspects(void)
+{
+    while (client() && self.asked < self.suspect_count &&
+           self.asked < ASKED_MAX &&
+           chempi_client_get(client(), self.suspects[self.asked].proc,
+                             CHEMPI_KEY_LEFT) == 0)
+        self.asked++;
+}
+
+/* Its process has ended after its last use of MPI: no loss. */
+static void acquit(uint32_t proc)
+{
+    uint32_t at = 0;
+
+    while (at < self.asked && self.suspects[at].proc != proc)
+        at++;
+    if (at == self.asked)
+        return;
+    self.asked--;
+    self.suspect_count--;
+    memmove(&self.suspects[at], &self.suspects[at + 1],
+            (self.suspect_count - at) * sizeof(*self.suspects));
+    if (self.suspect_count > 0)
+        start_clock();
+    else if (!self.has_unlisted)
+        self.suspect_ns = 0;
+    ask_of_suspects();
+}
+
+void chempi_daemon_suspect(uint32_t proc, const char *why)
+{
+    if (chempi_ctx.job->survives)
+        return;
+    if (!self.suspect_ns)
+        start_clock(); /* since the first one */
+    if (!CHEMPI_ARRAY_FIT(self.suspects, self.suspect_room,
+                          self.suspect_count + 1)) {
+        self.has_unlisted = true;
+        return;
+    }
+    self.suspects[self.suspect_count].proc = proc;
+    (void)snprintf(self.suspects[self.suspect_count++].why,
+                   sizeof(self.suspects->why), "%s", why);
+    ask_of_suspects();
+}
+
+/* Nobody has said what has become of those that are missed. */
+CHEMPI_NORETURN static void give_up(void)
+{
+    uint32_t ranks[CHEMPI_ERROR_LOST_MAX];
+    char others[CHEMPI_ERROR_RANKS_TEXT];
+
+    if (self.suspect_count == 0)
+        chempi_fatal_die(1, "the connection to a rank was lost, and there is "
+                            "no memory to tell which");
+    for (uint32_t i = 0; i < CHEMPI_ERROR_LOST_MAX && i < self.suspect_count;
+         i++)
+        ranks[i] = self.suspects[i].proc;
+    chempi_error_put_ranks(ranks, self.suspect_count, others, sizeof(others));
+    chempi_fatal_die(1, "the connection to rank %u was lost: %s%s", ranks[0],
+                     self.suspects->why, others);
+}
+
 static void got(void *arg, uint32_t rank, const char *key, const void *value,
                 size_t len)
 {
     (void)arg;
-    self.listener->card(rank, key, value, len);
+    if (strcmp(key, CHEMPI_KEY_LEFT) == 0)
+        acquit(rank);
+    else
+        self.listener->card(rank, key, value, len);
 }
 
 static void fenced(void *arg, uint64_t fence)
@@ -295,17 +385,6 @@ static const struct chempi_client_events events = {
     .root_replied = root_replied,
 };
 
-/* Nobody has said what has become of those that are missed. */
-CHEMPI_NORETURN static void give_up(void)
-{
-    char others[CHEMPI_ERROR_RANKS_TEXT];
-
-    chempi_error_put_ranks(self.suspects, self.suspect_count, others,
-                           sizeof(others));
-    chempi_fatal_die(1, "the connection to rank %u was lost: %s%s",
-                     self.suspects[0], self.why, others);
-}
-
 /* Its end is no end of this process. */
 static void poll_own(void)
 {
@@ -361,29 +440,6 @@ int chempi_daemon_deadline_ms(void)
         return 0;
     return chempi_clock_shorter_ms(
         due_ms, (int)((self.suspect_ns - now_ns) / CHEMPI_NS_PER_MS) + 1);
-}
-
-static uint32_t named(void)
-{
-    return self.suspect_count < CHEMPI_ERROR_LOST_MAX ? self.suspect_count
-                                                      : CHEMPI_ERROR_LOST_MAX;
-}
-
-void chempi_daemon_suspect(uint32_t proc, const char *why)
-{
-    if (chempi_ctx.job->survives)
-        return;
-    for (uint32_t i = 0; i < named(); i++)
-        if (self.suspects[i] == proc)
-            return;
-    if (self.suspect_count < CHEMPI_ERROR_LOST_MAX)
-        self.suspects[self.suspect_count] = proc;
-    if (self.suspect_count++)
-        return; /* the time runs since the first one */
-    (void)snprintf(self.why, sizeof(self.why), "%s", why);
-    self.suspect_ns =
-        chempi_clock_ns() +
-        chempi_setting(CHEMPI_SET_DAEMON_SUSPECT) * CHEMPI_NS_PER_MS;
 }
 
 void chempi_daemon_await_end(void)

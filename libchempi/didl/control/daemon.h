@@ -83,9 +83,10 @@ void chempi_daemon_poll_news(void);
 /* Milliseconds until something is due that no event will announce, -1. */
 int chempi_daemon_deadline_ms(void);
 
-/* A device lost its connection to a process. Normally the supervisor is about
- * to say that the process died, and to end the job; if it does not in time,
- * this process ends the job with `why`. Nothing in a job that survives. */
+/* A device lost its connection to a process; said once of each. Normally the
+ * supervisor is about to say that the process died, and to end the job, or that
+ * it has left MPI before, which is well; if it does neither in time, this
+ * process ends the job with `why`. Nothing in a job that survives. */
 void chempi_daemon_suspect(uint32_t proc, const char *why);
 /* Before an error ends this process: if a process is suspected, that is likely
  * the cause, and the supervisor knows more of it. Wait for the end by it, as

@@ -846,8 +846,9 @@ void chempi_conn_set_lost(struct chempi_lane *lane, uint32_t proc,
         return;
     }
     peer = chempi_conn_peer(lane, proc);
-    if (!peer->is_lost)
-        lose(peer, why);
+    if (peer->is_lost)
+        return;
+    lose(peer, why);
     if (proc < rank_count())
         chempi_daemon_suspect(proc, why);
 }
