@@ -262,10 +262,12 @@ static int go_to_end(struct chempi_file *file)
     return MPI_SUCCESS;
 }
 
+/* MPI_MODE_EXCL alone opens a file that was there before. */
 static void abandon(struct chempi_file *file)
 {
+    const int making = MPI_MODE_CREATE | MPI_MODE_EXCL;
     bool was_made = file->comm && file->comm->rank == 0 &&
-                    file->fd.number >= 0 && file->amode & MPI_MODE_EXCL;
+                    file->fd.number >= 0 && (file->amode & making) == making;
 
     if (file->fd.number >= 0)
         (void)file->fd.ops->close(&file->fd);

@@ -109,6 +109,27 @@ static void check_sizes(void)
     MPI_File_close(&file);
 }
 
+/* A file that was there stays, where others cannot open it. */
+static void check_kept(void)
+{
+    MPI_File file = MPI_FILE_NULL;
+    MPI_Offset size = -1;
+    int rc = MPI_File_open(MPI_COMM_WORLD,
+                           check_rank() == 1 ? "/nowhere/at/all" : path,
+                           MPI_MODE_RDWR | MPI_MODE_EXCL, MPI_INFO_NULL, &file);
+
+    CHECK(check_class(rc) ==
+              (check_size() > 1 ? MPI_ERR_NO_SUCH_FILE : MPI_SUCCESS),
+          "class %d", check_class(rc));
+    if (file != MPI_FILE_NULL)
+        MPI_File_close(&file);
+    CHECK_OR_DIE(open_as(MPI_COMM_WORLD, MPI_MODE_RDONLY, &file) == MPI_SUCCESS,
+                 "the file is gone");
+    MPI_File_get_size(file, &size);
+    CHECK(size == 200000, "size %lld", (long long)size);
+    MPI_File_close(&file);
+}
+
 static int heard;
 static MPI_File heard_file;
 
@@ -433,6 +454,7 @@ int main(int argc, char **argv)
     MPI_Barrier(MPI_COMM_WORLD);
     check_modes();
     check_sizes();
+    check_kept();
     check_handlers();
     check_hints();
     check_permissions();
