@@ -206,12 +206,14 @@ void chempi_io_op_correct_pointer(struct chempi_io_op *op,
                                   enum chempi_io_place place)
 {
     struct chempi_file *file = op->file;
+    uint64_t esize = op->view->esize;
 
     if (place != CHEMPI_IO_INDIVIDUAL || op->done >= op->bytes)
         return;
     (void)pthread_mutex_lock(&file->lock);
-    if (file->view == op->view)
-        file->pointer -= (op->bytes - op->done) / op->view->esize;
+    if (file->view == op->view &&
+        file->pointer == (op->position + op->bytes) / esize)
+        file->pointer -= (op->bytes - op->done) / esize;
     (void)pthread_mutex_unlock(&file->lock);
 }
 

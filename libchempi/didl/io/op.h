@@ -75,7 +75,9 @@ void chempi_io_op_open_empty(struct chempi_io_op *op,
  * for this thread; fill in the status. Then give everything back. */
 int chempi_io_op_close(struct chempi_io_op *op, MPI_Status *status);
 
-/* A read that ends early leaves the individual pointer where it stopped. */
+/* A read that ends early leaves the individual pointer where it stopped, unless
+ * another call has moved it meanwhile: within a split access these are allowed.
+ */
 void chempi_io_op_correct_pointer(struct chempi_io_op *op,
                                   enum chempi_io_place place);
 

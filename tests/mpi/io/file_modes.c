@@ -75,6 +75,32 @@ static void check_modes(void)
     MPI_File_close(&file);
 }
 
+/* A split read that meets the end of the file leaves the pointer there, but not
+ * when a seek within it has moved it. The pointer is 8 bytes before the end. */
+static void check_split_at_end(MPI_File file)
+{
+    char bytes[20];
+    MPI_Offset before = -1;
+    MPI_Offset at = -1;
+
+    MPI_File_get_position(file, &before);
+    for (int is_moved = 0; is_moved < 2; is_moved++) {
+        MPI_Status status;
+        int got = -1;
+
+        MPI_File_seek(file, before, MPI_SEEK_SET);
+        MPI_File_read_all_begin(file, bytes, sizeof(bytes), MPI_BYTE);
+        if (is_moved)
+            MPI_File_seek(file, 3, MPI_SEEK_SET);
+        MPI_File_read_all_end(file, bytes, &status);
+        MPI_Get_count(&status, MPI_BYTE, &got);
+        CHECK(got == 8, "%d bytes before the end", got);
+        MPI_File_get_position(file, &at);
+        CHECK(at == (is_moved ? 3 : before + 8), "pointer at %lld",
+              (long long)at);
+    }
+}
+
 static void check_sizes(void)
 {
     MPI_File file;
@@ -105,6 +131,7 @@ static void check_sizes(void)
     CHECK(at == 199992, "pointer at %lld", (long long)at);
     CHECK(check_class(MPI_File_seek(file, -1, MPI_SEEK_SET)) == MPI_ERR_ARG,
           "seek before the start");
+    check_split_at_end(file);
     CHECK(check_class(MPI_File_set_size(file, -1)) == MPI_ERR_ARG, "size -1");
     MPI_File_close(&file);
 }
