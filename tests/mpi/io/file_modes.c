@@ -357,6 +357,39 @@ static void check_registered(void)
     MPI_File_close(&file);
 }
 
+static int half_of(MPI_Datatype type, MPI_Aint *extent, void *state)
+{
+    MPI_Aint lb;
+
+    (void)state;
+    MPI_Type_get_extent(type, &lb, extent);
+    *extent /= 2;
+    return MPI_SUCCESS;
+}
+
+/* Sizes that differ, and nobody who converts. */
+static void check_unconverted(void)
+{
+    MPI_File file;
+    int values[64] = {0};
+
+    CHECK(MPI_Register_datarep("halved", MPI_CONVERSION_FN_NULL,
+                               MPI_CONVERSION_FN_NULL, half_of,
+                               NULL) == MPI_SUCCESS,
+          "register");
+    open_as(MPI_COMM_SELF, MPI_MODE_RDWR, &file);
+    MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "halved", MPI_INFO_NULL);
+    CHECK(check_class(MPI_File_write_at(file, 0, values, 64, MPI_INT,
+                                        MPI_STATUS_IGNORE)) ==
+              MPI_ERR_CONVERSION,
+          "writing");
+    CHECK(check_class(MPI_File_read_at(file, 0, values, 64, MPI_INT,
+                                       MPI_STATUS_IGNORE)) ==
+              MPI_ERR_CONVERSION,
+          "reading");
+    MPI_File_close(&file);
+}
+
 static void check_external(void)
 {
     MPI_File file;
@@ -487,6 +520,7 @@ int main(int argc, char **argv)
     check_permissions();
     MPI_Barrier(MPI_COMM_WORLD);
     check_registered();
+    check_unconverted();
     if (check_rank() == 0)
         check_external();
     MPI_Barrier(MPI_COMM_WORLD);

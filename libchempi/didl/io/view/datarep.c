@@ -254,11 +254,42 @@ static int convert(struct chempi_io_datarep *rep,
     return rc;
 }
 
-static int copy_out(const void *buf, MPI_Count count,
-                    struct chempi_datatype *type, void *data)
+/* What no function converts is the same in memory and in the file, whatever
+ * size the user's extent function says. */
+static int check_same_size(struct chempi_io_datarep *rep,
+                           struct chempi_datatype *type)
 {
-    return chempi_datatype_copy(buf, count, type, data, count * type->size,
-                                chempi_datatype_lookup(MPI_BYTE));
+    MPI_Count size;
+    int rc = chempi_io_datarep_size(rep, type, &size);
+
+    if (rc || size == type->size)
+        return rc;
+    return chempi_error_set(MPI_ERR_CONVERSION,
+                            "the data representation \"%s\" has no function "
+                            "that converts between the %lld bytes in memory "
+                            "and the %lld in the file of a datatype",
+                            rep->name, (long long)type->size, (long long)size);
+}
+
+static int copy_out(struct chempi_io_datarep *rep, const void *buf,
+                    MPI_Count count, struct chempi_datatype *type, void *data)
+{
+    int rc = check_same_size(rep, type);
+
+    return rc ? rc
+              : chempi_datatype_copy(buf, count, type, data, count * type->size,
+                                     chempi_datatype_lookup(MPI_BYTE));
+}
+
+static int copy_in(struct chempi_io_datarep *rep, void *buf, MPI_Count count,
+                   struct chempi_datatype *type, const void *data)
+{
+    int rc = check_same_size(rep, type);
+
+    return rc ? rc
+              : chempi_datatype_copy(data, count * type->size,
+                                     chempi_datatype_lookup(MPI_BYTE), buf,
+                                     count, type);
 }
 
 int chempi_io_datarep_to_file(struct chempi_io_datarep *rep, const void *buf,
@@ -275,7 +306,7 @@ int chempi_io_datarep_to_file(struct chempi_io_datarep *rep, const void *buf,
                                              data, size, &position);
     }
     if (rep->is_wide ? !rep->write_c : !rep->write)
-        return copy_out(buf, count, type, data);
+        return copy_out(rep, buf, count, type, data);
     return user_failed(
         rep, "write",
         rep->is_wide
@@ -296,9 +327,7 @@ int chempi_io_datarep_from_file(struct chempi_io_datarep *rep, void *buf,
                                                &position, buf, count, type);
     }
     if (rep->is_wide ? !rep->read_c : !rep->read)
-        return chempi_datatype_copy(data, count * type->size,
-                                    chempi_datatype_lookup(MPI_BYTE), buf,
-                                    count, type);
+        return copy_in(rep, buf, count, type, data);
     return user_failed(
         rep, "read",
         rep->is_wide
