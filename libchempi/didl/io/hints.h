@@ -32,7 +32,7 @@ int chempi_io_hints_take(struct chempi_io_hints *hints,
 /* Collective: those of member 0 are everybody's. */
 int chempi_io_hints_share(struct chempi_comm *comm,
                           struct chempi_io_hints *hints);
-/* Collective: they hold from now on. */
+/* Collective: they hold from now on. Waits for accesses under way. */
 int chempi_io_hints_put(struct chempi_file *file,
                         const struct chempi_io_hints *hints);
 void chempi_io_hints_default(struct chempi_io_hints *hints);

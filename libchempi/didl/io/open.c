@@ -97,6 +97,32 @@ static int agree_locks(struct chempi_file *file)
     return rc;
 }
 
+static bool has_no_jobs(void *arg)
+{
+    struct chempi_file *file = arg;
+
+    return atomic_load(&file->jobs) == 0;
+}
+
+static void put_jobs(struct chempi_wait_report *w, const void *object)
+{
+    (void)object;
+    chempi_wait_report_put(w,
+                           " of reads and writes of the file that were begun "
+                           "before");
+}
+
+/* Also for accesses whose requests were freed, which nobody else can wait
+ * for. */
+static void await_jobs(struct chempi_file *file)
+{
+    if (!has_no_jobs(file))
+        (void)chempi_progress_wait_for(has_no_jobs, file, put_jobs, NULL);
+}
+
+/* Workers read the hints; and what they write without locks is in the file when
+ * all have agreed on these, so that no window brings back what was there
+ * before. */
 int chempi_io_hints_put(struct chempi_file *file,
                         const struct chempi_io_hints *hints)
 {
@@ -104,6 +130,7 @@ int chempi_io_hints_put(struct chempi_file *file,
     bool has_changed = file->hints.nodes != hints->nodes;
     int rc = MPI_SUCCESS;
 
+    await_jobs(file);
     file->hints = *hints;
     if (file->aggregators && has_changed)
         rc = chempi_io_aggregators_choose(file);
@@ -353,29 +380,11 @@ static int sync_here(struct chempi_file *file)
                   : MPI_SUCCESS;
 }
 
-static bool has_no_jobs(void *arg)
-{
-    struct chempi_file *file = arg;
-
-    return atomic_load(&file->jobs) == 0;
-}
-
-static void put_jobs(struct chempi_wait_report *w, const void *object)
-{
-    (void)object;
-    chempi_wait_report_put(w,
-                           " of reads and writes of the file that were begun "
-                           "before");
-}
-
-/* Also for accesses whose requests were freed, which nobody else can wait
- * for. */
 int chempi_io_sync(struct chempi_file *fh)
 {
     int rc = chempi_io_quiet(fh);
 
-    if (!has_no_jobs(fh))
-        (void)chempi_progress_wait_for(has_no_jobs, fh, put_jobs, NULL);
+    await_jobs(fh);
     return chempi_io_agree(fh, rc ? rc : sync_here(fh));
 }
 

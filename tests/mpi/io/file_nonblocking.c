@@ -203,6 +203,25 @@ static void check_freed(void)
     verify(file[1], 5, 0, "freed");
 }
 
+/* Hints change while accesses are under way that workers run. */
+static void check_hints_between(void)
+{
+    MPI_Request requests[MANY];
+    MPI_Info info;
+
+    fill(6);
+    for (int i = 0; i < MANY; i++)
+        MPI_File_iwrite_at(file[1], (MPI_Offset)i * PART, data[i], PART,
+                           MPI_BYTE, &requests[i]);
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "romio_ds_write", "enable");
+    CHECK(MPI_File_set_info(file[1], info) == MPI_SUCCESS, "set_info");
+    MPI_Info_free(&info);
+    MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < MANY; i++)
+        verify(file[1], 6, i, "hints");
+}
+
 /* ---- away ---- */
 
 /* Looks at the file itself: a rank that is here calls nothing of MPI. */
@@ -261,6 +280,7 @@ int main(int argc, char **argv)
         check_not_kept();
         check_error();
         check_freed();
+        check_hints_between();
     }
     MPI_File_close(&file[0]);
     MPI_File_close(&file[1]);
