@@ -127,8 +127,9 @@ int chempi_status_set_elements(MPI_Status *status,
                                 "so there cannot be %lld",
                                 (long long)count);
     if (count > 0)
-        (void)chempi_datatype_muladd(count / datatype->elements + 1,
-                                     datatype->size, 0, &is_overflown);
+        (void)chempi_datatype_muladd(
+            count / datatype->elements, datatype->size,
+            count % datatype->elements ? datatype->size : 0, &is_overflown);
     if (count < 0 || is_overflown)
         return chempi_error_set(MPI_ERR_COUNT,
                                 "%lld elements of a datatype "

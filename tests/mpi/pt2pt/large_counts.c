@@ -152,6 +152,20 @@ static void check_status(MPI_Datatype type, MPI_Count elements)
     CHECK(small == MPI_UNDEFINED, "%d bytes as an int", small);
 }
 
+/* As many bytes as a count can say. */
+static void check_most(void)
+{
+    MPI_Status status;
+    MPI_Count got = -1;
+
+    memset(&status, 0, sizeof(status));
+    CHECK(MPI_Status_set_elements_c(&status, MPI_BYTE, INT64_MAX) ==
+              MPI_SUCCESS,
+          "the largest count");
+    MPI_Get_elements_c(&status, MPI_BYTE, &got);
+    CHECK(got == INT64_MAX, "%lld elements", (long long)got);
+}
+
 static void check_pack_size(MPI_Datatype type, MPI_Count size)
 {
     MPI_Count got = -1;
@@ -205,6 +219,7 @@ static void types(void)
     MPI_Type_commit(&bytes);
     check_sizes(bytes, many, many, "contiguous");
     check_status(bytes, many);
+    check_most();
     check_pack_size(bytes, many);
     MPI_Type_vector_c(4, many, 2 * many, MPI_INT, &rows);
     MPI_Type_commit(&rows);
