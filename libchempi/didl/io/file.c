@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The object behind MPI_File; see file.h. */
+#define _POSIX_C_SOURCE 200809L /* PATH_MAX */
 #include "libchempi/didl/io/file.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/sys.h"
 #include "libchempi/didl/comm/make/comm_make.h"
@@ -42,8 +46,24 @@ void chempi_file_release(struct chempi_file *file)
         chempi_comm_release(file->comm);
     (void)pthread_mutex_destroy(&file->lock);
     (void)pthread_mutex_destroy(&file->range_lock);
+    free(file->whole_path);
     free(file->path);
     free(file);
+}
+
+/* The working directory may be another one when the file is to be deleted.
+ * NULL: no memory. */
+static char *find_whole_path(const char *path)
+{
+    char folder[PATH_MAX];
+    bool is_whole = path[0] == '/' || !getcwd(folder, sizeof(folder));
+    size_t room = strlen(path) + 2 + (is_whole ? 0 : strlen(folder));
+    char *whole = chempi_sys->malloc(room);
+
+    if (whole)
+        (void)snprintf(whole, room, "%s%s%s", is_whole ? "" : folder,
+                       is_whole ? "" : "/", path);
+    return whole;
 }
 
 struct chempi_file *chempi_file_make(const char *path, int amode)
@@ -65,8 +85,9 @@ struct chempi_file *chempi_file_make(const char *path, int amode)
     file->fd.number = -1;
     chempi_io_hints_default(&file->hints);
     file->path = chempi_sys->malloc(len);
+    file->whole_path = find_whole_path(path);
     file->view = chempi_io_view_default();
-    if (file->path && file->view) {
+    if (file->path && file->whole_path && file->view) {
         file->plain = chempi_io_view_hold(file->view);
         memcpy(file->path, path, len);
         return file;

@@ -53,6 +53,7 @@ struct chempi_file {
                                  later one can promise anything */
     struct chempi_io_fd fd;
     char *path;
+    char *whole_path; /* from the root on */
     uint64_t pointer; /* individual, etypes */
     pthread_mutex_t lock;
     pthread_mutex_t range_lock; /* threads of this process; see access.h */

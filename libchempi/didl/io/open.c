@@ -299,7 +299,7 @@ static void abandon(struct chempi_file *file)
     if (file->fd.number >= 0)
         (void)file->fd.ops->close(&file->fd);
     if (was_made)
-        (void)file->fd.ops->remove(file->path);
+        (void)file->fd.ops->remove(file->whole_path);
     chempi_file_release(file);
 }
 
@@ -405,12 +405,12 @@ static int delete_file(struct chempi_file *file)
     int failed = 0;
 
     if (file->comm->rank == 0)
-        failed = file->fd.ops->remove(file->path);
+        failed = file->fd.ops->remove(file->whole_path);
     if (failed)
         removed = chempi_io_fail(file, failed, "deleting", -1);
     removed = chempi_io_agree(file, removed);
     if (removed && file->comm->rank > 0 && is_lowest_survivor(file))
-        (void)file->fd.ops->remove(file->path);
+        (void)file->fd.ops->remove(file->whole_path);
     return removed;
 }
 

@@ -6,6 +6,7 @@
 #include "check.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 static char path[64];
 
@@ -505,6 +506,26 @@ static void check_large_counts(void)
     MPI_File_close(&file);
 }
 
+/* A file is deleted where it was opened, and not where the program is now. */
+static void check_elsewhere(void)
+{
+    MPI_File file;
+    char here[1024];
+    char name[80];
+
+    snprintf(name, sizeof(name), "%s.gone", path);
+    CHECK_OR_DIE(getcwd(here, sizeof(here)) != NULL, "getcwd");
+    CHECK_OR_DIE(MPI_File_open(MPI_COMM_WORLD, name,
+                               MPI_MODE_RDWR | MPI_MODE_CREATE |
+                                   MPI_MODE_DELETE_ON_CLOSE,
+                               MPI_INFO_NULL, &file) == MPI_SUCCESS,
+                 "open");
+    CHECK_OR_DIE(chdir("/") == 0, "chdir");
+    CHECK(MPI_File_close(&file) == MPI_SUCCESS, "close");
+    CHECK_OR_DIE(chdir(here) == 0, "chdir");
+    CHECK(access(name, F_OK) != 0, "%s is still there", name);
+}
+
 int main(int argc, char **argv)
 {
     check_start(&argc, &argv);
@@ -526,6 +547,7 @@ int main(int argc, char **argv)
     MPI_Barrier(MPI_COMM_WORLD);
     check_atomic();
     check_large_counts();
+    check_elsewhere();
     MPI_Barrier(MPI_COMM_WORLD);
     if (check_rank() == 0)
         CHECK(MPI_File_delete(path, MPI_INFO_NULL) == MPI_SUCCESS, "delete");
