@@ -189,6 +189,43 @@ static void busy_first(void)
     MPI_File_sync(file);
 }
 
+/* The view of a sequential file begins behind what any rank has written before
+ * it was set, also for a rank that was there first. */
+static void sequential(void)
+{
+    const int last = check_size() - 1;
+    char path[64];
+    char name[MPI_MAX_DATAREP_STRING];
+    MPI_File tape;
+    MPI_Datatype etype;
+    MPI_Datatype filetype;
+    MPI_Offset disp = -1;
+    int value = check_rank();
+
+    snprintf(path, sizeof(path), "shared-%d-c.tmp", check_size());
+    CHECK_OR_DIE(MPI_File_open(MPI_COMM_WORLD, path,
+                               MPI_MODE_CREATE | MPI_MODE_WRONLY |
+                                   MPI_MODE_SEQUENTIAL |
+                                   MPI_MODE_DELETE_ON_CLOSE,
+                               MPI_INFO_NULL, &tape) == MPI_SUCCESS,
+                 "open");
+    if (check_rank() == 0 && last > 0)
+        MPI_Send(&value, 1, MPI_INT, last, 0, MPI_COMM_WORLD);
+    if (check_rank() == last) {
+        if (last > 0)
+            MPI_Recv(&value, 1, MPI_INT, 0, 0, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        MPI_File_write_shared(tape, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
+    }
+    CHECK(MPI_File_set_view(tape, MPI_DISPLACEMENT_CURRENT, MPI_INT, MPI_INT,
+                            "native", MPI_INFO_NULL) == MPI_SUCCESS,
+          "set_view");
+    MPI_File_get_view(tape, &disp, &etype, &filetype, name);
+    CHECK(disp == (MPI_Offset)sizeof(value), "the view begins at %lld",
+          (long long)disp);
+    MPI_File_close(&tape);
+}
+
 int main(int argc, char **argv)
 {
     char path[64];
@@ -216,6 +253,7 @@ int main(int argc, char **argv)
     CHECK(at == check_size(), "the other file's pointer at %lld",
           (long long)at);
     busy_first();
+    sequential();
     CHECK(MPI_File_close(&file) == MPI_SUCCESS, "close");
     CHECK(MPI_File_close(&first) == MPI_SUCCESS, "close");
     return check_finish();

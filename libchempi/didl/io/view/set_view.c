@@ -63,15 +63,18 @@ static int check_view(struct chempi_file *file, MPI_Offset disp,
     return check_type(file, filetype, "file");
 }
 
-/* In a sequential file the view may begin where the shared pointer is. */
-static int displacement(struct chempi_file *file, MPI_Offset *disp)
+/* In a sequential file the view may begin where the shared pointer is, when all
+ * have come here, so that no member moves it any more. Collective; rc: of this
+ * member so far. */
+static int displacement(struct chempi_file *file, int rc, MPI_Offset *disp)
 {
     uint64_t at = 0;
-    int rc;
 
-    if (!(file->amode & MPI_MODE_SEQUENTIAL) ||
-        *disp != MPI_DISPLACEMENT_CURRENT)
-        return MPI_SUCCESS;
+    if (!(file->amode & MPI_MODE_SEQUENTIAL))
+        return rc;
+    rc = chempi_io_agree(file, rc);
+    if (rc || *disp != MPI_DISPLACEMENT_CURRENT)
+        return rc;
     rc = chempi_io_shared_add(file, 0, &at);
     *disp = chempi_io_view_offset(file->view, at * file->view->esize);
     return rc;
@@ -160,8 +163,7 @@ int chempi_io_set_view(struct chempi_file *fh, MPI_Offset disp,
     uint8_t says;
     int rc = chempi_io_quiet_for(fh, refused);
 
-    if (!rc)
-        rc = displacement(fh, &disp);
+    rc = displacement(fh, rc, &disp);
     if (!rc)
         rc = check_view(fh, disp, etype, filetype);
     if (!rc)
