@@ -228,6 +228,24 @@ static int copy_in(void *user, MPI_Datatype type, MPI_Count count,
     return copy(user, type, count, in_file, position, &is_write);
 }
 
+/* An offset that has no place in the file. */
+static void too_far(void)
+{
+    MPI_Datatype sparse;
+    MPI_Offset disp = -1;
+
+    MPI_Type_create_resized(MPI_LONG, 0, (MPI_Aint)1 << 40, &sparse);
+    MPI_Type_commit(&sparse);
+    MPI_File_set_view(file, 0, MPI_LONG, sparse, "native", MPI_INFO_NULL);
+    MPI_Type_free(&sparse);
+    CHECK(MPI_File_get_byte_offset(file, 5, &disp) == MPI_SUCCESS &&
+              disp == (MPI_Offset)5 << 40,
+          "byte offset %lld", (long long)disp);
+    CHECK(check_class(MPI_File_get_byte_offset(file, (MPI_Offset)1 << 30,
+                                               &disp)) == MPI_ERR_ARG,
+          "byte offset %lld", (long long)disp);
+}
+
 int main(int argc, char **argv)
 {
     bool is_write = true;
@@ -241,6 +259,7 @@ int main(int argc, char **argv)
                                    MPI_MODE_DELETE_ON_CLOSE,
                                MPI_INFO_NULL, &file) == MPI_SUCCESS,
                  "open");
+    too_far();
     MPI_File_set_view(file, 8, MPI_LONG, MPI_LONG, "native", MPI_INFO_NULL);
     MPI_File_get_byte_offset(file, 5, &disp);
     CHECK(disp == 8 + 5 * (MPI_Offset)sizeof(long), "byte offset %lld",

@@ -226,6 +226,8 @@ int chempi_io_get_view(struct chempi_file *fh, MPI_Offset *disp,
 int chempi_io_get_byte_offset(struct chempi_file *fh, MPI_Offset offset,
                               MPI_Offset *disp)
 {
+    int64_t at = INT64_MAX;
+
     if (offset < 0)
         return chempi_error_set(
             MPI_ERR_ARG, "the offset is %" PRId64 "; it must be 0 or more",
@@ -235,13 +237,16 @@ int chempi_io_get_byte_offset(struct chempi_file *fh, MPI_Offset offset,
                                 "the file was opened with "
                                 "MPI_MODE_SEQUENTIAL, and has a shared "
                                 "pointer only");
-    if (fh->view->esize > 0 &&
-        (uint64_t)offset > INT64_MAX / 2 / fh->view->esize)
+    if (fh->view->esize == 0 ||
+        (uint64_t)offset <= INT64_MAX / 2 / fh->view->esize)
+        at =
+            chempi_io_view_offset(fh->view, (uint64_t)offset * fh->view->esize);
+    if (at == INT64_MAX)
         return chempi_error_set(MPI_ERR_ARG,
                                 "the offset is %" PRId64 " elementary types "
                                 "of %" PRIu64 " bytes, beyond 2^61 bytes",
                                 (int64_t)offset, fh->view->esize);
-    *disp = chempi_io_view_offset(fh->view, (uint64_t)offset * fh->view->esize);
+    *disp = at;
     return MPI_SUCCESS;
 }
 
