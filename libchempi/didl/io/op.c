@@ -177,8 +177,11 @@ int chempi_io_op_open(struct chempi_io_op *op, const struct chempi_io_call *c)
     rc = measure(op, &op->bytes);
     if (!rc)
         rc = find_place(op, c);
-    if (!rc)
+    if (!rc) {
         rc = aim(op);
+        if (rc)
+            chempi_io_op_correct_pointer(op, c->place); /* nothing is moved */
+    }
     if (rc)
         let_go(op);
     else

@@ -59,7 +59,8 @@ struct chempi_io_op {
 /*
  * Check a call as far as the API does not, find its position, advance the
  * individual pointer by what is asked for, convert what is to be written. On
- * failure nothing is held. MPI error class.
+ * failure nothing is held, and the individual pointer is where it was. MPI
+ * error class.
  */
 int chempi_io_op_open(struct chempi_io_op *op, const struct chempi_io_call *c);
 

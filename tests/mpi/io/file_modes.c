@@ -314,6 +314,38 @@ static int to_file(void *user, MPI_Datatype type, int count, void *data,
     return MPI_SUCCESS;
 }
 
+static int refuse(void *user, MPI_Datatype type, int count, void *data,
+                  MPI_Offset position, void *state)
+{
+    (void)user;
+    (void)type;
+    (void)count;
+    (void)data;
+    (void)position;
+    (void)state;
+    return MPI_ERR_OTHER;
+}
+
+/* What cannot be converted is not written, and the pointer stays. */
+static void check_refused(void)
+{
+    MPI_File file;
+    MPI_Offset at = -1;
+    int values[4] = {0};
+
+    CHECK(MPI_Register_datarep("refused", refuse, refuse, extent_of, NULL) ==
+              MPI_SUCCESS,
+          "register");
+    open_as(MPI_COMM_SELF, MPI_MODE_RDWR, &file);
+    MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "refused", MPI_INFO_NULL);
+    CHECK(check_class(MPI_File_write(file, values, 4, MPI_INT,
+                                     MPI_STATUS_IGNORE)) == MPI_ERR_CONVERSION,
+          "writing");
+    MPI_File_get_position(file, &at);
+    CHECK(at == 0, "pointer at %lld", (long long)at);
+    MPI_File_close(&file);
+}
+
 static void check_registered(void)
 {
     static int calls;
@@ -332,6 +364,7 @@ static void check_registered(void)
                                            extent_of, &calls)) ==
               MPI_ERR_DUP_DATAREP,
           "registered twice");
+    check_refused();
     open_as(MPI_COMM_WORLD, MPI_MODE_RDWR, &file);
     CHECK(check_class(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "none",
                                         MPI_INFO_NULL)) ==
