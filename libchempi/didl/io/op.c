@@ -111,7 +111,12 @@ static int find_place(struct chempi_io_op *op, const struct chempi_io_call *c)
     if (c->is_collective)
         return MPI_SUCCESS;
     rc = chempi_io_shared_add(op->file, etypes, &at);
-    return rc ? rc : chempi_io_op_place(op, at);
+    if (rc)
+        return rc;
+    rc = chempi_io_op_place(op, at);
+    if (rc) /* and nobody else is led there */
+        (void)chempi_io_shared_add(op->file, 0 - etypes, &at);
+    return rc;
 }
 
 static bool is_consecutive(const struct chempi_io_op *op)

@@ -244,6 +244,12 @@ static void too_far(void)
     CHECK(check_class(MPI_File_get_byte_offset(file, (MPI_Offset)1 << 30,
                                                &disp)) == MPI_ERR_ARG,
           "byte offset %lld", (long long)disp);
+    CHECK(check_class(MPI_File_write_shared(file, data, 1 << 30, MPI_LONG,
+                                            MPI_STATUS_IGNORE)) == MPI_ERR_ARG,
+          "more than there is room for");
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_get_position_shared(file, &disp);
+    CHECK(disp == 0, "shared pointer at %lld", (long long)disp);
 }
 
 int main(int argc, char **argv)
