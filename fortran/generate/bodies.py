@@ -291,10 +291,13 @@ class Body:
         return a.name
 
     def convert_detach(self, a):
-        if self.is_f08:
-            return a.name
         self.decl.append('void *c_%s = NULL;' % a.name)
-        self.pre.append('(void)%s; /* of no use in this interface */' % a.name)
+        if self.is_f08:
+            self.post.append('*%s = chempi_out_buffer(c_%s);' %
+                             (a.name, a.name))
+        else:
+            self.pre.append('(void)%s; /* of no use in this interface */' %
+                            a.name)
         return '&c_' + a.name
 
     def convert_string(self, a):

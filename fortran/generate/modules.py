@@ -298,8 +298,10 @@ def variable(name, base, shape):
     """The library's own, with the symbol of a COMMON block of mpif.h."""
     if base == 'character':
         base = 'character(kind=c_char)'
-    return "  %s, bind(C, name='%s') :: %s%s\n" % (
-        base, table.sentinel_symbol(name), name,
+    # Programs may ask for its c_loc(): MPI_Buffer_detach returns that.
+    target = ', target' if name == 'MPI_BUFFER_AUTOMATIC' else ''
+    return "  %s, bind(C, name='%s')%s :: %s%s\n" % (
+        base, table.sentinel_symbol(name), target, name,
         '(%s)' % shape if shape else '')
 
 

@@ -127,6 +127,15 @@ static inline void *chempi_in_place_or_automatic(void *address)
     return chempi_in_address(address);
 }
 
+/* A buffer that C gives back, as mpi_f08 has it: of MPI_BUFFER_AUTOMATIC what
+ * c_loc() says (MPI 5.0, section 3.6). */
+static inline void *chempi_out_buffer(void *buffer)
+{
+    if (buffer == MPI_BUFFER_AUTOMATIC)
+        return &mpi_fort_buffer_automatic_;
+    return buffer;
+}
+
 static inline MPI_Status *chempi_in_status(MPI_Status *status)
 {
     return status == &mpi_fort_status_ignore_ ? MPI_STATUS_IGNORE : status;

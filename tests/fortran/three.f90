@@ -358,6 +358,10 @@ contains
     call check(y == 5 + peer, 'buffered')
     call MPI_Comm_detach_buffer(comm, address, n, ierror)
     call check(ierror == MPI_SUCCESS, 'detach')
+#ifdef F08
+    call check(c_associated(address, c_loc(MPI_BUFFER_AUTOMATIC)), &
+      'what is detached is MPI_BUFFER_AUTOMATIC')
+#endif
     call MPI_Comm_free(comm, ierror)
   end subroutine
 
