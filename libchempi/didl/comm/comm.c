@@ -399,9 +399,10 @@ int chempi_comm_init(uint32_t rank, uint32_t size)
 
 void chempi_comm_run_self_deleters(void)
 {
-    /* There is nobody left to whom a callback's error could be returned. */
-    (void)chempi_attr_delete_all(&chempi_comm_self.obj);
-    (void)chempi_attr_delete_all(&chempi_comm_world.obj);
+    /* All callbacks run (MPI 5.0, section 11.2.4): libraries clean up here that
+     * know nothing of each other, or of an error of another one's. */
+    chempi_attr_end_all(&chempi_comm_self.obj);
+    chempi_attr_end_all(&chempi_comm_world.obj);
 }
 
 /* To who has spawned this world, until it is freed; MPI_COMM_NULL: nobody has.
@@ -576,7 +577,7 @@ void chempi_comm_discard(struct chempi_comm *comm)
 {
     if (!comm)
         return;
-    (void)chempi_attr_delete_all(&comm->obj); /* the first error was reported */
+    chempi_attr_end_all(&comm->obj); /* the first error was reported */
     chempi_comm_release(comm);
 }
 

@@ -222,7 +222,7 @@ int chempi_datatype_dup(struct chempi_datatype *oldtype, MPI_Datatype *newtype)
         *newtype = type->handle;
         return MPI_SUCCESS;
     }
-    (void)chempi_attr_delete_all(&type->obj); /* the first error is reported */
+    chempi_attr_end_all(&type->obj); /* the first error is reported */
     chempi_datatype_release(type);
     *newtype = MPI_DATATYPE_NULL;
     return rc;

@@ -323,25 +323,42 @@ int chempi_attr_delete(struct chempi_object *object, int keyval)
     return attr ? discard(&it, attr) : bad_keyval(keyval);
 }
 
+/* Off its list; NULL: there is none. */
+static struct attr *take_last(const struct chempi_error_subject *it)
+{
+    struct chempi_list *last = NULL;
+
+    (void)pthread_mutex_lock(&table.lock);
+    if (*it->attrs && !chempi_list_is_empty(&(*it->attrs)->list)) {
+        last = (*it->attrs)->list.prev;
+        chempi_list_remove(last);
+    }
+    (void)pthread_mutex_unlock(&table.lock);
+    return last ? attr_of(last) : NULL;
+}
+
 int chempi_attr_delete_all(struct chempi_object *object)
 {
     const struct chempi_error_subject it = chempi_error_subject_of(object);
+    struct attr *last;
     int rc = MPI_SUCCESS;
 
-    while (rc == MPI_SUCCESS) {
-        struct chempi_list *last = NULL;
-
-        (void)pthread_mutex_lock(&table.lock);
-        if (*it.attrs && !chempi_list_is_empty(&(*it.attrs)->list)) {
-            last = (*it.attrs)->list.prev;
-            chempi_list_remove(last);
-        }
-        (void)pthread_mutex_unlock(&table.lock);
-        if (!last)
-            break;
-        rc = discard(&it, attr_of(last));
-    }
+    while (rc == MPI_SUCCESS && (last = take_last(&it)))
+        rc = discard(&it, last);
     return rc;
+}
+
+void chempi_attr_end_all(struct chempi_object *object)
+{
+    const struct chempi_error_subject it = chempi_error_subject_of(object);
+    struct attr *last;
+
+    while ((last = take_last(&it))) {
+        (void)call_drop(last->keyval, it.handle, last->value);
+        (void)pthread_mutex_lock(&table.lock);
+        destroy_locked(last);
+        (void)pthread_mutex_unlock(&table.lock);
+    }
 }
 
 void chempi_attr_drop_all(struct chempi_attrs **attrs)

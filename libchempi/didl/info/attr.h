@@ -16,12 +16,16 @@ struct chempi_attrs {
 };
 
 /* Run the copy callbacks of `from`, as MPI_Comm_dup does; on failure `to`
- * keeps what was copied before, for chempi_attr_delete_all(). */
+ * keeps what was copied before, for chempi_attr_end_all(). */
 int chempi_attr_copy_all(struct chempi_object *from, struct chempi_object *to);
 
 /* Run the delete callbacks, latest attribute first. When one fails, it and
  * the earlier ones stay, and its result is returned. */
 int chempi_attr_delete_all(struct chempi_object *object);
+
+/* The same where the object goes in any case: what a callback returns stops
+ * nothing. */
+void chempi_attr_end_all(struct chempi_object *object);
 
 /* Give back memory without callbacks; accepts a NULL pointer inside. */
 void chempi_attr_drop_all(struct chempi_attrs **attrs);

@@ -98,9 +98,53 @@ static void environment(int argc, char **argv)
     }
 }
 
+/* ---- MPI_Finalize deletes the attributes of MPI_COMM_SELF ---- */
+
+enum { OWN = 3 };
+static int numbers[OWN] = {1, 2, 3};
+static int deleted[OWN]; /* in this order */
+static int deleted_count;
+
+/* That one of them fails is no reason to leave others. */
+static int on_delete(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+    int number = *(int *)value;
+
+    (void)comm;
+    (void)keyval;
+    (void)extra;
+    if (deleted_count < OWN)
+        deleted[deleted_count] = number;
+    deleted_count++;
+    return number == 2 ? MPI_ERR_OTHER : MPI_SUCCESS;
+}
+
+static void set_own(void)
+{
+    for (int i = 0; i < OWN; i++) {
+        int keyval = MPI_KEYVAL_INVALID;
+
+        MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, NULL);
+        MPI_Comm_set_attr(MPI_COMM_SELF, keyval, &numbers[i]);
+        MPI_Comm_free_keyval(&keyval);
+    }
+}
+
+/* An exit code: 0 when the last one went first. */
+static int see_deleted(void)
+{
+    if (deleted_count == OWN && deleted[0] == 3 && deleted[1] == 2 &&
+        deleted[2] == 1)
+        return 0;
+    fprintf(stderr, "%d attributes were deleted: %d, %d, %d\n", deleted_count,
+            deleted[0], deleted[1], deleted[2]);
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     int flag = 1;
+    int code;
 
     MPI_Initialized(&flag);
     if (flag) {
@@ -113,5 +157,7 @@ int main(int argc, char **argv)
     times();
     levels();
     environment(argc, argv);
-    return check_finish();
+    set_own();
+    code = check_finish();
+    return code ? code : see_deleted();
 }
