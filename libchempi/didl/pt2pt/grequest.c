@@ -2,7 +2,8 @@
 /*
  * Generalized requests (MPI 5.0, section 13.2). The user's callbacks run
  * without the lane lock: query and free when a completion call harvests the
- * request, free alone when the handle was freed before.
+ * request, free alone when the handle was freed before. What a callback returns
+ * is what the call that runs it returns.
  */
 #include <stdlib.h>
 
@@ -27,14 +28,23 @@ static struct grequest *grequest_of(struct chempi_request *req)
     return CHEMPI_CONTAINER_OF(req, struct grequest, req);
 }
 
-static void cancel(struct chempi_request *req)
+static int note(int rc, const char *callback)
+{
+    return rc == MPI_SUCCESS
+               ? rc
+               : chempi_error_set(rc,
+                                  "the %s callback of a generalized request "
+                                  "returned %d",
+                                  callback, rc);
+}
+
+/* The request may be gone when the callback has completed it. */
+int chempi_request_cancel_general(struct chempi_request *req)
 {
     struct grequest *g = grequest_of(req);
-    int is_complete = chempi_request_is_complete(req);
 
-    chempi_lane_unlock(&chempi_lane_main);
-    (void)g->cancel(g->extra_state, is_complete);
-    chempi_lane_lock(&chempi_lane_main);
+    return note(g->cancel(g->extra_state, chempi_request_is_complete(req)),
+                "cancel");
 }
 
 int chempi_request_release_general(struct chempi_request *req)
@@ -43,7 +53,7 @@ int chempi_request_release_general(struct chempi_request *req)
     MPI_Grequest_free_function *fn = g->release;
 
     g->release = NULL;
-    return fn ? fn(g->extra_state) : MPI_SUCCESS;
+    return fn ? note(fn(g->extra_state), "free") : MPI_SUCCESS;
 }
 
 static int finish(struct chempi_request *req, MPI_Status *status)
@@ -72,7 +82,7 @@ static void destroy(struct chempi_request *req)
 static const struct chempi_request_ops ops = {
     .call = "MPI_Grequest_start",
     .start = chempi_request_start_nothing,
-    .cancel = cancel,
+    .cancel = chempi_request_cancel_nothing, /* that is cancel_general()'s */
     .finish = finish,
     .destroy = destroy,
 };
@@ -99,6 +109,7 @@ int chempi_request_grequest_start(MPI_Grequest_query_function *query_fn,
 int chempi_request_grequest_complete(MPI_Request request)
 {
     struct chempi_request *req = chempi_request_lookup(request);
+    int rc = MPI_SUCCESS;
 
     if (!req || req->kind != CHEMPI_REQUEST_GENERAL ||
         chempi_request_is_complete(req))
@@ -107,11 +118,11 @@ int chempi_request_grequest_complete(MPI_Request request)
     chempi_lane_lock(&chempi_lane_main);
     if (req->is_freed) { /* if not, it cannot be before it is complete */
         chempi_lane_unlock(&chempi_lane_main);
-        (void)chempi_request_release_general(req);
+        rc = chempi_request_release_general(req);
         chempi_lane_lock(&chempi_lane_main);
     }
     chempi_request_progress(req, MPI_SUCCESS);
     chempi_progress_nudge();
     chempi_lane_unlock(&chempi_lane_main);
-    return MPI_SUCCESS;
+    return rc;
 }

@@ -89,14 +89,14 @@ static void peek(struct chempi_request *req, MPI_Status *status)
     }
 }
 
-/* The user's own part of a generalized request, and words of an error; without
- * the lock. */
+/* The user's own part of a generalized request, whose last callback counts, and
+ * words of an error; without the lock. */
 static CHEMPI_COLD int finish_badly(struct chempi_request *req, int error)
 {
     if (req->kind == CHEMPI_REQUEST_GENERAL) {
         int free_error = chempi_request_release_general(req);
 
-        error = error ? error : free_error;
+        error = free_error ? free_error : error;
     }
     if (error)
         note_error(req, error);
@@ -689,6 +689,7 @@ int chempi_request_free(MPI_Request *request)
     struct chempi_request *req = chempi_request_lookup(*request);
     struct chempi_lane *lane;
     char text[CHEMPI_ERROR_HANDLE_TEXT];
+    int rc = MPI_SUCCESS;
 
     if (!req)
         return chempi_error_set(MPI_ERR_REQUEST, "%s is not a request",
@@ -702,14 +703,14 @@ int chempi_request_free(MPI_Request *request)
     } else {
         if (req->kind == CHEMPI_REQUEST_GENERAL) {
             chempi_lane_unlock(lane);
-            (void)chempi_request_release_general(req);
+            rc = chempi_request_release_general(req);
             chempi_lane_lock(lane);
         }
         chempi_request_drop(req);
     }
     chempi_lane_unlock(lane);
     *request = MPI_REQUEST_NULL;
-    return MPI_SUCCESS;
+    return rc;
 }
 
 int chempi_request_cancel(MPI_Request *request)
@@ -727,6 +728,8 @@ int chempi_request_cancel(MPI_Request *request)
     if (chempi_light_is(*request))
         return chempi_message_recall(*request) ? bad_request(0, *request)
                                                : MPI_SUCCESS;
+    if (req->kind == CHEMPI_REQUEST_GENERAL)
+        return chempi_request_cancel_general(req);
     lane = req->lane;
     chempi_lane_lock(lane);
     req->ops->cancel(req);

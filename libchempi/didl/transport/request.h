@@ -342,8 +342,12 @@ static inline int chempi_request_finish_locked(struct chempi_request *req,
 void chempi_request_drop(struct chempi_request *req);
 
 /* A complete generalized request is about to go: run the user's free
- * callback, once. Without the lock. Its error class. */
+ * callback, once. Without the lock. What it returns, with words. */
 int chempi_request_release_general(struct chempi_request *req);
+
+/* Run the user's cancel callback of one. Without the lock; req may be gone
+ * afterwards. What it returns, with words. */
+int chempi_request_cancel_general(struct chempi_request *req);
 
 /* The user has freed the handle of an active request. Under the lock. */
 void chempi_request_orphan(struct chempi_request *req);

@@ -14,6 +14,7 @@ struct state {
     int was_complete; /* what cancel was told */
     int query_code;   /* to return */
     int free_code;
+    int cancel_code;
     int count; /* elements of MPI_INT for the status */
     int is_cancelled;
     int has_freed_before_query;
@@ -46,7 +47,7 @@ static int cancel(void *extra, int complete)
 
     s->cancels++;
     s->was_complete = complete;
-    return MPI_SUCCESS;
+    return s->cancel_code;
 }
 
 static MPI_Request begin(struct state *s)
@@ -173,8 +174,9 @@ static void start_many(struct state *s, MPI_Request *requests)
 static void expect_many(const struct state *s, MPI_Status *statuses,
                         const int *indices, int n, const char *what)
 {
+    /* Of two that fail, the last callback counts (section 13.2). */
     static const int errors[] = {MPI_SUCCESS,  MPI_ERR_FILE, MPI_ERR_NAME,
-                                 MPI_ERR_FILE, MPI_SUCCESS,  MPI_SUCCESS};
+                                 MPI_ERR_NAME, MPI_SUCCESS,  MPI_SUCCESS};
 
     for (int i = 0; i < n; i++) {
         int at = indices ? indices[i] : i;
@@ -262,6 +264,28 @@ static void failed(void)
     MPI_Grequest_complete(request);
     CHECK(MPI_Grequest_complete(request) != MPI_SUCCESS, "completed twice");
     MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* By calls that complete nothing. */
+static void failed_elsewhere(void)
+{
+    struct state s;
+    MPI_Request request = begin(&s);
+    MPI_Request copy;
+
+    s.cancel_code = MPI_ERR_FILE;
+    CHECK(MPI_Cancel(&request) == MPI_ERR_FILE && s.cancels == 1, "cancel");
+    s.free_code = MPI_ERR_NAME;
+    MPI_Grequest_complete(request);
+    CHECK(MPI_Request_free(&request) == MPI_ERR_NAME, "free after complete");
+    CHECK(request == MPI_REQUEST_NULL, "a failed request stays");
+    expect_calls(&s, 0, 1, "free after complete");
+    request = begin(&s);
+    copy = request;
+    s.free_code = MPI_ERR_NAME;
+    CHECK(MPI_Request_free(&request) == MPI_SUCCESS, "free while active");
+    CHECK(MPI_Grequest_complete(copy) == MPI_ERR_NAME, "complete after free");
+    expect_calls(&s, 0, 1, "complete after free");
 }
 
 static void looked_at(void)
@@ -422,6 +446,7 @@ int main(int argc, char **argv)
     cancelled();
     completed_by_many();
     failed();
+    failed_elsewhere();
     looked_at();
     completed_by_another_thread();
     callbacks_call();
