@@ -599,13 +599,14 @@ static const char *const hints[] = {
     "mpi_assert_exact_length", "mpi_assert_allow_overtaking",
     "mpi_assert_strict_persistent_collective_ordering"};
 
-int chempi_comm_take_hints(struct chempi_comm *comm,
-                           const struct chempi_info *info)
-{
-    struct chempi_info *kept = chempi_info_copy(comm->info);
+/* Of all communicators: threads may ask for the hints of one at the same time,
+ * and the first one makes them. */
+static pthread_mutex_t hints_lock = PTHREAD_MUTEX_INITIALIZER;
 
-    if (!kept)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room for hints");
+/* What is kept, with those of info that we know. */
+static int fill_hints(const struct chempi_comm *comm, struct chempi_info *kept,
+                      const struct chempi_info *info)
+{
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(hints); i++) {
         const char *value = info ? chempi_info_find(info, hints[i]) : NULL;
         int rc = MPI_SUCCESS;
@@ -615,23 +616,43 @@ int chempi_comm_take_hints(struct chempi_comm *comm,
             rc = chempi_info_set(kept, hints[i], value);
         else if (!chempi_info_find(kept, hints[i]))
             rc = chempi_info_set(kept, hints[i], "false");
-        if (rc != MPI_SUCCESS) {
-            chempi_info_release(kept);
+        if (rc != MPI_SUCCESS)
             return rc;
-        }
     }
-    if (!chempi_info_find(kept, CHEMPI_SESSION_KINDS_KEY)) {
-        int rc =
-            chempi_session_put_kinds(kept, chempi_session_kinds(&comm->origin));
+    if (chempi_info_find(kept, CHEMPI_SESSION_KINDS_KEY))
+        return MPI_SUCCESS;
+    return chempi_session_put_kinds(kept, chempi_session_kinds(&comm->origin));
+}
 
-        if (rc != MPI_SUCCESS) {
-            chempi_info_release(kept);
-            return rc;
-        }
+static int no_hints(void)
+{
+    return chempi_error_set(MPI_ERR_NO_MEM, "no room for hints");
+}
+
+static int take_hints_locked(struct chempi_comm *comm,
+                             const struct chempi_info *info)
+{
+    struct chempi_info *kept = chempi_info_copy(comm->info);
+    int rc = kept ? fill_hints(comm, kept, info) : no_hints();
+
+    if (rc != MPI_SUCCESS) {
+        chempi_info_release(kept);
+        return rc;
     }
     chempi_info_release(comm->info);
     comm->info = kept;
     return MPI_SUCCESS;
+}
+
+int chempi_comm_take_hints(struct chempi_comm *comm,
+                           const struct chempi_info *info)
+{
+    int rc;
+
+    (void)pthread_mutex_lock(&hints_lock);
+    rc = take_hints_locked(comm, info);
+    (void)pthread_mutex_unlock(&hints_lock);
+    return rc;
 }
 
 int chempi_comm_set_info(struct chempi_comm *comm, struct chempi_info *info)
@@ -641,14 +662,18 @@ int chempi_comm_set_info(struct chempi_comm *comm, struct chempi_info *info)
 
 int chempi_comm_get_info(struct chempi_comm *comm, MPI_Info *info_used)
 {
-    int rc = comm->info ? MPI_SUCCESS : chempi_comm_take_hints(comm, NULL);
-    struct chempi_info *copy;
+    struct chempi_info *copy = NULL;
+    int rc = MPI_SUCCESS;
 
-    if (rc != MPI_SUCCESS)
-        return rc;
-    copy = chempi_info_copy(comm->info);
-    if (!copy)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room for hints");
-    *info_used = (MPI_Info)(void *)copy;
-    return MPI_SUCCESS;
+    (void)pthread_mutex_lock(&hints_lock);
+    if (!comm->info)
+        rc = take_hints_locked(comm, NULL);
+    if (rc == MPI_SUCCESS) {
+        copy = chempi_info_copy(comm->info);
+        rc = copy ? MPI_SUCCESS : no_hints();
+    }
+    (void)pthread_mutex_unlock(&hints_lock);
+    if (rc == MPI_SUCCESS)
+        *info_used = (MPI_Info)(void *)copy;
+    return rc;
 }

@@ -2,8 +2,8 @@
 /*
  * MPI_THREAD_MULTIPLE: several threads of each rank exchange with their own
  * tags, share any-source receives, probe with matched probe, complete
- * requests that other threads started, and run collectives on communicators
- * of their own.
+ * requests that other threads started, run collectives on communicators of
+ * their own, and ask for the hints of one that nobody has asked before.
  *
  * usage: threads [threads [rounds]]
  */
@@ -22,6 +22,7 @@
 #define AWAKE_TAG 503
 #define HANDED_TAG 504  /* and up */
 #define LARGE (4 << 20) /* bytes */
+#define ASKED 50        /* communicators whose hints are asked for */
 
 static struct {
     int threads;
@@ -29,6 +30,7 @@ static struct {
     int peer_up;   /* rank */
     int peer_down; /* rank */
     MPI_Comm comms[THREADS_MAX];
+    MPI_Comm asked[ASKED];
     MPI_Request handed[THREADS_MAX];
     int handed_value[THREADS_MAX];
     atomic_int taken;
@@ -201,6 +203,24 @@ static void collectives(int t)
     }
 }
 
+/* All threads at once. */
+static void hints(void)
+{
+    for (int i = 0; i < ASKED; i++) {
+        MPI_Info info = MPI_INFO_NULL;
+        char value[8] = "";
+        int flag = 0;
+
+        pthread_barrier_wait(&test.together);
+        MPI_Comm_get_info(test.asked[i], &info);
+        MPI_Info_get(info, "mpi_assert_no_any_tag", sizeof(value) - 1, value,
+                     &flag);
+        CHECK(flag && strcmp(value, "false") == 0, "hint %s of communicator %d",
+              flag ? value : "(none)", i);
+        MPI_Info_free(&info);
+    }
+}
+
 static void *run(void *arg)
 {
     int t = *(int *)arg;
@@ -215,6 +235,7 @@ static void *run(void *arg)
     pthread_barrier_wait(&test.together);
     handed(t);
     collectives(t);
+    hints();
     return NULL;
 }
 
@@ -233,6 +254,8 @@ int main(int argc, char **argv)
     pthread_barrier_init(&test.together, NULL, (unsigned)test.threads);
     for (int t = 0; t < test.threads; t++)
         MPI_Comm_dup(MPI_COMM_WORLD, &test.comms[t]);
+    for (int i = 0; i < ASKED; i++)
+        MPI_Comm_dup(MPI_COMM_SELF, &test.asked[i]);
     for (int t = 0; t < test.threads; t++)
         numbers[t] = t;
     check_run_threads(test.threads, run, numbers, sizeof(numbers[0]));
@@ -245,6 +268,8 @@ int main(int argc, char **argv)
     CHECK(is_main, "the main thread is not main");
     for (int t = 0; t < test.threads; t++)
         MPI_Comm_free(&test.comms[t]);
+    for (int i = 0; i < ASKED; i++)
+        MPI_Comm_free(&test.asked[i]);
     pthread_barrier_destroy(&test.together);
     return check_finish();
 }
