@@ -24,7 +24,7 @@
 #include "libchempi/didl/error/error.h"
 
 /* Empty until somebody asks for the first time. */
-struct chempi_info chempi_info_env = {
+static struct chempi_info env = {
     .obj = {.magic = CHEMPI_MAGIC_INFO, .refs = 1}};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -59,7 +59,7 @@ static void clear(struct chempi_info *info)
 
 void chempi_info_release(struct chempi_info *info)
 {
-    if (!info || info == &chempi_info_env || !chempi_object_drop(&info->obj))
+    if (!info || info == &env || !chempi_object_drop(&info->obj))
         return;
     clear(info);
     info->obj.magic = 0;
@@ -267,11 +267,13 @@ int chempi_info_create_env(int argc, char *argv[], MPI_Info *info)
     return MPI_SUCCESS;
 }
 
-/* Fill MPI_INFO_ENV when it is asked for. */
-static void need_env_locked(struct chempi_info *info)
+struct chempi_info *chempi_info_of_env(void)
 {
-    if (info == &chempi_info_env && info->count == 0)
-        (void)fill_env(info, 0, NULL); /* short of memory: fewer pairs */
+    (void)pthread_mutex_lock(&lock);
+    if (env.count == 0)
+        (void)fill_env(&env, 0, NULL); /* short of memory: fewer pairs */
+    (void)pthread_mutex_unlock(&lock);
+    return &env;
 }
 
 /* ---- the calls ---- */
@@ -293,7 +295,7 @@ static int null_info(void)
 
 static int check_changeable(const struct chempi_info *info)
 {
-    if (info == &chempi_info_env)
+    if (info == &env)
         return chempi_error_set(MPI_ERR_INFO, "MPI_INFO_ENV cannot be changed");
     return info ? MPI_SUCCESS : null_info();
 }
@@ -373,7 +375,6 @@ static bool read_value(struct chempi_info *info, const char *key, char *out,
     struct chempi_info_pair *pair;
 
     (void)pthread_mutex_lock(&lock);
-    need_env_locked(info);
     pair = find(info, key);
     if (pair) {
         *len = strlen(pair->value);
@@ -433,7 +434,6 @@ int chempi_info_get_nkeys(struct chempi_info *info, int *nkeys)
     if (!info)
         return null_info();
     (void)pthread_mutex_lock(&lock);
-    need_env_locked(info);
     *nkeys = (int)info->count;
     (void)pthread_mutex_unlock(&lock);
     return MPI_SUCCESS;
@@ -446,7 +446,6 @@ int chempi_info_get_nthkey(struct chempi_info *info, int n, char *key)
     if (!info)
         return null_info();
     (void)pthread_mutex_lock(&lock);
-    need_env_locked(info);
     if (n >= 0 && (uint32_t)n < info->count)
         cut_copy(key, MPI_MAX_INFO_KEY, info->pairs[n].key);
     else
@@ -464,9 +463,6 @@ int chempi_info_dup(struct chempi_info *info, MPI_Info *newinfo)
 
     if (!info)
         return null_info();
-    (void)pthread_mutex_lock(&lock);
-    need_env_locked(info);
-    (void)pthread_mutex_unlock(&lock);
     copy = chempi_info_copy(info);
     if (!copy)
         return MPI_ERR_NO_MEM;
@@ -478,7 +474,7 @@ int chempi_info_free(MPI_Info *info)
 {
     struct chempi_info *old = chempi_info_lookup(*info);
 
-    if (!old || old == &chempi_info_env)
+    if (!old || old == &env)
         return chempi_error_set(MPI_ERR_INFO, "the handle names no info "
                                               "object that could be freed");
     chempi_info_release(old);

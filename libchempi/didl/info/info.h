@@ -19,7 +19,9 @@ struct chempi_info {
     struct chempi_info_pair *pairs; /* [count], in order of insertion */
 };
 
-extern struct chempi_info chempi_info_env;
+/* MPI_INFO_ENV, which is filled before anybody has it, and never changes then.
+ * Any thread. */
+struct chempi_info *chempi_info_of_env(void);
 
 /* NULL for MPI_INFO_NULL and for handles that name no info object; tell the
  * two apart with the handle. */
@@ -29,7 +31,7 @@ static inline struct chempi_info *chempi_info_lookup(MPI_Info handle)
 
     if (chempi_handle_is_address(handle))
         return info->obj.magic == CHEMPI_MAGIC_INFO ? info : NULL;
-    return handle == MPI_INFO_ENV ? &chempi_info_env : NULL;
+    return handle == MPI_INFO_ENV ? chempi_info_of_env() : NULL;
 }
 
 /* The kinds of memory that an object's calls accept. */

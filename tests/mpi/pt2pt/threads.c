@@ -3,7 +3,8 @@
  * MPI_THREAD_MULTIPLE: several threads of each rank exchange with their own
  * tags, share any-source receives, probe with matched probe, complete
  * requests that other threads started, run collectives on communicators of
- * their own, and ask for the hints of one that nobody has asked before.
+ * their own, and ask for the hints of one, and for MPI_INFO_ENV, that nobody
+ * has asked before.
  *
  * usage: threads [threads [rounds]]
  */
@@ -204,8 +205,20 @@ static void collectives(int t)
 }
 
 /* All threads at once. */
-static void hints(void)
+static void hints(int t)
 {
+    char command[2] = "";
+    int is_set = 0;
+    void *memory = NULL;
+
+    pthread_barrier_wait(&test.together);
+    if (t % 2 == 0) {
+        MPI_Info_get(MPI_INFO_ENV, "command", 1, command, &is_set);
+        CHECK(is_set, "MPI_INFO_ENV has no command");
+    } else {
+        CHECK(!MPI_Alloc_mem(8, MPI_INFO_ENV, &memory), "memory");
+        MPI_Free_mem(memory);
+    }
     for (int i = 0; i < ASKED; i++) {
         MPI_Info info = MPI_INFO_NULL;
         char value[8] = "";
@@ -235,7 +248,7 @@ static void *run(void *arg)
     pthread_barrier_wait(&test.together);
     handed(t);
     collectives(t);
-    hints();
+    hints(t);
     return NULL;
 }
 
