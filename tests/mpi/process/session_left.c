@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define LEAVERS 2
-#define TURN_S 1.0 /* more than CHEMPI_DAEMON_SUSPECT_MS */
+#define TURN_S 2.5 /* more than CHEMPI_DAEMON_SUSPECT_MS */
 
 static MPI_Session session;
 
