@@ -11,8 +11,8 @@
 
 enum {
     QUICK_NS = 5,
-    NEAR_NS = 50,
-    FAR_NS = 120,
+    NEAR_NS = 180,
+    FAR_NS = 250,
     LOST_NS = 10000,
     OLD_NS = 10000,
     MANY = 1000

@@ -9,7 +9,7 @@
 #include "libchempi/didl/locality/affinity.h"
 
 enum {
-    SLOW_NS = 80,
+    SLOW_NS = 220,   /* a half between 190 and 250; distance.h */
     LOST_NS = 2000,  /* who takes so long has lost the core meanwhile */
     FRESH_NS = 5000, /* after that a line may be anywhere */
     RISE = 8,        /* points */

@@ -2,15 +2,18 @@
 /*
  * How far from each other the cores are on which members run. What a member
  * writes and another one reads goes from one core's caches to the other's, in
- * 20 to 60 ns where these share a cache, and in more than 100 where they do
- * not. Data that passes through shared memory goes this way twice, there and,
- * to be written over, back; data that the kernel copies once. Most of it is the
- * way back: a store waits until the other core has given the line up. So what
- * is for a far core is written past the caches (nt_copy.h), which waits for
- * nothing; who reads it takes as long as from the other core's. A virtual
- * machine's host may change the distance from one second to the next. So
- * members measure it all the time: how long it takes to read a line that
- * another one has just written, on another core.
+ * 20 to 60 ns where these share a cache, in 120 to 190 where they are near each
+ * other, and in 250 where they are not. Data that passes through shared memory
+ * goes this way twice, there and, to be written over, back; data that the
+ * kernel copies once. Between far cores most of it is the way back: a store
+ * waits until the other core has given the line up. So what is for a far core
+ * is written past the caches (nt_copy.h), which waits for nothing; who reads it
+ * takes as long as from the other core's. Nearer ones lose by that: where a
+ * line takes 130 to 190 ns, broadcasts, allreductions, allgathers and exchanges
+ * of 64 KiB to 1 MiB took 1.05 to 1.6 times as long so. A virtual machine's
+ * host may change the distance from one second to the next. So members measure
+ * it all the time: how long it takes to read a line that another one has just
+ * written, on another core.
  *
  *   -   a line that was written some time ago may be in no cache any more, or
  * in this core's, where another member has read it. So whoever writes one says
