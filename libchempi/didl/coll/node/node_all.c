@@ -16,6 +16,7 @@
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/node/copy/cma_copy.h"
 #include "libchempi/didl/coll/node/copy/nt_copy.h"
+#include "libchempi/didl/coll/node/copy/way_choice.h"
 #include "libchempi/didl/coll/node/cores/distance.h"
 #include "libchempi/didl/coll/node/exchange_row.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
@@ -474,22 +475,50 @@ enum { COPIES_MAX = 64 }; /* members; of more, a message carries many blocks */
  * more, rings fall out of the caches. */
 #define RINGS_CACHED_MAX (UINT64_C(32) << 20)
 
-/* What this member says of rings for the len bytes of its large blocks, which
- * would take up so many of its rings. As if all had as much; an exchange reads
- * as much as it writes. */
-static uint32_t rings_mark(struct chempi_coll_state *st, uint64_t len,
-                           uint64_t taken)
+/* What a member has for others. */
+struct amounts {
+    uint64_t large;  /* bytes of blocks that are not HERE */
+    uint64_t direct; /* .. of these, what others can copy themselves */
+    uint64_t taken;  /* of its rings, by what is large */
+};
+
+/* An exchange as this member sees it. */
+static struct chempi_way_exchange way_of(const struct cell *cell,
+                                         uint64_t large)
 {
+    return (struct chempi_way_exchange){
+        .block_len = large / ((uint64_t)cell->st->size - 1),
+        .members = cell->st->size,
+        .is_later = cell->is_later};
+}
+
+/* Is this the first member, who has blocks that may go either way? */
+static bool chooses_way(const struct cell *cell, const struct amounts *sum)
+{
+    const struct chempi_way_exchange way = way_of(cell, sum->large);
+
+    return cell->st->rank == 0 && sum->large > 0 && sum->large == sum->direct &&
+           chempi_way_is_open(&way);
+}
+
+/* What this member says of rings for its large blocks. As if all had as much;
+ * an exchange reads as much as it writes. */
+static uint32_t rings_mark(const struct cell *cell, const struct amounts *sum)
+{
+    struct chempi_coll_state *st = cell->st;
+    const struct chempi_way_exchange way = way_of(cell, sum->large);
     uint64_t size = (uint64_t)st->size;
-    uint64_t all = 2 * len * size;
+    uint64_t all = 2 * sum->large * size;
 
     if (!chempi_coll_streams_are_on(st))
         return 0;
-    if (taken * size > RINGS_CACHED_MAX)
+    if (sum->taken * size > RINGS_CACHED_MAX)
         return 0;
-    if (!chempi_coll_pairwise_rings_open(st, len > 0))
+    if (chooses_way(cell, sum) && !chempi_way_is_rings(&way))
         return 0;
-    if (len == 0)
+    if (!chempi_coll_pairwise_rings_open(st, sum->large > 0))
+        return 0;
+    if (sum->large == 0)
         return HAS_RINGS;
     return HAS_RINGS | NEEDS_RINGS |
            (chempi_coll_nt_copy_is_long(all) ? IS_LONG : 0);
@@ -512,17 +541,15 @@ static bool are_rings_used(const struct cell *cell)
     return is_any_marked(cell, NEEDS_RINGS);
 }
 
-/* Fill the row in; false when there is no slot. *large: bytes of blocks that
- * are not HERE. */
+/* Fill the row in; false when there is no slot. */
 static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
-                      bool can_copy, uint64_t *large, int *rc)
+                      bool can_copy, struct amounts *sum, int *rc)
 {
     struct chempi_coll_state *st = cell->st;
     struct chempi_exchange_row row =
         chempi_coll_exchange_row_begin(cell, c, rc);
     struct chempi_exchange_entry *entries = (void *)row.start;
     uint64_t used = (uint64_t)st->size * sizeof(struct chempi_exchange_entry);
-    uint64_t taken = 0; /* of rings, by what is large */
 
     for (int i = 0; row.start && i < st->size; i++) {
         struct chempi_coll_place from = chempi_coll_sent(c, i);
@@ -543,15 +570,16 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
             entry.at = block_address(&from);
             entry.what = len << 2 | BLOCK_DIRECT;
             cell_mine(cell)->mark |= HAS_DIRECT;
+            sum->direct += len;
         }
         if (i != st->rank && (entry.what & 3) != BLOCK_HERE) {
-            *large += len;
-            taken += chempi_coll_pairwise_rings_take_up(st->size, len);
+            sum->large += len;
+            sum->taken += chempi_coll_pairwise_rings_take_up(st->size, len);
         }
         entries[i] = entry;
     }
     if (row.start)
-        cell_mine(cell)->mark |= rings_mark(st, *large, taken);
+        cell_mine(cell)->mark |= rings_mark(cell, sum);
     return row.start != NULL;
 }
 
@@ -559,11 +587,13 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
 struct exchange {
     struct chempi_node_task task; /* first */
     bool has_row;
-    bool has_rings; /* what is not HERE goes through these */
-    bool is_long;   /* results go past the caches */
-    uint64_t kept;  /* bytes of its own block that it has copied */
-    int others;     /* whose blocks have been taken */
-    int rest;       /* with whom the rest has been begun */
+    bool has_rings;  /* what is not HERE goes through these */
+    bool is_long;    /* results go past the caches */
+    uint64_t kept;   /* bytes of its own block that it has copied */
+    uint64_t large;  /* of blocks whose way this member has chosen, or 0 */
+    uint64_t met_ns; /* .. and when all rows were there */
+    int others;      /* whose blocks have been taken */
+    int rest;        /* with whom the rest has been begun */
     struct remote remote;
 };
 
@@ -706,12 +736,22 @@ static bool misses_in_rings(const void *arg, int member)
     return chempi_coll_pairwise_rings_misses(t->cell.st, member);
 }
 
+/* All blocks of this member have gone and come. */
+static void note_way(const struct exchange *x)
+{
+    const struct chempi_way_exchange way = way_of(&x->task.cell, x->large);
+
+    if (x->large > 0)
+        chempi_way_note(&way, x->has_rings, chempi_clock_ns() - x->met_ns);
+}
+
 static void run_rings(struct chempi_node_task *t)
 {
     int rc = MPI_SUCCESS;
 
     if (chempi_coll_pairwise_rings_step(t->cell.st, &t->copied, &rc)) {
         task_note(t, rc);
+        note_way(exchange_of(t));
         task_end(t);
         return;
     }
@@ -720,6 +760,12 @@ static void run_rings(struct chempi_node_task *t)
     t->is_due = are_rings_due;
     t->misses = misses_in_rings;
     t->next = run_rings;
+}
+
+static void end_direct(struct chempi_node_task *t)
+{
+    note_way(exchange_of(t));
+    end_copies(t);
 }
 
 /* What is HERE or DIRECT has been taken, and messages have come. */
@@ -733,7 +779,7 @@ static void end_exchange(struct chempi_node_task *t)
         run_rings(t);
     } else if (is_any_marked(&t->cell, HAS_DIRECT)) {
         chempi_coll_shm_slot_reply(&t->cell, 1, x->remote.code);
-        chempi_coll_node_task_meet_again(t, end_copies);
+        chempi_coll_node_task_meet_again(t, end_direct);
     } else {
         task_end(t);
     }
@@ -817,6 +863,8 @@ static void alltoall_met(struct chempi_node_task *t)
         x->is_long |= is_any_marked(&t->cell, IS_LONG);
         chempi_coll_count(CHEMPI_COLL_WAY_RINGS);
     }
+    if (x->large > 0)
+        x->met_ns = chempi_clock_ns();
     alltoall_keep(t);
 }
 
@@ -828,7 +876,7 @@ static void alltoall_first(struct chempi_node_task *t)
     /* An exchange reads as much as it writes. */
     uint64_t all =
         2 * block_len(&own) * (uint64_t)st->size * (uint64_t)st->size;
-    uint64_t large = 0;
+    struct amounts sum = {0};
     int rc = MPI_SUCCESS;
 
     x->is_long = chempi_coll_nt_copy_is_long(all);
@@ -837,11 +885,12 @@ static void alltoall_first(struct chempi_node_task *t)
     cell_mine(&t->cell)->place.reply = 0;
     x->has_row =
         write_row(&t->cell, t->c,
-                  !st->is_refused && chempi_coll_cma_copy_is_on(), &large, &rc);
+                  !st->is_refused && chempi_coll_cma_copy_is_on(), &sum, &rc);
+    x->large = chooses_way(&t->cell, &sum) ? sum.large : 0;
     task_note(t, rc);
-    task_spread(t, large);
+    task_spread(t, sum.large);
     atomic_store_explicit(&cell_mine(&t->cell)->place.came_ns,
-                          large > 0 ? chempi_clock_ns() : 0,
+                          sum.large > 0 ? chempi_clock_ns() : 0,
                           memory_order_relaxed);
     chempi_coll_node_task_meet(t, alltoall_met);
 }

@@ -5,9 +5,10 @@
  * others and empties those to itself as far as it can; it waits for no one
  * until it can do neither.
  *
- * Two copies by the processes take less time than one by the kernel, which
+ * Two copies by the processes may take less time than one by the kernel, which
  * looks every page up, while what is in the rings stays in the caches; and when
- * the data comes from and goes to memory, if the second one goes past them.
+ * the data comes from and goes to memory, if the second one goes past them
+ * (way_choice.h).
  *
  *   -   the member that writes a ring stores head, the one that reads it tail;
  *       both count bytes, ever
