@@ -128,6 +128,12 @@ static uint32_t tally(struct gateway *g, const struct chempi_neighbor_frame *f)
     return chempi_route_stats_find(&g->tally, &key, next_of(f));
 }
 
+/* G2 */
+static uint64_t flow_max(const struct gateway *g)
+{
+    return (uint64_t)GATEWAY_FLOW_MAX * (g->services.proc_count - g->job->size);
+}
+
 /* False: no memory. */
 static bool forward(struct gateway *g, struct gateway_flow *flow,
                     const struct chempi_neighbor_frame *f,
@@ -142,7 +148,7 @@ static bool forward(struct gateway *g, struct gateway_flow *flow,
                         chempi_err_name(rc));
         return true;
     }
-    if (flow->held + buf->len > GATEWAY_FLOW_MAX) {
+    if (flow->held + buf->len > flow_max(g)) {
         gateway_give_up(g, "rank %u sends more to rank %u than its window",
                         f->src, f->dst);
         return true;

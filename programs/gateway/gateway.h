@@ -5,8 +5,10 @@
  *
  *   G1  a frame is held from its arrival until the next neighbour's device
  *       has it; nothing of it is remembered afterwards
- *   G2  a flow holds at most GATEWAY_FLOW_MAX bytes here: its sender's window
- *       is smaller, so one that sends more breaks the rules, and ends the job
+ *   G2  a flow holds at most GATEWAY_FLOW_MAX bytes here for each gateway of
+ *       the job: its sender's window is smaller, and each time that a gateway
+ *       is lost all of it may come again, to where it is already. One that
+ *       sends more breaks the rules, and ends the job
  *   G3  who asks what of an ended rank has passed here is answered once, when
  *       nothing more of that rank lies with the devices; until then the frame
  *       that asks stands in `flush` of the flow that it asks for

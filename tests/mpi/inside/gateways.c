@@ -68,11 +68,22 @@ static int find(void)
     return count;
 }
 
-static bool is_stopped(pid_t pid)
+/* '?': it is gone. */
+static char state_of(pid_t pid)
 {
     const char *state = strrchr(read_words(pid, "stat"), ')');
 
-    return state && state[1] == ' ' && state[2] == 'T';
+    return state && state[1] == ' ' ? state[2] : '?';
+}
+
+static bool is_stopped(pid_t pid)
+{
+    return state_of(pid) == 'T';
+}
+
+static bool is_at_work(pid_t pid)
+{
+    return strchr("RD", state_of(pid)) != NULL;
 }
 
 void gateways_find(int count)
@@ -100,4 +111,11 @@ void gateways_go_on(void)
 void gateways_kill(int number)
 {
     (void)kill(gateways[number % GATEWAYS_MAX], SIGKILL);
+}
+
+/* What one has done gives others something to do. */
+void gateways_await_rest(void)
+{
+    for (int i = 0; i < gateway_count;)
+        i = is_at_work(gateways[i]) ? 0 : i + 1;
 }

@@ -10,5 +10,7 @@ void gateways_find(int count);
 void gateways_stop(void);
 void gateways_go_on(void);
 void gateways_kill(int number);
+/* When it returns, those that run have nothing to do. */
+void gateways_await_rest(void);
 
 #endif
