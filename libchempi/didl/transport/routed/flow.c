@@ -29,7 +29,6 @@ int chempi_routed_flow_get(struct chempi_routed *routed, uint32_t proc,
     flow = chempi_sys->calloc(1, sizeof(*flow));
     if (!flow)
         return -ENOMEM;
-    chempi_shortage_end(&routed->shortage);
     flow->ep = (struct chempi_ep){.dev = &routed->dev, .proc = proc};
     chempi_list_init(&flow->work);
     chempi_list_init(&flow->owing);
@@ -40,7 +39,12 @@ int chempi_routed_flow_get(struct chempi_routed *routed, uint32_t proc,
     chempi_list_init(&flow->bulk);
     chempi_list_init(&flow->parts);
     chempi_list_init(&flow->uncleared);
-    (void)chempi_routed_way_open(flow); /* without one, the peer's is learned */
+    /* Without a way, the peer's is learned. */
+    if (chempi_routed_way_open(flow) == -ENOMEM) {
+        free(flow);
+        return -ENOMEM;
+    }
+    chempi_shortage_end(&routed->shortage);
     routed->flows[proc] = flow;
     *out = flow;
     return 0;

@@ -328,7 +328,7 @@ uint32_t
 chempi_routed_way_to_gateway(const struct chempi_routed *routed, uint32_t proc,
                              uint32_t gateways[CHEMPI_NEIGHBOR_GATEWAYS_MAX]);
 /* The ways that the table has for this process. -EHOSTUNREACH: none, or no
- * gateway of them is left. */
+ * gateway of them is left. -ENOMEM. */
 int chempi_routed_way_open(struct chempi_routed_flow *flow);
 /* Choose the gateways of each way anew. -EHOSTUNREACH: none is left. */
 int chempi_routed_way_choose(struct chempi_routed_flow *flow);

@@ -332,7 +332,10 @@ static int routed_connect(struct chempi_dev *dev, uint32_t proc,
     int rc = chempi_routed_flow_get(routed, proc, &flow);
 
     if (rc)
-        return chempi_err_set(err, rc, "no gateway leads to process %u", proc);
+        return chempi_err_set(err, rc, "%s to process %u",
+                              rc == -ENOMEM ? "out of memory for the way"
+                                            : "no gateway leads",
+                              proc);
     way = chempi_routed_way_find(flow, 0);
     if (!way)
         return chempi_routed_way_none(routed, s->node_of_proc[proc], err);
