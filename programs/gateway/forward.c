@@ -201,20 +201,19 @@ static bool is_asked(const struct chempi_neighbor_frame *f)
 }
 
 /* Whoever gives one up goes on to the end with what comes. */
-static bool frame(void *arg, uint32_t from, const uint8_t *data, size_t len,
-                  struct chempi_neighbor_buf *buf)
+static bool take(struct gateway *g, uint32_t from,
+                 struct chempi_neighbor_buf *buf)
 {
-    struct gateway *g = gateway_of(arg);
     struct chempi_neighbor_frame f;
-    struct chempi_neighbor_buf *own = NULL;
     struct gateway_flow *flow;
     const char *why;
-    const int head_len = chempi_neighbor_frame_head(data, len, &f, &why);
+    const int head_len =
+        chempi_neighbor_frame_head(buf->data, buf->len, &f, &why);
     bool has_memory = true;
 
     if (head_len >= 0)
         why = check(g, from, &f);
-    if (!why && is_asked(&f) && len != (size_t)head_len)
+    if (!why && is_asked(&f) && buf->len != (size_t)head_len)
         why = "a question that is too long"; /* it would be kept (G3) */
     if (why) {
         gateway_give_up(g, "process %u sent %s", from, why);
@@ -222,21 +221,32 @@ static bool frame(void *arg, uint32_t from, const uint8_t *data, size_t len,
     }
     flow = is_asked(&f) ? gateway_flows_get(&g->flows, f.dst, f.src)
                         : gateway_flows_get(&g->flows, f.src, f.dst);
-    if (flow && !buf) {
-        own = copy(data, len);
-        buf = own;
-    }
-    if (CHEMPI_UNLIKELY(!flow || !buf))
+    if (CHEMPI_UNLIKELY(!flow))
         return miss_memory(g, from);
     if (is_asked(&f))
         gateway_flush_ask(g, flow, buf);
     else
         has_memory = forward(g, flow, &f, buf);
-    chempi_neighbor_buf_drop(own);
     if (CHEMPI_UNLIKELY(!has_memory))
         return miss_memory(g, from);
     chempi_shortage_end(&g->neighbors.sources[from].shortage);
     return true;
+}
+
+/* What lies with a device may be memory that its sender can still write: what
+ * is looked at is what is sent on. */
+static bool frame(void *arg, uint32_t from, const uint8_t *data, size_t len,
+                  struct chempi_neighbor_buf *buf)
+{
+    struct gateway *g = gateway_of(arg);
+    struct chempi_neighbor_buf *own = buf ? NULL : copy(data, len);
+    bool is_taken;
+
+    if (own)
+        buf = own;
+    is_taken = buf ? take(g, from, buf) : miss_memory(g, from);
+    chempi_neighbor_buf_drop(own);
+    return is_taken;
 }
 
 /* G1 */
