@@ -13,7 +13,8 @@
  *       them still stand, and their tickets are below its own
  *
  * Guarded by a lock of its own, inside of which no other is taken: pieces leave
- * under the lock of any lane.
+ * under the lock of any lane. Below MPI_THREAD_MULTIPLE by the first lane, in
+ * which the agent may be.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/pt2pt/buffer.h"
@@ -93,6 +94,19 @@ static void unlock(void)
 {
     if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
         (void)pthread_mutex_unlock(&mutex);
+}
+
+/* By who is in no lane. */
+static void enter(void)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    lock();
+}
+
+static void leave(void)
+{
+    unlock();
+    chempi_lane_unlock(&chempi_lane_main);
 }
 
 static void ensure_list(void)
@@ -201,14 +215,14 @@ int chempi_buffer_flush(struct chempi_object *owner)
     struct drain d = {0};
     int rc;
 
-    lock();
+    enter();
     begin_drain(&d, find(owner));
-    unlock();
+    leave();
     rc = chempi_progress_wait_among(ALL_LANES, is_drained, &d, NULL, NULL);
-    lock();
+    enter();
     if (d.left > 0)
         chempi_list_remove(&d.link);
-    unlock();
+    leave();
     return rc;
 }
 
@@ -216,9 +230,9 @@ static struct buffer *locked_find(const void *owner)
 {
     struct buffer *b;
 
-    lock();
+    enter();
     b = find(owner);
-    unlock();
+    leave();
     return b;
 }
 
@@ -227,11 +241,11 @@ static bool take_off(struct buffer *b)
 {
     bool is_empty;
 
-    lock();
+    enter();
     is_empty = chempi_list_is_empty(&b->pieces);
     if (is_empty)
         chempi_list_remove(&b->link);
-    unlock();
+    leave();
     return is_empty;
 }
 
@@ -299,9 +313,9 @@ int chempi_buffer_attach(struct chempi_object *owner, void *buffer,
     else if (owner)
         session =
             CHEMPI_CONTAINER_OF(owner, struct chempi_session, obj)->serial;
-    lock();
+    enter();
     rc = attach(owner, session, is_shared, buffer, size);
-    unlock();
+    leave();
     if (rc == MPI_SUCCESS && comm)
         comm->fini_buffer = fini_comm;
     return rc;
@@ -320,12 +334,12 @@ static void drop(struct chempi_object *owner)
             owner); /* fails only when the job is being ended */
         struct buffer *b;
 
-        lock();
+        enter();
         b = find(owner);
         is_gone = !b || rc || chempi_list_is_empty(&b->pieces);
         if (b && is_gone)
             forget(b);
-        unlock();
+        leave();
     }
 }
 
@@ -335,7 +349,7 @@ static bool find_of(uint64_t session, bool is_any, struct chempi_object **owner)
 {
     bool is_found = false;
 
-    lock();
+    enter();
     ensure_list();
     CHEMPI_LIST_FOR (pos, &buffers) {
         const struct buffer *b = CHEMPI_CONTAINER_OF(pos, struct buffer, link);
@@ -346,7 +360,7 @@ static bool find_of(uint64_t session, bool is_any, struct chempi_object **owner)
             break;
         }
     }
-    unlock();
+    leave();
     return is_found;
 }
 
