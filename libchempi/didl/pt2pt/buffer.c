@@ -612,10 +612,12 @@ static int start_piece(struct piece *piece, struct chempi_request *req,
     req->u.tx.env = own->u.tx.env; /* for MPI_Cancel */
     if (rc || chempi_message_is_waiting(own))
         req->u.tx.env.kind = 0; /* cannot be cancelled */
-    if (rc || chempi_request_is_complete(own))
+    if (rc || chempi_request_is_complete(own)) {
         chempi_request_drop(own);
-    else
+    } else {
         chempi_request_orphan(own);
+        chempi_request_owe(own, payload);
+    }
     return rc;
 }
 
