@@ -9,6 +9,7 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
+#include "libchempi/didl/comm/comm_life.h"
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/topo/reorder.h"
 #include "libchempi/didl/topo/topology.h"
@@ -193,13 +194,11 @@ int chempi_topology_cart_create(struct chempi_comm *comm_old, int ndims,
     if (rc)
         return rc;
     t = make_cart(ndims, dims, periods);
-    if (!t)
-        return MPI_ERR_NO_MEM;
+    rc = t ? MPI_SUCCESS : MPI_ERR_NO_MEM; /* which the others have to learn */
     if (reorder)
-        rc = chempi_reorder_ranks(comm_old, count, add_edges, &t->u.cart,
-                                  &order);
-    if (!rc)
-        rc = chempi_topology_make_comm(comm_old, order, count, &made);
+        rc = chempi_reorder_ranks(comm_old, rc, count, add_edges,
+                                  t ? &t->u.cart : NULL, &order);
+    rc = chempi_topology_make_comm(comm_old, rc, order, count, &made);
     free(order);
     if (rc || !made) {
         chempi_topology_release(t);
@@ -260,6 +259,7 @@ int chempi_topology_cart_sub(struct chempi_comm *comm, const int remain_dims[],
     int rc = chempi_topology_need(comm, MPI_CART);
     const struct chempi_cart *cart;
     struct chempi_topology *t;
+    struct chempi_comm *made;
     int color = 0;
     int key = 0;
 
@@ -274,16 +274,19 @@ int chempi_topology_cart_sub(struct chempi_comm *comm, const int remain_dims[],
 
         *number = *number * cart->dims[d] + cart->coords[d];
     }
-    t = make_sub(cart, remain_dims);
-    if (!t)
-        return MPI_ERR_NO_MEM;
     rc = chempi_comm_split(comm, color, key, newcomm);
-    if (rc) {
-        chempi_topology_release(t);
+    if (rc)
         return rc;
+    made = chempi_comm_lookup(*newcomm);
+    t = make_sub(cart, remain_dims);
+    if (t) {
+        chempi_topology_attach(made, t);
+        return MPI_SUCCESS;
     }
-    chempi_topology_attach(chempi_comm_lookup(*newcomm), t);
-    return MPI_SUCCESS;
+    made->is_partial = true; /* the others have it */
+    chempi_comm_discard(made);
+    *newcomm = MPI_COMM_NULL;
+    return MPI_ERR_NO_MEM;
 }
 
 /* ---- questions ---- */

@@ -170,22 +170,23 @@ static MPI_Count line_up(const int *counts, int n, MPI_Count *displs)
     return total;
 }
 
-/* Rank 0 collects the edges of all. */
-static int gather(struct chempi_comm *comm,
+/* Rank 0 collects the edges of all; dist does not matter if rc says that
+ * something has failed here. */
+static int gather(struct chempi_comm *comm, int rc,
                   const struct chempi_dist_graph *dist, struct gathered *all)
 {
-    int *mine = pairs_of(dist);
-    int count = 2 * dist->outdegree;
+    int *mine = rc ? NULL : pairs_of(dist);
+    int count = rc ? 0 : 2 * dist->outdegree;
     MPI_Count *displs = NULL;
-    int rc;
 
     if (comm->rank == 0) {
         all->counts = chempi_sys->calloc(comm->size, sizeof(*all->counts));
         displs = chempi_sys->calloc(comm->size, sizeof(*displs));
     }
-    if (!mine || (comm->rank == 0 && (!all->counts || !displs))) {
+    if (!rc && (!mine || (comm->rank == 0 && (!all->counts || !displs))))
         rc = no_memory();
-    } else {
+    rc = chempi_topology_vote(comm, rc);
+    if (!rc)
         rc = chempi_coll_perform(
             &(struct chempi_coll_call){.kind = CHEMPI_COLL_GATHER,
                                        .comm = comm,
@@ -195,42 +196,42 @@ static int gather(struct chempi_comm *comm,
                                        .recv.buf = all->counts,
                                        .recv.count = 1,
                                        .recv.type = int_type()});
-        if (!rc && comm->rank == 0) {
-            MPI_Count total = line_up(all->counts, all->size, displs);
+    if (!rc && comm->rank == 0) {
+        MPI_Count total = line_up(all->counts, all->size, displs);
 
-            all->pairs =
-                chempi_sys->malloc(((size_t)total + 1) * sizeof(*all->pairs));
-            rc = all->pairs ? MPI_SUCCESS : no_memory();
-        }
-        if (!rc)
-            rc = chempi_coll_perform(
-                &(struct chempi_coll_call){.kind = CHEMPI_COLL_GATHERV,
-                                           .comm = comm,
-                                           .send.buf = mine,
-                                           .send.count = count,
-                                           .send.type = int_type(),
-                                           .recv.buf = all->pairs,
-                                           .recv.counts = {all->counts, false},
-                                           .recv.displs = {displs, true},
-                                           .recv.type = int_type()});
+        all->pairs =
+            chempi_sys->malloc(((size_t)total + 1) * sizeof(*all->pairs));
+        rc = all->pairs ? MPI_SUCCESS : no_memory();
     }
+    rc = chempi_topology_vote(comm, rc);
+    if (!rc)
+        rc = chempi_coll_perform(
+            &(struct chempi_coll_call){.kind = CHEMPI_COLL_GATHERV,
+                                       .comm = comm,
+                                       .send.buf = mine,
+                                       .send.count = count,
+                                       .send.type = int_type(),
+                                       .recv.buf = all->pairs,
+                                       .recv.counts = {all->counts, false},
+                                       .recv.displs = {displs, true},
+                                       .recv.type = int_type()});
     free(mine);
     free(displs);
     return rc;
 }
 
-static int find_order(struct chempi_comm *comm,
+/* An error is one of all members. */
+static int find_order(struct chempi_comm *comm, int rc,
                       const struct chempi_dist_graph *dist, int **order)
 {
     struct gathered all = {.size = (int)comm->size};
-    int rc = gather(comm, dist, &all);
 
-    if (!rc)
-        rc =
-            chempi_reorder_ranks(comm, (int)comm->size, add_edges, &all, order);
+    rc = gather(comm, rc, dist, &all);
+    rc =
+        chempi_reorder_ranks(comm, rc, (int)comm->size, add_edges, &all, order);
     free(all.counts);
     free(all.pairs);
-    return rc;
+    return chempi_topology_vote(comm, rc);
 }
 
 /* Hand the edges of my vertex to the process that takes it, and get those of
@@ -245,7 +246,7 @@ static int move_edges(struct chempi_comm *comm, const int *order,
     int out[3] = {old->u.dist.indegree, old->u.dist.outdegree,
                   old->u.dist.is_weighted};
     int in[3];
-    struct chempi_topology *got;
+    struct chempi_topology *got = NULL;
     int rc;
 
     while (order[from] != comm->rank)
@@ -253,11 +254,15 @@ static int move_edges(struct chempi_comm *comm, const int *order,
     rc = chempi_message_sendrecv_on(out, 3, int_type(), to, ch.tag, in, 3,
                                     int_type(), from, ch.tag, comm,
                                     CHEMPI_CONTEXT_INTERNAL, MPI_STATUS_IGNORE);
-    if (rc)
+    if (!rc) {
+        got = make_dist(in[0], in[1], in[2] != 0);
+        rc = got ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    }
+    rc = chempi_topology_vote(comm, rc);
+    if (rc) {
+        chempi_topology_release(got);
         return rc;
-    got = make_dist(in[0], in[1], in[2] != 0);
-    if (!got)
-        return MPI_ERR_NO_MEM;
+    }
     rc = chempi_message_sendrecv_on(
         old->ints, (MPI_Count)int_count(old), int_type(), to, ch.tag, got->ints,
         (MPI_Count)int_count(got), int_type(), from, ch.tag, comm,
@@ -267,20 +272,20 @@ static int move_edges(struct chempi_comm *comm, const int *order,
     return rc;
 }
 
-/* The communicator for t, whose reference is taken over. */
-static int finish(struct chempi_comm *comm, struct chempi_topology *t,
+/* The communicator for t, whose reference is taken over; or, if rc says that
+ * something has failed here, for no member. */
+static int finish(struct chempi_comm *comm, int rc, struct chempi_topology *t,
                   int reorder, MPI_Comm *newcomm)
 {
     struct chempi_comm *made = NULL;
     int *order = NULL;
-    int rc = MPI_SUCCESS;
 
-    if (reorder && chempi_reorder_is_useful(comm))
-        rc = find_order(comm, &t->u.dist, &order);
-    if (!rc && order)
-        rc = move_edges(comm, order, &t);
-    if (!rc)
-        rc = chempi_topology_make_comm(comm, order, (int)comm->size, &made);
+    if (reorder && chempi_reorder_is_useful(comm)) {
+        rc = find_order(comm, rc, t ? &t->u.dist : NULL, &order);
+        if (!rc && order)
+            rc = move_edges(comm, order, &t);
+    }
+    rc = chempi_topology_make_comm(comm, rc, order, (int)comm->size, &made);
     free(order);
     if (rc) {
         chempi_topology_release(t);
@@ -317,13 +322,13 @@ int chempi_topology_dist_graph_create_adjacent(
     if (rc)
         return rc;
     t = make_dist(indegree, outdegree, is_weighted);
-    if (!t)
-        return MPI_ERR_NO_MEM;
+    if (!t) /* which the others have to learn */
+        return finish(comm_old, MPI_ERR_NO_MEM, NULL, reorder, comm_dist_graph);
     copy_ints(t->u.dist.sources, sources, indegree);
     copy_ints(t->u.dist.destinations, destinations, outdegree);
     copy_weights(t->u.dist.source_weights, sourceweights, indegree);
     copy_weights(t->u.dist.dest_weights, destweights, outdegree);
-    return finish(comm_old, t, reorder, comm_dist_graph);
+    return finish(comm_old, MPI_SUCCESS, t, reorder, comm_dist_graph);
 }
 
 /* ---- the general form: tell both ends of every edge ---- */
@@ -466,12 +471,15 @@ static struct chempi_topology *read_records(const struct parcel *p,
     return t;
 }
 
-static int spread(struct chempi_comm *comm, const struct edges *e,
+/* rc: what has failed here before. */
+static int spread(struct chempi_comm *comm, int rc, const struct edges *e,
                   struct parcel *out, struct parcel *in)
 {
     int size = (int)comm->size;
-    int rc = write_records(out, e, size);
 
+    if (!rc)
+        rc = write_records(out, e, size);
+    rc = chempi_topology_vote(comm, rc);
     if (!rc)
         rc = chempi_coll_perform(
             &(struct chempi_coll_call){.kind = CHEMPI_COLL_ALLTOALL,
@@ -486,6 +494,7 @@ static int spread(struct chempi_comm *comm, const struct edges *e,
         rc = check_counts(in, size);
     if (!rc)
         rc = parcel_fill(in, size);
+    rc = chempi_topology_vote(comm, rc);
     if (!rc)
         rc = chempi_coll_perform(
             &(struct chempi_coll_call){.kind = CHEMPI_COLL_ALLTOALLV,
@@ -544,15 +553,14 @@ int chempi_topology_dist_graph_create(struct chempi_comm *comm_old, int n,
     rc = parcel_init(&out, comm_old->size);
     if (!rc)
         rc = parcel_init(&in, comm_old->size);
-    if (!rc)
-        rc = spread(comm_old, &e, &out, &in);
+    rc = spread(comm_old, rc, &e, &out, &in);
     if (!rc) {
         t = read_records(&in, weights != MPI_UNWEIGHTED);
         rc = t ? MPI_SUCCESS : MPI_ERR_NO_MEM;
     }
     parcel_fini(&out);
     parcel_fini(&in);
-    return rc ? rc : finish(comm_old, t, reorder, comm_dist_graph);
+    return finish(comm_old, rc, t, reorder, comm_dist_graph);
 }
 
 /* ---- questions ---- */

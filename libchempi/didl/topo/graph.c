@@ -94,13 +94,11 @@ int chempi_topology_graph_create(struct chempi_comm *comm_old, int nnodes,
     if (rc || nnodes == 0)
         return rc;
     t = make_graph(nnodes, indx, edges);
-    if (!t)
-        return MPI_ERR_NO_MEM;
+    rc = t ? MPI_SUCCESS : MPI_ERR_NO_MEM; /* which the others have to learn */
     if (reorder)
-        rc = chempi_reorder_ranks(comm_old, nnodes, add_edges, &t->u.graph,
-                                  &order);
-    if (!rc)
-        rc = chempi_topology_make_comm(comm_old, order, nnodes, &made);
+        rc = chempi_reorder_ranks(comm_old, rc, nnodes, add_edges,
+                                  t ? &t->u.graph : NULL, &order);
+    rc = chempi_topology_make_comm(comm_old, rc, order, nnodes, &made);
     free(order);
     if (rc || !made) {
         chempi_topology_release(t);

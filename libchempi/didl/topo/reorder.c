@@ -19,12 +19,13 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/coll/call.h"
-#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/locality/locality.h"
 #include "libchempi/didl/op/op.h"
 #include "libchempi/didl/topo/reorder_search.h"
+#include "libchempi/didl/topo/topology.h"
 
 enum {
     MESSAGE_BYTES = 8192, /* the cost is that of messages of this size */
@@ -70,6 +71,8 @@ static void places_fini(struct places *p)
 {
     free(p->numbers);
     free(p->costs);
+    p->numbers = NULL;
+    p->costs = NULL;
 }
 
 static uint32_t table_node(uint32_t job_node)
@@ -242,54 +245,49 @@ static int look(const struct places *p, int count,
     return *rc ? -1 : found;
 }
 
-/* Rank 0 looks, all learn what it has found. */
-static int decide(struct chempi_comm *comm, const struct places *p, int count,
-                  chempi_reorder_edges_fn *edges, const void *arg, int *order,
-                  int *found)
+/* Rank 0 looks, all learn what it has found, or that something has failed. */
+static int decide(struct chempi_comm *comm, int rc, const struct places *p,
+                  int count, chempi_reorder_edges_fn *edges, const void *arg,
+                  int *order, bool *is_better)
 {
-    struct chempi_coll_call call = {.kind = CHEMPI_COLL_BCAST,
-                                    .comm = comm,
-                                    .recv.buf = found,
-                                    .recv.count = 1,
-                                    .recv.type =
-                                        chempi_datatype_lookup(MPI_INT)};
-    int rc = MPI_SUCCESS;
-    int shared;
+    struct chempi_comm_channel channel = chempi_comm_channel(comm);
+    int64_t found = 0;
 
-    if (comm->rank == 0)
-        *found = look(p, count, edges, arg, order, &rc);
-    shared = chempi_coll_perform(&call);
-    if (!shared && *found > 0) {
-        call.recv.buf = order;
-        call.recv.count = comm->size;
-        shared = chempi_coll_perform(&call);
-    }
-    if (rc || shared)
-        return rc ? rc : shared;
-    return *found < 0 ? no_memory() : MPI_SUCCESS;
+    if (!rc && comm->rank == 0)
+        found = look(p, count, edges, arg, order, &rc) > 0;
+    rc = chempi_comm_max(&channel, rc, &found, 1);
+    *is_better = found > 0;
+    if (rc || !*is_better)
+        return rc;
+    channel = chempi_comm_channel(comm);
+    return chempi_comm_bcast(&channel, MPI_SUCCESS, order,
+                             comm->size * sizeof(*order));
 }
 
-int chempi_reorder_ranks(struct chempi_comm *comm, int count,
+int chempi_reorder_ranks(struct chempi_comm *comm, int rc, int count,
                          chempi_reorder_edges_fn *edges, const void *arg,
                          int **order)
 {
-    struct places p;
+    struct places p = {0};
     int *found_order = NULL;
-    int found = 0;
-    int rc;
+    bool is_better = false;
 
     *order = NULL;
     if (!chempi_reorder_is_useful(comm))
-        return MPI_SUCCESS;
-    rc = places_init(&p, comm);
-    if (rc)
         return rc;
-    found_order = chempi_sys->malloc(comm->size * sizeof(*found_order));
-    rc = found_order ? share_costs(&p, comm) : no_memory();
     if (!rc)
-        rc = decide(comm, &p, count, edges, arg, found_order, &found);
+        rc = places_init(&p, comm);
+    if (!rc) {
+        found_order = chempi_sys->malloc(comm->size * sizeof(*found_order));
+        rc = found_order ? MPI_SUCCESS : no_memory();
+    }
+    rc = chempi_topology_vote(comm, rc);
+    if (!rc) {
+        rc = share_costs(&p, comm);
+        rc = decide(comm, rc, &p, count, edges, arg, found_order, &is_better);
+    }
     places_fini(&p);
-    if (!rc && found > 0)
+    if (!rc && is_better)
         *order = found_order;
     else
         free(found_order);

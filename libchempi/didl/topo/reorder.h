@@ -40,10 +40,12 @@ typedef int chempi_reorder_edges_fn(struct chempi_reorder_graph *g,
  * Which process of comm takes which of `count` vertices: (*order)[v] is a rank
  * of comm, malloc'ed, [comm->size]; those beyond `count` are left over. NULL
  * when no order is better than the present one. The edges are asked for at
- * rank 0 only. Collective; all processes get the same answer. MPI error
- * class.
+ * rank 0 only, and if rc is MPI_SUCCESS. Collective; all processes get the same
+ * answer. rc is what has failed at this one before: it takes part all the same.
+ * An MPI error class, perhaps at some processes only: the next call among them
+ * must tell the others.
  */
-int chempi_reorder_ranks(struct chempi_comm *comm, int count,
+int chempi_reorder_ranks(struct chempi_comm *comm, int rc, int count,
                          chempi_reorder_edges_fn *edges, const void *arg,
                          int **order);
 

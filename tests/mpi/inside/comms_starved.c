@@ -10,10 +10,11 @@
 #include "tests/mpi/check.h"
 #include "tests/mpi/inside/starve.h"
 
-enum { PIECES = 14 };
+enum { PIECES = 20, RANKS_MAX = 64 };
 
 static MPI_Comm world; /* a duplicate: errors are returned */
 static MPI_Comm inter; /* between its halves */
+static MPI_Comm ring;  /* a grid of all */
 
 static int is_high(void)
 {
@@ -99,9 +100,59 @@ static int merge(MPI_Comm *made)
     return MPI_Intercomm_merge(inter, is_high(), made);
 }
 
+/* Topologies: a ring of all, which may be in another order on several nodes. */
+
+static int cart(MPI_Comm *made)
+{
+    int size = check_size();
+    int is_ring = 1;
+
+    return MPI_Cart_create(world, 1, &size, &is_ring, 1, made);
+}
+
+static int cart_sub(MPI_Comm *made)
+{
+    int remains = 1;
+
+    return MPI_Cart_sub(ring, &remains, made);
+}
+
+static int graph(MPI_Comm *made)
+{
+    int indices[RANKS_MAX];
+    int edges[RANKS_MAX];
+
+    for (int i = 0; i < check_size(); i++) {
+        indices[i] = i + 1;
+        edges[i] = (i + 1) % check_size();
+    }
+    return MPI_Graph_create(world, check_size(), indices, edges, 1, made);
+}
+
+static int dist_graph(MPI_Comm *made)
+{
+    int before = (check_rank() + check_size() - 1) % check_size();
+    int after = (check_rank() + 1) % check_size();
+
+    return MPI_Dist_graph_create_adjacent(world, 1, &before, MPI_UNWEIGHTED, 1,
+                                          &after, MPI_UNWEIGHTED, MPI_INFO_NULL,
+                                          1, made);
+}
+
+static int dist_graph_told(MPI_Comm *made)
+{
+    int me = check_rank();
+    int degree = 1;
+    int after = (me + 1) % check_size();
+
+    return MPI_Dist_graph_create(world, 1, &me, &degree, &after, MPI_UNWEIGHTED,
+                                 MPI_INFO_NULL, 1, made);
+}
+
 static int (*const calls[])(MPI_Comm *made) = {
     dup,          idup,      split,      split_type,  create,
-    create_group, dup_inter, idup_inter, split_inter, merge};
+    create_group, dup_inter, idup_inter, split_inter, merge,
+    cart,         cart_sub,  graph,      dist_graph,  dist_graph_told};
 
 /* One of all members can be used. */
 static void use(MPI_Comm comm)
@@ -212,6 +263,7 @@ int main(int argc, char **argv)
     MPI_Intercomm_create(half, 0, world, is_high() ? 0 : check_size() / 2, 1,
                          &inter);
     MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+    CHECK_OR_DIE(check_size() <= RANKS_MAX && !cart(&ring), "no grid");
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
         for (int who = 0; who < check_size(); who++)
             for (int piece = 0; piece < PIECES; piece++)
@@ -227,6 +279,7 @@ int main(int argc, char **argv)
     check_next(idup_inter);
     MPI_Comm_free(&half);
     MPI_Comm_free(&inter);
+    MPI_Comm_free(&ring);
     MPI_Comm_free(&world);
     return check_finish();
 }
