@@ -89,7 +89,7 @@ static void wait_for_memory(struct chempi_shortage *shortage,
                             const struct chempi_request *req)
 {
     if (!chempi_shortage_may_wait(shortage))
-        chempi_fatal_die(1, "out of memory to cancel a message to rank %u",
+        chempi_fatal_die("out of memory to cancel a message to rank %u",
                          req->peer->proc);
 }
 

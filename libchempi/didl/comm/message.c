@@ -651,8 +651,8 @@ void chempi_message_pass(bool is_send, int peer, int tag,
     if (is_left)
         return;
     if (is_locked)
-        chempi_fatal_die(1, "out of memory for a collective operation, which "
-                            "other processes wait for");
+        chempi_fatal_die("out of memory for a collective operation, which "
+                         "other processes wait for");
     if (is_send)
         (void)chempi_message_send_on(&nothing, 0, byte, peer, tag, comm, kind);
     else

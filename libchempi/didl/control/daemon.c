@@ -307,13 +307,13 @@ CHEMPI_NORETURN static void give_up(void)
     char others[CHEMPI_ERROR_RANKS_TEXT];
 
     if (self.suspect_count == 0)
-        chempi_fatal_die(1, "the connection to a rank was lost, and there is "
-                            "no memory to tell which");
+        chempi_fatal_die("the connection to a rank was lost, and there is "
+                         "no memory to tell which");
     for (uint32_t i = 0; i < CHEMPI_ERROR_LOST_MAX && i < self.suspect_count;
          i++)
         ranks[i] = self.suspects[i].proc;
     chempi_error_put_ranks(ranks, self.suspect_count, others, sizeof(others));
-    chempi_fatal_die(1, "the connection to rank %u was lost: %s%s", ranks[0],
+    chempi_fatal_die("the connection to rank %u was lost: %s%s", ranks[0],
                      self.suspects->why, others);
 }
 
@@ -408,7 +408,7 @@ void chempi_daemon_poll(void)
         /* Not closed: the names in the sentence, and all that other threads
          * may read of the job, are its own. */
         chempi_ctx.entry = NULL;
-        chempi_fatal_die(1, "%s", err.text);
+        chempi_fatal_die("%s", err.text);
     }
     if (self.suspect_ns && chempi_clock_ns() > self.suspect_ns)
         give_up();

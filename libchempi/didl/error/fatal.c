@@ -84,7 +84,7 @@ void chempi_fatal_end(int exit_code, const char *text, bool is_inside)
     _exit(status ? status : 1);
 }
 
-void chempi_fatal_die(int exit_code, const char *fmt, ...)
+void chempi_fatal_die(const char *fmt, ...)
 {
     char text[CHEMPI_ERR_TEXT_MAX];
     va_list args;
@@ -92,5 +92,5 @@ void chempi_fatal_die(int exit_code, const char *fmt, ...)
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    chempi_fatal_end(exit_code, text, true);
+    chempi_fatal_end(1, text, true);
 }

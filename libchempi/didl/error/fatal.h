@@ -33,15 +33,14 @@ const char *chempi_fatal_place_words(void);
 void chempi_fatal_set_free(bool is_free);
 
 /*
- * End the job with this exit code because of an error that no error handler
- * can be asked about; the words say what happened and what to do. Told to the
- * launcher if there is one, else printed. Does not return.
+ * End the job with exit code 1 because of an error that no error handler can be
+ * asked about; the words say what happened and what to do. Told to the launcher
+ * if there is one, else printed. Does not return.
  */
-CHEMPI_NORETURN void chempi_fatal_die(int exit_code, const char *fmt, ...)
-    CHEMPI_PRINTF(2, 3);
+CHEMPI_NORETURN void chempi_fatal_die(const char *fmt, ...) CHEMPI_PRINTF(1, 2);
 
-/* The same with complete words; "" when the program called MPI_Abort with
- * this code. Who and where are added to the words. */
+/* The same with this exit code and complete words; "" when the program called
+ * MPI_Abort with this code. Who and where are added to the words. */
 CHEMPI_NORETURN void chempi_fatal_end(int exit_code, const char *text,
                                       bool is_inside);
 

@@ -160,7 +160,6 @@ void chempi_rma_borrow_type(struct chempi_datatype *type,
 CHEMPI_COLD void chempi_rma_no_answer(const struct chempi_rma_peer *peer)
 {
     chempi_fatal_die(
-        1,
         "out of memory for an answer to rank %u of a window, which "
         "would wait for it for ever; use less memory",
         peer->rank);

@@ -579,8 +579,7 @@ void chempi_rma_serve(struct chempi_win *win, uint32_t source, const void *data,
     }
     peer = chempi_rma_peer(win, source);
     if (!peer) {
-        chempi_fatal_die(1,
-                         "out of memory for the requests of rank %u of a "
+        chempi_fatal_die("out of memory for the requests of rank %u of a "
                          "window",
                          source);
         return;

@@ -72,8 +72,7 @@ static void take_back(struct chempi_rma_peer *peer, uint32_t id)
     const struct chempi_rma_head head = {.kind = CHEMPI_RMA_DO_DROP, .id = id};
 
     if (chempi_rma_request(peer, &head, NULL, NULL, 0) != MPI_SUCCESS)
-        chempi_fatal_die(1,
-                         "out of memory for a put of which rank %u has been "
+        chempi_fatal_die("out of memory for a put of which rank %u has been "
                          "told; use less memory",
                          peer->rank);
 }
@@ -340,7 +339,7 @@ static void post_again(struct chempi_win *win, struct chempi_rma_slot *slot)
 {
     fini_slot(slot);
     if (post_slot(win, slot))
-        chempi_fatal_die(1, "out of memory for one-sided requests");
+        chempi_fatal_die("out of memory for one-sided requests");
 }
 
 static int poll_slots(struct chempi_win *win)

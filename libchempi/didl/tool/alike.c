@@ -205,7 +205,7 @@ bool chempi_tool_hear(uint32_t proc, const char *of, const void *value,
         memcpy(&names, at, sizeof(names));
     if (len < sizeof(names) || names != hash_names()) {
         (void)differ_in_names(whose, &err);
-        chempi_fatal_die(1, "%s", err.text);
+        chempi_fatal_die("%s", err.text);
     }
     at += sizeof(names);
     len -= sizeof(names);
@@ -216,7 +216,7 @@ bool chempi_tool_hear(uint32_t proc, const char *of, const void *value,
         at += sizeof(other);
         len -= sizeof(other);
         if (other != value_of(&v) && differ(&v, other, whose, &err))
-            chempi_fatal_die(1, "%s", err.text);
+            chempi_fatal_die("%s", err.text);
     }
     return true;
 }

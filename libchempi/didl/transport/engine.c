@@ -373,8 +373,7 @@ static CHEMPI_COLD void miss_memory(struct chempi_peer *peer,
     lane->engine.first_poor = first;
     if (chempi_shortage_may_wait(&lane->engine.shortage))
         return;
-    chempi_fatal_die(1,
-                     "out of memory for an unexpected message of %llu bytes "
+    chempi_fatal_die("out of memory for an unexpected message of %llu bytes "
                      "from rank %u; post receives earlier, or send fewer "
                      "messages before they are received",
                      (unsigned long long)env->len, peer->proc);

@@ -317,8 +317,7 @@ static void sent(struct chempi_tx *tx, int status)
 
 static CHEMPI_COLD void die_unanswered(const struct chempi_peer *peer)
 {
-    chempi_fatal_die(1,
-                     "out of memory for an answer to rank %u, which would "
+    chempi_fatal_die("out of memory for an answer to rank %u, which would "
                      "wait for it for ever; use less memory",
                      peer->proc);
 }

@@ -352,8 +352,7 @@ static struct idup *wait_for_some(const struct chempi_comm *comm)
 
     while (!(d = take_reserve()) && !(d = chempi_sys->calloc(1, sizeof(*d)))) {
         if (!chempi_shortage_may_wait(&shortage))
-            chempi_fatal_die(1,
-                             "out of memory to tell the members of a "
+            chempi_fatal_die("out of memory to tell the members of a "
                              "communicator of %u that MPI_Comm_idup has failed",
                              comm->size);
         (void)chempi_progress_poll();

@@ -30,8 +30,7 @@ static void need_packed(const struct chempi_io_exchange *x,
     s->packed = s->overlap;
     s->packed_room = len;
     if (!s->packed)
-        chempi_fatal_die(1,
-                         "out of memory for %" PRIu64 " bytes of data that "
+        chempi_fatal_die("out of memory for %" PRIu64 " bytes of data that "
                          "overlap in a window of %.160s; a smaller hint "
                          "cb_buffer_size helps",
                          len, x->file->path);

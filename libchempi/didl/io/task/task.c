@@ -54,8 +54,8 @@ void chempi_io_task_init(struct chempi_io_task *t, struct chempi_comm *comm,
 
 void chempi_io_task_starve(void)
 {
-    chempi_fatal_die(1, "out of memory for collective access to a file, which "
-                        "other processes wait for");
+    chempi_fatal_die("out of memory for collective access to a file, which "
+                     "other processes wait for");
 }
 
 /* The context is one of those in which waits end when any member is lost: a

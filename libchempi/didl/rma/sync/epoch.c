@@ -241,7 +241,7 @@ static void swap_tokens(struct chempi_win *win, const struct some *with,
 
     if (awaits && expect_tokens(win, with->ranks, (uint32_t)with->count,
                                 CHEMPI_RMA_TOKEN_FREE, &reqs))
-        chempi_fatal_die(1, "out of memory for freeing a window");
+        chempi_fatal_die("out of memory for freeing a window");
     for (int i = 0; sends && i < with->count; i++)
         (void)send_token(win, with->ranks[i], CHEMPI_RMA_TOKEN_FREE);
     if (awaits)
@@ -294,7 +294,7 @@ void chempi_rma_meet_survivors(struct chempi_win *win)
         .ranks = chempi_sys->malloc(win->comm->size * sizeof(*some.ranks))};
 
     if (!some.ranks)
-        chempi_fatal_die(1, "out of memory for freeing a window");
+        chempi_fatal_die("out of memory for freeing a window");
     if (is_any_surviving(win)) {
         find_others(win, true, &some);
         swap_tokens(win, &some, true, true);

@@ -312,8 +312,7 @@ void chempi_routed_way_cut(struct chempi_routed *routed, uint32_t proc,
         if (p != proc &&
             routed->gateways[p - routed->rank_count] == CHEMPI_ROUTED_DEAD)
             chempi_daemon_cut(p, "its connections are gone");
-    chempi_fatal_die(1,
-                     "the gateway on node %s is lost (%s), and no other way "
+    chempi_fatal_die("the gateway on node %s is lost (%s), and no other way "
                      "leads from node %s to %s; describe a second gateway, or "
                      "use nodes with a common network",
                      s->node_names[s->node_of_proc[proc]], why,
