@@ -497,10 +497,11 @@ int chempi_message_post(const void *buf, MPI_Count count,
     return rc;
 }
 
-int chempi_message_irecv(void *buf, MPI_Count count,
-                         struct chempi_datatype *type, int source, int tag,
-                         struct chempi_comm *comm, uint32_t kind,
-                         struct chempi_request **out)
+int chempi_message_irecv_on(void *buf, MPI_Count count,
+                            struct chempi_datatype *type, int source, int tag,
+                            struct chempi_comm *comm,
+                            enum chempi_context_kind kind,
+                            struct chempi_request **out)
 {
     struct chempi_lane *lane = chempi_message_lane(comm, kind);
     struct chempi_request *req;
@@ -594,15 +595,6 @@ int chempi_message_isend_on(const void *buf, MPI_Count count,
                      CHEMPI_SEND_STANDARD, out);
     chempi_progress_unlock_posted(lane);
     return rc;
-}
-
-int chempi_message_irecv_on(void *buf, MPI_Count count,
-                            struct chempi_datatype *type, int source, int tag,
-                            struct chempi_comm *comm,
-                            enum chempi_context_kind kind,
-                            struct chempi_request **out)
-{
-    return chempi_message_irecv(buf, count, type, source, tag, comm, kind, out);
 }
 
 static char nothing; /* the address of no data */

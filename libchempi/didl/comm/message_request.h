@@ -75,11 +75,6 @@ int chempi_message_no_memory(void);
 int chempi_message_finish_send(struct chempi_request *req, MPI_Status *status);
 void chempi_message_destroy(struct chempi_request *req);
 
-int chempi_message_irecv(void *buf, MPI_Count count,
-                         struct chempi_datatype *type, int source, int tag,
-                         struct chempi_comm *comm, uint32_t kind,
-                         struct chempi_request **out);
-
 /* A send of the user's that does not wait. */
 int chempi_message_post(const void *buf, MPI_Count count,
                         struct chempi_datatype *type, int dest, int tag,

@@ -20,7 +20,7 @@ static uint32_t table_node(uint32_t node)
                    : CHEMPI_TABLE_NONE;
 }
 
-static bool joins_nodes(uint32_t network)
+bool chempi_locality_joins_nodes(uint32_t network)
 {
     const struct chempi_network_types_type *type =
         chempi_network_types_type_find(
@@ -34,18 +34,13 @@ uint32_t chempi_locality_network_total(void)
     return table() ? chempi_table_network_count(table()) : 0;
 }
 
-bool chempi_locality_is_joined(uint32_t network)
-{
-    return joins_nodes(network);
-}
-
 uint32_t chempi_locality_find_network(const char *name)
 {
     uint32_t count = table() ? chempi_table_network_count(table()) : 0;
 
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(chempi_table_network(table(), i)->name, name) == 0)
-            return joins_nodes(i) ? i : CHEMPI_LOCALITY_NONE;
+            return chempi_locality_joins_nodes(i) ? i : CHEMPI_LOCALITY_NONE;
     return CHEMPI_LOCALITY_NONE;
 }
 
@@ -68,7 +63,8 @@ bool chempi_locality_attachment(uint32_t node, uint32_t i, uint32_t *network)
         i >= chempi_table_attachment_count(table(), at))
         return false;
     chempi_table_attachment(table(), at, i, &a);
-    *network = joins_nodes(a.network) ? a.network : CHEMPI_LOCALITY_NONE;
+    *network = chempi_locality_joins_nodes(a.network) ? a.network
+                                                      : CHEMPI_LOCALITY_NONE;
     return true;
 }
 
@@ -80,7 +76,7 @@ static uint32_t walk(uint32_t n, uint32_t *count)
 
     *count = 0;
     for (uint32_t i = 0; i < networks; i++)
-        if (joins_nodes(i) &&
+        if (chempi_locality_joins_nodes(i) &&
             chempi_locality_is_attached(chempi_ctx.services.node, i) &&
             (*count)++ == n)
             return i;

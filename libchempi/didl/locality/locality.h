@@ -20,7 +20,8 @@ const char *chempi_locality_network_name(uint32_t network);
 
 uint32_t
 chempi_locality_network_total(void); /* networks, also those inside nodes */
-bool chempi_locality_is_joined(uint32_t network); /* does it join nodes? */
+/* Does it join nodes, rather than lie inside one? */
+bool chempi_locality_joins_nodes(uint32_t network);
 
 /* Modelled times of a message of len bytes that goes from this node by each of
  * `count` networks alone, to wherever that is cheapest, in nanoseconds. */

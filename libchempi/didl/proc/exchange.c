@@ -193,7 +193,7 @@ static void fail(struct chempi_exchange *x, int code)
 
 /* ---- patience -------------------------------------------------------- */
 
-static bool is_written(const struct chempi_exchange *x)
+bool chempi_exchange_is_drained(const struct chempi_exchange *x)
 {
     return x->out_done == x->out_len && (!x->seal || !x->seal->out.len);
 }
@@ -201,9 +201,9 @@ static bool is_written(const struct chempi_exchange *x)
 /* X6 */
 static void note_owed(struct chempi_exchange *x)
 {
-    const bool is_owed =
-        x->is_accepted && (x->at == CHEMPI_EXCHANGE_JOINING ||
-                           (x->is_wanted && !x->has_message) || !is_written(x));
+    const bool is_owed = x->is_accepted && (x->at == CHEMPI_EXCHANGE_JOINING ||
+                                            (x->is_wanted && !x->has_message) ||
+                                            !chempi_exchange_is_drained(x));
 
     if (is_owed == x->is_owed)
         return;
@@ -361,7 +361,7 @@ static int write_some(struct chempi_exchange *x)
 /* What can be used now (X3). */
 static uint32_t useful_events(const struct chempi_exchange *x)
 {
-    const uint32_t out = is_written(x) ? 0 : (uint32_t)EPOLLOUT;
+    const uint32_t out = chempi_exchange_is_drained(x) ? 0 : (uint32_t)EPOLLOUT;
 
     if (x->has_message)
         return out;
@@ -392,7 +392,7 @@ int chempi_exchange_ask(struct chempi_exchange *x, uint32_t events)
 static void advance(struct chempi_exchange *x, bool may_read)
 {
     const bool had_message = x->has_message;
-    const bool was_written = is_written(x);
+    const bool was_drained = chempi_exchange_is_drained(x);
     int rc = may_read ? read_some(x) : 0;
 
     if (rc == 0)
@@ -403,7 +403,8 @@ static void advance(struct chempi_exchange *x, bool may_read)
         fail(x, rc);
     else
         note_owed(x);
-    if (x->has_message != had_message || is_written(x) != was_written)
+    if (x->has_message != had_message ||
+        chempi_exchange_is_drained(x) != was_drained)
         chempi_progress_notify();
     CHEMPI_CHECK(chempi_exchange_check(x));
 }
@@ -575,9 +576,4 @@ int chempi_exchange_take(struct chempi_exchange *x, void **data, size_t *len,
     if (x->at == CHEMPI_EXCHANGE_OPEN)
         advance(x, false);
     return 0;
-}
-
-bool chempi_exchange_is_drained(const struct chempi_exchange *x)
-{
-    return is_written(x);
 }

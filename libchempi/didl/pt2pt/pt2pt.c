@@ -91,8 +91,8 @@ int chempi_pt2pt_irecv(void *buf, MPI_Count count,
                        struct chempi_comm *comm, MPI_Request *request)
 {
     struct chempi_request *req = NULL;
-    int rc = chempi_message_irecv(buf, count, datatype, source, tag, comm,
-                                  CHEMPI_CONTEXT_PT2PT, &req);
+    int rc = chempi_message_irecv_on(buf, count, datatype, source, tag, comm,
+                                     CHEMPI_CONTEXT_PT2PT, &req);
 
     if (CHEMPI_LIKELY(!rc))
         *request = chempi_request_handle(req);

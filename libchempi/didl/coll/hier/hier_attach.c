@@ -63,7 +63,7 @@ static uint64_t digest_of(const struct chempi_hier_plan *plan)
 
         for (size_t k = 0; name[k]; k++)
             digest = mix(digest, (unsigned char)name[k]);
-        digest = mix(digest, chempi_locality_is_joined((uint32_t)i));
+        digest = mix(digest, chempi_locality_joins_nodes((uint32_t)i));
     }
     for (int r = 0; r < plan->size; r++) {
         const uint32_t node = node_of(plan->arg, r);
