@@ -22,12 +22,12 @@
 
 /* ---- output -------------------------------------------------------------- */
 
-static void send_credit(struct chempi_console *c, uint32_t least)
+static void send_credit(struct chempi_console *c)
 {
     for (uint32_t i = 0; i < c->node_count; i++) {
         const uint32_t owed = c->owed[i];
 
-        if (owed < least)
+        if (owed < CREDIT_STEP)
             continue;
         c->owed[i] = 0;
         c->ops->credit(c->arg, i, owed);
@@ -102,7 +102,7 @@ static void flush(struct chempi_outlet *o)
     }
     ev_io_stop(c->loop, &o->io);
     if (chempi_console_is_empty(c))
-        send_credit(c, CREDIT_STEP); /* O2 */
+        send_credit(c); /* O2 */
 }
 
 static void writable(struct ev_loop *loop, ev_io *w, int events)
@@ -184,7 +184,7 @@ void chempi_console_show(struct chempi_console *c, uint32_t node, uint32_t rank,
 
     c->owed[node] += (uint32_t)len;
     if (o->is_broken) {
-        send_credit(c, CREDIT_STEP);
+        send_credit(c);
         return;
     }
     if (c->has_label || c->has_time)

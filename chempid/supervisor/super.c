@@ -400,7 +400,7 @@ static int take_part(struct chempi_link *link, const struct chempi_frame *frame,
 }
 
 /* Nothing but the link upwards and standard streams. */
-static struct chempi_super *open_up(int up_fd, chempi_link_frame_fn *on_frame)
+static struct chempi_super *open_up(chempi_link_frame_fn *on_frame)
 {
     struct chempi_super *s = chempi_sys->calloc(1, sizeof(*s));
 
@@ -410,7 +410,7 @@ static struct chempi_super *open_up(int up_fd, chempi_link_frame_fn *on_frame)
         -1;
     s->share =
         (struct chempi_share){.region_fd = -1, .table_fd = -1, .places_fd = -1};
-    chempi_link_open(&s->up, s->loop, up_fd, CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
+    chempi_link_open(&s->up, s->loop, UP_FD, CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
     s->up.on_frame = on_frame;
     s->up.on_lost = up_lost;
     s->up.arg = s;
@@ -432,7 +432,7 @@ _Noreturn void chempi_super_run(const struct chempi_spec *spec, uint32_t node,
     struct chempi_super *s;
 
     keep_only(up_fd);
-    s = open_up(UP_FD, chempi_super_take);
+    s = open_up(chempi_super_take);
     s->spec = spec;
     s->node = node;
     s->shares_session = shares_session;
@@ -451,7 +451,7 @@ _Noreturn void chempi_super_run_as(uint32_t uid, uint32_t gid,
     keep_only(up_fd);
     if (!chempi_become_or_tell(uid, gid, shell, group, UP_FD))
         _exit(EPERM);
-    s = open_up(UP_FD, take_part);
+    s = open_up(take_part);
     s->has_become = true;
     s->group = group;
     ev_run(s->loop, 0);

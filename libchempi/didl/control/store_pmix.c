@@ -76,16 +76,17 @@ bool chempi_store_pmix_is_there(void)
     return load();
 }
 
-/* A number of this process or (PMIX_RANK_WILDCARD) of the job. */
-static uint32_t number(pmix_rank_t rank, const char *key, uint32_t other)
+/* A number of this process or (PMIX_RANK_WILDCARD) of the job; 0: there is
+ * none. */
+static uint32_t number(pmix_rank_t rank, const char *key)
 {
     pmix_proc_t proc = store.me;
     pmix_value_t *value = NULL;
-    uint32_t found = other;
+    uint32_t found = 0;
 
     proc.rank = rank;
     if (pmix.get(&proc, key, NULL, 0, &value) != PMIX_SUCCESS || !value)
-        return other;
+        return 0;
     if (value->type == PMIX_UINT32)
         found = value->data.uint32;
     free(value); /* a number points nowhere */
@@ -120,9 +121,9 @@ static int open_store(struct chempi_store_self *self, struct chempi_err *err)
     store.collect.value.type = PMIX_BOOL;
     store.collect.value.data.flag = true;
     self->rank = store.me.rank;
-    self->size = number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, 0);
-    self->universe_size = number(PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE, 0);
-    self->app_num = number(store.me.rank, PMIX_APPNUM, 0);
+    self->size = number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE);
+    self->universe_size = number(PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE);
+    self->app_num = number(store.me.rank, PMIX_APPNUM);
     self->value_max = CHEMPI_STORE_VALUE_MAX;
     return 0;
 }

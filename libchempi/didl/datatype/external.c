@@ -306,7 +306,7 @@ int chempi_datatype_pack_external(const char *datarep, const void *inbuf,
     if (rc != MPI_SUCCESS || bytes == 0)
         return rc;
     t.external = (unsigned char *)outbuf + *position;
-    (void)chempi_datatype_for_leaves(datatype, 0, incount, pack_leaf, &t);
+    (void)chempi_datatype_for_leaves(datatype, incount, pack_leaf, &t);
     *position += bytes;
     return MPI_SUCCESS;
 }
@@ -323,7 +323,7 @@ int chempi_datatype_unpack_external(const char datarep[], const void *inbuf,
     if (rc != MPI_SUCCESS || bytes == 0)
         return rc;
     t.input = (const unsigned char *)inbuf + *position;
-    (void)chempi_datatype_for_leaves(datatype, 0, outcount, unpack_leaf, &t);
+    (void)chempi_datatype_for_leaves(datatype, outcount, unpack_leaf, &t);
     *position += bytes;
     return MPI_SUCCESS;
 }

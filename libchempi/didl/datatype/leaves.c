@@ -192,13 +192,12 @@ static bool visit(const struct visit *v, struct chempi_datatype *type,
     return is_on;
 }
 
-bool chempi_datatype_for_leaves(struct chempi_datatype *type, MPI_Count disp,
-                                MPI_Count count, chempi_datatype_leaf_fn *fn,
-                                void *arg)
+bool chempi_datatype_for_leaves(struct chempi_datatype *type, MPI_Count count,
+                                chempi_datatype_leaf_fn *fn, void *arg)
 {
     struct visit v = {.fn = fn, .arg = arg};
 
     assert(!type->recipe ||
            type->recipe->depth <= CHEMPI_DATATYPE_WALK_DEPTH_MAX);
-    return visit(&v, type, disp, count);
+    return visit(&v, type, 0, count);
 }

@@ -141,9 +141,8 @@ void chempi_datatype_share_of(MPI_Count gsize, int distrib, MPI_Count darg,
  * is at most WALK_DEPTH_MAX. */
 typedef bool chempi_datatype_leaf_fn(void *arg, struct chempi_datatype *leaf,
                                      MPI_Count disp, MPI_Count n);
-bool chempi_datatype_for_leaves(struct chempi_datatype *type, MPI_Count disp,
-                                MPI_Count count, chempi_datatype_leaf_fn *fn,
-                                void *arg);
+bool chempi_datatype_for_leaves(struct chempi_datatype *type, MPI_Count count,
+                                chempi_datatype_leaf_fn *fn, void *arg);
 
 /* The d-th dimension of an array counted from the fastest one. */
 static inline MPI_Count chempi_datatype_fastest(MPI_Count ndims,

@@ -113,7 +113,7 @@ struct chempi_signature chempi_signature_of(struct chempi_datatype *type,
     if (type->recipe->depth > CHEMPI_DATATYPE_WALK_DEPTH_MAX)
         one.is_open = true;
     else
-        (void)chempi_datatype_for_leaves(type, 0, 1, add_leaf, &one);
+        (void)chempi_datatype_for_leaves(type, 1, add_leaf, &one);
     one.bytes = (uint64_t)type->size;
     return repeat(one, count);
 }

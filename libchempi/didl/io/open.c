@@ -59,10 +59,11 @@ static int maximum(struct chempi_comm *comm, int64_t *vals, int n)
     return chempi_coll_do(&c);
 }
 
-static int broadcast(struct chempi_comm *comm, void *buf, size_t len, int root)
+/* Of the first member. */
+static int broadcast(struct chempi_comm *comm, void *buf, size_t len)
 {
     struct chempi_coll_call c = {.kind = CHEMPI_COLL_BCAST,
-                                 .root = root,
+                                 .root = 0,
                                  .comm = comm,
                                  .recv.buf = buf,
                                  .recv.count = (MPI_Count)len,
@@ -74,8 +75,8 @@ static int broadcast(struct chempi_comm *comm, void *buf, size_t len, int root)
 int chempi_io_hints_share(struct chempi_comm *comm,
                           struct chempi_io_hints *hints)
 {
-    int rc = comm->size == 1 ? MPI_SUCCESS
-                             : broadcast(comm, hints, sizeof(*hints), 0);
+    int rc =
+        comm->size == 1 ? MPI_SUCCESS : broadcast(comm, hints, sizeof(*hints));
 
     if (!rc && !chempi_io_hints_are_sane(hints))
         chempi_io_hints_default(hints); /* everywhere alike */
@@ -239,7 +240,7 @@ static int compare(struct chempi_file *file)
     struct chempi_io_stat st = {0};
     int rc = file->fd.ops->stat(&file->fd, &st);
     struct chempi_io_stat first = st;
-    int failed = broadcast(file->comm, &first, sizeof(first), 0);
+    int failed = broadcast(file->comm, &first, sizeof(first));
 
     if (failed)
         return failed;

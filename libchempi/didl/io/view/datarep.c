@@ -190,7 +190,7 @@ static int registered_size(struct chempi_io_datarep *rep,
                                 "the datatype is made of datatypes on more "
                                 "than %d levels",
                                 CHEMPI_DATATYPE_WALK_DEPTH_MAX);
-    (void)chempi_datatype_for_leaves(type, 0, 1, add_leaf, &s);
+    (void)chempi_datatype_for_leaves(type, 1, add_leaf, &s);
     *size = s.size;
     return s.rc;
 }

@@ -86,8 +86,7 @@ static int scale_tile(struct chempi_io_view *view)
     bool is_good = type->is_predefined ||
                    type->recipe->depth <= CHEMPI_DATATYPE_WALK_DEPTH_MAX;
 
-    is_good = is_good &&
-              chempi_datatype_for_leaves(type, 0, 1, scale_leaf, &s) &&
+    is_good = is_good && chempi_datatype_for_leaves(type, 1, scale_leaf, &s) &&
               s.native > 0 && type->extent % s.native == 0;
     if (is_good) {
         view->tile.root = chempi_layout_blocks(s.count, s.offsets, s.lens);
