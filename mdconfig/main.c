@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mdconfig: from a description of networks to connection tables. This file
- * reads the command line; what a command does is in command.c. Errors are
- * printed here, once.
+ * has the table of commands, and reads which one it is. Errors are printed
+ * here, once.
  */
 #include <errno.h>
 #include <stdio.h>
