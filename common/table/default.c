@@ -47,7 +47,7 @@ static int add_device(struct chempi_routes_builder *b, uint32_t network,
     for (size_t i = 0; i < n; i++)
         lines[i] =
             chempi_network_types_line(&device->protocols[i], (uint32_t)i);
-    rc = chempi_envelope(lines, n, &pieces, &count);
+    rc = chempi_lower_envelope(lines, n, &pieces, &count);
     if (rc)
         return rc;
     for (size_t i = 0; i < count; i++) {

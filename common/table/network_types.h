@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/table/envelope.h"
+#include "common/table/lower_envelope.h"
 
 struct chempi_network_types_type {
     const char *name;   /* "ethernet" */

@@ -293,11 +293,11 @@ static int check_sizes(struct chempi_desc_reader *r, chempi_yaml_value value,
             .min_len = net->protocols[i].min_len,
             .max_len = net->protocols[i].max_len,
         };
-    rc = chempi_envelope(lines, net->protocol_count, &pieces, &count);
+    rc = chempi_lower_envelope(lines, net->protocol_count, &pieces, &count);
     if (rc)
         return chempi_err_set(r->err, rc, "no memory");
     for (size_t i = 0; i < count && !rc; i++) {
-        if (pieces[i].line == CHEMPI_ENVELOPE_NONE)
+        if (pieces[i].line == CHEMPI_LOWER_ENVELOPE_NONE)
             rc = chempi_yaml_fail(r->yaml, value, r->err,
                                   "expected protocols for messages of every "
                                   "size, found none for %llu bytes",

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
-#include "common/table/envelope.h"
+#include "common/table/lower_envelope.h"
 #include "common/table/network_types.h"
 #include "common/words/fold.h"
 #include "mdconfig/description/text.h"
@@ -103,7 +103,7 @@ static void check_protocols(struct chempi_check *c, const struct chempi_desc *d,
             .min_len = n->protocols[i].min_len,
             .max_len = n->protocols[i].max_len,
         };
-    if (chempi_envelope(lines, n->protocol_count, &pieces, &count) != 0)
+    if (chempi_lower_envelope(lines, n->protocol_count, &pieces, &count) != 0)
         chempi_mem_exhausted(n->protocol_count * sizeof(*lines));
     for (size_t i = 0; i < count; i++) {
         used[pieces[i].line] = true; /* there are no holes (D3) */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/table/envelope.h"
+#include "common/table/lower_envelope.h"
 
 struct finding {
     const struct chempi_graph *graph;
@@ -291,14 +291,14 @@ static void put_list(const struct candidates *c, uint32_t node_class,
 
     if (c->count == 0)
         return;
-    if (chempi_envelope(c->lines, c->count, &pieces, &count) != 0)
+    if (chempi_lower_envelope(c->lines, c->count, &pieces, &count) != 0)
         chempi_mem_exhausted(c->count * sizeof(*c->lines));
     list->routes = chempi_arena_get(&out->arena, count, sizeof(*list->routes));
     for (size_t i = 0; i < count; i++) {
         struct chempi_route *route = &list->routes[list->count];
 
         /* A network takes every size (D3), so there are no holes. */
-        assert(pieces[i].line != CHEMPI_ENVELOPE_NONE);
+        assert(pieces[i].line != CHEMPI_LOWER_ENVELOPE_NONE);
         route->max_len = pieces[i].max_len;
         put_stages(&c->list[pieces[i].line], node_class, out, route);
         if (list->count > 0 && (route - 1)->chunk == route->chunk &&

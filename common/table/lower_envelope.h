@@ -4,13 +4,13 @@
  * ways, each with time = base_us + size * slope_us and valid for some sizes
  * only, is the fastest for every size. Exact to the byte.
  */
-#ifndef CHEMPI_COMMON_TABLE_ENVELOPE_H
-#define CHEMPI_COMMON_TABLE_ENVELOPE_H
+#ifndef CHEMPI_COMMON_TABLE_LOWER_ENVELOPE_H
+#define CHEMPI_COMMON_TABLE_LOWER_ENVELOPE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHEMPI_ENVELOPE_NONE SIZE_MAX /* no line is valid here */
+#define CHEMPI_LOWER_ENVELOPE_NONE SIZE_MAX /* no line is valid here */
 
 struct chempi_line {
     double base_us;
@@ -22,7 +22,7 @@ struct chempi_line {
 
 struct chempi_piece {
     uint64_t max_len; /* inclusive; pieces ascend, the last is UINT64_MAX */
-    size_t line;      /* index, or CHEMPI_ENVELOPE_NONE */
+    size_t line;      /* index, or CHEMPI_LOWER_ENVELOPE_NONE */
 };
 
 double chempi_line_at(const struct chempi_line *line, uint64_t len);
@@ -35,7 +35,7 @@ double chempi_line_at(const struct chempi_line *line, uint64_t len);
  * another one is ahead of it.
  * Errors: -ENOMEM.
  */
-int chempi_envelope(const struct chempi_line *lines, size_t count,
-                    struct chempi_piece **out, size_t *out_count);
+int chempi_lower_envelope(const struct chempi_line *lines, size_t count,
+                          struct chempi_piece **out, size_t *out_count);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lower envelope; see envelope.h. Between two sizes at which a line begins or
- * ends the set of valid lines does not change, so the envelope there is
- * walked from line to line: the next one is the flatter line that gets ahead
+ * Lower envelope; see lower_envelope.h. Between two sizes at which a line
+ * begins or ends the set of valid lines does not change, so the envelope there
+ * is walked from line to line: the next one is the flatter line that gets ahead
  * first.
  */
-#include "common/table/envelope.h"
+#include "common/table/lower_envelope.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -44,7 +44,7 @@ static bool is_ahead(const struct chempi_line *a, const struct chempi_line *b,
 static size_t best_at(const struct walk *w, uint64_t len)
 {
     const struct chempi_line *lowest = &w->lines[w->valid[0]];
-    size_t best = CHEMPI_ENVELOPE_NONE;
+    size_t best = CHEMPI_LOWER_ENVELOPE_NONE;
 
     for (size_t i = 1; i < w->valid_count; i++) {
         const struct chempi_line *a = &w->lines[w->valid[i]];
@@ -55,8 +55,8 @@ static size_t best_at(const struct walk *w, uint64_t len)
     for (size_t i = 0; i < w->valid_count; i++) {
         const struct chempi_line *a = &w->lines[w->valid[i]];
 
-        if (!is_ahead(lowest, a, len) &&
-            (best == CHEMPI_ENVELOPE_NONE || a->rank < w->lines[best].rank))
+        if (!is_ahead(lowest, a, len) && (best == CHEMPI_LOWER_ENVELOPE_NONE ||
+                                          a->rank < w->lines[best].rank))
             best = w->valid[i];
     }
     return best;
@@ -132,7 +132,7 @@ static int walk_interval(struct walk *w, uint64_t from, uint64_t to)
             w->valid[w->valid_count++] = i;
     }
     if (w->valid_count == 0)
-        return add_piece(w, to, CHEMPI_ENVELOPE_NONE);
+        return add_piece(w, to, CHEMPI_LOWER_ENVELOPE_NONE);
     best = best_at(w, at);
     while (at < to && find_overtaker(w, best, at, to, &next)) {
         rc = add_piece(w, next - 1, best);
@@ -184,8 +184,8 @@ static int walk_all(struct walk *w, const uint64_t *ends, size_t n)
     return 0;
 }
 
-int chempi_envelope(const struct chempi_line *lines, size_t count,
-                    struct chempi_piece **out, size_t *out_count)
+int chempi_lower_envelope(const struct chempi_line *lines, size_t count,
+                          struct chempi_piece **out, size_t *out_count)
 {
     struct walk w = {.lines = lines, .line_count = count};
     uint64_t *ends;

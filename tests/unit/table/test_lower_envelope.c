@@ -5,21 +5,21 @@
 #include <stdlib.h>
 
 #include "common/base/compiler.h"
-#include "common/table/envelope.h"
+#include "common/table/lower_envelope.h"
 
-Test(envelope, of_no_line_is_a_hole)
+Test(lower_envelope, of_no_line_is_a_hole)
 {
     struct chempi_piece *p;
     size_t n;
 
-    cr_assert_eq(chempi_envelope(NULL, 0, &p, &n), 0);
+    cr_assert_eq(chempi_lower_envelope(NULL, 0, &p, &n), 0);
     cr_assert_eq(n, 1);
     cr_expect_eq(p[0].max_len, UINT64_MAX);
-    cr_expect_eq(p[0].line, CHEMPI_ENVELOPE_NONE);
+    cr_expect_eq(p[0].line, CHEMPI_LOWER_ENVELOPE_NONE);
     free(p);
 }
 
-Test(envelope, switches_at_the_exact_byte)
+Test(lower_envelope, switches_at_the_exact_byte)
 {
     /* 1 + s/4 and 11 + s/8 meet at 80 bytes: equal there, so the first one
      * stays; from 81 bytes on the second one is ahead. */
@@ -30,7 +30,7 @@ Test(envelope, switches_at_the_exact_byte)
     struct chempi_piece *p;
     size_t n;
 
-    cr_assert_eq(chempi_envelope(lines, 2, &p, &n), 0);
+    cr_assert_eq(chempi_lower_envelope(lines, 2, &p, &n), 0);
     cr_assert_eq(n, 2);
     cr_expect_eq(p[0].max_len, 80);
     cr_expect_eq(p[0].line, 0);
@@ -38,7 +38,7 @@ Test(envelope, switches_at_the_exact_byte)
     free(p);
 }
 
-Test(envelope, prefers_the_lower_rank_of_equal_lines)
+Test(lower_envelope, prefers_the_lower_rank_of_equal_lines)
 {
     const struct chempi_line lines[] = {
         {.base_us = 3, .slope_us = 0.5, .max_len = UINT64_MAX, .rank = 2},
@@ -47,13 +47,13 @@ Test(envelope, prefers_the_lower_rank_of_equal_lines)
     struct chempi_piece *p;
     size_t n;
 
-    cr_assert_eq(chempi_envelope(lines, 2, &p, &n), 0);
+    cr_assert_eq(chempi_lower_envelope(lines, 2, &p, &n), 0);
     cr_assert_eq(n, 1);
     cr_expect_eq(p[0].line, 1);
     free(p);
 }
 
-Test(envelope, leaves_a_hole_between_limits)
+Test(lower_envelope, leaves_a_hole_between_limits)
 {
     const struct chempi_line lines[] = {
         {.base_us = 1, .slope_us = 1, .max_len = 10},
@@ -62,11 +62,11 @@ Test(envelope, leaves_a_hole_between_limits)
     struct chempi_piece *p;
     size_t n;
 
-    cr_assert_eq(chempi_envelope(lines, 2, &p, &n), 0);
+    cr_assert_eq(chempi_lower_envelope(lines, 2, &p, &n), 0);
     cr_assert_eq(n, 3);
     cr_expect_eq(p[0].max_len, 10);
     cr_expect_eq(p[1].max_len, 19);
-    cr_expect_eq(p[1].line, CHEMPI_ENVELOPE_NONE);
+    cr_expect_eq(p[1].line, CHEMPI_LOWER_ENVELOPE_NONE);
     free(p);
 }
 
@@ -99,7 +99,7 @@ static void check_piece(const struct chempi_line *lines, size_t n,
 {
     double least = least_at(lines, n, len);
 
-    if (piece->line == CHEMPI_ENVELOPE_NONE) {
+    if (piece->line == CHEMPI_LOWER_ENVELOPE_NONE) {
         cr_assert(isinf(least), "a hole at %lu that is none",
                   (unsigned long)len);
         return;
@@ -110,7 +110,7 @@ static void check_piece(const struct chempi_line *lines, size_t n,
                   1e-9 * (1 + least));
 }
 
-Test(envelope, of_random_lines_is_the_least_of_them_everywhere)
+Test(lower_envelope, of_random_lines_is_the_least_of_them_everywhere)
 {
     struct chempi_line lines[9];
 
@@ -123,7 +123,7 @@ Test(envelope, of_random_lines_is_the_least_of_them_everywhere)
 
         for (size_t i = 0; i < n; i++)
             lines[i] = random_line();
-        cr_assert_eq(chempi_envelope(lines, n, &p, &pieces), 0);
+        cr_assert_eq(chempi_lower_envelope(lines, n, &p, &pieces), 0);
         cr_assert_eq(p[pieces - 1].max_len, UINT64_MAX);
         for (uint64_t len = 0; len < 400; len++) {
             if (len > p[at].max_len)
