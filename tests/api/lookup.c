@@ -10,7 +10,7 @@
 
 enum { LOOKUPS = 1000, RANGES = 8 }; /* the script knows them, too */
 
-static struct chempi_route routes[RANGES];
+static struct chempi_conn_route routes[RANGES];
 
 uint32_t lookup_route(const struct chempi_peer *peer, uint64_t len);
 

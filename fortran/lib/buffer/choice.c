@@ -29,7 +29,7 @@ struct shape {
     MPI_Datatype type;
 };
 
-struct chempi_held {
+struct chempi_choice_held {
     struct chempi_keep_item item;
     MPI_Datatype made; /* to be freed, or MPI_DATATYPE_NULL */
     struct entry *entry;
@@ -43,8 +43,8 @@ struct entry {
     struct shape shape;
     MPI_Datatype made; /* MPI_DATATYPE_NULL: the entry is free */
     int uses;
-    unsigned long stamp;     /* of the last use */
-    struct chempi_held held; /* of all these uses: nothing but the entry */
+    unsigned long stamp;            /* of the last use */
+    struct chempi_choice_held held; /* of all these uses: the entry alone */
 };
 
 static struct {
@@ -200,21 +200,21 @@ static int add_cached(struct chempi_choice *x, const struct shape *shape,
 
 /* ---- copies ---- */
 
-static struct chempi_held *held_of(struct chempi_keep_item *item)
+static struct chempi_choice_held *held_of(struct chempi_keep_item *item)
 {
-    return CHEMPI_CONTAINER_OF(item, struct chempi_held, item);
+    return CHEMPI_CONTAINER_OF(item, struct chempi_choice_held, item);
 }
 
 static void fetch(struct chempi_keep_item *item)
 {
-    struct chempi_held *held = held_of(item);
+    struct chempi_choice_held *held = held_of(item);
 
     chempi_section_gather(&held->section, held->copy);
 }
 
 static void store(struct chempi_keep_item *item)
 {
-    struct chempi_held *held = held_of(item);
+    struct chempi_choice_held *held = held_of(item);
 
     if (held->way & CHEMPI_WAY_OUT)
         chempi_section_scatter(&held->section, held->copy);
@@ -262,9 +262,9 @@ static int read_section(struct chempi_section *section, const char *name,
                               "array whose shape is known");
 }
 
-static struct chempi_held *new_held(const struct chempi_section *section)
+static struct chempi_choice_held *new_held(const struct chempi_section *section)
 {
-    struct chempi_held *held = calloc(1, sizeof(*held));
+    struct chempi_choice_held *held = calloc(1, sizeof(*held));
 
     if (!held)
         return NULL;
@@ -279,7 +279,7 @@ int chempi_choice_hold_copy(struct chempi_choice *x, const CFI_cdesc_t *d,
                             const struct chempi_caller *caller)
 {
     struct chempi_section section;
-    struct chempi_held *held;
+    struct chempi_choice_held *held;
     int rc = read_section(&section, x->name, d, caller);
 
     if (rc || !chempi_section_has_gaps(&section))
@@ -325,7 +325,7 @@ static bool fits(const struct shape *shape, MPI_Count *per_element)
 static int make_own(struct chempi_choice *x, const struct shape *shape,
                     MPI_Count per_element, const struct chempi_caller *caller)
 {
-    struct chempi_held *held = new_held(&shape->section);
+    struct chempi_choice_held *held = new_held(&shape->section);
     int rc;
 
     if (!held)
@@ -423,7 +423,7 @@ int chempi_choice_refuse(const char *name, const CFI_cdesc_t *d,
     return rc;
 }
 
-void chempi_choice_let_go(struct chempi_held *held, int rc, int request)
+void chempi_choice_let_go(struct chempi_choice_held *held, int rc, int request)
 {
     bool is_kept = held->copy && held->span != CHEMPI_SPAN_CALL &&
                    rc == MPI_SUCCESS &&

@@ -32,7 +32,7 @@ struct chempi_choice {
     void *address;
     MPI_Count count;
     MPI_Datatype type;
-    struct chempi_held *held; /* NULL: nothing to do afterwards */
+    struct chempi_choice_held *held; /* NULL: nothing to do afterwards */
 };
 
 /* Who is to hear of a call that uses more bytes than the array that is its
@@ -69,7 +69,7 @@ void chempi_choice_watch(const struct chempi_choice *x, const CFI_cdesc_t *d,
 /* Raise an error of a class: "CALL: NAME SENTENCE". */
 int chempi_choice_fail(const struct chempi_caller *caller, int errclass,
                        const char *name, const char *sentence);
-void chempi_choice_let_go(struct chempi_held *held, int rc, int request);
+void chempi_choice_let_go(struct chempi_choice_held *held, int rc, int request);
 
 /*
  * x->address, count and type say the buffer d to C; x->name is set. Return

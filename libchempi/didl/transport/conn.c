@@ -477,7 +477,7 @@ static int add_route(struct chempi_peer *peer, uint32_t device,
 {
     struct chempi_dev *dev = peer->lane->conn.devices[device];
     const struct chempi_dev_caps *caps = dev->caps;
-    struct chempi_route *route = &peer->routes[peer->route_count];
+    struct chempi_conn_route *route = &peer->routes[peer->route_count];
     bool is_eager = caps->protocol_max[protocol] <= caps->eager_max;
     int rc;
 
@@ -633,7 +633,7 @@ static int ask_cards(const struct chempi_peer *peer)
     uint32_t asked = 0;
 
     for (uint32_t i = 0; i < peer->route_count; i++) {
-        const struct chempi_route *route = &peer->routes[i];
+        const struct chempi_conn_route *route = &peer->routes[i];
         const struct chempi_dev *dev = peer->lane->conn.devices[route->device];
         char key[CHEMPI_KVS_KEY_MAX];
         int rc;
@@ -735,7 +735,7 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
         return;
     peer = &chempi_lane_main.conn.peers[proc];
     for (uint32_t i = 0; i < peer->route_count; i++) {
-        struct chempi_route *route = &peer->routes[i];
+        struct chempi_conn_route *route = &peer->routes[i];
         struct chempi_dev *dev = chempi_lane_main.conn.devices[route->device];
         char own_key[CHEMPI_KVS_KEY_MAX];
         struct chempi_err err = {0};

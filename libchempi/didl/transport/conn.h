@@ -45,7 +45,7 @@ static inline uint64_t chempi_conn_quota(void)
     return chempi_setting(CHEMPI_SET_CONN_EAGER_QUOTA);
 }
 
-struct chempi_route {
+struct chempi_conn_route {
     uint64_t max_len; /* bytes, inclusive; the last one UINT64_MAX */
     struct chempi_ep *ep;
     const struct chempi_dev_ops *ops;
@@ -64,7 +64,7 @@ struct chempi_route {
 
 /* What each message touches lies in the first two cache lines. */
 struct chempi_peer {
-    _Alignas(CHEMPI_CACHE_LINE) struct chempi_route
+    _Alignas(CHEMPI_CACHE_LINE) struct chempi_conn_route
         *routes;                /* [route_count]; NULL until first use */
     struct chempi_list waiting; /* struct chempi_outgoing */
     struct chempi_list early;   /* struct chempi_held.all, by serial */
@@ -181,10 +181,10 @@ int chempi_conn_resolve(struct chempi_peer *peer);
 /* The route for a payload of len bytes; routes are resolved, and the last one
  * has no upper size. A compare and a load for small messages; two ranges a
  * turn for others. */
-static inline struct chempi_route *
+static inline struct chempi_conn_route *
 chempi_conn_route(const struct chempi_peer *peer, uint64_t len)
 {
-    struct chempi_route *route = peer->routes;
+    struct chempi_conn_route *route = peer->routes;
 
     while (CHEMPI_UNLIKELY(len > route->max_len)) {
         if (len <= route[1].max_len)

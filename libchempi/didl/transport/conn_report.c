@@ -17,7 +17,7 @@ struct chempi_dev_traffic chempi_conn_sent(const struct chempi_lane *lane,
     for (const struct chempi_peer *peer = lane->conn.made; peer;
          peer = peer->next_made) {
         for (uint32_t i = 0; i < peer->route_count; i++) {
-            const struct chempi_route *route = &peer->routes[i];
+            const struct chempi_conn_route *route = &peer->routes[i];
 
             if (route->device != device || route->protocol != protocol)
                 continue;
@@ -30,7 +30,7 @@ struct chempi_dev_traffic chempi_conn_sent(const struct chempi_lane *lane,
 
 /* Of its first stage; "-" without a table. */
 static const char *network_of_route(const struct chempi_peer *peer,
-                                    const struct chempi_route *route)
+                                    const struct chempi_conn_route *route)
 {
     uint32_t i = route->range;
     const struct chempi_services *s = &chempi_ctx.services;
@@ -51,7 +51,7 @@ static const char *network_of_route(const struct chempi_peer *peer,
 
 /* Of routes through gateways, the overlay knows which way was taken. */
 static void report_route(uint32_t what, const struct chempi_peer *peer,
-                         const struct chempi_route *route,
+                         const struct chempi_conn_route *route,
                          struct chempi_writer *out)
 {
     const struct chempi_dev *dev = peer->lane->conn.devices[route->device];
@@ -88,7 +88,7 @@ static void report_lane(uint32_t what, struct chempi_lane *lane,
         struct chempi_peer *peer = &lane->conn.peers[p];
 
         for (uint32_t i = 0; i < peer->route_count; i++) {
-            struct chempi_route *route = &peer->routes[i];
+            struct chempi_conn_route *route = &peer->routes[i];
 
             if (route->messages == route->told_messages &&
                 route->waits == route->told_waits)

@@ -61,7 +61,7 @@ static int class_of(int rc)
 enum { WHO_MAX = 128 }; /* a process in words */
 
 static void note_send_error(const struct chempi_peer *peer,
-                            const struct chempi_route *route, int rc)
+                            const struct chempi_conn_route *route, int rc)
 {
     const struct chempi_dev *dev = route->ep->dev;
     char who[WHO_MAX];
@@ -101,7 +101,7 @@ static CHEMPI_COLD bool is_emptied(struct chempi_request *req, int rc)
 static int try_send(struct chempi_peer *peer, struct chempi_request *req)
 {
     struct chempi_tx *tx = &req->u.tx;
-    struct chempi_route *route = chempi_conn_route(peer, tx->env.len);
+    struct chempi_conn_route *route = chempi_conn_route(peer, tx->env.len);
     bool is_eager = tx->env.len <= route->eager_max;
     int rc;
 

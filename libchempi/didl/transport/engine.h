@@ -84,7 +84,7 @@ static inline void chempi_engine_stamp(struct chempi_peer *peer,
 
 /* The envelope has left: advance the numbers. */
 static inline void chempi_engine_left(struct chempi_peer *peer,
-                                      struct chempi_route *route,
+                                      struct chempi_conn_route *route,
                                       const struct chempi_envelope *env)
 {
     peer->serial_out++;
@@ -107,7 +107,7 @@ static inline int chempi_engine_inject(struct chempi_peer *peer,
                                        struct chempi_envelope *env,
                                        const void *data, bool may_keep)
 {
-    struct chempi_route *route;
+    struct chempi_conn_route *route;
     int rc;
 
     if (CHEMPI_UNLIKELY(!peer->routes || !chempi_list_is_empty(&peer->waiting)))

@@ -191,7 +191,7 @@ static void pack(const struct chempi_sysmsg *msg, unsigned char *dst)
     }
 }
 
-static int inject(struct chempi_sysmsg *msg, struct chempi_route *route,
+static int inject(struct chempi_sysmsg *msg, struct chempi_conn_route *route,
                   struct chempi_envelope *env)
 {
     int rc;
@@ -204,7 +204,7 @@ static int inject(struct chempi_sysmsg *msg, struct chempi_route *route,
     return rc;
 }
 
-static int send_tx(struct chempi_sysmsg *msg, struct chempi_route *route)
+static int send_tx(struct chempi_sysmsg *msg, struct chempi_conn_route *route)
 {
     int rc;
 
@@ -217,7 +217,8 @@ static int send_tx(struct chempi_sysmsg *msg, struct chempi_route *route)
 }
 
 /* Head and body in one message; -EMSGSIZE: there is no memory to pack them. */
-static int send_whole(struct chempi_sysmsg *msg, struct chempi_route *route)
+static int send_whole(struct chempi_sysmsg *msg,
+                      struct chempi_conn_route *route)
 {
     struct chempi_envelope env = envelope_of(msg);
     const struct chempi_dev_caps *caps = route->ep->dev->caps;
@@ -290,7 +291,7 @@ static int send_outgoing(struct chempi_outgoing *out)
 {
     struct chempi_sysmsg *msg = msg_of(out);
     const uint64_t len = msg->head_len + msg->body_len;
-    struct chempi_route *route = chempi_conn_route(msg->peer, len);
+    struct chempi_conn_route *route = chempi_conn_route(msg->peer, len);
     int rc;
 
     if (!msg->is_split && (len <= route->eager_max || !msg->body_len)) {
@@ -566,7 +567,7 @@ struct matched {
 static bool inject_matched(struct chempi_peer *peer,
                            const struct matched *matched)
 {
-    struct chempi_route *route = chempi_conn_route(peer, sizeof(*matched));
+    struct chempi_conn_route *route = chempi_conn_route(peer, sizeof(*matched));
     struct chempi_envelope env = {
         .len = sizeof(*matched),
         .context = sizeof(*matched),

@@ -41,7 +41,7 @@ static void send_raw(MPI_Comm inter, struct chempi_envelope env,
     const struct chempi_comm *c = chempi_comm_lookup(inter);
     struct chempi_lane *lane = &chempi_lane_main;
     struct chempi_peer *peer;
-    struct chempi_route *route;
+    struct chempi_conn_route *route;
     int rc;
 
     chempi_lane_lock(lane);
