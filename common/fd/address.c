@@ -143,14 +143,16 @@ static uint8_t prefix_of(const struct sockaddr *mask)
     return (uint8_t)bits;
 }
 
-int chempi_address_local(struct chempi_interface *out, size_t max)
+int chempi_address_local(
+    struct chempi_interface out[CHEMPI_ADDRESS_INTERFACES_MAX])
 {
     struct ifaddrs *all;
-    size_t n = 0;
+    int n = 0;
 
     if (getifaddrs(&all) < 0)
         return -errno;
-    for (struct ifaddrs *i = all; i && n < max; i = i->ifa_next) {
+    for (struct ifaddrs *i = all; i && n < CHEMPI_ADDRESS_INTERFACES_MAX;
+         i = i->ifa_next) {
         struct chempi_interface *to = &out[n];
 
         if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) ||
@@ -166,5 +168,5 @@ int chempi_address_local(struct chempi_interface *out, size_t max)
         n++;
     }
     freeifaddrs(all);
-    return (int)n;
+    return n;
 }

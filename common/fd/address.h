@@ -9,7 +9,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define CHEMPI_ADDRESS_TEXT 80 /* bytes with the terminating zero */
+#define CHEMPI_ADDRESS_TEXT 80           /* bytes with the terminating zero */
+#define CHEMPI_ADDRESS_INTERFACES_MAX 64 /* of this machine, looked at */
 
 struct chempi_address {
     union {
@@ -46,8 +47,8 @@ bool chempi_address_is_near(const struct chempi_address *a,
 /* ::ffff:a.b.c.d becomes a.b.c.d. */
 void chempi_address_unmap(struct chempi_address *address);
 
-/* Addresses of the interfaces that are up, at most max; their number or
- * -errno. */
-int chempi_address_local(struct chempi_interface *out, size_t max);
+/* Those of this machine's interfaces that are up; their number or -errno. */
+int chempi_address_local(
+    struct chempi_interface out[CHEMPI_ADDRESS_INTERFACES_MAX]);
 
 #endif

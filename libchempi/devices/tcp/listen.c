@@ -27,9 +27,8 @@
 #include "common/fd/file.h"
 #include "libchempi/devices/tcp/internal.h"
 
-#define BACKLOG 4096     /* cut to the system's limit */
-#define ACCEPT_MAX 32    /* connections taken in one go */
-#define INTERFACE_MAX 64 /* addresses of this machine that are looked at */
+#define BACKLOG 4096  /* cut to the system's limit */
+#define ACCEPT_MAX 32 /* connections taken in one go */
 
 struct chempi_tcp_guest {
     struct chempi_poll_item item;
@@ -632,8 +631,8 @@ static int listen_described(struct chempi_tcp_dev *dev,
 int chempi_tcp_listen_open(struct chempi_tcp_dev *dev, struct chempi_err *err)
 {
     const struct chempi_services *s = dev->dev.params.services;
-    struct chempi_interface mine[INTERFACE_MAX];
-    int count = chempi_address_local(mine, INTERFACE_MAX);
+    struct chempi_interface mine[CHEMPI_ADDRESS_INTERFACES_MAX];
+    int count = chempi_address_local(mine);
     int rc;
 
     if (count < 0)

@@ -35,7 +35,6 @@
 #include "libchempi/didl/proc/port_name.h"
 
 #define CHEMPI_DIAL_AGAIN 8u
-#define INTERFACE_MAX 64 /* addresses of this machine that are looked at */
 
 struct attempt {
     struct chempi_poll_item item; /* fd -1: it has failed */
@@ -263,8 +262,8 @@ static bool is_same_host(const struct chempi_address *a,
 /* Which addresses are of this machine; what is not known is of others. */
 static void find_here(struct dial *dial)
 {
-    struct chempi_interface mine[INTERFACE_MAX];
-    const int count = chempi_address_local(mine, INTERFACE_MAX);
+    struct chempi_interface mine[CHEMPI_ADDRESS_INTERFACES_MAX];
+    const int count = chempi_address_local(mine);
 
     dial->is_all_here = true;
     for (uint32_t i = 0; i < dial->name.count; i++) {

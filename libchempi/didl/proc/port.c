@@ -44,8 +44,7 @@
 #define CHEMPI_PORT_GUEST_S 5u /* a guest that says nothing leaves after */
 #define BACKLOG 4096           /* cut to the system's limit */
 #define ACCEPT_MAX 32          /* connections taken in one go */
-#define INTERFACE_MAX 64   /* addresses of this machine that are looked at */
-#define TICK_NS 500000000L /* how often guests are looked at */
+#define TICK_NS 500000000L     /* how often guests are looked at */
 
 struct guest {
     struct chempi_poll_item item;
@@ -375,8 +374,8 @@ static bool is_unspecified(const struct chempi_address *a)
 static int list_addresses(const struct chempi_address *at,
                           struct chempi_port_name *name)
 {
-    struct chempi_interface mine[INTERFACE_MAX];
-    const int count = chempi_address_local(mine, INTERFACE_MAX);
+    struct chempi_interface mine[CHEMPI_ADDRESS_INTERFACES_MAX];
+    const int count = chempi_address_local(mine);
 
     for (int i = 0; i < 2 * count; i++) {
         const struct chempi_address *a = &mine[i % count].address;
