@@ -767,7 +767,7 @@ static void tear_down(struct chempi_daemon *d)
         chempi_conns_fini(&d->conns);
     chempi_helper_stop(&d->helper); /* D4 */
     chempi_keeper_stop(&d->keeper);
-    if (d->supervisors.supervisor_childs.next)
+    if (d->supervisors.children.next)
         chempi_supervisors_fini(&d->supervisors);
     chempi_groups_close(&d->groups);
     if (d->unix_fd >= 0)

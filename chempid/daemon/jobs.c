@@ -195,8 +195,8 @@ static int take_pid(struct job *j, const struct chempi_frame *frame,
     return 0;
 }
 
-static int take_nestling(void *arg, const struct chempi_frame *frame,
-                         struct chempi_err *err)
+static int take_supervisor(void *arg, const struct chempi_frame *frame,
+                           struct chempi_err *err)
 {
     struct limb *limb = arg;
     int rc;
@@ -212,7 +212,7 @@ static int take_nestling(void *arg, const struct chempi_frame *frame,
     return rc;
 }
 
-static void nestling_ended(void *arg, const char *text)
+static void supervisor_ended(void *arg, const char *text)
 {
     struct limb *limb = arg;
     struct job *j = limb->job;
@@ -230,8 +230,8 @@ static void nestling_ended(void *arg, const char *text)
 
 void chempi_job_watch(struct limb *limb)
 {
-    limb->supervisor_child.on_frame = take_nestling;
-    limb->supervisor_child.on_end = nestling_ended;
+    limb->supervisor_child.on_frame = take_supervisor;
+    limb->supervisor_child.on_end = supervisor_ended;
     limb->supervisor_child.arg = limb;
 }
 

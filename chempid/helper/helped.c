@@ -179,7 +179,7 @@ static void note(struct chempi_supervisor_child *n,
 /* Of one that nobody asks about any more it is late. */
 static void take(struct chempi_helper *h, const struct chempi_helper_report *r)
 {
-    CHEMPI_LIST_FOR (e, &h->supervisors->supervisor_childs) {
+    CHEMPI_LIST_FOR (e, &h->supervisors->children) {
         struct chempi_supervisor_child *n =
             CHEMPI_CONTAINER_OF(e, struct chempi_supervisor_child, entry);
 

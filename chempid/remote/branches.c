@@ -88,15 +88,15 @@ static void lose_branch(struct chempi_branch *b, const char *text)
 
 /* ---- supervisors of our own ---------------------------------------------- */
 
-static int take_nestling(void *arg, const struct chempi_frame *frame,
-                         struct chempi_err *err)
+static int take_supervisor(void *arg, const struct chempi_frame *frame,
+                           struct chempi_err *err)
 {
     if (frame->type == CHEMPI_MSG_RUNS) /* nobody asks for its process here */
         return 0;
     return take_branch(arg, frame, err);
 }
 
-static void nestling_ended(void *arg, const char *text)
+static void supervisor_ended(void *arg, const char *text)
 {
     lose_branch(arg, text);
 }
@@ -107,8 +107,8 @@ int chempi_branches_start(struct chempi_branches *all, uint32_t node,
     struct chempi_branch *b = &all->items[all->count];
     int rc;
 
-    b->supervisor_child.on_frame = take_nestling;
-    b->supervisor_child.on_end = nestling_ended;
+    b->supervisor_child.on_frame = take_supervisor;
+    b->supervisor_child.on_end = supervisor_ended;
     b->supervisor_child.arg = b;
     b->all = all;
     rc = chempi_supervisors_start(&all->supervisors, &b->supervisor_child,
@@ -126,7 +126,7 @@ int chempi_branches_start(struct chempi_branches *all, uint32_t node,
 static int take_far(struct chempi_link *link, const struct chempi_frame *frame,
                     struct chempi_err *err)
 {
-    return take_nestling(link->arg, frame, err);
+    return take_supervisor(link->arg, frame, err);
 }
 
 static void far_lost(struct chempi_link *link, int code,

@@ -78,7 +78,7 @@ int chempi_supervisors_init(struct chempi_supervisors *supervisors,
 {
     *supervisors =
         (struct chempi_supervisors){.ops = &own_children, .signal_fd = -1};
-    chempi_list_init(&supervisors->supervisor_childs);
+    chempi_list_init(&supervisors->children);
     return chempi_nest_init(&supervisors->nest, err);
 }
 
@@ -162,7 +162,7 @@ static void finish_all(struct chempi_supervisors *supervisors)
 
     do {
         is_any = false;
-        CHEMPI_LIST_FOR (e, &supervisors->supervisor_childs) {
+        CHEMPI_LIST_FOR (e, &supervisors->children) {
             struct chempi_supervisor_child *n =
                 CHEMPI_CONTAINER_OF(e, struct chempi_supervisor_child, entry);
 
@@ -332,7 +332,7 @@ int chempi_supervisors_start(struct chempi_supervisors *supervisors,
     ev_timer_init(&n->limit, too_late, 0.0, 0.0);
     n->limit.data = n;
     n->node_name = spec->node_names[node];
-    chempi_list_append(&supervisors->supervisor_childs, &n->entry);
+    chempi_list_append(&supervisors->children, &n->entry);
     chempi_link_open(&n->link, loop, fds[0], CHEMPI_TREE_MAX,
                      CHEMPI_SUPERVISOR_CHILD_QUEUE_MAX);
     n->link.on_frame = take;

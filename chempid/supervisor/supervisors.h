@@ -49,7 +49,7 @@ struct chempi_supervisors_ops {
 struct chempi_supervisors { /* one per process */
     const struct chempi_supervisors_ops *ops;
     void *arg; /* of ops */
-    struct chempi_list supervisor_childs;
+    struct chempi_list children;
     struct chempi_nest nest;
     struct ev_loop *loop;
     ev_io child_io;

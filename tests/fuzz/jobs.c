@@ -140,7 +140,7 @@ static void lose(enum who who)
 /* The youngest one. */
 static struct chempi_supervisor_child *find_supervisor(void)
 {
-    struct chempi_list *list = &daemon_here.supervisors.supervisor_childs;
+    struct chempi_list *list = &daemon_here.supervisors.children;
 
     return list->prev == list
                ? NULL
