@@ -418,18 +418,19 @@ static void take_question(struct run *r, struct chempi_reader *in,
         chempi_worlds_take(&r->worlds, node, rank, in);
 }
 
-static void say_of_world(void *arg, const char *text)
+static void tell(void *arg, const char *text)
 {
     chempi_run_tell(arg, text);
 }
 
-static void world_changed(void *arg)
+/* A world or the output has changed. */
+static void changed(void *arg)
 {
     check_end(arg);
 }
 
 static const struct chempi_worlds_ops worlds_ops = {
-    .reply = reply_to_rank, .say = say_of_world, .changed = world_changed};
+    .reply = reply_to_rank, .say = tell, .changed = changed};
 
 /* All nodes have their part. */
 static void begin_job(struct run *r)
@@ -599,30 +600,20 @@ static void output_broken(void *arg, int number, int code)
     order_end(arg, CHEMPI_EXIT_FAILURE, text);
 }
 
-static void output_empty(void *arg)
-{
-    check_end(arg);
-}
-
 static const struct chempi_console_ops console_ops = {
     .credit = give_credit,
     .input = pass_input,
     .broken = output_broken,
-    .empty = output_empty,
+    .empty = changed,
 };
 
 /* ---- leaving ------------------------------------------------------------- */
-
-static void tell_left(void *arg, const char *text)
-{
-    chempi_run_tell(arg, text);
-}
 
 /* Nothing comes any more from below. */
 static void leave_all(struct run *r)
 {
     ev_timer_stop(r->loop, &r->quiet);
-    chempi_branches_leave(&r->branches, r->quiet.repeat, tell_left, r);
+    chempi_branches_leave(&r->branches, r->quiet.repeat, tell, r);
 }
 
 /* At the third signal nor is anybody waited for who does not read. */

@@ -236,13 +236,14 @@ static void reply(void *arg, uint32_t node, uint32_t rank,
     chempi_link_end(&s->link);
 }
 
-static void world_changed(void *arg)
+/* A world or the output has changed. */
+static void changed(void *arg)
 {
     check_end(arg);
 }
 
 static const struct chempi_worlds_ops worlds_ops = {
-    .reply = reply, .say = say, .changed = world_changed};
+    .reply = reply, .say = say, .changed = changed};
 
 /* ---- the console: for words only ----------------------------------------- */
 
@@ -267,15 +268,10 @@ static void output_broken(void *arg, int number, int code)
     check_end(arg);
 }
 
-static void output_empty(void *arg)
-{
-    check_end(arg);
-}
-
 static const struct chempi_console_ops console_ops = {.credit = give_credit,
                                                       .input = take_input,
                                                       .broken = output_broken,
-                                                      .empty = output_empty};
+                                                      .empty = changed};
 
 /* ---- signals ------------------------------------------------------------- */
 
