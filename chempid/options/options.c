@@ -22,7 +22,7 @@
 #include "common/control/client.h"
 #include "common/control/msg.h"
 #include "common/host/cpus.h"
-#include "common/words/distance.h"
+#include "common/words/edit_distance.h"
 
 #define VIRTUAL_NODES_MAX 1024u
 #define LIST_MAX 1023u /* bytes: what the value of an info key may have */
@@ -671,7 +671,8 @@ static int unknown_option(struct parser *p, const char *spelled,
 
     for (size_t i = 0; i < chempi_option_count; i++) {
         const size_t len = strlen(chempi_option_table[i].name);
-        const size_t d = chempi_distance(name, chempi_option_table[i].name);
+        const size_t d =
+            chempi_edit_distance(name, chempi_option_table[i].name);
 
         if (chempi_option_table[i].words && len == digits && name[digits] &&
             strncmp(name, chempi_option_table[i].name, len) == 0)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
-#include "common/words/distance.h"
+#include "common/words/edit_distance.h"
 
 struct unit {
     const char *name;
@@ -316,7 +316,7 @@ const char *chempi_text_suggest(const char *word, const char *const *list,
     const char *best = NULL;
 
     for (size_t i = 0; i < count; i++) {
-        size_t d = chempi_distance(word, list[i]);
+        size_t d = chempi_edit_distance(word, list[i]);
 
         if (d == SIZE_MAX)
             continue; /* a long word */

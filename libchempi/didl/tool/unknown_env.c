@@ -8,7 +8,7 @@
 
 #include "common/base/compiler.h"
 #include "common/base/log.h"
-#include "common/words/distance.h"
+#include "common/words/edit_distance.h"
 #include "libchempi/didl/tool/registry.h"
 
 #define PREFIX "CHEMPI_"
@@ -64,7 +64,7 @@ enum chempi_stray chempi_tool_judge_stray(const char *name,
         size_t d;
 
         chempi_setting_variable(setting, known);
-        d = chempi_distance(name, known);
+        d = chempi_edit_distance(name, known);
         if (d == 0)
             return CHEMPI_STRAY_KNOWN;
         if (d < least) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
-#include "common/words/distance.h"
+#include "common/words/edit_distance.h"
 #include "common/words/fold.h"
 #include "common/words/unfold.h"
 #include "mdconfig/description/desc.h"
@@ -201,18 +201,18 @@ Test(fold, sorts_names_that_stand_in_any_order)
     cr_expect_str_eq(buf, "");
 }
 
-Test(distance, counts_letters_to_insert_delete_or_change)
+Test(edit_distance, counts_letters_to_insert_delete_or_change)
 {
-    char longer[CHEMPI_DISTANCE_WORD_MAX + 2];
+    char longer[CHEMPI_EDIT_DISTANCE_WORD_MAX + 2];
 
-    cr_expect_eq(chempi_distance("", ""), 0);
-    cr_expect_eq(chempi_distance("abc", ""), 3);
-    cr_expect_eq(chempi_distance("", "abc"), 3);
-    cr_expect_eq(chempi_distance("kitten", "sitting"), 3);
-    cr_expect_eq(chempi_distance("sitting", "kitten"), 3);
+    cr_expect_eq(chempi_edit_distance("", ""), 0);
+    cr_expect_eq(chempi_edit_distance("abc", ""), 3);
+    cr_expect_eq(chempi_edit_distance("", "abc"), 3);
+    cr_expect_eq(chempi_edit_distance("kitten", "sitting"), 3);
+    cr_expect_eq(chempi_edit_distance("sitting", "kitten"), 3);
     memset(longer, 'a', sizeof(longer));
     longer[sizeof(longer) - 1] = '\0';
-    cr_expect_eq(chempi_distance(longer, longer), SIZE_MAX);
-    cr_expect_eq(chempi_distance("a", longer), SIZE_MAX);
-    cr_expect_eq(chempi_distance(longer + 1, longer + 1), 0);
+    cr_expect_eq(chempi_edit_distance(longer, longer), SIZE_MAX);
+    cr_expect_eq(chempi_edit_distance("a", longer), SIZE_MAX);
+    cr_expect_eq(chempi_edit_distance(longer + 1, longer + 1), 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much two words differ; see distance.h. */
-#include "common/words/distance.h"
+/* How much two words differ; see edit_distance.h. */
+#include "common/words/edit_distance.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -12,13 +12,14 @@ static size_t least_of(size_t a, size_t b, size_t c)
     return least < c ? least : c;
 }
 
-size_t chempi_distance(const char *a, const char *b)
+size_t chempi_edit_distance(const char *a, const char *b)
 {
-    size_t row[CHEMPI_DISTANCE_WORD_MAX + 1];
+    size_t row[CHEMPI_EDIT_DISTANCE_WORD_MAX + 1];
     const size_t la = strlen(a);
     const size_t lb = strlen(b);
 
-    if (la > CHEMPI_DISTANCE_WORD_MAX || lb > CHEMPI_DISTANCE_WORD_MAX)
+    if (la > CHEMPI_EDIT_DISTANCE_WORD_MAX ||
+        lb > CHEMPI_EDIT_DISTANCE_WORD_MAX)
         return SIZE_MAX;
     for (size_t j = 0; j <= lb; j++)
         row[j] = j;
