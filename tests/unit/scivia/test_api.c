@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "libchempi/devices/scivia/adapter/internal.h"
 #include "tests/unit/scivia/duo.h"
 
 Test(api, a_segment_is_rounded_up_and_can_be_withdrawn_from_newcomers)
@@ -124,5 +125,25 @@ Test(api, a_vi_knows_its_user)
     cr_assert_eq(chempi_via_vi_create(duo.a.adapter, &attributes, &vi), 0);
     cr_expect_eq(chempi_via_vi_user(vi), &user);
     cr_expect_eq(chempi_via_vi_state(vi), CHEMPI_VIA_IDLE);
+    duo_close(&duo);
+}
+
+Test(api, who_has_not_dialled_asks_for_no_connection)
+{
+    struct chempi_via_attributes attributes = {
+        .reliability = CHEMPI_VIA_RELIABLE_DELIVERY};
+    struct chempi_via_vi *vi;
+    struct pair pair;
+    struct duo duo;
+
+    duo_init(&duo);
+    duo_open(&duo);
+    duo_connect(&duo, CHEMPI_VIA_RELIABLE_DELIVERY, &pair);
+    attributes.ptag = pair.tag_b;
+    cr_assert_eq(chempi_via_vi_create(duo.b.adapter, &attributes, &vi), 0);
+    cr_assert_eq(chempi_via_connect_request(vi, pair.b->at, 1), 0);
+    duo_pump(&duo);
+    cr_expect_null(chempi_via_connect_next(duo.a.adapter));
+    cr_expect_eq(chempi_adapter_link_state(duo.a.link), -EPROTO);
     duo_close(&duo);
 }

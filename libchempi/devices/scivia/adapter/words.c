@@ -24,6 +24,8 @@ static bool hear(struct chempi_adapter_link *link, const struct word *word,
         chempi_sci_gone(link, word);
         return true;
     case WORD_VI_REQUEST:
+        if (link->role != LINK_SERVED) /* nobody knows whose it is */
+            return false;
         chempi_via_requested(link, word, fd);
         return true;
     case WORD_VI_ANSWER:
