@@ -35,9 +35,9 @@ static int apart[2 * RANKS_MAX * COUNT]; /* the same, with gaps */
 static int in[2 * RANKS_MAX * COUNT];
 static MPI_Datatype gaps; /* an int and as much again */
 
-static struct chempi_yield_policy *crowd(void)
+static struct chempi_yield_policy *policy(void)
 {
-    return &chempi_comm_lookup(MPI_COMM_WORLD)->coll->crowd;
+    return &chempi_comm_lookup(MPI_COMM_WORLD)->coll->yield_policy;
 }
 
 static uint64_t past(void)
@@ -242,12 +242,12 @@ enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
 /* As if each member had an opinion of its own. */
 static void run_as(run_fn *run, bool is_far, bool is_started, int root)
 {
-    _Atomic uint32_t *shared = crowd()->distance;
+    _Atomic uint32_t *shared = policy()->distance;
     _Atomic uint32_t own = is_far ? FAR_POINTS : 0;
 
-    crowd()->distance = &own;
+    policy()->distance = &own;
     run(is_started, root);
-    crowd()->distance = shared;
+    policy()->distance = shared;
 }
 
 /* All members, some of them, or none take cores for far ones. */

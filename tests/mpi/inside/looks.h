@@ -21,29 +21,29 @@ static void count_look(uint64_t wrote_ns)
                    wrote_ns <= chempi_clock_ns();
 }
 
-typedef void look_fn(const struct chempi_yield_policy *crowd, int member,
+typedef void look_fn(const struct chempi_yield_policy *policy, int member,
                      uint64_t wrote_ns, const void *word);
-typedef void look_at_time_fn(const struct chempi_yield_policy *crowd,
+typedef void look_at_time_fn(const struct chempi_yield_policy *policy,
                              int member, const _Atomic uint64_t *wrote_ns);
 look_fn __real_chempi_distance_look;
 look_fn __wrap_chempi_distance_look;
 look_at_time_fn __real_chempi_distance_look_at_time;
 look_at_time_fn __wrap_chempi_distance_look_at_time;
 
-void __wrap_chempi_distance_look(const struct chempi_yield_policy *crowd,
+void __wrap_chempi_distance_look(const struct chempi_yield_policy *policy,
                                  int member, uint64_t wrote_ns,
                                  const void *word)
 {
     count_look(wrote_ns);
-    __real_chempi_distance_look(crowd, member, wrote_ns, word);
+    __real_chempi_distance_look(policy, member, wrote_ns, word);
 }
 
 void __wrap_chempi_distance_look_at_time(
-    const struct chempi_yield_policy *crowd, int member,
+    const struct chempi_yield_policy *policy, int member,
     const _Atomic uint64_t *wrote_ns)
 {
     count_look(atomic_load(wrote_ns));
-    __real_chempi_distance_look_at_time(crowd, member, wrote_ns);
+    __real_chempi_distance_look_at_time(policy, member, wrote_ns);
 }
 
 #endif

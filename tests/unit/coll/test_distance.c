@@ -80,23 +80,23 @@ static _Atomic uint32_t distance;
 /* Looks at a word that this member has read; has that changed the points? */
 static bool learns_from(uint64_t wrote_ns)
 {
-    const struct chempi_yield_policy crowd = {
+    const struct chempi_yield_policy policy = {
         .presence = presence, .size = 2, .distance = &distance};
 
     atomic_store(&distance, POINTS);
-    chempi_distance_look(&crowd, 1, wrote_ns, page);
+    chempi_distance_look(&policy, 1, wrote_ns, page);
     return atomic_load(&distance) != POINTS;
 }
 
 static bool learns_from_time(uint64_t wrote_ns)
 {
     static _Alignas(4096) _Atomic uint64_t time_page[PAGE_WORDS / 2];
-    const struct chempi_yield_policy crowd = {
+    const struct chempi_yield_policy policy = {
         .presence = presence, .size = 2, .distance = &distance};
 
     atomic_store(&distance, POINTS);
     atomic_store(&time_page[0], wrote_ns);
-    chempi_distance_look_at_time(&crowd, 1, time_page);
+    chempi_distance_look_at_time(&policy, 1, time_page);
     return atomic_load(&distance) != POINTS;
 }
 
@@ -166,15 +166,15 @@ Test(distance, is_not_learned_from_lines_that_were_written_long_ago)
 
 Test(distance, only_members_on_other_cores_are_far_and_only_from_far_cores)
 {
-    const struct chempi_yield_policy crowd = {
+    const struct chempi_yield_policy policy = {
         .presence = presence, .size = 2, .distance = &distance};
 
     start(MANY * MANY);
     atomic_store(&presence[1].core, UINT32_MAX);
     atomic_store(&distance, CHEMPI_DISTANCE_FAR - 1);
-    cr_assert(!chempi_distance_is_far_from(&crowd, 1));
+    cr_assert(!chempi_distance_is_far_from(&policy, 1));
     atomic_store(&distance, CHEMPI_DISTANCE_FAR);
-    cr_assert(chempi_distance_is_far_from(&crowd, 1));
+    cr_assert(chempi_distance_is_far_from(&policy, 1));
     atomic_store(&presence[1].core, 0);
-    cr_assert(!chempi_distance_is_far_from(&crowd, 1));
+    cr_assert(!chempi_distance_is_far_from(&policy, 1));
 }

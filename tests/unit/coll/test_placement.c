@@ -19,26 +19,26 @@ static struct chempi_yield_policy_presence presence[MOST];
 static struct chempi_cpus may;
 
 /* A digit for the core of each member. */
-static struct chempi_yield_policy crowd_of(const char *cores)
+static struct chempi_yield_policy policy_of(const char *cores)
 {
-    struct chempi_yield_policy crowd = {.presence = presence,
-                                        .size = (int)strlen(cores)};
+    struct chempi_yield_policy policy = {.presence = presence,
+                                         .size = (int)strlen(cores)};
 
-    for (int i = 0; i < crowd.size; i++)
+    for (int i = 0; i < policy.size; i++)
         atomic_store(&presence[i].core, (uint32_t)(cores[i] - '0') + 1);
-    return crowd;
+    return policy;
 }
 
 /* Where all of them should run. */
 static void check(const char *list, const char *cores, const char *expected)
 {
-    struct chempi_yield_policy crowd = crowd_of(cores);
+    struct chempi_yield_policy policy = policy_of(cores);
     char chosen[MOST + 1] = "";
 
     cr_assert_eq(chempi_cpus_parse(list, &may), 0);
-    for (crowd.rank = 0; crowd.rank < crowd.size; crowd.rank++)
-        chosen[crowd.rank] =
-            (char)('0' + chempi_placement_choose(&crowd, &may));
+    for (policy.rank = 0; policy.rank < policy.size; policy.rank++)
+        chosen[policy.rank] =
+            (char)('0' + chempi_placement_choose(&policy, &may));
     cr_assert_str_eq(chosen, expected, "of %s on %s", cores, list);
 }
 
@@ -70,32 +70,32 @@ Test(placement, other_cores_and_who_runs_there_do_not_count)
 
 Test(placement, nobody_goes_before_all_have_said_where_they_run)
 {
-    struct chempi_yield_policy crowd = crowd_of("000");
+    struct chempi_yield_policy policy = policy_of("000");
 
     cr_assert_eq(chempi_cpus_parse("0-1", &may), 0);
-    crowd.rank = 2;
-    cr_assert_eq(chempi_placement_choose(&crowd, &may), 1);
+    policy.rank = 2;
+    cr_assert_eq(chempi_placement_choose(&policy, &may), 1);
     atomic_store(&presence[1].core, 0);
-    cr_assert_eq(chempi_placement_choose(&crowd, &may), 0);
+    cr_assert_eq(chempi_placement_choose(&policy, &may), 0);
     atomic_store(&presence[1].core, CHEMPI_CPUS_MAX + 1);
-    cr_assert_eq(chempi_placement_choose(&crowd, &may), 0);
+    cr_assert_eq(chempi_placement_choose(&policy, &may), 0);
 }
 
 /* The largest number of a core that members go to or leave is 1023. */
 Test(placement, nobody_goes_where_a_core_has_a_larger_number)
 {
-    struct chempi_yield_policy crowd = crowd_of("0000");
+    struct chempi_yield_policy policy = policy_of("0000");
 
     cr_assert_eq(chempi_cpus_parse("0,1023-1024", &may), 0);
-    crowd.rank = 3;
-    cr_assert_eq(chempi_placement_choose(&crowd, &may), 1023);
+    policy.rank = 3;
+    cr_assert_eq(chempi_placement_choose(&policy, &may), 1023);
     atomic_store(&presence[2].core, 1023 + 1);
-    cr_assert_eq(chempi_placement_choose(&crowd, &may), 1023);
+    cr_assert_eq(chempi_placement_choose(&policy, &may), 1023);
     atomic_store(&presence[2].core, 1024 + 1);
-    cr_assert_eq(chempi_placement_choose(&crowd, &may), 0);
-    for (int i = 0; i < crowd.size; i++)
+    cr_assert_eq(chempi_placement_choose(&policy, &may), 0);
+    for (int i = 0; i < policy.size; i++)
         atomic_store(&presence[i].core, 1024 + 1);
-    cr_assert_eq(chempi_placement_choose(&crowd, &may), 1024);
+    cr_assert_eq(chempi_placement_choose(&policy, &may), 1024);
 }
 
 /* ---- this thread --------------------------------------------------------- */
@@ -104,17 +104,17 @@ Test(placement, nobody_goes_where_a_core_has_a_larger_number)
 static struct chempi_yield_policy last_of(int size)
 {
     const uint32_t here = (uint32_t)sched_getcpu();
-    struct chempi_yield_policy crowd = {
+    struct chempi_yield_policy policy = {
         .presence = presence, .size = size, .rank = size - 1};
 
     for (int i = 0; i < size; i++)
         atomic_store(&presence[i].core, here + 1);
-    return crowd;
+    return policy;
 }
 
-static uint32_t said(const struct chempi_yield_policy *crowd)
+static uint32_t said(const struct chempi_yield_policy *policy)
 {
-    return atomic_load(&presence[crowd->rank].core) - 1;
+    return atomic_load(&presence[policy->rank].core) - 1;
 }
 
 static void start(void)
@@ -136,13 +136,13 @@ Test(placement_of_a_thread, leaves_a_full_core_and_may_come_back)
     bool has_moved = false;
 
     for (int i = 0; i < MANY && !has_moved; i++) {
-        struct chempi_yield_policy crowd = last_of(MOST);
-        const uint32_t from = said(&crowd);
+        struct chempi_yield_policy policy = last_of(MOST);
+        const uint32_t from = said(&policy);
 
-        chempi_placement_even_out(&crowd);
-        has_moved = said(&crowd) != from &&
-                    said(&crowd) == (uint32_t)sched_getcpu() &&
-                    atomic_load(&crowd.pauses) > 0;
+        chempi_placement_even_out(&policy);
+        has_moved = said(&policy) != from &&
+                    said(&policy) == (uint32_t)sched_getcpu() &&
+                    atomic_load(&policy.pauses) > 0;
         cr_assert_eq(chempi_cpus_get(&now), 0);
         cr_assert_arr_eq(&now, &may, sizeof(now));
     }
@@ -151,12 +151,12 @@ Test(placement_of_a_thread, leaves_a_full_core_and_may_come_back)
 
 Test(placement_of_a_thread, stays_for_a_while_when_it_has_moved)
 {
-    struct chempi_yield_policy crowd = last_of(MOST);
+    struct chempi_yield_policy policy = last_of(MOST);
     int stays = 0;
 
-    atomic_store(&crowd.pauses, 3);
-    while (atomic_load(&crowd.pauses) > 0) {
-        chempi_placement_even_out(&crowd);
+    atomic_store(&policy.pauses, 3);
+    while (atomic_load(&policy.pauses) > 0) {
+        chempi_placement_even_out(&policy);
         stays++;
     }
     cr_assert_eq(stays, 3);
@@ -165,21 +165,21 @@ Test(placement_of_a_thread, stays_for_a_while_when_it_has_moved)
 /* Who has found no other core, either. */
 Test(placement_of_a_thread, does_not_look_again_for_a_while)
 {
-    struct chempi_yield_policy crowd = last_of(MOST);
+    struct chempi_yield_policy policy = last_of(MOST);
 
-    for (int i = 0; i < MANY && atomic_load(&crowd.pauses) == 0; i++) {
-        crowd = last_of(MOST);
+    for (int i = 0; i < MANY && atomic_load(&policy.pauses) == 0; i++) {
+        policy = last_of(MOST);
         atomic_store(&presence[0].core, 0); /* it has not said yet */
-        chempi_placement_even_out(&crowd);
+        chempi_placement_even_out(&policy);
     }
-    cr_assert_gt(atomic_load(&crowd.pauses), 0);
+    cr_assert_gt(atomic_load(&policy.pauses), 0);
 }
 
 Test(placement_of_a_thread, stays_where_each_process_has_a_core)
 {
-    struct chempi_yield_policy crowd = last_of(MOST);
+    struct chempi_yield_policy policy = last_of(MOST);
 
     chempi_affinity_init(1);
-    chempi_placement_even_out(&crowd);
-    cr_assert_eq(atomic_load(&crowd.pauses), 0);
+    chempi_placement_even_out(&policy);
+    cr_assert_eq(atomic_load(&policy.pauses), 0);
 }

@@ -20,7 +20,7 @@ struct chempi_ctx chempi_ctx;
 static struct {
     struct chempi_yield_policy_presence presence[SIZE];
     uint16_t neighbours[SIZE];
-    struct chempi_yield_policy crowd;
+    struct chempi_yield_policy policy;
     uint32_t core; /* where this process runs, as it says it */
     int looks;
     int looks_until_done; /* 0: never */
@@ -37,10 +37,10 @@ static void start(void)
     if (sched_setaffinity(0, sizeof(one), &one) != 0)
         cr_skip_test("this process may not be bound to a core");
     t.core = (uint32_t)cpu + 1;
-    t.crowd.presence = t.presence;
-    t.crowd.neighbours = t.neighbours;
-    t.crowd.size = SIZE;
-    t.crowd.rank = 1;
+    t.policy.presence = t.presence;
+    t.policy.neighbours = t.neighbours;
+    t.policy.size = SIZE;
+    t.policy.rank = 1;
 }
 
 /* Member m has met the others so often, and runs there. */
@@ -57,17 +57,17 @@ static bool look(void *arg)
     return t.looks == t.looks_until_done;
 }
 
-static bool is_missed(const void *crowd, int member)
+static bool is_missed(const void *policy, int member)
 {
-    return chempi_yield_policy_is_missed(crowd, member);
+    return chempi_yield_policy_is_missed(policy, member);
 }
 
 /* Come to a meeting and wait; how often it was looked at. */
 static int meet(void)
 {
-    chempi_yield_policy_come(&t.crowd);
+    chempi_yield_policy_come(&t.policy);
     t.looks = 0;
-    (void)chempi_yield_policy_wait(&t.crowd, is_missed, &t.crowd, look, NULL);
+    (void)chempi_yield_policy_wait(&t.policy, is_missed, &t.policy, look, NULL);
     return t.looks;
 }
 
@@ -122,15 +122,15 @@ Test(user_shares, stops_when_it_is_done)
 {
     put(0, 0, t.core + 1);
     t.looks_until_done = 5;
-    chempi_yield_policy_come(&t.crowd);
+    chempi_yield_policy_come(&t.policy);
     cr_assert(
-        chempi_yield_policy_wait(&t.crowd, is_missed, &t.crowd, look, NULL));
+        chempi_yield_policy_wait(&t.policy, is_missed, &t.policy, look, NULL));
     cr_assert_eq(t.looks, 5);
 }
 
 Test(user_shares, counts_meetings_over_the_end_of_the_range)
 {
-    t.crowd.met = UINT32_MAX;
+    t.policy.met = UINT32_MAX;
     put(0, UINT32_MAX, t.core);
     cr_assert_eq(meet(), AWAY);
     put(0, 1, t.core);

@@ -618,10 +618,10 @@ static void set_places(struct chempi_coll_state *st, unsigned char *start)
     size_t all = all_cells(st->size);
 
     st->cells = (uint32_t)cells(st->size);
-    st->crowd.distance = &node.control->distance;
+    st->yield_policy.distance = &node.control->distance;
     st->pipe = (void *)start;
-    st->crowd.presence = (void *)(st->pipe + CHEMPI_NODE_PIECES);
-    st->taken = (void *)(st->crowd.presence + st->size);
+    st->yield_policy.presence = (void *)(st->pipe + CHEMPI_NODE_PIECES);
+    st->taken = (void *)(st->yield_policy.presence + st->size);
     st->later.ended = (void *)(st->taken + st->size + 1);
     st->later.unsaid =
         (st->size > 2 ? CHEMPI_NODE_LATER_SAID : CHEMPI_NODE_LATER_GROUP) - 1;
@@ -646,10 +646,10 @@ static struct chempi_coll_state *make_state(const struct chempi_comm *comm)
     /* What is for an area; members on several nodes have none. */
     size_t members = comm->is_inter || !are_all_here(comm) ? 0 : comm->size;
     size_t masks = (members + 1) * 2 * CHEMPI_NODE_MASKS;
-    struct chempi_coll_state *st =
-        chempi_sys->calloc(1, sizeof(*st) + masks * sizeof(st->reserved[0]) +
-                                  members * (sizeof(st->local_ranks[0]) +
-                                             sizeof(st->crowd.neighbours[0])));
+    struct chempi_coll_state *st = chempi_sys->calloc(
+        1, sizeof(*st) + masks * sizeof(st->reserved[0]) +
+               members * (sizeof(st->local_ranks[0]) +
+                          sizeof(st->yield_policy.neighbours[0])));
 
     if (!st)
         return NULL;
@@ -658,9 +658,9 @@ static struct chempi_coll_state *make_state(const struct chempi_comm *comm)
     st->rank = comm->rank;
     st->area = -1;
     st->local_ranks = (uint32_t *)(st->reserved + masks);
-    st->crowd.neighbours = (uint16_t *)(st->local_ranks + members);
-    st->crowd.size = st->size;
-    st->crowd.rank = st->rank;
+    st->yield_policy.neighbours = (uint16_t *)(st->local_ranks + members);
+    st->yield_policy.size = st->size;
+    st->yield_policy.rank = st->rank;
     return st;
 }
 

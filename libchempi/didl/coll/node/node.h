@@ -295,13 +295,13 @@ struct chempi_coll_state {
     unsigned char
         *ring_memory; /* [size][CHEMPI_RINGS_STRIDE] (pairwise_rings.h) */
     struct chempi_pairwise_rings *rings; /* NULL: none yet */
-    struct chempi_yield_policy crowd;
+    struct chempi_yield_policy yield_policy;
     struct chempi_coll_state *next_own; /* of a persistent operation that is
                                            made, or NULL */
     uint64_t reserved[]; /* [size + 1][2][MASKS]: first pages of slots, and
                             whole slots, that this process reserved, a bit
                             for each; then what local_ranks
-                            and crowd.neighbours point to */
+                            and yield_policy.neighbours point to */
 };
 
 /* After all that was done before the stage was stored. */

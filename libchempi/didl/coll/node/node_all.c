@@ -840,7 +840,7 @@ static void look_far(const struct cell *cell)
         return;
     row = chempi_coll_exchange_row_of(cell, (int)last);
     chempi_distance_look(
-        &st->crowd, (int)last, came_ns,
+        &st->yield_policy, (int)last, came_ns,
         (const void *)(row.start + (size_t)st->rank *
                                        sizeof(struct chempi_exchange_entry)));
 }

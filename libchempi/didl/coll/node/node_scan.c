@@ -322,7 +322,7 @@ static CHEMPI_NOINLINE void look_far(struct job *j)
     const struct chempi_coll_state *st = j->st;
 
     j->is_curious = false;
-    chempi_distance_look_at_time(&st->crowd,
+    chempi_distance_look_at_time(&st->yield_policy,
                                  (st->rank + st->size - 1) % st->size,
                                  &j->in->ring->came_ns);
 }
@@ -451,7 +451,7 @@ static inline bool is_first(const struct chempi_coll_state *st,
 static CHEMPI_NOINLINE void set_up_distance(struct job *j,
                                             struct chempi_coll_state *st)
 {
-    chempi_yield_policy_say_here(&st->crowd);
+    chempi_yield_policy_say_here(&st->yield_policy);
     j->is_curious = !j->is_first;
     if (!j->out)
         return;

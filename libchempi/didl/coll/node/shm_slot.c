@@ -51,7 +51,7 @@ static void put_missing(struct chempi_wait_report *w, const void *object)
 
     put_comm(w, st);
     for (int m = 0; m < st->size; m++)
-        if (chempi_yield_policy_is_missed(&st->crowd, m))
+        if (chempi_yield_policy_is_missed(&st->yield_policy, m))
             chempi_wait_report_put_missing(w, st->comm, m, count++);
     chempi_wait_report_put_rest(w, count);
 }
@@ -169,7 +169,8 @@ bool chempi_coll_shm_slot_tarry(struct chempi_coll_state *st,
                                 chempi_progress_done_fn *done, void *arg)
 {
     if (misses && chempi_progress_spins() == 0)
-        return chempi_yield_policy_wait(&st->crowd, misses, object, done, arg);
+        return chempi_yield_policy_wait(&st->yield_policy, misses, object, done,
+                                        arg);
     return tarry(done, arg);
 }
 
@@ -589,9 +590,9 @@ meeting_line(const struct cell *cell)
     return cell_line(cell, size == 2 ? 1 - cell->st->rank : size);
 }
 
-static bool is_missed(const void *crowd, int member)
+static bool is_missed(const void *policy, int member)
 {
-    return chempi_yield_policy_is_missed(crowd, member);
+    return chempi_yield_policy_is_missed(policy, member);
 }
 
 int chempi_coll_shm_slot_wait_for_all(struct chempi_coll_state *st,
@@ -600,8 +601,8 @@ int chempi_coll_shm_slot_wait_for_all(struct chempi_coll_state *st,
 {
     struct wait w = {word, value};
 
-    if (is_reached(&w) ||
-        chempi_coll_shm_slot_tarry(st, is_missed, &st->crowd, is_reached, &w))
+    if (is_reached(&w) || chempi_coll_shm_slot_tarry(
+                              st, is_missed, &st->yield_policy, is_reached, &w))
         return MPI_SUCCESS;
     return wait_or_lose(st, is_reached, &w, put_missing, st);
 }
@@ -840,8 +841,8 @@ MPI_Count chempi_coll_node_whole_count(const struct chempi_coll_call *c,
 bool chempi_coll_shm_slot_goes_past(const struct chempi_coll_state *st,
                                     int member)
 {
-    return member < 0 ? chempi_distance_is_far(&st->crowd)
-                      : chempi_distance_is_far_from(&st->crowd, member);
+    return member < 0 ? chempi_distance_is_far(&st->yield_policy)
+                      : chempi_distance_is_far_from(&st->yield_policy, member);
 }
 
 void chempi_coll_shm_slot_say_came(const struct cell *cell)
@@ -852,16 +853,16 @@ void chempi_coll_shm_slot_say_came(const struct cell *cell)
 
 void chempi_coll_shm_slot_look_far(const struct cell *cell, int member)
 {
-    const struct chempi_yield_policy *crowd = &cell->st->crowd;
+    const struct chempi_yield_policy *policy = &cell->st->yield_policy;
     _Atomic uint32_t *seen = &cell_common(cell)->place.met;
 
     if (member == cell->st->rank ||
-        !chempi_distance_is_elsewhere(crowd, member) ||
+        !chempi_distance_is_elsewhere(policy, member) ||
         atomic_load_explicit(seen, memory_order_relaxed) == cell->seq ||
         atomic_exchange_explicit(seen, cell->seq, memory_order_relaxed) ==
             cell->seq)
         return;
-    chempi_distance_look_at_time(crowd, member,
+    chempi_distance_look_at_time(policy, member,
                                  &cell_line(cell, member)->place.came_ns);
 }
 

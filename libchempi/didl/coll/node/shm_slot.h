@@ -290,7 +290,7 @@ static inline bool cell_come(const struct cell *cell)
     if (cell->is_later) /* its line says that it is not missing */
         cell_publish(cell_mine(cell), cell->seq);
     else
-        chempi_yield_policy_come(&cell->st->crowd);
+        chempi_yield_policy_come(&cell->st->yield_policy);
     before = atomic_fetch_add_explicit(&cell_count(cell)->arrived, 1,
                                        memory_order_acq_rel);
     return before + 1 == *cell_expected(cell);

@@ -27,11 +27,11 @@ uint32_t chempi_distance_judge(uint32_t points, uint64_t took_ns)
     return points + RISE < MOST ? points + RISE : MOST;
 }
 
-bool chempi_distance_is_elsewhere(const struct chempi_yield_policy *crowd,
+bool chempi_distance_is_elsewhere(const struct chempi_yield_policy *policy,
                                   int member)
 {
     const int here = chempi_affinity_is_roomy() ? -1 : sched_getcpu();
-    const uint32_t core = atomic_load_explicit(&crowd->presence[member].core,
+    const uint32_t core = atomic_load_explicit(&policy->presence[member].core,
                                                memory_order_relaxed);
 
     return here >= 0 && core != 0 && core != (uint32_t)here + 1;
@@ -70,21 +70,21 @@ static void note(_Atomic uint32_t *distance, uint64_t took_ns)
         atomic_store_explicit(distance, after, memory_order_relaxed);
 }
 
-void chempi_distance_look(const struct chempi_yield_policy *crowd, int member,
+void chempi_distance_look(const struct chempi_yield_policy *policy, int member,
                           uint64_t wrote_ns, const void *word)
 {
-    if (chempi_distance_is_elsewhere(crowd, member) && is_fresh(wrote_ns))
-        note(crowd->distance, time_look(word));
+    if (chempi_distance_is_elsewhere(policy, member) && is_fresh(wrote_ns))
+        note(policy->distance, time_look(word));
 }
 
-void chempi_distance_look_at_time(const struct chempi_yield_policy *crowd,
+void chempi_distance_look_at_time(const struct chempi_yield_policy *policy,
                                   int member, const _Atomic uint64_t *wrote_ns)
 {
     uint64_t took_ns;
 
-    if (!chempi_distance_is_elsewhere(crowd, member))
+    if (!chempi_distance_is_elsewhere(policy, member))
         return;
     took_ns = time_look((const void *)(uintptr_t)wrote_ns);
     if (is_fresh(atomic_load_explicit(wrote_ns, memory_order_relaxed)))
-        note(crowd->distance, took_ns);
+        note(policy->distance, took_ns);
 }

@@ -39,32 +39,33 @@ enum { CHEMPI_DISTANCE_FAR = 16 /* points */ };
 uint32_t chempi_distance_judge(uint32_t points, uint64_t took_ns);
 
 /* Does this member, not the own, run on another core? As far as members say. */
-bool chempi_distance_is_elsewhere(const struct chempi_yield_policy *crowd,
+bool chempi_distance_is_elsewhere(const struct chempi_yield_policy *policy,
                                   int member);
 
 /* The word is in a line that this member, not the own, wrote at that time, by
  * chempi_clock_ns(), and that this process has not read since. The rest of its
  * page may be read, too. */
-void chempi_distance_look(const struct chempi_yield_policy *crowd, int member,
+void chempi_distance_look(const struct chempi_yield_policy *policy, int member,
                           uint64_t wrote_ns, const void *word);
 
 /* The same where the word is that time. */
-void chempi_distance_look_at_time(const struct chempi_yield_policy *crowd,
+void chempi_distance_look_at_time(const struct chempi_yield_policy *policy,
                                   int member, const _Atomic uint64_t *wrote_ns);
 
 static inline bool
-chempi_distance_is_far(const struct chempi_yield_policy *crowd)
+chempi_distance_is_far(const struct chempi_yield_policy *policy)
 {
-    return atomic_load_explicit(crowd->distance, memory_order_relaxed) >=
+    return atomic_load_explicit(policy->distance, memory_order_relaxed) >=
            CHEMPI_DISTANCE_FAR;
 }
 
 /* Had what this member reads better be written past the caches? */
 static inline bool
-chempi_distance_is_far_from(const struct chempi_yield_policy *crowd, int member)
+chempi_distance_is_far_from(const struct chempi_yield_policy *policy,
+                            int member)
 {
-    return CHEMPI_UNLIKELY(chempi_distance_is_far(crowd)) &&
-           chempi_distance_is_elsewhere(crowd, member);
+    return CHEMPI_UNLIKELY(chempi_distance_is_far(policy)) &&
+           chempi_distance_is_elsewhere(policy, member);
 }
 
 #endif

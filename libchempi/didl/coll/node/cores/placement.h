@@ -25,10 +25,10 @@
 
 /* Before a member takes part in an operation that is longer than a move, which
  * takes some 10 to 100 us. By any thread. */
-void chempi_placement_even_out(struct chempi_yield_policy *crowd);
+void chempi_placement_even_out(struct chempi_yield_policy *policy);
 
 /* The core, of those that it may run on, where this member should run. */
-uint32_t chempi_placement_choose(const struct chempi_yield_policy *crowd,
+uint32_t chempi_placement_choose(const struct chempi_yield_policy *policy,
                                  const struct chempi_cpus *may);
 
 #endif

@@ -21,54 +21,54 @@ static uint32_t current_core(void)
     return core < 0 ? 0 : (uint32_t)core + 1;
 }
 
-void chempi_yield_policy_say_here(struct chempi_yield_policy *crowd)
+void chempi_yield_policy_say_here(struct chempi_yield_policy *policy)
 {
-    chempi_yield_policy_say_core(crowd, current_core());
+    chempi_yield_policy_say_core(policy, current_core());
 }
 
 /* M3 */
-static void find_neighbours(struct chempi_yield_policy *crowd)
+static void find_neighbours(struct chempi_yield_policy *policy)
 {
-    crowd->neighbour_count = 0;
-    crowd->next = 0;
-    crowd->looks_left = LOOKS;
-    for (int i = 0; i < crowd->size; i++) {
-        uint32_t core = atomic_load_explicit(&crowd->presence[i].core,
+    policy->neighbour_count = 0;
+    policy->next = 0;
+    policy->looks_left = LOOKS;
+    for (int i = 0; i < policy->size; i++) {
+        uint32_t core = atomic_load_explicit(&policy->presence[i].core,
                                              memory_order_relaxed);
 
         if (core == 0)
-            crowd->looks_left = LOOKS_EARLY;
-        else if (core == crowd->core && i != crowd->rank)
-            crowd->neighbours[crowd->neighbour_count++] = (uint16_t)i;
+            policy->looks_left = LOOKS_EARLY;
+        else if (core == policy->core && i != policy->rank)
+            policy->neighbours[policy->neighbour_count++] = (uint16_t)i;
     }
 }
 
-static void look_around(struct chempi_yield_policy *crowd)
+static void look_around(struct chempi_yield_policy *policy)
 {
     uint32_t core = current_core();
 
-    chempi_yield_policy_say_core(crowd, core);
-    if (core != crowd->core) {
-        crowd->core = core;
-        crowd->looks_left = 0;
+    chempi_yield_policy_say_core(policy, core);
+    if (core != policy->core) {
+        policy->core = core;
+        policy->looks_left = 0;
     }
-    if (crowd->looks_left == 0)
-        find_neighbours(crowd);
-    crowd->looks_left--;
+    if (policy->looks_left == 0)
+        find_neighbours(policy);
+    policy->looks_left--;
 }
 
 /* Does a member that has not come need this core? */
-static bool is_core_wanted(struct chempi_yield_policy *crowd,
+static bool is_core_wanted(struct chempi_yield_policy *policy,
                            chempi_yield_policy_misses_fn *misses,
                            const void *object)
 {
-    for (int i = 0; i < crowd->neighbour_count; i++) {
-        if (misses(object, crowd->neighbours[crowd->next]))
+    for (int i = 0; i < policy->neighbour_count; i++) {
+        if (misses(object, policy->neighbours[policy->next]))
             return true;
-        if (++crowd->next == crowd->neighbour_count)
-            crowd->next = 0;
+        if (++policy->next == policy->neighbour_count)
+            policy->next = 0;
     }
-    return crowd->core == 0;
+    return policy->core == 0;
 }
 
 static bool spin(chempi_progress_done_fn *done, void *arg)
@@ -84,17 +84,17 @@ static bool spin(chempi_progress_done_fn *done, void *arg)
     return false;
 }
 
-bool chempi_yield_policy_wait(struct chempi_yield_policy *crowd,
+bool chempi_yield_policy_wait(struct chempi_yield_policy *policy,
                               chempi_yield_policy_misses_fn *misses,
                               const void *object, chempi_progress_done_fn *done,
                               void *arg)
 {
     for (int i = 0; i < YIELDS; i++) {
-        look_around(crowd);
-        if (!is_core_wanted(crowd, misses, object)) {
+        look_around(policy);
+        if (!is_core_wanted(policy, misses, object)) {
             if (spin(done, arg))
                 return true;
-            crowd->looks_left /= 2; /* are they still where they were? */
+            policy->looks_left /= 2; /* are they still where they were? */
         }
         (void)sched_yield();
         if (done(arg))

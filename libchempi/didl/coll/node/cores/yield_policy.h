@@ -48,34 +48,34 @@ struct chempi_yield_policy {
 
 /* Say where this member runs: 1 + the number of its core. */
 static inline void
-chempi_yield_policy_say_core(const struct chempi_yield_policy *crowd,
+chempi_yield_policy_say_core(const struct chempi_yield_policy *policy,
                              uint32_t core)
 {
-    _Atomic uint32_t *said = &crowd->presence[crowd->rank].core;
+    _Atomic uint32_t *said = &policy->presence[policy->rank].core;
 
     if (atomic_load_explicit(said, memory_order_relaxed) != core)
         atomic_store_explicit(said, core, memory_order_relaxed);
 }
 
 /* The same of where it is just now. */
-void chempi_yield_policy_say_here(struct chempi_yield_policy *crowd);
+void chempi_yield_policy_say_here(struct chempi_yield_policy *policy);
 
 /* This member comes to the next meeting; before it counts as arrived. */
-static inline void chempi_yield_policy_come(struct chempi_yield_policy *crowd)
+static inline void chempi_yield_policy_come(struct chempi_yield_policy *policy)
 {
     /* Advice, and most often read on this core: no order is needed. */
-    atomic_store_explicit(&crowd->presence[crowd->rank].met, ++crowd->met,
+    atomic_store_explicit(&policy->presence[policy->rank].met, ++policy->met,
                           memory_order_relaxed);
 }
 
 /* This member has come and waits; has member m not come yet? For words. */
 static inline bool
-chempi_yield_policy_is_missed(const struct chempi_yield_policy *crowd, int m)
+chempi_yield_policy_is_missed(const struct chempi_yield_policy *policy, int m)
 {
     const uint32_t met =
-        atomic_load_explicit(&crowd->presence[m].met, memory_order_relaxed);
+        atomic_load_explicit(&policy->presence[m].met, memory_order_relaxed);
 
-    return (int32_t)(met - crowd->met) < 0;
+    return (int32_t)(met - policy->met) < 0;
 }
 
 /* Is the wait, arg, for what this member, not the own, does? */
@@ -84,7 +84,7 @@ typedef bool chempi_yield_policy_misses_fn(const void *arg, int member);
 /* For who has come and waits for the others, of whom misses(object, m) says
  * that m is missing: until done(arg), or until it is better to make progress,
  * too. Returns done(arg). Gives the core away; no lock may be held. */
-bool chempi_yield_policy_wait(struct chempi_yield_policy *crowd,
+bool chempi_yield_policy_wait(struct chempi_yield_policy *policy,
                               chempi_yield_policy_misses_fn *misses,
                               const void *object, chempi_progress_done_fn *done,
                               void *arg);

@@ -33,7 +33,7 @@ static bool is_absent(const struct cell *cell, int m)
     const _Atomic uint32_t *own = &cell_mine(cell)->place.met;
 
     if (!cell->is_later)
-        return chempi_yield_policy_is_missed(&cell->st->crowd, m);
+        return chempi_yield_policy_is_missed(&cell->st->yield_policy, m);
     return !cell_is_there(cell, m) ||
            atomic_load_explicit(met, memory_order_relaxed) <
                atomic_load_explicit(own, memory_order_relaxed);

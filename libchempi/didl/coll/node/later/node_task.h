@@ -144,7 +144,7 @@ static inline void task_go_on(struct chempi_node_task *t,
 static inline void task_spread(struct chempi_node_task *t, uint64_t bytes)
 {
     if (bytes >= CHEMPI_NODE_SPREAD_LEAST)
-        chempi_placement_even_out(&t->cell.st->crowd);
+        chempi_placement_even_out(&t->cell.st->yield_policy);
 }
 
 /* Before a step appends messages; true: it comes again as `again` when there is
