@@ -61,6 +61,7 @@
 
 #include "common/base/compiler.h"
 #include "libchempi/didl/coll/call.h"
+#include "libchempi/didl/coll/node/copy/way_choice.h"
 #include "libchempi/didl/coll/node/cores/yield_policy.h"
 #include "libchempi/didl/coll/node/ring/spsc_ring.h"
 #include "libchempi/didl/coll/sched.h"
@@ -256,6 +257,11 @@ struct chempi_coll_state {
      * which this member knows as the root. */
     bool is_refused;
     bool is_refused_root;
+    struct { /* of the last exchange whose way this member has chosen */
+        struct chempi_way_exchange exchange;
+        uint64_t met_ns; /* when all had come; 0: there was none */
+        bool by_rings;
+    } way;
     int area;
     uint32_t cells;       /* a power of two */
     uint32_t later_cells; /* behind those, or 0, as without an area; for who

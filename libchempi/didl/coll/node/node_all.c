@@ -587,13 +587,12 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
 struct exchange {
     struct chempi_node_task task; /* first */
     bool has_row;
-    bool has_rings;  /* what is not HERE goes through these */
-    bool is_long;    /* results go past the caches */
-    uint64_t kept;   /* bytes of its own block that it has copied */
-    uint64_t large;  /* of blocks whose way this member has chosen, or 0 */
-    uint64_t met_ns; /* .. and when all rows were there */
-    int others;      /* whose blocks have been taken */
-    int rest;        /* with whom the rest has been begun */
+    bool has_rings; /* what is not HERE goes through these */
+    bool is_long;   /* results go past the caches */
+    uint64_t kept;  /* bytes of its own block that it has copied */
+    uint64_t large; /* of blocks whose way this member has chosen, or 0 */
+    int others;     /* whose blocks have been taken */
+    int rest;       /* with whom the rest has been begun */
     struct remote remote;
 };
 
@@ -736,22 +735,12 @@ static bool misses_in_rings(const void *arg, int member)
     return chempi_coll_pairwise_rings_misses(t->cell.st, member);
 }
 
-/* All blocks of this member have gone and come. */
-static void note_way(const struct exchange *x)
-{
-    const struct chempi_way_exchange way = way_of(&x->task.cell, x->large);
-
-    if (x->large > 0)
-        chempi_way_note(&way, x->has_rings, chempi_clock_ns() - x->met_ns);
-}
-
 static void run_rings(struct chempi_node_task *t)
 {
     int rc = MPI_SUCCESS;
 
     if (chempi_coll_pairwise_rings_step(t->cell.st, &t->copied, &rc)) {
         task_note(t, rc);
-        note_way(exchange_of(t));
         task_end(t);
         return;
     }
@@ -760,12 +749,6 @@ static void run_rings(struct chempi_node_task *t)
     t->is_due = are_rings_due;
     t->misses = misses_in_rings;
     t->next = run_rings;
-}
-
-static void end_direct(struct chempi_node_task *t)
-{
-    note_way(exchange_of(t));
-    end_copies(t);
 }
 
 /* What is HERE or DIRECT has been taken, and messages have come. */
@@ -779,7 +762,7 @@ static void end_exchange(struct chempi_node_task *t)
         run_rings(t);
     } else if (is_any_marked(&t->cell, HAS_DIRECT)) {
         chempi_coll_shm_slot_reply(&t->cell, 1, x->remote.code);
-        chempi_coll_node_task_meet_again(t, end_direct);
+        chempi_coll_node_task_meet_again(t, end_copies);
     } else {
         task_end(t);
     }
@@ -845,6 +828,24 @@ static void look_far(const struct cell *cell)
                                        sizeof(struct chempi_exchange_entry)));
 }
 
+/* The member that has chosen the way: what the last exchange has taken until
+ * this one, which alone tells when all others were through, too. */
+static void note_way(const struct exchange *x)
+{
+    struct chempi_coll_state *st = x->task.cell.st;
+    uint64_t now_ns;
+
+    if (x->large == 0)
+        return;
+    now_ns = chempi_clock_ns();
+    if (st->way.met_ns)
+        chempi_way_note(&st->way.exchange, st->way.by_rings,
+                        now_ns - st->way.met_ns);
+    st->way.exchange = way_of(&x->task.cell, x->large);
+    st->way.by_rings = x->has_rings;
+    st->way.met_ns = now_ns;
+}
+
 /* All rows are there. */
 static void alltoall_met(struct chempi_node_task *t)
 {
@@ -863,8 +864,7 @@ static void alltoall_met(struct chempi_node_task *t)
         x->is_long |= is_any_marked(&t->cell, IS_LONG);
         chempi_coll_count(CHEMPI_COLL_WAY_RINGS);
     }
-    if (x->large > 0)
-        x->met_ns = chempi_clock_ns();
+    note_way(x);
     alltoall_keep(t);
 }
 

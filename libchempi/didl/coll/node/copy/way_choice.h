@@ -17,8 +17,10 @@
  * exchanged blocks of 1 MiB in 9.2 ms so, and in 11.7 by copies)
  *   -   the classes are the process's, so that a new communicator knows what
  * others have learnt
- *   -   blocking exchanges and those that are waited for later learn apart:
- * whoever computes between start and wait measures that, too
+ *   -   what one takes is the time until the next one, as a member may be
+ * through long before others are. So whoever computes in between measures that,
+ * too: where it is long, the way matters little. Blocking exchanges and those
+ * that are waited for later learn apart
  *   -   it is advice. Threads may lose each other's times
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_COPY_WAY_CHOICE_H
@@ -42,7 +44,7 @@ bool chempi_way_is_open(const struct chempi_way_exchange *x);
 /* Shall this one, which is counted, go through rings? */
 bool chempi_way_is_rings(const struct chempi_way_exchange *x);
 
-/* What it took, by the way that it went. */
+/* What it has taken, by the way that it went. */
 void chempi_way_note(const struct chempi_way_exchange *x, bool by_rings,
                      uint64_t took_ns);
 
