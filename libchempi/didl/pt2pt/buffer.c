@@ -14,7 +14,8 @@
  *
  * Guarded by a lock of its own, inside of which no other is taken: pieces leave
  * under the lock of any lane. Below MPI_THREAD_MULTIPLE by the first lane, in
- * which the agent may be.
+ * which the agent may be; but who ends a communicator may be in no lane, while
+ * the agent ends another one, so both take the lock there.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/pt2pt/buffer.h"
@@ -289,13 +290,13 @@ static void fini_comm(struct chempi_comm *comm)
 {
     struct buffer *b;
 
-    lock();
+    (void)pthread_mutex_lock(&mutex);
     b = find(comm);
     if (b) {
         assert(chempi_list_is_empty(&b->pieces)); /* they hold comm */
         forget(b);
     }
-    unlock();
+    (void)pthread_mutex_unlock(&mutex);
 }
 
 int chempi_buffer_attach(struct chempi_object *owner, void *buffer,
