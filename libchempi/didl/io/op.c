@@ -114,7 +114,7 @@ static int find_place(struct chempi_io_op *op, const struct chempi_io_call *c)
     if (rc)
         return rc;
     rc = chempi_io_op_place(op, at);
-    if (rc) /* and nobody else is led there */
+    if (rc) /* whoever comes later is not led there */
         (void)chempi_io_shared_add(op->file, 0 - etypes, &at);
     return rc;
 }
