@@ -303,8 +303,18 @@ static int reap_out(struct chempi_rma_peer *peer)
 
 /* ---- receiving ---- */
 
+/* It is complete, or was never posted. */
+static void fini_slot(struct chempi_rma_slot *slot)
+{
+    chempi_request_untrack(&slot->req);
+    chempi_message_fini(&slot->req);
+}
+
+/* On errors it is as if it had not been tried: nobody waits for it. */
 static int post_slot(struct chempi_win *win, struct chempi_rma_slot *slot)
 {
+    int rc;
+
     if (slot == win->notice)
         chempi_message_init_recv(&slot->req, NULL, 0, chempi_rma_bytes(),
                                  MPI_ANY_SOURCE, CHEMPI_RMA_TOKEN_NONE,
@@ -314,7 +324,10 @@ static int post_slot(struct chempi_win *win, struct chempi_rma_slot *slot)
                                  chempi_rma_bytes(), MPI_ANY_SOURCE, 0,
                                  win->comm, CHEMPI_RMA_REQUESTS);
     chempi_request_track(&slot->req, &chempi_lane_main);
-    return chempi_message_start(&slot->req);
+    rc = chempi_message_start(&slot->req);
+    if (rc)
+        fini_slot(slot);
+    return rc;
 }
 
 static bool is_slot_complete(const struct chempi_rma_slot *slot)
@@ -326,13 +339,6 @@ static void withdraw_slot(struct chempi_rma_slot *slot)
 {
     if (slot->req.obj.magic && !is_slot_complete(slot))
         slot->req.ops->cancel(&slot->req);
-}
-
-/* It is complete. */
-static void fini_slot(struct chempi_rma_slot *slot)
-{
-    chempi_request_untrack(&slot->req);
-    chempi_message_fini(&slot->req);
 }
 
 static void post_again(struct chempi_win *win, struct chempi_rma_slot *slot)
