@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "chempid/supervisor/super.h"
 #include "chempid/tree/nodes/budget.h"
@@ -15,7 +16,8 @@ static int take_put(struct chempi_rank *rank, struct chempi_reader *r,
     size_t len;
     const uint8_t *value = chempi_wire_get_blob(r, CHEMPI_KVS_VALUE_MAX, &len);
 
-    if (!chempi_wire_is_done(r) || !*key)
+    /* That it has left is for its supervisor to say. */
+    if (!chempi_wire_is_done(r) || !*key || strcmp(key, CHEMPI_KEY_LEFT) == 0)
         return chempi_control_refuse(err, "put");
     return chempi_keys_put(rank, key, value, len, err);
 }
