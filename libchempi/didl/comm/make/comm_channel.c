@@ -504,11 +504,11 @@ static int swap_data(const struct chempi_comm_far *far, const void *mine,
                             (unsigned long long)out_len);
 }
 
-/* The leaders' half of a swap: whoever they meet gets two messages of them,
- * however it goes, since neither knows what the other one has heard. */
-static int swap_leaders(const struct chempi_comm_far *far, int rc,
-                        const void *mine, size_t len, void **out,
-                        uint64_t *out_len)
+/* Whoever they meet gets two messages of them, however it goes, since neither
+ * knows what the other one has heard. */
+int chempi_comm_swap_leaders(const struct chempi_comm_far *far, int rc,
+                             const void *mine, size_t len, void **out,
+                             uint64_t *out_len)
 {
     uint64_t my_len = rc ? NO_LENGTH + (uint64_t)rc : len;
     const bool is_met = far->error == MPI_SUCCESS && !far->is_nobody;
@@ -530,9 +530,10 @@ static int swap_leaders(const struct chempi_comm_far *far, int rc,
     return rc ? rc : code;
 }
 
-/* A leader has failed. A loss has words that each member knows. */
-static int hear_leader(int code)
+int chempi_comm_hear_leader(int64_t value)
 {
+    const int code = chempi_error_class_of_others(value);
+
     if (code == MPI_ERR_PROC_ABORTED)
         return code; /* chempi_error_explain() has words */
     return chempi_error_set(code, "this group's leader has failed, or the "
@@ -549,13 +550,12 @@ int chempi_comm_swap(const struct chempi_comm_channel *local,
     int code;
 
     if (is_leader)
-        head[1] = (uint64_t)swap_leaders(far, rc, mine, len, &data, &head[0]);
+        head[1] = (uint64_t)chempi_comm_swap_leaders(far, rc, mine, len, &data,
+                                                     &head[0]);
     code = chempi_comm_bcast(local, MPI_SUCCESS, head, sizeof(head));
     if (code == MPI_SUCCESS && head[1] != MPI_SUCCESS)
-        code =
-            is_leader
-                ? (int)head[1]
-                : hear_leader(chempi_error_class_of_others((int64_t)head[1]));
+        code = is_leader ? (int)head[1]
+                         : chempi_comm_hear_leader((int64_t)head[1]);
     if (code != MPI_SUCCESS) {
         free(data);
         return rc ? rc : code;

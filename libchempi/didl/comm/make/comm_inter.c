@@ -112,6 +112,7 @@ struct meeting {
     struct chempi_group *group;       /* its processes */
     int leader;                       /* its member that meets the other's */
     struct chempi_comm_far far;       /* valid at the leader: the other one */
+    struct chempi_comm_strangers *strangers;
 };
 
 /* The two leaders tell each other what is in `mine`, and hand it down. */
@@ -187,17 +188,27 @@ static bool is_verdict(const struct meeting *m, int64_t worst)
            (worst & UINT32_MAX) < m->local.size;
 }
 
+/* Of an error that was noted here. */
+static struct verdict verdict_of(int rc)
+{
+    const char *noted = chempi_error_noted(rc);
+    struct verdict out = {.class = rc};
+
+    (void)snprintf(out.words, sizeof(out.words), "%s", noted ? noted : "");
+    return out;
+}
+
 /* The worst error at a member of this side, and its words; the class is
  * MPI_SUCCESS if there is none, or STRANGERS. An error that is returned is of
  * the agreement itself. */
 static int sum_up(const struct meeting *m, int rc, bool has_strangers,
                   struct verdict *out)
 {
-    const char *noted = chempi_error_noted(rc);
     int64_t worst = rc ? (int64_t)rc << 32 | m->local.me : has_strangers;
     struct chempi_comm_channel from;
 
-    (void)snprintf(out->words, sizeof(out->words), "%s", noted ? noted : "");
+    *out = verdict_of(rc);
+    out->class = MPI_SUCCESS;
     rc = chempi_comm_max(&m->local, MPI_SUCCESS, &worst, 1);
     if (rc != MPI_SUCCESS || worst == 0)
         return rc;
@@ -229,32 +240,93 @@ static int take_verdict(const char *whose, struct verdict v)
                             v.words[0] ? v.words : "a member has failed");
 }
 
-/* Whether all members of both sides know the other one: in a world of its own
- * one may not have met somebody, which *has_strangers says of all of them then;
- * anywhere one may have no memory. All say why not, in the words of one that
- * has failed. */
-static int agree(const struct meeting *m, int rc, bool *has_strangers)
-{
-    struct verdict mine = {0};
-    struct verdict other = {0};
-    void *theirs = NULL;
-    size_t len = 0;
+/* What a leader says of its side; a port if there are STRANGERS. */
+struct statement {
+    struct verdict verdict;
+    char port[CHEMPI_PORT_NAME_MAX];
+};
 
-    rc = sum_up(m, rc, *has_strangers, &mine);
-    rc =
-        swap_leaders(m, rc, &mine, mine.class == MPI_SUCCESS ? 0 : sizeof(mine),
-                     &theirs, &len);
-    if (rc == MPI_SUCCESS && len)
-        memcpy(&other, theirs, len < sizeof(other) ? len : sizeof(other));
+/* A leader of another world is believed nothing. Nothing has come: all is well
+ * there. */
+static struct verdict read_statement(const struct meeting *m, const void *data,
+                                     size_t len)
+{
+    const struct statement *s = data;
+    struct verdict out = {0};
+
+    if (len == 0)
+        return out;
+    if (len < sizeof(out))
+        return (struct verdict){.class = MPI_ERR_INTERN};
+    memcpy(&out, data, sizeof(out));
+    if (out.class != STRANGERS)
+        return out;
+    if (len != sizeof(*s) || !memchr(s->port, '\0', sizeof(s->port)))
+        return (struct verdict){.class = MPI_ERR_INTERN};
+    memcpy(m->strangers->theirs, s->port, sizeof(s->port));
+    return out;
+}
+
+/* The leader's part: its side's verdict, which becomes another one if no port
+ * can be had, for the other one's. */
+static int swap_verdicts(const struct meeting *m, int rc, struct verdict *mine,
+                         struct verdict *other)
+{
+    struct statement said = {.verdict = *mine};
+    size_t said_len = mine->class == MPI_SUCCESS ? 0 : sizeof(*mine);
+    uint64_t len = 0;
+    void *theirs = NULL;
+
+    if (rc == MPI_SUCCESS && mine->class == STRANGERS) {
+        const int code = m->strangers->open_port(said.port);
+
+        if (code == MPI_SUCCESS) {
+            memcpy(m->strangers->mine, said.port, sizeof(said.port));
+            said_len = sizeof(said);
+        } else {
+            *mine = verdict_of(code);
+            said.verdict = *mine;
+        }
+    }
+    rc = chempi_comm_swap_leaders(&m->far, rc, &said, said_len, &theirs, &len);
+    if (rc == MPI_SUCCESS)
+        *other = read_statement(m, theirs, len);
     free(theirs);
+    return rc;
+}
+
+/* Whether all members of both sides know the other one: in a world of its own
+ * one may not have met somebody, which strangers->are_there says of all of them
+ * then; anywhere one may have no memory. All say why not, in the words of one
+ * that has failed. Nothing here needs memory at a member. */
+static int agree(const struct meeting *m, int rc, bool has_strangers)
+{
+    const struct chempi_comm_channel down =
+        chempi_comm_channel_from(&m->local, m->leader);
+    const bool is_leader = m->local.me == m->leader;
+    struct {
+        int64_t rc;
+        struct verdict mine;
+        struct verdict other;
+    } heard = {0};
+    int code;
+
+    rc = sum_up(m, rc, has_strangers, &heard.mine);
+    if (is_leader)
+        heard.rc = swap_verdicts(m, rc, &heard.mine, &heard.other);
+    code = chempi_comm_bcast(&down, MPI_SUCCESS, &heard, sizeof(heard));
+    rc = rc ? rc : code;
+    if (rc == MPI_SUCCESS && heard.rc != MPI_SUCCESS)
+        rc = is_leader ? (int)heard.rc : chempi_comm_hear_leader(heard.rc);
     if (rc != MPI_SUCCESS)
         return rc;
-    *has_strangers = mine.class == STRANGERS || other.class == STRANGERS;
-    if (mine.class != MPI_SUCCESS && mine.class != STRANGERS)
-        return take_verdict("", mine);
-    return len && other.class != STRANGERS
-               ? take_verdict("in the other group: ", other)
-               : MPI_SUCCESS;
+    if (heard.mine.class != MPI_SUCCESS && heard.mine.class != STRANGERS)
+        return take_verdict("", heard.mine);
+    if (heard.other.class != MPI_SUCCESS && heard.other.class != STRANGERS)
+        return take_verdict("in the other group: ", heard.other);
+    m->strangers->are_there =
+        heard.mine.class == STRANGERS || heard.other.class == STRANGERS;
+    return MPI_SUCCESS;
 }
 
 /* The ids become the new communicator's, if there is somebody on the other
@@ -274,10 +346,9 @@ static int make(const struct meeting *m, struct chempi_group *remote,
     return MPI_SUCCESS;
 }
 
-/* Whoever has failed goes on: all others are told. *has_strangers: nothing is
- * made, since not all know each other, which all know. */
-static int meet(const struct meeting *m, struct chempi_comm **out,
-                bool *has_strangers)
+/* Whoever has failed goes on: all others are told. Where there are strangers
+ * nothing is made, which all know. */
+static int meet(const struct meeting *m, struct chempi_comm **out)
 {
     const bool is_leader = m->local.me == m->leader;
     uint32_t ids[2];
@@ -302,10 +373,8 @@ static int meet(const struct meeting *m, struct chempi_comm **out,
     rc = swap_leaders(m, rc, mine, len, &theirs, &len);
     if (rc == MPI_SUCCESS && len)
         rc = read_remote(m, theirs, len, &remote);
-    *has_strangers = rc == MPI_SUCCESS && len && !remote;
-    rc = agree(m, rc, has_strangers);
-    *has_strangers = rc == MPI_SUCCESS && *has_strangers;
-    if (rc == MPI_SUCCESS && !*has_strangers)
+    rc = agree(m, rc, rc == MPI_SUCCESS && len && !remote);
+    if (rc == MPI_SUCCESS && !m->strangers->are_there)
         rc = make(m, remote, theirs, ids, out);
     else
         while (count > 0)
@@ -346,10 +415,11 @@ static int check_peer(const struct chempi_comm *peer_comm, int remote_leader)
 int chempi_comm_create_inter(struct chempi_comm *local_comm, int local_leader,
                              struct chempi_comm *peer_comm, int remote_leader,
                              int tag, MPI_Comm *newintercomm,
-                             bool *has_strangers)
+                             struct chempi_comm_strangers *s)
 {
     struct meeting m = {.group = local_comm->local,
                         .leader = local_leader,
+                        .strangers = s,
                         .far = {.comm = peer_comm,
                                 .rank = remote_leader,
                                 .tag = tag,
@@ -358,15 +428,14 @@ int chempi_comm_create_inter(struct chempi_comm *local_comm, int local_leader,
     int rc = check_inter(local_comm, local_leader);
 
     *newintercomm = MPI_COMM_NULL;
-    *has_strangers = false;
     if (rc != MPI_SUCCESS)
         return rc;
     if (local_comm->rank == local_leader)
         m.far.error = check_peer(peer_comm, remote_leader);
     m.local = chempi_comm_channel(local_comm);
     m.local.is_open = true;
-    rc = meet(&m, &made, has_strangers);
-    if (rc != MPI_SUCCESS || *has_strangers)
+    rc = meet(&m, &made);
+    if (rc != MPI_SUCCESS || s->are_there)
         return rc;
     chempi_comm_inherit(made, local_comm);
     *newintercomm = made->handle;
@@ -466,6 +535,14 @@ int chempi_comm_create_from_group(struct chempi_group *group,
     return dress_orphan(made, info, errhandler, newcomm);
 }
 
+/* Groups of one job, all of whose ranks are known. */
+static int refuse_strangers(char name[CHEMPI_PORT_NAME_MAX])
+{
+    (void)name;
+    return chempi_error_set(MPI_ERR_INTERN, "the other group has processes "
+                                            "that there are none of");
+}
+
 /* At the local leader, to whom alone the remote group is known. */
 static void aim_at(const struct chempi_group *remote_group, int remote_leader,
                    struct chempi_comm_far *far)
@@ -492,14 +569,15 @@ int chempi_comm_create_inter_from_groups(
     struct chempi_info *info, struct chempi_errhandler *errhandler,
     MPI_Comm *newintercomm)
 {
+    struct chempi_comm_strangers none = {.open_port = refuse_strangers};
     struct meeting m = {.group = local_group,
                         .leader = local_leader,
+                        .strangers = &none,
                         .far = {.comm = &chempi_comm_world,
                                 .tag = tag_of(stringtag),
                                 .kind = CHEMPI_CONTEXT_STRING}};
     struct chempi_comm_circle circle;
     struct chempi_comm *made = NULL;
-    bool has_strangers = false;
     int rc;
 
     *newintercomm = MPI_COMM_NULL;
@@ -517,11 +595,8 @@ int chempi_comm_create_inter_from_groups(
     m.local.is_open = true;
     if (local_group->rank == local_leader)
         aim_at(remote_group, remote_leader, &m.far);
-    rc = meet(&m, &made, &has_strangers);
+    rc = meet(&m, &made);
     chempi_comm_circle_close(&circle);
-    if (has_strangers) /* ranks of the own job, which all know */
-        return chempi_error_set(MPI_ERR_INTERN, "the other group has processes "
-                                                "that there are none of");
     if (rc != MPI_SUCCESS || !made) /* no error: the other side is empty */
         return rc;
     return dress_orphan(made, info, errhandler, newintercomm);

@@ -10,6 +10,7 @@
 #include <mpi.h>
 
 #include "common/containers/list.h"
+#include "common/control/dynamic.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/comm/comm_life.h"
 #include "libchempi/didl/comm/context_id.h"
@@ -23,13 +24,24 @@ struct chempi_comm *chempi_comm_make_inter(struct chempi_group *local,
                                            uint32_t recv_context,
                                            uint32_t local_context);
 
+/* Groups of which not all members know each other: those of one that does not
+ * know the other one can be met at a port of its leader. */
+struct chempi_comm_strangers {
+    /* An MPI error class, or MPI_SUCCESS with a name. */
+    int (*open_port)(char name[CHEMPI_PORT_NAME_MAX]);
+    bool are_there;                    /* the same at all members of both */
+    char mine[CHEMPI_PORT_NAME_MAX];   /* at the leader; "": none */
+    char theirs[CHEMPI_PORT_NAME_MAX]; /* .. the other leader's */
+};
+
 /* MPI_Intercomm_create, where all members of both groups know each other. If
- * some do not, nothing is made, and *has_strangers is set, at all members of
- * both; peer_comm then is a communicator at the leader. */
+ * some do not, nothing is made, and *s says so; peer_comm then is a
+ * communicator at the leader, and one of the two ports is there. `mine` may be
+ * open after an error, too. */
 int chempi_comm_create_inter(struct chempi_comm *local_comm, int local_leader,
                              struct chempi_comm *peer_comm, int remote_leader,
                              int tag, MPI_Comm *newintercomm,
-                             bool *has_strangers);
+                             struct chempi_comm_strangers *s);
 
 /* Whether this side of an intercommunicator is the one whose first process has
  * the smaller name; both sides say the same. */
@@ -137,6 +149,13 @@ struct chempi_comm_far {
 int chempi_comm_swap(const struct chempi_comm_channel *local,
                      const struct chempi_comm_far *far, int rc,
                      const void *mine, size_t len, void **out, size_t *out_len);
+/* The leaders' part of it, which their groups do not hear of. */
+int chempi_comm_swap_leaders(const struct chempi_comm_far *far, int rc,
+                             const void *mine, size_t len, void **out,
+                             uint64_t *out_len);
+/* Of a member whose leader has told it of an error: the class. A loss has words
+ * that each member knows. */
+int chempi_comm_hear_leader(int64_t value);
 /* The same within an intercommunicator, under the tag of local. */
 int chempi_comm_swap_inter(const struct chempi_comm_channel *local,
                            struct chempi_comm *inter, int rc, const void *mine,
