@@ -10,7 +10,7 @@
  *   -   of CHEMPI_WAY_EVERY exchanges of a class of sizes and numbers of
  * members the first six take one way or the other, and the shortest time of
  * each counts: one that was disturbed does not decide. The very first ones
- * copy, which needs no memory
+ * copy, which needs no memory for rings at the first member
  *   -   longer blocks, of which there are few, have no choice, nor has a crowd
  * of more than two members for each processor, where times say more of who had
  * a core than of the way: they go through rings (eight members on two cores
