@@ -179,6 +179,11 @@ struct verdict {
  * other side. */
 #define STRANGERS (-1)
 
+static bool is_failure(const struct verdict *v)
+{
+    return v->class != MPI_SUCCESS && v->class != STRANGERS;
+}
+
 /* An error class, and a member of this side. */
 static bool is_verdict(const struct meeting *m, int64_t worst)
 {
@@ -309,9 +314,11 @@ static int agree(const struct meeting *m, int rc, bool has_strangers)
         struct verdict mine;
         struct verdict other;
     } heard = {0};
+    struct verdict own = {0};
     int code;
 
-    rc = sum_up(m, rc, has_strangers, &heard.mine);
+    rc = sum_up(m, rc, has_strangers, &own);
+    heard.mine = own;
     if (is_leader)
         heard.rc = swap_verdicts(m, rc, &heard.mine, &heard.other);
     code = chempi_comm_bcast(&down, MPI_SUCCESS, &heard, sizeof(heard));
@@ -320,12 +327,14 @@ static int agree(const struct meeting *m, int rc, bool has_strangers)
         rc = is_leader ? (int)heard.rc : chempi_comm_hear_leader(heard.rc);
     if (rc != MPI_SUCCESS)
         return rc;
-    if (heard.mine.class != MPI_SUCCESS && heard.mine.class != STRANGERS)
+    if (is_failure(&own)) /* whatever a leader of another world says */
+        return take_verdict("", own);
+    if (is_failure(&heard.mine))
         return take_verdict("", heard.mine);
-    if (heard.other.class != MPI_SUCCESS && heard.other.class != STRANGERS)
+    if (is_failure(&heard.other))
         return take_verdict("in the other group: ", heard.other);
     m->strangers->are_there =
-        heard.mine.class == STRANGERS || heard.other.class == STRANGERS;
+        own.class == STRANGERS || heard.other.class == STRANGERS;
     return MPI_SUCCESS;
 }
 
@@ -536,7 +545,7 @@ int chempi_comm_create_from_group(struct chempi_group *group,
 }
 
 /* Groups of one job, all of whose ranks are known. */
-static int refuse_strangers(char name[CHEMPI_PORT_NAME_MAX])
+static int refuse_strangers(char *name)
 {
     (void)name;
     return chempi_error_set(MPI_ERR_INTERN, "the other group has processes "
@@ -597,6 +606,8 @@ int chempi_comm_create_inter_from_groups(
         aim_at(remote_group, remote_leader, &m.far);
     rc = meet(&m, &made);
     chempi_comm_circle_close(&circle);
+    if (rc == MPI_SUCCESS && none.are_there)
+        rc = refuse_strangers(NULL);
     if (rc != MPI_SUCCESS || !made) /* no error: the other side is empty */
         return rc;
     return dress_orphan(made, info, errhandler, newintercomm);
