@@ -265,15 +265,6 @@ static void fill_codes(int *codes, int64_t wanted, int64_t started)
         codes[i] = i < started ? MPI_SUCCESS : MPI_ERR_SPAWN;
 }
 
-/* Has any member failed? The same answer everywhere. */
-static int agree(struct chempi_comm *comm, int rc)
-{
-    const struct chempi_comm_channel all = chempi_comm_channel(comm);
-    int64_t nothing = 0;
-
-    return chempi_comm_max(&all, rc, &nothing, 1);
-}
-
 static int64_t count_processes(const struct program *programs, uint32_t count)
 {
     int64_t sum = 0;
@@ -328,7 +319,7 @@ static int spawn(const struct program *programs, uint32_t count, int error,
                                  .most = CHEMPI_FOREIGN_MAX,
                                  .is_hopeless = has_ended}};
     const bool is_root = comm->rank == root;
-    int rc = agree(comm, error);
+    int rc = chempi_comm_vote(comm, error);
     const int64_t wanted =
         hear_wanted(comm, root, count_processes(programs, count));
     int64_t started = 0;

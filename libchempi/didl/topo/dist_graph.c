@@ -185,7 +185,7 @@ static int gather(struct chempi_comm *comm, int rc,
     }
     if (!rc && (!mine || (comm->rank == 0 && (!all->counts || !displs))))
         rc = no_memory();
-    rc = chempi_topology_vote(comm, rc);
+    rc = chempi_comm_vote(comm, rc);
     if (!rc)
         rc = chempi_coll_perform(
             &(struct chempi_coll_call){.kind = CHEMPI_COLL_GATHER,
@@ -203,7 +203,7 @@ static int gather(struct chempi_comm *comm, int rc,
             chempi_sys->malloc(((size_t)total + 1) * sizeof(*all->pairs));
         rc = all->pairs ? MPI_SUCCESS : no_memory();
     }
-    rc = chempi_topology_vote(comm, rc);
+    rc = chempi_comm_vote(comm, rc);
     if (!rc)
         rc = chempi_coll_perform(
             &(struct chempi_coll_call){.kind = CHEMPI_COLL_GATHERV,
@@ -231,7 +231,7 @@ static int find_order(struct chempi_comm *comm, int rc,
         chempi_reorder_ranks(comm, rc, (int)comm->size, add_edges, &all, order);
     free(all.counts);
     free(all.pairs);
-    return chempi_topology_vote(comm, rc);
+    return chempi_comm_vote(comm, rc);
 }
 
 /* Hand the edges of my vertex to the process that takes it, and get those of
@@ -258,7 +258,7 @@ static int move_edges(struct chempi_comm *comm, const int *order,
         got = make_dist(in[0], in[1], in[2] != 0);
         rc = got ? MPI_SUCCESS : MPI_ERR_NO_MEM;
     }
-    rc = chempi_topology_vote(comm, rc);
+    rc = chempi_comm_vote(comm, rc);
     if (rc) {
         chempi_topology_release(got);
         return rc;
@@ -479,7 +479,7 @@ static int spread(struct chempi_comm *comm, int rc, const struct edges *e,
 
     if (!rc)
         rc = write_records(out, e, size);
-    rc = chempi_topology_vote(comm, rc);
+    rc = chempi_comm_vote(comm, rc);
     if (!rc)
         rc = chempi_coll_perform(
             &(struct chempi_coll_call){.kind = CHEMPI_COLL_ALLTOALL,
@@ -494,7 +494,7 @@ static int spread(struct chempi_comm *comm, int rc, const struct edges *e,
         rc = check_counts(in, size);
     if (!rc)
         rc = parcel_fill(in, size);
-    rc = chempi_topology_vote(comm, rc);
+    rc = chempi_comm_vote(comm, rc);
     if (!rc)
         rc = chempi_coll_perform(
             &(struct chempi_coll_call){.kind = CHEMPI_COLL_ALLTOALLV,

@@ -281,7 +281,7 @@ int chempi_reorder_ranks(struct chempi_comm *comm, int rc, int count,
         found_order = chempi_sys->malloc(comm->size * sizeof(*found_order));
         rc = found_order ? MPI_SUCCESS : no_memory();
     }
-    rc = chempi_topology_vote(comm, rc);
+    rc = chempi_comm_vote(comm, rc);
     if (!rc) {
         rc = share_costs(&p, comm);
         rc = decide(comm, rc, &p, count, edges, arg, found_order, &is_better);

@@ -149,14 +149,6 @@ static struct chempi_group *make_group(struct chempi_comm *comm,
     return chempi_group_make((uint32_t)count, procs);
 }
 
-int chempi_topology_vote(struct chempi_comm *comm, int rc)
-{
-    struct chempi_comm_channel channel = chempi_comm_channel(comm);
-    int64_t nothing = 0;
-
-    return chempi_comm_max(&channel, rc, &nothing, 1);
-}
-
 int chempi_topology_make_comm(struct chempi_comm *comm, int rc,
                               const int *order, int count,
                               struct chempi_comm **out)

@@ -81,17 +81,10 @@ int chempi_cart_shifted(const struct chempi_cart *cart, int direction,
 /* ---- making communicators ---- */
 
 /*
- * In both of these rc is what has failed at this member before: it takes part
- * all the same, so that nobody waits for it, and all get an error. Collective.
- */
-
-/* MPI_SUCCESS at all members, or an error at all of them. */
-int chempi_topology_vote(struct chempi_comm *comm, int rc);
-
-/*
  * The communicator of the first `count` vertices of a topology over comm:
  * vertex v becomes rank v, and is the process order[v] of comm (NULL: v).
- * *out is NULL at a process that is not among them.
+ * *out is NULL at a process that is not among them. Collective: rc is what has
+ * failed at this member before, which all hear of.
  */
 int chempi_topology_make_comm(struct chempi_comm *comm, int rc,
                               const int *order, int count,

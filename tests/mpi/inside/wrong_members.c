@@ -99,9 +99,9 @@ static void send_edges(int count)
     const int displs[2] = {0, 0};
 
     MPI_Comm_set_errhandler(both, MPI_ERRORS_RETURN);
-    (void)chempi_topology_vote(comm, MPI_SUCCESS);
+    (void)chempi_comm_vote(comm, MPI_SUCCESS);
     MPI_Alltoall(counts, 1, MPI_INT, none, 1, MPI_INT, both);
-    if (chempi_topology_vote(comm, MPI_SUCCESS) == MPI_SUCCESS)
+    if (chempi_comm_vote(comm, MPI_SUCCESS) == MPI_SUCCESS)
         MPI_Alltoallv(edge, counts, displs, MPI_INT, NULL, (int[2]){0}, displs,
                       MPI_INT, both);
     ch = chempi_comm_channel(comm);

@@ -266,6 +266,14 @@ static int bcast_in_circle(const struct chempi_comm_channel *ch, int rc,
     return rc;
 }
 
+int chempi_comm_vote(struct chempi_comm *comm, int rc)
+{
+    const struct chempi_comm_channel all = chempi_comm_channel(comm);
+    int64_t nothing = 0;
+
+    return chempi_comm_max(&all, rc, &nothing, 1);
+}
+
 int chempi_comm_bcast(const struct chempi_comm_channel *ch, int rc, void *buf,
                       size_t len)
 {

@@ -116,6 +116,8 @@ int chempi_comm_step_error(int64_t error);
 #define CHEMPI_COMM_VALS_MAX 8
 int chempi_comm_max(const struct chempi_comm_channel *ch, int rc, int64_t *vals,
                     int n);
+/* The same of nothing but rc, among all members of comm. */
+int chempi_comm_vote(struct chempi_comm *comm, int rc);
 /* Member 0's bytes to all (local side only). */
 int chempi_comm_bcast(const struct chempi_comm_channel *ch, int rc, void *buf,
                       size_t len);
