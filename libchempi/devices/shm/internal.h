@@ -79,6 +79,8 @@ struct shm_price {
     uint32_t shared;     /* .. of both at a time */
     uint32_t turns;      /* messages of which it was asked: ring or copy */
     uint32_t help_turns; /* .. with help or alone */
+    bool is_copied;      /* what was chosen last, one way */
+    bool is_both_ways; /* the last one that was timed met others going there */
 };
 
 /* How far a sender goes on in the data before it turns (choice.c, M6): zero at

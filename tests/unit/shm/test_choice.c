@@ -89,6 +89,23 @@ Test(shm_choice, the_cheaper_way_is_taken_but_for_a_look_at_the_other)
     cr_assert_leq(copied_of(1024, &near), 1024 / 200);
 }
 
+/* A few messages amid copies cost less than all through the ring would. */
+Test(shm_choice, copies_are_left_for_a_ring_that_is_much_cheaper)
+{
+    const struct costs apart = {8000, 2000, 3200, ALONE, 0, 0};
+    const struct costs nearly = {2500, 2000, 3200, ALONE, 0, 0};
+    const struct costs near = {2300, 2000, 3200, ALONE, 0, 0};
+
+    cr_assert_leq(copied_of(1021, &nearly),
+                  4 + 2); /* at first, either may be */
+    (void)copied_of(1021, &apart);
+    cr_assert_geq(copied_of(1021, &nearly), 1021 - 2);
+    cr_assert_geq(copied_of(1021, &nearly), 1021 - 2);
+    (void)copied_of(1021, &near);
+    cr_assert_leq(copied_of(1021, &near), 2);
+    cr_assert_leq(copied_of(1021, &nearly), 2); /* where it is, it stays */
+}
+
 /* The first message of each window is dearer, for whatever reason. */
 Test(shm_choice, what_windows_begin_with_does_not_decide)
 {
@@ -122,6 +139,24 @@ Test(shm_choice, a_core_that_sends_as_well_has_both_halves_to_do)
     dev.rndv.outgoing = 1;
     cr_assert_geq(copied_of(256, &costs), 256 - 3);
     dev.rndv.outgoing = 0;
+    cr_assert_leq(copied_of(256, &costs), 3);
+}
+
+/* Receives are posted, and messages announced, before sends are. */
+Test(shm_choice, windows_both_ways_begin_as_they_go_on)
+{
+    const struct costs costs = {2000, 1500, 2700, ALONE, 0, 0};
+    int copied = 0;
+
+    (void)copied_of(16, &costs);
+    for (int i = 0; i < 64; i++) {
+        copied += copied_of(4, &costs);
+        dev.rndv.outgoing = 1;
+        copied += copied_of(12, &costs);
+        dev.rndv.outgoing = 0;
+    }
+    cr_assert_geq(copied, 64 * 12 + 64 * 4 * 3 / 4);
+    (void)copied_of(16, &costs);
     cr_assert_leq(copied_of(256, &costs), 3);
 }
 
