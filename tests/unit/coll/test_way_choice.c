@@ -8,12 +8,12 @@
 #include "libchempi/didl/coll/node/copy/way_choice.h"
 #include "libchempi/didl/locality/affinity.h"
 
-enum { LEARNING = 6, SHORT_NS = 1000, LONG_NS = 2000 };
+enum { TRIED = 4, LEARNING = 16 + TRIED + 1, SHORT_NS = 1000, LONG_NS = 2000 };
 
 static const struct chempi_way_exchange usual = {.block_len = 64 << 10,
                                                  .members = 4};
 
-/* What the two ways take, and every third time much more. */
+/* What the two ways take, and every fifth time much more. */
 struct times {
     uint64_t rings_ns;
     uint64_t copies_ns;
@@ -29,7 +29,7 @@ static int exchange(const struct chempi_way_exchange *x, int count,
         const bool is_rings = chempi_way_is_rings(x);
         const uint64_t ns = is_rings ? times.rings_ns : times.copies_ns;
 
-        chempi_way_note(x, is_rings, i % 3 == 1 ? 100 * ns : ns);
+        chempi_way_note(x, is_rings, i % 5 == 1 ? 100 * ns : ns);
         by_rings += is_rings;
     }
     return by_rings;
@@ -40,19 +40,24 @@ static const struct times copies_win = {LONG_NS, SHORT_NS};
 
 Test(way_choice, both_ways_are_tried_and_the_shorter_one_is_taken)
 {
-    int tried = exchange(&usual, LEARNING, rings_win);
-
-    cr_assert_eq(tried, LEARNING / 2);
+    cr_assert_eq(exchange(&usual, LEARNING, rings_win), TRIED);
     cr_assert_eq(exchange(&usual, CHEMPI_WAY_EVERY - LEARNING, rings_win),
                  CHEMPI_WAY_EVERY - LEARNING);
-    tried = exchange(&usual, LEARNING, copies_win);
-    cr_assert_eq(tried, LEARNING / 2);
+    cr_assert_eq(exchange(&usual, LEARNING, copies_win), LEARNING - TRIED);
     cr_assert_eq(exchange(&usual, CHEMPI_WAY_EVERY - LEARNING, copies_win), 0);
+    cr_assert_eq(exchange(&usual, CHEMPI_WAY_EVERY, copies_win), TRIED);
+}
+
+Test(way_choice, what_is_hardly_shorter_is_not_taken)
+{
+    const struct times even = {SHORT_NS * 15 / 16, SHORT_NS};
+
+    cr_assert_eq(exchange(&usual, CHEMPI_WAY_EVERY, even), TRIED);
 }
 
 Test(way_choice, the_first_ones_need_no_memory)
 {
-    cr_assert_eq(exchange(&usual, 2, rings_win), 0);
+    cr_assert_eq(exchange(&usual, LEARNING - TRIED - 1, rings_win), 0);
 }
 
 Test(way_choice, sizes_members_and_later_waits_learn_apart)
@@ -83,19 +88,20 @@ Test(way_choice, extremes_are_counted_too)
     }
 }
 
-Test(way_choice, long_blocks_and_crowds_have_none)
+Test(way_choice, what_fits_no_cache_and_crowds_have_none)
 {
     struct chempi_way_exchange x = usual;
 
     cr_assert_eq(unsetenv(CHEMPI_CPUS_ENV), 0);
     cr_assert_eq(unsetenv(CHEMPI_HOST_CPUS_ENV), 0);
     chempi_affinity_init(1);
-    x.members = 2 * (int)chempi_affinity_cores();
+    x.block_len = 1 << 10;
+    x.members = 4 * (int)chempi_affinity_cores();
     cr_assert(chempi_way_is_open(&x));
     x.members++;
     cr_assert_not(chempi_way_is_open(&x));
     x.members = 2;
-    x.block_len = 256 << 10;
+    x.block_len = 8 << 20;
     cr_assert(chempi_way_is_open(&x));
     x.block_len++;
     cr_assert_not(chempi_way_is_open(&x));
