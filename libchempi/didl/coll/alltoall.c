@@ -22,23 +22,42 @@ static void copy_own(struct chempi_coll_sched *s,
                          to.type);
 }
 
+static void recv_from(struct chempi_coll_sched *s,
+                      const struct chempi_coll_call *c, int source)
+{
+    const struct chempi_coll_place in = chempi_coll_received(c, source);
+
+    if (chempi_coll_place_bytes(&in) > 0)
+        chempi_coll_recv(s, in.buf, in.count, in.type, source);
+}
+
+static void send_to(struct chempi_coll_sched *s,
+                    const struct chempi_coll_call *c, int dest)
+{
+    const struct chempi_coll_place out = chempi_coll_sent(c, dest);
+
+    if (chempi_coll_place_bytes(&out) > 0)
+        chempi_coll_send(s, out.buf, out.count, out.type, dest);
+}
+
+/* A block has the same turn at both ends, also of two groups, of which the
+ * smaller one then lacks partners in some turns: so nobody waits in a circle,
+ * since the blocks of the least turn that is left are begun at both ends. */
 static void build_direct(struct chempi_coll_sched *s,
                          const struct chempi_coll_call *c)
 {
-    bool is_inter = c->comm->is_inter;
-    int peers = is_inter ? (int)c->comm->remote_size : s->size;
-    int me = s->rank % peers;
+    const bool is_inter = c->comm->is_inter;
+    const int peers = is_inter ? (int)c->comm->remote_size : s->size;
+    const int turns = peers > s->size ? peers : s->size;
 
-    for (int i = is_inter ? 0 : 1; i < peers; i++) {
-        int source = (me + peers - i) % peers;
-        int dest = (me + i) % peers;
-        struct chempi_coll_place in = chempi_coll_received(c, source);
-        struct chempi_coll_place out = chempi_coll_sent(c, dest);
+    for (int i = is_inter ? 0 : 1; i < turns; i++) {
+        const int source = (s->rank + turns - i) % turns;
+        const int dest = (s->rank + i) % turns;
 
-        if (chempi_coll_place_bytes(&in) > 0)
-            chempi_coll_recv(s, in.buf, in.count, in.type, source);
-        if (chempi_coll_place_bytes(&out) > 0)
-            chempi_coll_send(s, out.buf, out.count, out.type, dest);
+        if (source < peers)
+            recv_from(s, c, source);
+        if (dest < peers)
+            send_to(s, c, dest);
         chempi_coll_throttle(s);
     }
     if (is_inter)

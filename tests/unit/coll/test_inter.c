@@ -214,3 +214,13 @@ Test(inter, rooted_operations_work_from_either_group)
             }
     cr_assert_eq(fake_leftovers(), 0);
 }
+
+/* As many as have more than one window of messages. */
+Test(inter, exchanges_of_large_groups_wait_in_no_circle)
+{
+    enum chempi_coll_kind kind = CHEMPI_COLL_ALLTOALL;
+
+    cr_assert_eq(fake_run_inter(17, 19, test_symmetric, &kind), 0);
+    cr_assert_eq(fake_run_inter(19, 17, test_symmetric, &kind), 0);
+    cr_assert_eq(fake_leftovers(), 0);
+}
