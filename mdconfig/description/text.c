@@ -51,7 +51,7 @@ static const struct unit bandwidth_units[] = {
     {"Tbit/s", 125e3},
 };
 
-const char chempi_text_size_units[] = "B, kB, MB, GB, KiB, MiB, GiB";
+const char chempi_text_size_units[] = "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB";
 const char chempi_text_time_units[] = "ns, us, ms, s";
 const char chempi_text_bandwidth_units[] = "MB/s, GB/s, MiB/s, Mbit/s, Gbit/s";
 
