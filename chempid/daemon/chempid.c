@@ -40,7 +40,7 @@ static const char usage[] =
     "  --slots N          ranks that this node takes well (what the\n"
     "                     description says, else the processors)\n"
     "  --registrable SIZE memory that the ranks of this node may register,\n"
-    "                     bytes, or with K, M, G (half of the memory)\n"
+    "                     bytes, or with K, M, G, T (half of the memory)\n"
     "  --job-limits FILE  memory, processes and cpus that a job may have here\n"
     "  --user NAME        whom a daemon that serves all users becomes\n"
     "                     (chempid, or a number that nobody has)\n"
@@ -113,7 +113,7 @@ static int parse_detect(const char *text, double *out)
 
 static int parse_slots(const char *text, uint32_t *out)
 {
-    return chempi_number_parse32(text, 1, CHEMPI_HANDLE_TABLE_MAX, out)
+    return chempi_number_parse32(text, 1, CHEMPI_SLOTS_MAX, out)
                ? 0
                : fail("--slots: expected a number from 1 to 65535, not ", text);
 }
@@ -133,7 +133,7 @@ static int parse_serve(const char *text, enum chempi_serve *out)
 static int parse_size(const char *text, uint64_t *out)
 {
     if (chempi_size_parse(text, UINT64_MAX >> 1, out) || !*out)
-        return fail("--registrable: expected bytes, perhaps with K, M or G, "
+        return fail("--registrable: expected bytes, perhaps with K, M, G or T, "
                     "not ",
                     text);
     return 0;

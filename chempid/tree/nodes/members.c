@@ -78,7 +78,7 @@ int chempi_members_add(struct chempi_members *m, const char *name,
     struct chempi_member *one;
 
     if (!chempi_members_is_name(name) || !*address ||
-        strlen(address) >= CHEMPI_ADDR_MAX || slots > CHEMPI_HANDLE_TABLE_MAX)
+        strlen(address) >= CHEMPI_ADDR_MAX || slots > CHEMPI_SLOTS_MAX)
         return -EINVAL;
     one = chempi_members_find(m, name);
     if (one && strcmp(one->address, address) == 0 && one->slots == slots)

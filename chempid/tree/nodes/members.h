@@ -20,7 +20,7 @@
 
 #define CHEMPI_MEMBERS_MAX 65536u
 #define CHEMPI_CLUSTER_FILE_MAX (16u << 20) /* bytes */
-#define CHEMPI_HANDLE_TABLE_MAX 65535u
+#define CHEMPI_SLOTS_MAX 65535u             /* of a node: u16 in its table */
 #define CHEMPI_READY_SUFFIX ".node"
 #define CHEMPI_SOCKET_SUFFIX ".sock"
 
