@@ -259,7 +259,7 @@ static bool is_among(const struct asked *all, size_t count,
     return false;
 }
 
-static size_t call_all(struct asked *all, size_t max, const char *job,
+static size_t call_all(struct asked all[CHEMPI_DOOR_CALLS_MAX], const char *job,
                        bool is_json, bool *has_more)
 {
     FILE *names = fopen(NAMES, "re");
@@ -275,7 +275,7 @@ static size_t call_all(struct asked *all, size_t max, const char *job,
         if (!name || !read_sign(name + 1, &sign) || !is_meant(&sign, job) ||
             is_among(all, count, &sign))
             continue;
-        *has_more = count == max;
+        *has_more = count == CHEMPI_DOOR_CALLS_MAX;
         if (*has_more)
             break;
         all[count] =
@@ -296,8 +296,7 @@ static uint64_t deadline(void)
 uint32_t chempi_door_ask(FILE *file, const char *job, bool *has_more)
 {
     struct asked all[CHEMPI_DOOR_CALLS_MAX];
-    const size_t count =
-        call_all(all, CHEMPI_DOOR_CALLS_MAX, job, false, has_more);
+    const size_t count = call_all(all, job, false, has_more);
     const uint64_t deadline_ns = deadline();
     uint32_t answers = 0;
 
@@ -335,8 +334,7 @@ static void put_answer(struct chempi_json *j, const struct asked *a,
 uint32_t chempi_door_ask_json(FILE *file, const char *job, bool *has_more)
 {
     struct asked all[CHEMPI_DOOR_CALLS_MAX];
-    const size_t count =
-        call_all(all, CHEMPI_DOOR_CALLS_MAX, job, true, has_more);
+    const size_t count = call_all(all, job, true, has_more);
     const uint64_t deadline_ns = deadline();
     struct chempi_json j = {.file = file};
 

@@ -26,9 +26,9 @@
 #define LINE 64u
 
 /* Where a process's part of the memory begins in the node's file. */
-static uint64_t round_up(uint64_t n, uint64_t to)
+static uint64_t next_page(uint64_t at)
 {
-    return (n + to - 1) / to * to;
+    return (at + PAGE - 1) / PAGE * PAGE;
 }
 
 /* ---- hints ---- */
@@ -205,13 +205,13 @@ static uint64_t lay_out(struct chempi_win *win, uint64_t *common)
         (uint64_t)win->local_count * (win->seat_count * sizeof(*win->seats) +
                                       win->local_count * sizeof(*win->marks));
 
-    at = round_up(at, PAGE);
+    at = next_page(at);
     *common = at;
     for (uint32_t i = 0; is_allocated(win) && i < win->local_count; i++) {
         win->cards[i].at = at;
         at += win->cards[i].size;
         if (!is_packed)
-            at = round_up(at, PAGE);
+            at = next_page(at);
     }
     return at;
 }

@@ -12,17 +12,15 @@
 #include "libchempi/didl/coll/node/chain_calls.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
 
-/*
- * acc = the data of members [first, last] in order, from byte `at` on, count
- * elements.
- */
+/* Combine the data of members 0 to last in their order, from byte `at` on,
+ * count elements, in the receive buffer. */
 static void fold(const struct cell *cell, const struct chempi_coll_call *c,
-                 uint64_t len, int first, int last, void *acc, uint64_t at,
-                 MPI_Count count)
+                 uint64_t len, int last, uint64_t at, MPI_Count count)
 {
-    cell_take(acc, cell_data(cell, last, len) + at, count, c->recv.type);
-    for (int i = last - 1; i >= first; i--)
-        chempi_op_apply(c->op, cell_data(cell, i, len) + at, acc, count,
+    cell_take(c->recv.buf, cell_data(cell, last, len) + at, count,
+              c->recv.type);
+    for (int i = last - 1; i >= 0; i--)
+        chempi_op_apply(c->op, cell_data(cell, i, len) + at, c->recv.buf, count,
                         c->recv.type);
 }
 
@@ -92,8 +90,7 @@ static int reduce_end(const struct cell *cell, const struct chempi_coll_call *c)
         return MPI_SUCCESS;
     rc = chempi_coll_shm_slot_check(cell, len);
     if (!rc && len > 0)
-        fold(cell, c, len, 0, cell->st->size - 1, c->recv.buf, 0,
-             c->recv.count);
+        fold(cell, c, len, cell->st->size - 1, 0, c->recv.count);
     return rc;
 }
 
@@ -137,7 +134,7 @@ static bool fold_if_last(const struct cell *cell,
         return false;
     *rc = chempi_coll_shm_slot_check(cell, len);
     if (!*rc && len > 0)
-        fold(cell, c, len, 0, st->size - 1, c->recv.buf, 0, c->recv.count);
+        fold(cell, c, len, st->size - 1, 0, c->recv.count);
     *rc = cell_first_error(*rc, put(cell, st->size, c->recv.buf, len));
     line->mark = (uint32_t)*rc;
     cell_publish(line, cell->seq);
@@ -163,7 +160,7 @@ static int fold_both(const struct cell *cell, const struct chempi_coll_call *c,
     int rc = chempi_coll_shm_slot_check(cell, len);
 
     if (!rc && len > 0)
-        fold(cell, c, len, 0, 1, c->recv.buf, 0, c->recv.count);
+        fold(cell, c, len, 1, 0, c->recv.count);
     return rc;
 }
 
@@ -235,7 +232,7 @@ static int reduce_scatter_end(const struct cell *cell,
     for (int i = 0; i < st->rank; i++)
         before += chempi_coll_part_count(c, i);
     if (!rc && own > 0)
-        fold(cell, c, len, 0, st->size - 1, c->recv.buf,
+        fold(cell, c, len, st->size - 1,
              (uint64_t)(before * c->recv.type->extent), own);
     return rc;
 }

@@ -238,8 +238,8 @@ const char *chempi_foreign_node_name(uint32_t index)
                : chempi_ctx.services.node_names[node];
 }
 
-void chempi_foreign_name_words(const struct chempi_name *name, char *buf,
-                               size_t len)
+/* "rank 3 of world 5f2c81d0". */
+static void put_words(const struct chempi_name *name, char *buf, size_t len)
 {
     (void)snprintf(buf, len, "rank %" PRIu32 " of world %08" PRIx32, name->rank,
                    (uint32_t)name->world[0]);
@@ -598,7 +598,7 @@ static int keep(struct fresh *f, uint32_t number,
                                     .card_len = in->card_len,
                                     .card = card};
     memcpy(f->is.key, in->key, sizeof(f->is.key));
-    chempi_foreign_name_words(&in->name, f->is.who, sizeof(f->is.who));
+    put_words(&in->name, f->is.who, sizeof(f->is.who));
     set_node(&f->on, in);
     return 0;
 }

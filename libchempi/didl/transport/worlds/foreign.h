@@ -106,9 +106,6 @@ void chempi_foreign_note_loss(uint32_t index, bool is_all,
                               const char *sentence);
 /* Of such an index, or NULL. It stays where it is. From any thread. */
 const char *chempi_foreign_loss(uint32_t index);
-/* "rank 3 of world 5f2c81d0", of any name. */
-void chempi_foreign_name_words(const struct chempi_name *name, char *buf,
-                               size_t len);
 /* Of any index; for own ones services.node_of_proc. */
 uint32_t chempi_foreign_node(uint32_t index);
 const char *chempi_foreign_node_name(uint32_t index);
