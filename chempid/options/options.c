@@ -447,8 +447,12 @@ static int take_configfile(struct parser *p, char *path)
 static int parse_output(struct parser *p, char *name, int first, int last)
 {
     const struct chempi_pattern what = {.node = "", .job = ""};
+    /* only --output is another thing elsewhere */
+    const char *answer = first < last ? chempi_others_output(name) : NULL;
     char text[CHEMPI_TEXT_MAX];
 
+    if (answer)
+        return fail(p, p->spelled, ": chempirun says it so: ", answer);
     if (!chempi_pattern_expand(name, &what, text, sizeof(text)))
         return fail_value(p, name,
                           "expected the name of a file, in which %r stands "

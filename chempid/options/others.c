@@ -2,15 +2,21 @@
 /* Options of hydra and of Open MPI's mpirun; see others.h. */
 #include "chempid/options/others.h"
 
+#include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/base/compiler.h"
+
+static const char both_answer[] = "--output FILE, which takes both";
+static const char folder_answer[] =
+    "--output DIR/%r.out (the folder must be there)";
 
 static const struct {
     const char *name;
     const char *answer;
 } others[] = {
-    {"output-filename", "--output DIR/%r.out (the folder must be there)"},
+    {"output-filename", folder_answer},
     {"gdb", "--wrap '0:gdb --args', or a debugger that attaches (MPIR)"},
     {"debug", "--wrap '0:gdb --args', or a debugger that attaches (MPIR)"},
     {"tv", "totalview --args chempirun ... (it knows MPIR)"},
@@ -26,13 +32,16 @@ static const struct {
     {"byslot", "--map block"},
     {"mca", "variables: chempi-info has those of this library"},
     {"gmca", "variables: chempi-info has those of this library"},
+    {"prtemca", "variables: chempi-info has those of this library"},
+    {"pmixmca", "variables: chempi-info has those of this library"},
     {"preload-binary", "a path that all hosts see"},
     {"preload-files", "a path that all hosts see"},
+    {"display", "--verbose, which says where ranks go, or --show-binding"},
     {"display-map", "--verbose, which says where ranks go"},
     {"display-devel-map", "--verbose, which says where ranks go"},
     {"display-allocation", "--verbose, which says where ranks go"},
     {"v", "--verbose"},
-    {"info", "--version"},
+    {"info", "--version, or chempi-info"},
     {"nolocal", "--nodes A,B, without this host"},
     {"skip-launch-node", "--nodes A,B, without this host"},
     {"npersocket", "--bind socket (neighbours in rank share a socket)"},
@@ -51,7 +60,7 @@ static const struct {
     {"app", "--configfile"},
     {"get-stack-traces", "--timeout, which says where ranks wait"},
     {"report-state-on-timeout", "--timeout, which says where ranks wait"},
-    {"merge-stderr-to-stdout", "--output FILE, which takes both"},
+    {"merge-stderr-to-stdout", both_answer},
     {"rmk", "nothing (allocations of Slurm and PBS are found)"},
     {"tune", "variables: chempi-info has those of this library"},
     {"am", "variables: chempi-info has those of this library"},
@@ -80,7 +89,8 @@ static const struct {
     const char *word;
     const char *answer;
 } places[] = {
-    {"ppr", "--ppn N, for N ranks on each node"},
+    {"ppr", "--ppn N, for N ranks on each node (with --bind socket, neighbours "
+            "in rank share a socket)"},
     {"socket:", socket_answer},
     {"package", socket_answer},
     {"numa", socket_answer},
@@ -97,6 +107,35 @@ static const struct {
     {"cpu-list", "--cpu-set LIST"},
     {"rr", "--bind core"},
 };
+
+/* What Open MPI 5 puts behind --output. */
+static const struct {
+    const char *word;
+    const char *answer;
+} outputs[] = {
+    {"tag", "--label"},
+    {"tag-detailed", "--label"},
+    {"tag-fullname", "--label"},
+    {"rank", "--label"},
+    {"timestamp", "--timestamp"},
+    {"merge-stderr-to-stdout", both_answer},
+    {"xml", "--label, which has one form"},
+    {"dir=", folder_answer},
+    {"file=", "--output FILE.%r"},
+};
+
+const char *chempi_others_output(const char *text)
+{
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(outputs); i++) {
+        const size_t len = strlen(outputs[i].word);
+        const bool is_begun = outputs[i].word[len - 1] == '=';
+
+        if (strncasecmp(text, outputs[i].word, len) == 0 &&
+            (is_begun || !text[len] || strchr(",:", text[len])))
+            return outputs[i].answer;
+    }
+    return NULL;
+}
 
 const char *chempi_others_place(const char *text)
 {

@@ -13,4 +13,8 @@ const char *chempi_others_answer(const char *name, size_t len);
  * colon. */
 const char *chempi_others_place(const char *text);
 
+/* The same for words that say what is done with output, where chempirun has the
+ * name of a file; one of such a name is ./NAME. */
+const char *chempi_others_output(const char *text);
+
 #endif

@@ -60,6 +60,10 @@ Test(options, output_into_files)
     cr_assert_eq(parse("-outfile-pattern o p"), 0);
     cr_assert_null(opt.files[1]);
     cr_assert_eq(parse("--output o.%q p"), -EINVAL);
+    cr_assert_eq(parse("--output rank-%r p"), 0);
+    cr_assert_eq(parse("--output tags p"), 0);
+    cr_assert_eq(parse("--output ./tag p"), 0);
+    cr_assert_eq(parse("-outfile-pattern tag p"), 0);
 }
 
 Test(options, words_before_programs)
@@ -432,6 +436,12 @@ Test(options, mistakes_are_named)
         {"--timeout soon p", "positive number"},
         {"--nodes a,,b p", "no node name"},
         {"--nodes a,a p", "named twice"},
+        {"--output tag p", "--output: chempirun says it so: --label"},
+        {"--output tag-detailed,timestamp p", "chempirun says it so: --label"},
+        {"--output TAG:file=log p", "chempirun says it so: --label"},
+        {"--output dir=logs p", "chempirun says it so: --output DIR/%r.out"},
+        {"--output file=log p", "chempirun says it so: --output FILE.%r"},
+        {"--prtemca a b p", "chempirun says it so: variables"},
         {"--nodes ../x p", "no node name"},
         {"--env =x p", "needs a name"},
         {"--virtual 2 --dir /x p", "neither --dir"},
