@@ -95,7 +95,10 @@ int chempi_hosts_add(struct chempi_hosts *h, struct chempi_pool *pool,
             return rc;
     }
     if (chempi_hosts_find(h, name) != CHEMPI_INDEX_NONE)
-        return chempi_err_set(err, -EINVAL, "node %s is named twice", name);
+        return chempi_err_set(err, -EINVAL,
+                              "node %s is named twice; %s:2 is for two ranks "
+                              "there",
+                              name, name);
     return append(h, pool, name, slots, err);
 }
 

@@ -435,7 +435,7 @@ Test(options, mistakes_are_named)
         {"--timeout -1 p", "positive number"},
         {"--timeout soon p", "positive number"},
         {"--nodes a,,b p", "no node name"},
-        {"--nodes a,a p", "named twice"},
+        {"--nodes a,a p", "node a is named twice; a:2 is for two ranks there"},
         {"--output tag p", "--output: chempirun says it so: --label"},
         {"--output tag-detailed,timestamp p", "chempirun says it so: --label"},
         {"--output TAG:file=log p", "chempirun says it so: --label"},
