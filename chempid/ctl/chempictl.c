@@ -522,22 +522,12 @@ static int show_drained(struct ctl *c)
     return 0;
 }
 
-/* --force may stand behind the command, too. */
 static int drain(struct ctl *c, char **words, bool is_undrain)
 {
-    char *args[3] = {NULL};
-    uint32_t n = 0;
-
-    for (; *words; words++) {
-        if (strcmp(*words, "--force") == 0)
-            c->is_forced = true;
-        else if (n == 2)
-            return misuse("drain takes a node and perhaps a job");
-        else
-            args[n++] = *words;
-    }
-    if (n)
-        return order_drain(c, args[0], args[1], is_undrain);
+    if (words[0] && words[1] && words[2])
+        return misuse("drain takes a node and perhaps a job");
+    if (words[0])
+        return order_drain(c, words[0], words[1], is_undrain);
     return is_undrain ? misuse("undrain takes a node and perhaps a job")
                       : show_drained(c);
 }
@@ -671,7 +661,7 @@ int main(int argc, char **argv)
     int o;
 
     chempi_channel_init(&c.ch, -1, 0, 0);
-    while ((o = getopt_long(argc, argv, "+hV", options, NULL)) != -1) {
+    while ((o = getopt_long(argc, argv, "hV", options, NULL)) != -1) {
         if (o == 'h' || o == 'V') {
             (void)fputs(o == 'h' ? usage
                                  : "chempictl (CHEMPI) " CHEMPI_VERSION "\n",

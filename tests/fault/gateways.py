@@ -627,7 +627,7 @@ def a_drained_gateway_is_spared():
         check("to g0 or g1, then" in said, said)
         check(re.search(r"^job \w+: the same$", said, re.M), said)
         check("job" not in route(cluster, "a0", "g0", "64KiB"))
-        check(json.loads(cluster.ctl("--json", "drain", "g0")) ==
+        check(json.loads(cluster.ctl("drain", "g0", "--json")) ==
               {"node": "g0", "job": None, "remarks": []})
         await_error(job, "the gateway on node g0 is drained")
         job.await_lines(lines(job) + 3)
