@@ -69,6 +69,9 @@ static const char fortran_libs[] = "mpifort_abi mpi_abi";
 struct job {
     const char *name; /* as called */
     const char *compiler;
+    char *compiler_text; /* the same, cut into */
+    const char **words;  /* a program, perhaps its first arguments */
+    int word_count;
     enum language language;
     bool asks_version;
     bool has_input; /* some argument is no option */
@@ -214,6 +217,25 @@ static bool check_fortran(const struct job *job)
     return true;
 }
 
+/* "ccache gcc" is a program and its first argument; a file's path may have
+ * blanks. False: out of memory. */
+static bool split_compiler(struct job *job)
+{
+    char *rest = strdup(job->compiler);
+    char *word;
+
+    job->compiler_text = rest;
+    job->words = calloc(strlen(job->compiler) + 1, sizeof(*job->words));
+    if (!rest || !job->words)
+        return false;
+    while (access(job->compiler, X_OK) != 0 && (word = strsep(&rest, " ")))
+        if (*word)
+            job->words[job->word_count++] = word;
+    if (job->word_count == 0)
+        job->words[job->word_count++] = job->compiler;
+    return true;
+}
+
 /* Sort the command line into our options and the compiler's arguments. */
 static void parse(struct job *job, int argc, char **argv)
 {
@@ -350,13 +372,14 @@ static int add_link_flags(const struct job *job, const char **out)
  * their folders are searched first. */
 static const char **make_command(const struct job *job)
 {
-    size_t room = (size_t)job->argc + MAX_OWN_ARGS;
+    size_t room = (size_t)(job->argc + job->word_count) + MAX_OWN_ARGS;
     const char **out = calloc(room, sizeof(*out));
     int n = 0;
 
     if (!out)
         return NULL;
-    out[n++] = job->compiler;
+    for (int i = 0; i < job->word_count; i++)
+        out[n++] = job->words[i];
     for (int i = 0; i < job->argc; i++)
         out[n++] = job->argv[i];
     n += add_compile_flags(job, out + n);
@@ -430,7 +453,7 @@ static void show(const struct job *job)
 /* Run the compiler in place of this program; returns if that fails. */
 static int become(const struct job *job, char *const *command)
 {
-    (void)execvp(job->compiler, command);
+    (void)execvp(command[0], command);
     fprintf(stderr,
             "%s: cannot run %s: %s; set %s to the compiler that you want\n",
             job->name, job->compiler, strerror(errno),
@@ -447,12 +470,18 @@ static bool needs_last_word(const struct job *job)
 /* The first line that "COMPILER -dumpversion" prints; "" if none. */
 static void ask_version(const struct job *job, char *out, size_t size)
 {
-    char line[PATH_MAX + 32];
-    FILE *pipe;
+    char *line = NULL;
+    size_t len;
+    FILE *text = open_memstream(&line, &len);
+    FILE *pipe = NULL;
 
     *out = '\0';
-    (void)snprintf(line, sizeof(line), "'%s' -dumpversion", job->compiler);
-    pipe = strchr(job->compiler, '\'') ? NULL : popen(line, "r");
+    for (int i = 0; text && i < job->word_count; i++)
+        (void)fprintf(text, "'%s' ", job->words[i]);
+    if (text && fputs("-dumpversion", text) >= 0 && fclose(text) == 0 &&
+        !strchr(job->compiler, '\''))
+        pipe = popen(line, "r");
+    free(line);
     if (!pipe)
         return;
     if (!fgets(out, (int)size, pipe))
@@ -533,12 +562,12 @@ int main(int argc, char **argv)
     int rc = 1;
 
     job.argv = calloc((size_t)argc + 1, sizeof(*job.argv));
-    if (!job.argv) {
+    if (job.argv)
+        parse(&job, argc, argv);
+    if (!job.argv || !split_compiler(&job)) {
         fprintf(stderr, "%s: out of memory\n", argv[0]);
-        return 1;
-    }
-    parse(&job, argc, argv);
-    if (job.action != ACTION_BAD && check_fortran(&job) && find_place(&job)) {
+    } else if (job.action != ACTION_BAD && check_fortran(&job) &&
+               find_place(&job)) {
         if (job.action == ACTION_RUN || job.action == ACTION_SHOW) {
             rc = run(&job);
         } else {
@@ -546,6 +575,8 @@ int main(int argc, char **argv)
             rc = 0;
         }
     }
+    free(job.words);
+    free(job.compiler_text);
     free(job.argv);
     return rc;
 }
