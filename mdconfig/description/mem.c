@@ -68,13 +68,20 @@ char *chempi_arena_text(struct chempi_arena *arena, const char *text)
 
 char *chempi_arena_format(struct chempi_arena *arena, const char *fmt, ...)
 {
-    char text[1024];
     va_list args;
+    va_list again;
+    char *text;
+    int len;
 
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* cut at the limit */
+    va_copy(again, args);
+    len = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
-    return chempi_arena_text(arena, text);
+    text = chempi_arena_get(arena, len > 0 ? (size_t)len + 1 : 1, 1);
+    if (len > 0) /* else it is empty, or cannot be put in words */
+        (void)vsnprintf(text, (size_t)len + 1, fmt, again);
+    va_end(again);
+    return text;
 }
 
 void chempi_arena_fini(struct chempi_arena *arena)

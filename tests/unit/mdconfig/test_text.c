@@ -11,6 +11,22 @@
 #include "mdconfig/description/desc.h"
 #include "mdconfig/description/text.h"
 
+/* `mdconfig check --all` lists all that a gateway's loss cuts off. */
+Test(arena, texts_of_any_length_are_kept_whole)
+{
+    struct chempi_arena arena = {.blocks = NULL};
+    char names[3000];
+
+    memset(names, 'n', sizeof(names) - 1);
+    names[sizeof(names) - 1] = '\0';
+    cr_expect_str_eq(chempi_arena_format(&arena, "%s%d", "", 7), "7");
+    cr_expect_str_eq(chempi_arena_format(&arena, "%s", ""), "");
+    cr_expect_str_eq(chempi_arena_format(&arena, "%s", names), names);
+    cr_expect_eq(strlen(chempi_arena_format(&arena, "%s%s", names, names)),
+                 2 * (sizeof(names) - 1));
+    chempi_arena_fini(&arena);
+}
+
 Test(size, sizes_as_people_type_them)
 {
     uint64_t bytes = 0;
