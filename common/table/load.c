@@ -103,6 +103,12 @@ static int read_shared(const char *table_path, const unsigned char *name,
     if (n < 0 || (size_t)n >= sizeof(path))
         return fail(err, -ENAMETOOLONG, table_path);
     rc = read_file(path, out, err);
+    if (rc == -ENOENT || rc == -ENOTDIR)
+        return chempi_err_set(err, -ESTALE,
+                              "%s names %s, which is missing; copy the "
+                              "directory '%s' along with the tables, or "
+                              "compile them with --alone",
+                              table_path, path, CHEMPI_TABLE_SHARED_DIR);
     if (rc)
         return rc;
     rc = chempi_table_verify_part(out->data, out->len, kind, &part_len, err);
@@ -172,8 +178,11 @@ int chempi_table_load(const char *path, void **data, size_t *len,
 
     /* A compilation that ran meanwhile has renamed new files into place and
      * removed the old shared ones: the second reading sees the new ones. */
-    if (rc == -ENOENT)
+    if (rc == -ESTALE) {
         rc = load_once(path, &node, err);
+        if (!rc && err) /* the first words are void */
+            *err = (struct chempi_err){.code = 0};
+    }
     if (rc)
         return rc;
     *data = node.data;

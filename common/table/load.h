@@ -17,7 +17,8 @@
 /*
  * The whole image for chempi_table_open(); *data is malloc'ed and the
  * caller's. Errors: -errno of open or read, -EBADMSG, -EPROTO, -EFBIG,
- * -ENOMEM. Reads files, so it may block as the file system does.
+ * -ENOMEM; -ESTALE: the file is there, a shared part that it names is not.
+ * Reads files, so it may block as the file system does.
  */
 int chempi_table_load(const char *path, void **data, size_t *len,
                       struct chempi_err *err);
