@@ -387,23 +387,33 @@ static int answer(struct question *q, const struct chempi_status *list,
     return 0;
 }
 
-/* The table of `from`, in the first directory that has it. */
+/* The table of `from`, in the first directory that has it whole; else the
+ * words are of the first that has it. */
 static int load(const struct chempi_status *list, uint32_t count,
                 const char *from, void **data, size_t *len,
                 struct chempi_err *err)
 {
     char path[4096];
     bool has_tables = false;
+    int rc = -ENOENT;
 
     for (uint32_t i = 0; i < count; i++) {
+        int now;
+
         if (!list[i].tables || !*list[i].tables)
             continue;
         has_tables = true;
         if (snprintf(path, sizeof(path), "%s/%s" CHEMPI_TABLE_SUFFIX,
-                     list[i].tables, from) < (int)sizeof(path) &&
-            chempi_table_load(path, data, len, err) == 0)
+                     list[i].tables, from) >= (int)sizeof(path))
+            continue;
+        now = chempi_table_load(path, data, len, rc == -ENOENT ? err : NULL);
+        if (!now)
             return 0;
+        if (rc == -ENOENT)
+            rc = now;
     }
+    if (rc != -ENOENT)
+        return rc;
     return chempi_err_set(
         err, -ENOENT,
         has_tables ? "there is no connection table of node %s here; ask on "

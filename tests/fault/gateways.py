@@ -823,6 +823,21 @@ def slots_of_the_description_are_those_of_the_daemon():
 
 
 @case
+def a_damaged_table_is_no_missing_one():
+    with tempfile.TemporaryDirectory() as tables:
+        for name, kept in ("a0", 100), ("b0", None):
+            (pathlib.Path(tables) / f"{name}.chempi").write_bytes(
+                (Files.folder / "meet" / f"{name}.chempi").read_bytes()[:kept])
+        with Cluster(["a0"], ("--tables", tables)) as cluster:
+            said = cluster.ctl("route", "b0", "a0", "1")
+            check(said.startswith("1 bytes from b0 to a0: "), said)
+            said = cluster.ctl("route", "a0", "b0", "1", status=1)
+            check(f"{tables}/a0.chempi: " in said, said)
+            said = cluster.ctl("route", "b1", "a0", "1", status=1)
+            check("there is no connection table of node b1 here" in said, said)
+
+
+@case
 def without_a_daemon_at_the_gateway_there_is_no_job():
     with daemons("meet", "a0", "b0") as cluster:
         job = cluster.run("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
