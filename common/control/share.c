@@ -108,15 +108,27 @@ static int find_table(const struct chempi_share_nodes *nodes, void **data,
     return n;
 }
 
-/* Every node of the job must be known to the table (S3). */
+/* It must be this node's, and know every node of the job (S3). */
 static int check_table(const struct chempi_share_nodes *nodes, const void *data,
                        size_t len, struct chempi_err *err)
 {
+    const char *name = nodes->names[nodes->self];
     struct chempi_table *table;
+    const char *owner;
     int rc = chempi_table_open(data, len, &table, err);
 
+    if (rc && nodes->tables)
+        (void)chempi_err_prefix(err, "%.400s/%s" CHEMPI_TABLE_SUFFIX,
+                                nodes->tables, name);
     if (rc)
         return rc;
+    owner = chempi_table_node_name(table, chempi_table_self(table));
+    if (nodes->tables && strcmp(owner, name) != 0)
+        rc = chempi_err_set(err, -EINVAL,
+                            "%.400s/%s" CHEMPI_TABLE_SUFFIX " is the table of "
+                            "node %s; copy the one that mdconfig compile "
+                            "wrote for node %s",
+                            nodes->tables, name, owner, name);
     for (uint32_t i = 0; !rc && i < nodes->count; i++)
         if (chempi_table_find_node(table, nodes->names[i]) == CHEMPI_TABLE_NONE)
             rc = chempi_err_set(err, -ENOENT,

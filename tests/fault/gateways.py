@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -835,6 +836,19 @@ def a_damaged_table_is_no_missing_one():
             check(f"{tables}/a0.chempi: " in said, said)
             said = cluster.ctl("route", "b1", "a0", "1", status=1)
             check("there is no connection table of node b1 here" in said, said)
+
+
+@case
+def a_table_of_another_node_is_refused():
+    with tempfile.TemporaryDirectory() as tables:
+        for name, of in ("a0", "a0"), ("b0", "b1"), ("g0", "g0"):
+            shutil.copy(Files.folder / "meet" / f"{of}.chempi",
+                        f"{tables}/{name}.chempi")
+        job = Job("--virtual", "a0,b0", "-n", "2", "--map", "cyclic",
+                  "--network", tables, "true")
+        job.status = job.finish()
+        expect(job, 1, rf"\Achempirun: [^\n]*{tables}/b0\.chempi is the table of "
+               r"node b1; copy the one that [^\n]* wrote for node b0\b")
 
 
 @case
