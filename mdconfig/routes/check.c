@@ -347,19 +347,30 @@ struct reach {
     unsigned char *seen;
 };
 
-/* Mark what class `from` reaches when class `lost` does not forward. */
-static void flood(const struct reach *r, uint32_t from, uint32_t lost)
+/* Mark what class `from` reaches by at most so many stages when class `lost`
+ * does not forward. */
+static void flood(const struct reach *r, uint32_t from, uint32_t lost,
+                  uint32_t most)
 {
     const struct chempi_graph *g = r->graph;
     bool forward = g->desc->ways != CHEMPI_DESC_DIRECT;
     uint32_t head = 0;
     uint32_t tail = 0;
+    uint32_t end = 1; /* of those that so many stages lead to */
+    uint32_t stages = 0;
 
     memset(r->seen, 0, g->class_count);
     r->queue[tail++] = from;
     for (bool first = true; head < tail; first = false) {
-        uint32_t c = r->queue[head++];
+        uint32_t c;
 
+        if (head == end) {
+            end = tail;
+            stages++;
+        }
+        if (stages == most)
+            break;
+        c = r->queue[head++];
         if (!first && c == from)
             continue; /* its networks have been walked */
         for (uint32_t i = g->out_first[c]; i < g->out_first[c + 1]; i++) {
@@ -427,10 +438,32 @@ static const char *propose_gateway(struct chempi_arena *arena,
                                count > 1 ? "are" : "is");
 }
 
+/* Does a way lead there, if one of more stages than a table holds? */
+static bool is_too_far(const struct chempi_graph *g, uint32_t a, uint32_t b)
+{
+    const size_t n = g->class_count;
+    struct reach r = {.graph = g};
+    bool is_far;
+
+    r.queue = chempi_mem_get(n + 2, sizeof(*r.queue));
+    r.seen = chempi_mem_get(n, 1);
+    flood(&r, a, CHEMPI_SEARCH_NONE, UINT32_MAX);
+    is_far = r.seen[b];
+    free(r.queue);
+    free(r.seen);
+    return is_far;
+}
+
 const char *chempi_check_remedy(const struct chempi_graph *g, uint32_t a,
                                 uint32_t b, bool is_back,
                                 struct chempi_arena *arena)
 {
+    if (is_too_far(g, a, b))
+        return chempi_arena_format(arena,
+                                   "every way passes through more than %u "
+                                   "networks, the limit; attach a gateway to "
+                                   "networks that are farther apart",
+                                   (unsigned)CHEMPI_TABLE_STAGES_MAX);
     if (is_back)
         return "though the way back exists: a one-way link";
     if (g->desc->ways == CHEMPI_DESC_DIRECT)
@@ -502,7 +535,7 @@ static void check_loss(struct chempi_check *c, const struct reach *r,
     for (uint32_t a = 0; a < g->class_count; a++) {
         if (a == lost)
             continue;
-        flood(r, a, lost);
+        flood(r, a, lost, CHEMPI_TABLE_STAGES_MAX);
         for (uint32_t b = 0; b < g->class_count; b++) {
             if (b == lost || r->seen[b] || !is_pair(g, a, b) ||
                 !r->can[(size_t)a * n + b])
@@ -540,7 +573,7 @@ static void check_reach(struct chempi_check *c, const struct chempi_graph *g,
     r.queue = chempi_mem_get(n + 2, sizeof(*r.queue));
     r.seen = chempi_mem_get(n, 1);
     for (uint32_t a = 0; a < g->class_count; a++) {
-        flood(&r, a, CHEMPI_SEARCH_NONE);
+        flood(&r, a, CHEMPI_SEARCH_NONE, CHEMPI_TABLE_STAGES_MAX);
         memcpy(r.can + a * n, r.seen, n);
     }
     check_pairs(c, &r, is_whole);
