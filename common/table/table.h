@@ -25,6 +25,7 @@
 #define CHEMPI_TABLE_RANGES_MAX 64 /* size ranges of one destination */
 #define CHEMPI_TABLE_STAGES_MAX 16 /* stages of one way */
 #define CHEMPI_TABLE_IPV4_MAX 16   /* bytes of an address with the zero */
+#define CHEMPI_TABLE_NAME_MAX 256  /* bytes of a node's name with the zero */
 /* What a chunk is reckoned to grow by through gateways: headers, bytes. */
 #define CHEMPI_TABLE_FRAME_BYTES 72u
 

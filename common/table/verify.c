@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The checks of a table's bytes; see verify.h. */
+#define _GNU_SOURCE /* strnlen */
 #include "common/table/verify.h"
 
 #include <errno.h>
@@ -260,6 +261,18 @@ static const char *entry_name(const struct chempi_table_layout *l,
            chempi_le32(l->nodes + (size_t)node * CHEMPI_ENTRY_LEN);
 }
 
+/* Neither empty nor so long that comparing many of them takes hours: strings
+ * may overlap. */
+static bool is_node_name(const struct chempi_table_layout *l, uint32_t off)
+{
+    size_t len;
+
+    if (off >= l->dir_strings_len)
+        return false;
+    len = strnlen(l->dir_strings + off, CHEMPI_TABLE_NAME_MAX);
+    return len > 0 && len < CHEMPI_TABLE_NAME_MAX;
+}
+
 static int verify_nodes(const struct chempi_table_layout *l,
                         struct chempi_err *err)
 {
@@ -268,9 +281,8 @@ static int verify_nodes(const struct chempi_table_layout *l,
     for (uint32_t i = 0; i < l->node_count; i++) {
         const unsigned char *n = l->nodes + (size_t)i * CHEMPI_ENTRY_LEN;
         uint32_t first = chempi_le32(n + CHEMPI_ENTRY_FIRST);
-        uint32_t name = chempi_le32(n + CHEMPI_ENTRY_NAME);
 
-        if (name >= l->dir_strings_len || l->dir_strings[name] == '\0' ||
+        if (!is_node_name(l, chempi_le32(n + CHEMPI_ENTRY_NAME)) ||
             first < previous || first > l->attachment_count ||
             (i == 0 && first != 0) ||
             chempi_le32(n + CHEMPI_ENTRY_CLASS) >= l->class_count ||

@@ -105,6 +105,33 @@ Test(default_table, needs_names_that_differ)
                  -EINVAL);
 }
 
+Test(default_table, has_names_that_can_be_compared)
+{
+    char name[CHEMPI_TABLE_NAME_MAX + 1];
+    const char *const names[] = {name, "b"};
+    struct chempi_table *t;
+    struct chempi_err err;
+    void *data;
+    size_t len;
+
+    memset(name, 'a', sizeof(name));
+    for (size_t end = sizeof(name) - 2; end < sizeof(name); end++) {
+        name[end] = '\0';
+        cr_assert_eq(chempi_table_build_default(names, 2, 0, &data, &len, &err),
+                     0);
+        if (end < CHEMPI_TABLE_NAME_MAX) {
+            cr_assert_eq(chempi_table_open(data, len, &t, &err), 0, "%s",
+                         err.text);
+            cr_expect_str_eq(chempi_table_node_name(t, 0), name);
+            chempi_table_close(t);
+        } else {
+            cr_expect_eq(chempi_table_open(data, len, &t, &err), -EBADMSG);
+        }
+        free(data);
+        name[end] = 'a';
+    }
+}
+
 /* ---- a table with a gateway --------------------------------------------- */
 
 static void build_gateway_table(struct chempi_blob *image)
