@@ -86,6 +86,8 @@ static uint32_t network_of(struct chempi_import *im, const char *interface)
         remark);
 }
 
+/* Without labels such as eth0:1, which are no interfaces but further addresses
+ * of one. */
 static void add_interfaces(struct chempi_import *im, uint32_t node,
                            const struct ifaddrs *list, int family,
                            struct chempi_names *done)
@@ -94,6 +96,7 @@ static void add_interfaces(struct chempi_import *im, uint32_t node,
 
     for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
         if (!(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK) ||
+            !chempi_import_is_name(i->ifa_name, strlen(i->ifa_name)) ||
             chempi_names_find(done, i->ifa_name) != CHEMPI_NAMES_NONE ||
             !put_address(i->ifa_addr, family, address, sizeof(address)))
             continue;
