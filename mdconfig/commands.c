@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/table/format.h"
 #include "common/table/load.h"
@@ -159,9 +160,13 @@ int chempi_command_compile(struct chempi_command_line *line,
 static bool is_table(const char *path)
 {
     unsigned char head[sizeof(CHEMPI_TABLE_MAGIC) - 1];
-    FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "r");
-    bool is = false;
+    struct stat st;
+    FILE *file;
+    bool is;
 
+    if (strcmp(path, "-") == 0 || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return false; /* what comes through a pipe can be read once only */
+    file = fopen(path, "r");
     if (!file)
         return false;
     is = fread(head, sizeof(head), 1, file) == 1 &&

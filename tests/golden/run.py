@@ -484,6 +484,8 @@ GIVEN = [
     ("", ["import", "--topology", "-"], 1, "standard input: expected"),
     ("", ["import", "--hosts", "-"], 1, "standard input: expected"),
     ("", ["import", "--scontrol", "-", "--hosts", "-"], 2, "one source"),
+    ("nodes: [ a, b ]\n", ["show", "/dev/stdin"], 0, "class 0: a, b"),
+    ("nodes: [ a, b ]\n", ["show", "-", "a"], 0, "node a: "),
     ("10.0.9.9 n8\n", ["import", "--hosts", "-"], 0, "n8"),
 ]
 
