@@ -570,8 +570,14 @@ static int read_attachment(struct chempi_desc_reader *r, struct making *m,
     struct attaching w = {.making = m, .can_send = true, .can_receive = true};
     int rc;
 
-    if (value == 0 && strcmp(chempi_yaml_text(r->yaml, key), "all") == 0)
-        return attach_all(r, key, m);
+    if (strcmp(chempi_yaml_text(r->yaml, key), "all") == 0)
+        return chempi_yaml_kind_of(r->yaml, value) == CHEMPI_YAML_NULL
+                   ? attach_all(r, key, m)
+                   : chempi_yaml_fail(r->yaml, key, r->err,
+                                      "expected names of nodes with their "
+                                      "addresses or properties, found 'all', "
+                                      "which has neither; name the nodes, "
+                                      "such as node[00-31]");
     rc = chempi_reader_pattern(r, key, "the name of a node", &w.nodes);
     if (rc)
         return rc;
