@@ -97,17 +97,26 @@ int chempi_yaml_expected(const struct chempi_yaml *yaml,
 
 /* ---- reading ------------------------------------------------------------ */
 
-/* The column of a tab before the first word of a line, counted from 1; 0:
- * there is none. Lines count from 0. */
-static size_t find_tab(const struct chempi_yaml *yaml, size_t line)
+/* Where a line begins; they count from 0. */
+static const char *find_line(const struct chempi_yaml *yaml, size_t line)
 {
     const char *end = yaml->text + yaml->len;
     const char *at = yaml->text;
-    const char *start;
 
     for (; line > 0 && at < end; at++)
         line -= *at == '\n';
-    for (start = at; at < end && (*at == ' ' || *at == '\t'); at++) {
+    return at;
+}
+
+/* The column of a tab before the first word of a line, counted from 1; 0:
+ * there is none. */
+static size_t find_tab(const struct chempi_yaml *yaml, size_t line)
+{
+    const char *end = yaml->text + yaml->len;
+    const char *start = find_line(yaml, line);
+
+    for (const char *at = start; at < end && (*at == ' ' || *at == '\t');
+         at++) {
         if (*at == '\t')
             return (size_t)(at - start) + 1;
     }
@@ -120,6 +129,22 @@ static bool is_about_tabs(const char *problem)
 {
     return strstr(problem, "cannot start any token") ||
            strstr(problem, "tab character");
+}
+
+/* Does a range in brackets follow a name there, as in node[0-3]? Between
+ * brackets or braces YAML takes it for another list. */
+static bool is_range(const struct chempi_yaml *yaml, const yaml_mark_t *mark)
+{
+    const char *end = yaml->text + yaml->len;
+    const char *at = find_line(yaml, mark->line);
+    char before = ' ';
+
+    for (size_t i = 0; i < mark->column && at < end; i++) {
+        before = *at++;
+        while (at < end && (*at & 0xc0) == 0x80) /* columns are characters */
+            at++;
+    }
+    return at < end && *at == '[' && !strchr(" \t[]{},\"'", before);
 }
 
 static int parser_failed(const yaml_parser_t *parser,
@@ -143,6 +168,12 @@ static int parser_failed(const yaml_parser_t *parser,
                               "%s:%zu:%zu: expected spaces before the first "
                               "word, found a tab, which YAML does not let "
                               "indent",
+                              name, line + 1, column);
+    if (strstr(context, "flow") && is_range(yaml, &parser->problem_mark))
+        return chempi_err_set(err, -EINVAL,
+                              "%s:%zu:%zu: expected quotes around a name with "
+                              "a range between brackets or braces, such as "
+                              "\"node[00-31]\", found none",
                               name, line + 1, column);
     return chempi_err_set(err, -EINVAL, "%s:%zu:%zu: not valid YAML: %s%s%s",
                           name, line + 1, column, context, *context ? ", " : "",
