@@ -320,6 +320,21 @@ static int send_partition(struct psend *ps, int k)
     return send_by_request(ps, buf, tag);
 }
 
+/* The receiver is lost: no other partition will leave, and who waits for the
+ * operation is told so. ps may be gone afterwards. */
+static CHEMPI_COLD void give_up(struct psend *ps, int error)
+{
+    uint32_t left = 0;
+
+    for (int k = 0; k < ps->partitions; k++) {
+        left += !ps->is_ready[k];
+        ps->is_ready[k] = 1;
+    }
+    chempi_request_set_pending(&ps->req,
+                               chempi_request_pending(&ps->req) - (left - 1));
+    chempi_request_progress(&ps->req, error);
+}
+
 static int ready(struct psend *ps, int k)
 {
     int rc;
@@ -330,6 +345,8 @@ static int ready(struct psend *ps, int k)
             k, ps->partitions);
     if (ps->dest == MPI_PROC_NULL)
         return MPI_SUCCESS;
+    if (ps->is_ready[k] && ps->req.error)
+        return ps->req.error; /* given up */
     if (ps->is_ready[k])
         return chempi_error_set(MPI_ERR_ARG,
                                 "partition %d has been marked "
@@ -339,6 +356,8 @@ static int ready(struct psend *ps, int k)
     rc = send_partition(ps, k);
     if (rc)
         ps->is_ready[k] = 0;
+    if (rc == MPI_ERR_PROC_ABORTED)
+        give_up(ps, rc);
     return rc;
 }
 

@@ -12,9 +12,9 @@
  * for), loop WHAT (while others go round and round and never wait), barrier,
  * chain (which ends at it), receive, announced (while it sends what is large;
  * these without any window), cancelled (of whom others take back what they
- * have sent), group (before the others make communicators with
- * it), file FOLDER (while all have a file open), probe (when it has sent what
- * the others have not looked at)
+ * have sent), partitioned (to whom rank 0 sends parts), group (before the
+ * others make communicators with it), file FOLDER (while all have a file open),
+ * probe (when it has sent what the others have not looked at)
  */
 #include "check.h"
 
@@ -27,6 +27,7 @@
 #define WAIT_US 20000
 #define LONG (512 << 10) /* more than rings between ranks hold */
 #define MESSAGES 100     /* of which each look takes one */
+#define PARTS 5
 #define MUCH (256 << 20) /* bytes: no network is done with it at once */
 
 static int rank, size, victim;
@@ -139,6 +140,38 @@ static void cancelled(void)
         CHECK(rc == MPI_SUCCESS || is_lost(rc, "MPI_Wait"), "%d", rc);
         CHECK(requests[i] == MPI_REQUEST_NULL, "request %d", i);
     }
+}
+
+/* Some partitions have left, or may have, when the receiver ends. */
+static void partitioned(void)
+{
+    MPI_Request request;
+    double part;
+
+    if (rank > 0 && rank < victim) {
+        meet();
+        await_death();
+        return;
+    }
+    if (rank == victim)
+        MPI_Precv_init(&part, 1, 1, MPI_DOUBLE, 0, 3, MPI_COMM_WORLD,
+                       MPI_INFO_NULL, &request);
+    else
+        MPI_Psend_init(mine, PARTS, 1, MPI_DOUBLE, victim, 3, MPI_COMM_WORLD,
+                       MPI_INFO_NULL, &request);
+    meet();
+    if (rank == victim)
+        die();
+    MPI_Start(&request);
+    (void)MPI_Pready(0, request);
+    await_death();
+    (void)is_lost(MPI_Pready(1, request), "MPI_Pready");
+    (void)is_lost(MPI_Pready_range(2, PARTS - 1, request), "MPI_Pready_range");
+    (void)is_lost(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    MPI_Start(&request);
+    (void)is_lost(MPI_Pready(PARTS - 1, request), "MPI_Pready");
+    (void)is_lost(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    MPI_Request_free(&request);
 }
 
 static void waiter(void)
@@ -567,6 +600,8 @@ static void run(const char *how, const char *what)
         cancelled();
     else if (strcmp(how, "group") == 0)
         group();
+    else if (strcmp(how, "partitioned") == 0)
+        partitioned();
     else if (strcmp(how, "loop") == 0)
         loop(what);
     else
