@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the ranks of a node share; see share.h. */
-#define _GNU_SOURCE /* memfd seals, fallocate */
+#define _GNU_SOURCE /* memfd seals */
 #include "common/control/share.h"
 
 #include <errno.h>
@@ -33,16 +33,16 @@ static int make_region(struct chempi_share *s, struct chempi_err *err)
 {
     const off_t len = (off_t)chempi_region_reserved(s->local_size);
     struct chempi_region_header *header;
-    int rc = 0;
+    int rc;
 
     s->region_fd = chempi_sys->memfd_create("chempi-region", MFD_ALLOW_SEALING);
     if (s->region_fd < 0)
         return chempi_err_set(err, -errno,
                               "cannot create the shared region: %s%s",
                               chempi_err_name(errno), descriptor_hint(-errno));
-    if (chempi_sys->ftruncate(s->region_fd, len) < 0 ||
-        chempi_sys->fallocate(s->region_fd, 0, 0, len) < 0) /* S1 */
-        rc = -errno;
+    rc = chempi_sys->ftruncate(s->region_fd, len) < 0
+             ? -errno
+             : chempi_file_reserve(s->region_fd, 0, (uint64_t)len); /* S1 */
     if (!rc && fcntl(s->region_fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0) /* S2 */
         rc = -errno;
     if (rc)

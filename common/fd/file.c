@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,6 +62,35 @@ int chempi_file_read_all(int fd, void *data, size_t len)
         len -= n > 0 ? (size_t)n : 0;
     }
     return 0;
+}
+
+static int allocate(int fd, uint64_t at, uint64_t len)
+{
+    return chempi_sys->fallocate(fd, 0, (off_t)at, (off_t)len) == 0 ? 0
+                                                                    : -errno;
+}
+
+/* Before Linux 6.10 any signal undoes what the call has done for a file in
+ * memory, so one that takes longer than a profiler's timer would be tried for
+ * ever. In pieces it could stop half-way. */
+int chempi_file_reserve(int fd, uint64_t at, uint64_t len)
+{
+    sigset_t all;
+    sigset_t before;
+    int rc;
+
+    if (len == 0)
+        return 0;
+    rc = allocate(fd, at, len);
+    if (rc != -EINTR)
+        return rc;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    do
+        rc = allocate(fd, at, len);
+    while (rc == -EINTR); /* it was stopped */
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
 }
 
 int chempi_file_leave_streams(void)

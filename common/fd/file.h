@@ -31,6 +31,11 @@ uint64_t chempi_file_inode(const char *path);
 #define CHEMPI_FILE_HOST_BYTES 16u
 void chempi_file_host(uint8_t host[CHEMPI_FILE_HOST_BYTES]);
 
+/* Give the bytes of a file from `at` on their pages, so that lack of them is no
+ * signal later. 0 or -errno; then none have come. Signals wait meanwhile if
+ * they must. */
+int chempi_file_reserve(int fd, uint64_t at, uint64_t len);
+
 /* Let standard input and output go; both are /dev/null then. 0 or -errno. */
 int chempi_file_leave_streams(void);
 

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "common/base/sys.h"
+#include "common/fd/file.h"
 
 #define PAGE 4096u       /* bytes; granularity of layout */
 #define AREA_MAX 64u     /* areas of one region */
@@ -76,15 +77,9 @@ static int check_file_limit(uint64_t end, struct chempi_err *err)
 static int allocate(struct chempi_region *region, uint64_t offset, uint64_t len,
                     struct chempi_err *err)
 {
-    int code;
+    const int code = chempi_file_reserve(region->fd, offset, len);
 
-    do {
-        if (chempi_sys->fallocate(region->fd, 0, (off_t)offset, (off_t)len) ==
-            0)
-            return 0;
-        code = -errno;
-    } while (code == -EINTR);
-    return fail_reserve(err, code, len);
+    return code < 0 ? fail_reserve(err, code, len) : 0;
 }
 
 /* Make the file at least `end` bytes long. */

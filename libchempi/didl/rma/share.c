@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/base/sys.h"
+#include "common/fd/file.h"
 #include "libchempi/didl/comm/make/comm_make.h"
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/rma/internal.h"
@@ -80,17 +81,6 @@ static int map(struct chempi_win *win, int fd, uint64_t len)
     return 0;
 }
 
-/* Pages that cannot be had are an error here, never SIGBUS later. */
-static int reserve(int fd, uint64_t at, uint64_t len)
-{
-    if (!len)
-        return 0;
-    while (chempi_sys->fallocate(fd, 0, (off_t)at, (off_t)len) != 0)
-        if (errno != EINTR)
-            return -errno;
-    return 0;
-}
-
 struct chempi_comm_channel chempi_rma_node_channel(struct chempi_win *win)
 {
     struct chempi_comm_channel ch = chempi_comm_channel(win->comm);
@@ -125,9 +115,9 @@ int chempi_rma_share(struct chempi_win *win, uint64_t len, uint64_t common,
     else
         rc = offer.error ? offer.error : -errno;
     if (rc == 0 && win->me_local == 0)
-        rc = reserve(fd, 0, common);
+        rc = chempi_file_reserve(fd, 0, common);
     if (rc == 0)
-        rc = reserve(fd, at, own);
+        rc = chempi_file_reserve(fd, at, own);
     failed = rc ? -rc : 0;
     if (chempi_comm_max(&ch, MPI_SUCCESS, &failed, 1))
         failed = EIO;

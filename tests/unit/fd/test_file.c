@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* memfd_create */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <criterion/criterion.h>
@@ -83,5 +85,42 @@ Test(file, all_bytes_go_and_come_whatever_a_call_takes)
     chempi_file_close(fds[0]);
     chempi_file_close(-1);
     cr_expect_eq(chempi_file_write_all(fds[1], "x", 1), -EBADF);
+    chempi_sys = &chempi_sys_libc;
+}
+
+/* A signal comes again and again, as of a profiler, and undoes the call. */
+static int undone(int fd, int mode, off_t off, off_t len)
+{
+    sigset_t now;
+
+    (void)pthread_sigmask(SIG_BLOCK, NULL, &now);
+    if (++turns < 100 && (!sigismember(&now, SIGPROF) || turns == 2)) {
+        errno = EINTR;
+        return -1;
+    }
+    return chempi_sys_libc.fallocate(fd, mode, off, len);
+}
+
+Test(file, signals_that_come_often_do_not_keep_memory_away)
+{
+    const int fd = memfd_create("test", 0);
+    struct chempi_sys calls = chempi_sys_libc;
+    struct stat st;
+    sigset_t now;
+
+    calls.fallocate = undone;
+    chempi_sys = &calls;
+    turns = 0;
+    cr_expect_eq(chempi_file_reserve(fd, 4096, 8192), 0);
+    cr_expect_eq(turns, 3);
+    cr_expect_eq(chempi_file_reserve(fd, 0, 0), 0);
+    cr_expect_eq(turns, 3);
+    cr_expect_eq(chempi_file_reserve(-1, 0, 1), -EBADF);
+    cr_assert_eq(fstat(fd, &st), 0);
+    cr_expect_eq(st.st_size, 12288);
+    cr_expect_eq(st.st_blocks * 512, 8192);
+    cr_assert_eq(pthread_sigmask(SIG_BLOCK, NULL, &now), 0);
+    cr_expect_eq(sigismember(&now, SIGPROF), 0);
+    chempi_file_close(fd);
     chempi_sys = &chempi_sys_libc;
 }

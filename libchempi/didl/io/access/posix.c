@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The member of the access layer that asks the system; see access.h. */
-#define _GNU_SOURCE /* preadv, pwritev, fallocate, statx, F_OFD_SETLKW */
+#define _GNU_SOURCE /* preadv, pwritev, statx, F_OFD_SETLKW */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,6 +12,7 @@
 
 #include "common/base/compiler.h"
 #include "common/base/sys.h"
+#include "common/fd/file.h"
 #include "libchempi/didl/io/access/access.h"
 
 /* From <linux/magic.h>, which not all systems' headers have. */
@@ -105,14 +106,10 @@ static int posix_truncate(struct chempi_io_fd *fd, int64_t size)
 
 static int posix_reserve(struct chempi_io_fd *fd, int64_t offset, int64_t len)
 {
-    int rc;
-
-    if (is_beyond_limit(fd, offset + len))
-        return -EFBIG;
-    do
-        rc = chempi_sys->fallocate(fd->number, 0, offset, len);
-    while (rc && errno == EINTR);
-    return rc ? -errno : 0;
+    return is_beyond_limit(fd, offset + len)
+               ? -EFBIG
+               : chempi_file_reserve(fd->number, (uint64_t)offset,
+                                     (uint64_t)len);
 }
 
 static ssize_t posix_readv(struct chempi_io_fd *fd, const struct iovec *runs,

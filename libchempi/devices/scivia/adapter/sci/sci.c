@@ -20,6 +20,7 @@
 #include "common/base/clock.h"
 #include "common/base/copy.h"
 #include "common/base/sys.h"
+#include "common/fd/file.h"
 #include "libchempi/devices/scivia/adapter/internal.h"
 
 #define PAGE UINT64_C(4096)
@@ -87,13 +88,12 @@ int chempi_sci_segment_create(struct chempi_adapter *adapter, uint32_t id,
 
 int chempi_sci_segment_prepare(struct chempi_sci_segment *segment)
 {
-    while (chempi_sys->fallocate(segment->fd, 0, 0, (off_t)segment->len) != 0) {
-        if (errno != EINTR)
-            return ADAPTER_FAIL(segment->adapter, -errno,
-                                "cannot reserve %" PRIu64
-                                " KiB for a segment: %s",
-                                segment->len / 1024, chempi_err_name(errno));
-    }
+    const int rc = chempi_file_reserve(segment->fd, 0, segment->len);
+
+    if (rc < 0)
+        return ADAPTER_FAIL(segment->adapter, rc,
+                            "cannot reserve %" PRIu64 " KiB for a segment: %s",
+                            segment->len / 1024, chempi_err_name(rc));
     segment->is_prepared = true;
     return 0;
 }
