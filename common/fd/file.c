@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,6 +63,16 @@ int chempi_file_read_all(int fd, void *data, size_t len)
         len -= n > 0 ? (size_t)n : 0;
     }
     return 0;
+}
+
+uint64_t chempi_file_size_limit(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+                   limit.rlim_cur != RLIM_INFINITY
+               ? (uint64_t)limit.rlim_cur
+               : UINT64_MAX;
 }
 
 static int allocate(int fd, uint64_t at, uint64_t len)

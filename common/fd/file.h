@@ -31,6 +31,10 @@ uint64_t chempi_file_inode(const char *path);
 #define CHEMPI_FILE_HOST_BYTES 16u
 void chempi_file_host(uint8_t host[CHEMPI_FILE_HOST_BYTES]);
 
+/* Bytes that a file may have, UINT64_MAX: any number. Who makes one longer gets
+ * SIGXFSZ, files in memory included. */
+uint64_t chempi_file_size_limit(void);
+
 /* Give the bytes of a file from `at` on their pages, so that lack of them is no
  * signal later. 0 or -errno; then none have come. Signals wait meanwhile if
  * they must. */

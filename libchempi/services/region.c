@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,19 +57,17 @@ static int fail_reserve(struct chempi_err *err, int code, uint64_t len)
         len / 1024, chempi_err_name(code));
 }
 
-/* A length beyond RLIMIT_FSIZE would raise SIGXFSZ, so look before. */
 static int check_file_limit(uint64_t end, struct chempi_err *err)
 {
-    struct rlimit limit;
+    const uint64_t limit = chempi_file_size_limit();
 
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-        limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < end)
+    if (end > limit)
         return chempi_err_set(
             err, -EFBIG,
             "out of shared memory: the memory file needs %" PRIu64
             " KiB, the file-size limit is %" PRIu64
             " KiB; raise it with \"ulimit -f unlimited\"",
-            end / 1024, (uint64_t)limit.rlim_cur / 1024);
+            end / 1024, limit / 1024);
     return 0;
 }
 

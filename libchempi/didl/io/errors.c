@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/fd/file.h"
 #include "libchempi/didl/error/error.h"
 #include "libchempi/didl/io/file.h"
 #include "libchempi/didl/io/op.h"
@@ -53,7 +54,7 @@ static int class_of(int neg_errno)
 /* A file may not be as large: of two limits, the lower one. */
 static const char *whose_limit(int64_t offset)
 {
-    uint64_t limit = chempi_io_size_limit();
+    uint64_t limit = chempi_file_size_limit();
 
     return limit == UINT64_MAX || (offset >= 0 && (uint64_t)offset < limit)
                ? "; the file system has no larger files"

@@ -227,17 +227,33 @@ static void place_lines(struct chempi_win *win, char *memory)
     win->marks = (_Atomic uint8_t *)(void *)(memory + seats);
 }
 
-/* Nothing can be shared, or nobody is there to share with. */
-static int make_private(struct chempi_win *win, uint64_t common)
+static const char *sharing_words(int code)
+{
+    switch (code) {
+    case -EFBIG:
+        return "the memory file would be larger than files may be; raise the "
+               "limit with 'ulimit -f unlimited'";
+    case -EMFILE:
+        return "there is no descriptor for the memory file; raise the limit of "
+               "open files ('ulimit -n')";
+    case -ENFILE:
+        return "the host has too many open files; raise fs.file-max";
+    default:
+        return "opening another process's memory file is not allowed here";
+    }
+}
+
+/* Nothing can be shared (code: why not), or nobody is there to share with. */
+static int make_private(struct chempi_win *win, uint64_t common, int code)
 {
     void *memory = NULL;
     uint64_t own = is_allocated(win) ? (uint64_t)win->size : 0;
 
     if (win->flavor == MPI_WIN_FLAVOR_SHARED && win->comm->size > 1)
-        return chempi_error_set(
-            MPI_ERR_RMA_SHARED,
-            "the ranks of this node cannot share memory: opening another "
-            "process's memory file is not allowed here");
+        return chempi_error_set(MPI_ERR_RMA_SHARED,
+                                "the ranks of this node cannot share memory: "
+                                "%s",
+                                sharing_words(code));
     if (own > INT64_MAX - common - LINE ||
         chempi_sys->posix_memalign(&memory, PAGE, common + own + 1))
         return chempi_error_set(MPI_ERR_NO_MEM,
@@ -265,7 +281,7 @@ static int make_memory(struct chempi_win *win)
         /* Sharing takes a tag of the communicator's, which all members must
          * count alike. */
         (void)chempi_rma_node_channel(win);
-        return make_private(win, common);
+        return make_private(win, common, 0);
     }
     rc = chempi_rma_share(win, len, common, has_part ? mine->at : 0,
                           has_part ? mine->size : 0);
@@ -275,7 +291,7 @@ static int make_memory(struct chempi_win *win)
                                 "this node",
                                 (unsigned long long)len);
     if (rc)
-        return make_private(win, common);
+        return make_private(win, common, rc);
     win->is_shared = true;
     place_lines(win, win->file);
     if (is_allocated(win))

@@ -31,15 +31,19 @@ struct offer {
 static int make_file(uint64_t len, struct offer *offer)
 {
     struct stat st;
-    int fd = chempi_sys->memfd_create("chempi-window", MFD_CLOEXEC);
+    int fd;
 
+    offer->fd = -1;
+    if (len > chempi_file_size_limit()) {
+        offer->error = -EFBIG;
+        return offer->error;
+    }
+    fd = chempi_sys->memfd_create("chempi-window", MFD_CLOEXEC);
     if (fd < 0 || chempi_sys->ftruncate(fd, (off_t)len) != 0 ||
         fstat(fd, &st) != 0) {
         offer->error = -errno;
-        if (fd >= 0)
-            (void)close(fd);
-        offer->fd = -1;
-        return -1;
+        chempi_file_close(fd);
+        return offer->error;
     }
     offer->pid = (int32_t)getpid();
     offer->fd = fd;
@@ -49,24 +53,26 @@ static int make_file(uint64_t len, struct offer *offer)
 }
 
 /* Another process of this number (in a PID namespace of its own) has another
- * file. */
+ * file. This process's limit of file sizes does not matter: it is long enough.
+ */
 static int open_file(const struct offer *offer)
 {
     char path[64];
     struct stat st;
     int fd;
 
+    if (offer->fd < 0)
+        return offer->error < 0 ? offer->error : -EPROTO;
     (void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)offer->pid,
                    (int)offer->fd);
     fd = chempi_sys->open(path, O_RDWR | O_CLOEXEC, 0);
     if (fd < 0)
-        return -1;
+        return -errno;
     if (fstat(fd, &st) == 0 && (uint64_t)st.st_dev == offer->device &&
         (uint64_t)st.st_ino == offer->inode)
         return fd;
     (void)close(fd);
-    errno = ESTALE;
-    return -1;
+    return -ESTALE;
 }
 
 static int map(struct chempi_win *win, int fd, uint64_t len)
@@ -104,25 +110,21 @@ int chempi_rma_share(struct chempi_win *win, uint64_t len, uint64_t common,
         fd = make_file(len, &offer);
     rc = chempi_comm_bcast(&ch, MPI_SUCCESS, &offer, sizeof(offer));
     if (rc) {
-        if (fd >= 0)
-            (void)close(fd);
+        chempi_file_close(fd);
         return -EIO;
     }
-    if (win->me_local != 0 && offer.fd >= 0)
+    if (win->me_local != 0)
         fd = open_file(&offer);
-    if (fd >= 0)
-        rc = map(win, fd, len);
-    else
-        rc = offer.error ? offer.error : -errno;
+    rc = fd < 0 ? fd : map(win, fd, len);
     if (rc == 0 && win->me_local == 0)
         rc = chempi_file_reserve(fd, 0, common);
     if (rc == 0)
         rc = chempi_file_reserve(fd, at, own);
-    failed = rc ? -rc : 0;
-    if (chempi_comm_max(&ch, MPI_SUCCESS, &failed, 1))
+    failed = -(int64_t)rc;
+    if (chempi_comm_max(&ch, MPI_SUCCESS, &failed, 1) || failed < 0 ||
+        failed > INT32_MAX)
         failed = EIO;
-    if (fd >= 0)
-        (void)close(fd);
+    chempi_file_close(fd);
     if (failed)
         chempi_rma_unshare(win);
     return (int)-failed;

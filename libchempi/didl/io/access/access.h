@@ -82,9 +82,6 @@ struct chempi_io_fd {
     void *own;           /* the layer's */
 };
 
-/* Of this process's files, bytes; UINT64_MAX: none. */
-uint64_t chempi_io_size_limit(void);
-
 /* Linux transfers at most so many bytes at a time. */
 #define CHEMPI_IO_TRANSFER_MAX UINT64_C(0x7ffff000)
 

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -22,16 +21,6 @@ enum {
     MAGIC_XFS = 0x58465342,
     MAGIC_OVERLAY = 0x794c7630, /* what is written lies on this node */
 };
-
-uint64_t chempi_io_size_limit(void)
-{
-    struct rlimit limit;
-
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-                   limit.rlim_cur != RLIM_INFINITY
-               ? (uint64_t)limit.rlim_cur
-               : UINT64_MAX;
-}
 
 /* After EINTR the number is free all the same, as Linux does it. */
 static int posix_close(struct chempi_io_fd *fd)
@@ -69,7 +58,7 @@ static int posix_open(struct chempi_io_fd *fd, const char *path, int flags,
 {
     struct chempi_io_stat st;
 
-    fd->size_limit = chempi_io_size_limit();
+    fd->size_limit = chempi_file_size_limit();
     do
         fd->number = chempi_sys->open(path, flags | O_CLOEXEC, mode);
     while (fd->number < 0 && errno == EINTR);
@@ -88,7 +77,7 @@ static bool is_beyond_limit(struct chempi_io_fd *fd, int64_t end)
     struct chempi_io_stat st;
 
     return CHEMPI_UNLIKELY((uint64_t)end > fd->size_limit) &&
-           (uint64_t)end > chempi_io_size_limit() &&
+           (uint64_t)end > chempi_file_size_limit() &&
            (posix_stat(fd, &st) || end > st.size);
 }
 
@@ -130,7 +119,7 @@ static ssize_t posix_writev(struct chempi_io_fd *fd, const struct iovec *runs,
     /* What begins below the limit the system cuts off there. */
     if (CHEMPI_UNLIKELY((uint64_t)offset >= fd->size_limit) &&
         (uint64_t)offset >=
-            chempi_io_size_limit()) /* it may have been raised */
+            chempi_file_size_limit()) /* it may have been raised */
         return -EFBIG;
     n = count == 1
             ? pwrite(fd->number, runs[0].iov_base, runs[0].iov_len, offset)
