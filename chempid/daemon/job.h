@@ -79,9 +79,13 @@ struct job *chempi_job_find(struct chempi_daemon *d, uint64_t number);
 void chempi_job_send_up(void *job, uint16_t type, const void *data, size_t len);
 /* Tell all that the gateway here is spared, or used again. */
 void chempi_job_tell_drained(struct job *j, uint32_t node, bool is_drained);
-/* May so many bytes more of this job wait on the link that it shares? */
-bool chempi_job_fits(struct load *load, const struct chempi_link *link,
-                     size_t len);
+/* May a frame of so many bytes of this job wait on a connection that it shares?
+ */
+bool chempi_job_fits(const struct job *j, struct chempi_conn *conn,
+                     struct load *load, size_t len);
+/* It does. */
+void chempi_job_count(const struct job *j, struct chempi_conn *conn,
+                      struct load *load, size_t len);
 /* D2: tell those below, forget those beside. It may destroy the job. */
 void chempi_job_drop(struct job *j);
 /* It may destroy the job, but not within its supervisor's on_frame (L3): as

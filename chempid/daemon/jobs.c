@@ -16,9 +16,6 @@
 #define DOOM_MAX_S                                                             \
     6.0 /* twice that, and what follows, is < CHEMPI_ORDERS_S                  \
          */
-#define LIGHT_BYTES                                                            \
-    (1u << 20) /* a job with no more goes on when links fill                   \
-                */
 
 struct job *chempi_job_find(struct chempi_daemon *d, uint64_t number)
 {
@@ -33,17 +30,23 @@ struct job *chempi_job_find(struct chempi_daemon *d, uint64_t number)
 
 /* ---- the hub's ways ------------------------------------------------------ */
 
-bool chempi_job_fits(struct load *load, const struct chempi_link *link,
-                     size_t len)
+bool chempi_job_fits(const struct job *j, struct chempi_conn *conn,
+                     struct load *load, size_t len)
 {
-    const size_t queued = chempi_link_queued(link);
+    const size_t queued = chempi_link_queued(&conn->link);
 
-    if (load->end + queued <= link->sent) /* all of it has gone out */
+    if (load->end + queued <= conn->link.sent) /* all of it has gone out */
         load->bytes = 0;
-    if (load->bytes + len > CHEMPI_QUEUE_JOB_MAX)
-        return false;
-    return queued + len <= CHEMPI_QUEUE_MAX / 4 * 3 ||
-           load->bytes + len <= LIGHT_BYTES;
+    return load->bytes + CHEMPI_FRAME_HEADER + len <= CHEMPI_QUEUE_JOB_MAX &&
+           chempi_room_fits(&conn->room, &conn->link, j->user->uid, len);
+}
+
+void chempi_job_count(const struct job *j, struct chempi_conn *conn,
+                      struct load *load, size_t len)
+{
+    load->end = conn->link.sent;
+    load->bytes += CHEMPI_FRAME_HEADER + len;
+    chempi_room_count(&conn->room, &conn->link, j->user->uid, len);
 }
 
 /* To a daemon. A job that sends more than is read there ends by itself: its
@@ -52,15 +55,16 @@ bool chempi_job_fits(struct load *load, const struct chempi_link *link,
 static void send_to(struct job *j, struct chempi_conn *conn, struct load *load,
                     uint16_t type, const void *data, size_t len)
 {
-    int rc = chempi_job_fits(load, &conn->link, len) ? 0 : -ENOBUFS;
+    int rc;
 
     if (*j->trouble)
         return;
+    rc = chempi_job_fits(j, conn, load, len)
+             ? chempi_link_offer(&conn->link, type, j->spec.job, data, len)
+             : -ENOBUFS;
     if (!rc)
-        rc = chempi_link_offer(&conn->link, type, j->spec.job, data, len);
-    load->end = conn->link.sent;
-    load->bytes += len;
-    if (rc) /* whoever has sent this may not settle */
+        chempi_job_count(j, conn, load, len);
+    else /* whoever has sent this may not settle */
         ev_timer_start(j->daemon->loop, &j->mend);
     if (rc == -ENOBUFS)
         (void)snprintf(j->trouble, sizeof(j->trouble),

@@ -173,12 +173,12 @@ static int send_launch(struct job *j, struct limb *limb, const uint32_t *nodes,
 {
     struct chempi_link *link = &limb->conn->link;
     const char *name = j->spec.node_names[nodes[0]];
-    const size_t len = CHEMPI_FRAME_HEADER + 4 + 4 * (size_t)count +
-                       sizeof(j->spec.shell) + j->spec_len; /* at most */
+    const size_t len = 4 + 4 * (size_t)count + sizeof(j->spec.shell) +
+                       j->spec_len; /* at most */
     struct chempi_writer *w;
     int rc;
 
-    if (!chempi_job_fits(&limb->load, link, len))
+    if (!chempi_job_fits(j, limb->conn, &limb->load, len))
         return chempi_err_set(err, -ENOBUFS,
                               "the job cannot be sent to node %s, which does "
                               "not take the messages of other jobs as fast as "
@@ -195,8 +195,7 @@ static int send_launch(struct job *j, struct limb *limb, const uint32_t *nodes,
     if (rc)
         return chempi_err_set(err, rc, "the job cannot be sent to node %s: %s",
                               name, chempi_err_name(rc));
-    limb->load.end = link->sent;
-    limb->load.bytes += len;
+    chempi_job_count(j, limb->conn, &limb->load, len);
     return 0;
 }
 

@@ -28,8 +28,8 @@ void chempi_orders_init(struct chempi_orders *orders)
     chempi_list_init(&orders->all);
 }
 
-void chempi_orders_reply(struct chempi_conn *to, uint64_t number, int code,
-                         const char *text)
+void chempi_orders_reply(struct chempi_conn *to, uint32_t uid, uint64_t number,
+                         int code, const char *text)
 {
     uint8_t data[CHEMPI_TEXT_MAX + 16];
     struct chempi_writer w;
@@ -37,11 +37,13 @@ void chempi_orders_reply(struct chempi_conn *to, uint64_t number, int code,
     chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
     chempi_wire_put_u32(&w, (uint32_t)-code);
     chempi_wire_put_str(&w, text);
-    if (to->kind == CHEMPI_CONN_LOCAL)
+    if (to->kind == CHEMPI_CONN_LOCAL) {
         chempi_link_send(&to->link, CHEMPI_MSG_REPLY, number, w.data, w.len);
-    else /* else its own limit tells the asker */
-        (void)chempi_link_offer(&to->link, CHEMPI_MSG_REPLY, number, w.data,
-                                w.len);
+        return;
+    }
+    chempi_wire_put_raw(chempi_link_begin(&to->link, CHEMPI_MSG_REPLY, number),
+                        w.data, w.len);
+    (void)chempi_conns_end_for(to, uid); /* else the asker's limit tells it */
 }
 
 static void destroy(struct order *o)
@@ -58,7 +60,7 @@ static void destroy(struct order *o)
 /* O1 */
 static void conclude(struct order *o, int code, const char *text)
 {
-    chempi_orders_reply(o->from, o->asked, code, text);
+    chempi_orders_reply(o->from, (uint32_t)o->user->uid, o->asked, code, text);
     destroy(o);
 }
 

@@ -28,9 +28,9 @@ struct chempi_orders { /* of a daemon */
 };
 
 void chempi_orders_init(struct chempi_orders *orders);
-/* Answer at once; `number` is the asker's. code 0 or -errno. */
-void chempi_orders_reply(struct chempi_conn *to, uint64_t number, int code,
-                         const char *text);
+/* Answer this user at once; `number` is the asker's. code 0 or -errno. */
+void chempi_orders_reply(struct chempi_conn *to, uint32_t uid, uint64_t number,
+                         int code, const char *text);
 /* The answer will come from this daemon: *out is the number to ask with. It
  * counts for the user. -ENOBUFS, -EDQUOT, -ENOMEM with words. */
 int chempi_orders_pass(struct chempi_daemon *d, struct chempi_conn *from,

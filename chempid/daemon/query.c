@@ -154,7 +154,7 @@ static void send_piece(struct piece *p)
             chempi_wire_put_str(w, q->names[i]);
         chempi_wire_put_u32(w, q->with_memory);
         chempi_wire_put_u32(w, (uint32_t)(q->limit_s * 1000 * PASSED_ON));
-        rc = chempi_link_try_end(&conn->link);
+        rc = chempi_conns_end_for(conn, q->user->uid);
         if (!rc) {
             p->conn = conn;
             return;
@@ -179,7 +179,7 @@ static void send_answer(struct query *q)
         chempi_link_end(link);
         return;
     }
-    rc = chempi_link_try_end(link);
+    rc = chempi_conns_end_for(q->from, q->user->uid);
     if (rc)
         chempi_conns_refuse(q->from, CHEMPI_MSG_QUERY, q->asked,
                             chempi_err_name(rc));

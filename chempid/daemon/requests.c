@@ -90,7 +90,7 @@ static void reread(struct chempi_daemon *d, struct chempi_conn *from,
                  ? chempi_err_set(&err, -EPERM, OWNER_ONLY)
                  : reread_keys(d, &err);
 
-    chempi_orders_reply(from, r->number, rc, rc ? err.text : "");
+    chempi_orders_reply(from, r->uid, r->number, rc, rc ? err.text : "");
 }
 
 static const char *refusal(uint32_t what, int rc, const char *job)
@@ -132,7 +132,7 @@ static int pass_request(struct chempi_daemon *d, struct chempi_conn *from,
     chempi_wire_put_str(w, r->node);
     chempi_wire_put_str(w, r->job);
     chempi_wire_put_u32(w, r->uid);
-    rc = chempi_link_try_end(&conn->link);
+    rc = chempi_conns_end_for(conn, r->uid);
     if (!rc)
         return 0;
     chempi_orders_take_back(d, number);
@@ -165,14 +165,14 @@ int chempi_requests_take(struct chempi_daemon *d, struct chempi_conn *from,
     } else if (is_ours) {
         rc = obey(d, from, &req, &why);
         if (rc <= 0)
-            chempi_orders_reply(from, req.number, rc,
+            chempi_orders_reply(from, req.uid, req.number, rc,
                                 why.code ? why.text
                                          : refusal(req.what, rc, req.job));
     } else if (from->kind != CHEMPI_CONN_LOCAL) {
-        chempi_orders_reply(from, req.number, -EINVAL,
+        chempi_orders_reply(from, req.uid, req.number, -EINVAL,
                             "this is the daemon of another node");
     } else if (pass_request(d, from, &req, &why)) {
-        chempi_orders_reply(from, req.number, why.code, why.text);
+        chempi_orders_reply(from, req.uid, req.number, why.code, why.text);
     }
     return 0;
 }

@@ -64,8 +64,10 @@ static void destroy(struct chempi_conn *c)
     if (!c->is_proven && c->kind == CHEMPI_CONN_INBOUND)
         conns->unproven--;
     chempi_list_remove(&c->fellow);
-    if (c->has_link)
+    if (c->has_link) {
         chempi_link_close(&c->link);
+        chempi_room_fini(&c->room);
+    }
     chempi_handshake_fini(&c->shake);
     chempi_list_remove(&c->entry);
     if (c->user)
@@ -792,6 +794,13 @@ bool chempi_conns_is_own(const struct chempi_conn *conn)
             return true;
     }
     return false;
+}
+
+int chempi_conns_end_for(struct chempi_conn *conn, uid_t uid)
+{
+    return chempi_room_end(
+        &conn->room, &conn->link,
+        chempi_subordinates_account(&conn->conns->shares.subordinates, uid));
 }
 
 void chempi_conns_refuse(struct chempi_conn *conn, uint16_t type, uint64_t job,

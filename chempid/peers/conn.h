@@ -25,6 +25,7 @@
 #include <sys/types.h>
 
 #include "chempid/peers/resolve.h"
+#include "chempid/peers/room.h"
 #include "chempid/peers/secrets.h"
 #include "chempid/peers/user_shares.h"
 #include "chempid/tree/addr.h"
@@ -108,6 +109,7 @@ struct chempi_conn {
     size_t byte_count;
     /* Not for strangers: */
     struct chempi_link link;
+    struct chempi_room room; /* in its queue, for users */
     struct chempi_silence silence;
     char gave_up[CHEMPI_CONN_GAVE_UP_MAX]; /* why it will close it, or "" */
 };
@@ -136,6 +138,9 @@ int chempi_conns_admit_job(const struct chempi_conn *conn,
 void chempi_conns_recheck(struct chempi_conns *conns);
 /* End it with these words; on_lost and all that follows (N3). */
 void chempi_conns_end(struct chempi_conn *conn, const char *text);
+/* chempi_link_try_end() for what is a user's, on a link between daemons:
+ * -ENOBUFS also when that has its part of the room (room.h). */
+int chempi_conns_end_for(struct chempi_conn *conn, uid_t uid);
 /* Tell who sent it that a message of this type cannot be followed. */
 void chempi_conns_refuse(struct chempi_conn *conn, uint16_t type, uint64_t job,
                          const char *why);

@@ -59,6 +59,11 @@
 #define CHEMPI_LINK_ORDERS_MAX 1024u
 #define CHEMPI_NODE_RANKS_MAX 16384u /* of one job */
 
+/* ---- links that a daemon shares (room.h) --------------------------------- */
+
+#define CHEMPI_ROOM_BYTES (1u << 20) /* of a user, in the last quarter */
+#define CHEMPI_ROOM_USERS 56u        /* some is left for what is nobody's */
+
 /* ---- supervisors (supervisors.h)
  * ----------------------------------------------- */
 

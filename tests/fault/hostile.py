@@ -29,9 +29,9 @@ from strangers import called, proven  # noqa: E402
 from wire import (  # noqa: E402
     frame, launch, receive_frame, string, strings)
 
-(STARTED, ENDED, NODE_LOST, ENTERED, DONE, GONE, ABSENT, GATEWAY, LAUNCH, KILL, END, ASK,
+(STARTED, ENDED, NODE_LOST, ENTERED, DONE, GONE, ABSENT, GATEWAY, LAUNCH, INPUT, KILL, END, ASK,
  GREET, QUERY, STATUS, DROP, REQUEST, REPLY, NEWS, REFUSED) = (
-    32, 35, 36, 37, 39, 40, 42, 43, 48, 52, 54, 60, 80, 81, 82, 83, 84, 85, 86, 87)
+    32, 35, 36, 37, 39, 40, 42, 43, 48, 49, 52, 54, 60, 80, 81, 82, 83, 84, 85, 86, 87)
 
 DROP_S = 5.0  # of a supervisor whose job is dropped: chempid/tree/limits.h
 CASES = []
@@ -509,14 +509,35 @@ def is_refused(sock, number, size):
         said += data if kind == NODE_LOST else b""
 
 
+def fill_with_questions(sock):
+    """Until node x1 cannot be asked for lack of room. Nobody waits for its
+    answers: the limit is a millisecond, but the questions stay."""
+    for count in (10000, 300, 10, 1):
+        names = [b"x1"] + [b"y%062d" % i for i in range(count)]
+        asks = frame(QUERY, u32(0) + strings(names) + u32(0, 1))
+        for _ in range(1000):
+            sock.sendall(asks)
+            if b"No buffer space" in await_frame(sock, STATUS)[:200]:
+                break
+        else:
+            check(False, "all questions are accepted")
+
+
 @case
 def a_link_that_a_user_fills_stays():
     """Node x1 does not read. Launches are refused, small ones last, and then
-    all that have gone are dropped."""
-    with Cluster(["a1"], PATIENT) as cluster, Rogue(cluster) as x1:
+    all that have gone are dropped. Nor does a crowd of questions keep another
+    user's job, that passes through node a1, from what it says."""
+    with Cluster(["a1"], PATIENT) as cluster, Rogue(cluster) as x1, \
+            rogue(cluster, "a1") as other:
         bystander = job_over(cluster, "a1")
         _, number, _ = x1.await_call(LAUNCH)
         x1.send(STARTED, number, u32(1))
+        other.sendall(launch(7, [b"x1"], [0], [0], (b"other",),
+                             uid=os.getuid() + 1))
+        check(x1.await_call(LAUNCH)[1] == 7)
+        x1.send(STARTED, 7, u32(1))
+        await_frame(other, STARTED)
         with client(cluster, "a1") as sock:
             said = b""
             large = 0
@@ -532,6 +553,12 @@ def a_link_that_a_user_fills_stays():
                     kept += 1
                     check(kept < 400, "all is accepted")
                 sock.sendall(frame(DROP, b"", 100 + kept))
+            fill_with_questions(sock)
+            for _ in range(15):
+                other.sendall(frame(INPUT, u32(NOBODY) + string(bytes(60000)),
+                                    7))
+            other.sendall(frame(QUERY, u32(0) + strings([b"a1"]) + u32(0, 0)))
+            check(receive_frame(other)[0] == STATUS, "the other user's job ended")
             for i in range(kept):
                 sock.sendall(frame(DROP, b"", 100 + i))
             await_that(lambda: cluster.ctl("jobs").count("true") == 0)
