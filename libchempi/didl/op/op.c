@@ -54,12 +54,15 @@ static chempi_op_loop *find_loop(const struct chempi_op *op,
     return chempi_op_fast_loops()[predefined_index(op)][type->elem_kind];
 }
 
-/* How many numbers or pairs of its kind one element of a type is. */
-static MPI_Count numbers_in(const struct chempi_datatype *type)
+/* Does it lie in memory as a predefined type of its kind does, of which it is
+ * a copy perhaps? Loops know no other. */
+static bool is_like_predefined(const struct chempi_datatype *type)
 {
-    if (CHEMPI_LIKELY(type->is_predefined))
-        return 1;
-    return type->extent / chempi_basic_type_table[type->elem_kind].extent;
+    const struct chempi_basic_type_info *basic =
+        &chempi_basic_type_table[type->elem_kind];
+
+    return type->extent == basic->extent && type->size == basic->size &&
+           type->true_lb == 0;
 }
 
 int chempi_op_check(struct chempi_op *op, struct chempi_datatype *type)
@@ -69,7 +72,7 @@ int chempi_op_check(struct chempi_op *op, struct chempi_datatype *type)
     if (!op->is_predefined)
         return MPI_SUCCESS;
     if (CHEMPI_LIKELY(find_loop(op, type) &&
-                      (type->is_predefined || numbers_in(type) == 1)))
+                      (type->is_predefined || is_like_predefined(type))))
         return MPI_SUCCESS;
     if (op->handle == MPI_REPLACE || op->handle == MPI_NO_OP)
         return chempi_error_set(MPI_ERR_OP,
@@ -117,7 +120,7 @@ void chempi_op_apply(struct chempi_op *op, const void *in, void *inout,
     if (CHEMPI_LIKELY(op->is_predefined)) {
         loop = find_loop(op, type);
         if (CHEMPI_LIKELY(loop))
-            loop(in, inout, (size_t)(count * numbers_in(type)));
+            loop(in, inout, (size_t)count);
         else if (op->handle == MPI_REPLACE)
             replace(in, inout, count, type);
         return;

@@ -446,6 +446,32 @@ static int refuse(MPI_Datatype type, int key, void *extra, void *in, void *out,
     return MPI_ERR_OTHER;
 }
 
+/* Numbers that do not lie as those of a predefined type do. */
+static void number_elsewhere(void)
+{
+    const MPI_Aint at = sizeof(int);
+    int data[N] = {0};
+    int sum[N] = {0};
+    MPI_Datatype types[3];
+    MPI_Datatype two;
+
+    MPI_Type_contiguous(2, MPI_INT, &two);
+    MPI_Type_create_hindexed_block(1, 1, &at, MPI_INT, &types[0]);
+    MPI_Type_create_resized(MPI_INT, 0, sizeof(int) + 2, &types[1]);
+    MPI_Type_create_resized(two, 0, sizeof(int), &types[2]);
+    MPI_Type_free(&two);
+    for (int i = 0; i < 3; i++) {
+        MPI_Type_commit(&types[i]);
+        expect(MPI_Reduce_local(data, sum, 1, types[i], MPI_SUM), MPI_ERR_OP,
+               "an operation on numbers somewhere else");
+        MPI_Type_free(&types[i]);
+    }
+    MPI_Type_dup(MPI_INT, &two);
+    expect(MPI_Reduce_local(data, sum, N, two, MPI_SUM), MPI_SUCCESS,
+           "an operation on a copy of a predefined type");
+    MPI_Type_free(&two);
+}
+
 static void local_calls(void)
 {
     int data[N] = {1, 2, 3, 4, 5};
@@ -688,6 +714,7 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     local_calls();
+    number_elsewhere();
     call_again();
     one_buffer_twice();
     columns();
