@@ -83,6 +83,7 @@ int chempi_partitioned_launch(struct chempi_request *child,
     child->parent = parent;
     if (!chempi_request_is_complete(child)) {
         chempi_request_orphan(child);
+        chempi_request_owe(child, (uint64_t)(child->count * child->type->size));
         return MPI_SUCCESS;
     }
     error = child->error;

@@ -44,8 +44,8 @@ int chempi_partitioned_check(int partitions, MPI_Count count,
                              const struct chempi_datatype *type,
                              MPI_Count *len);
 
-/* Start a child that tells `parent` when it is complete; `done` replaces its
- * own operations then. On failure it is destroyed by them. Under the lock. */
+/* Start a child that tells `parent` when it is complete; `ops`, if any, replace
+ * its own. On failure it is destroyed by them. Under the lock. */
 int chempi_partitioned_launch(struct chempi_request *child,
                               struct chempi_request *parent,
                               int (*start)(struct chempi_request *child),

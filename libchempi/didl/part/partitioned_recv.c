@@ -43,6 +43,7 @@ struct precv {
 };
 
 static int poll_waiting(struct chempi_progress_hook *hook);
+static bool is_any_due(struct chempi_progress_hook *hook);
 
 static struct {
     struct chempi_list waiting;   /* struct precv.link */
@@ -53,7 +54,7 @@ static struct {
 } recvs = {
     .waiting = {&recvs.waiting, &recvs.waiting},
     .abandoned = {&recvs.abandoned, &recvs.abandoned},
-    .hook = {.poll = poll_waiting},
+    .hook = {.poll = poll_waiting, .is_ready = is_any_due},
 };
 
 static struct precv *of_request(struct chempi_request *req)
@@ -286,6 +287,18 @@ static bool is_known(struct precv *pr)
     return true;
 }
 
+static bool is_any_due(struct chempi_progress_hook *hook)
+{
+    (void)hook;
+    CHEMPI_LIST_FOR (pos, &recvs.waiting) {
+        const struct precv *pr = CHEMPI_CONTAINER_OF(pos, struct precv, link);
+
+        if (chempi_request_is_complete(&pr->hello->req))
+            return true;
+    }
+    return false;
+}
+
 static int poll_waiting(struct chempi_progress_hook *hook)
 {
     int events = 0;
@@ -327,6 +340,7 @@ static int start(struct chempi_request *req)
     if (!recvs.is_hooked)
         chempi_progress_add_hook(&recvs.hook);
     recvs.is_hooked = true;
+    chempi_request_owe(req, (uint64_t)pr->total);
     return MPI_SUCCESS;
 }
 

@@ -295,6 +295,8 @@ int chempi_pt2pt_imrecv(void *buf, MPI_Count count,
                                  &chempi_comm_self, CHEMPI_CONTEXT_PT2PT);
         rc = chempi_message_start(req);
     }
+    if (!rc)
+        chempi_request_owe(req, (uint64_t)(count * datatype->size));
     chempi_lane_unlock(lane);
     if (!rc) {
         *message = MPI_MESSAGE_NULL;

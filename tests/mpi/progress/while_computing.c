@@ -14,7 +14,7 @@
 
 #include "check.h"
 
-enum { TAG = 5, COMMS_MAX = 8 };
+enum { TAG = 5, COMMS_MAX = 8, TAKEN = 6, WAYS = 8 };
 
 static struct {
     const char *folder;
@@ -130,6 +130,47 @@ static void receive_and_go(int partner, bool is_early)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+/* Of a message that has been taken from among others. */
+static void receive_taken_and_go(int partner)
+{
+    MPI_Message message;
+    MPI_Request request;
+
+    spoil();
+    MPI_Mprobe(partner, TAG, my.comm, &message, MPI_STATUS_IGNORE);
+    MPI_Imrecv(my.data, (int)my.len, MPI_BYTE, &message, &request);
+    await_data();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void send_partition_and_go(int partner)
+{
+    MPI_Request request;
+
+    check_fill(my.data, my.len, my.seed);
+    MPI_Psend_init(my.data, 1, (MPI_Count)my.len, MPI_BYTE, partner, TAG,
+                   my.comm, MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    MPI_Pready(0, request);
+    await_outside(partner);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+}
+
+/* It may know the sender's partitions by then, or not. */
+static void receive_partition_and_go(int partner)
+{
+    MPI_Request request;
+
+    spoil();
+    MPI_Precv_init(my.data, 1, (MPI_Count)my.len, MPI_BYTE, partner, TAG,
+                   my.comm, MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    await_data();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+}
+
 static void await_early(int partner)
 {
     MPI_Recv(NULL, 0, MPI_BYTE, partner, TAG + 1, my.comm, MPI_STATUS_IGNORE);
@@ -139,6 +180,13 @@ static void as_sender(int partner, int way)
 {
     const bool is_early = way % 2;
 
+    if (way >= TAKEN) {
+        if (way == TAKEN)
+            send_in_mpi(partner);
+        else
+            send_partition_and_go(partner);
+        return;
+    }
     if (is_early && way / 2 != 0)
         await_early(partner);
     if (way / 2 == 1)
@@ -151,6 +199,15 @@ static void as_receiver(int partner, int way)
 {
     if (way / 2 == 0) {
         receive_in_mpi(partner);
+        return;
+    }
+    if (way >= TAKEN) {
+        if (way == TAKEN)
+            receive_taken_and_go(partner);
+        else
+            receive_partition_and_go(partner);
+        if (way > TAKEN)
+            tell_outside();
         return;
     }
     receive_and_go(partner, way % 2);
@@ -178,7 +235,7 @@ int main(int argc, char **argv)
     my.wanted = check_alloc(my.len);
     partner = check_rank() ^ 1;
     for (int round = 0; round < rounds && partner < check_size(); round++) {
-        for (int way = 0; way < 6; way++) {
+        for (int way = 0; way < WAYS; way++) {
             my.seed++;
             if (my.comms > 0)
                 my.comm = my.own[my.seed % (uint64_t)my.comms];
