@@ -14,6 +14,7 @@
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress/progress.h"
 #include "libchempi/didl/transport/worlds/foreign.h"
+#include "libchempi/services/shortage.h"
 
 /* So many partitions any sender may have. */
 #define FEW (INT64_C(1) << 14)
@@ -36,10 +37,12 @@ struct precv {
     int partitions;
     int source;
     int tag;
-    int error; /* of matching: holds for all rounds */
+    int error; /* of matching, or for want of memory: holds for all rounds */
     struct chempi_partitioned_hello sender; /* valid when hello is NULL */
     int64_t refused; /* partitions of a sender that has too many, else 0 */
-    int missing[];   /* W5; [partitions] */
+    int64_t posted;  /* receives of this round; -1: it has not begun */
+    struct chempi_shortage shortage; /* of memory for the others */
+    int missing[];                   /* W5; [partitions] */
 };
 
 static int poll_waiting(struct chempi_progress_hook *hook);
@@ -245,23 +248,43 @@ static int post_child(struct precv *pr, int64_t k)
     return chempi_partitioned_launch(child, &pr->req, start_child, &child_ops);
 }
 
-/* The hello is known, and the round is started: post all receives. `pending`
- * already counts one for this. */
-static void post_all(struct precv *pr)
+static void begin_round(struct precv *pr)
 {
-    int64_t n = pr->sender.partitions;
-    int rc = MPI_SUCCESS;
-
     pr->req.error = pr->error;
+    pr->posted = 0;
     count_missing(pr);
-    chempi_request_add_pending(&pr->req, (uint32_t)n);
-    for (int64_t k = 0; k < n; k++) {
-        if (!rc)
-            rc = post_child(pr, k);
-        if (rc) /* what is not posted will not come */
-            chempi_request_progress(&pr->req, rc);
+    chempi_request_add_pending(&pr->req, (uint32_t)pr->sender.partitions);
+}
+
+/* What is not posted will not come, and would be taken for the next round's. */
+static CHEMPI_COLD void give_up(struct precv *pr, int rc)
+{
+    pr->error = rc;
+    for (; pr->posted < pr->sender.partitions; pr->posted++)
+        chempi_request_progress(&pr->req, rc);
+}
+
+/* The hello is known, and the round is started: post all receives, or for want
+ * of memory some: a later poll goes on. `pending` already counts one for this;
+ * when it is true, pr may be gone. */
+static bool is_posted(struct precv *pr)
+{
+    int rc = pr->posted < 0 ? pr->error : MPI_SUCCESS;
+
+    if (pr->posted < 0)
+        begin_round(pr);
+    while (!rc && pr->posted < pr->sender.partitions) {
+        rc = post_child(pr, pr->posted);
+        if (rc && chempi_shortage_may_wait(&pr->shortage))
+            return false;
+        pr->posted += !rc;
     }
-    chempi_request_progress(&pr->req, MPI_SUCCESS); /* pr may be gone now */
+    if (rc)
+        give_up(pr, rc);
+    chempi_shortage_end(&pr->shortage);
+    chempi_list_remove(&pr->link);
+    chempi_request_progress(&pr->req, MPI_SUCCESS);
+    return true;
 }
 
 /* Take the hello if it is there. */
@@ -293,7 +316,7 @@ static bool is_any_due(struct chempi_progress_hook *hook)
     CHEMPI_LIST_FOR (pos, &recvs.waiting) {
         const struct precv *pr = CHEMPI_CONTAINER_OF(pos, struct precv, link);
 
-        if (chempi_request_is_complete(&pr->hello->req))
+        if (!pr->hello || chempi_request_is_complete(&pr->hello->req))
             return true;
     }
     return false;
@@ -307,11 +330,8 @@ static int poll_waiting(struct chempi_progress_hook *hook)
     CHEMPI_LIST_FOR_SAFE (pos, &recvs.waiting) {
         struct precv *pr = CHEMPI_CONTAINER_OF(pos, struct precv, link);
 
-        if (!is_known(pr))
-            continue;
-        chempi_list_remove(pos);
-        post_all(pr);
-        events++;
+        if (is_known(pr))
+            events += is_posted(pr);
     }
     if (chempi_list_is_empty(&recvs.waiting)) {
         chempi_progress_remove_hook(&recvs.hook);
@@ -332,10 +352,9 @@ static int start(struct chempi_request *req)
         return MPI_SUCCESS;
     }
     chempi_request_set_pending(req, 1);
-    if (is_known(pr)) {
-        post_all(pr);
+    pr->posted = -1;
+    if (is_known(pr) && is_posted(pr))
         return MPI_SUCCESS;
-    }
     chempi_list_append(&recvs.waiting, &pr->link);
     if (!recvs.is_hooked)
         chempi_progress_add_hook(&recvs.hook);
