@@ -77,6 +77,7 @@ static void last_round(struct chempi_coll_sched *s, struct prefix *p,
         return;
     if (peer > s->rank) {
         chempi_coll_send(s, group, p->count, p->type, peer);
+        chempi_coll_fence(s); /* the next slice writes its group there */
         return;
     }
     chempi_coll_recv(s, p->has_result ? p->tmp : p->result, p->count, p->type,

@@ -635,6 +635,56 @@ Test(algorithms, scans_on_one_node_go_along_the_ranks_from_32_kib_on)
     }
 }
 
+/* Does a step write what a message is still sent from? */
+static bool is_any_overwritten(const struct chempi_coll_sched *s)
+{
+    const void *sent[CHEMPI_COLL_WINDOW + 1];
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct chempi_coll_step *step = &s->steps[i];
+
+        for (uint32_t k = 0; step->kind != CHEMPI_COLL_SEND && k < n; k++)
+            if (step->dst == sent[k])
+                return true;
+        if (step->kind == CHEMPI_COLL_SEND && n < CHEMPI_COLL_WINDOW)
+            sent[n++] = step->src;
+        if (step->has_fence)
+            n = 0;
+    }
+    return false;
+}
+
+/* Of so many ranks that doubling pays, whose memory is for one slice; nothing
+ * is done. */
+Test(algorithms, a_slice_of_a_scan_waits_until_the_last_one_has_left)
+{
+    enum { RANKS = 2048, COUNT = 17 << 17 }; /* of 8 bytes */
+    static char in[1], out[1];
+    struct chempi_comm comm = {.size = RANKS, .remote_size = RANKS};
+    struct chempi_coll_call c = {.kind = CHEMPI_COLL_SCAN,
+                                 .comm = &comm,
+                                 .op = chempi_op_lookup(MPI_SUM),
+                                 .send.buf = in,
+                                 .send.count = COUNT,
+                                 .recv.buf = out,
+                                 .recv.count = COUNT};
+
+    c.send.type = chempi_datatype_lookup(MPI_INT64_T);
+    c.recv.type = c.send.type;
+    for (int k = 0; k < 4; k++) {
+        struct chempi_coll_sched s;
+
+        c.kind = k % 2 ? CHEMPI_COLL_SCAN : CHEMPI_COLL_EXSCAN;
+        comm.rank = k / 2 * (RANKS - 1);
+        chempi_coll_sched_init(&s, &comm, 1);
+        chempi_coll_build(&s, &c);
+        cr_assert_eq(s.error, MPI_SUCCESS);
+        cr_expect_not(is_any_overwritten(&s), "rank %d", comm.rank);
+        chempi_coll_sched_fini(&s);
+    }
+}
+
 Test(algorithms, long_scans_of_two_go_in_long_segments)
 {
     const int counts[] = {18000, 33000, 90001, 170000}; /* of 8 bytes */
