@@ -10,8 +10,6 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/sched.h"
 
-/* From this size on, bytes, and for this many processes, parts pay. */
-
 void chempi_coll_build_barrier(struct chempi_coll_sched *s,
                                const struct chempi_coll_call *c)
 {
