@@ -561,6 +561,7 @@ int main(int argc, char **argv)
     static struct job job;
     int rc = 1;
 
+    (void)signal(SIGCHLD, SIG_DFL); /* ignored, no child's end would be told */
     job.argv = calloc((size_t)argc + 1, sizeof(*job.argv));
     if (job.argv)
         parse(&job, argc, argv);
