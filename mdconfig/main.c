@@ -4,7 +4,9 @@
  * has the table of commands, and reads which one it is. Errors are printed
  * here, once.
  */
+#define _GNU_SOURCE /* SIGCHLD */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,6 +86,7 @@ int main(int argc, char **argv)
 {
     int rc = -1;
 
+    (void)signal(SIGCHLD, SIG_DFL); /* ignored, no child's end would be told */
     if (argc < 2)
         return usage_error(NULL);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||

@@ -287,6 +287,7 @@ int main(int argc, char **argv)
 
     if (status >= 0)
         return status;
+    (void)signal(SIGCHLD, SIG_DFL); /* ignored, no child's end would be told */
     if (fill_in(&opt, dir, sizeof(dir), host, sizeof(host)))
         return 2;
     (void)snprintf(name, sizeof(name), "%s", opt.name);

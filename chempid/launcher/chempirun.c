@@ -678,6 +678,7 @@ int main(int argc, char **argv)
     int status;
 
     hold_standard_streams();
+    (void)signal(SIGCHLD, SIG_DFL); /* ignored, no child's end would be told */
     if (argc == 2 && strcmp(argv[1], CHEMPI_REMOTE_OPTION) == 0)
         return chempi_remote_serve();
     if (argc == 2 && strcmp(argv[1], CHEMPI_ABOVE_OPTION) == 0)

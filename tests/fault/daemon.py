@@ -24,7 +24,7 @@ import noise  # noqa: E402
 from hostile import greeting  # noqa: E402
 from jobs import (  # noqa: E402
     COMPLAINT_S, LIMIT_S, ONE_SENTENCE, Cluster, Job, Programs, await_that, check,
-    child_named, children, expect, kill_and_wait, main, run)
+    child_named, children, expect, ignore_children, kill_and_wait, main, run)
 from wire import read_key  # noqa: E402
 
 CASES = []
@@ -412,6 +412,14 @@ def chempictl_shows_and_kills_jobs():
         expect(job, 143, "ended by chempictl kill")
         check("no job" in cluster.ctl("kill", name, status=1))
         check(cluster.ctl("jobs").count("\n") == 1)
+
+
+@case
+def a_daemon_hears_of_its_children_whoever_started_it():
+    with Cluster([]) as cluster:
+        for name in ("a1", "a2"):
+            cluster.start(name, preexec_fn=ignore_children)
+        expect(cluster.run("-n", "4", "sh", "-c", "exit 3"), 3)
 
 
 @case

@@ -164,6 +164,11 @@ def interrupt(pid):
         await_that(lambda: not is_alive(pid) or not pending(pid), "the signal")
 
 
+def ignore_children():
+    """In a process before its program, which inherits that."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
 def child_named(pid, name):
     """The only one, which may have another name yet."""
     found = []
@@ -404,14 +409,15 @@ class Cluster:
         for name in names:
             self.start(name, *options)
 
-    def start(self, name, *options, key=None, check_it=True, slots="2"):
+    def start(self, name, *options, key=None, check_it=True, slots="2",
+              **kwargs):
         with open(self.log, "ab") as log:
             return subprocess.run(
                 [Programs.chempid, "--name", name, "--dir", self.dir, "--listen",
                  "127.0.0.1", "--key", key or self.key,
                  *(["--slots", slots] if slots else []), "--background", "--verbose", *options],
                 env=self.env, stdin=subprocess.DEVNULL, stderr=log,
-                check=check_it, timeout=LIMIT_S)
+                check=check_it, timeout=LIMIT_S, **kwargs)
 
     def ctl(self, *args, status=0):
         done = subprocess.run([Programs.chempictl, *args], env=self.env,

@@ -25,8 +25,8 @@ import time
 
 from jobs import (
     LAYOUTS, LIMIT_S, ONE_SENTENCE, Job, Programs, ask, ask_until, await_that,
-    before_limit, check, cores, expect, is_core_held, main, of_launcher, run,
-    run_on_processors, started, with_input)
+    before_limit, check, cores, expect, ignore_children, is_core_held, main,
+    of_launcher, run, run_on_processors, started, with_input)
 
 CASES = []
 GRACE_S = 3.0  # from an interrupt to the end by force: chempid/launcher/run.c
@@ -979,6 +979,13 @@ def a_program_of_another_mpi_is_answered_soon_and_in_plain_words():
                 check=False, timeout=LIMIT_S)
     check(said.returncode == 2, said)
     check(b"(a?[31mb) uses MPICH's library" in said.stderr, said.stderr)
+
+
+@case
+def a_parent_that_ignores_its_children_changes_nothing():
+    """A process that ignores SIGCHLD does not hear of the ends of its own."""
+    for layout in LAYOUTS:
+        expect(run(*layout, "sh", "-c", "exit 3", preexec_fn=ignore_children), 3)
 
 
 if __name__ == "__main__":
