@@ -412,15 +412,18 @@ static int write_new(const struct calibration *c, const char *output,
 static int read_number(const char *text, double most, double *out,
                        struct chempi_err *err)
 {
+    char what[64];
     char *end;
     double value;
 
     if (!text)
         return 0;
     value = strtod(text, &end);
-    if (end == text || *end || !(value > 0) || value > most)
-        return chempi_command_usage(err, "expected a number above 0, found ",
-                                    text);
+    if (end == text || *end || !(value > 0) || value > most) {
+        (void)snprintf(what, sizeof(what),
+                       "expected a number above 0, at most %g, found ", most);
+        return chempi_command_usage(err, what, text);
+    }
     *out = value;
     return 0;
 }
