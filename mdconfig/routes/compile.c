@@ -172,8 +172,13 @@ int chempi_compile_image(const struct chempi_graph *graph, uint32_t node,
     chempi_routes_fini(&routes);
     if (!rc)
         rc = chempi_compile_directory(graph->desc, &dir, err);
-    if (!rc)
+    if (!rc) {
         rc = chempi_table_build_image(node, node_class, &part, &dir, out);
+        if (rc)
+            (void)chempi_err_set(err, rc, "the table of node %s: %s",
+                                 graph->desc->nodes[node].name,
+                                 chempi_err_name(rc));
+    }
     chempi_blob_fini(&dir);
     chempi_blob_fini(&part);
     return rc;
