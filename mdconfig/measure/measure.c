@@ -15,16 +15,18 @@
 #include <unistd.h>
 
 #include "common/base/compiler.h"
+#include "mdconfig/description/text.h"
 #include "mdconfig/measure/subprocess.h"
 #include "mdconfig/routes/compile.h"
 
 #define PATH_LEN_MAX 4096
 #define WORD_MAX 64
-#define TIME_MAX_US 1e12 /* of one message: nobody has waited that long */
-#define SHARE_MIN 0.3    /* commands between the messages go as they like */
-#define FAST_US 1e-3     /* no other way may seem faster ... */
-#define SLOW_US 1e8      /* ... than the one that is wanted */
-#define ATTEMPTS 3u      /* each takes twice as long as the one before */
+#define TIME_MAX_US 1e12     /* of one message: nobody has waited that long */
+#define SHARE_MIN 0.3        /* commands between the messages go as they like */
+#define FAST_US 1e-3         /* no other way may seem faster ... */
+#define SLOW_US 1e8          /* ... than the one that is wanted */
+#define PROBE_MAX (4u << 20) /* bytes: LARGEST of programs/chempi-probe */
+#define ATTEMPTS 3u          /* each takes twice as long as the one before */
 
 /* ---- reading ------------------------------------------------------------ */
 
@@ -362,10 +364,18 @@ int chempi_measure_pair(const struct chempi_measure *measure, uint32_t network,
                         size_t protocol, uint32_t from, uint32_t to,
                         struct chempi_fit *out, struct chempi_err *err)
 {
+    const struct chempi_desc_protocol *p =
+        &measure->desc->networks[network].protocols[protocol];
     const uint32_t nodes[2] = {from, to};
     char dir[PATH_LEN_MAX];
     int rc;
 
+    if (p->min_len > PROBE_MAX)
+        return chempi_err_set(err, -ENOTSUP,
+                              "it takes messages of %s or more, and those "
+                              "that are measured have %s at most",
+                              chempi_text_put_size(p->min_len).text,
+                              chempi_text_put_size(PROBE_MAX).text);
     (void)snprintf(dir, sizeof(dir), "%.3900s/chempi-calibrate-XXXXXX",
                    measure->scratch);
     if (!mkdtemp(dir)) {

@@ -25,8 +25,8 @@ struct chempi_measure {
 /*
  * Between two nodes, which are the same for a network inside nodes. Errors:
  * -errno with words; -EINTR when the user wants it to end; -ENOTSUP when the
- * messages took another way than the one that was asked for; -EBUSY when the
- * figures did not become steady.
+ * messages took another way than the one that was asked for, or would all be
+ * too long; -EBUSY when the figures did not become steady.
  */
 int chempi_measure_pair(const struct chempi_measure *measure, uint32_t network,
                         size_t protocol, uint32_t from, uint32_t to,

@@ -493,6 +493,12 @@ GIVEN = [
     ("", ["import", "--scontrol", "-", "--hosts", "-"], 2, "one source"),
     ("nodes: [ a, b ]\n", ["show", "/dev/stdin"], 0, "class 0: a, b"),
     ("nodes: [ a, b ]\n", ["show", "-", "a"], 0, "node a: "),
+    ("nodes: [ a, b ]\nnetworks: { lan: { type: ethernet, attach: all, "
+     "protocols: {\n  eager: { latency: 9 us, bandwidth: 1 MB/s, max: 8 MiB },"
+     "\n  rendezvous: { latency: 9 us, bandwidth: 9 MB/s, min: 8 MiB } } } }\n",
+     ["calibrate", "--virtual", "--scratch", "/nonexistent", "-o", "-", "-"],
+     1, "lan rendezvous: not measured: it takes messages of "
+     "8 MiB or more, and those that are measured have 4 MiB at most\n"),
     ("10.0.9.9 n8\n", ["import", "--hosts", "-"], 0, "n8"),
 ]
 
