@@ -38,8 +38,10 @@ static int make_file(uint64_t len, struct offer *offer)
         offer->error = -EFBIG;
         return offer->error;
     }
-    fd = chempi_sys->memfd_create("chempi-window", MFD_CLOEXEC);
+    fd = chempi_sys->memfd_create("chempi-window",
+                                  MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || chempi_sys->ftruncate(fd, (off_t)len) != 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0 ||
         fstat(fd, &st) != 0) {
         offer->error = -errno;
         chempi_file_close(fd);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The memory file of a node's window: signals that come often do not keep its
- * memory away. Where the limit of file sizes forbids it, or there is no
- * descriptor for it, MPI_Win_allocate does without, and
- * MPI_Win_allocate_shared says why.
+ * memory away, and nobody can make it shorter. Where the limit of file sizes
+ * forbids it, or there is no descriptor for it, MPI_Win_allocate does without,
+ * and MPI_Win_allocate_shared says why.
  */
 #define _GNU_SOURCE /* off64_t */
 #include "../check.h"
@@ -19,6 +19,7 @@
 enum { PART = 3 << 20 }; /* bytes */
 
 static int signals;  /* that undo calls */
+static int shorter;  /* files that could be made so */
 static bool is_poor; /* no descriptors */
 
 /* In place of libc's, for the library, too. */
@@ -26,6 +27,7 @@ int fallocate(int fd, int mode, off_t offset, off_t len)
 {
     sigset_t now;
 
+    shorter += (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0;
     (void)pthread_sigmask(SIG_BLOCK, NULL, &now);
     if (signals > 0 && !sigismember(&now, SIGPROF)) {
         signals--;
@@ -107,6 +109,7 @@ int main(int argc, char **argv)
     check_start(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     use("memory");
+    CHECK(shorter == 0, "%d files could be made shorter", shorter);
     signals = 1000;
     use("signals");
     CHECK(signals > 900, "%d calls were in vain", 1000 - signals);
