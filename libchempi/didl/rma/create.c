@@ -195,11 +195,13 @@ static bool is_allocated(const struct chempi_win *win)
            win->flavor == MPI_WIN_FLAVOR_SHARED;
 }
 
-/* The file: lines, seats, then everybody's part. Returns its length. */
+/* The file: lines, seats, then everybody's part. Returns its length, which is
+ * INT64_MAX where that is not enough. */
 static uint64_t lay_out(struct chempi_win *win, uint64_t *common)
 {
     const bool is_packed =
         win->flavor == MPI_WIN_FLAVOR_SHARED && !win->noncontig;
+    const uint64_t end = INT64_MAX / PAGE * PAGE; /* at <= end */
     uint64_t at =
         win->local_count * sizeof(struct chempi_rma_line) +
         (uint64_t)win->local_count * (win->seat_count * sizeof(*win->seats) +
@@ -209,6 +211,8 @@ static uint64_t lay_out(struct chempi_win *win, uint64_t *common)
     *common = at;
     for (uint32_t i = 0; is_allocated(win) && i < win->local_count; i++) {
         win->cards[i].at = at;
+        if (win->cards[i].size > end - at)
+            return INT64_MAX;
         at += win->cards[i].size;
         if (!is_packed)
             at = next_page(at);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "common/base/sys.h"
@@ -28,16 +29,29 @@ struct offer {
     int32_t error;
 };
 
+/* More than the machine has could not be kept anyway, but reserving it would
+ * take all of that first. The maker of the file decides for all: swap space
+ * may come and go. */
+static bool is_too_much(uint64_t len)
+{
+    struct sysinfo host;
+
+    return sysinfo(&host) == 0 &&
+           len / host.mem_unit > (uint64_t)host.totalram + host.totalswap;
+}
+
 static int make_file(uint64_t len, struct offer *offer)
 {
     struct stat st;
     int fd;
 
     offer->fd = -1;
-    if (len > chempi_file_size_limit()) {
+    if (is_too_much(len))
+        offer->error = -ENOMEM;
+    else if (len > chempi_file_size_limit())
         offer->error = -EFBIG;
+    if (offer->error)
         return offer->error;
-    }
     fd = chempi_sys->memfd_create("chempi-window",
                                   MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || chempi_sys->ftruncate(fd, (off_t)len) != 0 ||

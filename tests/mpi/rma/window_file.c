@@ -21,6 +21,7 @@ enum { PART = 3 << 20 }; /* bytes */
 static int signals;  /* that undo calls */
 static int shorter;  /* files that could be made so */
 static bool is_poor; /* no descriptors */
+static int reserved; /* calls with more than this host has; all fail */
 
 /* In place of libc's, for the library, too. */
 int fallocate(int fd, int mode, off_t offset, off_t len)
@@ -28,6 +29,11 @@ int fallocate(int fd, int mode, off_t offset, off_t len)
     sigset_t now;
 
     shorter += (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0;
+    if (len > (off_t)1 << 46) {
+        reserved++;
+        errno = ENOSPC;
+        return -1;
+    }
     (void)pthread_sigmask(SIG_BLOCK, NULL, &now);
     if (signals > 0 && !sigismember(&now, SIGPROF)) {
         signals--;
@@ -88,6 +94,20 @@ static void share(const char *why)
           "%s: class %d, %s", why, check_class(rc), words);
 }
 
+/* Of four ranks so much that the sum wraps; of one, what no machine has. */
+static void ask_for_much(MPI_Aint mine)
+{
+    MPI_Win win;
+    void *memory;
+    int rc;
+
+    rc =
+        MPI_Win_allocate(mine, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    CHECK(check_class(rc) == MPI_ERR_NO_MEM && reserved == 0,
+          "%lld bytes: class %d, %d calls", (long long)mine, check_class(rc),
+          reserved);
+}
+
 /* The first rank makes the file. */
 static void be_limited(int rank, const char *why)
 {
@@ -121,5 +141,7 @@ int main(int argc, char **argv)
     share("ulimit -n");
     is_poor = false;
     share(NULL);
+    ask_for_much((MPI_Aint)1 << 62);
+    ask_for_much(check_rank() == 1 ? (MPI_Aint)1 << 50 : 0);
     return check_finish();
 }
