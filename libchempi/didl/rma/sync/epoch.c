@@ -172,6 +172,10 @@ static int expect_tokens(struct chempi_win *win, const int *ranks, uint32_t n,
         return chempi_error_set(MPI_ERR_NO_MEM, "no room for %u requests", n);
     for (uint32_t i = 0; i < n && rc == MPI_SUCCESS; i++)
         rc = expect_token(win, ranks[i], token, &reqs[i]);
+    /* A loss that was found meanwhile has ended only those that had been
+     * posted (L2); one that is found from here on ends all. */
+    if (rc == MPI_SUCCESS && token < CHEMPI_RMA_TOKEN_FREE)
+        rc = chempi_rma_loss(win, MPI_SUCCESS);
     if (rc)
         drop_tokens(reqs, n);
     else
