@@ -46,7 +46,8 @@ struct chempi_rma_guard chempi_rma_guard(const struct chempi_win *win,
 
 /* Memory of the peer that is mapped here, or in no process but this. What was
  * to be allocated and cannot be shared has an address that is not on the card:
- * it is reached by messages. */
+ * it is reached by messages; so is memory of a process whose number counts in
+ * another space, where it may be another one's. */
 static void aim_mapped(struct chempi_win *win, struct chempi_rma_peer *peer,
                        const struct chempi_rma_card *card)
 {
@@ -61,6 +62,7 @@ static void aim_mapped(struct chempi_win *win, struct chempi_rma_peer *peer,
         peer->is_mapped = true;
         peer->mem = (char *)win->file + card->at;
     } else if (win->flavor != MPI_WIN_FLAVOR_ALLOCATE && card->pid > 0 &&
+               card->space == win->cards[win->me_local].space &&
                chempi_cma_probe((pid_t)card->pid,
                                 (const void *)(uintptr_t)card->probe,
                                 card->probe_value) == 0) {
