@@ -247,8 +247,11 @@ static int error_of(const struct chempi_rma_item *item)
 
     if (!item->is_answer)
         return req->error;
-    if ((uint64_t)req->bytes == item->expected)
-        return req->error ? req->error : item->verdict.error;
+    if ((uint64_t)req->bytes == item->expected) {
+        if (req->error || !item->verdict.error)
+            return req->error;
+        return chempi_error_class_of_others(item->verdict.error);
+    }
     return req->error && req->error != MPI_ERR_TYPE &&
                    req->error != MPI_ERR_TRUNCATE
                ? req->error

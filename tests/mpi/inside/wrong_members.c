@@ -14,6 +14,7 @@
 #include "libchempi/didl/op/op_loops.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/topo/topology.h"
+#include "libchempi/didl/transport/lane.h"
 #include "tests/mpi/check.h"
 
 enum {
@@ -292,6 +293,20 @@ static void lie_of_types(void)
     MPI_Win_free(&win);
 }
 
+/* In MPI_Win_unlock: a class that is none. */
+static void lie_of_verdict(void)
+{
+    char none;
+    MPI_Win win;
+
+    MPI_Win_create(&none, 1, 1, MPI_INFO_NULL, both, &win);
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_rma_peer(chempi_win_lookup(win), 0)->in_error.error = WILD;
+    chempi_lane_unlock(&chempi_lane_main);
+    MPI_Barrier(both);
+    MPI_Win_free(&win);
+}
+
 /* ---- the other one ------------------------------------------------------- */
 
 static void check_none(MPI_Comm made)
@@ -428,6 +443,22 @@ static int hear_types(void)
     return MPI_SUCCESS;
 }
 
+static int hear_verdict(void)
+{
+    char mine = 0;
+    MPI_Win win;
+    int rc;
+
+    MPI_Win_create(&mine, 1, 1, MPI_INFO_NULL, both, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Barrier(both);
+    MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win);
+    MPI_Put(&mine, 1, MPI_BYTE, 1, 0, 1, MPI_BYTE, win);
+    rc = MPI_Win_unlock(1, win);
+    MPI_Win_free(&win);
+    return rc;
+}
+
 static int count_requests(void)
 {
     static char mem[WINDOW];
@@ -465,6 +496,7 @@ static const struct how {
     {"puts", announce_puts, count_requests, MPI_ERR_PROC_ABORTED},
     {"fetches", fetch_often, count_requests, MPI_ERR_PROC_ABORTED},
     {"types", lie_of_types, hear_types, MPI_SUCCESS},
+    {"verdict", lie_of_verdict, hear_verdict, MPI_ERR_INTERN},
     {"processes", lie_of_processes, spawn, MPI_ERR_OTHER},
 };
 
