@@ -53,7 +53,7 @@ static bool is_part(const struct chempi_rma_head *head,
     uint64_t whole;
 
     if (CHEMPI_MUL_OVERFLOWS(head->count, type->layout.size, &whole) ||
-        head->at > whole || head->len > whole - head->at)
+        whole > INT64_MAX || head->at > whole || head->len > whole - head->at)
         return false;
     return has_pieces(head) || head->len == whole;
 }

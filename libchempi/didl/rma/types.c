@@ -224,9 +224,9 @@ read_strided(struct reader *r, const struct wire_node *head, int depth,
     int64_t last;
 
     child = read_node(r, depth, &one);
-    *span = one;
     if (!child)
         return NULL;
+    *span = one;
     if (!head->count || head->count > INT64_MAX ||
         CHEMPI_MUL_OVERFLOWS((int64_t)head->count - 1, head->stride, &last) ||
         !join_shifted(span, &one, last)) {

@@ -382,7 +382,12 @@ make_strided(const struct chempi_layout_node *child, uint64_t count,
     struct chempi_layout_node *node = make(CHEMPI_LAYOUT_STRIDED);
     int64_t offset = child->offset;
 
-    child = chempi_layout_shift(child, -offset);
+    if (offset == INT64_MIN) { /* there is none to move it back by */
+        chempi_layout_release(child);
+        child = NULL;
+    } else {
+        child = chempi_layout_shift(child, -offset);
+    }
     if (!node || !child) {
         chempi_layout_release(node);
         chempi_layout_release(child);

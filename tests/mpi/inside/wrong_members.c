@@ -307,6 +307,47 @@ static void lie_of_verdict(void)
     MPI_Win_free(&win);
 }
 
+/* In MPI_Accumulate: the last of more bytes than 63 bits count. All have the
+ * same place. */
+static void lie_of_amounts(void)
+{
+    struct {
+        struct chempi_rma_head head;
+        int64_t value;
+    } sum = {.head = {.kind = CHEMPI_RMA_DO_FOLD,
+                      .elem = CHEMPI_BASIC_TYPE_I64,
+                      .op = CHEMPI_OP_SUM,
+                      .payload = sizeof(int64_t),
+                      .count = UINT64_C(1) << 60,
+                      .at = UINT64_C(1) << 62,
+                      .len = sizeof(int64_t)}};
+    struct chempi_rma_peer *peer;
+    MPI_Datatype type;
+    MPI_Win win;
+    char none = 0;
+    int rc;
+
+    MPI_Type_create_resized(MPI_INT64_T, 0, 0, &type);
+    MPI_Type_commit(&type);
+    MPI_Win_create(&none, 0, 1, MPI_INFO_NULL, both, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+    MPI_Put(&none, 1, MPI_BYTE, 0, 0, 1, MPI_BYTE, win);
+    MPI_Win_flush(0, win);
+    chempi_lane_lock(&chempi_lane_main);
+    peer = chempi_rma_peer(chempi_win_lookup(win), 0);
+    sum.head.type = chempi_rma_tell_type(peer, chempi_datatype_lookup(type));
+    (void)chempi_rma_request(peer, &sum.head, &sum.value, NULL,
+                             sizeof(sum.value));
+    peer->is_dirty = true;
+    chempi_lane_unlock(&chempi_lane_main);
+    rc = MPI_Win_unlock(0, win);
+    CHECK(sum.head.type && check_class(rc) == MPI_ERR_TYPE, "class %d",
+          check_class(rc));
+    MPI_Win_free(&win);
+    MPI_Type_free(&type);
+}
+
 /* ---- the other one ------------------------------------------------------- */
 
 static void check_none(MPI_Comm made)
@@ -459,6 +500,15 @@ static int hear_verdict(void)
     return rc;
 }
 
+static int serve_window(void)
+{
+    int64_t mem = 0;
+    MPI_Win win;
+
+    MPI_Win_create(&mem, sizeof(mem), 1, MPI_INFO_NULL, both, &win);
+    return MPI_Win_free(&win);
+}
+
 static int count_requests(void)
 {
     static char mem[WINDOW];
@@ -497,6 +547,7 @@ static const struct how {
     {"fetches", fetch_often, count_requests, MPI_ERR_PROC_ABORTED},
     {"types", lie_of_types, hear_types, MPI_SUCCESS},
     {"verdict", lie_of_verdict, hear_verdict, MPI_ERR_INTERN},
+    {"amounts", lie_of_amounts, serve_window, MPI_SUCCESS},
     {"processes", lie_of_processes, spawn, MPI_ERR_OTHER},
 };
 

@@ -149,3 +149,11 @@ Test(layout_order, overlapping_and_descending_layouts_are_not_ordered)
     cr_assert(!chempi_layout_is_ordered(node));
     chempi_layout_release(node);
 }
+
+Test(layout_order, what_begins_at_the_lowest_offset_is_not_repeated)
+{
+    node_t *node = chempi_layout_block(0, 4);
+
+    node = chempi_layout_repeat(chempi_layout_shift(node, INT64_MIN), 3, 8);
+    cr_assert_null(node);
+}
