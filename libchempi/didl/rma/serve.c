@@ -136,6 +136,16 @@ static void refuse(struct chempi_rma_peer *peer, int error,
     peer->in_error.len = head->len;
 }
 
+/* The same where the answer would have data: an empty one says that it is out
+ * of range, and a byte of zero that the datatype is not known. What has one
+ * byte only is called out of range. */
+static void refuse_answer(struct chempi_rma_peer *peer, int error,
+                          const struct chempi_rma_head *head)
+{
+    chempi_rma_answer(peer, head->id, "",
+                      error == MPI_ERR_TYPE && head->len > 1 ? 1 : 0);
+}
+
 /* ---- put and get ---- */
 
 static void serve_put(struct chempi_rma_peer *peer,
@@ -241,7 +251,7 @@ static void serve_get(struct chempi_rma_peer *peer,
     int rc = find_place(peer->win, peer, head, &place, &type);
 
     if (rc) {
-        chempi_rma_answer(peer, head->id, NULL, 0);
+        refuse_answer(peer, rc, head);
         return;
     }
     if (!type && chempi_rma_inject(peer, place.base, head->len, head->id,
@@ -314,8 +324,10 @@ static void serve_fold(struct chempi_rma_peer *peer,
                         head->len, len ? data : NULL, is_fetch ? out : NULL);
     else if (!is_fetch)
         refuse(peer, rc, head);
-    if (is_fetch)
-        chempi_rma_answer(peer, head->id, out, rc ? 0 : head->len);
+    if (is_fetch && rc)
+        refuse_answer(peer, rc, head);
+    else if (is_fetch)
+        chempi_rma_answer(peer, head->id, out, head->len);
 }
 
 static void serve_swap(struct chempi_rma_peer *peer,

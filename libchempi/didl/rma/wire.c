@@ -252,10 +252,11 @@ static int error_of(const struct chempi_rma_item *item)
             return req->error;
         return chempi_error_class_of_others(item->verdict.error);
     }
-    return req->error && req->error != MPI_ERR_TYPE &&
-                   req->error != MPI_ERR_TRUNCATE
-               ? req->error
-               : MPI_ERR_RMA_RANGE; /* it was refused at the target */
+    if (req->error && req->error != MPI_ERR_TYPE &&
+        req->error != MPI_ERR_TRUNCATE)
+        return req->error;
+    /* It was refused at the target. */
+    return req->bytes ? MPI_ERR_TYPE : MPI_ERR_RMA_RANGE;
 }
 
 static void finish(struct chempi_rma_peer *peer, struct chempi_rma_item *item)

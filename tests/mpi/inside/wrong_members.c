@@ -21,9 +21,10 @@ enum {
     WILD = 10000000,
     PAIR = 6, /* packed bytes of MPI_SHORT_INT */
     ROUNDS = 20,
-    ROUND = 100,          /* more than CHEMPI_MEET_HELD_MAX */
-    WINDOW = 64000,       /* 20 rounds are more than CHEMPI_RMA_IN_MAX */
-    DESCRIPTION = 9 << 20 /* two are more than another world may tell */
+    ROUND = 100,           /* more than CHEMPI_MEET_HELD_MAX */
+    WINDOW = 64000,        /* 20 rounds are more than CHEMPI_RMA_IN_MAX */
+    DESCRIPTION = 9 << 20, /* two are more than another world may tell */
+    LONG = 3 << 20         /* blocks; so is one of them */
 };
 
 static MPI_Comm inter; /* the two jobs have met .. */
@@ -348,6 +349,40 @@ static void lie_of_amounts(void)
     MPI_Type_free(&type);
 }
 
+/* No lie: a datatype that needs a longer description than another world may
+ * tell. */
+static void get_long_type(void)
+{
+    MPI_Aint *at = check_alloc(sizeof(*at) * LONG);
+    char *to = check_alloc(LONG);
+    MPI_Datatype type;
+    MPI_Win win;
+    char none;
+    int rc;
+
+    for (MPI_Aint i = 0; i < LONG; i++)
+        at[i] = 3 * i + i % 2;
+    MPI_Type_create_hindexed_block(LONG, 1, at, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    MPI_Win_create(&none, 0, 1, MPI_INFO_NULL, both, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+    MPI_Get(to, LONG, MPI_BYTE, 0, 0, 1, type, win);
+    rc = MPI_Win_unlock(0, win);
+    CHECK(check_class(rc) == MPI_ERR_TYPE, "MPI_Get: class %d",
+          check_class(rc));
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+    MPI_Get_accumulate(NULL, 0, MPI_BYTE, to, LONG, MPI_BYTE, 0, 0, 1, type,
+                       MPI_NO_OP, win);
+    rc = MPI_Win_unlock(0, win);
+    CHECK(check_class(rc) == MPI_ERR_TYPE, "MPI_Get_accumulate: class %d",
+          check_class(rc));
+    MPI_Win_free(&win);
+    MPI_Type_free(&type);
+    free(at);
+    free(to);
+}
+
 /* ---- the other one ------------------------------------------------------- */
 
 static void check_none(MPI_Comm made)
@@ -509,6 +544,18 @@ static int serve_window(void)
     return MPI_Win_free(&win);
 }
 
+static int serve_large_window(void)
+{
+    char *mem = check_alloc(3 * LONG);
+    MPI_Win win;
+    int rc;
+
+    MPI_Win_create(mem, 3 * LONG, 1, MPI_INFO_NULL, both, &win);
+    rc = MPI_Win_free(&win);
+    free(mem);
+    return rc;
+}
+
 static int count_requests(void)
 {
     static char mem[WINDOW];
@@ -548,6 +595,7 @@ static const struct how {
     {"types", lie_of_types, hear_types, MPI_SUCCESS},
     {"verdict", lie_of_verdict, hear_verdict, MPI_ERR_INTERN},
     {"amounts", lie_of_amounts, serve_window, MPI_SUCCESS},
+    {"long_types", get_long_type, serve_large_window, MPI_SUCCESS},
     {"processes", lie_of_processes, spawn, MPI_ERR_OTHER},
 };
 

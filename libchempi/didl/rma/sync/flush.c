@@ -64,11 +64,23 @@ static void put_win(struct chempi_wait_report *w, const void *object)
     chempi_wait_report_put(w, " for operations of %s", chempi_rma_name(win));
 }
 
+static const char *refused_words(int error)
+{
+    switch (error) {
+    case MPI_ERR_RMA_RANGE:
+        return "it goes beyond the window there";
+    case MPI_ERR_TYPE:
+        return "it does not have the target's datatype, whose description is "
+               "too long, or has not found memory";
+    default:
+        return "it could not be executed";
+    }
+}
+
 int chempi_rma_refused(const struct chempi_win *win, uint32_t rank,
                        const struct chempi_rma_verdict *verdict)
 {
     const struct chempi_rma_verdict v = *verdict;
-    const bool is_range = v.error == MPI_ERR_RMA_RANGE;
     char place[96] = "";
 
     if (v.error == MPI_ERR_PROC_ABORTED)
@@ -80,7 +92,7 @@ int chempi_rma_refused(const struct chempi_win *win, uint32_t rank,
         (void)snprintf(place, sizeof(place),
                        " of %llu bytes at displacement %lld",
                        (unsigned long long)v.len, (long long)v.disp);
-    if (is_range && win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
+    if (v.error == MPI_ERR_RMA_RANGE && win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
         return chempi_error_set(
             v.error,
             "%s: rank %u refused an operation%s: not all of that memory is "
@@ -88,8 +100,7 @@ int chempi_rma_refused(const struct chempi_win *win, uint32_t rank,
             chempi_rma_name(win), rank, place);
     return chempi_error_set(v.error, "%s: rank %u refused an operation%s: %s",
                             chempi_rma_name(win), rank, place,
-                            is_range ? "it goes beyond the window there"
-                                     : "it could not be executed");
+                            refused_words(v.error));
 }
 
 /* What went wrong since it was asked last. */
