@@ -143,18 +143,22 @@ void check_no_file(const struct check_call *call, MPI_File file)
                    check_site_words(&call->site, here, sizeof(here)));
 }
 
+/* It is gone, so another thread's new one may have its handle: the oldest. */
 void check_freed(enum check_kind kind, const void *handle)
 {
-    struct object **at;
-    struct object *o;
+    struct object **oldest = NULL;
+    struct object *o = NULL;
 
     if ((uintptr_t)handle < PREDEFINED_END)
         return;
     check_lock();
-    at = find(kind, handle);
-    o = *at;
-    if (o)
-        *at = o->next;
+    for (struct object **at = &table[bucket_of(handle)]; *at; at = &(*at)->next)
+        if ((*at)->handle == handle && (*at)->kind == kind)
+            oldest = at;
+    if (oldest) {
+        o = *oldest;
+        *oldest = o->next;
+    }
     check_unlock();
     free(o);
 }

@@ -253,17 +253,20 @@ void check_window_attached(void)
     atomic_store(&is_entangled, true);
 }
 
+/* It is gone, so another thread's new one may have its handle: the oldest. */
 void check_window_freed(const void *handle)
 {
-    struct check_window **at = &windows;
-    struct check_window *w;
+    struct check_window **oldest = NULL;
+    struct check_window *w = NULL;
 
     check_lock();
-    while (*at && (const void *)(*at)->win != handle)
-        at = &(*at)->next;
-    w = *at;
-    if (w)
-        *at = w->next;
+    for (struct check_window **at = &windows; *at; at = &(*at)->next)
+        if ((const void *)(*at)->win == handle)
+            oldest = at;
+    if (oldest) {
+        w = *oldest;
+        *oldest = w->next;
+    }
     check_unlock();
     free_window(w);
 }
