@@ -19,6 +19,7 @@
 
 #define CHUNK 4096u             /* bytes a writable pipe takes, all or none */
 #define CREDIT_STEP (64u << 10) /* bytes owed before credit is sent */
+#define GONE UINT32_MAX         /* instead of what a target has not eaten */
 
 /* ---- output -------------------------------------------------------------- */
 
@@ -295,7 +296,8 @@ static uint32_t most_fed(const struct chempi_console *c)
     uint32_t most = 0;
 
     for (uint32_t i = 0; i < c->target_count; i++)
-        most = c->fed[i] > most ? c->fed[i] : most;
+        if (c->fed[i] != GONE && c->fed[i] > most)
+            most = c->fed[i];
     return most;
 }
 
@@ -324,7 +326,7 @@ static void readable(struct ev_loop *loop, ev_io *w, int events)
         n = 0;
     }
     for (uint32_t i = 0; i < c->target_count; i++)
-        c->fed[i] += (uint32_t)n;
+        c->fed[i] += c->fed[i] == GONE ? 0 : (uint32_t)n;
     watch_input(c);
     c->ops->input(c->arg, text, (size_t)n);
 }
@@ -337,9 +339,17 @@ static bool reads_from_background(void)
 void chempi_console_eaten(struct chempi_console *c, uint32_t target,
                           uint32_t bytes)
 {
-    if (target >= c->target_count)
+    if (target >= c->target_count || c->fed[target] == GONE)
         return;
     c->fed[target] -= bytes < c->fed[target] ? bytes : c->fed[target];
+    watch_input(c);
+}
+
+void chempi_console_lose(struct chempi_console *c, uint32_t target)
+{
+    if (target >= c->target_count)
+        return;
+    c->fed[target] = GONE;
     watch_input(c);
 }
 

@@ -66,7 +66,7 @@ struct chempi_console {
     bool has_input;     /* input is wanted and not at its end */
     bool has_stopped;   /* nor will be */
     bool is_background; /* reading the terminal would stop us */
-    uint32_t *fed;      /* per target: input not yet eaten */
+    uint32_t *fed;      /* per target: input not yet eaten, or it is gone */
     uint32_t target_count;
 };
 
@@ -90,6 +90,8 @@ void chempi_console_say_whole(struct chempi_console *c, const char *text,
 /* A target has used so much of its input. */
 void chempi_console_eaten(struct chempi_console *c, uint32_t target,
                           uint32_t bytes);
+/* A target is gone: the others have input without it. */
+void chempi_console_lose(struct chempi_console *c, uint32_t target);
 /* Continued by the shell: perhaps in the foreground now. */
 void chempi_console_resume(struct chempi_console *c);
 void chempi_console_start_input(struct chempi_console *c);

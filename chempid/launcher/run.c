@@ -339,6 +339,8 @@ static void take_lost(struct run *r, struct chempi_reader *in)
     const char *text = chempi_wire_get_str(in, CHEMPI_TEXT_MAX);
 
     if (node >= r->hub.spare) {
+        if (r->spec->stdin_rank == CHEMPI_STDIN_ALL)
+            chempi_console_lose(&r->console, node);
         tell_fall(r, node, chempi_spec_gateway(r->spec, node), CHEMPI_FALL_LOST,
                   text);
         return;

@@ -464,6 +464,28 @@ def a_lost_supervisor_without_ranks_is_a_lost_gateway():
     check(job.errors.count("left between a0 and b[0,1]") == 1, job.errors)
 
 
+@case
+def a_lost_node_without_ranks_does_not_hold_up_input():
+    """Input for all goes there, too, in windows of 64 KiB."""
+    fifo = Files.folder / "fifo"
+    os.mkfifo(fifo)
+    with tempfile.TemporaryFile() as file:
+        file.write(bytes(256 << 10))
+        file.seek(0)
+        job = Job(*virtual("two", "a0,b0", 2), "--stdin", "all", "sh", "-c",
+                  'echo here; read line <"$0"; exec wc -c', str(fifo),
+                  stdin=file)
+        job.await_lines(2)
+        os.kill(parent(await_gateways(job, 2)[0]), signal.SIGKILL)
+        await_error(job, "the gateway on node g")
+        with open(fifo, "wb", buffering=0) as gate:
+            gate.write(b"\n\n")
+            job.status = job.finish()
+    fifo.unlink()
+    expect(job, 0)
+    check(job.lines() == [str(256 << 10)] * 2 + ["here"] * 2, job.output)
+
+
 def held_job(cluster, nodes, ranks, *args):
     """Its ranks run, but initialize MPI when they are let go."""
     job = cluster.job("--nodes", ",".join(nodes), "-n", str(ranks), "--map",
