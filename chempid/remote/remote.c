@@ -30,6 +30,8 @@
 #include "common/words/plain.h"
 
 #define WORDS_MAX 64
+#define WORDS_BYTES 4096 /* of a launcher, with its end */
+#define BLANKS " \t"     /* between its words */
 #define NOISE_MAX                                                              \
     4096u /* bytes before the mark, beyond which none is sought                \
            */
@@ -108,12 +110,29 @@ static int make_order(char *order, size_t size, struct chempi_err *err)
     return 0;
 }
 
+/* All of it is used, or nothing. */
+static int check_launcher(const char *launcher, struct chempi_err *err)
+{
+    const char *at = launcher;
+    int n = 0;
+
+    while (*(at += strspn(at, BLANKS))) {
+        at += strcspn(at, BLANKS);
+        n++;
+    }
+    if (n > 0 && n <= WORDS_MAX && strlen(launcher) < WORDS_BYTES)
+        return 0;
+    return chempi_err_set(err, -EINVAL,
+                          "--launcher-exec: expected 1 to %d words in %d bytes",
+                          WORDS_MAX, WORDS_BYTES - 1);
+}
+
 /* In the child. The host stands before what is run there, as ssh and its likes
  * want it; where "{}" is among the words, there. */
 _Noreturn static void become(const char *launcher, const char *host,
                              char *order, int fd, int err_fd, pid_t parent)
 {
-    char words[4096];
+    char words[WORDS_BYTES];
     char name[256];
     char *argv[WORDS_MAX + 3];
     char *rest = words;
@@ -123,7 +142,7 @@ _Noreturn static void become(const char *launcher, const char *host,
 
     (void)snprintf(words, sizeof(words), "%s", launcher);
     (void)snprintf(name, sizeof(name), "%s", host);
-    while (n < WORDS_MAX && (word = strsep(&rest, " \t"))) {
+    while (n < WORDS_MAX && (word = strsep(&rest, BLANKS))) {
         if (!*word)
             continue;
         has_place |= strcmp(word, "{}") == 0;
@@ -477,9 +496,10 @@ int chempi_remote_call(struct chempi_remote *remotes, uint32_t count,
         .way = way,
         .calls = chempi_secret_create(place_count * sizeof(struct call))};
     char order[4096];
-    int rc = p.calls ? make_order(order, sizeof(order), err)
+    int rc = p.calls ? check_launcher(way->launcher, err)
                      : chempi_err_set(err, -ENOMEM, "out of memory");
 
+    rc = rc ? rc : make_order(order, sizeof(order), err);
     while (!rc && (p.started < p.count || count_open(&p))) {
         if (p.started < p.count &&
             count_open(&p) < CHEMPI_REMOTE_CALLS) { /* E2 */

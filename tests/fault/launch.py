@@ -491,6 +491,9 @@ def mistakes_on_the_command_line_start_nothing():
            rf"\Achempirun: --network {__file__}: not a directory of tables; [^\n]*"
            rf"mdconfig compile -o DIR {__file__}, and name DIR\n\Z")
     expect(run("--stdin", "4", "-n", "2", "true"), 2, "--stdin 4")
+    for words in (" ", "env " + "x=y " * 64, "env x=" + "y" * 5000):
+        expect(run("--launcher-exec", words, "--nodes", "a,b", "-n", "2", "true"),
+               1, "--launcher-exec: expected 1 to 64 words in 4095 bytes")
     expect(run("--json", "true"), 2, "a form of what --stats, .*: say which")
     expect(run("true", ":", "-n", "2"), 2, "no program to run behind ':'")
     expect(run("-n", "2", ":", "true"), 2, "no program to run before ':'")
