@@ -8,7 +8,9 @@
 #include <limits.h>
 #include <linux/keyctl.h>
 #include <pwd.h>
+#include <sched.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -49,6 +51,19 @@ static void stand_in_line(void)
     }
 }
 
+/* A daemon may go before others' processes, users' may not. */
+static void give_way(void)
+{
+    static const struct sched_param none;
+    const int policy = sched_getscheduler(0);
+    const int kind = policy < 0 ? SCHED_OTHER : policy & ~SCHED_RESET_ON_FORK;
+
+    if (kind == SCHED_FIFO || kind == SCHED_RR)
+        (void)sched_setscheduler(0, SCHED_OTHER, &none); /* always allowed */
+    if (getpriority(PRIO_PROCESS, 0) < 0)
+        (void)setpriority(PRIO_PROCESS, 0, 0); /* the same */
+}
+
 int chempi_become_bare(void)
 {
     stand_in_line();
@@ -78,6 +93,7 @@ int chempi_become_user(uint32_t uid, uint32_t gid,
         return chempi_err_set(err, -EPERM,
                               "user %s is not in group %u on this node",
                               pw->pw_name, gid);
+    give_way();
     if (chempi_become_bare() || initgroups(pw->pw_name, gid) < 0 ||
         setgid(gid) < 0 || setuid(uid) < 0)
         return chempi_err_set(err, -errno, "cannot become user %s: %s",

@@ -96,12 +96,15 @@ void chempi_bind_fini(struct chempi_bind_map *map)
 
 /* ---- the helper ---------------------------------------------------------- */
 
-_Noreturn static void become_helper(int out)
+/* Standard error may be the daemon's log, and the variables here are whose who
+ * has started that; users can look into this process. */
+_Noreturn static void become_helper(const struct chempi_spec *spec, int out)
 {
     char name[] = HELPER;
     char *argv[] = {name, NULL};
 
-    /* Standard error may be the daemon's log. */
+    if (spec->shell.is_known)
+        environ = spec->env;
     if (dup2(out, 1) >= 0 &&
         dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), 2) >= 0)
         chempi_beside_execute(HELPER, argv);
@@ -119,7 +122,8 @@ static size_t read_all(int fd, char *text, size_t size)
     return len;
 }
 
-static int ask_helper(char *text, size_t size, struct chempi_err *err)
+static int ask_helper(const struct chempi_spec *spec, char *text, size_t size,
+                      struct chempi_err *err)
 {
     int fds[2];
     int status = 0;
@@ -131,7 +135,7 @@ static int ask_helper(char *text, size_t size, struct chempi_err *err)
                               chempi_err_name(errno));
     pid = chempi_sys->fork();
     if (pid == 0)
-        become_helper(fds[1]);
+        become_helper(spec, fds[1]);
     (void)close(fds[1]); /* the child's end */
     len = pid > 0 ? read_all(fds[0], text, size - 1) : 0;
     text[len] = '\0';
@@ -268,15 +272,15 @@ static int keep_to(const struct chempi_spec *spec, uint32_t node,
                           spec->cpu_set, spec->node_names[node], text);
 }
 
-static int ask_for(struct chempi_bind_map *map, enum chempi_bind kind,
-                   struct chempi_err *err)
+static int ask_for(const struct chempi_spec *spec, struct chempi_bind_map *map,
+                   enum chempi_bind kind, struct chempi_err *err)
 {
     char *text = chempi_sys->malloc(TEXT_MAX);
     int rc;
 
     if (!text)
         return chempi_err_set(err, -ENOMEM, "out of memory");
-    rc = ask_helper(text, TEXT_MAX, err);
+    rc = ask_helper(spec, text, TEXT_MAX, err);
     if (!rc)
         rc = chempi_bind_parse(map, kind, text, err);
     free(text);
@@ -298,7 +302,7 @@ int chempi_bind_init(struct chempi_bind_map *map,
         chempi_cores_choose(spec, node, map);
     if (kind == CHEMPI_BIND_AUTO || kind == CHEMPI_BIND_NONE)
         return 0;
-    rc = ask_for(kind == CHEMPI_BIND_LIST ? &cores : map,
+    rc = ask_for(spec, kind == CHEMPI_BIND_LIST ? &cores : map,
                  kind == CHEMPI_BIND_LIST ? CHEMPI_BIND_CORE : kind, err);
     if (!rc && kind == CHEMPI_BIND_LIST)
         rc = chempi_bind_list(&cores, spec, node, map, err);

@@ -146,6 +146,49 @@ def a_daemon_of_root_runs_jobs_as_their_user():
         check(done.stdout == b"65534\n" * 4, done)
 
 
+@case
+@root_only
+def ranks_of_users_do_not_go_before_other_processes():
+    """Whatever priority root's daemon has."""
+    with Cluster([], mode=0o755) as cluster:
+        os.setpriority(os.PRIO_PROCESS, 0, -5)
+        try:
+            cluster.start("a1")
+        finally:
+            os.setpriority(os.PRIO_PROCESS, 0, 0)
+        shutil.copy(Programs.chempirun, f"{cluster.dir}/log.run")
+        os.chmod(f"{cluster.dir}/log.run", 0o755)
+        done = subprocess.run(
+            [f"{cluster.dir}/log.run", "--wdir", "/", "-n", "1", "nice"],
+            env=cluster.env, user=65534, group=65534, cwd="/",
+            capture_output=True, check=False, timeout=LIMIT_S)
+        os.unlink(f"{cluster.dir}/log.run")
+        check(done.stdout == b"0\n", done)
+
+
+@case
+def who_asks_for_cores_has_the_variables_of_the_job():
+    """Not those of who has started the daemon: a user may look into it."""
+    with Cluster([]) as cluster:
+        own = f"{cluster.dir}/log.programs"
+        os.mkdir(own)
+        shutil.copy(Programs.chempid, f"{own}/chempid")
+        with open(f"{own}/chempi-topology", "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\nexec env >{own}/seen\n")
+        os.chmod(f"{own}/chempi-topology", 0o755)
+        env = dict(cluster.env, OF_THE_DAEMON="x")
+        subprocess.run(
+            [f"{own}/chempid", "--name", "a1", "--dir", cluster.dir, "--listen",
+             "127.0.0.1", "--key", cluster.key, "--background"], env=env,
+            stdin=subprocess.DEVNULL, check=True, timeout=LIMIT_S)
+        cluster.env["OF_THE_JOB"] = "x"
+        cluster.run("--bind", "core", "-n", "1", "true")
+        with open(f"{own}/seen", encoding="utf-8") as file:
+            seen = file.read()
+        shutil.rmtree(own)
+        check("OF_THE_JOB" in seen and "OF_THE_DAEMON" not in seen, seen)
+
+
 def relay(listener, address, uid, gid):
     """Hand what a client says to a daemon, as another user."""
     with listener.accept()[0] as client, socket.socket(socket.AF_UNIX) as out:
