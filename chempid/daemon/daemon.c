@@ -389,14 +389,21 @@ static int load_keys(struct chempi_daemon *d, struct chempi_err *err)
 static int make_directory(struct chempi_daemon *d, struct chempi_err *err)
 {
     const bool is_root = geteuid() == 0;
+    const mode_t mask = umask(S_IWGRP | S_IWOTH); /* users find it */
+    struct stat link;
     struct stat st;
+    int rc = mkdir(d->opt->dir, is_root ? 0755 : 0700) < 0 ? -errno : 0;
 
-    if (mkdir(d->opt->dir, is_root ? 0755 : 0700) < 0 && errno != EEXIST)
-        return chempi_err_set(err, -errno, "cannot make directory %s: %s",
-                              d->opt->dir, chempi_err_name(errno));
-    if (stat(d->opt->dir, &st) < 0)
+    (void)umask(mask);
+    if (rc && rc != -EEXIST)
+        return chempi_err_set(err, rc, "cannot make directory %s: %s",
+                              d->opt->dir, chempi_err_name(rc));
+    if (lstat(d->opt->dir, &link) < 0 || stat(d->opt->dir, &st) < 0)
         return chempi_err_set(err, -errno, "%s: %s", d->opt->dir,
                               chempi_err_name(errno));
+    if (!chempi_file_is_ours(&link)) /* who has made it may change it */
+        return chempi_err_set(err, -EPERM, "%s: a link of another user",
+                              d->opt->dir);
     if (!S_ISDIR(st.st_mode) || !chempi_file_is_safe(&st))
         return chempi_err_set(err, -EPERM,
                               "%s: not a directory of ours that others cannot "

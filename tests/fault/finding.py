@@ -286,6 +286,40 @@ def no_link_of_somebody_elses_is_followed_to_a_daemon():
               f"{own}/link belongs to another user" in done.stderr, done)
 
 
+def new_daemon(place, **kwargs):
+    return subprocess.run(
+        [Programs.chempid, "--name", "a1", "--dir", place, "--background"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        timeout=LIMIT_S, **kwargs)
+
+
+@case
+@root_only
+def no_daemon_follows_a_link_of_somebody_elses():
+    """It may lead elsewhere a moment later."""
+    with directory() as own:
+        os.mkdir(f"{own}/roots")
+        os.symlink(f"{own}/roots", f"{own}/link")
+        os.lchown(f"{own}/link", NOBODY, NOBODY)
+        done = new_daemon(f"{own}/link")
+        check(done.returncode == 1 and
+              f"{own}/link: a link of another user" in done.stderr, done)
+
+
+@case
+@root_only
+def a_daemon_serves_users_whatever_mask_it_has():
+    with directory() as own:
+        os.chmod(own, 0o755)
+        done = new_daemon(f"{own}/new", umask=0o077)
+        check(done.returncode == 0, done)
+        mode = os.stat(f"{own}/new").st_mode & 0o777
+        subprocess.run([Programs.chempictl, "--dir", f"{own}/new", "stop"],
+                       check=True, timeout=LIMIT_S)
+        await_that(lambda: not os.listdir(f"{own}/new"), own)
+        check(mode == 0o755, oct(mode))
+
+
 @case
 @root_only
 def a_place_in_which_others_write_keeps_nobody():
