@@ -40,7 +40,7 @@ static const char usage[] =
     "  --slots N          ranks that this node takes well (what the\n"
     "                     description says, else the processors)\n"
     "  --registrable SIZE memory that the ranks of this node may register,\n"
-    "                     bytes, or with K, M, G, T (half of the memory)\n"
+    "                     such as 64MiB (half of the memory)\n"
     "  --job-limits FILE  memory, processes and cpus that a job may have here\n"
     "  --user NAME        whom a daemon that serves all users becomes\n"
     "                     (chempid, or a number that nobody has)\n"
@@ -133,9 +133,7 @@ static int parse_serve(const char *text, enum chempi_serve *out)
 static int parse_size(const char *text, uint64_t *out)
 {
     if (chempi_size_parse(text, UINT64_MAX >> 1, out) || !*out)
-        return fail("--registrable: expected bytes, perhaps with K, M, G or T, "
-                    "not ",
-                    text);
+        return fail("--registrable: expected a size such as 64MiB, not ", text);
     return 0;
 }
 

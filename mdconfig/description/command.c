@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/words/size.h"
 #include "mdconfig/description/mem.h"
 #include "mdconfig/description/text.h"
 
@@ -117,7 +118,7 @@ int chempi_command_read_line(int argc, char **argv,
 int chempi_command_read_size(const char *text, uint64_t *len,
                              struct chempi_err *err)
 {
-    return chempi_text_typed_size(text, len) == 0
+    return chempi_size_parse(text, UINT64_MAX, len) == 0
                ? 0
                : chempi_command_usage(
                      err, "expected a size such as 64KiB, found ", text);

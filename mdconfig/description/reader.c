@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/control/client.h"
+#include "common/words/size.h"
 #include "mdconfig/description/text.h"
 
 static int unknown_key(struct chempi_desc_reader *r,
@@ -146,12 +147,12 @@ int chempi_reader_size(struct chempi_desc_reader *r, chempi_yaml_value value,
 
     if (rc)
         return rc;
-    rc = chempi_text_size(text, out);
+    rc = chempi_size_parse(text, UINT64_MAX, out);
     if (rc == -ENOTSUP)
         return chempi_yaml_fail(r->yaml, value, r->err,
                                 "expected a size with a unit of %s, found "
                                 "'%.40s'",
-                                chempi_text_size_units, text);
+                                chempi_size_units, text);
     if (rc)
         return chempi_yaml_expected(r->yaml, value, r->err,
                                     "a size in whole bytes such as 16 KiB");

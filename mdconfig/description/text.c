@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,19 +15,6 @@
 struct unit {
     const char *name;
     double factor;
-};
-
-static const struct unit size_units[] = {
-    {"", 1},
-    {"B", 1},
-    {"kB", 1e3},
-    {"MB", 1e6},
-    {"GB", 1e9},
-    {"TB", 1e12},
-    {"KiB", 1024},
-    {"MiB", 1048576},
-    {"GiB", 1073741824},
-    {"TiB", 1099511627776},
 };
 
 static const struct unit time_units[] = {
@@ -51,7 +37,6 @@ static const struct unit bandwidth_units[] = {
     {"Tbit/s", 125e3},
 };
 
-const char chempi_text_size_units[] = "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB";
 const char chempi_text_time_units[] = "ns, us, ms, s";
 const char chempi_text_bandwidth_units[] = "MB/s, GB/s, MiB/s, Mbit/s, Gbit/s";
 
@@ -105,52 +90,6 @@ static int read_quantity(const char *text, const struct unit *units,
         }
     }
     return -ENOTSUP;
-}
-
-/* A plain number of bytes, exact beyond the 53 bits of a double. */
-static bool read_whole(const char *text, uint64_t *bytes)
-{
-    uint64_t value = 0;
-
-    if (!*text)
-        return false;
-    for (; *text; text++) {
-        uint64_t digit = (uint64_t)(*text - '0');
-
-        if (!is_digit(*text) || value > (UINT64_MAX - digit) / 10)
-            return false;
-        value = value * 10 + digit;
-    }
-    *bytes = value;
-    return true;
-}
-
-int chempi_text_size(const char *text, uint64_t *bytes)
-{
-    double value;
-    int rc;
-
-    if (read_whole(text, bytes))
-        return 0;
-    rc = read_quantity(text, size_units, CHEMPI_ARRAY_LEN(size_units), &value);
-    if (rc)
-        return rc;
-    if (value >= 9223372036854775808.0 || floor(value) != value)
-        return -ERANGE;
-    *bytes = (uint64_t)value;
-    return 0;
-}
-
-int chempi_text_typed_size(const char *text, uint64_t *bytes)
-{
-    size_t len = strlen(text);
-    char longer[CHEMPI_TEXT_QUANTITY_MAX];
-
-    if (len < 2 || len + 3 > sizeof(longer) || !strchr("KMGT", text[len - 1]))
-        return chempi_text_size(text, bytes);
-    memcpy(longer, text, len);
-    memcpy(longer + len, "iB", 3);
-    return chempi_text_size(longer, bytes);
 }
 
 int chempi_text_time(const char *text, double *us)

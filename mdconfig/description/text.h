@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Words of a description and of a command line: sizes, times and bandwidths
- * with their units, in both directions, and suggestions for misspelt words.
- * No function depends on the locale.
+ * Words of a description and of a command line: times and bandwidths with their
+ * units, in both directions, sizes as they are written (common/words/size.h
+ * reads them), and suggestions for misspelt words. No function depends on the
+ * locale.
  */
 #ifndef CHEMPI_MDCONFIG_TEXT_H
 #define CHEMPI_MDCONFIG_TEXT_H
@@ -14,13 +15,9 @@
 
 /*
  * A number, perhaps with a fraction, and a unit. 0, or -EINVAL: no number;
- * -ENOTSUP: no such unit; -ERANGE: too large, or a fraction of a byte.
+ * -ENOTSUP: no such unit; -ERANGE: too large.
  */
 
-/* B (or none), kB, MB, GB, TB, KiB, MiB, GiB, TiB. */
-int chempi_text_size(const char *text, uint64_t *bytes);
-/* The same as people type it: K, M, G and T are KiB, MiB, GiB and TiB. */
-int chempi_text_typed_size(const char *text, uint64_t *bytes);
 /* ns, us (or none), ms, s. */
 int chempi_text_time(const char *text, double *us);
 /* B/s, kB/s, MB/s (or none), GB/s, KiB/s, MiB/s, GiB/s, bit/s, kbit/s,
@@ -37,7 +34,6 @@ int chempi_text_split_spread(const char *text, char *figure, size_t size,
                              double *spread);
 
 /* The units of each kind in words, for messages. */
-extern const char chempi_text_size_units[];
 extern const char chempi_text_time_units[];
 extern const char chempi_text_bandwidth_units[];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Quantities, patterns, suggestions and folded names. */
+/* Times, bandwidths, patterns, suggestions and folded names. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -25,55 +25,6 @@ Test(arena, texts_of_any_length_are_kept_whole)
     cr_expect_eq(strlen(chempi_arena_format(&arena, "%s%s", names, names)),
                  2 * (sizeof(names) - 1));
     chempi_arena_fini(&arena);
-}
-
-Test(size, sizes_as_people_type_them)
-{
-    uint64_t bytes = 0;
-
-    cr_assert_eq(chempi_text_typed_size("4M", &bytes), 0);
-    cr_assert_eq(bytes, 4u << 20);
-    cr_assert_eq(chempi_text_typed_size("64KiB", &bytes), 0);
-    cr_assert_eq(bytes, 64u << 10);
-    cr_assert_neq(chempi_text_typed_size("M", &bytes), 0);
-    cr_assert_neq(chempi_text_size("4M", &bytes), 0);
-}
-
-Test(size, takes_units_and_whole_bytes_only)
-{
-    static const struct {
-        const char *text;
-        int rc;
-        uint64_t bytes;
-    } cases[] = {
-        {"0", 0, 0},
-        {"17", 0, 17},
-        {"18446744073709551615", 0, UINT64_MAX},
-        {"64KiB", 0, 65536},
-        {"64 KiB", 0, 65536},
-        {"1.5 KiB", 0, 1536},
-        {"2 MB", 0, 2000000},
-        {"1 GiB", 0, 1073741824},
-        {"18446744073709551616", -ERANGE, 0},
-        {"0.3 KiB", -ERANGE, 0},
-        {"64 kb", -ENOTSUP, 0},
-        {"64k", -ENOTSUP, 0},
-        {"0x10", -ENOTSUP, 0},
-        {"-1", -EINVAL, 0},
-        {"", -EINVAL, 0},
-        {".", -EINVAL, 0},
-        {"inf", -EINVAL, 0},
-        {"nan", -EINVAL, 0},
-        {"1e9", -ENOTSUP, 0},
-    };
-
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(cases); i++) {
-        uint64_t bytes = 0;
-        int rc = chempi_text_size(cases[i].text, &bytes);
-
-        cr_expect_eq(rc, cases[i].rc, "'%s': %d", cases[i].text, rc);
-        cr_expect(rc || bytes == cases[i].bytes, "'%s'", cases[i].text);
-    }
 }
 
 Test(time, takes_units)

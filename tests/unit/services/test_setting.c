@@ -57,7 +57,7 @@ Test(setting, takes_numbers_with_units_in_its_range)
 Test(setting, refuses_everything_else)
 {
     static const char *const bad[] = {"",     "9",   "4G",   "-1",   "+20",
-                                      " 20",  "20 ", "20kB", "0x20", "2e3",
+                                      " 20",  "20 ", "20kb", "0x20", "2e3",
                                       "20.5", "k",   "20T",  "20kk", "abc"};
 
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(bad); i++)
