@@ -6,7 +6,6 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -20,6 +19,7 @@
 #include "common/base/number.h"
 #include "common/fd/file.h"
 #include "common/table/load.h"
+#include "common/words/decimal.h"
 #include "common/words/size.h"
 
 static const char usage[] =
@@ -102,13 +102,10 @@ static int fail(const char *text, const char *detail)
 
 static int parse_detect(const char *text, double *out)
 {
-    char *end;
-
-    *out = strtod(text, &end);
-    if (end == text || *end || !(*out >= CHEMPI_BEAT_DETECT_MIN_S) ||
-        !(*out <= CHEMPI_BEAT_DETECT_MAX_S))
-        return fail("--detect: expected seconds from 0.5 to 600, not ", text);
-    return 0;
+    return chempi_decimal_parse(text, CHEMPI_BEAT_DETECT_MIN_S,
+                                CHEMPI_BEAT_DETECT_MAX_S, out)
+               ? 0
+               : fail("--detect: expected seconds from 0.5 to 600, not ", text);
 }
 
 static int parse_slots(const char *text, uint32_t *out)

@@ -5,12 +5,12 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/fd/file.h"
+#include "common/words/decimal.h"
 #include "common/words/linefile.h"
 #include "common/words/size.h"
 
@@ -24,10 +24,9 @@ static int parse_number(const char *text, uint64_t *out)
 
 static double parse_cpus(const char *text)
 {
-    char *end;
-    const double v = strtod(text, &end);
+    double v;
 
-    return *end || !(v >= 0.01) || !(v <= 1e6) ? 0 : v;
+    return chempi_decimal_parse(text, 0.01, 1e6, &v) ? v : 0;
 }
 
 static int take_words(struct chempi_cgroup_limits *limits, const char *key,

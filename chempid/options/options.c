@@ -22,12 +22,14 @@
 #include "common/control/client.h"
 #include "common/control/msg.h"
 #include "common/host/cpus.h"
+#include "common/words/decimal.h"
 #include "common/words/edit_distance.h"
 
 #define VIRTUAL_NODES_MAX 1024u
 #define LIST_MAX 1023u /* bytes: what the value of an info key may have */
 #define WHERE_VARIABLE "CHEMPI_WHERE_LIMIT"
 #define WHERE_MAX_S 3600.0
+#define TIMEOUT_MAX_S 1e9
 
 /* A list of strings that ends with NULL and grows in the pool. */
 struct strings {
@@ -193,22 +195,11 @@ static int parse_stdin(struct parser *p, const char *text)
                : fail_value(p, text, "expected all, none or a rank");
 }
 
-static bool get_seconds(const char *text, double *out)
-{
-    char *end;
-    double v;
-
-    errno = 0;
-    v = strtod(text, &end);
-    if (errno || end == text || *end || !(v >= 0) || v > 1e9)
-        return false;
-    *out = v;
-    return true;
-}
-
 static int parse_timeout(struct parser *p, const char *text)
 {
-    if (get_seconds(text, &p->opt->timeout_s) && p->opt->timeout_s > 0)
+    double *out = &p->opt->timeout_s;
+
+    if (chempi_decimal_parse(text, 0, TIMEOUT_MAX_S, out) && *out > 0)
         return 0;
     return fail_value(p, text, "expected a positive number of seconds");
 }
@@ -949,16 +940,12 @@ static int seconds_from(const char *name, double most, double *out,
                         struct chempi_err *err)
 {
     const char *text = getenv(name);
-    double v;
 
-    if (!text || !*text)
+    if (!text || !*text || chempi_decimal_parse(text, 0, most, out))
         return 0;
-    if (!get_seconds(text, &v) || v > most)
-        return chempi_err_set(
-            err, -EINVAL, "%s=%.100s: expected a number of seconds, at most %g",
-            name, text, most);
-    *out = v;
-    return 0;
+    return chempi_err_set(err, -EINVAL,
+                          "%s=%.100s: expected a number of seconds, at most %g",
+                          name, text, most);
 }
 
 int chempi_options_environment(struct chempi_options *opt,
@@ -973,7 +960,7 @@ int chempi_options_environment(struct chempi_options *opt,
             seconds_from("CHEMPI_CHECK_QUIET", WHERE_MAX_S, &opt->quiet_s, err);
     if (rc || opt->timeout_s > 0)
         return rc;
-    return seconds_from("MPIEXEC_TIMEOUT", 1e9, &opt->timeout_s, err);
+    return seconds_from("MPIEXEC_TIMEOUT", TIMEOUT_MAX_S, &opt->timeout_s, err);
 }
 
 void chempi_options_fini(struct chempi_options *opt)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/control/client.h"
+#include "common/words/decimal.h"
 #include "mdconfig/description/command.h"
 #include "mdconfig/description/text.h"
 #include "mdconfig/measure/figures.h"
@@ -413,13 +414,11 @@ static int read_number(const char *text, double most, double *out,
                        struct chempi_err *err)
 {
     char what[64];
-    char *end;
     double value;
 
     if (!text)
         return 0;
-    value = strtod(text, &end);
-    if (end == text || *end || !(value > 0) || value > most) {
+    if (!chempi_decimal_parse(text, 0, most, &value) || !(value > 0)) {
         (void)snprintf(what, sizeof(what),
                        "expected a number above 0, at most %g, found ", most);
         return chempi_command_usage(err, what, text);

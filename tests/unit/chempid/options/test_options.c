@@ -434,6 +434,8 @@ Test(options, mistakes_are_named)
         {"--stdin some p", "all, none or a rank"},
         {"--timeout -1 p", "positive number"},
         {"--timeout soon p", "positive number"},
+        {"--timeout 0x10 p", "positive number"},
+        {"--timeout 1e9 p", "positive number"},
         {"--nodes a,,b p", "no node name"},
         {"--nodes a,a p", "node a is named twice; a:2 is for two ranks there"},
         {"--output tag p", "--output: chempirun says it so: --label"},
