@@ -4,7 +4,6 @@
 #include "chempid/supervisor/cores.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/sys.h"
+#include "common/fd/address.h"
 #include "common/fd/file.h"
 
 /* ---- what there is ------------------------------------------------------- */
@@ -116,19 +116,17 @@ void chempi_cores_share(const struct chempi_bind_map *cores, uint32_t index,
 /* K2; a descriptor, or -errno (-EADDRINUSE: another job has the core). */
 static int hold_core(uint32_t number)
 {
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    struct sockaddr_un address;
+    char name[sizeof(address.sun_path)];
+    socklen_t len;
     /* A stream that does not listen: nobody can write to it. */
     const int fd = chempi_sys->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int n;
 
     if (fd < 0)
         return -errno;
-    n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "chempi-core-%u",
-                 number);
-    if (chempi_sys->bind(
-            fd, (const struct sockaddr *)&name,
-            (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) +
-                (socklen_t)n) < 0) {
+    (void)snprintf(name, sizeof(name), "chempi-core-%u", number);
+    len = chempi_address_abstract(name, &address);
+    if (chempi_sys->bind(fd, (const struct sockaddr *)&address, len) < 0) {
         const int rc = -errno;
 
         (void)close(fd); /* it never was of use */

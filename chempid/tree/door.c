@@ -18,6 +18,7 @@
 #include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "common/control/client.h"
+#include "common/fd/address.h"
 #include "common/fd/rights.h"
 #include "common/words/json.h"
 #include "common/words/plain.h"
@@ -27,17 +28,6 @@
 #define JSON_PREFIX "chempi-json/" /* of who asks, then any number */
 
 /* ---- both ---------------------------------------------------------------- */
-
-static socklen_t make_address(struct sockaddr_un *address, const char *name)
-{
-    const size_t len = strlen(name);
-
-    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    if (len >= sizeof(address->sun_path))
-        return 0;
-    memcpy(address->sun_path + 1, name, len);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
-}
 
 static bool get_user(int fd, uid_t *uid)
 {
@@ -95,7 +85,7 @@ int chempi_door_open(struct chempi_door *door, struct ev_loop *loop,
         .loop = loop, .asked = asked, .arg = arg, .fd = -1};
     (void)snprintf(name, sizeof(name), PREFIX "%u/%s/%d", (unsigned)geteuid(),
                    job, (int)getpid());
-    len = make_address(&address, name);
+    len = chempi_address_abstract(name, &address);
     door->fd = chempi_sys->socket(
         AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     chempi_rights_refuse(door->fd); /* also of those who are sent away */
@@ -195,7 +185,7 @@ static bool ask_for_json(int fd)
     if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
         return false;
     (void)snprintf(name, sizeof(name), JSON_PREFIX "%016" PRIx64, number);
-    len = make_address(&address, name);
+    len = chempi_address_abstract(name, &address);
     return chempi_sys->bind(fd, (const struct sockaddr *)&address, len) == 0;
 }
 
@@ -204,7 +194,7 @@ static bool ask_for_json(int fd)
 static int call(const char *name, const struct sign *sign, bool is_json)
 {
     struct sockaddr_un address;
-    const socklen_t len = make_address(&address, name);
+    const socklen_t len = chempi_address_abstract(name, &address);
     const int fd = chempi_sys->socket(
         AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     uid_t uid;

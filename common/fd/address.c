@@ -9,8 +9,10 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/un.h>
 
 #include "common/base/sys.h"
 
@@ -169,4 +171,15 @@ int chempi_address_local(
     }
     freeifaddrs(all);
     return n;
+}
+
+socklen_t chempi_address_abstract(const char *name, struct sockaddr_un *out)
+{
+    const size_t len = strlen(name);
+
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (len >= sizeof(out->sun_path))
+        return 0;
+    memcpy(out->sun_path + 1, name, len);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Internet addresses of either family, and what this machine has of them. */
+/* Internet addresses of either family, what this machine has of them, and names
+ * of sockets within the host. */
 #ifndef CHEMPI_COMMON_FD_ADDRESS_H
 #define CHEMPI_COMMON_FD_ADDRESS_H
 
@@ -11,6 +12,8 @@
 
 #define CHEMPI_ADDRESS_TEXT 80           /* bytes with the terminating zero */
 #define CHEMPI_ADDRESS_INTERFACES_MAX 64 /* of this machine, looked at */
+
+struct sockaddr_un;
 
 struct chempi_address {
     union {
@@ -50,5 +53,10 @@ void chempi_address_unmap(struct chempi_address *address);
 /* Those of this machine's interfaces that are up; their number or -errno. */
 int chempi_address_local(
     struct chempi_interface out[CHEMPI_ADDRESS_INTERFACES_MAX]);
+
+/* The address of a local socket that has this name and no file (Linux' abstract
+ * sockets): it goes with the socket. Its length for bind() and connect(); 0:
+ * the name is too long. */
+socklen_t chempi_address_abstract(const char *name, struct sockaddr_un *out);
 
 #endif

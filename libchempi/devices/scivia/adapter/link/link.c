@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "common/base/sys.h"
+#include "common/fd/address.h"
 #include "common/fd/file.h"
 #include "common/fd/rights.h"
 #include "libchempi/devices/scivia/adapter/internal.h"
@@ -47,16 +48,12 @@ static_assert(sizeof(struct address) == CHEMPI_ADAPTER_ADDRESS_BYTES,
 static socklen_t socket_name(const unsigned char name[NAME_BYTES],
                              struct sockaddr_un *out)
 {
-    static const char prefix[] = "chempi-scivia-";
-    char *at = out->sun_path + 1;
+    char text[sizeof(out->sun_path)] = "chempi-scivia-";
+    char *at = text + strlen(text);
 
-    memset(out, 0, sizeof(*out));
-    out->sun_family = AF_UNIX;
-    memcpy(at, prefix, sizeof(prefix) - 1);
-    at += sizeof(prefix) - 1;
     for (unsigned i = 0; i < NAME_BYTES; i++)
         at += snprintf(at, 3, "%02x", name[i]);
-    return (socklen_t)(at - (char *)out);
+    return chempi_address_abstract(text, out);
 }
 
 static int open_reserve(void)
