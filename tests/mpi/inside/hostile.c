@@ -7,7 +7,10 @@
  *
  * inside-hostile accept|connect FIFO HOW [FILE]
  */
+#include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/comm/context_id.h"
@@ -28,6 +31,7 @@ enum {
     TRUE = 42,
     AHEAD = 16,
     MANY = 3000,
+    HALF = 1000,   /* of what the case permits to hold */
     PARTS = 20000, /* more than any receive has receives for */
     OWN_PARTS = 4
 };
@@ -218,14 +222,32 @@ static void attack(MPI_Comm inter, const char *how)
     }
 }
 
+/* Half of what may be held, so that it is looked at once; rank 0 of the other
+ * side has more by then that is not received. */
+static void send_late(MPI_Comm inter, const char *file)
+{
+    static char data[FLOOD][LEN];
+    static MPI_Request requests[FLOOD];
+
+    for (int i = 0; i < FLOOD; i++)
+        MPI_Irecv(data[i], LEN, MPI_BYTE, 0, TAG + 1, inter, &requests[i]);
+    MPI_Send(NULL, 0, MPI_BYTE, 0, TAG + 2, inter);
+    while (access(file, F_OK) != 0)
+        sched_yield();
+    for (int i = 0; i < HALF; i++)
+        MPI_Send(NULL, 0, MPI_BYTE, 0, TAG + 1, inter);
+    (void)MPI_Waitall(FLOOD, requests, MPI_STATUSES_IGNORE);
+}
+
 /* Nothing of the job is touched by it, and nobody is lost. */
 static bool is_harmless(const char *how)
 {
-    return strcmp(how, "file") == 0 || strcmp(how, "partitions") == 0;
+    return strcmp(how, "file") == 0 || strcmp(how, "partitions") == 0 ||
+           strcmp(how, "late") == 0;
 }
 
 /* Rank 1 attacks; until it is cut off. */
-static void be_hostile(MPI_Comm inter, const char *how)
+static void be_hostile(MPI_Comm inter, const char *how, const char *file)
 {
     int none;
 
@@ -234,7 +256,10 @@ static void be_hostile(MPI_Comm inter, const char *how)
     if (check_rank() == 1) {
         MPI_Recv(&none, 1, MPI_INT, 0, TAG, inter, MPI_STATUS_IGNORE);
         MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
-        attack(inter, how);
+        if (strcmp(how, "late") == 0)
+            send_late(inter, file);
+        else
+            attack(inter, how);
         CHECK((MPI_Recv(&none, 1, MPI_INT, 0, TAG, inter, MPI_STATUS_IGNORE) ==
                MPI_SUCCESS) == is_harmless(how),
               "nothing comes of it");
@@ -327,6 +352,38 @@ static void keep_parts(MPI_Comm inter)
     free(data);
 }
 
+/* What this side sends and the other one does not take yet is no fault of the
+ * other one's. */
+static void send_much(MPI_Comm inter, const char *file)
+{
+    static char data[LEN];
+    static MPI_Request requests[FLOOD];
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int rc = MPI_SUCCESS;
+    int len;
+    int fd;
+
+    if (check_rank() > 0)
+        return;
+    MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+    MPI_Send(&(int){0}, 1, MPI_INT, 1, TAG, inter);
+    MPI_Recv(NULL, 0, MPI_BYTE, 1, TAG + 2, inter, MPI_STATUS_IGNORE);
+    for (int i = 0; i < FLOOD; i++)
+        MPI_Isend(data, LEN, MPI_BYTE, 1, TAG + 1, inter, &requests[i]);
+    CHECK(chempi_engine_waiting_count(&chempi_lane_main) > HALF,
+          "the network takes all");
+    fd = open(file, O_CREAT | O_WRONLY, 0600);
+    CHECK_OR_DIE(fd >= 0, "cannot create %s", file);
+    close(fd);
+    for (int i = 0; i < HALF && rc == MPI_SUCCESS; i++)
+        rc = MPI_Recv(NULL, 0, MPI_BYTE, 1, TAG + 1, inter, MPI_STATUS_IGNORE);
+    if (rc)
+        MPI_Error_string(rc, text, &len);
+    CHECK(rc == MPI_SUCCESS, "the other side is lost: %s", text);
+    (void)MPI_Waitall(FLOOD, requests, MPI_STATUSES_IGNORE);
+    MPI_Send(&(int){0}, 1, MPI_INT, 1, TAG, inter);
+}
+
 static void defend(MPI_Comm inter, const char *how)
 {
     const bool is_early = strcmp(how, "early") == 0;
@@ -377,12 +434,14 @@ int main(int argc, char **argv)
     check_pass_port(accepts, argv[2], name);
     if (!accepts) {
         MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
-        be_hostile(inter, argv[3]);
+        be_hostile(inter, argv[3], argv[argc - 1]);
         return check_finish();
     }
     MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
     if (strcmp(argv[3], "file") == 0)
         keep_file(inter, argv[4]);
+    else if (strcmp(argv[3], "late") == 0)
+        send_much(inter, argv[4]);
     else if (strcmp(argv[3], "partitions") == 0)
         keep_parts(inter);
     else if (check_rank() == 0)
