@@ -146,10 +146,12 @@ void chempi_jobs_lose(struct chempi_daemon *d, struct chempi_conn *conn,
 int chempi_jobs_drain(struct chempi_daemon *d, const char *id, uint32_t uid,
                       bool is_drained);
 /* End a job by order of a user: its launcher is told, and when it has not ended
- * the job within the detection time, the daemons end it without. *number is
- * the job's, which chempi_orders_job_ended() tells. 0, -ESRCH, -EPERM. */
-int chempi_jobs_order_end(struct chempi_daemon *d, const char *id, uint32_t uid,
-                          uint64_t *number);
+ * the job within the detection time, the daemons end it without. Who has asked
+ * by the number `asked` hears of the end. 0, -ESRCH, -EPERM, or as
+ * chempi_orders_await(), with words: then nothing is done. */
+int chempi_jobs_order_end(struct chempi_daemon *d, struct chempi_conn *from,
+                          const char *id, uint32_t uid, uint64_t asked,
+                          struct chempi_err *err);
 /* Have its launcher print where the ranks wait. 0, -ESRCH, -EPERM. */
 int chempi_jobs_seek(struct chempi_daemon *d, const char *id, uint32_t uid);
 /* This node's record, if asked for with shares of memory; what it points to is

@@ -480,20 +480,22 @@ static struct job *find_own(struct chempi_daemon *d, const char *id,
     return NULL;
 }
 
-int chempi_jobs_order_end(struct chempi_daemon *d, const char *id, uint32_t uid,
-                          uint64_t *number)
+int chempi_jobs_order_end(struct chempi_daemon *d, struct chempi_conn *from,
+                          const char *id, uint32_t uid, uint64_t asked,
+                          struct chempi_err *err)
 {
     int rc;
     struct job *j = find_own(d, id, uid, &rc);
     struct chempi_writer w;
     uint8_t text[64];
 
-    if (!j)
+    if (!rc) /* it may be one order too many */
+        rc = chempi_orders_await(d, from, uid, asked, j->spec.job, err);
+    if (rc)
         return rc;
     chempi_wire_fix(&w, text, sizeof(text));
     chempi_wire_put_u32(&w, j->nodes[0]);
     chempi_wire_put_str(&w, "ended by chempictl kill");
-    *number = j->spec.job;
     chempi_job_send_up(j, CHEMPI_MSG_ORDERED, w.data, w.len);
     return 0;
 }

@@ -40,7 +40,6 @@ static int drain(struct chempi_daemon *d, const char *job, uint32_t uid,
 static int obey(struct chempi_daemon *d, struct chempi_conn *from,
                 const struct request *r, struct chempi_err *err)
 {
-    uint64_t number = 0;
     int rc;
 
     if (r->what == CHEMPI_REQUEST_WHERE)
@@ -55,9 +54,7 @@ static int obey(struct chempi_daemon *d, struct chempi_conn *from,
     }
     if (r->what != CHEMPI_REQUEST_KILL)
         return -ENOSYS;
-    rc = chempi_jobs_order_end(d, r->job, r->uid, &number);
-    if (!rc)
-        rc = chempi_orders_await(d, from, r->uid, r->number, number, err);
+    rc = chempi_jobs_order_end(d, from, r->job, r->uid, r->number, err);
     return rc ? rc : 1;
 }
 

@@ -27,7 +27,7 @@ from jobs import (  # noqa: E402
     children, comm, control_version, expect, is_alive, main)
 from strangers import called, proven  # noqa: E402
 from wire import (  # noqa: E402
-    frame, launch, receive_frame, string, strings)
+    frame, job_name, launch, receive_frame, string, strings)
 
 (STARTED, ENDED, NODE_LOST, ENTERED, DONE, GONE, ABSENT, GATEWAY, LAUNCH, INPUT, KILL, END, ASK,
  GREET, QUERY, STATUS, DROP, REQUEST, REPLY, NEWS, REFUSED) = (
@@ -567,6 +567,27 @@ def a_link_that_a_user_fills_stays():
         check("sleep" in cluster.ctl("jobs"))
         bystander.process.kill()
         bystander.finish()
+
+
+@case
+def a_kill_that_is_one_order_too_many_ends_nothing():
+    """The other orders wait for the end of a job whose launcher is silent."""
+    def kill(job, number):
+        return frame(REQUEST, u32(1) + string(b"a1") + string(job_name(job)) +
+                     u32(os.getuid()), number)
+
+    with Cluster(["a1"], PATIENT) as cluster, client(cluster, "a1") as silent, \
+            client(cluster, "a1") as spared, client(cluster, "a1") as sock:
+        for number, launcher in ((7, silent), (8, spared)):
+            launcher.sendall(launch(number, [b"a1"], [0], [0],
+                                    (b"sleep", b"1000")))
+            await_frame(launcher, STARTED)
+        for number in range(64):
+            sock.sendall(kill(7, number))
+        sock.sendall(kill(8, 64))
+        check("too many orders" in refusal(sock))
+        spared.sendall(frame(QUERY, u32(0) + strings([b"a1"]) + u32(0, 0)))
+        check(receive_frame(spared)[0] == STATUS, "the job is told to end")
 
 
 @case
