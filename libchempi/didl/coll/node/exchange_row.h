@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a member of an exchange says of its blocks (node_all.c): its row, in its
- * slot, or on its board if it is longer. That is an entry per member, then the
- * blocks that are HERE.
+ * What a member of an exchange says of its blocks (node_alltoall.c): its row,
+ * in its slot, or on its board if it is longer. That is an entry per member,
+ * then the blocks that are HERE.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_EXCHANGE_ROW_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_EXCHANGE_ROW_H

@@ -12,6 +12,7 @@
  *   -   each side looks at what the other says of a block, and waits for
  *       nothing that the other does not know of
  */
+#include "libchempi/didl/coll/node/copy/block_copy.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
 #include "libchempi/didl/coll/node/root_copies.h"
@@ -29,21 +30,15 @@ struct blocks {
     bool is_kept;  /* root: its own block is where it belongs */
     uint64_t kept; /* bytes of that, as yet */
     int next;      /* root: lines before it are there */
-    uint32_t copies; /* root: members that copy their blocks */
-    uint64_t at;     /* this member's, in the root's memory */
-    uint64_t done;   /* bytes of it */
-    struct chempi_segment iter;
-    chempi_node_step_fn *then; /* when the own block is kept */
+    uint32_t copies;               /* root: members that copy their blocks */
+    uint64_t at;                   /* this member's, in the root's memory */
+    struct chempi_block_copy copy; /* .. as far as it is copied */
+    chempi_node_step_fn *then;     /* when the own block is kept */
 };
 
 static struct blocks *of_task(struct chempi_node_task *t)
 {
     return CHEMPI_CONTAINER_OF(t, struct blocks, task);
-}
-
-static uint64_t block_len(const struct chempi_coll_place *b)
-{
-    return (uint64_t)chempi_coll_place_bytes(b);
 }
 
 static bool is_gather(const struct chempi_coll_call *c)
@@ -127,21 +122,11 @@ static int copy_own(const struct chempi_coll_call *c)
 {
     struct chempi_coll_place from;
     struct chempi_coll_place to;
-    uint64_t len;
 
     if (is_in_place(c))
         return MPI_SUCCESS;
     find_own(c, &from, &to);
-    len = block_len(&from);
-    if (len == 0)
-        return MPI_SUCCESS;
-    if (CHEMPI_UNLIKELY(!from.type->is_contiguous || !to.type->is_contiguous ||
-                        len != block_len(&to)))
-        return chempi_datatype_copy(from.buf, from.count, from.type, to.buf,
-                                    to.count, to.type);
-    cell_copy(chempi_coll_plus(to.buf, to.type->true_lb),
-              chempi_coll_plus(from.buf, from.type->true_lb), len);
-    return MPI_SUCCESS;
+    return block_keep(&from, &to);
 }
 
 /* The same in pieces, a step for each. */
@@ -265,43 +250,24 @@ static void end_by_message(struct chempi_node_task *t)
     task_end(t);
 }
 
-/* The next n bytes of a member's block to or from the root's memory. */
-static int copy_piece(struct blocks *b, const struct chempi_coll_place *own,
-                      uint64_t n)
-{
-    const struct chempi_coll_call *c = b->task.c;
-    const uint32_t root = b->task.cell.st->local_ranks[c->root];
-    void *buf = NULL;
-
-    if (CHEMPI_LIKELY(own->type->is_contiguous))
-        buf =
-            chempi_coll_plus(own->buf, own->type->true_lb + (MPI_Count)b->done);
-    else if (b->done == 0)
-        chempi_segment_init(&b->iter, own->buf, (uint64_t)own->count,
-                            own->type->layout);
-    return is_gather(c) ? chempi_coll_cma_copy_put_next(root, b->at + b->done,
-                                                        n, buf, &b->iter)
-                        : chempi_coll_cma_copy_next(root, b->at + b->done, n,
-                                                    buf, &b->iter);
-}
-
 /* Piece by piece. */
 static void copy_block(struct chempi_node_task *t)
 {
     struct blocks *b = of_task(t);
     const struct chempi_coll_place own = own_block(t->c);
-    uint64_t n = block_len(&own) - b->done;
+    const uint32_t root = t->cell.st->local_ranks[t->c->root];
+    uint64_t n = block_len(&own) - b->copy.done;
 
     if (n > CHEMPI_COLL_CMA_PIECE_MAX)
         n = CHEMPI_COLL_CMA_PIECE_MAX;
-    if (CHEMPI_UNLIKELY(copy_piece(b, &own, n))) {
+    if (CHEMPI_UNLIKELY(chempi_coll_block_copy_piece(
+            &b->copy, root, b->at, &own, n, is_gather(t->c)))) {
         chempi_coll_root_copies_say(&t->cell, t->c->root, REPLY_REFUSED);
         end_by_message(t);
         return;
     }
-    b->done += n;
     t->copied += n;
-    if (b->done < block_len(&own)) {
+    if (b->copy.done < block_len(&own)) {
         task_go_on(t, copy_block);
         return;
     }

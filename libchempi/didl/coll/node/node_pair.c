@@ -9,6 +9,7 @@
  * message and 1.4 and 2.7 through a board, with the cores below one cache).
  */
 #include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/node/copy/block_copy.h"
 #include "libchempi/didl/coll/node/copy/nt_copy.h"
 #include "libchempi/didl/coll/node/later/node_parts.h"
 #include "libchempi/didl/coll/node/later/node_task.h"
@@ -16,11 +17,6 @@
 
 /* In the mark of a line. */
 enum { IN_SLOT, ON_BOARD, BY_MESSAGE };
-
-static uint64_t block_len(const struct chempi_coll_place *b)
-{
-    return (uint64_t)chempi_coll_place_bytes(b);
-}
 
 static bool is_allgather(const struct chempi_coll_call *c)
 {
@@ -83,14 +79,7 @@ static int keep_own(const struct chempi_coll_call *c)
     len = block_len(&from);
     if (CHEMPI_UNLIKELY(len != block_len(&to)))
         return chempi_coll_shm_slot_wrong_amount(rank, len, block_len(&to));
-    if (len == 0)
-        return MPI_SUCCESS; /* types may be NULL */
-    if (CHEMPI_UNLIKELY(!from.type->is_contiguous || !to.type->is_contiguous))
-        return chempi_datatype_copy(from.buf, from.count, from.type, to.buf,
-                                    to.count, to.type);
-    cell_copy(chempi_coll_plus(to.buf, to.type->true_lb),
-              chempi_coll_plus(from.buf, from.type->true_lb), len);
-    return MPI_SUCCESS;
+    return block_keep(&from, &to);
 }
 
 static int pair_begin(const struct cell *cell, const struct chempi_coll_call *c)

@@ -457,8 +457,9 @@ uint64_t chempi_coll_node_longest_block(const struct chempi_coll_call *c);
 /* node_pipe.c: broadcasts of more than fits a slot (node_task.h). Can this
  * process send? */
 bool chempi_coll_pipe_is_open(struct chempi_coll_state *st);
-/* node_all.c */
+/* node_allgather.c */
 chempi_coll_node_fn chempi_coll_node_allgather;
+/* node_alltoall.c */
 chempi_coll_node_fn chempi_coll_node_alltoall;
 /* node_pair.c: the same of two members. Do both blocks fit boards? */
 chempi_coll_node_fn chempi_coll_node_pair;
