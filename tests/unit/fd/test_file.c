@@ -118,7 +118,7 @@ Test(file, signals_that_come_often_do_not_keep_memory_away)
     cr_expect_eq(chempi_file_reserve(-1, 0, 1), -EBADF);
     cr_assert_eq(fstat(fd, &st), 0);
     cr_expect_eq(st.st_size, 12288);
-    cr_expect_eq(st.st_blocks * 512, 8192);
+    cr_expect_geq(st.st_blocks * 512, 8192); /* pages may be larger */
     cr_assert_eq(pthread_sigmask(SIG_BLOCK, NULL, &now), 0);
     cr_expect_eq(sigismember(&now, SIGPROF), 0);
     chempi_file_close(fd);
