@@ -302,6 +302,8 @@ static int send_partition(struct psend *ps, int k)
     const char *buf = (const char *)((uintptr_t)ps->buf +
                                      (uintptr_t)(k * ps->count * type->extent));
     int tag = chempi_partitioned_tag(ps->first + k);
+    struct chempi_peer *peer = chempi_conn_peer(
+        &chempi_lane_main, chempi_comm_proc(comm, (uint32_t)ps->dest));
     struct chempi_envelope env = {
         .len = (uint64_t)ps->len,
         .context = comm->send_context + CHEMPI_CONTEXT_PARTITIONED,
@@ -310,11 +312,9 @@ static int send_partition(struct psend *ps, int k)
         .kind = CHEMPI_KIND_MESSAGE,
     };
 
-    if (type->is_contiguous &&
-        chempi_engine_inject(
-            chempi_conn_peer(&chempi_lane_main,
-                             chempi_comm_proc(comm, (uint32_t)ps->dest)),
-            &env, buf + type->true_lb, false) == 0) {
+    /* Devices may take messages for one that is lost until they find out. */
+    if (type->is_contiguous && !peer->is_lost &&
+        chempi_engine_inject(peer, &env, buf + type->true_lb, false) == 0) {
         chempi_request_progress(&ps->req, MPI_SUCCESS);
         return MPI_SUCCESS;
     }
