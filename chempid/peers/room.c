@@ -18,6 +18,8 @@ struct chempi_room_part {
     uid_t uid;
     uint64_t end; /* of the user's last frame, by the link's count */
     uint64_t bytes;
+    uint64_t older; /* of them: of the frames up to `middle` */
+    uint64_t middle;
 };
 
 void chempi_room_fini(struct chempi_room *room)
@@ -39,8 +41,13 @@ static struct chempi_room_part *find(struct chempi_room *room, uint64_t gone,
     for (uint32_t i = 0; room->parts && i < CHEMPI_ROOM_USERS; i++) {
         struct chempi_room_part *part = &room->parts[i];
 
-        if (part->end > gone && part->uid == uid)
+        if (part->end > gone && part->uid == uid) {
+            if (part->middle <= gone) {
+                part->bytes -= part->older;
+                part->older = 0;
+            }
             return part;
+        }
         if (part->end <= gone)
             idle = part;
     }
@@ -79,6 +86,10 @@ void chempi_room_count(struct chempi_room *room, const struct chempi_link *link,
         return;
     part->end = link->sent;
     part->bytes += CHEMPI_FRAME_HEADER + len;
+    if (part->older)
+        return;
+    part->older = part->bytes;
+    part->middle = part->end;
 }
 
 int chempi_room_end(struct chempi_room *room, struct chempi_link *link,

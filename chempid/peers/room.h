@@ -6,8 +6,9 @@
  * questions, keeps others from nothing.
  *
  *   -   what waits beyond three quarters is counted, with the heads of frames
- *   -   a user's count ends when the last frame of it has gone out, whatever
- *       has become of the job or question meanwhile
+ *   -   frames that have gone out leave a user's count, some together, whatever
+ *       has become of the job or question meanwhile: it is what waits, or up to
+ *       about twice that
  */
 #ifndef CHEMPI_CHEMPID_ROOM_H
 #define CHEMPI_CHEMPID_ROOM_H

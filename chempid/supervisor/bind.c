@@ -97,7 +97,8 @@ void chempi_bind_fini(struct chempi_bind_map *map)
 /* ---- the helper ---------------------------------------------------------- */
 
 /* Standard error may be the daemon's log, and the variables here are whose who
- * has started that; users can look into this process. */
+ * has started that; users can look into this process. What is loaded before
+ * others is for ranks. */
 _Noreturn static void become_helper(const struct chempi_spec *spec, int out)
 {
     char name[] = HELPER;
@@ -105,6 +106,7 @@ _Noreturn static void become_helper(const struct chempi_spec *spec, int out)
 
     if (spec->shell.is_known)
         environ = spec->env;
+    (void)unsetenv("LD_PRELOAD");
     if (dup2(out, 1) >= 0 &&
         dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), 2) >= 0)
         chempi_beside_execute(HELPER, argv);

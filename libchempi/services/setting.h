@@ -61,7 +61,7 @@ void chempi_setting_variable(const struct chempi_setting *setting,
 
 /*
  * The value that a text stands for: a word of the enumeration, or a number,
- * with K, M or G for powers of 1024 behind it. 0, or -EINVAL with words that
+ * perhaps with a unit (common/words/size.h). 0, or -EINVAL with words that
  * name the variable, the text and what is expected; *value is untouched then.
  */
 int chempi_setting_parse(const struct chempi_setting *setting, const char *text,

@@ -68,3 +68,16 @@ Test(room, a_part_comes_back_when_it_has_gone_out, .fini = fini)
     cr_assert(add(1, CHEMPI_ROOM_BYTES));
     cr_assert_not(add(2, CHEMPI_ROOM_BYTES)); /* some is left of the last */
 }
+
+/* It always has something in the queue, which others fill again. */
+Test(room, who_goes_on_is_not_charged_for_what_has_gone_out, .fini = fini)
+{
+    const size_t len = CHEMPI_ROOM_BYTES / 8;
+
+    cr_assert(add(1, CROWDED));
+    for (int i = 0; i < 100; i++) {
+        cr_assert(add(2, len), "%d", i);
+        link_.ch.out_head += CROWDED / 2;
+        cr_assert(add(1, CROWDED / 2 - len));
+    }
+}
