@@ -65,6 +65,17 @@ int check_size(void)
     return check.size;
 }
 
+MPI_Group check_group_of(int rank)
+{
+    MPI_Group all;
+    MPI_Group group;
+
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_incl(all, 1, &rank, &group);
+    MPI_Group_free(&all);
+    return group;
+}
+
 int *check_nodes(void)
 {
     int *nodes = check_alloc(sizeof(int) * (size_t)check.size);

@@ -33,6 +33,8 @@ void check_need(int ranks);
 
 int check_rank(void);
 int check_size(void);
+/* A group of this rank of MPI_COMM_WORLD alone, which the caller frees. */
+MPI_Group check_group_of(int rank);
 
 /* The node of each rank, as the lowest rank on it: [check_size()], malloc'ed.
  * Called by all. */

@@ -115,21 +115,9 @@ static int fences(int turn, MPI_Win win)
     return rc ? rc : MPI_Win_fence(0, win);
 }
 
-static MPI_Group make_group(void)
-{
-    const int rank = FAILS;
-    MPI_Group all;
-    MPI_Group group;
-
-    MPI_Comm_group(MPI_COMM_WORLD, &all);
-    MPI_Group_incl(all, 1, &rank, &group);
-    MPI_Group_free(&all);
-    return group;
-}
-
 static int starts(int turn, MPI_Win win)
 {
-    MPI_Group group = make_group();
+    MPI_Group group = check_group_of(FAILS);
     int rc;
 
     (void)turn;
@@ -141,7 +129,7 @@ static int starts(int turn, MPI_Win win)
 
 static int completes(int turn, MPI_Win win)
 {
-    MPI_Group group = make_group();
+    MPI_Group group = check_group_of(FAILS);
     int rc = MPI_Win_start(group, MPI_MODE_NOCHECK, win);
     int error;
 
@@ -156,7 +144,7 @@ static int completes(int turn, MPI_Win win)
 
 static int posts(int turn, MPI_Win win)
 {
-    MPI_Group group = make_group();
+    MPI_Group group = check_group_of(FAILS);
     int flag = 0;
     int rc = MPI_Win_post(group, 0, win);
 

@@ -43,21 +43,9 @@ int __wrap_chempi_message_irecv_on(void *buf, MPI_Count count,
                                           kind, out);
 }
 
-static MPI_Group make_group(void)
-{
-    const int rank = STAYS;
-    MPI_Group all;
-    MPI_Group group;
-
-    MPI_Comm_group(MPI_COMM_WORLD, &all);
-    MPI_Group_incl(all, 1, &rank, &group);
-    MPI_Group_free(&all);
-    return group;
-}
-
 static void await_token(bool starts)
 {
-    MPI_Group group = make_group();
+    MPI_Group group = check_group_of(STAYS);
     int rc;
 
     is_due = true;

@@ -9,7 +9,7 @@
 #include "chempid/launcher/verdict.h"
 #include "common/base/compiler.h"
 #include "common/table/load.h"
-#include "tests/unit/chempid/tables.h"
+#include "tests/unit/base/tables.h"
 
 #define SIDE 6u      /* nodes on each side */
 #define GATEWAYS 12u /* between them */
@@ -60,7 +60,7 @@ static void set_up(void)
                    "}\nnetworks:\n");
     attach(yaml, sizeof(yaml), "a-network-with-a-name-of-some-length", 0);
     attach(yaml, sizeof(yaml), "another-network-with-a-longer-name-still", 1);
-    chempi_tables_compile(yaml);
+    chempi_tables_compile(yaml, CHEMPI_COMPILE_AUTO);
     spec = (struct chempi_spec){.size = 2 * SIDE,
                                 .node_count = NODES,
                                 .node_names = name_list,

@@ -6,7 +6,7 @@
 
 #include "chempid/tree/nodes/reachability.h"
 #include "common/base/compiler.h"
-#include "tests/unit/chempid/tables.h"
+#include "tests/unit/base/tables.h"
 
 static bool is_kept(void *arg, const char *gateway)
 {
@@ -46,7 +46,7 @@ Test(reachability, nothing_is_cut_off_while_a_gateway_is_left,
     char text[512];
     struct chempi_reachability cuts;
 
-    chempi_tables_compile(two_gateways);
+    chempi_tables_compile(two_gateways, CHEMPI_COMPILE_AUTO);
     cuts = ask(ends, 6, lost, text);
     cr_expect_eq(cuts.pairs, 0);
     cr_expect_str_eq(text, "");
@@ -61,7 +61,7 @@ Test(reachability, are_told_in_groups_with_what_would_help,
     char text[512];
     struct chempi_reachability cuts;
 
-    chempi_tables_compile(two_gateways);
+    chempi_tables_compile(two_gateways, CHEMPI_COMPILE_AUTO);
     cuts = ask(ends, 6, lost, text);
     cr_expect_str_eq(text, "a[0-2] and b[0,1]");
     cr_expect_eq(cuts.pairs, 6);
@@ -84,7 +84,8 @@ Test(reachability, of_one_direction_are_told_as_such,
         "  left: { type: ethernet, attach: [ a, g ] }\n"
         "  right: { type: ethernet, attach: [ b, g ] }\n"
         "  back: { type: ethernet, attach: { b: { direction: send }, "
-        "a: { direction: receive } } }\n");
+        "a: { direction: receive } } }\n",
+        CHEMPI_COMPILE_AUTO);
     cuts = ask(pair, 2, lost, text);
     cr_expect_str_eq(text, "a to b");
     cr_expect_eq(cuts.pairs, 1);
@@ -110,7 +111,7 @@ Test(reachability, of_many_kinds_end_with_their_number,
         (void)snprintf(names[i], sizeof(names[i]), "n%d", i);
         nodes[i] = names[i];
     }
-    chempi_tables_compile(yaml);
+    chempi_tables_compile(yaml, CHEMPI_COMPILE_AUTO);
     cuts = ask(nodes, 64, lost, text);
     cr_expect_eq(cuts.pairs, 64 * 63 / 2);
     cr_expect_eq(strncmp(text, "n0 and n[1-63]; n1 and n[2-63]; ", 32), 0, "%s",
@@ -128,7 +129,7 @@ Test(reachability, nodes_without_a_table_are_counted,
     char text[512];
     struct chempi_reachability cuts;
 
-    chempi_tables_compile(two_gateways);
+    chempi_tables_compile(two_gateways, CHEMPI_COMPILE_AUTO);
     cuts = ask(pair, 2, lost, text);
     cr_expect_eq(cuts.pairs, 0);
     cr_expect_eq(cuts.unknown, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connection tables of a description; see tables.h. */
 #define _GNU_SOURCE /* mkdtemp, nftw */
-#include "tests/unit/chempid/tables.h"
+#include "tests/unit/base/tables.h"
 
 #include <criterion/criterion.h>
 #include <ftw.h>
@@ -9,11 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mdconfig/routes/compile.h"
-
 char chempi_tables_dir[] = "/tmp/chempi-tables-XXXXXX";
 
-void chempi_tables_compile(const char *yaml)
+void chempi_tables_compile(const char *yaml, enum chempi_compile_layout layout)
 {
     struct chempi_compile_result result;
     struct chempi_err err = {.code = 0};
@@ -24,9 +22,9 @@ void chempi_tables_compile(const char *yaml)
     cr_assert_eq(chempi_desc_parse("test", yaml, strlen(yaml), &desc, &err), 0,
                  "%s", err.text);
     chempi_graph_init(&graph, &desc);
-    cr_assert_eq(chempi_compile_write(&graph, chempi_tables_dir,
-                                      CHEMPI_COMPILE_AUTO, &result, &err),
-                 0, "%s", err.text);
+    cr_assert_eq(
+        chempi_compile_write(&graph, chempi_tables_dir, layout, &result, &err),
+        0, "%s", err.text);
     chempi_graph_fini(&graph);
     chempi_desc_fini(&desc);
 }
