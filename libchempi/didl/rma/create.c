@@ -242,8 +242,14 @@ static const char *sharing_words(int code)
                "open files ('ulimit -n')";
     case -ENFILE:
         return "the host has too many open files; raise fs.file-max";
-    default:
+    case 0: /* no memory file at all */
+    case -EACCES:
+    case -EPERM:
+    case -ENOENT:
+    case -ESTALE:
         return "opening another process's memory file is not allowed here";
+    default:
+        return chempi_err_name(code);
     }
 }
 

@@ -255,7 +255,7 @@ static int error_of(const struct chempi_rma_item *item)
     if (req->error && req->error != MPI_ERR_TYPE &&
         req->error != MPI_ERR_TRUNCATE)
         return req->error;
-    /* It was refused at the target. */
+    /* It was refused at the target (serve.c, refuse_answer()). */
     return req->bytes ? MPI_ERR_TYPE : MPI_ERR_RMA_RANGE;
 }
 
